@@ -1,0 +1,48 @@
+# The two commands: `make demo` and `make test`. Both set up everything they need in .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+
+.PHONY: demo test test-sweep lint bench clean system-tools docs
+
+demo: $(VENV)/.installed
+	@$(BIN)/assay demo
+
+test: $(VENV)/.installed-dev system-tools
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not sweep"
+
+test-sweep: $(VENV)/.installed-dev system-tools
+	ASSAY_TEST_SWEEP=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python docs/check.py
+
+docs: $(VENV)/.installed-dev
+	$(BIN)/python docs/check.py --write
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks
+
+# Programs that the tests drive, from Debian's packages where we may install them.
+system-tools:
+	@sh tests/install-tools.sh
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,104 @@
+"""A check: what is to be run, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from pydantic import Field
+
+from assay.contracts.base import Contract
+from assay.contracts.change import TreeId
+from assay.contracts.tests import ReportFormat, TestReport
+from assay.contracts.verdict import Assurance, Phase, Verdict
+
+
+class CheckKind(StrEnum):
+    SYNTAX = "syntax"
+    CONFLICT = "conflict-markers"
+    SIZE = "size"
+    BUILD = "build"
+    TYPES = "types"
+    LINT = "lint"
+    TESTS = "tests"
+    VERIFY = "verify"
+    IMPORT = "import"
+    SMOKE = "smoke"
+    READINESS = "readiness"
+
+
+class CheckSpec(Contract):
+    """One command of the cascade, as discovery or the person named it. The engine runs it; nobody else does."""
+
+    name: str
+    """Unique in a cascade: `tests:pytest`, `lint:ruff`, with `@packages/a` for a package below the root."""
+    kind: CheckKind
+    tier: int = Field(ge=1, le=4)
+    tool: str
+    """The program that must be there: its absence makes the check unverifiable."""
+    argv: tuple[str, ...] = ()
+    """Program and arguments. Placeholders, replaced by the engine: `{python}` the project's interpreter,
+    `{report}` a directory outside the tree for reports, `{probes}` the directory of the engine's own runners and
+    plug-ins, `{changed}` (a whole argument) the changed files that `suffixes` select."""
+    shell: str | None = None
+    """A command line for `sh -c` instead of `argv`, run verbatim."""
+    cwd: str = "."
+    """Relative to the repository's root."""
+    env: Mapping[str, str] = {}
+    """Set for this check; the same placeholders."""
+    suffixes: tuple[str, ...] = ()
+    """With `{changed}`: which changed files it looks at. No such file, no check."""
+    report: ReportFormat | None = None
+    """How test results by id are read; None for checks that are not tests."""
+    needs: tuple[str, ...] = ()
+    """Checks that must pass first (a build). If one does not, this is unverifiable."""
+    required: bool = True
+    """An optional check may be unverifiable without making the outcome so; a failure counts either way."""
+    evidence: str = ""
+    """The project's own file that says this check exists: `pyproject.toml [tool.ruff]`."""
+    install: str = ""
+    """How to get the tool when it is missing."""
+
+
+class CheckResult(Contract):
+    """What the engine saw when it ran one check on one tree."""
+
+    name: str
+    kind: CheckKind
+    tier: int
+    tool: str
+    command: str
+    phase: Phase
+    tree: TreeId
+    verdict: Verdict
+    reason: str = ""
+    """Why it is not a pass, in one line."""
+    exit_code: int | None = None
+    duration_ms: int = 0
+    output: str = ""
+    """Head and tail of the combined output; all of it is the artifact."""
+    artifact: str | None = None
+    assurance: Assurance | None = None
+    """None for checks that run inside the engine and execute nothing of the project's."""
+    report: TestReport | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+    required: bool = True
+    reused_from: int | None = None
+    """Sequence number of the ledger row whose result this is, when it came from the cache."""
+
+
+class Diagnostic(Contract):
+    """One complaint of a linter, type checker or parser."""
+
+    path: str
+    line: int | None = None
+    code: str = ""
+    message: str = ""
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """Without the line, so that a complaint which merely moved is the same complaint."""
+        return (self.path, self.code, self.message)
+
+
+CheckResult.model_rebuild()

@@ -1,0 +1,21 @@
+"""A finding: something a person must know, with where it is and what would put it right."""
+
+from __future__ import annotations
+
+from assay.contracts.base import Contract
+from assay.contracts.verdict import Severity
+
+
+class Finding(Contract):
+    layer: str
+    """The layer of evidence that saw it: `L1` frozen tree, `L3` test identity, `L7` sandbox, `cascade`, `scope`."""
+    rule: str
+    severity: Severity
+    detail: str
+    fix: str
+    """What an honest author would do."""
+    path: str | None = None
+    line: int | None = None
+    check: str | None = None
+    artifact: str | None = None
+    """Hash of the full output that shows it."""

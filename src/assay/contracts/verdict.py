@@ -1,0 +1,51 @@
+"""The small vocabularies that every other contract speaks."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """Of one check. `unverifiable` never counts as a pass."""
+
+    PASS = "pass"  # noqa: S105  the word, not a password
+    FAIL = "fail"
+    UNVERIFIABLE = "unverifiable"
+
+
+class Outcome(StrEnum):
+    """Of a whole `assay check`."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    UNVERIFIABLE = "unverifiable"
+
+
+class Severity(StrEnum):
+    BLOCKER = "blocker"
+    CRITICAL = "critical"
+    MAJOR = "major"
+    MINOR = "minor"
+
+
+class Assurance(StrEnum):
+    """How far a check was kept from the machine, strongest first."""
+
+    BUBBLEWRAP = "bubblewrap"
+    """Own mount, pid, user and network namespaces; the frozen tree stands at the repository's path."""
+    LANDLOCK = "landlock"
+    """The kernel refuses writes outside the checkout and new sockets; paths and processes are shared."""
+    PLAIN = "plain"
+    """A subprocess with limits and a deadline. It never signs."""
+
+
+class Phase(StrEnum):
+    BASELINE = "baseline"
+    AFTER = "after"
+    REVIEW = "review"
+
+
+class ReviewVerdict(StrEnum):
+    APPROVE = "approve"
+    NEEDS_REVISION = "needs_revision"
+    BLOCKER = "blocker"

@@ -1,0 +1,71 @@
+"""The one error tree. Whose fault it is decides the class, and the class decides the exit code.
+
+AssayError
+├── UserError               the person can put it right                       exit 2
+│   ├── ConfigError         a value in assay.toml or [tool.assay] is wrong
+│   ├── RepositoryError     this directory is not something Assay can check
+│   └── InputError          an option or an argument is wrong
+├── MachineError            the machine lacks something that was asked for     exit 2
+│   └── SandboxError        the sandbox that was required cannot be had
+├── LedgerError             the ledger cannot be read or written               exit 2
+│   ├── LedgerBusyError     another writer held it for longer than we wait
+│   └── LedgerCorruptError  it does not verify
+└── InternalError           our own fault                                      exit 70
+
+Every message says what is wrong, where, and what would be right.
+"""
+
+from __future__ import annotations
+
+
+class AssayError(Exception):
+    """Base of every error that Assay raises on purpose."""
+
+    exit_code = 70
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UserError(AssayError):
+    exit_code = 2
+
+
+class ConfigError(UserError):
+    pass
+
+
+class RepositoryError(UserError):
+    pass
+
+
+class InputError(UserError):
+    pass
+
+
+class MachineError(AssayError):
+    exit_code = 2
+
+
+class SandboxError(MachineError):
+    pass
+
+
+class LedgerError(AssayError):
+    exit_code = 2
+
+
+class LedgerBusyError(LedgerError):
+    pass
+
+
+class LedgerCorruptError(LedgerError):
+    def __init__(self, message: str, *, seq: int | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.seq = seq
+
+
+class InternalError(AssayError):
+    pass

@@ -1,0 +1,37 @@
+"""Named fault points: the places where a crash must cost nothing.
+
+Each boundary between two durable effects calls `fault_point` with its name. With `ASSAY_FAULT=<name>` in the
+environment the process kills itself there with SIGKILL; the crash tests walk through `FAULT_POINTS` one by one.
+Without the variable the call is a dictionary look-up.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Final, Literal, get_args
+
+FaultPoint = Literal[
+    "ledger.before-insert",
+    "ledger.before-commit",
+    "ledger.after-commit",
+    "artifact.before-rename",
+    "artifact.after-rename",
+    "snapshot.before-tree",
+    "snapshot.after-tree",
+    "checkout.before-publish",
+    "checkout.after-publish",
+    "check.before-record",
+    "check.after-record",
+    "cache.before-publish",
+    "anchor.before-ref",
+    "anchor.after-ref",
+]
+
+FAULT_POINTS: Final[tuple[str, ...]] = get_args(FaultPoint)
+
+
+def fault_point(name: FaultPoint) -> None:
+    """Die here if the environment asks for it."""
+    if os.environ.get("ASSAY_FAULT") == name:
+        os.kill(os.getpid(), signal.SIGKILL)
