@@ -8,7 +8,7 @@ from assay.contracts.verdict import Severity
 
 class Finding(Contract):
     layer: str
-    """The layer of evidence that saw it: `L1` frozen tree, `L3` test identity, `L7` sandbox, `cascade`, `scope`."""
+    """What saw it: `L1` frozen tree, `L3` test identity, `L7` sandbox, `scope`, `cascade`."""
     rule: str
     severity: Severity
     detail: str
