@@ -1,0 +1,117 @@
+"""Fresh checkouts of a tree, and the small `.git` that checks may read.
+
+A checkout is made from objects alone, aside, and moved into place when it is whole. Bytecode that is committed in
+`__pycache__` is left out: Python would run it instead of the source that was checked.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from assay.adapters.git.program import Git, GitFailedError, readable
+from assay.adapters.git.snapshot import GITLINK, fetch_missing
+from assay.adapters.git.store import Store
+from assay.errors import RepositoryError
+from assay.faults import fault_point
+
+
+@dataclass(frozen=True)
+class Checkout:
+    tree: str
+    files: Path
+    """The tree's files."""
+    index: Path
+    """Git's index for them."""
+    empty_submodules: tuple[str, ...]
+    """Submodules that the user has not initialised: empty here as there."""
+
+
+def check_out(store: Store, tree: str, folder: Path) -> Checkout:
+    """Write the tree's files to `folder/files`, with submodules at their recorded commits."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    aside, files, index = folder / "files.new", folder / "files", folder / "index"
+    aside.mkdir()
+    git = store.git(work_tree=aside, index=index)
+    git = replace(git, settings=("checkout.workers=0", "checkout.thresholdForParallelism=500"))
+    try:
+        git.run("read-tree", "--reset", "-u", tree)
+    except GitFailedError as error:
+        said = error.stderr.splitlines()[-1] if error.stderr else error.message
+        raise RepositoryError(
+            f"the tree {tree[:12]} cannot be checked out: {said}",
+            hint="if a filter (LFS, git-crypt) failed, make `git checkout` work in the repository first",
+        ) from error
+    empty = _fill_submodules(git, store.repository.root, aside, tree)
+    for cached in aside.rglob("__pycache__"):
+        if cached.is_dir() and not cached.is_symlink():
+            shutil.rmtree(cached)
+    fault_point("checkout.before-publish")
+    aside.rename(files)
+    fault_point("checkout.after-publish")
+    return Checkout(tree, files, index, tuple(empty))
+
+
+def _fill_submodules(git: Git, root: Path, files: Path, tree: str) -> list[str]:
+    """Each submodule at the commit that the tree records, from the user's own clone of it."""
+    empty: list[str] = []
+    for record in git.records("ls-tree", "-r", "-z", tree):
+        meta, _, path = record.partition(b"\t")
+        mode, _, commit = meta.decode("ascii").split()
+        if mode != GITLINK:
+            continue
+        theirs, ours = root / os.fsdecode(path), files / os.fsdecode(path)
+        ours.mkdir(parents=True, exist_ok=True)
+        if not (theirs / ".git").exists():
+            empty.append(readable(path))
+            continue
+        inside = Git(theirs)
+        if inside.maybe("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}") is None:
+            raise RepositoryError(
+                f"{readable(path)}: the submodule's commit {commit[:12]} is not in its clone",
+                hint=f"git submodule update --init -- {readable(path)}",
+            )
+        inner_tree = inside.line("rev-parse", f"{commit}^{{tree}}")
+        fetched = inside.maybe("config", "--get-regexp", r"^remote\..*\.promisor$") is not None
+        if fetched:
+            fetch_missing(inside, inner_tree)
+        git_dir = Path(inside.line("rev-parse", "--absolute-git-dir"))
+        index = files.parent / f"index-{commit[:12]}"
+        inner = replace(inside, directory=ours, git_dir=git_dir, work_tree=ours, index=index)
+        inner.run("read-tree", "--reset", "-u", inner_tree)
+        empty += [f"{readable(path)}/{below}" for below in _fill_submodules(inner, theirs, ours, inner_tree)]
+    return empty
+
+
+def write_minimal_git(store: Store, checkout: Checkout, commit: str, folder: Path, object_dirs: list[str]) -> Path:
+    """A `.git` that tools may ask for history and tags: the base commit as HEAD, the checked tree as index.
+
+    `object_dirs` are the object stores as the check will see them.
+    """
+    git = store.repository.git
+    for part in ("refs/heads", "refs/tags", "objects/info", "info"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    branch = git.maybe("symbolic-ref", "--quiet", "HEAD")
+    if branch is not None and branch.startswith("refs/heads/"):
+        (folder / "HEAD").write_bytes(os.fsencode(f"ref: {branch}\n"))
+        heads = f"{commit} {branch}\n"
+    else:
+        (folder / "HEAD").write_text(f"{commit}\n")
+        heads = ""
+    tags = os.fsdecode(git.out("for-each-ref", "--format=%(objectname) %(refname)", "refs/tags"))
+    refs = sorted((heads + tags).splitlines(), key=lambda line: line.split(" ", 1)[1])
+    (folder / "packed-refs").write_bytes(
+        os.fsencode("# pack-refs with: sorted\n" + "".join(f"{r}\n" for r in refs))
+    )
+    sha256 = store.repository.object_format == "sha256"
+    (folder / "config").write_text(
+        f"[core]\n\trepositoryformatversion = {int(sha256)}\n\tbare = false\n\tcheckStat = minimal\n"
+        "\ttrustctime = false\n" + ("[extensions]\n\tobjectFormat = sha256\n" if sha256 else "")
+    )
+    (folder / "objects/info/alternates").write_bytes(os.fsencode("".join(f"{path}\n" for path in object_dirs)))
+    for source, name in ((checkout.index, "index"), (store.repository.common_dir / "shallow", "shallow")):
+        if source.is_file():
+            shutil.copyfile(source, folder / name)
+    return folder

@@ -1,0 +1,96 @@
+"""The user's repository: where it is, what its base is, and what is in the way of checking it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from assay.adapters.git.program import Git, GitFailedError
+from assay.errors import InputError, RepositoryError
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A git repository with a work tree."""
+
+    root: Path
+    """Top of the work tree, with symlinks resolved."""
+    git_dir: Path
+    common_dir: Path
+    """Differs from `git_dir` in a linked worktree."""
+
+    @cached_property
+    def git(self) -> Git:
+        return Git(self.root)
+
+    @cached_property
+    def object_dirs(self) -> tuple[Path, ...]:
+        """The object store and everything it borrows from, nearest first."""
+        found: list[Path] = []
+        waiting = [self.common_dir / "objects"]
+        while waiting:
+            objects = waiting.pop(0)
+            if objects in found or not objects.is_dir():
+                continue
+            found.append(objects)
+            borrowed = objects / "info" / "alternates"
+            if borrowed.is_file():
+                lines = os.fsdecode(borrowed.read_bytes()).splitlines()
+                waiting += [(objects / line).resolve() for line in lines if line and not line.startswith("#")]
+        return tuple(found)
+
+    @cached_property
+    def object_format(self) -> str:
+        return self.git.maybe("rev-parse", "--show-object-format") or "sha1"
+
+    @cached_property
+    def is_partial(self) -> bool:
+        """Whether objects may be missing because the clone was filtered."""
+        return self.git.maybe("config", "--get-regexp", r"^remote\..*\.promisor$") is not None
+
+    def resolve_base(self, revision: str) -> tuple[str, str]:
+        """Commit and tree of the base. Without a single commit there is nothing to compare with."""
+        if revision.startswith("-"):
+            raise InputError(f"--base {revision}: a revision does not start with a dash")
+        commit = self.git.maybe("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        if commit is None:
+            if self.git.maybe("rev-parse", "--verify", "--quiet", "HEAD") is None:
+                raise RepositoryError(
+                    f"{self.root}: the repository has no commit yet, so there is no baseline to compare with",
+                    hint="make a first commit: git add -A && git commit -m 'First commit'",
+                )
+            raise InputError(
+                f"--base {revision}: git knows no such revision in {self.root}",
+                hint="name a branch, tag or commit; `git log --oneline` lists commits",
+            )
+        return commit, self.git.line("rev-parse", f"{commit}^{{tree}}")
+
+
+def open_repository(directory: Path) -> Repository:
+    """The repository that `directory` is in, or an error that a newcomer can act on."""
+    if not directory.is_dir():
+        raise InputError(
+            f"{directory}: there is no such directory", hint="--repo names a directory of a git repository"
+        )
+    git = Git(directory)
+    try:
+        root = git.line("rev-parse", "--show-toplevel")
+    except GitFailedError as error:
+        if "must be run in a work tree" in error.stderr:
+            raise RepositoryError(
+                f"{directory}: this repository has no work tree (it is bare, or this is its .git directory)",
+                hint="run it in a clone that has files",
+            ) from error
+        if "not a git repository" in error.stderr:
+            raise RepositoryError(
+                f"{directory.absolute()}: not inside a git repository",
+                hint="cd into one, name one with --repo DIR, or start one with `git init` and a first commit",
+            ) from error
+        raise
+    return Repository(
+        root=Path(root).resolve(),
+        git_dir=Path(git.line("rev-parse", "--absolute-git-dir")),
+        common_dir=(directory / git.line("rev-parse", "--git-common-dir")).resolve(),
+    )

@@ -1,0 +1,344 @@
+"""The frozen tree: what is in the work tree now, as a git tree that no one can change afterwards.
+
+What goes in, and why:
+- ignored files never do; the baseline's ignore rules decide, then the work tree's own. What is outside the tree is
+  outside every checkout, so it can fake nothing, and a `.env` stays where it is;
+- what the person has put under git's control does, whatever the ignore rules say;
+- built-in conversions stay on, external filters run as the user configured them, by the baseline's attributes;
+- a path whose bytes equal the baseline's own checkout keeps the baseline's blob, whatever a filter makes of it;
+- a path that a sparse checkout left out stays as it is in the baseline.
+Symlinks that leave the repository and nested repositories are refused.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from assay.adapters.git.program import Git, readable
+from assay.adapters.git.store import Store
+from assay.contracts.change import Change, ChangedPath, ChangeKind
+from assay.contracts.finding import Finding
+from assay.contracts.verdict import Severity
+from assay.core.patterns import root_attribute_rules, root_ignore_rules
+from assay.errors import RepositoryError
+from assay.faults import fault_point
+
+GITLINK = "160000"
+SYMLINK = "120000"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One raw difference between two trees."""
+
+    path: bytes
+    kind: ChangeKind
+    old_mode: str
+    mode: str
+    old_blob: str
+    blob: str
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    tree: str
+    base: str
+    entries: tuple[Entry, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def change(self) -> Change:
+        paths = (ChangedPath(path=readable(e.path), kind=e.kind, mode=e.mode) for e in self.entries)
+        return Change(base=self.base, tree=self.tree, paths=tuple(paths))
+
+
+def snapshot(store: Store, base_tree: str, *, staged: bool = False) -> Snapshot:
+    """Freeze the work tree (or, with `staged`, what is in the index) and compare it with the base."""
+    repository = store.repository
+    if repository.is_partial:
+        fetch_missing(repository.git, base_tree)
+    findings: list[Finding] = []
+    with store.locked():
+        tree = _staged_tree(store) if staged else _work_tree(store, base_tree, findings)
+        entries = difference(store.git(), base_tree, tree)
+    findings += _escaping_symlinks(store, entries)
+    return Snapshot(tree, base_tree, tuple(entries), tuple(findings))
+
+
+def difference(git: Git, old: str, new: str) -> list[Entry]:
+    """The paths in which two trees differ, renames as a deletion and an addition."""
+    records = git.records("diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", old, new)
+    entries = []
+    for meta, path in zip(records[::2], records[1::2], strict=True):
+        old_mode, mode, old_blob, blob, status = meta.decode("ascii").removeprefix(":").split(" ")
+        kind = {"A": ChangeKind.ADDED, "D": ChangeKind.DELETED}.get(status[0], ChangeKind.MODIFIED)
+        entries.append(Entry(path, kind, old_mode, mode, old_blob, blob))
+    return entries
+
+
+def fetch_missing(git: Git, tree: str) -> None:
+    """A filtered clone fetches what the tree needs before anything is compared with it."""
+    listed = git.out("rev-list", "--objects", "--missing=print", "--no-object-names", tree).decode("ascii")
+    missing = [line[1:] for line in listed.splitlines() if line.startswith("?")]
+    if not missing:
+        return
+    remote = (
+        git.line("config", "--name-only", "--get-regexp", r"^remote\..*\.promisor$")
+        .splitlines()[0]
+        .split(".", 1)[1]
+    )
+    remote = remote.removesuffix(".promisor")
+    fetch = replace(git, settings=(*git.settings, "fetch.negotiationAlgorithm=noop"))
+    fetch.run(
+        "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none",
+        "--stdin", remote, stdin="\n".join(missing).encode(),
+    )  # fmt: skip
+
+
+def _staged_tree(store: Store) -> str:
+    """The user's index, copied, so that their own is neither locked nor refreshed."""
+    index = store.folder / "index.staged"
+    theirs = store.repository.git_dir / "index"
+    if theirs.is_file():
+        shutil.copyfile(theirs, index)
+    try:
+        tree = store.git(index=index).line("write-tree")
+    finally:
+        index.unlink(missing_ok=True)
+    return tree
+
+
+def _work_tree(store: Store, base_tree: str, findings: list[Finding]) -> str:
+    """The index of the last snapshot is kept: its stat data spare reading every file again."""
+    kept, index = store.folder / "index", store.folder / "index.new"
+    _discard(index)
+    if kept.is_file():
+        shutil.copyfile(kept, index)
+    root = store.repository.root
+    git = store.git(work_tree=root, index=index)
+    try:
+        git.run("read-tree", "-m", base_tree)
+        _baseline_attributes(store, git, base_tree)
+        _take_in(store, git, base_tree, findings)
+        fault_point("snapshot.before-tree")
+        tree = git.line("write-tree")
+        unchanged = _same_as_checkout(git, root, difference(git, base_tree, tree))
+        if unchanged:
+            _set_entries(git, [(e.old_mode, e.old_blob, e.path) for e in unchanged])
+            tree = git.line("write-tree")
+        fault_point("snapshot.after-tree")
+        index.replace(kept)
+    finally:
+        _discard(index)
+    return tree
+
+
+def _discard(index: Path) -> None:
+    index.unlink(missing_ok=True)
+    index.with_name(index.name + ".lock").unlink(missing_ok=True)
+
+
+def _take_in(store: Store, git: Git, base_tree: str, findings: list[Finding]) -> None:
+    tracked, left_out = _users_index(store)
+    if left_out:
+        git.run("update-index", "-z", "--skip-worktree", "--stdin", stdin=_joined(left_out))
+    links = _submodules(git)
+    for path in links:
+        _take_in_submodule(store, git, path, findings)
+    modified = git.records("diff-files", "-z", "--name-only", "--ignore-submodules=all")
+    known = set(git.records("ls-files", "-z"))
+    others = _untracked(store, git, base_tree)
+    nested = [path for path in others if path.endswith(b"/")]
+    findings += [_nested_repository(path) for path in nested]
+    added = {path for path in others if not path.endswith(b"/")} | (tracked - known)
+    wanted = [path for path in (*modified, *sorted(added)) if path not in links and not _own(path)]
+    root = os.fsencode(store.repository.root)
+    wanted = [path for path in wanted if path in known or os.path.lexists(os.path.join(root, path))]  # noqa: PTH118
+    git.run("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=_joined(wanted))
+    untaken = _taken_out_by_hand(store, known - tracked)
+    git.run("update-index", "-z", "--force-remove", "--stdin", stdin=_joined(untaken))
+
+
+def _taken_out_by_hand(store: Store, untracked: set[bytes]) -> list[bytes]:
+    """Paths that `git rm --cached` took out and that are ignored now: they stay on disk but not in the tree."""
+    if not untracked:
+        return []
+    asked = store.repository.git.run(
+        "check-ignore", "-z", "--stdin", "--no-index", stdin=_joined(sorted(untracked)), accept=(0, 1)
+    )
+    return [path for path in asked.stdout.split(b"\0") if path]
+
+
+def _own(path: bytes) -> bool:
+    return path == b".assay" or path.startswith(b".assay/")
+
+
+def _joined(paths: Sequence[bytes]) -> bytes:
+    return b"".join(path + b"\0" for path in paths)
+
+
+def _users_index(store: Store) -> tuple[set[bytes], list[bytes]]:
+    """What the person put under git's control, and the part of it that a sparse checkout left out.
+
+    A path that is marked as left out but stands in the work tree is not left out: the mark would hide its content.
+    """
+    tracked: set[bytes] = set()
+    left_out: list[bytes] = []
+    root = os.fsencode(store.repository.root)
+    for record in store.repository.git.records("ls-files", "-z", "-t", "--cached"):
+        tag, path = record[:1], record[2:]
+        tracked.add(path)
+        if tag == b"S" and not os.path.lexists(os.path.join(root, path)):  # noqa: PTH118
+            left_out.append(path)
+    return tracked, left_out
+
+
+def _untracked(store: Store, git: Git, base_tree: str) -> list[bytes]:
+    """Untracked paths that neither the baseline's ignore rules nor the work tree's own cover."""
+    rules = [*_personal_ignore_rules(store), *root_ignore_rules(_blobs_named(git, base_tree, b".gitignore"))]
+    listed = store.folder / "ignore.rules"
+    listed.write_bytes(os.fsencode("".join(f"{rule}\n" for rule in rules)))
+    return git.records("ls-files", "-z", "--others", f"--exclude-from={listed}", "--exclude-standard")
+
+
+def _personal_ignore_rules(store: Store) -> list[str]:
+    """Rules outside the tree: `info/exclude` and the user's own excludes file."""
+    git = store.repository.git
+    configured = git.maybe("config", "--type=path", "core.excludesFile")
+    default = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git" / "ignore"
+    rules: list[str] = []
+    for file in (Path(configured) if configured else default, store.repository.common_dir / "info" / "exclude"):
+        if file.is_file():
+            rules += root_ignore_rules({".gitignore": os.fsdecode(file.read_bytes())})
+    return rules
+
+
+def _blobs_named(git: Git, tree: str, name: bytes) -> dict[str, str]:
+    """The content of every file of that name in the tree, by path."""
+    found: dict[str, str] = {}
+    for record in git.records("ls-tree", "-r", "-z", tree):
+        meta, _, path = record.partition(b"\t")
+        mode, kind, blob = meta.decode("ascii").split()
+        if kind == "blob" and mode != SYMLINK and path.rpartition(b"/")[2] == name:
+            found[os.fsdecode(path)] = os.fsdecode(git.out("cat-file", "blob", blob))
+    return found
+
+
+def _baseline_attributes(store: Store, git: Git, base_tree: str) -> None:
+    """The baseline's attributes outrank edited ones; where none was edited there is nothing to say."""
+    info = store.git_dir / "info" / "attributes"
+    rules = _blobs_named(git, base_tree, b".gitattributes")
+    root = store.repository.root
+    edited = any(
+        not (root / path).is_file() or (root / path).read_bytes() != os.fsencode(text)
+        for path, text in rules.items()
+    )
+    lines = [*root_attribute_rules(rules)] if edited else []
+    personal = store.repository.common_dir / "info" / "attributes"
+    if personal.is_file():
+        lines += os.fsdecode(personal.read_bytes()).splitlines()
+    info.write_bytes(os.fsencode("".join(f"{line}\n" for line in lines)))
+
+
+def _same_as_checkout(git: Git, root: Path, entries: Sequence[Entry]) -> list[Entry]:
+    """Changed blobs whose file is, byte for byte, what a checkout of the baseline would write."""
+    modified = [
+        e for e in entries if e.kind is ChangeKind.MODIFIED and e.mode == e.old_mode and e.mode.startswith("100")
+    ]
+    if not modified:
+        return []
+    converted = _converted_paths(git, [e.path for e in modified])
+    same = []
+    for entry in modified:
+        if entry.path not in converted:
+            continue
+        checked_out = git.out("cat-file", "--filters", b"--path=" + entry.path, entry.old_blob)
+        if (root / os.fsdecode(entry.path)).read_bytes() == checked_out:
+            same.append(entry)
+    return same
+
+
+def _converted_paths(git: Git, paths: Sequence[bytes]) -> set[bytes]:
+    """The paths that any conversion applies to."""
+    if git.maybe("config", "core.autocrlf") in ("true", "input"):
+        return set(paths)
+    attributes = ("filter", "text", "eol", "crlf", "working-tree-encoding", "ident")
+    records = git.records("check-attr", "-z", "--stdin", *attributes, stdin=_joined(paths))
+    triples = zip(records[::3], records[1::3], records[2::3], strict=True)
+    return {path for path, _, value in triples if value not in (b"unspecified", b"unset")}
+
+
+def _set_entries(git: Git, entries: Sequence[tuple[str, str, bytes]]) -> None:
+    lines = b"".join(f"{mode} {blob}\t".encode() + path + b"\0" for mode, blob, path in entries)
+    git.run("update-index", "-z", "--index-info", stdin=lines)
+
+
+def _submodules(git: Git) -> dict[bytes, str]:
+    """Path and recorded commit of each submodule in the index."""
+    links = {}
+    for record in git.records("ls-files", "-z", "--stage"):
+        meta, _, path = record.partition(b"\t")
+        mode, commit, _stage = meta.decode("ascii").split()
+        if mode == GITLINK:
+            links[path] = commit
+    return links
+
+
+def _take_in_submodule(store: Store, git: Git, path: bytes, findings: list[Finding]) -> None:
+    """A submodule counts as the commit that it stands at; what is uncommitted in it is not part of this tree."""
+    folder = store.repository.root / os.fsdecode(path)
+    if not (folder / ".git").exists():
+        return
+    inside = Git(folder)
+    commit = inside.maybe("rev-parse", "--verify", "--quiet", "HEAD")
+    if commit is None:
+        raise RepositoryError(
+            f"{readable(path)}: the submodule has no commit checked out",
+            hint=f"git submodule update --init -- {readable(path)}",
+        )
+    _set_entries(git, [(GITLINK, commit, path)])
+    if inside.out("status", "--porcelain", "-z", "--ignore-submodules=all"):
+        findings.append(
+            Finding(
+                layer="L1", rule="submodule-dirty", severity=Severity.MINOR, path=readable(path),
+                detail="the submodule has uncommitted changes, which are not part of the tree that was checked",
+                fix="commit them inside the submodule, then check again",
+            )
+        )  # fmt: skip
+
+
+def _nested_repository(path: bytes) -> Finding:
+    return Finding(
+        layer="L1", rule="nested-repository", severity=Severity.BLOCKER, path=readable(path),
+        detail="a git repository inside the work tree: its files are not part of the tree and cannot be checked",
+        fix="remove its .git, let .gitignore cover it, or add it with `git submodule add`",
+    )  # fmt: skip
+
+
+def _escaping_symlinks(store: Store, entries: Sequence[Entry]) -> list[Finding]:
+    """Symlinks that the change added and that lead out of the repository."""
+    findings = []
+    for entry in entries:
+        if entry.mode != SYMLINK:
+            continue
+        target = os.fsdecode(store.git().out("cat-file", "blob", entry.blob))
+        folder = posixpath.dirname(os.fsdecode(entry.path))
+        root = str(store.repository.root)
+        if target.startswith("/"):
+            inside = f"{posixpath.normpath(target)}/".startswith(f"{root}/")
+        else:
+            inside = posixpath.normpath(posixpath.join(folder, target)).split("/")[0] != ".."
+        if not inside:
+            findings.append(
+                Finding(
+                    layer="L1", rule="symlink-escape", severity=Severity.BLOCKER, path=readable(entry.path),
+                    detail=f"the symlink leads out of the repository, to {target!r}",
+                    fix="link to a file inside the repository, or commit the file itself",
+                )
+            )  # fmt: skip
+    return findings

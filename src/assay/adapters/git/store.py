@@ -1,0 +1,153 @@
+"""The private git directory: objects and index of our own, beyond the reach of whoever works in the repository.
+
+It borrows the user's objects through alternates and keeps new ones to itself. Its configuration is written by the
+engine on every opening: the conversions that the user had configured (line endings, filters such as LFS and
+git-crypt), and nothing else of theirs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.adapters.git.program import Git
+from assay.adapters.git.repository import Repository
+from assay.errors import RepositoryError
+
+_KEPT_CORE = frozenset(
+    f"core.{name}"
+    for name in (
+        "autocrlf", "eol", "ignorecase", "precomposeunicode", "symlinks", "filemode", "bigfilethreshold",
+        "checkroundtripencoding", "attributesfile",
+    )
+)  # fmt: skip
+
+# Folders of the user's git directory in which filters keep what they need: found through $GIT_DIR by the filters.
+_FILTER_FOLDERS = ("lfs", "git-crypt")
+
+
+@dataclass(frozen=True)
+class Store:
+    """A private git directory for one repository."""
+
+    repository: Repository
+    folder: Path
+
+    @property
+    def git_dir(self) -> Path:
+        return self.folder / "git"
+
+    def git(self, *, work_tree: Path | None = None, index: Path | None = None) -> Git:
+        return Git(
+            directory=work_tree or self.git_dir,
+            git_dir=self.git_dir,
+            work_tree=work_tree,
+            index=index,
+            variables={
+                "GIT_CONFIG_GLOBAL": os.devnull,
+                "GIT_CONFIG_SYSTEM": os.devnull,
+                "GIT_CONFIG_NOSYSTEM": "1",
+                "GIT_ATTR_NOSYSTEM": "1",
+            },
+        )
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One snapshot of a repository at a time: they share an index."""
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def open_store(repository: Repository, home: Path) -> Store:
+    """The private directory of this repository, made if there is none, its configuration fresh."""
+    name = hashlib.sha256(os.fsencode(repository.git_dir)).hexdigest()[:20]
+    store = Store(repository, home / "repos" / name)
+    store.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with store.locked():
+        if not (store.git_dir / "HEAD").is_file():
+            _create(store)
+        settings = _user_settings(repository)
+        _refuse_filters_in_tree(repository, settings)
+        _write_config(store, settings)
+        alternates = "".join(f"{path}\n" for path in repository.object_dirs)
+        (store.git_dir / "objects" / "info" / "alternates").write_bytes(os.fsencode(alternates))
+        _link_filter_folders(store)
+    return store
+
+
+def _create(store: Store) -> None:
+    """Made aside and moved in, so that a crash leaves nothing half made."""
+    aside = store.folder / "git.new"
+    shutil.rmtree(aside, ignore_errors=True)
+    template = store.folder / "no-template"
+    template.mkdir(exist_ok=True)
+    Git(store.folder).run(
+        "init",
+        "--quiet",
+        "--bare",
+        f"--object-format={store.repository.object_format}",
+        f"--template={template}",
+        aside,
+    )
+    (aside / "info").mkdir(exist_ok=True)
+    (aside / "objects" / "info").mkdir(exist_ok=True)
+    aside.rename(store.git_dir)
+
+
+def _user_settings(repository: Repository) -> list[tuple[str, str]]:
+    """The user's own settings that decide how bytes become blobs."""
+    kept: list[tuple[str, str]] = []
+    for record in repository.git.records("config", "--list", "-z", "--includes"):
+        name, _, value = os.fsdecode(record).partition("\n")
+        if name in _KEPT_CORE or name.startswith(("filter.", "lfs.")):
+            kept.append((name, value))
+    return kept
+
+
+def _refuse_filters_in_tree(repository: Repository, settings: list[tuple[str, str]]) -> None:
+    """A filter that lies in the work tree would run code of the change itself, outside every sandbox."""
+    for name, value in settings:
+        if not name.startswith("filter.") or name.endswith(".required"):
+            continue
+        for word in _words(value):
+            program = repository.root / word
+            if program.is_file() and program.resolve().is_relative_to(repository.root):
+                raise RepositoryError(
+                    f"{repository.git_dir / 'config'}: {name} runs {word}, a file of the work tree itself; "
+                    "the change could decide what it does",
+                    hint="install the filter outside the repository and name it there",
+                )
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return [word for word in shlex.split(command) if "/" in word or "." in word]
+    except ValueError:
+        return command.split()
+
+
+def _write_config(store: Store, settings: list[tuple[str, str]]) -> None:
+    config = store.git_dir / "config.new"
+    extension = "[extensions]\n\tobjectFormat = sha256\n" if store.repository.object_format == "sha256" else ""
+    version = 1 if extension else 0
+    config.write_text(f"[core]\n\trepositoryformatversion = {version}\n\tbare = true\n{extension}", "utf-8")
+    plain = Git(store.folder)
+    for name, value in settings:
+        plain.run("config", "--file", config, "--add", name, value)
+    config.replace(store.git_dir / "config")
+
+
+def _link_filter_folders(store: Store) -> None:
+    for name in _FILTER_FOLDERS:
+        theirs, ours = store.repository.common_dir / name, store.git_dir / name
+        if theirs.is_dir() and not ours.exists():
+            ours.unlink(missing_ok=True)
+            ours.symlink_to(theirs)

@@ -1,0 +1,153 @@
+"""The strongest level: bubblewrap, with the frozen tree at the repository's own path.
+
+- the machine's root is read-only; /tmp, /run and /dev are private; Assay's state and credentials are masked;
+- the frozen checkout, HOME and dependencies are lower layers: what a check writes there is thrown away with it;
+- own user, pid, ipc, host-name and (unless declared) network namespaces; no capabilities, also for root; a session
+  of its own. Sockets of the machine (docker, D-Bus, ssh-agent) live in /run and /tmp and are out of sight.
+Where layers cannot be had, the checkout is copied and dependencies are read-only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from assay.adapters.sandbox.cgroup import make_group
+from assay.adapters.sandbox.job import Execution, Job, Place, Sink, View
+from assay.adapters.sandbox.process import launch
+from assay.contracts.verdict import Assurance
+
+LayerKind = Literal["disk", "memory", "none"]
+"""Where throwaway layers keep what is written: beside the checkout, in memory, or there are none."""
+
+PROBES = Path(__file__).parents[1] / "checks" / "probes"
+_INSIDE = Path("/run/assay")
+_PRIVATE = ("/tmp", "/var/tmp", "/run", "/dev/shm")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A directory as a check sees it, with a layer on top that takes the writes."""
+
+    lower: Path
+    at: Path
+    memory: bool
+
+
+@dataclass(frozen=True)
+class Bubblewrap:
+    program: str
+    layers: LayerKind
+
+    @property
+    def level(self) -> Assurance:
+        return Assurance.BUBBLEWRAP
+
+    def place(self, view: View, scratch: Path) -> Place:
+        (scratch / "report").mkdir(parents=True)
+        return Place(
+            root=view.root,
+            report=_INSIDE / "report",
+            probes=_INSIDE / "probes",
+            temporary=Path("/tmp"),
+        )
+
+    def run(self, job: Job, sink: Sink) -> Execution:
+        layers = list(self._layers(job.view))
+        mounted = [job.scratch / f"layer-{number}" for number in range(len(layers))]
+        for folder in mounted:
+            (folder / "at").mkdir(parents=True)
+            (folder / "top").mkdir()
+        group = make_group(job.limits.memory_mb, job.limits.processes)
+        spec = {
+            "groups": group.procs if group else (),
+            "supervise": False,
+            "layers": [
+                {
+                    "lower": [str(layer.lower)],
+                    "memory": layer.memory,
+                    "at": f"{folder}/at",
+                    "scratch": f"{folder}/top",
+                }
+                for layer, folder in zip(layers, mounted, strict=True)
+            ],
+            "argv": self._command(
+                job, [(layer.at, folder / "at") for layer, folder in zip(layers, mounted, strict=True)]
+            ),
+            "env": dict(job.env),
+        }
+        file = job.scratch / "spec.json"
+        file.write_text(json.dumps(spec), "utf-8")
+        return launch(job, file, group, sink)
+
+    def _layers(self, view: View) -> Iterator[Layer]:
+        if self.layers == "none":
+            return
+        in_memory = self.layers == "memory"
+        if view.home and view.home != view.root and not view.home.is_relative_to(view.root):
+            # In memory: HOME usually contains our own state, and a layer may not lie inside what it covers.
+            yield Layer(view.home, view.home, memory=True)
+        yield Layer(view.files, view.root, memory=in_memory)
+        for folder in view.dependencies:
+            yield Layer(folder, folder, memory=in_memory)
+
+    def _command(self, job: Job, layers: list[tuple[Path, Path]]) -> list[str]:
+        view = job.view
+        command = [self.program, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+        for private in _PRIVATE:
+            if Path(private).is_dir() and not Path(private).is_symlink():
+                command += ["--tmpfs", private]
+        command += ["--perms", "1777", "--tmpfs", "/tmp"]
+        command += _shown_again(view)
+        command += self._files(job, dict(layers))
+        if view.git:
+            command += ["--ro-bind", str(view.git), str(view.root / ".git")]
+        for bind in (*view.objects, *view.includes):
+            command += ["--bind" if bind.writable else "--ro-bind", str(bind.source), str(bind.at)]
+        for path in view.sockets:
+            command += ["--bind-try", str(path), str(path)]
+        command += ["--ro-bind", str(PROBES), str(_INSIDE / "probes")]
+        command += ["--bind", str(job.scratch / "report"), str(_INSIDE / "report")]
+        command += _masks(view.masked, view.home)
+        command += ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+        command += [] if view.network else ["--unshare-net"]
+        command += ["--cap-drop", "ALL", "--new-session", "--die-with-parent", "--chdir", str(job.cwd)]
+        return [*command, "--", *job.argv]
+
+    def _files(self, job: Job, layers: dict[Path, Path]) -> list[str]:
+        """HOME, the frozen files, then dependencies: each may lie inside the one before."""
+        view = job.view
+        if layers:
+            return [word for at, merged in layers.items() for word in ("--bind", str(merged), str(at))]
+        copy = job.scratch / "copy"
+        shutil.copytree(view.files, copy, symlinks=True)
+        command = ["--tmpfs", str(view.home)] if view.home and not view.root.is_relative_to(view.home) else []
+        command += ["--bind", str(copy), str(view.root)]
+        for folder in view.dependencies:
+            command += ["--ro-bind", str(folder), str(folder)]
+        return command
+
+
+def _shown_again(view: View) -> list[str]:
+    """What the check needs although it lies below a directory that was just made private."""
+    needed = (*view.visible, *((view.home,) if view.home else ()), *view.dependencies)
+    hidden = [
+        path for path in needed if any(path.is_relative_to(private) for private in _PRIVATE) and path.exists()
+    ]
+    return [word for path in sorted(set(hidden)) for word in ("--ro-bind", str(path), str(path))]
+
+
+def _masks(masked: tuple[Path, ...], home: Path | None) -> list[str]:
+    """Directories become empty, files become nothing. A path that is not there needs no mask."""
+    command: list[str] = []
+    for path in masked:
+        if path.is_dir() and not any(path.is_relative_to(private) for private in _PRIVATE):
+            command += ["--tmpfs", str(path.resolve())]
+        elif path.is_file():
+            command += ["--ro-bind", os.devnull, str(path.resolve())]
+    return command

@@ -1,0 +1,112 @@
+"""What a sandbox is asked to run, what the run may see, and what came of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from assay.contracts.verdict import Assurance
+
+
+@dataclass(frozen=True)
+class Bind:
+    """A file or directory of the machine, seen at another path (or the same)."""
+
+    source: Path
+    at: Path
+    writable: bool = False
+
+
+@dataclass(frozen=True)
+class View:
+    """What a check sees of the world. The frozen files stand where the repository stands."""
+
+    root: Path
+    """The repository's own path."""
+    files: Path
+    """The checkout of the frozen tree; never written to."""
+    git: Path | None = None
+    """The minimal `.git`."""
+    objects: tuple[Bind, ...] = ()
+    """Object stores that the minimal `.git` borrows from."""
+    home: Path | None = None
+    """The person's HOME, below a layer that is thrown away."""
+    dependencies: tuple[Path, ...] = ()
+    """Directories inside or outside the repository that hold dependencies, each below such a layer."""
+    includes: tuple[Bind, ...] = ()
+    masked: tuple[Path, ...] = ()
+    """What no check may see: Assay's own state, credentials."""
+    visible: tuple[Path, ...] = ()
+    """Directories that must stay visible although they lie below a private /tmp or /run."""
+    sockets: tuple[Path, ...] = ()
+    network: bool = False
+
+
+@dataclass(frozen=True)
+class Limits:
+    seconds: float = 900
+    memory_mb: int = 8192
+    processes: int = 4096
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where things are, as the check sees them."""
+
+    root: Path
+    report: Path
+    probes: Path
+    temporary: Path
+    module_path: tuple[Path, ...] = ()
+    """Where modules of the project must be looked up, when the checkout is not at the repository's path."""
+
+
+class Sink(Protocol):
+    """Takes the combined output while it is produced."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+@dataclass(frozen=True)
+class Job:
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+    view: View
+    place: Place
+    scratch: Path
+    """A directory of this job's own."""
+    limits: Limits = field(default_factory=Limits)
+    cancel: threading.Event = field(default_factory=threading.Event)
+    on_output: Callable[[bytes], None] | None = None
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How it ended, as the engine saw it."""
+
+    exit_code: int | None
+    """None when it was ended by the engine."""
+    duration_ms: int
+    timed_out: bool = False
+    cancelled: bool = False
+    limit: str = ""
+    """The limit that ended it, in words."""
+    setup_error: str = ""
+    """Why the sandbox itself could not start it."""
+
+
+class Sandbox(Protocol):
+    """One level of assurance."""
+
+    @property
+    def level(self) -> Assurance: ...
+
+    def place(self, view: View, scratch: Path) -> Place:
+        """Prepare `scratch` and say where the check will find things."""
+        ...
+
+    def run(self, job: Job, sink: Sink) -> Execution: ...

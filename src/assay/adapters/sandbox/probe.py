@@ -1,0 +1,158 @@
+"""What sandbox this machine can give, found by trying it."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.adapters.sandbox.bubblewrap import Bubblewrap, LayerKind
+from assay.adapters.sandbox.cgroup import make_group
+from assay.adapters.sandbox.job import Sandbox
+from assay.adapters.sandbox.process import LAUNCHER
+from assay.adapters.sandbox.supervised import Supervised
+from assay.contracts.verdict import Assurance
+from assay.errors import SandboxError
+
+_ORDER = (Assurance.BUBBLEWRAP, Assurance.LANDLOCK, Assurance.PLAIN)
+
+
+@dataclass(frozen=True)
+class SandboxFacts:
+    """What was tried, and what the machine said."""
+
+    bubblewrap: str
+    """Path of the program; empty if there is none."""
+    namespaces: bool
+    namespaces_error: str
+    layers: LayerKind
+    landlock: int
+    """Version of Landlock; 0 if there is none."""
+    cgroup: bool
+
+    @property
+    def best(self) -> Assurance:
+        if self.namespaces:
+            return Assurance.BUBBLEWRAP
+        return Assurance.LANDLOCK if self.landlock else Assurance.PLAIN
+
+
+def probe(scratch: Path) -> SandboxFacts:
+    """Try everything once; `scratch` is where layers would lie."""
+    program = shutil.which("bwrap") or ""
+    works, said = _bubblewrap_works(program)
+    group = make_group(0, 64)
+    if group:
+        group.close()
+    return SandboxFacts(
+        bubblewrap=program,
+        namespaces=works,
+        namespaces_error=said,
+        layers=_layers(scratch) if works else "none",
+        landlock=_landlock_version(),
+        cgroup=group is not None,
+    )
+
+
+def choose(facts: SandboxFacts, level: str, *, require: bool) -> Sandbox:
+    """The sandbox for this machine: the strongest there is, or the one asked for."""
+    wanted = facts.best if level == "auto" else Assurance(level)
+    if _ORDER.index(wanted) < _ORDER.index(facts.best):
+        raise SandboxError(f"the sandbox level {wanted} cannot be had here: {_why(facts, wanted)}", hint=_HINT)
+    if require and wanted is not Assurance.BUBBLEWRAP:
+        raise SandboxError(
+            f"a sandbox is required, and the level here would be {wanted}: {_why(facts, Assurance.BUBBLEWRAP)}",
+            hint=_HINT,
+        )
+    return Bubblewrap(facts.bubblewrap, facts.layers) if wanted is Assurance.BUBBLEWRAP else Supervised(wanted)
+
+
+_HINT = "`assay doctor` says what is missing on this machine and how to get it"
+
+
+def _why(facts: SandboxFacts, wanted: Assurance) -> str:
+    if wanted is Assurance.LANDLOCK:
+        return "the kernel has no Landlock"
+    if not facts.bubblewrap:
+        return "bubblewrap (bwrap) is not installed"
+    return facts.namespaces_error or f"{facts.best} was chosen in the configuration"
+
+
+def _bubblewrap_works(program: str) -> tuple[bool, str]:
+    if not program:
+        return False, "bubblewrap is not installed"
+    flags = ["--unshare-user", "--unshare-pid", "--unshare-net", "--cap-drop", "ALL", "--new-session"]
+    done = subprocess.run(
+        [
+            program,
+            "--ro-bind",
+            "/",
+            "/",
+            "--dev",
+            "/dev",
+            "--proc",
+            "/proc",
+            *flags,
+            "--",
+            "/bin/sh",
+            "-c",
+            "exit 0",
+        ],
+        capture_output=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    return done.returncode == 0, done.stderr.decode("utf-8", "replace").strip()
+
+
+def _layers(scratch: Path) -> LayerKind:
+    """Which kind of throwaway layer the kernel mounts for us here."""
+    scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+    kinds: tuple[LayerKind, ...] = ("disk", "memory")
+    for kind in kinds:
+        with tempfile.TemporaryDirectory(dir=scratch) as folder:
+            if _layer_works(Path(folder), memory=kind == "memory"):
+                return kind
+    return "none"
+
+
+_TRY_LAYER = """
+import json, runpy, sys
+launcher = runpy.run_path(sys.argv[1])
+launcher["own_namespaces"]()
+launcher["mount_layer"](json.loads(sys.argv[2]))
+open(json.loads(sys.argv[2])["at"] + "/written", "w").close()
+"""
+
+
+def _layer_works(folder: Path, *, memory: bool) -> bool:
+    for name in ("lower", "at", "top"):
+        (folder / name).mkdir()
+    layer = {"lower": [f"{folder}/lower"], "at": f"{folder}/at", "scratch": f"{folder}/top", "memory": memory}
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _TRY_LAYER, str(LAUNCHER), json.dumps(layer)],
+        capture_output=True,
+        check=False,
+    )
+    _make_removable(folder)
+    return done.returncode == 0
+
+
+def _make_removable(folder: Path) -> None:
+    """Overlayfs leaves a directory without any permission behind."""
+    for below in folder.rglob("*"):
+        if below.is_dir() and not below.is_symlink() and not os.access(below, os.R_OK | os.X_OK):
+            below.chmod(0o700)
+
+
+def _landlock_version() -> int:
+    if sys.platform != "linux":
+        return 0
+    version = ctypes.CDLL(None, use_errno=True).syscall(444, None, ctypes.c_size_t(0), 1)
+    return max(0, int(version))

@@ -1,0 +1,150 @@
+"""Runs one process to its end, its deadline or its limit, and leaves nothing behind.
+
+Output goes to the sink as it comes; nothing is collected here, so a flood costs no memory. The process leads a
+session of its own. What ends it ends everything it started: its pid namespace, its control group, or (without
+either) the supervisor in `launcher.py` that adopts every orphan.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from assay.adapters.sandbox.cgroup import Group
+from assay.adapters.sandbox.job import Execution, Job, Sink
+
+LAUNCHER = Path(__file__).with_name("launcher.py")
+SETUP_FAILED = 125
+"""Exit code of the launcher when the sandbox could not be set up; its last line says why."""
+_CHUNK = 1 << 20
+_TICK = 0.1
+_LAST_WORDS = 0.3
+"""Seconds for output still in the pipe after the process has ended."""
+
+
+def launch(job: Job, spec: Path, group: Group | None, sink: Sink) -> Execution:
+    """Start the launcher on `spec` and see it through."""
+    started = time.monotonic()
+    setup_log = job.scratch / "setup.log"
+    with setup_log.open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(LAUNCHER), str(spec), str(log.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=_launcher_environment(job.env),
+            start_new_session=True,
+            pass_fds=(log.fileno(),),
+        )
+    ended_by = exceeded = ""
+    try:
+        ended_by = _drain(process, job, sink, started, group)
+        exceeded = group.exceeded() if group else ""
+    finally:
+        _end(process, group)
+    duration = round((time.monotonic() - started) * 1000)
+    if ended_by == "deadline":
+        return Execution(None, duration, timed_out=True)
+    if ended_by == "cancel":
+        return Execution(None, duration, cancelled=True)
+    limit = ended_by or exceeded
+    said = setup_log.read_text("utf-8", "replace").strip()
+    if process.returncode == SETUP_FAILED and said:
+        return Execution(None, duration, setup_error=said.splitlines()[-1])
+    return Execution(None if limit else process.returncode, duration, limit=limit)
+
+
+def _launcher_environment(env: Mapping[str, str]) -> dict[str, str]:
+    """The launcher is our own program; the check's variables reach only the check, through the spec."""
+    return {"PATH": env.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
+
+
+def _drain(process: subprocess.Popen[bytes], job: Job, sink: Sink, started: float, group: Group | None) -> str:
+    """Pass output on until the process has ended. Returns what ended it, if the engine did."""
+    if process.stdout is None:
+        raise AssertionError("the launcher is always started with a pipe")
+    pipe = process.stdout.fileno()
+    os.set_blocking(pipe, False)
+    crowd = None if group else _Crowd(job.limits.processes)
+    last_words: float | None = None
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while True:
+            if selector.select(_TICK):
+                data = os.read(pipe, _CHUNK)
+                if not data:
+                    return _await_end(process, job, started)
+                sink.write(data)
+                if job.on_output:
+                    job.on_output(data)
+            now = time.monotonic()
+            if job.cancel.is_set():
+                return "cancel"
+            if now - started > job.limits.seconds:
+                return "deadline"
+            if crowd and crowd.too_many(now):
+                return f"more than {job.limits.processes} processes"
+            if process.poll() is not None:
+                last_words = last_words or now + _LAST_WORDS
+                if now > last_words:
+                    return ""
+
+
+def _await_end(process: subprocess.Popen[bytes], job: Job, started: float) -> str:
+    """The output is closed; the process may go on without it, within its deadline."""
+    while process.poll() is None:
+        if job.cancel.is_set():
+            return "cancel"
+        if time.monotonic() - started > job.limits.seconds:
+            return "deadline"
+        try:
+            process.wait(_TICK)
+        except subprocess.TimeoutExpired:
+            continue
+    return ""
+
+
+def _end(process: subprocess.Popen[bytes], group: Group | None) -> None:
+    """End it and everything it started. The supervisor is asked first: it knows its orphans."""
+    if process.poll() is None:
+        _signal(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(2)
+    if group:
+        group.close()
+    _signal(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stdout:
+        process.stdout.close()
+
+
+def _signal(leader: int, number: signal.Signals) -> None:
+    try:
+        os.killpg(leader, number)
+    except ProcessLookupError:
+        return
+
+
+class _Crowd:
+    """Counts processes where there is no control group to do it."""
+
+    def __init__(self, allowed: int) -> None:
+        self._most = self._count() + allowed
+        self._next = 0.0
+
+    def too_many(self, now: float) -> bool:
+        if now < self._next:
+            return False
+        self._next = now + 0.5
+        return self._count() > self._most
+
+    @staticmethod
+    def _count() -> int:
+        return sum(path.name.isdigit() for path in Path("/proc").iterdir()) if Path("/proc/self").exists() else 0

@@ -1,0 +1,78 @@
+"""The weaker levels, for machines without namespaces: Landlock with seccomp, or nothing but limits.
+
+The checkout cannot stand at the repository's path, so each check gets a copy of its own and is told by path
+variables to look for the project's modules there. Whether it did is seen in the report.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.adapters.sandbox.bubblewrap import PROBES
+from assay.adapters.sandbox.cgroup import make_group
+from assay.adapters.sandbox.job import Execution, Job, Place, Sink, View
+from assay.adapters.sandbox.process import launch
+from assay.contracts.verdict import Assurance
+
+_DEVICES = (
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/shm",
+    "/dev/pts",
+)
+
+
+@dataclass(frozen=True)
+class Supervised:
+    level: Assurance
+
+    def place(self, view: View, scratch: Path) -> Place:
+        copy = scratch / "copy"
+        for name in ("report", "tmp", "home"):
+            (scratch / name).mkdir(parents=True)
+        shutil.copytree(view.files, copy, symlinks=True)
+        for folder in view.dependencies:
+            if folder.is_relative_to(view.root):
+                at = copy / folder.relative_to(view.root)
+                at.parent.mkdir(parents=True, exist_ok=True)
+                if not at.exists():
+                    at.symlink_to(folder)
+        for bind in view.includes:
+            at = copy / bind.at.relative_to(view.root)
+            at.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(bind.source, at)
+        if view.git:
+            shutil.copytree(view.git, copy / ".git")
+            alternates = "".join(f"{bind.source}\n" for bind in view.objects)
+            (copy / ".git" / "objects" / "info" / "alternates").write_bytes(os.fsencode(alternates))
+        sources = tuple(path for path in (copy / "src", copy) if path.is_dir())
+        return Place(copy, scratch / "report", PROBES, scratch / "tmp", module_path=sources)
+
+    def run(self, job: Job, sink: Sink) -> Execution:
+        group = make_group(job.limits.memory_mb, job.limits.processes)
+        landlocked = self.level is Assurance.LANDLOCK
+        own = [str(job.scratch / name) for name in ("copy", "report", "tmp", "home")]
+        fresh = {"HOME": str(job.scratch / "home"), "TMPDIR": str(job.place.temporary)}
+        bytecode = {"PYTHONPYCACHEPREFIX": str(job.place.temporary / "pycache")}
+        spec = {
+            "groups": group.procs if group else (),
+            "supervise": True,
+            "layers": [],
+            "landlock": landlocked,
+            "no_sockets": landlocked and not job.view.network,
+            "writable": [*own, *(device for device in _DEVICES if Path(device).exists())],
+            "argv": list(job.argv),
+            "cwd": str(job.cwd),
+            "env": dict(job.env) | fresh | bytecode,
+        }
+        file = job.scratch / "spec.json"
+        file.write_text(json.dumps(spec), "utf-8")
+        return launch(job, file, group, sink)
