@@ -1,1 +1,88 @@
 """The only place that chooses implementations."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from assay.adapters.git.repository import open_repository
+from assay.adapters.git.store import open_store
+from assay.adapters.ledger.artifacts import ArtifactStore
+from assay.adapters.ledger.location import artifacts_path, ledger_path
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.adapters.sandbox.probe import choose, probe
+from assay.adapters.sandbox.supervised import Supervised
+from assay.adapters.scratch import scratch_folder
+from assay.adapters.slots import Slots
+from assay.config import Settings, assay_home, load
+from assay.contracts.verdict import Assurance
+from assay.engine.check_run import CheckRequest, CheckRun, World
+from assay.engine.progress import Progress
+from assay.errors import MachineError
+
+
+def new_run_id() -> str:
+    """Legal in git refs and file names, and in order of time."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+
+def private_home() -> Path:
+    """Assay's state directory, made if need be, for its owner only."""
+    home = assay_home()
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise MachineError(
+            f"{home}: cannot be made ({error.strerror})", hint="set ASSAY_HOME to a folder of your own"
+        ) from error
+    if home.stat().st_mode & 0o077:
+        home.chmod(0o700)
+    return home
+
+
+@contextmanager
+def check_run(
+    directory: Path,
+    request: CheckRequest,
+    progress: Progress,
+    *,
+    settings: Settings | None = None,
+    require_sandbox: bool,
+) -> Iterator[CheckRun]:
+    """An `assay check` in the repository of `directory`, ready to run."""
+    repository = open_repository(directory)
+    settings = settings or load(repository.root)
+    home = private_home()
+    if home.resolve().is_relative_to(repository.root):
+        raise MachineError(
+            f"{home}: Assay's state lies inside the repository that it is to check",
+            hint="set ASSAY_HOME to a folder outside of it",
+        )
+    run_id = new_run_id()
+    store = open_store(repository, home)
+    with scratch_folder(home, run_id) as scratch, closing(SqliteLedger(ledger_path(home))) as ledger:
+        facts = probe(scratch / "probe")
+        sandbox = choose(facts, settings.sandbox.level, require=require_sandbox or settings.sandbox.require)
+        world = World(
+            run_id=run_id,
+            repository=repository,
+            store=store,
+            home=home,
+            user_home=Path(os.environ.get("HOME") or Path.home()).resolve(),
+            settings=settings,
+            ledger=ledger,
+            ledger_path=ledger_path(home),
+            artifacts=ArtifactStore(artifacts_path(home)),
+            sandbox=sandbox,
+            bare=Supervised(Assurance.PLAIN) if settings.sandbox.compare_bare else None,
+            slots=Slots(settings.limits.slots),
+            scratch=scratch,
+            cancel=threading.Event(),
+            progress=progress,
+        )
+        yield CheckRun(world, request)

@@ -74,6 +74,7 @@ class ReportFormat(StrEnum):
     NODE = "node"
     JEST = "jest"
     VITEST = "vitest"
+    MOCHA = "mocha"
     GO = "go"
     CARGO = "cargo"
     JUNIT = "junit"

@@ -58,9 +58,7 @@ def root_attribute_rules(files: Mapping[str, str]) -> list[str]:
             pattern, quoted, rest = _attribute_pattern(line)
             rebased = _rebased(pattern, directory)
             shown = (
-                '"' + rebased.replace("\\", "\\\\").replace('"', '\\"') + '"'
-                if quoted or _odd(rebased)
-                else rebased
+                '"' + rebased.replace("\\", "\\\\").replace('"', '\\"') + '"' if quoted or _odd(rebased) else rebased
             )
             rules.append(f"{shown} {rest}")
     return rules

@@ -102,9 +102,7 @@ def write_minimal_git(store: Store, checkout: Checkout, commit: str, folder: Pat
         heads = ""
     tags = os.fsdecode(git.out("for-each-ref", "--format=%(objectname) %(refname)", "refs/tags"))
     refs = sorted((heads + tags).splitlines(), key=lambda line: line.split(" ", 1)[1])
-    (folder / "packed-refs").write_bytes(
-        os.fsencode("# pack-refs with: sorted\n" + "".join(f"{r}\n" for r in refs))
-    )
+    (folder / "packed-refs").write_bytes(os.fsencode("# pack-refs with: sorted\n" + "".join(f"{r}\n" for r in refs)))
     sha256 = store.repository.object_format == "sha256"
     (folder / "config").write_text(
         f"[core]\n\trepositoryformatversion = {int(sha256)}\n\tbare = false\n\tcheckStat = minimal\n"

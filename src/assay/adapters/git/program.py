@@ -88,16 +88,28 @@ class Git:
         located = {name: str(path) for name, path in places.items() if path is not None}
         return git_environment() | located | dict(self.variables)
 
+    @cached_property
+    def _program(self) -> list[str]:
+        return ["git", *(word for setting in (*_OVERRIDES, *self.settings) for word in ("-c", setting))]
+
+    def start(self, *args: str) -> subprocess.Popen[bytes]:
+        """A git that is talked to: its input and output are pipes."""
+        return subprocess.Popen(
+            [*self._program, *args],
+            cwd=self.directory,
+            env=self._environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
     def run(
         self, *args: str | bytes | Path, stdin: bytes | None = None, accept: Iterable[int] = (0,)
     ) -> subprocess.CompletedProcess[bytes]:
         """Run git; an exit code outside `accept` is an error with git's own words."""
-        command: list[str | bytes | Path] = ["git"]
-        for setting in (*_OVERRIDES, *self.settings):
-            command += ["-c", setting]
         try:
             done = subprocess.run(
-                [*command, *args],
+                [*self._program, *args],
                 cwd=self.directory,
                 env=self._environment,
                 input=stdin if stdin is not None else b"",

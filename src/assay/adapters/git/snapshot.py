@@ -88,16 +88,21 @@ def fetch_missing(git: Git, tree: str) -> None:
     if not missing:
         return
     remote = (
-        git.line("config", "--name-only", "--get-regexp", r"^remote\..*\.promisor$")
-        .splitlines()[0]
-        .split(".", 1)[1]
+        git.line("config", "--name-only", "--get-regexp", r"^remote\..*\.promisor$").splitlines()[0].split(".", 1)[1]
     )
     remote = remote.removesuffix(".promisor")
     fetch = replace(git, settings=(*git.settings, "fetch.negotiationAlgorithm=noop"))
     fetch.run(
-        "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none",
-        "--stdin", remote, stdin="\n".join(missing).encode(),
-    )  # fmt: skip
+        "fetch",
+        "--quiet",
+        "--no-tags",
+        "--no-write-fetch-head",
+        "--recurse-submodules=no",
+        "--filter=blob:none",
+        "--stdin",
+        remote,
+        stdin="\n".join(missing).encode(),
+    )
 
 
 def _staged_tree(store: Store) -> str:
@@ -122,7 +127,7 @@ def _work_tree(store: Store, base_tree: str, findings: list[Finding]) -> str:
     root = store.repository.root
     git = store.git(work_tree=root, index=index)
     try:
-        git.run("read-tree", "-m", base_tree)
+        git.run("read-tree", "-i", "-m", base_tree)  # -i: whatever the work tree holds
         _baseline_attributes(store, git, base_tree)
         _take_in(store, git, base_tree, findings)
         fault_point("snapshot.before-tree")
@@ -235,8 +240,7 @@ def _baseline_attributes(store: Store, git: Git, base_tree: str) -> None:
     rules = _blobs_named(git, base_tree, b".gitattributes")
     root = store.repository.root
     edited = any(
-        not (root / path).is_file() or (root / path).read_bytes() != os.fsencode(text)
-        for path, text in rules.items()
+        not (root / path).is_file() or (root / path).read_bytes() != os.fsencode(text) for path, text in rules.items()
     )
     lines = [*root_attribute_rules(rules)] if edited else []
     personal = store.repository.common_dir / "info" / "attributes"
@@ -305,19 +309,25 @@ def _take_in_submodule(store: Store, git: Git, path: bytes, findings: list[Findi
     if inside.out("status", "--porcelain", "-z", "--ignore-submodules=all"):
         findings.append(
             Finding(
-                layer="L1", rule="submodule-dirty", severity=Severity.MINOR, path=readable(path),
+                layer="L1",
+                rule="submodule-dirty",
+                severity=Severity.MINOR,
+                path=readable(path),
                 detail="the submodule has uncommitted changes, which are not part of the tree that was checked",
                 fix="commit them inside the submodule, then check again",
             )
-        )  # fmt: skip
+        )
 
 
 def _nested_repository(path: bytes) -> Finding:
     return Finding(
-        layer="L1", rule="nested-repository", severity=Severity.BLOCKER, path=readable(path),
+        layer="L1",
+        rule="nested-repository",
+        severity=Severity.BLOCKER,
+        path=readable(path),
         detail="a git repository inside the work tree: its files are not part of the tree and cannot be checked",
         fix="remove its .git, let .gitignore cover it, or add it with `git submodule add`",
-    )  # fmt: skip
+    )
 
 
 def _escaping_symlinks(store: Store, entries: Sequence[Entry]) -> list[Finding]:
@@ -336,9 +346,12 @@ def _escaping_symlinks(store: Store, entries: Sequence[Entry]) -> list[Finding]:
         if not inside:
             findings.append(
                 Finding(
-                    layer="L1", rule="symlink-escape", severity=Severity.BLOCKER, path=readable(entry.path),
+                    layer="L1",
+                    rule="symlink-escape",
+                    severity=Severity.BLOCKER,
+                    path=readable(entry.path),
                     detail=f"the symlink leads out of the repository, to {target!r}",
                     fix="link to a file inside the repository, or commit the file itself",
                 )
-            )  # fmt: skip
+            )
     return findings

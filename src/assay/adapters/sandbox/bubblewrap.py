@@ -34,7 +34,7 @@ _PRIVATE = ("/tmp", "/var/tmp", "/run", "/dev/shm")
 class Layer:
     """A directory as a check sees it, with a layer on top that takes the writes."""
 
-    lower: Path
+    lower: tuple[Path, ...]
     at: Path
     memory: bool
 
@@ -58,7 +58,7 @@ class Bubblewrap:
         )
 
     def run(self, job: Job, sink: Sink) -> Execution:
-        layers = list(self._layers(job.view))
+        layers = list(self._layers(job))
         mounted = [job.scratch / f"layer-{number}" for number in range(len(layers))]
         for folder in mounted:
             (folder / "at").mkdir(parents=True)
@@ -69,7 +69,7 @@ class Bubblewrap:
             "supervise": False,
             "layers": [
                 {
-                    "lower": [str(layer.lower)],
+                    "lower": [str(path) for path in layer.lower],
                     "memory": layer.memory,
                     "at": f"{folder}/at",
                     "scratch": f"{folder}/top",
@@ -85,16 +85,28 @@ class Bubblewrap:
         file.write_text(json.dumps(spec), "utf-8")
         return launch(job, file, group, sink)
 
-    def _layers(self, view: View) -> Iterator[Layer]:
+    def written(self, job: Job) -> Path:
+        if self._copied(job):
+            return job.scratch / "copy"
+        number = next(number for number, layer in enumerate(self._layers(job)) if layer.at == job.view.root)
+        return job.scratch / f"layer-{number}" / "top" / "upper"
+
+    def _copied(self, job: Job) -> bool:
+        """Whether the files are copied: there are no layers, or none whose content would outlive the run."""
+        return self.layers == "none" or (job.keep and self.layers == "memory")
+
+    def _layers(self, job: Job) -> Iterator[Layer]:
+        view = job.view
         if self.layers == "none":
             return
         in_memory = self.layers == "memory"
         if view.home and view.home != view.root and not view.home.is_relative_to(view.root):
             # In memory: HOME usually contains our own state, and a layer may not lie inside what it covers.
-            yield Layer(view.home, view.home, memory=True)
-        yield Layer(view.files, view.root, memory=in_memory)
+            yield Layer((view.home,), view.home, memory=True)
+        if not self._copied(job):
+            yield Layer((*view.over, view.files, *view.under), view.root, memory=in_memory)
         for folder in view.dependencies:
-            yield Layer(folder, folder, memory=in_memory)
+            yield Layer((folder,), folder, memory=in_memory)
 
     def _command(self, job: Job, layers: list[tuple[Path, Path]]) -> list[str]:
         view = job.view
@@ -122,23 +134,32 @@ class Bubblewrap:
     def _files(self, job: Job, layers: dict[Path, Path]) -> list[str]:
         """HOME, the frozen files, then dependencies: each may lie inside the one before."""
         view = job.view
-        if layers:
-            return [word for at, merged in layers.items() for word in ("--bind", str(merged), str(at))]
-        copy = job.scratch / "copy"
-        shutil.copytree(view.files, copy, symlinks=True)
-        command = ["--tmpfs", str(view.home)] if view.home and not view.root.is_relative_to(view.home) else []
-        command += ["--bind", str(copy), str(view.root)]
+        command: list[str] = []
+        if view.home and (view.home in layers or not view.root.is_relative_to(view.home)):
+            command += ["--bind", str(layers[view.home]), str(view.home)] if layers else ["--tmpfs", str(view.home)]
+        if view.root in layers:
+            command += ["--bind", str(layers[view.root]), str(view.root)]
+        else:
+            command += ["--bind", str(copied(view, job.scratch / "copy")), str(view.root)]
         for folder in view.dependencies:
-            command += ["--ro-bind", str(folder), str(folder)]
+            if folder in layers:
+                command += ["--bind", str(layers[folder]), str(folder)]
+            else:
+                command += ["--ro-bind", str(folder), str(folder)]
         return command
+
+
+def copied(view: View, to: Path) -> Path:
+    """The files as layers would show them, as a copy: what lies on top is written last."""
+    for folder in (*view.under, view.files, *reversed(view.over)):
+        shutil.copytree(folder, to, symlinks=True, dirs_exist_ok=True)
+    return to
 
 
 def _shown_again(view: View) -> list[str]:
     """What the check needs although it lies below a directory that was just made private."""
     needed = (*view.visible, *((view.home,) if view.home else ()), *view.dependencies)
-    hidden = [
-        path for path in needed if any(path.is_relative_to(private) for private in _PRIVATE) and path.exists()
-    ]
+    hidden = [path for path in needed if any(path.is_relative_to(private) for private in _PRIVATE) and path.exists()]
     return [word for path in sorted(set(hidden)) for word in ("--ro-bind", str(path), str(path))]
 
 

@@ -30,9 +30,7 @@ class Group:
     def exceeded(self) -> str:
         """The limit that the kernel enforced, in words."""
         for folder in self.folders:
-            if _counter(folder / "memory.events", "oom_kill") or _counter(
-                folder / "memory.oom_control", "oom_kill"
-            ):
+            if _counter(folder / "memory.events", "oom_kill") or _counter(folder / "memory.oom_control", "oom_kill"):
                 return "the memory limit"
         return ""
 

@@ -28,6 +28,10 @@ class View:
     """The repository's own path."""
     files: Path
     """The checkout of the frozen tree; never written to."""
+    over: tuple[Path, ...] = ()
+    """What a build of this very tree wrote, seen above the files."""
+    under: tuple[Path, ...] = ()
+    """What a set-up wrote, seen where the tree has no file of that name."""
     git: Path | None = None
     """The minimal `.git`."""
     objects: tuple[Bind, ...] = ()
@@ -80,6 +84,8 @@ class Job:
     scratch: Path
     """A directory of this job's own."""
     limits: Limits = field(default_factory=Limits)
+    keep: bool = False
+    """What it writes into the repository is wanted afterwards: see `Sandbox.written`."""
     cancel: threading.Event = field(default_factory=threading.Event)
     on_output: Callable[[bytes], None] | None = None
 
@@ -110,3 +116,7 @@ class Sandbox(Protocol):
         ...
 
     def run(self, job: Job, sink: Sink) -> Execution: ...
+
+    def written(self, job: Job) -> Path:
+        """After a job with `keep`: the directory that holds what it wrote into the repository."""
+        ...

@@ -12,7 +12,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.adapters.sandbox.bubblewrap import PROBES
+from assay.adapters.sandbox.bubblewrap import PROBES, copied
 from assay.adapters.sandbox.cgroup import make_group
 from assay.adapters.sandbox.job import Execution, Job, Place, Sink, View
 from assay.adapters.sandbox.process import launch
@@ -38,7 +38,7 @@ class Supervised:
         copy = scratch / "copy"
         for name in ("report", "tmp", "home"):
             (scratch / name).mkdir(parents=True)
-        shutil.copytree(view.files, copy, symlinks=True)
+        copied(view, copy)
         for folder in view.dependencies:
             if folder.is_relative_to(view.root):
                 at = copy / folder.relative_to(view.root)
@@ -55,6 +55,9 @@ class Supervised:
             (copy / ".git" / "objects" / "info" / "alternates").write_bytes(os.fsencode(alternates))
         sources = tuple(path for path in (copy / "src", copy) if path.is_dir())
         return Place(copy, scratch / "report", PROBES, scratch / "tmp", module_path=sources)
+
+    def written(self, job: Job) -> Path:
+        return job.scratch / "copy"
 
     def run(self, job: Job, sink: Sink) -> Execution:
         group = make_group(job.limits.memory_mb, job.limits.processes)

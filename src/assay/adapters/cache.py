@@ -1,0 +1,68 @@
+"""Results of checks, kept by everything that decided them: tree, command, environment, sandbox level.
+
+Only what the ledger vouches for is used: an entry names its row, and the row must be there, with the same hash, for
+the same tree. Results of the change are kept only if they passed; results of a base are kept as they are, and their
+failures are asked again before they excuse anything (see `engine.check_run`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from assay.adapters.ledger import Ledger
+from assay.contracts.base import Contract
+from assay.contracts.check import CheckResult
+from assay.contracts.evidence import CheckRow
+from assay.faults import fault_point
+
+_FORMAT = 1
+"""Raised when a result means something else than before: old entries are then not found."""
+
+
+class Entry(Contract):
+    seq: int = Field(ge=1)
+    row_hash: str
+    result: CheckResult
+
+
+class ResultCache:
+    def __init__(self, folder: Path, ledger: Ledger) -> None:
+        self._folder = folder
+        self._ledger = ledger
+
+    @staticmethod
+    def key(**parts: object) -> str:
+        text = json.dumps({"format": _FORMAT, **parts}, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+    def find(self, key: str) -> CheckResult | None:
+        """The kept result, marked as reused; None if there is none that the ledger vouches for."""
+        try:
+            entry = Entry.model_validate_json(self._path(key).read_bytes())
+        except (FileNotFoundError, ValidationError):
+            return None
+        rows = self._ledger.read(CheckRow, after=entry.seq - 1, limit=1)
+        if not rows or rows[0].seq != entry.seq or rows[0].link.hash != entry.row_hash:
+            return None
+        row = rows[0].row
+        if (row.tree, row.check_name, row.state) != (entry.result.tree, entry.result.name, entry.result.verdict):
+            return None
+        return entry.result.model_copy(update={"reused_from": entry.seq})
+
+    def keep(self, key: str, result: CheckResult, seq: int) -> None:
+        stored = self._ledger.read(CheckRow, after=seq - 1, limit=1)[0]
+        entry = Entry(seq=seq, row_hash=stored.link.hash, result=result)
+        path = self._path(key)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+        aside.write_text(entry.model_dump_json(), "utf-8")
+        fault_point("cache.before-publish")
+        aside.replace(path)
+
+    def _path(self, key: str) -> Path:
+        return self._folder / key[:2] / f"{key[2:]}.json"

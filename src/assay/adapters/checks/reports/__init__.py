@@ -1,0 +1,64 @@
+"""Test results by id.
+
+`read_report` reads what a runner wrote, `environment` makes it write, `sniff` finds out what a person's own
+command wrote, `rerun` runs single tests again.
+
+The checked project controls every byte that is read here. Nothing of it raises: what cannot be read is said in the
+report's `problems`, and the report is then not complete.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from assay.adapters.checks.reports.cargo import read_cargo
+from assay.adapters.checks.reports.environment import PATH_LIKE, SPACE_SEPARATED, environment, merge
+from assay.adapters.checks.reports.golang import read_go
+from assay.adapters.checks.reports.javascript import read_jest, read_mocha
+from assay.adapters.checks.reports.journal import read_journals
+from assay.adapters.checks.reports.junit import read_junit
+from assay.adapters.checks.reports.rerun import rerun
+from assay.adapters.checks.reports.sniff import sniff
+from assay.adapters.checks.reports.source import Source, UnreadableError
+from assay.adapters.checks.reports.tally import Tally
+from assay.adapters.checks.reports.tap import read_tap
+from assay.contracts.tests import ReportFormat, TestReport
+
+__all__ = ["PATH_LIKE", "PROBES", "SPACE_SEPARATED", "environment", "merge", "read_report", "rerun", "sniff"]
+
+PROBES = Path(__file__).resolve().parent.parent / "probes"
+"""What `{probes}` stands for outside of a sandbox."""
+
+
+def read_report(
+    format: ReportFormat, report_dir: Path, output: bytes, *, root: str, cwd: str, exit_code: int | None
+) -> TestReport:
+    """The results of one run. `root` is the repository as the check saw it, `cwd` the check's directory below it;
+    `output` is standard output and standard error in the order they came; `exit_code` is None if it was killed."""
+    source = Source(report_dir, output, root, cwd, exit_code)
+    try:
+        return _read(format, source)
+    except UnreadableError as error:
+        tally = Tally(format.value)
+        tally.broken(str(error))
+        return tally.report(complete=False)
+
+
+def _read(format: ReportFormat, source: Source) -> TestReport:
+    match format:
+        case ReportFormat.PYTEST | ReportFormat.UNITTEST | ReportFormat.NODE:
+            return read_journals(format.value, source)
+        case ReportFormat.JEST | ReportFormat.VITEST:
+            return read_jest(format.value, source)
+        case ReportFormat.MOCHA:
+            return read_mocha(source)
+        case ReportFormat.GO:
+            return read_go(source)
+        case ReportFormat.CARGO:
+            return read_cargo(source)
+        case ReportFormat.JUNIT:
+            return read_junit(source)
+        case ReportFormat.TAP:
+            return read_tap(source)
+        case ReportFormat.EXIT_CODE:
+            return Tally(format.value).report(complete=source.exit_code is not None)

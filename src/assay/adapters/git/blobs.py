@@ -1,0 +1,66 @@
+"""Reading blobs, many of them, with one process."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from assay.adapters.git.program import Git
+from assay.errors import RepositoryError
+
+LARGEST = 4 << 20
+"""Blobs above this are not read into memory; nothing that looks inside files needs larger ones."""
+
+
+class BlobReader:
+    """`git cat-file --batch`, kept open."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def read(self, blob: str) -> bytes | None:
+        """The blob's bytes; None if it is larger than `LARGEST` or no blob."""
+        if self._process.stdin is None or self._process.stdout is None:
+            raise AssertionError("opened with pipes")
+        self._process.stdin.write(blob.encode("ascii") + b"\n")
+        self._process.stdin.flush()
+        header = self._process.stdout.readline().split()
+        if len(header) != 3:
+            raise RepositoryError(f"the object {blob} is missing from the repository", hint="git fsck says more")
+        size = int(header[2])
+        content = self._take(size)
+        return content if header[1] == b"blob" and size <= LARGEST else None
+
+    def _take(self, size: int) -> bytes:
+        """Read `size` bytes and the newline after them, keeping no more than the limit."""
+        stream = self._process.stdout
+        if stream is None:
+            raise AssertionError("opened with pipes")
+        content = stream.read(size) if size <= LARGEST else b""
+        left = size - len(content)
+        while left:
+            left -= len(stream.read(min(left, 1 << 20)))
+        stream.read(1)
+        return content
+
+
+@contextmanager
+def blob_reader(git: Git) -> Iterator[BlobReader]:
+    with git.start("cat-file", "--batch") as process:
+        try:
+            yield BlobReader(process)
+        finally:
+            if process.stdin:
+                process.stdin.close()
+
+
+def tree_files(git: Git, tree: str) -> dict[bytes, str]:
+    """Every file of the tree, with its blob. Submodules have none."""
+    files: dict[bytes, str] = {}
+    for record in git.records("ls-tree", "-r", "-z", tree):
+        meta, _, path = record.partition(b"\t")
+        _, kind, blob = meta.decode("ascii").split()
+        if kind == "blob":
+            files[path] = blob
+    return files

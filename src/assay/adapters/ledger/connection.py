@@ -1,0 +1,137 @@
+"""Opening the ledger's SQLite file, and saying in our words what SQLite says in its own."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from assay.adapters.ledger.location import prepare_directory, refuse_network_file_system
+from assay.errors import LedgerBusyError, LedgerCorruptError, LedgerError
+
+BUSY_MS: Final = 5000
+"""How long a writer waits for another one."""
+
+_BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_PAUSE_S: Final = 0.01
+
+
+def open_for_writing(path: Path, *, create: bool, busy_ms: int) -> sqlite3.Connection:
+    if create:
+        prepare_directory(path.parent)
+    demand_directory(path)
+    refuse_network_file_system(path.parent)
+    _make_private(path, create=create)
+    with explained(path):
+        connection = _connect(path, "rw", busy_ms)
+        try:
+            eventually(connection, "PRAGMA journal_mode = WAL", busy_ms)
+            connection.execute("PRAGMA synchronous = FULL")
+            (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+        except BaseException:
+            connection.close()
+            raise
+    if mode != "wal":
+        connection.close()
+        raise LedgerError(f"{path}: SQLite cannot keep a write-ahead log here (journal mode is {mode})")
+    return connection
+
+
+def open_for_reading(path: Path, *, busy_ms: int = BUSY_MS) -> sqlite3.Connection:
+    demand_directory(path)
+    if not path.exists():
+        raise LedgerError(f"{path}: no ledger there", hint="name another directory with --home or ASSAY_HOME")
+    with explained(path):
+        connection = _connect(path, "ro", busy_ms)
+        try:
+            connection.execute("PRAGMA query_only = ON")
+            connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()  # touches the file
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def demand_directory(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise LedgerError(
+            f"{path}: no ledger there, {path.parent} is not a directory",
+            hint="name another directory with --home or ASSAY_HOME",
+        )
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """SQLite's errors become ours, with the path and what would be right."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _translated(path, error) from error
+
+
+def eventually(connection: sqlite3.Connection, statement: str, busy_ms: int) -> None:
+    """Run a statement that may find the file locked.
+
+    SQLite waits by itself, except where waiting could be a deadlock (a log being recovered or switched on): there
+    it returns at once, and it is we who try again until the time is up.
+    """
+    deadline = time.monotonic() + busy_ms / 1000
+    while True:
+        try:
+            connection.execute(statement)
+        except sqlite3.OperationalError as error:
+            if _code(error) not in _BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(_PAUSE_S)
+        else:
+            return
+
+
+def _connect(path: Path, mode: str, busy_ms: int) -> sqlite3.Connection:
+    uri = f"file:{quote(os.fsencode(path))}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=busy_ms / 1000, check_same_thread=False)
+
+
+def _make_private(path: Path, *, create: bool) -> None:
+    """The file exists with mode 0600 before SQLite sees it; its log takes the mode over."""
+    if not path.exists() and not create:
+        raise LedgerError(f"{path}: no ledger there", hint="name another directory with --home or ASSAY_HOME")
+    if path.is_dir():
+        raise LedgerError(f"{path}: is a directory, not a ledger", hint="name another ASSAY_HOME")
+    try:
+        descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0) | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise LedgerError(
+            f"{path}: cannot be opened for writing ({error.strerror})", hint="make it writable for you"
+        ) from error
+    try:
+        if os.fstat(descriptor).st_uid == os.geteuid():
+            os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+
+
+def _translated(path: Path, error: sqlite3.Error) -> LedgerError:
+    code = _code(error)
+    if code in _BUSY:
+        return LedgerBusyError(f"{path}: another process is writing and did not finish in time", hint="try again")
+    if code == sqlite3.SQLITE_NOTADB:
+        return LedgerError(f"{path}: is not a database", hint="name another file, or restore it from a copy")
+    if code == sqlite3.SQLITE_CORRUPT:
+        return LedgerCorruptError(f"{path}: is damaged ({error})", hint="restore it from a copy")
+    if code == sqlite3.SQLITE_FULL:
+        return LedgerError(f"{path}: the disk is full; nothing was recorded", hint="make room and run again")
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return LedgerError(f"{path}: cannot be opened or written ({error})", hint="make it writable for you")
+    return LedgerError(f"{path}: {error}")
+
+
+def _code(error: sqlite3.Error) -> int | None:
+    """The primary result code; None for errors that Python's module raises on its own."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else int(code) & 0xFF

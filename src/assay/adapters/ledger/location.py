@@ -1,0 +1,82 @@
+"""Where the ledger lives, and whether that place can hold one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from assay.errors import LedgerError
+
+NETWORK_FILE_SYSTEMS: Final = frozenset(
+    (
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "9p",
+        "afs",
+        "ceph",
+        "glusterfs",
+        "lustre",
+        "orangefs",
+        "beegfs",
+        "davfs",
+    )
+) | {f"fuse.{name}" for name in ("sshfs", "glusterfs", "ceph", "s3fs", "rclone", "davfs2")}
+"""A write-ahead log shares memory between its readers and writers, which two machines cannot."""
+
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+
+
+def ledger_path(home: Path) -> Path:
+    return home / "ledger" / "ledger.db"
+
+
+def artifacts_path(home: Path) -> Path:
+    return home / "artifacts"
+
+
+def prepare_directory(directory: Path) -> None:
+    """Make the ledger's directory, for its owner only; refuse one that others may write to."""
+    try:
+        directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
+        mode = directory.stat().st_mode
+    except OSError as error:
+        raise LedgerError(f"{directory}: cannot be made ({error.strerror})", hint="set ASSAY_HOME") from error
+    if mode & 0o022:
+        raise LedgerError(
+            f"{directory}: others may write to it (mode {mode & 0o777:04o})", hint=f"chmod 700 {directory}"
+        )
+
+
+def refuse_network_file_system(directory: Path) -> None:
+    if not _MOUNTS.exists():
+        return  # the system does not say what is mounted; SQLite's own locking errors remain
+    kind = file_system(_MOUNTS.read_text(encoding="utf-8", errors="surrogateescape"), directory.resolve())
+    if kind in NETWORK_FILE_SYSTEMS:
+        raise LedgerError(
+            f"{directory}: is on a network file system ({kind}), where a ledger can be damaged",
+            hint="set ASSAY_HOME to a directory on a local disk",
+        )
+
+
+def file_system(mountinfo: str, path: Path) -> str | None:
+    """The type of the file system that `path` is on. A later mount on the same point covers an earlier one."""
+    best, kind = -1, None
+    for line in mountinfo.splitlines():
+        left, separator, right = line.partition(" - ")
+        fields = left.split(" ")
+        if not separator or len(fields) < 5:
+            continue
+        mount = Path(_unescaped(fields[4]))
+        if path.is_relative_to(mount) and len(mount.parts) >= best:
+            best, kind = len(mount.parts), right.split(" ")[0]
+    return kind
+
+
+def _unescaped(text: str) -> str:
+    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(code, character)
+    return text

@@ -1,0 +1,91 @@
+"""How a ledger file comes to be, and how it gets from one version of its schema to the next.
+
+Each migration is a small function; it and its row in `migrations` are one transaction, so that a crash leaves the
+version before or the version after. A file of a newer version is refused: we could not keep its rules.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from assay.adapters.ledger import schema
+from assay.errors import LedgerError
+
+_RECORD: Final = "CREATE TABLE migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)"
+
+
+def first_schema(connection: sqlite3.Connection) -> None:
+    connection.execute(_RECORD)
+    for statement in schema.append_only("migrations", "version = NEW.version"):
+        connection.execute(statement)
+    for statement in schema.statements():
+        connection.execute(statement)
+    connection.execute("INSERT INTO meta (key, value) VALUES ('ledger_id', ?)", (secrets.token_hex(16),))
+
+
+MIGRATIONS: Final[tuple[Callable[[sqlite3.Connection], None], ...]] = (first_schema,)
+"""Version n is what the n-th function makes of version n-1."""
+
+CURRENT: Final = len(MIGRATIONS)
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the file to the current version. Of several processes one does it, the others see it done."""
+    while version(connection, path) < CURRENT:
+        with _immediate(connection):
+            done = version(connection, path)  # again, now that nobody else can write
+            if done < CURRENT:
+                step = MIGRATIONS[done]
+                step(connection)
+                now = datetime.now(UTC).isoformat(timespec="seconds")
+                row = (done + 1, step.__name__, now)
+                connection.execute("INSERT INTO migrations (version, name, applied_at) VALUES (?, ?, ?)", row)
+
+
+def version(connection: sqlite3.Connection, path: Path) -> int:
+    """The file's version, 0 when it is empty; an error when it is not a ledger or is from a newer Assay."""
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not names:
+        return 0
+    if not {"migrations", "chain", "meta"} <= names:
+        raise LedgerError(f"{path}: is a database, but not a ledger", hint="name another file or another ASSAY_HOME")
+    (found,) = connection.execute("SELECT MAX(version) FROM migrations").fetchone()
+    if not isinstance(found, int):
+        raise LedgerError(f"{path}: its migrations table has no version", hint="restore it from a copy")
+    if found > CURRENT:
+        raise LedgerError(
+            f"{path}: is of schema version {found}, this Assay knows up to {CURRENT}", hint="use a newer Assay"
+        )
+    return found
+
+
+def expected_schema() -> set[tuple[str, str, str]]:
+    """Type, name and text of everything that the current version defines."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        migrate(connection, Path(":memory:"))
+        return schema_of(connection)
+    finally:
+        connection.close()
+
+
+def schema_of(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
+    query = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
+    return set(connection.execute(query))
+
+
+@contextmanager
+def _immediate(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

@@ -1,0 +1,184 @@
+"""The ledger in one SQLite file: write-ahead log, `synchronous=FULL`, one writer at a time.
+
+Reading the head, hashing and inserting happen inside `BEGIN IMMEDIATE`, so that two processes can never build on
+the same head. A connection may be used from several threads; a lock makes them take turns.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Literal, Self
+
+from assay.adapters.ledger import Row, Stored, Verification
+from assay.adapters.ledger.anchors import Anchor
+from assay.adapters.ledger.connection import BUSY_MS, eventually, explained, open_for_reading, open_for_writing
+from assay.adapters.ledger.migrations import CURRENT, migrate, version
+from assay.adapters.ledger.tables import TABLES, R, Table, storable, table_of
+from assay.adapters.ledger.walk import verify
+from assay.core.chain import Break, Link, Scalar, genesis, next_link
+from assay.errors import LedgerError
+from assay.faults import fault_point
+
+Mode = Literal["create", "write", "read"]
+"""`create` makes what is missing; `write` and `read` want an existing ledger."""
+
+_CHAIN_INSERT: Final = "INSERT INTO chain (seq, tbl, payload_hash, prev_hash, hash) VALUES (?, ?, ?, ?, ?)"
+_LINK_COLUMNS: Final = ("seq", "payload_hash", "prev_hash", "hash")
+
+
+def _insert(table: Table) -> str:
+    columns = (*table.columns, *_LINK_COLUMNS)
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608  our own names
+
+
+_INSERTS: Final[Mapping[str, str]] = {table.name: _insert(table) for table in TABLES.values()}
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class SqliteLedger:
+    """Implements `assay.adapters.ledger.Ledger`."""
+
+    def __init__(
+        self, path: Path, mode: Mode = "create", *, busy_ms: int = BUSY_MS, clock: Callable[[], datetime] = utc_now
+    ) -> None:
+        self.path = path
+        self._writable = mode != "read"
+        self._busy_ms = busy_ms
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._connection = (
+            open_for_writing(path, create=mode == "create", busy_ms=busy_ms)
+            if self._writable
+            else open_for_reading(path, busy_ms=busy_ms)
+        )
+        try:
+            self.ledger_id = self._prepare(mode)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def append(self, *rows: Row) -> tuple[int, ...]:
+        encoded = [(table_of(type(row)), table_of(type(row)).encode(row)) for row in rows]
+        if not encoded:
+            return ()
+        with self._lock, explained(self.path), self._writing():
+            fault_point("ledger.before-insert")
+            seqs = tuple(self._insert(encoded))
+            fault_point("ledger.before-commit")
+        fault_point("ledger.after-commit")
+        return seqs
+
+    def read(self, kind: type[R], /, *, after: int = 0, limit: int | None = None, **where: Scalar) -> list[Stored[R]]:
+        table = table_of(kind)
+        condition, arguments = _condition(table, where)
+        query = (
+            f"SELECT {', '.join((*_LINK_COLUMNS, *table.columns))} FROM {table.name} "  # noqa: S608  our own names
+            f"WHERE seq > ?{condition} ORDER BY seq LIMIT ?"
+        )
+        with self._lock, explained(self.path):
+            found = self._connection.execute(query, (after, *arguments, -1 if limit is None else limit)).fetchall()
+        return [_stored(kind, table, values) for values in found]
+
+    def head(self) -> Anchor:
+        with self._lock, explained(self.path):
+            seq, digest = self._head()
+        return Anchor(ledger_id=self.ledger_id, seq=seq, hash=digest)
+
+    def verify(self, anchors: Sequence[Anchor] = ()) -> Verification:
+        with self._lock, explained(self.path), self._reading():
+            start = Anchor(ledger_id=self.ledger_id, seq=0, hash=genesis(self.ledger_id))
+            try:
+                seq, digest = self._head()
+            except sqlite3.DatabaseError as error:
+                return Verification(start, Break(None, f"the file is damaged: {error}"))
+            head = start.model_copy(update={"seq": seq, "hash": digest})
+            return Verification(head, verify(self._connection, head, anchors))
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _prepare(self, mode: Mode) -> str:
+        with explained(self.path):
+            if mode == "create":
+                migrate(self._connection, self.path)
+            found = version(self._connection, self.path)
+            if found == 0:
+                raise LedgerError(f"{self.path}: is empty, there is no ledger in it")
+            if found < CURRENT and self._writable:
+                migrate(self._connection, self.path)
+            row = self._connection.execute("SELECT value FROM meta WHERE key = 'ledger_id'").fetchone()
+        if row is None:
+            raise LedgerError(f"{self.path}: has no ledger_id", hint="restore it from a copy")
+        return str(row[0])
+
+    def _head(self) -> tuple[int, str]:
+        row = self._connection.execute("SELECT seq, hash FROM chain ORDER BY seq DESC LIMIT 1").fetchone()
+        return (0, genesis(self.ledger_id)) if row is None else (int(row[0]), str(row[1]))
+
+    def _insert(self, encoded: Sequence[tuple[Table, dict[str, Scalar]]]) -> Iterator[int]:
+        ts = self._clock().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        seq, digest = self._head()
+        for table, values in encoded:
+            values["ts"] = ts
+            link = next_link(digest, seq + 1, table.name, values)
+            seq, digest = link.seq, link.hash
+            hashes = (link.payload_hash, link.prev_hash, link.hash)
+            self._connection.execute(_CHAIN_INSERT, (seq, table.name, *hashes))
+            columns = (values[name] for name in table.columns)
+            self._connection.execute(_INSERTS[table.name], (*columns, seq, *hashes))
+            yield seq
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        if not self._writable:
+            raise LedgerError(f"{self.path}: was opened for reading only")
+        eventually(self._connection, "BEGIN IMMEDIATE", self._busy_ms)
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        finally:
+            self._undo()
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """One state of the file for several queries, whatever others write meanwhile."""
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._undo()
+
+    def _undo(self) -> None:
+        """After an error SQLite may have rolled back by itself already."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+
+def _condition(table: Table, where: Mapping[str, Scalar]) -> tuple[str, list[Scalar]]:
+    unknown = sorted(set(where) - set(table.columns))
+    if unknown:
+        raise LedgerError(f"{table.name} has no column {unknown[0]}; it has: {', '.join(table.columns)}")
+    text = "".join(f" AND {column} IS ?" for column in where)
+    return text, [storable(str(value)) if isinstance(value, str) else value for value in where.values()]
+
+
+def _stored(kind: type[R], table: Table, values: Sequence[Scalar]) -> Stored[R]:
+    seq, payload, prev, digest = values[: len(_LINK_COLUMNS)]
+    link = Link(int(str(seq)), table.name, str(payload), str(prev), str(digest))
+    return Stored(kind, link, dict(zip(table.columns, values[len(_LINK_COLUMNS) :], strict=True)))

@@ -1,0 +1,115 @@
+"""Which contract is which table, and how a row becomes columns and comes back.
+
+Text is stored as UTF-8 without NUL, which not every database can hold: lone surrogates and NUL become U+FFFD, one
+character for one. Inside JSON columns they stay exact, as escapes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Generic, TypeVar
+
+from assay.contracts.base import Contract
+from assay.contracts.evidence import CheckRow
+from assay.contracts.rows import ApprovalRow, ArtifactRow, EventRow, MessageRow, OverrideRow, TelemetryRow
+from assay.core.chain import Link, Payload, Scalar, canonical_json
+from assay.errors import InternalError, LedgerError
+
+Row = CheckRow | TelemetryRow | MessageRow | ApprovalRow | OverrideRow | EventRow | ArtifactRow
+R = TypeVar("R", bound=Contract)
+
+JSON_COLUMN: Final = "payload"
+_UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+_INTEGERS: Final = range(-(2**63), 2**63)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A data table: the columns of its contract, `ts`, and for checks the derived `passed`."""
+
+    name: str
+    model: type[Contract]
+    derived: tuple[str, ...] = ()
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """What the payload hash covers, in the order of the contract."""
+        return (*self.model.model_fields, *self.derived, "ts")
+
+    def encode(self, row: Contract) -> dict[str, Scalar]:
+        """The row as columns, still without `ts`."""
+        return {name: _scalar(self.name, name, getattr(row, name)) for name in self.columns[:-1]}
+
+
+@dataclass(frozen=True)
+class Stored(Generic[R]):
+    """A row that the ledger holds."""
+
+    kind: type[R]
+    link: Link
+    values: Payload
+
+    @property
+    def seq(self) -> int:
+        return self.link.seq
+
+    @property
+    def ts(self) -> str:
+        """When the ledger wrote it, for display; order is by `seq`."""
+        return str(self.values["ts"])
+
+    @property
+    def row(self) -> R:
+        """The contract, as it was handed over."""
+        fields = {name: self.values[name] for name in self.kind.model_fields if name != JSON_COLUMN}
+        if JSON_COLUMN in self.kind.model_fields:
+            return self.kind.model_validate({**fields, JSON_COLUMN: _parsed(self.values[JSON_COLUMN])})
+        return self.kind.model_validate(fields)
+
+
+TABLES: Final[Mapping[type[Contract], Table]] = {
+    table.model: table
+    for table in (
+        Table("anvil_checks", CheckRow, derived=("passed",)),
+        Table("pipeline_telemetry", TelemetryRow),
+        Table("messages", MessageRow),
+        Table("approvals", ApprovalRow),
+        Table("overrides", OverrideRow),
+        Table("events", EventRow),
+        Table("artifacts", ArtifactRow),
+    )
+}
+
+
+def table_of(kind: type[Contract]) -> Table:
+    try:
+        return TABLES[kind]
+    except KeyError:
+        known = ", ".join(model.__name__ for model in TABLES)
+        raise InternalError(f"the ledger has no table for {kind.__name__}; it has one for: {known}") from None
+
+
+def storable(text: str) -> str:
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+def _parsed(text: Scalar) -> object:
+    return json.loads(str(text))
+
+
+def _scalar(table: str, column: str, value: object) -> Scalar:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return storable(str(value))
+    if isinstance(value, int):
+        if value not in _INTEGERS:
+            raise LedgerError(f"{table}.{column}: {value} does not fit into 64 bits")
+        return int(value)
+    if isinstance(value, Mapping):
+        return canonical_json(dict(value))
+    raise InternalError(f"{table}.{column}: {type(value).__name__} is not something a column can hold")

@@ -1,0 +1,38 @@
+"""Settings, read once: `assay.toml` in the repository's root, or `[tool.assay]` in its `pyproject.toml`.
+
+settings.py   what can be set: one frozen model for each component, documented and bounded field by field
+reading.py    from text to `Settings`, or a `ConfigError` that names file, line, key and what would be right
+lines.py      on which line of a TOML text a key stands
+wording.py    what a setting takes, in words, from the models' own schema
+home.py       where Assay keeps its state
+"""
+
+from __future__ import annotations
+
+from assay.config.home import assay_home
+from assay.config.reading import FILES, configured_in, load, load_files, load_text
+from assay.config.settings import (
+    CheckSettings,
+    EnvironmentSettings,
+    LimitSettings,
+    SandboxLevel,
+    SandboxSettings,
+    Settings,
+    TestSettings,
+)
+
+__all__ = [
+    "FILES",
+    "CheckSettings",
+    "EnvironmentSettings",
+    "LimitSettings",
+    "SandboxLevel",
+    "SandboxSettings",
+    "Settings",
+    "TestSettings",
+    "assay_home",
+    "configured_in",
+    "load",
+    "load_files",
+    "load_text",
+]

@@ -1,0 +1,240 @@
+"""What can be set. Every field says what it is for, what it may be and what it is when nobody sets it.
+
+Nothing is coerced: `"900"` is not a number and `1` is not `true`, because a configuration that is understood
+differently from how it was meant decides a gate wrongly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+SandboxLevel = Literal["auto", "bubblewrap", "landlock", "plain"]
+
+_TEXT = r"[^\x00]"
+_PART = r"([^/\x00.]|\.[^/\x00.]|\.\.[^/\x00])[^/\x00]*"  # of a path: neither empty nor `.` nor `..`
+
+Command = Annotated[str, Field(strict=True, pattern=rf"^{_TEXT}*[^\x00\s]{_TEXT}*$", title="a command line")]
+CheckGlob = Annotated[
+    str, Field(strict=True, pattern=rf"^{_TEXT}+$", title="the name of a check, or a glob such as `lint:*`")
+]
+TestGlob = Annotated[
+    str, Field(strict=True, pattern=rf"^{_TEXT}+$", title="the id of a test, or a glob such as `tests/db/*`")
+]
+PathGlob = Annotated[
+    str, Field(strict=True, pattern=rf"^{_TEXT}+$", title="a path from the repository's root, or a glob")
+]
+InsidePath = Annotated[
+    str,
+    Field(
+        strict=True,
+        pattern=rf"^{_PART}(/{_PART})*/?$",
+        title="a path from the repository's root, or a glob, without `..`",
+    ),
+]
+AbsolutePath = Annotated[str, Field(strict=True, pattern=rf"^/{_TEXT}*$", title="an absolute path")]
+AnyPath = Annotated[
+    str, Field(strict=True, pattern=rf"^{_TEXT}+$", title="a directory, absolute or from the repository's root")
+]
+VariableName = Annotated[
+    str, Field(strict=True, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", title="the name of an environment variable")
+]
+VariableValue = Annotated[str, Field(strict=True, pattern=rf"^{_TEXT}*$", title="a text")]
+Revision = Annotated[
+    str,
+    Field(strict=True, pattern=r"^[^-\s\x00][^\s\x00]*$", title="a git revision such as `HEAD`, `main` or `v1.2`"),
+]
+
+
+class Component(BaseModel):
+    """The settings of one component: frozen, and no key that we do not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class CheckSettings(Component):
+    """What `assay check` compares and runs."""
+
+    base: Revision = Field(
+        default="HEAD",
+        description="The revision that a change is compared with: a branch, tag or commit.",
+    )
+    verify: tuple[Command, ...] = Field(
+        default=(),
+        description="Command lines that are always run, beside the checks that Assay discovers.",
+    )
+    disable: tuple[CheckGlob, ...] = Field(
+        default=(),
+        description="Discovered checks that are not run, by name: `lint:ruff`, `tests:*`.",
+    )
+    optional: tuple[CheckGlob, ...] = Field(
+        default=(),
+        description="Checks, by name, whose failure or absence is shown but does not decide the outcome.",
+    )
+    max_file_kb: int = Field(
+        default=1024,
+        ge=1,
+        le=1_048_576,
+        strict=True,
+        description="An added file larger than this, in KiB, is a finding.",
+    )
+    flaky_reruns: int = Field(
+        default=1,
+        ge=0,
+        le=10,
+        strict=True,
+        description="How often a failed test is run again, to tell a flaky test from a regression.",
+    )
+    large: tuple[PathGlob, ...] = Field(
+        default=(),
+        description="Further paths whose change counts as high-risk and gets the strictest tier of checks.",
+    )
+
+
+class EnvironmentSettings(Component):
+    """What a check sees besides the frozen tree."""
+
+    include: tuple[InsidePath, ...] = Field(
+        default=(),
+        description="Files that git ignores and checks need, such as `.env.test`. Their digests are recorded.",
+    )
+    setup: tuple[Command, ...] = Field(
+        default=(),
+        description="Command lines that install dependencies, such as `npm ci`. Run with network, once for each "
+        "state of the lock files, and kept.",
+    )
+    setup_scripts: bool = Field(
+        default=False,
+        strict=True,
+        description="Let packages run install scripts even if the change touches a manifest.",
+    )
+    pass_through: tuple[VariableName, ...] = Field(
+        default=(),
+        alias="pass",
+        description="Environment variables that checks get as they are. All others are withheld.",
+    )
+    set: Mapping[VariableName, VariableValue] = Field(
+        default={},
+        description="Environment variables that checks get with the values given here.",
+    )
+    network: bool = Field(
+        default=False,
+        strict=True,
+        description="Let checks reach the network.",
+    )
+    sockets: tuple[AbsolutePath, ...] = Field(
+        default=(),
+        description="Unix sockets, or directories of them, that checks may reach, such as `/run/postgresql`.",
+    )
+    dependencies: tuple[AnyPath, ...] = Field(
+        default=(),
+        description="Directories that hold dependencies outside the tree; checks get them under a throwaway "
+        "layer. Empty: found by rule (`.venv`, `venv`, `node_modules`, `vendor` …).",
+    )
+
+    @model_validator(mode="after")
+    def _one_value_for_each_variable(self) -> EnvironmentSettings:
+        if both := sorted(name for name in self.pass_through if name in self.set):
+            raise ValueError(f"{', '.join(both)} is in both `pass` and `set`; keep one")
+        return self
+
+
+class TestSettings(Component):
+    """What is known about particular tests."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of the name
+
+    needs_service: tuple[TestGlob, ...] = Field(
+        default=(),
+        description="Tests, by id, that need a local service. Without it they are unverifiable, not failed.",
+    )
+    allow_flaky: tuple[TestGlob, ...] = Field(
+        default=(),
+        description="Tests, by id, that may pass only when run again.",
+    )
+
+
+class SandboxSettings(Component):
+    """How far checks are kept from the machine."""
+
+    level: SandboxLevel = Field(
+        default="auto",
+        description="The sandbox to use. `auto` takes the strongest that this machine has; the level used is "
+        "recorded with every check.",
+    )
+    require: bool = Field(
+        default=False,
+        strict=True,
+        description="Check nothing unless bubblewrap works, instead of falling back to a weaker level.",
+    )
+    memory_mb: int = Field(
+        default=8192,
+        ge=0,
+        le=16_777_216,
+        strict=True,
+        description="Memory that one check may use, in MiB, where the kernel can limit it. 0: no limit.",
+    )
+    processes: int = Field(
+        default=4096,
+        ge=16,
+        le=4_194_304,
+        strict=True,
+        description="Processes and threads that one check may have, where the kernel can limit it.",
+    )
+    compare_bare: bool = Field(
+        default=False,
+        strict=True,
+        description="Consent to run tests that fail on the baseline once outside the sandbox, to tell failures "
+        "that the sandbox causes.",
+    )
+
+    @model_validator(mode="after")
+    def _a_weaker_level_cannot_be_required(self) -> SandboxSettings:
+        if self.require and self.level in ("landlock", "plain"):
+            raise ValueError(f'`require = true` asks for bubblewrap, `level = "{self.level}"` for less; drop one')
+        return self
+
+
+class LimitSettings(Component):
+    """How long, how much and how many."""
+
+    check_seconds: int = Field(
+        default=900,
+        ge=1,
+        le=86_400,
+        strict=True,
+        description="The longest that one check may take, in seconds.",
+    )
+    output_mb: int = Field(
+        default=32,
+        ge=1,
+        le=1024,
+        strict=True,
+        description="How much of a check's output is kept, in MiB.",
+    )
+    slots: int = Field(
+        default=0,
+        ge=0,
+        le=256,
+        strict=True,
+        description="Checks that run at the same time. 0: as many as there are cores.",
+    )
+    cache_gb: int = Field(
+        default=5,
+        ge=0,
+        le=1_048_576,
+        strict=True,
+        description="Room for checkouts, environments and build caches, in GiB; the oldest give way.",
+    )
+
+
+class Settings(Component):
+    """All settings of one repository."""
+
+    check: CheckSettings = CheckSettings()
+    environment: EnvironmentSettings = EnvironmentSettings()
+    tests: TestSettings = TestSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    limits: LimitSettings = LimitSettings()

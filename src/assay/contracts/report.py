@@ -1,0 +1,57 @@
+"""What `assay check` says at the end, for people and programs."""
+
+from __future__ import annotations
+
+from assay.contracts.base import Contract
+from assay.contracts.check import CheckKind
+from assay.contracts.finding import Finding
+from assay.contracts.verdict import Assurance, Outcome, Verdict
+
+
+class CheckLine(Contract):
+    """One check of the cascade, judged."""
+
+    name: str
+    kind: CheckKind
+    tier: int
+    verdict: Verdict
+    baseline: Verdict | None
+    """What the same check gave on the base tree; None when it was not run there."""
+    duration_ms: int
+    reused: bool
+    """The result came from an earlier run on the same tree."""
+    required: bool
+    reason: str
+    command: str
+    assurance: Assurance | None
+    tests: int | None
+    """Tests that were executed; None for checks that are not tests."""
+    seq: int | None
+    """Row of the ledger that holds it."""
+    artifact: str | None
+
+
+class CheckReport(Contract):
+    run_id: str
+    tree: str
+    base: str
+    """The base tree."""
+    base_commit: str
+    outcome: Outcome
+    reason: str
+    """Why the outcome is not `passed`, in one line."""
+    assurance: Assurance
+    """The weakest level at which a check ran."""
+    checks: tuple[CheckLine, ...]
+    findings: tuple[Finding, ...]
+    regressions: tuple[str, ...]
+    fixed: tuple[str, ...]
+    """Tests that failed on the base and pass now."""
+    standing: tuple[str, ...]
+    """Failures that stood in the baseline and are not held against the change."""
+    flaky: tuple[str, ...]
+    unverifiable_tests: tuple[str, ...]
+    """Tests that cannot be told from what the sandbox or a missing service does to them."""
+    changed: tuple[str, ...]
+    notes: tuple[str, ...]
+    ledger: str

@@ -1,0 +1,260 @@
+"""One check, judged: what it gave on the base, what it gives now, and what follows. Pure.
+
+Verdicts follow from what the engine saw. Where that cannot tell a good change from a bad one the verdict is
+`unverifiable`, with the reason: it never counts as a pass.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from assay.contracts.base import Contract
+from assay.contracts.check import CheckKind, CheckResult, Diagnostic
+from assay.contracts.finding import Finding
+from assay.contracts.tests import TestReport
+from assay.contracts.verdict import Severity, Verdict
+from assay.core.compare import Comparison, compare
+
+_TEST_KINDS = (CheckKind.TESTS, CheckKind.VERIFY)
+_COMPLAINT_KINDS = (CheckKind.TYPES, CheckKind.LINT)
+
+
+class Excuses(Contract):
+    """What further runs of single tests showed."""
+
+    flaky: tuple[str, ...] = ()
+    """Failed, then passed, on the same tree."""
+    flaky_before: tuple[str, ...] = ()
+    """The same happened on the base: not this change's."""
+    allowed_flaky: tuple[str, ...] = ()
+    sandbox_only: tuple[str, ...] = ()
+    """Fail in the sandbox on the base too, but pass outside it, or are declared to need a service."""
+    blocking: tuple[str, ...] = ()
+    """Those of them that have to do with the changed files."""
+    mended: tuple[str, ...] = ()
+    """Failed on the base when it was first run, and passed there when asked again: no excuse any more."""
+    losses_accepted: bool = False
+    """The person said that tests which are gone or skipped are meant to be."""
+
+
+class Judgement(Contract):
+    verdict: Verdict
+    reason: str = ""
+    findings: tuple[Finding, ...] = ()
+    comparison: Comparison = Comparison()
+
+
+def judge(before: CheckResult | None, after: CheckResult, excuses: Excuses | None = None) -> Judgement:
+    """The verdict on `after`, given the same check on the base."""
+    if after.verdict is Verdict.UNVERIFIABLE:
+        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=after.reason)  # it never ran, or proves nothing
+    if after.kind in _TEST_KINDS and after.report is not None:
+        return _tests(before, after, after.report, excuses or Excuses())
+    if after.kind in _COMPLAINT_KINDS:
+        return _complaints(before, after)
+    return _exit_code(before, after)
+
+
+def _exit_code(before: CheckResult | None, after: CheckResult) -> Judgement:
+    if after.verdict is not Verdict.FAIL:
+        return Judgement(verdict=after.verdict, reason=after.reason)
+    stood = before is not None and before.verdict is Verdict.FAIL
+    if stood and after.kind is not CheckKind.VERIFY:
+        return Judgement(
+            verdict=Verdict.UNVERIFIABLE,
+            reason="it fails on the base too, and without results by test id nobody can tell what the change did",
+        )
+    return Judgement(verdict=Verdict.FAIL, reason=after.reason or f"exit code {after.exit_code}")
+
+
+def _complaints(before: CheckResult | None, after: CheckResult) -> Judgement:
+    """Linters and type checkers: only complaints that the base did not have are held against the change."""
+    if after.verdict is not Verdict.FAIL:
+        return Judgement(verdict=after.verdict, reason=after.reason)
+    if not after.diagnostics:
+        return _exit_code(before, after)
+    new = new_complaints(before.diagnostics if before else (), after.diagnostics)
+    if not new:
+        return Judgement(verdict=Verdict.PASS, reason=f"{len(after.diagnostics)} complaints stood in the baseline")
+    findings = tuple(
+        Finding(
+            layer="cascade",
+            rule=f"{after.tool} {one.code}".strip(),
+            severity=Severity.MAJOR,
+            path=one.path,
+            line=one.line,
+            detail=one.message,
+            fix="put it right, or turn the rule off in its configuration",
+            check=after.name,
+            artifact=after.artifact,
+        )
+        for one in new[:50]
+    )
+    return Judgement(verdict=Verdict.FAIL, reason=f"{len(new)} new complaints", findings=findings)
+
+
+def new_complaints(before: Sequence[Diagnostic], after: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """What `after` has more of than `before`. A complaint that merely moved is the same complaint."""
+    left = Counter(one.identity for one in before)
+    new = []
+    for one in after:
+        if left[one.identity]:
+            left[one.identity] -= 1
+        else:
+            new.append(one)
+    return new
+
+
+def _tests(before: CheckResult | None, after: CheckResult, report: TestReport, excuses: Excuses) -> Judgement:
+    known = before.report if before and before.report else TestReport(runner=report.runner, results=(), complete=False)
+    found = _corrected(compare(known, report), excuses)
+    findings = _test_findings(after, report, found, excuses, known)
+    bad = (*found.regressions, *found.new_failures)
+    still_flaky = [test for test in excuses.flaky if test not in (*excuses.flaky_before, *excuses.allowed_flaky)]
+    done = {"findings": tuple(findings), "comparison": found}
+    if bad:
+        return Judgement(verdict=Verdict.FAIL, reason=_counted(bad, "fails that did not", "fail that did not"), **done)
+    if still_flaky:
+        return Judgement(verdict=Verdict.FAIL, reason=_counted(still_flaky, "is flaky", "are flaky"), **done)
+    if found.lost and not excuses.losses_accepted:
+        reason = _counted(found.lost, "that ran before does not run now", "that ran before do not run now")
+        return Judgement(verdict=Verdict.FAIL, reason=reason, **done)
+    verdict, reason = _whole_run(before, after, report, found, excuses)
+    return Judgement(verdict=verdict, reason=reason, **done)
+
+
+def _whole_run(
+    before: CheckResult | None, after: CheckResult, report: TestReport, found: Comparison, excuses: Excuses
+) -> tuple[Verdict, str]:
+    """No test speaks against the change: does the run as a whole speak for it?"""
+    if not report.complete:
+        if before and before.report and before.report.complete:
+            return Verdict.FAIL, "the test run ended before it was finished; on the base it finishes"
+        return Verdict.UNVERIFIABLE, _first(report.problems, "the test run ended before it was finished")
+    if report.executed == 0:
+        return Verdict.UNVERIFIABLE, "no test was executed"
+    if excuses.blocking:
+        many = _counted(excuses.blocking, "cannot be verified", "cannot be verified")
+        return Verdict.UNVERIFIABLE, f"{many} in the sandbox: a service or the network is missing there"
+    if after.verdict is Verdict.PASS:
+        return Verdict.PASS, ""
+    if found.standing:
+        return Verdict.PASS, _counted(found.standing, "failed", "failed") + " in the baseline too"
+    if excuses.sandbox_only:
+        return Verdict.PASS, _counted(excuses.sandbox_only, "needs", "need") + " a service that the sandbox has not"
+    if excuses.flaky:
+        return Verdict.PASS, _counted(excuses.flaky, "is flaky", "are flaky") + ", on the base too or by declaration"
+    if before and before.exit_code == after.exit_code:
+        return Verdict.PASS, f"exit code {after.exit_code}, as on the base; no test fails"
+    return Verdict.FAIL, f"exit code {after.exit_code}, although no test failed"
+
+
+def _corrected(found: Comparison, excuses: Excuses) -> Comparison:
+    """The comparison after second runs: what flaked is no regression, what the base passes now is no excuse."""
+    excused = {*excuses.flaky, *excuses.sandbox_only}
+    regressions = {*found.regressions, *excuses.mended} - excused
+    return found.model_copy(
+        update={
+            "regressions": tuple(sorted(regressions)),
+            "new_failures": tuple(test for test in found.new_failures if test not in excused),
+            "standing": tuple(test for test in found.standing if test not in {*excused, *excuses.mended}),
+        }
+    )
+
+
+_RERUN = "run it alone on the same tree; if it is right, the test is wrong: mend the test in a change of its own"
+
+
+def _test_findings(
+    after: CheckResult, report: TestReport, found: Comparison, excuses: Excuses, known: TestReport
+) -> list[Finding]:
+    """Each test that speaks against the change, with its evidence."""
+    results = report.by_id
+    before = known.by_id
+
+    def one(test: str, rule: str, severity: Severity, detail: str, fix: str) -> Finding:
+        path = results[test].path if test in results else before[test].path if test in before else None
+        return Finding(
+            layer="L3",
+            rule=rule,
+            severity=severity,
+            path=path,
+            detail=f"{test}: {detail}",
+            fix=fix,
+            check=after.name,
+            artifact=after.artifact,
+        )
+
+    findings = [
+        one(
+            test,
+            "regression",
+            Severity.CRITICAL,
+            _why(results[test].message, "passes on the base, fails now"),
+            _RERUN,
+        )
+        for test in found.regressions
+    ]
+    findings += [
+        one(test, "new-failure", Severity.CRITICAL, _why(results[test].message, "is new and fails"), "make it pass")
+        for test in found.new_failures
+    ]
+    loss = Severity.MINOR if excuses.losses_accepted else Severity.CRITICAL
+    findings += [
+        one(
+            test,
+            "test-vanished",
+            loss,
+            "ran on the base and is not there now",
+            "restore it; if it is to go, say so with --accept-test-changes",
+        )
+        for test in found.vanished
+    ]
+    findings += [
+        one(
+            test,
+            "test-skipped",
+            loss,
+            "ran on the base and is skipped now",
+            "let it run; if it is to be skipped, say so with --accept-test-changes",
+        )
+        for test in found.newly_skipped
+    ]
+    for test in excuses.flaky:
+        concern = test in (*excuses.flaky_before, *excuses.allowed_flaky)
+        severity = Severity.MINOR if concern else Severity.MAJOR
+        also = " (on the base too)" if test in excuses.flaky_before else ""
+        findings.append(
+            one(
+                test,
+                "flaky",
+                severity,
+                f"failed, then passed on the same tree{also}",
+                "make it deterministic, or list it in tests.allow_flaky",
+            )
+        )
+    findings += [
+        one(
+            test,
+            "sandbox-failure",
+            Severity.MINOR,
+            "fails in the sandbox on both trees, for want of a service",
+            "declare the service: environment.sockets or environment.network",
+        )
+        for test in excuses.sandbox_only
+    ]
+    return findings
+
+
+def _why(message: str, otherwise: str) -> str:
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    return f"{otherwise}: {lines[-1][:200]}" if lines else otherwise
+
+
+def _counted(tests: Sequence[str], one: str, many: str) -> str:
+    return f"1 test {one}" if len(tests) == 1 else f"{len(tests)} tests {many}"
+
+
+def _first(problems: Sequence[str], otherwise: str) -> str:
+    return problems[0] if problems else otherwise

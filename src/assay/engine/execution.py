@@ -1,0 +1,286 @@
+"""Runs one check on one tree, in the sandbox, and says what was seen. Judging comes later, and elsewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from assay.adapters.checks.diagnostics import parse_diagnostics
+from assay.adapters.checks.reports import environment as report_variables
+from assay.adapters.checks.reports import merge, read_report, sniff
+from assay.adapters.environment import Environment
+from assay.adapters.ledger.artifacts import ArtifactRef, ArtifactStore, ArtifactWriter
+from assay.adapters.sandbox.job import Execution, Job, Limits, Place, Sandbox, View
+from assay.adapters.slots import Slots
+from assay.contracts.check import CheckKind, CheckResult, CheckSpec, Diagnostic
+from assay.contracts.tests import ReportFormat, TestReport
+from assay.contracts.verdict import Verdict
+from assay.engine.progress import Progress
+from assay.engine.trees import TreeUnderCheck
+
+_SHOWN = 32 * 1024
+"""Characters of head and of tail that a result carries; all of the output is the artifact."""
+_COMPLAINT_KINDS = (CheckKind.TYPES, CheckKind.LINT)
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Everything that running a check takes, the same for all checks of a run."""
+
+    sandbox: Sandbox
+    environment: Environment
+    artifacts: ArtifactStore
+    slots: Slots
+    limits: Limits
+    output_bytes: int
+    scratch: Path
+    cancel: threading.Event
+    progress: Progress
+    numbers: Callable[[], int]
+    """Hands out numbers for scratch folders."""
+
+    def run(
+        self,
+        spec: CheckSpec,
+        tree: TreeUnderCheck,
+        *,
+        seconds: float | None = None,
+        argv: Sequence[str] | None = None,
+        keep: bool = False,
+        network: bool = False,
+    ) -> CheckResult:
+        """One check on one tree; `argv` replaces the check's own for a second run of single tests."""
+        missing = self.missing_tool(spec)
+        if missing:
+            return unverifiable(spec, tree, missing)
+        with self.slots.taken(self.cancel):
+            self.progress.started(spec.name, tree.phase)
+            view = tree.view(spec.needs)
+            if network:
+                view = replace(view, network=True)
+            return self._run(spec, tree, view, seconds or self.limits.seconds, argv, keep)
+
+    def missing_tool(self, spec: CheckSpec) -> str:
+        """Why the check cannot run at all, if so."""
+        if spec.shell is not None or self.environment.find_tool(spec.tool, spec.cwd):
+            return ""
+        name = spec.tool.rpartition(":")[2]
+        return f"{name} is not installed" + (f" ({spec.install})" if spec.install else "")
+
+    def _run(
+        self,
+        spec: CheckSpec,
+        tree: TreeUnderCheck,
+        view: View,
+        seconds: float,
+        argv: Sequence[str] | None,
+        keep: bool,
+    ) -> CheckResult:
+        scratch = self.scratch / f"job-{self.numbers()}"
+        scratch.mkdir()
+        place = self.sandbox.place(view, scratch)
+        command = self._command(spec, tree, place, argv)
+        job = Job(
+            argv=tuple(command),
+            cwd=place.root / spec.cwd,
+            env=self._variables(spec, place),
+            view=view,
+            place=place,
+            scratch=scratch,
+            limits=replace(self.limits, seconds=seconds),
+            keep=keep,
+            cancel=self.cancel,
+            on_output=lambda data: self.progress.output(spec.name, tree.phase, data),
+        )
+        with self.artifacts.writer(self.output_bytes) as writer:
+            tee = _HeadAndTail(writer)
+            execution = self.sandbox.run(job, tee)
+            artifact = writer.finish()
+        if keep and execution.exit_code == 0:
+            tree.built[spec.name] = self.sandbox.written(job)
+        return self._result(spec, tree, job, execution, tee.text(), artifact)
+
+    def _command(self, spec: CheckSpec, tree: TreeUnderCheck, place: Place, argv: Sequence[str] | None) -> list[str]:
+        if spec.shell is not None and argv is None:
+            return ["/bin/sh", "-c", spec.shell]
+        words: list[str] = []
+        for word in argv if argv is not None else spec.argv:
+            words += selected(spec, tree.changed) if word == "{changed}" else [_filled(word, self._names(spec, place))]
+        return words
+
+    def _names(self, spec: CheckSpec, place: Place) -> dict[str, str]:
+        python = self.environment.python(spec.cwd)
+        return {"python": str(python or "python3"), "report": str(place.report), "probes": str(place.probes)}
+
+    def _variables(self, spec: CheckSpec, place: Place) -> dict[str, str]:
+        present = self.environment.check_variables(spec.cwd)
+        if place.module_path:
+            present = merge(present, {"PYTHONPATH": ":".join(map(str, place.module_path))})
+        ours = report_variables(None if spec.shell is not None else spec.report) if _reports(spec) else {}
+        names = self._names(spec, place)
+        filled = {name: _filled(value, names) for name, value in {**ours, **spec.env}.items()}
+        return merge(present, filled) | {"TMPDIR": str(place.temporary)}
+
+    def _result(
+        self,
+        spec: CheckSpec,
+        tree: TreeUnderCheck,
+        job: Job,
+        execution: Execution,
+        text: str,
+        artifact: ArtifactRef,
+    ) -> CheckResult:
+        report = diagnostics = None
+        verdict, reason = self._verdict(spec, execution, text)
+        if execution.exit_code is not None and _reports(spec) and verdict is not Verdict.UNVERIFIABLE:
+            report = self._report(spec, job, execution.exit_code, artifact)
+        if report is not None and (elsewhere := self._imported_elsewhere(report, job)):
+            verdict, reason, report = Verdict.UNVERIFIABLE, elsewhere, None
+        if spec.kind in _COMPLAINT_KINDS and execution.exit_code:
+            diagnostics = _diagnostics(spec, self.artifacts.read(artifact.hash).decode("utf-8", "replace"))
+            if not diagnostics:
+                verdict, reason = (
+                    Verdict.UNVERIFIABLE,
+                    f"exit code {execution.exit_code} without a readable complaint",
+                )
+        return CheckResult(
+            name=spec.name,
+            kind=spec.kind,
+            tier=spec.tier,
+            tool=spec.tool.rpartition(":")[2],
+            command=command_of(spec),
+            phase=tree.phase,
+            tree=tree.tree,
+            verdict=verdict,
+            reason=reason,
+            exit_code=execution.exit_code,
+            duration_ms=execution.duration_ms,
+            output=text,
+            artifact=artifact.hash,
+            assurance=self.sandbox.level,
+            report=report,
+            diagnostics=diagnostics or (),
+            required=spec.required,
+        )
+
+    def _verdict(self, spec: CheckSpec, execution: Execution, text: str) -> tuple[Verdict, str]:
+        """By exit code, unless something other than the check itself ended it."""
+        if execution.setup_error:
+            return Verdict.UNVERIFIABLE, f"the sandbox could not start it: {execution.setup_error}"
+        if execution.cancelled:
+            return Verdict.UNVERIFIABLE, "interrupted"
+        if execution.timed_out:
+            return (
+                Verdict.UNVERIFIABLE,
+                f"not finished after {execution.duration_ms / 1000:.0f} s, and ended there",
+            )
+        if execution.limit:
+            return Verdict.UNVERIFIABLE, f"ended at {execution.limit}"
+        module = spec.tool.removeprefix("python:")
+        if execution.exit_code and spec.tool.startswith("python:") and f"No module named {module}" in text[-2000:]:
+            return Verdict.UNVERIFIABLE, f"{module} is not installed" + (f" ({spec.install})" if spec.install else "")
+        if execution.exit_code == 0:
+            return Verdict.PASS, ""
+        return Verdict.FAIL, f"exit code {execution.exit_code}"
+
+    def _report(self, spec: CheckSpec, job: Job, exit_code: int, artifact: ArtifactRef) -> TestReport | None:
+        folder, output = job.scratch / "report", self.artifacts.read(artifact.hash)
+        kind = sniff(folder, output) if spec.shell is not None else spec.report
+        if kind is None or kind is ReportFormat.EXIT_CODE:
+            return None
+        return read_report(kind, folder, output, root=str(job.place.root), cwd=spec.cwd, exit_code=exit_code)
+
+    def _imported_elsewhere(self, report: TestReport, job: Job) -> str:
+        """A test that runs against another copy of the project proves nothing about this tree."""
+        inside = [Path(path) for path in report.imported_from]
+        outside = [
+            path
+            for path in inside
+            if not path.is_relative_to(job.place.root)
+            or any(path.is_relative_to(folder) for folder in job.view.dependencies)
+        ]
+        if not outside:
+            return ""
+        return (
+            f"the tests import the project from {outside[0]}, not from the tree under check; "
+            "install it with `pip install -e .`, or not at all"
+        )
+
+
+def selected(spec: CheckSpec, changed: Sequence[str]) -> list[str]:
+    """The changed files that a check looks at, relative to its directory."""
+    below = "" if spec.cwd in (".", "") else f"{spec.cwd}/"
+    files = [path.removeprefix(below) for path in changed if path.startswith(below)]
+    return [f"./{path}" if path.startswith("-") else path for path in files if path.endswith(spec.suffixes)]
+
+
+def unverifiable(spec: CheckSpec, tree: TreeUnderCheck, reason: str) -> CheckResult:
+    """The result of a check that was not run."""
+    return CheckResult(
+        name=spec.name,
+        kind=spec.kind,
+        tier=spec.tier,
+        tool=spec.tool.rpartition(":")[2],
+        command=command_of(spec),
+        phase=tree.phase,
+        tree=tree.tree,
+        verdict=Verdict.UNVERIFIABLE,
+        reason=reason,
+        required=spec.required,
+    )
+
+
+def command_of(spec: CheckSpec) -> str:
+    """The command as a person would write it."""
+    if spec.shell is not None:
+        return spec.shell
+    return shlex.join("python" if word == "{python}" else word for word in spec.argv)
+
+
+def _reports(spec: CheckSpec) -> bool:
+    return spec.kind in (CheckKind.TESTS, CheckKind.VERIFY)
+
+
+def _filled(text: str, names: Mapping[str, str]) -> str:
+    """`text` with the placeholders that we know replaced, and nothing else touched."""
+    return re.sub(r"\{(python|report|probes)\}", lambda found: names[found[1]], text)
+
+
+def _diagnostics(spec: CheckSpec, output: str) -> tuple[Diagnostic, ...]:
+    below = "" if spec.cwd in (".", "") else f"{spec.cwd}/"
+    found = parse_diagnostics(spec.tool.rpartition(":")[2], output)
+    return tuple(one.model_copy(update={"path": below + one.path}) for one in found) if below else found
+
+
+class _HeadAndTail:
+    """Passes output on to the artifact and remembers its beginning and its end."""
+
+    def __init__(self, writer: ArtifactWriter) -> None:
+        self._writer = writer
+        self._head = bytearray()
+        self._tail: deque[bytes] = deque()
+        self._tail_size = 0
+        self._cut = False
+
+    def write(self, data: bytes, /) -> None:
+        self._writer.write(data)
+        room = _SHOWN - len(self._head)
+        self._head += data[:room]
+        rest = data[room:]
+        if not rest:
+            return
+        self._tail.append(rest[-_SHOWN:])
+        self._tail_size += len(self._tail[-1])
+        self._cut = self._cut or len(rest) > _SHOWN
+        while self._tail_size - len(self._tail[0]) >= _SHOWN:
+            self._tail_size -= len(self._tail.popleft())
+            self._cut = True
+
+    def text(self) -> str:
+        mark = b"\n[...]\n" if self._cut else b""
+        return (bytes(self._head) + mark + b"".join(self._tail)).decode("utf-8", "replace")

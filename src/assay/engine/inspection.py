@@ -1,0 +1,194 @@
+"""Checks that run inside the engine and execute nothing: tier 1 on every changed file, tier 4 on Large changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from assay.adapters.checks.readiness import readiness
+from assay.adapters.checks.syntax import new_syntax_errors
+from assay.adapters.git.blobs import BlobReader
+from assay.adapters.git.program import readable
+from assay.adapters.git.snapshot import GITLINK, SYMLINK, Snapshot
+from assay.contracts.change import ChangeKind
+from assay.contracts.check import CheckKind, CheckResult, Diagnostic
+from assay.contracts.finding import Finding
+from assay.contracts.verdict import Phase, Severity, Verdict
+from assay.core.hygiene import conflict_markers, oversized
+from assay.core.risk import PathChange, docs_only, size_of
+
+
+@dataclass(frozen=True)
+class ChangedFile:
+    """A changed file with its content before and after; None where there is none, or it is too large to read."""
+
+    path: str
+    kind: ChangeKind
+    old: bytes | None
+    new: bytes | None
+
+    @property
+    def added(self) -> list[tuple[int, str]]:
+        """Numbers and texts of the lines that the change added."""
+        if self.new is None:
+            return []
+        after = self.new.decode("utf-8", "replace").splitlines()
+        if self.old is None:
+            return list(enumerate(after, start=1))
+        before = self.old.decode("utf-8", "replace").splitlines()
+        matcher = SequenceMatcher(None, before, after, autojunk=len(after) > 2000)
+        return [
+            (number + 1, after[number])
+            for tag, _, _, start, end in matcher.get_opcodes()
+            if tag in ("insert", "replace")
+            for number in range(start, end)
+        ]
+
+
+def changed_files(snapshot: Snapshot, blobs: BlobReader) -> list[ChangedFile]:
+    """The changed files that have bytes: no submodules, no symlinks."""
+    special = (GITLINK, SYMLINK)
+    return [
+        ChangedFile(
+            readable(entry.path),
+            entry.kind,
+            blobs.read(entry.old_blob)
+            if entry.kind is not ChangeKind.ADDED and entry.old_mode not in special
+            else None,
+            blobs.read(entry.blob) if entry.kind is not ChangeKind.DELETED else None,
+        )
+        for entry in snapshot.entries
+        if entry.mode not in special and not (entry.kind is ChangeKind.DELETED and entry.old_mode in special)
+    ]
+
+
+def path_changes(files: Iterable[ChangedFile]) -> list[PathChange]:
+    return [PathChange(path=file.path, kind=file.kind, added=tuple(text for _, text in file.added)) for file in files]
+
+
+def is_large(files: Sequence[ChangedFile]) -> bool:
+    return size_of(path_changes(files)) == "Large"
+
+
+def is_documentation(files: Sequence[ChangedFile]) -> bool:
+    return docs_only(file.path for file in files)
+
+
+def inspect(files: Sequence[ChangedFile], tree: str, *, max_file_kb: int) -> list[tuple[CheckResult, list[Finding]]]:
+    """Tier 1: syntax, conflict markers, size."""
+    present = [file for file in files if file.new is not None]
+    syntax: list[Diagnostic] = []
+    known = 0
+    for file in present:
+        errors = new_syntax_errors(file.path, file.old, file.new or b"")
+        known += errors is not None
+        syntax += errors or ()
+    markers = [one for file in present for one in conflict_markers(file.path, file.old, file.new or b"")]
+    sizes = [
+        one
+        for file in present
+        for one in oversized(
+            file.path, len(file.old) if file.old is not None else None, len(file.new or b""), max_file_kb << 10
+        )
+    ]
+    return [
+        _checked(CheckKind.SYNTAX, "tree-sitter", tree, syntax, f"{known} files parsed", "mend the syntax"),
+        _checked(CheckKind.CONFLICT, "assay", tree, markers, f"{len(present)} files read", "resolve the conflict"),
+        _checked(
+            CheckKind.SIZE,
+            "assay",
+            tree,
+            sizes,
+            f"{len(present)} files measured",
+            "keep it out of git (or use LFS), or raise check.max_file_kb",
+        ),
+    ]
+
+
+def _checked(
+    kind: CheckKind, tool: str, tree: str, found: Sequence[Diagnostic], output: str, fix: str
+) -> tuple[CheckResult, list[Finding]]:
+    verdict = Verdict.FAIL if found else Verdict.PASS
+    reason = _told(found)
+    findings = [
+        Finding(
+            layer="cascade",
+            rule=kind.value,
+            severity=Severity.MAJOR,
+            path=one.path,
+            line=one.line,
+            detail=one.message or one.code,
+            fix=fix,
+            check=kind.value,
+        )
+        for one in found[:50]
+    ]
+    result = CheckResult(
+        name=kind.value,
+        kind=kind,
+        tier=1,
+        tool=tool,
+        command="",
+        phase=Phase.AFTER,
+        tree=tree,
+        verdict=verdict,
+        reason=reason,
+        output=output,
+        diagnostics=tuple(found),
+    )
+    return result, findings
+
+
+def _told(found: Sequence[Diagnostic]) -> str:
+    if not found:
+        return ""
+    first = found[0]
+    where = f"{first.path}:{first.line}" if first.line else first.path
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"{where}: {first.message or first.code}{more}"
+
+
+_SEVERITY = {"secrets": Severity.BLOCKER, "swallowed-exceptions": Severity.MINOR, "observability": Severity.MINOR}
+_FIX = {
+    "secrets": "take it out of the file and of the history, and replace the secret itself",
+    "swallowed-exceptions": "handle the error, log it, or let it through",
+    "observability": "log the error or pass it on, so that somebody can see it happen",
+}
+
+
+def inspect_readiness(files: Sequence[ChangedFile], tree: str) -> list[tuple[CheckResult, list[Finding]]]:
+    """Tier 4, for Large changes. Only a secret decides; the rest is said to whoever reviews."""
+    items = [item for file in files if file.new is not None for item in readiness(file.path, file.added, file.new)]
+    results = []
+    for kind, severity in _SEVERITY.items():
+        found = [one for of, one in items if of == kind]
+        name = f"readiness-{kind}"
+        findings = [
+            Finding(
+                layer="cascade",
+                rule=name,
+                severity=severity,
+                path=one.path,
+                line=one.line,
+                detail=one.message,
+                fix=_FIX[kind],
+                check=name,
+            )
+            for one in found[:50]
+        ]
+        verdict = Verdict.FAIL if found and severity is Severity.BLOCKER else Verdict.PASS
+        result = CheckResult(
+            name=name,
+            kind=CheckKind.READINESS,
+            tier=4,
+            tool="detect-secrets" if kind == "secrets" else "tree-sitter",
+            command="",
+            phase=Phase.AFTER,
+            tree=tree,
+            verdict=verdict,
+            reason=_told(found),
+            diagnostics=tuple(found),
+        )
+        results.append((result, findings))
+    return results

@@ -1,0 +1,89 @@
+"""Puts results into the ledger, the cache and the artifact store, in the order in which they must be found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.adapters.cache import ResultCache
+from assay.adapters.ledger import Ledger, Row
+from assay.adapters.ledger.artifacts import ArtifactStore
+from assay.contracts.check import CheckResult
+from assay.contracts.evidence import CheckRow, snippet
+from assay.contracts.rows import ArtifactRow, EventRow
+from assay.contracts.verdict import Verdict
+from assay.core.judge import Judgement
+from assay.faults import fault_point
+
+TASK = "check"
+"""`assay check` has one task: the change."""
+
+
+@dataclass(frozen=True)
+class Recorder:
+    run_id: str
+    ledger: Ledger
+    cache: ResultCache
+    artifacts: ArtifactStore
+
+    def event(self, type: str, **payload: str | int | bool | list[str] | None) -> None:
+        self.ledger.append(EventRow(run_id=self.run_id, type=type, payload=dict(payload)))
+
+    def check(
+        self, before: CheckResult | None, after: CheckResult, judgement: Judgement, keys: tuple[str, str] | None
+    ) -> int:
+        """Both rows of a check, the baseline's first, in one transaction; the sequence number of the second."""
+        judged = after.model_copy(update={"verdict": judgement.verdict, "reason": judgement.reason})
+        rows: list[Row] = []
+        if before is not None:
+            rows.append(self._row(before))
+        rows.append(self._row(judged))
+        fault_point("check.before-record")
+        written = self.ledger.append(*self._artifact_rows(before, after), *rows)
+        fault_point("check.after-record")
+        if keys is not None:
+            self._keep(before, after, judgement, keys, written)
+        return written[-1]
+
+    def _keep(
+        self,
+        before: CheckResult | None,
+        after: CheckResult,
+        judgement: Judgement,
+        keys: tuple[str, str],
+        written: tuple[int, ...],
+    ) -> None:
+        """Of the change only what passed, of the base whatever ran to its end."""
+        before_key, after_key = keys
+        if before is not None and before.reused_from is None and before.verdict is not Verdict.UNVERIFIABLE:
+            self.cache.keep(before_key, before, written[-2])
+        passed = judgement.verdict is Verdict.PASS and after.verdict is Verdict.PASS
+        if passed and after.reused_from is None:
+            self.cache.keep(after_key, after, written[-1])
+
+    def _artifact_rows(self, *results: CheckResult | None) -> list[ArtifactRow]:
+        rows = []
+        for result in results:
+            if result is not None and result.artifact and result.reused_from is None:
+                size = self.artifacts.path(result.artifact).stat().st_size
+                rows.append(ArtifactRow(artifact=result.artifact, size=size, media_type="text/plain; charset=utf-8"))
+        return rows
+
+    def _row(self, result: CheckResult) -> CheckRow:
+        told = f"{result.reason}\n{result.output}" if result.reason else result.output
+        return CheckRow(
+            run_id=self.run_id,
+            task_id=TASK,
+            phase=result.phase,
+            check_name=result.name,
+            tool=result.tool,
+            command=result.command or None,
+            exit_code=result.exit_code,
+            output_snippet=snippet(told),
+            state=result.verdict,
+            tree=result.tree,
+            tier=result.tier,
+            assurance=result.assurance,
+            duration_ms=result.duration_ms,
+            artifact=result.artifact,
+            reused_from=result.reused_from,
+        )

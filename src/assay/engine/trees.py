@@ -1,0 +1,73 @@
+"""A tree under check: its files, checked out when first needed, and the view that its checks get of the world."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from assay.adapters.environment import Environment
+from assay.adapters.git.checkout import Checkout, check_out, write_minimal_git
+from assay.adapters.git.store import Store
+from assay.adapters.sandbox.job import Bind, View
+from assay.contracts.verdict import Phase
+
+_OBJECTS = Path("/run/assay/objects")
+
+
+@dataclass
+class TreeUnderCheck:
+    """One of the two trees of a run. Several checks of it run at once and share one checkout."""
+
+    phase: Phase
+    tree: str
+    commit: str
+    """The base commit: HEAD of the `.git` that checks see."""
+    folder: Path
+    store: Store
+    environment: Environment
+    state: Path
+    """Assay's own home, which no check may see."""
+    changed: tuple[str, ...] = ()
+    """The changed files that this tree has."""
+    under: tuple[Path, ...] = ()
+    """What the set-up commands wrote."""
+    built: dict[str, Path] = field(default_factory=dict)
+    """What builds of this tree wrote, by check."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _view: View | None = None
+    _checkout: Checkout | None = None
+
+    def view(self, needs: tuple[str, ...] = ()) -> View:
+        """What a check sees that needs these builds."""
+        with self._lock:
+            if self._view is None:
+                self._view = self._make()
+        over = tuple(self.built[name] for name in needs if name in self.built)
+        return replace(self._view, over=over, under=self.under)
+
+    @property
+    def empty_submodules(self) -> tuple[str, ...]:
+        return self._checkout.empty_submodules if self._checkout else ()
+
+    def _make(self) -> View:
+        self._checkout = check_out(self.store, self.tree, self.folder)
+        repository, environment = self.store.repository, self.environment
+        stores = [self.store.git_dir / "objects", *repository.object_dirs]
+        objects = tuple(Bind(path, _OBJECTS / str(number)) for number, path in enumerate(stores))
+        git = write_minimal_git(
+            self.store, self._checkout, self.commit, self.folder / "dot-git", [str(bind.at) for bind in objects]
+        )
+        return View(
+            root=repository.root,
+            files=self._checkout.files,
+            git=git,
+            objects=objects,
+            home=environment.home,
+            dependencies=environment.dependencies,
+            includes=environment.includes,
+            masked=(self.state, *environment.masked),
+            visible=environment.visible,
+            sockets=tuple(Path(path) for path in environment.settings.sockets),
+            network=environment.settings.network,
+        )

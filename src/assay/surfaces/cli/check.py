@@ -1,0 +1,122 @@
+"""`assay check`: proof instead of opinion about the change in a work tree."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from assay.adapters.git.repository import open_repository
+from assay.app import check_run
+from assay.config import Settings, load
+from assay.contracts.verdict import Outcome
+from assay.engine.check_run import CheckRequest
+from assay.errors import InputError
+from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
+from assay.surfaces.live.checks import LiveChecks
+from assay.surfaces.report.check import print_report
+
+app = typer.Typer(add_completion=False)
+
+_EXIT = {Outcome.PASSED: 0, Outcome.FAILED: 1, Outcome.UNVERIFIABLE: 1}
+
+
+@app.command()
+def check(
+    base: Annotated[
+        str | None,
+        typer.Option("--base", metavar="REV", help="What to compare with; default HEAD.", show_default=False),
+    ] = None,
+    verify: Annotated[
+        list[str] | None,
+        typer.Option("--verify", metavar="CMD", help="A command that must exit 0; may be given several times."),
+    ] = None,
+    files: Annotated[
+        list[str] | None,
+        typer.Option("--files", metavar="GLOB", help="Files the change may touch; anything else is a finding."),
+    ] = None,
+    must_pass: Annotated[
+        list[str] | None,
+        typer.Option("--must-pass", metavar="TESTID", help="A test that must be there, be executed, and pass."),
+    ] = None,
+    staged: Annotated[bool, typer.Option("--staged", help="Check what is staged, not the whole work tree.")] = False,
+    require_sandbox: Annotated[
+        bool, typer.Option("--require-sandbox", help="Refuse to run below the strongest sandbox level.")
+    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run everything again; use no kept result.")] = False,
+    compare_bare: Annotated[
+        bool,
+        typer.Option(
+            "--compare-bare",
+            help="Agree to run tests that fail on the base once outside the sandbox, to tell whether it is the cause.",
+        ),
+    ] = False,
+    accept_test_changes: Annotated[
+        str | None,
+        typer.Option(
+            "--accept-test-changes",
+            metavar="REASON",
+            help="Your word that tests which are gone or skipped are meant to be; it is recorded.",
+        ),
+    ] = None,
+    repo: RepoOption = Path(),
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    no_color: NoColorOption = False,
+) -> int:
+    """Check the change in your work tree, and say what passed, what failed and what could not be verified.
+
+    The work tree is frozen as a git tree; every check runs on a fresh checkout of it, in a sandbox, and on the base
+    as well. Failures that stood in the base are not held against the change; regressions are named. Results go into
+    the ledger.
+
+    Exit code: 0 passed; 1 failed or unverifiable; 2 bad input.
+    """
+    settings = _settings(repo, compare_bare=compare_bare)
+    request = CheckRequest(
+        base=base or settings.check.base,
+        verify=tuple(_commands(verify or [])),
+        files=tuple(files or ()),
+        must_pass=tuple(must_pass or ()),
+        staged=staged,
+        fresh=fresh,
+        accept_test_changes=_reason(accept_test_changes),
+    )
+    output = Output(json=as_json, quiet=quiet, no_color=no_color)
+    console = output.progress()
+    live = LiveChecks(console, interactive=console.is_terminal and not quiet)
+    with check_run(repo, request, live, settings=settings, require_sandbox=require_sandbox) as run, live.showing():
+        report = run.run()
+    if as_json:
+        output.document(report.model_dump(mode="json"))
+    else:
+        sys.stderr.flush()
+        print_report(output.results(), report)
+    return _EXIT[report.outcome]
+
+
+def _settings(repo: Path, *, compare_bare: bool) -> Settings:
+    settings = load(open_repository(repo).root)
+    if not compare_bare:
+        return settings
+    return settings.model_copy(update={"sandbox": settings.sandbox.model_copy(update={"compare_bare": True})})
+
+
+def _commands(verify: list[str]) -> list[str]:
+    for command in verify:
+        if not command.strip():
+            raise InputError("--verify: the command is empty", hint="for instance --verify 'pytest -q'")
+        if "\0" in command:
+            raise InputError("--verify: the command contains a NUL character")
+    return verify
+
+
+def _reason(text: str | None) -> str:
+    if text is not None and len(text.strip()) < 8:
+        raise InputError(
+            "--accept-test-changes: say why in a few words; the reason is recorded",
+            hint="for instance --accept-test-changes 'the CSV export was removed on purpose'",
+        )
+    return text or ""

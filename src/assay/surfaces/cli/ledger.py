@@ -1,0 +1,235 @@
+"""`assay ledger`: verify, show, query and export the evidence. Nothing here writes to the ledger."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from assay.adapters.ledger import Verification, in_order
+from assay.adapters.ledger.anchors import Anchor, read_anchors
+from assay.adapters.ledger.artifacts import ArtifactStore
+from assay.adapters.ledger.audit import audit
+from assay.adapters.ledger.location import artifacts_path, ledger_path
+from assay.adapters.ledger.query import DEFAULT_LIMIT, DEFAULT_SECONDS, Answer, query
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.adapters.ledger.tables import Stored
+from assay.config import assay_home
+from assay.contracts.base import Contract
+from assay.errors import InputError, LedgerCorruptError
+from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, printable
+
+app = typer.Typer(add_completion=False, help="Verify, show, query and export the evidence.")
+
+HomeOption = Annotated[
+    Path | None,
+    typer.Option("--home", metavar="DIR", help="Where the ledger is; else ASSAY_HOME, else the state directory."),
+]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, help="At most so many rows.")]
+
+_RUNS = """
+SELECT parts.run_id AS run, REPLACE(SUBSTR(MIN(parts.ts), 1, 19), 'T', ' ') AS started,
+       SUM(parts.checks) AS checks, SUM(parts.passed) AS passed, runs.state, runs.outcome
+FROM (SELECT run_id, MIN(ts) AS ts, MAX(seq) AS seq, COUNT(*) AS checks, SUM(passed) AS passed
+      FROM anvil_checks GROUP BY run_id
+      UNION ALL SELECT run_id, MIN(ts), MAX(seq), 0, 0 FROM events GROUP BY run_id) AS parts
+LEFT JOIN runs ON runs.run_id = parts.run_id
+GROUP BY parts.run_id ORDER BY MAX(parts.seq) DESC
+"""
+_CHECKS = """
+SELECT seq, SUBSTR(ts, 12, 8) AS time, task_id AS task, phase, check_name AS "check", state, exit_code AS exit,
+       duration_ms AS ms
+FROM anvil_checks WHERE run_id = ? ORDER BY seq
+"""
+_EVENTS = """
+SELECT seq, SUBSTR(ts, 12, 8) AS time, task_id AS task, type, payload FROM events WHERE run_id = ? ORDER BY seq
+"""
+
+
+@app.command()
+def verify(
+    anchor: Annotated[
+        list[Path] | None, typer.Option("--anchor", metavar="FILE", help="Anchors to hold it against; repeatable.")
+    ] = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+    no_color: NoColorOption = False,
+) -> int:
+    """Recompute every hash, compare every row with the chain, and look for every artifact.
+
+    Exits with 0 when it verifies, 1 with the first bad row when it does not, 2 when there is no ledger.
+    """
+    place = home or assay_home()
+    anchors = [found for file in anchor or () for found in _anchors(file)]
+    result = _audit(place, anchors)
+    output = Output(json=as_json, no_color=no_color)
+    if as_json:
+        output.document(_document(result, len(anchors)))
+    else:
+        output.results().print(printable(_sentence(result, len(anchors))), soft_wrap=True)
+    return 0 if isinstance(result, Verification) and result.ok else 1
+
+
+@app.command()
+def show(
+    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="Its id; without it, recent runs.")] = None,
+    home: HomeOption = None,
+    limit: LimitOption = 50,
+    as_json: JsonOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Show recent runs, or the checks and events of one run."""
+    path = ledger_path(home or assay_home())
+    output = Output(json=as_json, no_color=no_color)
+    if run is None:
+        _present(output, {"runs": query(path, _RUNS, limit=limit)})
+        return
+    answers = {
+        "checks": query(path, _CHECKS, (run,), limit=limit),
+        "events": query(path, _EVENTS, (run,), limit=limit),
+    }
+    if not any(answer.rows for answer in answers.values()):
+        raise InputError(f"{path}: no run {run!r}", hint="`assay ledger show` lists the runs")
+    _present(output, answers)
+
+
+@app.command("query")
+def query_(
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT.")],
+    home: HomeOption = None,
+    limit: LimitOption = DEFAULT_LIMIT,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="At most so long.")] = DEFAULT_SECONDS,
+    as_json: JsonOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Ask the ledger in SQL. It can only read.
+
+    Tables: anvil_checks, pipeline_telemetry, messages, approvals, overrides, events, artifacts, chain; and the
+    views runs and tasks.
+    """
+    answer = query(ledger_path(home or assay_home()), sql, limit=limit, seconds=seconds)
+    _present(Output(json=as_json, no_color=no_color), {"rows": answer})
+
+
+@app.command()
+def export(
+    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only what belongs to this run.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write here, all or nothing; else to stdout.")
+    ] = None,
+    home: HomeOption = None,
+) -> None:
+    """Export all rows in order, one JSON object a line, with what is needed to verify them elsewhere."""
+    with SqliteLedger(ledger_path(home or assay_home()), "read") as ledger:
+        lines = (_line(stored) for stored in in_order(ledger, run))
+        if out is None:
+            sys.stdout.writelines(lines)
+        else:
+            _write_atomically(out, lines)
+
+
+def _anchors(file: Path) -> Iterator[Anchor]:
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"--anchor {file}: {error.strerror}") from error
+    yield from read_anchors(data, source=str(file))
+
+
+def _audit(home: Path, anchors: Sequence[Anchor]) -> Verification | LedgerCorruptError:
+    """A file so damaged that it cannot even be opened is an answer too."""
+    try:
+        with SqliteLedger(ledger_path(home), "read") as ledger:
+            return audit(ledger, ArtifactStore(artifacts_path(home)), anchors)
+    except LedgerCorruptError as error:
+        return error
+
+
+def _sentence(result: Verification | LedgerCorruptError, anchors: int) -> str:
+    if isinstance(result, LedgerCorruptError):
+        return f"does not verify: {result.message}"
+    head = result.head
+    if result.problem is None:
+        held = "" if not anchors else ", 1 anchor holds" if anchors == 1 else f", {anchors} anchors hold"
+        return f"verified: {head.seq} rows{held}; head {head.hash} of ledger {head.ledger_id}"
+    where = "the ledger" if result.problem.seq is None else f"row {result.problem.seq}"
+    return f"does not verify: {where}: {result.problem.reason}"
+
+
+def _document(result: Verification | LedgerCorruptError, anchors: int) -> dict[str, object]:
+    if isinstance(result, LedgerCorruptError):
+        return {"ok": False, "anchors": anchors, "problem": {"seq": result.seq, "reason": result.message}}
+    problem = result.problem
+    return {
+        "ok": result.ok,
+        "ledger_id": result.head.ledger_id,
+        "seq": result.head.seq,
+        "hash": result.head.hash,
+        "anchors": anchors,
+        "problem": None if problem is None else {"seq": problem.seq, "reason": problem.reason},
+    }
+
+
+def _present(output: Output, answers: dict[str, Answer]) -> None:
+    if output.json:
+        output.document({name: _rows(answer) for name, answer in answers.items()} | _cut(answers))
+        return
+    from rich.table import Table
+
+    console = output.results()
+    for name, answer in answers.items():
+        if not answer.rows and len(answers) > 1:
+            continue
+        table = Table(*(printable(column) for column in answer.columns), title=None if name == "rows" else name)
+        for row in answer.rows:
+            table.add_row(*(printable("" if value is None else _text(value)) for value in row))
+        console.print(table)
+        if answer.more:
+            console.print("there are more rows: raise --limit")
+
+
+def _cut(answers: dict[str, Answer]) -> dict[str, object]:
+    return {"more": any(answer.more for answer in answers.values())}
+
+
+def _rows(answer: Answer) -> list[dict[str, object]]:
+    plain = ([_text(value) if isinstance(value, bytes) else value for value in row] for row in answer.rows)
+    return [dict(zip(answer.columns, row, strict=True)) for row in plain]
+
+
+def _text(value: str | float | bytes) -> str:
+    return f"x'{value.hex()}'" if isinstance(value, bytes) else str(value)
+
+
+def _line(stored: Stored[Contract]) -> str:
+    link = stored.link
+    document = {
+        "seq": link.seq,
+        "table": link.table,
+        "prev_hash": link.prev_hash,
+        "payload_hash": link.payload_hash,
+        "hash": link.hash,
+        "payload": dict(stored.values),
+    }
+    return json.dumps(document) + "\n"
+
+
+def _write_atomically(target: Path, lines: Iterable[str]) -> None:
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        try:
+            with temporary.open("x", encoding="utf-8") as file:
+                file.writelines(lines)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {target}: {error.strerror}") from error

@@ -1,0 +1,182 @@
+"""The command line's root: a table of commands, and the one place where an error becomes an exit code.
+
+`assay`, `assay --help` and `assay --version` are answered from the table. A command imports its own module and
+nothing else of the surface, so that nobody waits for what they did not ask for. Every command module has `app`, a
+`typer.Typer` with one command (`check`) or several (`config show`); a command returns its exit code, or nothing
+for 0, and raises errors of the tree in `assay.errors`.
+
+Exit codes: 0 passed, 1 refused, 2 bad input or configuration, 3 waiting for a person, 4 budget exhausted, 70 our
+own fault (with a report), 130 interrupted, 141 the reader of our output went away.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from assay import __version__
+from assay.errors import AssayError, InputError
+
+if TYPE_CHECKING:
+    from typer import Typer
+
+INTERRUPTED: Final = 130
+INTERNAL: Final = 70
+READER_GONE: Final = 141
+
+
+class Command(NamedTuple):
+    name: str
+    module: str
+    summary: str
+    group: str
+
+
+COMMANDS: Final[tuple[Command, ...]] = (
+    Command("check", "assay.surfaces.cli.check", "Put the changes in this repository through proof", "Prove"),
+    Command("demo", "assay.surfaces.cli.demo", "Watch honest and dishonest changes being judged", "Prove"),
+    Command("ledger", "assay.surfaces.cli.ledger", "Verify, show, query and export the evidence", "Look back"),
+    Command("doctor", "assay.surfaces.cli.doctor", "What this machine has, what it lacks, how to get it", "Set up"),
+    Command("config", "assay.surfaces.cli.config", "The settings in force, and their schema", "Set up"),
+)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command line and return its exit code."""
+    args = sys.argv[1:] if argv is None else argv
+    _never_fail_to_print()
+    try:
+        code = _outcome(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still buffered has no reader either; without this the interpreter complains when it closes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_GONE
+    return code
+
+
+def _outcome(args: list[str]) -> int:
+    try:
+        return _dispatch(args)
+    except KeyboardInterrupt:
+        _complain("interrupted", None)
+        return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except Exception as error:  # noqa: BLE001  the outermost frame: what is not of our tree is our own fault
+        return _fail(args, error)
+
+
+def _dispatch(args: list[str]) -> int:
+    match args:
+        case [] | ["--help" | "-h", *_] | ["help"]:
+            sys.stdout.write(root_help())
+            return 0
+        case ["--version" | "-V", *_]:
+            sys.stdout.write(f"assay {__version__}\n")
+            return 0
+        case ["help", name]:
+            return _run(_find(name), ["--help"])
+        case [first, *_] if first.startswith("-"):
+            raise InputError(
+                f"no option {first} before a command; options come after it: assay check {first}",
+                hint="`assay --help` lists the commands",
+            )
+        case [first, *rest]:
+            return _run(_find(first), rest)
+    raise AssertionError(args)  # the patterns above cover every list
+
+
+def root_help() -> str:
+    """The table of commands as a page, grouped, in the table's order."""
+    lines = [
+        "Usage: assay COMMAND [OPTIONS]",
+        "",
+        "Puts the work of AI agents through proof: runs every check itself, keeps the evidence,",
+        "and lets through only what passed.",
+    ]
+    width = max(len(command.name) for command in COMMANDS)
+    for group in dict.fromkeys(command.group for command in COMMANDS):
+        lines += ["", f"{group}:"]
+        lines += [f"  {command.name:<{width}}  {command.summary}" for command in COMMANDS if command.group == group]
+    lines += ["", "`assay COMMAND --help` tells more.  `assay --version` prints the version.", ""]
+    return "\n".join(lines)
+
+
+def load_app(command: Command) -> Typer:
+    """The command's own module, imported now. Its help is plain text: it can be quoted, and rich need not load."""
+    from importlib import import_module
+
+    app: Typer = import_module(command.module).app
+    app.rich_markup_mode = None
+    return app
+
+
+def _find(name: str) -> Command:
+    for command in COMMANDS:
+        if command.name == name:
+            return command
+    from difflib import get_close_matches
+
+    names = [command.name for command in COMMANDS]
+    near = get_close_matches(name, names, n=1)
+    hint = f"did you mean `assay {near[0]}`?" if near else f"there are: {', '.join(names)}"
+    raise InputError(f"no command {name!r}", hint=hint)
+
+
+def _run(command: Command, args: list[str]) -> int:
+    app = load_app(command)
+
+    import typer
+
+    from assay.surfaces.cli.output import UsageError
+
+    program = f"assay {command.name}"
+    entry = typer.main.get_command(app)
+    try:
+        with entry.make_context(program, list(args)) as context:
+            code = entry.invoke(context)
+    except typer.Exit as leave:
+        return leave.exit_code
+    except (typer.Abort, EOFError):
+        raise KeyboardInterrupt from None  # the person left at a question
+    except UsageError as error:
+        raise InputError(error.format_message(), hint=f"`{program} --help` tells what it takes") from error
+    return code if isinstance(code, int) else 0
+
+
+def _fail(args: list[str], error: Exception) -> int:
+    """Say what went wrong: to the person, and with `--json` to the program that asked."""
+    exit_code = error.exit_code if isinstance(error, AssayError) else INTERNAL
+    message = error.message if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"
+    hint = error.hint if isinstance(error, AssayError) else None
+    report = None
+    if exit_code == INTERNAL:
+        from assay.surfaces.cli.crash import write_report
+
+        report = str(write_report(args, error))
+        message = f"internal error: {message}"
+        hint = f"this is a fault in Assay; what happened is in {report}"
+    _complain(message, hint)
+    if "--json" in args:
+        import json
+
+        body = {"type": type(error).__name__, "message": message, "hint": hint, "exit_code": exit_code}
+        sys.stdout.write(json.dumps({"error": body | ({"report": report} if report else {})}) + "\n")
+    return exit_code
+
+
+def _complain(message: str, hint: str | None) -> None:
+    from assay.surfaces.cli.text import printable
+
+    indented = message.replace("\n", "\n       ")
+    sys.stderr.write(printable(f"assay: {indented}\n" + (f"hint: {hint}\n" if hint else "")))
+
+
+def _never_fail_to_print() -> None:
+    """File names need not be valid in the terminal's encoding; they are shown escaped instead of raising."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")

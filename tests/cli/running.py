@@ -1,0 +1,24 @@
+"""Runs `assay` as people do: in a process of its own, with a state directory of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+START = "import sys; from assay.surfaces.cli.main import main; sys.exit(main())"
+
+
+def assay(
+    *args: str, home: Path, cwd: Path | None = None, env: Mapping[str, str] | None = None, start: str = START
+) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "ASSAY_HOME": str(home), "NO_COLOR": "1", "COLUMNS": "200", **(env or {})}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", start, *args],
+        cwd=cwd or home.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )

@@ -1,0 +1,110 @@
+"""docs/check.py finds what it promises to find."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from assay.surfaces.cli.main import COMMANDS
+from tests.needs import needs
+
+SCRIPT = Path(__file__).parents[2] / "docs" / "check.py"
+
+
+@pytest.fixture(scope="module")
+def docs() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_check", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("see [it](there.md)", None),
+        ("see [it](there.md#a-heading-of-it)", None),
+        ("see [it](#here)\n# Here", None),
+        ("see [it](https://example.org/x)", None),
+        ("```\n[it](gone.md)\n```", None),
+        ("one\n\n[it](gone.md)", "page.md:3: link to gone.md: there is no such file"),
+        ("![it](gone.png)", "page.md:1: link to gone.png: there is no such file"),
+        ("```\ncode\n```\n[it](gone.md)", "page.md:4: link to gone.md: there is no such file"),
+        ("[it](there.md#nothing)", "page.md:1: link to there.md#nothing: there is no such heading"),
+    ],
+)
+def test_a_link_must_lead_somewhere(docs: ModuleType, tmp_path: Path, text: str, problem: str | None) -> None:
+    (tmp_path / "there.md").write_text("# A `heading`, of it\n")
+    (tmp_path / "page.md").write_text(text)
+    assert list(docs.broken_links(tmp_path, Path("page.md"), text)) == ([problem] if problem else [])
+
+
+@pytest.mark.parametrize("folder", ["work", "root", "home"])
+def test_a_path_of_somebodys_machine_is_found(docs: ModuleType, folder: str) -> None:
+    [problem] = docs.paths_of_machines(Path("a.md"), f"fine\nsee /{folder}/somebody/x\n")
+    assert problem.startswith(f"a.md:2: /{folder}/")
+
+
+@pytest.mark.parametrize("text", ["/home/user/x", "the /root", "$HOME/work/x", "https://a.b/work/x", "src/work/y"])
+def test_made_up_and_relative_paths_are_fine(docs: ModuleType, text: str) -> None:
+    assert list(docs.paths_of_machines(Path("a.md"), text)) == []
+
+
+def test_a_decision_that_is_not_listed_is_found(docs: ModuleType, tmp_path: Path) -> None:
+    folder = tmp_path / "docs" / "decisions"
+    folder.mkdir(parents=True)
+    (folder / "0001-listed.md").touch()
+    (folder / "0002-forgotten.md").touch()
+    (folder / "README.md").write_text("- [One](0001-listed.md)\n")
+    [problem] = docs.unlisted_decisions(tmp_path)
+    assert "0002-forgotten.md is not listed" in problem
+
+
+def test_a_generated_file_that_differs_is_out_of_date(docs: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("old")
+    (tmp_path / "b.md").write_text("same")
+    generated = {"a.md": lambda: "new", "b.md": lambda: "same", "c.md": lambda: "missing"}
+    assert list(docs.out_of_date(tmp_path, generated)) == [
+        "a.md: out of date; run `make docs`",
+        "c.md: out of date; run `make docs`",
+    ]
+
+
+@needs("git")
+def test_only_files_that_git_would_take_are_read(docs: ModuleType, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / ".gitignore").write_text("ignored\n")
+    (tmp_path / "ignored").write_text("x")
+    (tmp_path / "binary").write_bytes(b"\0")
+    (tmp_path / "é.md").write_text("x")
+    assert set(docs.text_files(tmp_path)) == {Path(".gitignore"), Path("é.md")}
+
+
+def test_the_reference_has_every_command_and_does_not_depend_on_the_terminal(
+    docs: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    narrow = docs.cli_reference()
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert docs.cli_reference() == narrow
+    for command in COMMANDS:
+        if importlib.util.find_spec(command.module):
+            assert f"## assay {command.name}\n" in narrow
+    assert "## assay config show\n" in narrow
+    assert "--install-completion" not in narrow
+    assert "\x1b" not in narrow
+
+
+def test_the_manual_names_every_setting(docs: ModuleType) -> None:
+    page = docs.configuration()
+    for section in docs.sections():
+        assert f"## `[{section.name}]`" in page
+        for setting in section.settings:
+            assert f"| `{setting.key}` |" in page

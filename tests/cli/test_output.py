@@ -1,0 +1,55 @@
+"""Where commands write, and what they let through."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from assay.surfaces.cli.output import Output, printable, repository_root
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain – é 漢\n\t.", "plain – é 漢\n\t."),
+        ("\x1b[2J", "\\x1b[2J"),
+        ("a\rb\x07", "a\\rb\\x07"),
+        ("\u202eevil", "\\u202eevil"),
+        ("\udcff", "\\udcff"),
+    ],
+)
+def test_control_characters_are_written_out(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_results_go_to_stdout_and_progress_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output()
+    output.results().print("[bold]result[/bold]")
+    output.progress().print("progress")
+    assert capsys.readouterr() == ("[bold]result[/bold]\n", "progress\n")
+
+
+def test_with_json_stdout_holds_the_document_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output(json=True)
+    output.results().print("for people")
+    output.document({"path": "é"})
+    assert json.loads(capsys.readouterr().out) == {"path": "é"}
+
+
+def test_quiet_silences_progress_only(capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output(quiet=True)
+    output.results().print("result")
+    output.progress().print("progress")
+    assert capsys.readouterr() == ("result\n", "")
+
+
+def test_the_root_is_the_nearest_directory_with_a_git_directory_or_file(tmp_path: Path) -> None:
+    inner = tmp_path / "outer" / "inner"
+    inner.mkdir(parents=True)
+    assert repository_root(inner) == inner
+    (tmp_path / "outer" / ".git").mkdir()
+    assert repository_root(inner) == tmp_path / "outer"
+    (inner / ".git").write_text("gitdir: elsewhere\n")
+    assert repository_root(inner) == inner

@@ -1,0 +1,188 @@
+"""The command line's root: fast for simple questions, exact about what went wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from assay import __version__
+from assay.surfaces.cli.main import COMMANDS, Command, main, root_help
+from tests.cli.running import START, assay
+
+HEAVY = ("typer", "click", "rich", "pydantic", "assay.config", "assay.adapters", "assay.engine", "dataclasses")
+
+
+def crash_in(command: str, statement: str) -> str:
+    """A program that starts `assay` with `command` replaced by one that executes `statement`."""
+    return (
+        "import sys, types, typer\n"
+        "from assay.errors import *\n"
+        "from assay.surfaces.cli import main as root\n"
+        "module = types.ModuleType('stand_in')\n"
+        "module.app = typer.Typer(add_completion=False)\n"
+        "@module.app.command()\n"
+        "def run(as_json: bool = typer.Option(False, '--json')) -> None:\n"
+        f"    {statement}\n"
+        "sys.modules['stand_in'] = module\n"
+        f"root.COMMANDS = (root.Command('{command}', 'stand_in', '', ''),)\n"
+        "sys.exit(root.main())\n"
+    )
+
+
+@pytest.mark.parametrize("args", [(), ("--help",), ("-h",), ("help",), ("--version",)])
+def test_simple_questions_are_answered_without_importing_anything_heavy(
+    args: tuple[str, ...], tmp_path: Path
+) -> None:
+    start = (
+        "import sys; from assay.surfaces.cli.main import main; code = main()\n"
+        f"loaded = [name for name in {HEAVY!r} if name in sys.modules]\n"
+        "sys.exit(f'loaded: {loaded}' if loaded else code)"
+    )
+    done = assay(*args, home=tmp_path / "home", start=start)
+    assert done.stderr == ""
+    assert done.returncode == 0
+    assert done.stdout == (f"assay {__version__}\n" if args == ("--version",) else root_help())
+
+
+def test_a_command_imports_its_own_module_and_no_other_commands(tmp_path: Path) -> None:
+    start = (
+        "import sys; from assay.surfaces.cli import main as root; code = root.main()\n"
+        "loaded = {c.name for c in root.COMMANDS if c.module in sys.modules}\n"
+        "sys.exit(0 if loaded == {'config'} else f'loaded: {loaded}')"
+    )
+    done = assay("config", "show", home=tmp_path / "home", start=start)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_command_of_the_table_is_in_the_help_under_its_heading() -> None:
+    page = root_help()
+    for command in COMMANDS:
+        assert f"  {command.name} " in page.partition(f"{command.group}:")[2]
+        assert command.summary in page
+    assert len({command.name for command in COMMANDS}) == len(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("args", "message", "hint"),
+    [
+        (("confg",), "assay: no command 'confg'\n", "hint: did you mean `assay config`?\n"),
+        (("zzzzzz",), "assay: no command 'zzzzzz'\n", "check, "),
+        (("--quiet",), "assay: no option --quiet before a command", "hint: "),
+        (("config",), "assay: Missing command.", "hint: `assay config --help`"),
+        (("config", "shw"), "assay: No such command 'shw'.", "hint: `assay config --help`"),
+        (("config", "show", "--jsn"), "assay: No such option: --jsn", "--json"),
+        (("config", "show", "--repo"), "assay: ", "--repo"),
+        (("config", "show", "--repo", "nowhere"), "assay: --repo nowhere: there is no such directory", ""),
+    ],
+)
+def test_a_wrong_command_line_exits_2_and_says_what_would_be_right(
+    args: tuple[str, ...], message: str, hint: str, tmp_path: Path
+) -> None:
+    done = assay(*args, home=tmp_path / "home")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith(message)
+    assert hint in done.stderr
+
+
+def test_an_error_with_json_is_also_one_document_on_stdout(tmp_path: Path) -> None:
+    (tmp_path / "assay.toml").write_text("[check]\nbse = 1\n")
+    done = assay("config", "show", "--json", home=tmp_path / "home", cwd=tmp_path)
+    assert done.returncode == 2
+    error = json.loads(done.stdout)["error"]
+    assert error["type"] == "ConfigError"
+    assert error["exit_code"] == 2
+    assert error["message"].startswith("assay.toml:2: check.bse:")
+    assert done.stderr.startswith(f"assay: {error['message']}\nhint: {error['hint']}\n")
+
+
+def test_the_lines_of_a_long_message_stay_together(tmp_path: Path) -> None:
+    done = assay("x", home=tmp_path / "home", start=crash_in("x", "raise InputError('one\\ntwo', hint='three')"))
+    assert (done.returncode, done.stderr) == (2, "assay: one\n       two\nhint: three\n")
+
+
+def test_a_message_cannot_drive_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "assay.toml").write_text('"a\\u001b[2J" = 1\n')
+    done = assay("config", "show", home=tmp_path / "home", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "a\\x1b[2J: no such setting" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize("statement", ["1 / 0", "raise InternalError('cannot be')"])
+def test_our_own_fault_exits_70_and_names_a_report_that_only_we_can_read(statement: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    done = assay("x", "--json", home=home, start=crash_in("x", statement))
+    assert done.returncode == 70
+    assert "Traceback" not in done.stderr
+    [report] = (home / "reports").iterdir()
+    assert str(report) in done.stderr
+    assert json.loads(done.stdout)["error"]["report"] == str(report)
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+    assert stat.S_IMODE((home / "reports").stat().st_mode) == 0o700
+    text = report.read_text()
+    assert "Traceback" in text
+    assert __version__ in text
+    assert "'x', '--json'" in text
+
+
+def test_a_state_directory_that_cannot_be_used_does_not_lose_the_report(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.write_text("a file")
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    done = assay("x", home=home, env={"TMPDIR": str(temporary)}, start=crash_in("x", "1 / 0"))
+    assert done.returncode == 70
+    [report] = temporary.iterdir()
+    assert str(report) in done.stderr
+
+
+@pytest.mark.parametrize("statement", ["raise KeyboardInterrupt", "raise typer.Abort", "raise EOFError"])
+def test_an_interruption_exits_130(statement: str, tmp_path: Path) -> None:
+    done = assay("x", home=tmp_path / "home", start=crash_in("x", statement))
+    assert (done.returncode, done.stderr) == (130, "assay: interrupted\n")
+
+
+@pytest.mark.parametrize(("statement", "code"), [("return 3", 3), ("raise typer.Exit(4)", 4), ("pass", 0)])
+def test_a_command_sets_the_exit_code(statement: str, code: int, tmp_path: Path) -> None:
+    assert assay("x", home=tmp_path / "home", start=crash_in("x", statement)).returncode == code
+
+
+@pytest.mark.parametrize("args", [("--version",), ("config", "schema"), ("config", "show", "--json", "--bad")])
+def test_a_reader_who_goes_away_is_no_error(args: tuple[str, ...], tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", START, *args],
+        env={**os.environ, "ASSAY_HOME": str(tmp_path), "PYTHONUNBUFFERED": ""},  # what is buffered fails last
+        stdout=writing,
+        stderr=subprocess.PIPE,
+    )
+    os.close(writing)
+    assert b"BrokenPipe" not in done.stderr
+    assert done.returncode == 128 + signal.SIGPIPE
+
+
+def test_text_that_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
+    statement = "sys.stdout.write('caf\\u00e9 \\udcff\\n')"
+    done = assay("x", home=tmp_path / "home", env={"PYTHONIOENCODING": "ascii"}, start=crash_in("x", statement))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "caf\\xe9 \\udcff\n", "")
+
+
+def test_help_of_a_command_is_its_own_page(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "config"]) == 0
+    by_help = capsys.readouterr().out
+    assert main(["config", "--help"]) == 0
+    assert capsys.readouterr().out == by_help
+    assert by_help.startswith("Usage: assay config ")
+
+
+def test_a_command_is_a_row_of_the_table() -> None:
+    assert Command("a", "b", "c", "d") == ("a", "b", "c", "d")

@@ -1,0 +1,74 @@
+"""The models, their schema and their words agree."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from pydantic import ValidationError
+
+from assay.config import Settings, load_text
+from assay.config.wording import Setting, sections
+from assay.errors import ConfigError
+
+EVERY_SETTING: list[Setting] = [setting for section in sections() for setting in section.settings]
+
+
+def test_the_schemas_defaults_read_back_as_the_defaults() -> None:
+    text = ""
+    for section in sections():
+        text += f"[{section.name}]\n"
+        text += "".join(
+            f"{setting.key} = {'{}' if setting.default == {} else json.dumps(setting.default)}\n"
+            for setting in section.settings
+        )
+    assert load_text(text, "assay.toml") == Settings()
+
+
+def test_the_schema_survives_json_and_forbids_unknown_keys() -> None:
+    schema = Settings.model_json_schema()
+    assert json.loads(json.dumps(schema)) == schema
+    assert schema["additionalProperties"] is False
+    assert all(model["additionalProperties"] is False for model in schema["$defs"].values())
+
+
+@pytest.mark.parametrize("setting", EVERY_SETTING, ids=lambda setting: setting.name)
+def test_every_setting_says_what_it_is_for_and_what_it_takes(setting: Setting) -> None:
+    assert setting.description.endswith(".")
+    assert setting.takes
+
+
+@pytest.mark.parametrize(
+    "setting", [one for one in EVERY_SETTING if "whole number" in one.takes], ids=lambda setting: setting.name
+)
+def test_the_range_in_words_is_the_range_that_holds(setting: Setting) -> None:
+    low, high = (int(number) for number in re.findall(r"\d+", setting.takes))
+    for value in (low, high):
+        loaded = load_text(f"{setting.name} = {value}\n", "assay.toml").model_dump()
+        assert loaded[setting.section][setting.key] == value
+    for value in (low - 1, high + 1):
+        with pytest.raises(ValidationError):
+            Settings.model_validate({setting.section: {setting.key: value}})
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        (one, value)
+        for one in EVERY_SETTING
+        for value in ('"5"', "20.0", "true", "1", "2024-01-01")
+        if not (one.takes == "true or false" and value == "true")
+        and not ("whole number" in one.takes and value == "1")
+        and not ("git revision" in one.takes and value == '"5"')
+    ],
+    ids=lambda part: part.name if isinstance(part, Setting) else part,
+)
+def test_no_setting_takes_a_value_of_another_type(setting: Setting, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"{setting.name}: .* will not do; it takes {re.escape(setting.takes)}"):
+        load_text(f"{setting.name} = {value}\n", "assay.toml")
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        Settings().check.base = "other"  # type: ignore[misc]

@@ -1,0 +1,169 @@
+"""The chain is pure: any change to any entry is found, at the entry that was changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from assay.core.chain import (
+    Break,
+    Entry,
+    Link,
+    Payload,
+    canonical_json,
+    earliest,
+    first_break,
+    genesis,
+    next_link,
+    payload_hash,
+)
+from assay.errors import LedgerError
+
+LEDGER = "a-ledger"
+any_text = st.text(st.characters(codec=None, categories=None, exclude_categories=()), max_size=20)
+scalars = st.none() | st.integers(-(2**63), 2**63 - 1) | any_text
+payloads = st.dictionaries(any_text, scalars, max_size=5)
+floats = st.floats(allow_nan=False, allow_infinity=False)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | floats | any_text,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(any_text, inner, max_size=4),
+    max_leaves=10,
+)
+
+
+def chain_of(rows: Sequence[tuple[str, Payload]]) -> list[Entry]:
+    entries: list[Entry] = []
+    prev = genesis(LEDGER)
+    for seq, (table, payload) in enumerate(rows, start=1):
+        link = next_link(prev, seq, table, payload)
+        entries.append(Entry(link, link, payload))
+        prev = link.hash
+    return entries
+
+
+rows = st.tuples(st.sampled_from(["events", "messages"]), payloads)
+chains = st.lists(rows, min_size=1, max_size=8).map(chain_of)
+
+
+def broken_at(entries: list[Entry]) -> int | None:
+    found = first_break(LEDGER, entries)
+    return None if found is None else found.seq
+
+
+@given(values)
+def test_canonical_json_reads_back_as_the_same_value(value: JsonValue) -> None:
+    assert json.loads(canonical_json(value)) == value
+
+
+@given(values)
+def test_canonical_json_is_ascii_and_canonical_again(value: JsonValue) -> None:
+    text = canonical_json(value)
+    assert text.isascii()
+    assert canonical_json(json.loads(text)) == text
+
+
+@given(payloads)
+def test_the_order_of_columns_does_not_matter(payload: dict[str, str | int | None]) -> None:
+    assert payload_hash(dict(reversed(payload.items()))) == payload_hash(payload)
+
+
+@given(payloads, payloads)
+def test_different_payloads_have_different_hashes(one: Payload, other: Payload) -> None:
+    assert (payload_hash(one) == payload_hash(other)) == (one == other)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), [float("-inf")]])
+def test_numbers_that_are_not_finite_are_refused(value: JsonValue) -> None:
+    with pytest.raises(LedgerError, match="cannot be recorded"):
+        canonical_json(value)
+
+
+@pytest.mark.parametrize("value", [{1: "a"}, [{"a": {None: 1}}]])
+def test_keys_that_are_not_text_are_refused(value: object) -> None:
+    with pytest.raises(LedgerError, match="is not text"):
+        canonical_json(value)  # type: ignore[arg-type]
+
+
+def test_the_form_is_fixed_for_ever() -> None:
+    """Ledgers on people's disks were hashed like this: a change here would break every one of them."""
+    payload: Payload = {"b": 'é"\ud800', "a": None, "c": -1}
+    assert canonical_json(payload) == '{"a":null,"b":"\\u00e9\\"\\ud800","c":-1}'
+    link = next_link(genesis(LEDGER), 1, "events", payload)
+    assert link.payload_hash == "5175332c99b6b0c577bdd41cd6c7fffa9af3e664d64a67b63fd4177acea6a50e"
+    assert link.hash == "7a8ac9ac616179a282e2d33fa50ff831350e00c15f331ad836a0d30c8833e336"
+
+
+@given(chains)
+def test_what_was_chained_verifies(entries: list[Entry]) -> None:
+    assert first_break(LEDGER, entries) is None
+
+
+@given(chains)
+def test_a_chain_does_not_fit_another_ledger(entries: list[Entry]) -> None:
+    assert first_break("another", entries) == Break(1, "prev_hash is not the hash of the entry before")
+
+
+@given(chains, st.data())
+def test_a_changed_payload_is_found_where_it_was_changed(entries: list[Entry], data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(entries) - 1))
+    changed = data.draw(payloads.filter(lambda payload: payload != entries[place].payload))
+    entries[place] = replace(entries[place], payload=changed)
+    assert broken_at(entries) == place + 1
+
+
+@given(chains, st.data())
+def test_a_rehashed_entry_is_found_at_the_next_one(entries: list[Entry], data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(entries) - 1))
+    old = entries[place]
+    assert old.link is not None
+    link = next_link(old.link.prev_hash, old.link.seq, old.link.table, {"another": 1})
+    entries[place] = Entry(link, link, {"another": 1})
+    last = place == len(entries) - 1 or old.payload == {"another": 1}
+    assert broken_at(entries) == (None if last else place + 2)  # only an anchor sees a re-hashed last entry
+
+
+@given(chains, st.data(), st.sampled_from(["payload_hash", "prev_hash", "hash", "table"]), st.booleans())
+def test_a_changed_hash_or_table_is_found_in_chain_and_row(
+    entries: list[Entry], data: st.DataObject, field: str, in_chain: bool
+) -> None:
+    place = data.draw(st.integers(0, len(entries) - 1))
+    entry = entries[place]
+    assert entry.link is not None
+    changes: dict[str, Any] = {field: data.draw(any_text)}
+    forged = replace(entry.link, **changes)
+    if forged == entry.link:
+        return
+    entries[place] = replace(entry, link=forged) if in_chain else replace(entry, row=forged)
+    assert broken_at(entries) == place + 1
+
+
+@given(chains, st.data())
+def test_a_removed_row_is_found(entries: list[Entry], data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(entries) - 1))
+    entries[place] = replace(entries[place], row=None, payload=None)
+    assert broken_at(entries) == place + 1
+
+
+@given(chains, st.data())
+def test_a_removed_entry_is_found_unless_it_is_the_tail(entries: list[Entry], data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(entries) - 1))
+    del entries[place]
+    assert broken_at(entries) == (None if place == len(entries) else place + 1)  # the tail is for the anchors
+
+
+def test_a_row_without_a_place_in_the_chain_is_found() -> None:
+    link = Link(7, "events", "0" * 64, "0" * 64, "0" * 64)
+    assert first_break(LEDGER, [Entry(None, link, {})]) == Break(7, "a row of events has no place in the chain")
+
+
+def test_the_earliest_break_is_the_lowest_number_and_one_without_a_number_comes_last() -> None:
+    assert earliest(Break(None, "schema"), Break(5, "b"), None, Break(2, "a")) == Break(2, "a")
+    assert earliest(None, Break(None, "schema")) == Break(None, "schema")
+    assert earliest(None) is None

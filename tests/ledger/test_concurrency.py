@@ -1,0 +1,40 @@
+"""Several processes write one ledger: nothing is lost, and there is one chain."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from assay.adapters.ledger.location import ledger_path
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.contracts.evidence import CheckRow
+
+ROOT = Path(__file__).parents[2]
+WRITERS, APPENDS, ROWS = 8, 20, 25
+
+
+def test_eight_processes_with_500_rows_each_lose_nothing_and_keep_one_chain(tmp_path: Path) -> None:
+    """They also race to create it: none of them finds a ledger."""
+    command = [sys.executable, "-m", "tests.ledger.writer", str(tmp_path), str(APPENDS), str(ROWS)]
+    writers = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(WRITERS)]
+    outputs = [writer.communicate()[0] for writer in writers]
+    assert [writer.returncode for writer in writers] == [0] * WRITERS
+
+    acknowledged = [int(seq) for output in outputs for line in output.splitlines() for seq in line.split()[1:]]
+    assert sorted(acknowledged) == list(range(1, WRITERS * APPENDS * ROWS + 1))
+    with SqliteLedger(ledger_path(tmp_path)) as ledger:
+        assert ledger.verify().ok
+        rows = ledger.read(CheckRow)
+    assert Counter(stored.row.run_id for stored in rows) == {str(writer.pid): APPENDS * ROWS for writer in writers}
+
+
+def test_the_rows_of_an_append_are_never_mixed_with_anothers(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.ledger.writer", str(tmp_path), "30", "3"]
+    writers = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    for writer in writers:
+        for line in writer.communicate()[0].splitlines()[1:]:
+            first, *rest = map(int, line.split()[1:])
+            assert rest == [first + 1, first + 2]
+        assert writer.returncode == 0

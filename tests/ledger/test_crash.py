@@ -1,0 +1,172 @@
+"""Whatever breaks, a row that was acknowledged stays, the chain verifies, and the next run works."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from assay.adapters.ledger.artifacts import ArtifactStore
+from assay.adapters.ledger.audit import audit
+from assay.adapters.ledger.location import artifacts_path, ledger_path
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.contracts.evidence import CheckRow
+from assay.faults import FAULT_POINTS
+from assay.testing.ledger_conformance import check_row
+from tests.needs import needs
+
+ROOT = Path(__file__).parents[2]
+OURS = [point for point in FAULT_POINTS if point.startswith(("ledger.", "artifact."))]
+APPENDS, ROWS = 6, 3
+
+
+def write(
+    home: Path, *, wrap: Sequence[str] = (), fault: str = "", file_limit: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    def limit() -> None:
+        if file_limit is not None:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
+
+    return subprocess.run(
+        [*wrap, sys.executable, "-m", "tests.ledger.writer", str(home), str(APPENDS), str(ROWS)],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "ASSAY_FAULT": fault, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        preexec_fn=limit,
+    )
+
+
+def acknowledged(done: subprocess.CompletedProcess[str]) -> list[int]:
+    lines = [line.split() for line in done.stdout.splitlines() if line.startswith("ack ")]
+    return [int(seq) for line in lines for seq in line[1:]]
+
+
+def assert_nothing_was_lost(home: Path, acks: list[int]) -> int:
+    """Returns how many rows there are after one more append."""
+    with SqliteLedger(ledger_path(home)) as ledger:
+        rows = {stored.seq: stored.row for stored in ledger.read(CheckRow)}
+        assert set(acks) <= set(rows)
+        assert len(rows) % ROWS == 0, "a part of an append is there"
+        store = ArtifactStore(artifacts_path(home))
+        for seq in acks:
+            artifact = rows[seq].artifact
+            assert artifact is not None
+            assert store.problem(artifact) is None
+        assert audit(ledger, store).problem is None
+        ledger.append(check_row())
+        assert ledger.verify().ok
+        return ledger.head().seq
+
+
+@pytest.mark.parametrize("point", OURS)
+def test_a_process_killed_at_a_fault_point_loses_nothing_acknowledged(tmp_path: Path, point: str) -> None:
+    before = write(tmp_path)
+    assert before.returncode == 0, before.stderr
+    killed = write(tmp_path, fault=point)
+    assert killed.returncode == -signal.SIGKILL
+    assert acknowledged(killed) == []
+    total = assert_nothing_was_lost(tmp_path, acknowledged(before))
+    committed = point == "ledger.after-commit"
+    assert total == APPENDS * ROWS + (ROWS if committed else 0) + 1
+
+
+def test_a_process_killed_while_it_creates_the_ledger_leaves_one_that_opens(tmp_path: Path) -> None:
+    killed = write(tmp_path, fault="ledger.before-insert")
+    assert killed.returncode == -signal.SIGKILL
+    assert assert_nothing_was_lost(tmp_path, []) == 1
+
+
+CALLS = ("pwrite64", "write", "fdatasync", "fsync", "ftruncate", "rename")
+ERRORS = ("EIO", "ENOSPC")
+EVERY = [(call, error, when) for call in CALLS for error in ERRORS for when in range(1, 61)]
+SAMPLE = [item for item in EVERY if item[2] in (1, 7, 20)]
+
+
+def break_calls(home: Path, call: str, error: str, when: int, onward: bool) -> None:
+    times = f"{when}+" if onward else str(when)
+    home.mkdir()
+    wrap = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject={call}:error={error}:when={times}"]
+    done = write(home, wrap=wrap)
+    assert done.returncode in (0, 2), done.stderr
+    assert "Traceback" not in done.stderr
+    if done.returncode == 0:
+        assert len(acknowledged(done)) == APPENDS * ROWS
+    else:
+        assert done.stderr.strip()
+    assert_nothing_was_lost(home, acknowledged(done))
+
+
+@needs("strace")
+@pytest.mark.parametrize(("call", "error", "when"), SAMPLE)
+def test_a_failing_system_call_loses_nothing_acknowledged(tmp_path: Path, call: str, error: str, when: int) -> None:
+    break_calls(tmp_path / "home", call, error, when, onward=True)
+
+
+@needs("strace")
+@pytest.mark.sweep
+@pytest.mark.parametrize("onward", [False, True])
+@pytest.mark.parametrize(("call", "error", "when"), EVERY)
+def test_no_failing_system_call_loses_anything_acknowledged(
+    tmp_path: Path, call: str, error: str, when: int, onward: bool
+) -> None:
+    break_calls(tmp_path / "home", call, error, when, onward=onward)
+
+
+@needs("strace")
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("pwrite64", "disk I/O error"),
+        ("fdatasync", "disk I/O error"),
+        ("write", "Input/output error"),
+        ("fsync", "Input/output error"),
+        ("rename", "Input/output error"),
+    ],
+)
+def test_injected_errors_do_reach_the_writer(tmp_path: Path, call: str, words: str) -> None:
+    """Otherwise the tests above would prove nothing."""
+    before = write(tmp_path)
+    wrap = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject={call}:error=EIO:when=3+"]
+    done = write(tmp_path, wrap=wrap)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert_nothing_was_lost(tmp_path, acknowledged(before) + acknowledged(done))
+
+
+@pytest.mark.parametrize("limit", [0, 4096, 40_000, 100_000, 150_000])
+def test_a_file_that_may_not_grow_loses_nothing_acknowledged(tmp_path: Path, limit: int) -> None:
+    done = write(tmp_path, file_limit=limit)
+    assert done.returncode in (0, 2), done.stderr
+    assert "Traceback" not in done.stderr
+    assert_nothing_was_lost(tmp_path, acknowledged(done))
+
+
+@needs("mount", "umount")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+def test_a_full_disk_is_named_and_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    home = tmp_path / "disk"
+    home.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=400k,mode=700", "tmpfs", str(home)], capture_output=True
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"cannot mount a tmpfs: {mounted.stderr.decode().strip()}")
+    try:
+        with (home / "ballast").open("wb") as ballast:
+            ballast.write(b"x" * 70_000)
+        done = write(home)
+        assert done.returncode == 2
+        assert "full" in done.stderr or "No space left" in done.stderr
+        (home / "ballast").unlink()
+        subprocess.run(["mount", "-o", "remount,size=4m", str(home)], check=True)
+        assert_nothing_was_lost(home, acknowledged(done))
+    finally:
+        subprocess.run(["umount", str(home)], check=True)
