@@ -15,7 +15,7 @@ from assay.adapters.git.store import open_store
 from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.location import artifacts_path, ledger_path
 from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.adapters.sandbox.probe import choose, probe
+from assay.adapters.sandbox.probe import choose, remembered_facts
 from assay.adapters.sandbox.supervised import Supervised
 from assay.adapters.scratch import scratch_folder
 from assay.adapters.slots import Slots
@@ -66,7 +66,7 @@ def check_run(
     run_id = new_run_id()
     store = open_store(repository, home)
     with scratch_folder(home, run_id) as scratch, closing(SqliteLedger(ledger_path(home))) as ledger:
-        facts = probe(scratch / "probe")
+        facts = remembered_facts(home / "cache" / "sandbox.json", scratch / "probe")
         sandbox = choose(facts, settings.sandbox.level, require=require_sandbox or settings.sandbox.require)
         world = World(
             run_id=run_id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -136,6 +137,36 @@ def test_a_file_that_is_too_large_is_refused_unread(tmp_path: Path, format: Repo
     report = _read(format, tmp_path, b"")
     assert not report.complete
     assert "67,108,865 bytes" in report.problems[0]
+
+
+def test_directories_that_are_deep_on_purpose_are_refused(tmp_path: Path) -> None:
+    here = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    try:
+        assert not _read(ReportFormat.JUNIT, tmp_path, b"").complete
+        assert sniff(tmp_path, b"") is None
+    finally:  # pytest's own removal would recurse too deep
+        subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
+
+
+LONG = 1_000_000
+SLOW = {
+    ReportFormat.CARGO: b"running 1 test\nRunning x (" + b"/a-" * LONG + b"\ntest " + b" ..." * LONG,
+    ReportFormat.TAP: b"1..1\nok 1 " + b" # " * LONG + b"\nok 2 #" + b" " * LONG + b"x",
+    ReportFormat.GO: b"# " + b"a [" * LONG + b"\n{" + b'"Action":' * LONG,
+}
+
+
+@pytest.mark.parametrize("format", SLOW)
+def test_long_lines_cost_time_in_proportion_only(tmp_path: Path, format: ReportFormat) -> None:
+    """A pattern that backtracks over a line of a million would not come back at all."""
+    assert not _read(format, tmp_path, SLOW[format]).complete
+    sniff(tmp_path, SLOW[format])
 
 
 def test_deep_json_is_refused(tmp_path: Path) -> None:

@@ -6,15 +6,15 @@ Verdicts follow from what the engine saw. Where that cannot tell a good change f
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from assay.contracts.base import Contract
-from assay.contracts.check import CheckKind, CheckResult, Diagnostic
+from assay.contracts.check import CheckKind, CheckResult
 from assay.contracts.finding import Finding
 from assay.contracts.tests import TestReport
 from assay.contracts.verdict import Severity, Verdict
 from assay.core.compare import Comparison, compare
+from assay.core.complaints import new_complaints
 
 _TEST_KINDS = (CheckKind.TESTS, CheckKind.VERIFY)
 _COMPLAINT_KINDS = (CheckKind.TYPES, CheckKind.LINT)
@@ -92,18 +92,6 @@ def _complaints(before: CheckResult | None, after: CheckResult) -> Judgement:
         for one in new[:50]
     )
     return Judgement(verdict=Verdict.FAIL, reason=f"{len(new)} new complaints", findings=findings)
-
-
-def new_complaints(before: Sequence[Diagnostic], after: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """What `after` has more of than `before`. A complaint that merely moved is the same complaint."""
-    left = Counter(one.identity for one in before)
-    new = []
-    for one in after:
-        if left[one.identity]:
-            left[one.identity] -= 1
-        else:
-            new.append(one)
-    return new
 
 
 def _tests(before: CheckResult | None, after: CheckResult, report: TestReport, excuses: Excuses) -> Judgement:

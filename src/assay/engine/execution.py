@@ -142,7 +142,8 @@ class Runner:
         if report is not None and (elsewhere := self._imported_elsewhere(report, job)):
             verdict, reason, report = Verdict.UNVERIFIABLE, elsewhere, None
         if spec.kind in _COMPLAINT_KINDS and execution.exit_code:
-            diagnostics = _diagnostics(spec, self.artifacts.read(artifact.hash).decode("utf-8", "replace"))
+            said = self.artifacts.read(artifact.hash).decode("utf-8", "replace")
+            diagnostics = _diagnostics(spec, said, str(job.cwd))
             if not diagnostics:
                 verdict, reason = (
                     Verdict.UNVERIFIABLE,
@@ -251,9 +252,9 @@ def _filled(text: str, names: Mapping[str, str]) -> str:
     return re.sub(r"\{(python|report|probes)\}", lambda found: names[found[1]], text)
 
 
-def _diagnostics(spec: CheckSpec, output: str) -> tuple[Diagnostic, ...]:
+def _diagnostics(spec: CheckSpec, output: str, root: str) -> tuple[Diagnostic, ...]:
     below = "" if spec.cwd in (".", "") else f"{spec.cwd}/"
-    found = parse_diagnostics(spec.tool.rpartition(":")[2], output)
+    found = parse_diagnostics(spec.tool.rpartition(":")[2], output, root)
     return tuple(one.model_copy(update={"path": below + one.path}) for one in found) if below else found
 
 

@@ -1,14 +1,10 @@
-"""What linters, type checkers and compilers said, as data, and which of it a change brought in.
-
-A complaint is told apart by file, code and message, not by line: one that merely moved is the same complaint.
-"""
+"""What linters, type checkers and compilers said, as data."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from posixpath import normpath
 from typing import Final
 
@@ -43,28 +39,6 @@ def parse_diagnostics(tool: str, output: str, root: str = "") -> tuple[Diagnosti
     clean = _COLOUR.sub("", output)
     read: Callable[[str], Iterator[Diagnostic]] = _eslint if name == "eslint" else _lines(name)
     return tuple(item.model_copy(update={"path": _relative(item.path, root)}) for item in read(clean) if item.path)
-
-
-def new_diagnostics(before: Sequence[Diagnostic], after: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """What `after` has more of than `before`, in the order of `after`."""
-    left = Counter(map(_identity, before))
-    known: defaultdict[tuple[str, str, str], set[int | None]] = defaultdict(set)
-    for item in before:
-        known[_identity(item)].add(item.line)
-    # Of several equal complaints the ones that stayed on their line are the old ones.
-    surplus: set[int] = set()
-    for index, item in sorted(enumerate(after), key=lambda pair: pair[1].line not in known[_identity(pair[1])]):
-        if left[_identity(item)] > 0:
-            left[_identity(item)] -= 1
-        else:
-            surplus.add(index)
-    return tuple(item for index, item in enumerate(after) if index in surplus)
-
-
-def _identity(item: Diagnostic) -> tuple[str, str, str]:
-    """With line numbers inside the message left out: `already defined on line 7` moves as well."""
-    path, code, message = item.identity
-    return (path, code, re.sub(r"\bline \d+", "line", message))
 
 
 def _lines(name: str) -> Callable[[str], Iterator[Diagnostic]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from posixpath import basename, dirname
+from posixpath import dirname
 
 from assay.adapters.checks.ecosystems import ECOSYSTEMS, MAKE
 from assay.adapters.checks.ecosystems.rule import TEST_FOLDERS, Ecosystem
@@ -66,6 +66,8 @@ def _packages(ecosystem: Ecosystem, tree: Tree) -> list[Package]:
     signs = _directories(tree, ecosystem.root_signs, ecosystem.ignored - TEST_FOLDERS)
     if any(_owner(f"{directory}/", directories) is None for directory in signs):
         directories.add(".")
+    if not directories:
+        return []
     files: dict[str, list[str]] = defaultdict(list)
     for path in tree.paths:
         owner = _owner(path, directories)
@@ -75,8 +77,10 @@ def _packages(ecosystem: Ecosystem, tree: Tree) -> list[Package]:
 
 
 def _directories(tree: Tree, patterns: tuple[str, ...], ignored: frozenset[str]) -> set[str]:
+    if not patterns:
+        return set()
     wanted = matcher(patterns)
-    holders = {dirname(path) or "." for path in tree.paths if wanted(basename(path))}
+    holders = {directory for name, directory in tree.places if wanted(name)}
     return {
         directory
         for directory in holders

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from assay.adapters.sandbox.bubblewrap import Bubblewrap, LayerKind
@@ -41,6 +41,27 @@ class SandboxFacts:
         if self.namespaces:
             return Assurance.BUBBLEWRAP
         return Assurance.LANDLOCK if self.landlock else Assurance.PLAIN
+
+
+def remembered_facts(cache: Path, scratch: Path) -> SandboxFacts:
+    """What was found since the machine started, with the same bubblewrap; otherwise tried again."""
+    program = shutil.which("bwrap") or ""
+    stamp = Path(program).stat().st_mtime_ns if program else 0
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    key = [program, stamp, boot.read_text().strip() if boot.is_file() else "", os.getuid(), str(cache.parent)]
+    try:
+        known = json.loads(cache.read_text("utf-8"))
+        if known["key"] == key:
+            return SandboxFacts(**known["facts"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not there, or written by another version: try again
+    facts = probe(scratch)
+    if facts.best is Assurance.BUBBLEWRAP:  # what is missing may be installed any minute
+        cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        aside = cache.with_name(f"{cache.name}.{os.getpid()}")
+        aside.write_text(json.dumps({"key": key, "facts": asdict(facts)}), "utf-8")
+        aside.replace(cache)
+    return facts
 
 
 def probe(scratch: Path) -> SandboxFacts:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase, translate
 from functools import cached_property, lru_cache
-from posixpath import basename
+from posixpath import basename, dirname
 
 from assay.adapters.checks.ecosystems.jsonc import parse_jsonc
 
@@ -34,6 +34,11 @@ class Tree:
     @cached_property
     def known(self) -> frozenset[str]:
         return frozenset(self.paths)
+
+    @cached_property
+    def places(self) -> list[tuple[str, str]]:
+        """Name and directory of each file: split once, since every ecosystem looks at all of them."""
+        return [(basename(path), dirname(path) or ".") for path in self.paths]
 
     def text(self, path: str) -> str | None:
         """The file's text; a byte order mark is dropped and bytes that are not UTF-8 are replaced."""
@@ -104,7 +109,7 @@ class Package:
 @lru_cache(maxsize=64)
 def matcher(patterns: tuple[str, ...]) -> Callable[[str], object]:
     """One test for many patterns: trees have tens of thousands of names."""
-    return re.compile("|".join(map(translate, patterns)) or r"(?!)").match
+    return re.compile("|".join(map(translate, patterns))).match
 
 
 def lookup(table: object, dotted: str) -> object:

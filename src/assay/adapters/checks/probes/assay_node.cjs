@@ -34,7 +34,7 @@ function runner() {
 }
 
 if (runner()) {
-  const others = (process.env.NODE_OPTIONS || '').split(' ').filter((word) => word && !word.includes(__filename));
+  const others = (process.env.NODE_OPTIONS || '').split(' ').filter((word) => word);
   const env = { ...process.env, NODE_OPTIONS: others.join(' ') };
   if (others.length === 0) delete env.NODE_OPTIONS;
   const argv = [...process.execArgv, ...reporterOptions([...others, ...process.execArgv]), ...process.argv.slice(1)];

@@ -16,7 +16,7 @@ from assay.adapters.checks.reports.source import Source, UnreadableError
 from assay.adapters.checks.reports.tally import MESSAGE_LIMIT, Tally
 from assay.contracts.tests import TestReport, TestStatus
 
-_HEADER = re.compile(r"\s*Running (unittests )?(\S+) \((?:.*[/\\])?(.+?)-[0-9a-f]{16}(?:\.exe)?\)")
+_HEADER = re.compile(r"\s*Running (unittests )?(\S+) \(([^()]+)-[0-9a-f]{16}(?:\.exe)?\)")
 _BINARY = re.compile(r"(?:^|/)src/(?:main\.rs|bin/.+)$")
 _DOC_HEADER = re.compile(r"\s*Doc-tests (\S+)")
 _START = re.compile(r"running (\d+) tests?$")
@@ -58,7 +58,7 @@ class _Reader:
     def line(self, line: str) -> None:
         if header := _HEADER.match(line):
             self._close()
-            self._target = self._named(unit=bool(header[1]), source=header[2], target=header[3])
+            self._target = self._named(unit=bool(header[1]), source=header[2], target=re.split(r"[/\\]", header[3])[-1])
         elif header := _DOC_HEADER.match(line):
             self._close()
             self._target = f"{header[1]}[doc]"

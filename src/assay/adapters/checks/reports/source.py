@@ -18,6 +18,8 @@ from typing import Final
 
 FILE_LIMIT: Final = 64 * 1024 * 1024
 FILE_COUNT_LIMIT: Final = 10_000
+ENTRY_LIMIT: Final = 100_000
+DEPTH_LIMIT: Final = 20
 TOTAL_LIMIT: Final = 4 * FILE_LIMIT
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
@@ -43,12 +45,9 @@ class Source:
     def files(self, pattern: str) -> list[str]:
         """Names of report files, relative to the directory, that match; sorted. Links are not followed."""
         matches = re.compile(pattern)
-        found: list[str] = []
-        for folder, _, names in os.walk(self.directory, followlinks=False):
-            below = os.path.relpath(folder, self.directory)
-            found += [name if below == "." else f"{below}/{name}" for name in names if matches.fullmatch(name)]
-            if len(found) > FILE_COUNT_LIMIT:
-                raise UnreadableError(f"more than {FILE_COUNT_LIMIT:,} report files")
+        found = [name for name in _names_below(self.directory) if matches.fullmatch(posixpath.basename(name))]
+        if len(found) > FILE_COUNT_LIMIT:
+            raise UnreadableError(f"more than {FILE_COUNT_LIMIT:,} report files")
         return sorted(found)
 
     def read(self, name: str) -> bytes:
@@ -84,6 +83,27 @@ class Source:
             return "."
         prefix = root if root.endswith("/") else f"{root}/"
         return whole[len(prefix) :] if whole.startswith(prefix) else None
+
+
+def _names_below(directory: Path) -> Iterator[str]:
+    """Everything that is not a directory. By hand, for `os.walk` recurses and these may be deep on purpose."""
+    seen = 0
+    folders = [("", 0)]
+    while folders:
+        folder, depth = folders.pop()
+        try:
+            entries = list(os.scandir(directory / folder))
+        except OSError:  # no such directory, or one that closed itself: there is nothing to be read in it
+            continue
+        seen += len(entries)
+        if seen > ENTRY_LIMIT or depth > DEPTH_LIMIT:
+            raise UnreadableError(f"report directory: more than {ENTRY_LIMIT:,} entries, or deeper than {DEPTH_LIMIT}")
+        for entry in entries:
+            name = f"{folder}{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                folders.append((f"{name}/", depth + 1))
+            else:
+                yield name
 
 
 def text_lines(data: bytes) -> Iterator[str]:

@@ -52,13 +52,11 @@ class Tally:
         self._results: dict[str, TestResult] = {}
         self._problems: list[str] = []
         self._broken = False
+        self.any_bad = False
+        """Whether one of the results is a failure or an error."""
 
     def __contains__(self, id: str) -> bool:
         return clean_id(id) in self._results
-
-    @property
-    def any_bad(self) -> bool:
-        return any(result.status.bad for result in self._results.values())
 
     def add(
         self,
@@ -73,6 +71,7 @@ class Tally:
         if not id:
             self.broken("a result without an id was left out")
             return
+        self.any_bad = self.any_bad or status.bad
         before = self._results.get(id)
         if before is not None and WORST_FIRST.index(before.status) <= WORST_FIRST.index(status):
             return
