@@ -31,9 +31,9 @@ def new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
-def private_home() -> Path:
+def private_home(home: Path | None = None) -> Path:
     """Assay's state directory, made if need be, for its owner only."""
-    home = assay_home()
+    home = home or assay_home()
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -52,12 +52,13 @@ def check_run(
     progress: Progress,
     *,
     settings: Settings | None = None,
-    require_sandbox: bool,
+    require_sandbox: bool = False,
+    home: Path | None = None,
 ) -> Iterator[CheckRun]:
     """An `assay check` in the repository of `directory`, ready to run."""
     repository = open_repository(directory)
     settings = settings or load(repository.root)
-    home = private_home()
+    home = private_home(home)
     if home.resolve().is_relative_to(repository.root):
         raise MachineError(
             f"{home}: Assay's state lies inside the repository that it is to check",

@@ -44,6 +44,15 @@ class Judgement(Contract):
     findings: tuple[Finding, ...] = ()
     comparison: Comparison = Comparison()
 
+    def with_findings(self, more: Sequence[Finding]) -> Judgement:
+        """The same judgement with further findings; a grave one turns a pass into a failure."""
+        grave = [finding for finding in more if finding.severity is not Severity.MINOR]
+        findings = (*self.findings, *more)
+        if not grave or self.verdict is Verdict.FAIL:
+            return self.model_copy(update={"findings": findings})
+        reason = _counted(grave, "passes only because it was edited", "pass only because they were edited")
+        return self.model_copy(update={"findings": findings, "verdict": Verdict.FAIL, "reason": reason})
+
 
 def judge(before: CheckResult | None, after: CheckResult, excuses: Excuses | None = None) -> Judgement:
     """The verdict on `after`, given the same check on the base."""
@@ -240,7 +249,7 @@ def _why(message: str, otherwise: str) -> str:
     return f"{otherwise}: {lines[-1][:200]}" if lines else otherwise
 
 
-def _counted(tests: Sequence[str], one: str, many: str) -> str:
+def _counted(tests: Sequence[object], one: str, many: str) -> str:
     return f"1 test {one}" if len(tests) == 1 else f"{len(tests)} tests {many}"
 
 

@@ -16,12 +16,18 @@ def must_pass_findings(wanted: Sequence[str], reports: Sequence[TestReport]) -> 
     for name in wanted:
         found = matching(name, results.values())
         if not found:
-            near = get_close_matches(name, results, n=1, cutoff=0.5)
-            hint = f"the nearest id is {near[0]}" if near else "name a test id as the runner prints it"
+            hint = _nearest(name, list(results))
             findings.append(_finding(name, "was not executed", hint, None))
         bad = [one for one in found if one.status not in (TestStatus.PASSED, TestStatus.XPASSED)]
         findings += [_finding(one.id, f"must pass, and is {one.status}", "make it pass", one.path) for one in bad]
     return findings
+
+
+def _nearest(name: str, ids: Sequence[str]) -> str:
+    """What was probably meant: compared by the last part of the id, which is what people type."""
+    ends = {id.rpartition("::")[2].rpartition(" > ")[2]: id for id in ids} | {id: id for id in ids}
+    near = get_close_matches(name, ends, n=1)
+    return f"the nearest test is {ends[near[0]]}" if near else "name a test id as the runner prints it"
 
 
 def matching(name: str, results: Iterable[TestResult]) -> list[TestResult]:

@@ -169,3 +169,8 @@ def docs_only(paths: Iterable[str]) -> bool:
     """Whether a change touches documentation and nothing else. No paths is not documentation."""
     listed = [path.lower() for path in paths]
     return bool(listed) and all(_DOCS.search(path) and not _TESTS.search(path) for path in listed)
+
+
+def is_test(path: str) -> bool:
+    """Whether a file belongs to the tests, by where it stands and how it is named."""
+    return bool(_TESTS.search(path.lower()))

@@ -49,6 +49,7 @@ from assay.engine.inspection import (
     is_documentation,
     is_large,
 )
+from assay.engine.old_tests import OldTests
 from assay.engine.progress import Progress
 from assay.engine.recording import Recorder
 from assay.engine.second_runs import SecondRuns
@@ -133,6 +134,8 @@ class CheckRun:
         except (AssayError, KeyboardInterrupt) as error:
             self.recorder.event("run.finished", outcome="interrupted", reason=str(error) or type(error).__name__)
             raise
+        if self.request.accept_test_changes:
+            self.recorder.event("test-changes.accepted", reason=self.request.accept_test_changes)
         self.recorder.event("run.finished", outcome=report.outcome.value, reason=report.reason)
         self._anchor()
         return report.model_copy(update={"notes": tuple(self.notes)})
@@ -362,6 +365,8 @@ class CheckRun:
         if self.request.accept_test_changes:
             excuses = excuses.model_copy(update={"losses_accepted": True})
         judgement = judge(before, after, excuses)
+        hidden = self.old_tests.findings(spec, before, after)
+        judgement = judgement.with_findings(hidden)
         seq = self.recorder.check(before, after, judgement, keys)
         line = _line(after, before, judgement, seq)
         self.world.progress.judged(line)
@@ -372,12 +377,30 @@ class CheckRun:
         bare = replace(self.runner, sandbox=self.world.bare) if self.world.bare else None
         return SecondRuns(
             runner=self.runner,
+            recorder=self.recorder,
             bare=bare,
             base=self._before,
             tree=self._after,
             tests=self.world.settings.tests,
             reruns=self.world.settings.check.flaky_reruns,
             changed=tuple(file.path for file in self.files),
+        )
+
+    @cached_property
+    def old_tests(self) -> OldTests:
+        def tree(derived: str) -> TreeUnderCheck:
+            folder = self.world.scratch / f"derived-{next(self._numbers)}"
+            return replace(self._after, tree=derived, folder=folder, built={}, _lock=threading.Lock(), _view=None)
+
+        return OldTests(
+            runner=self.runner,
+            store=self.world.store,
+            snapshot=self.snapshot,
+            make_tree=tree,
+            recorder=self.recorder,
+            key=self._key,
+            accepted=bool(self.request.accept_test_changes),
+            fresh=self.request.fresh,
         )
 
     # What is said

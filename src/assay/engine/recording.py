@@ -44,6 +44,14 @@ class Recorder:
             self._keep(before, after, judgement, keys, written)
         return written[-1]
 
+    def further(self, result: CheckResult, what: str, key: str | None = None) -> CheckResult:
+        """The row of a run beside the check itself: a second run of single tests, or a run of the base's tests."""
+        named = result.model_copy(update={"name": f"{result.name}:{what}"})
+        written = self.ledger.append(*self._artifact_rows(named), self._row(named))
+        if key is not None and named.verdict is not Verdict.UNVERIFIABLE and named.reused_from is None:
+            self.cache.keep(key, named, written[-1])
+        return named
+
     def _keep(
         self,
         before: CheckResult | None,

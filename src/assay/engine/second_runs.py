@@ -22,6 +22,7 @@ from assay.contracts.tests import ReportFormat
 from assay.core.compare import compare
 from assay.core.judge import Excuses
 from assay.engine.execution import Runner
+from assay.engine.recording import Recorder
 from assay.engine.trees import TreeUnderCheck
 
 _MOST = 100
@@ -32,6 +33,7 @@ _BASE_TRIES = 3
 @dataclass(frozen=True)
 class SecondRuns:
     runner: Runner
+    recorder: Recorder
     bare: Runner | None
     """Outside the sandbox, if the person agreed to it."""
     base: TreeUnderCheck
@@ -109,12 +111,15 @@ class SecondRuns:
     ) -> CheckResult | None:
         if not tests or len(tests) > _MOST or result.report is None:
             return None
-        argv = _argv(spec)
+        argv = argv_of(spec)
         command = rerun(ReportFormat(result.report.runner), argv, tests, cwd=spec.cwd) if argv else None
-        return runner.run(spec, tree, argv=command) if command else None
+        if command is None:
+            return None
+        where = "bare" if runner is self.bare else "rerun"
+        return self.recorder.further(runner.run(spec, tree, argv=command), where)
 
 
-def _argv(spec: CheckSpec) -> Sequence[str] | None:
+def argv_of(spec: CheckSpec) -> Sequence[str] | None:
     """The command as words; None for a shell line that is more than one command."""
     if spec.shell is None:
         return spec.argv

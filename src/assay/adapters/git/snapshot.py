@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import secrets
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -79,6 +80,20 @@ def difference(git: Git, old: str, new: str) -> list[Entry]:
         kind = {"A": ChangeKind.ADDED, "D": ChangeKind.DELETED}.get(status[0], ChangeKind.MODIFIED)
         entries.append(Entry(path, kind, old_mode, mode, old_blob, blob))
     return entries
+
+
+def with_base_files(store: Store, snapshot: Snapshot, paths: set[bytes]) -> str:
+    """A tree derived from the snapshot, in which these paths are as they are in the base."""
+    index = store.folder / f"index.derived-{secrets.token_hex(4)}"
+    git = store.git(index=index)
+    try:
+        git.run("read-tree", snapshot.tree)
+        back = [entry for entry in snapshot.entries if entry.path in paths]
+        absent = "0" * len(snapshot.tree)
+        _set_entries(git, [(e.old_mode if e.old_mode != "000000" else "0", e.old_blob or absent, e.path) for e in back])
+        return git.line("write-tree")
+    finally:
+        _discard(index)
 
 
 def fetch_missing(git: Git, tree: str) -> None:

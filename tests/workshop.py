@@ -1,0 +1,184 @@
+"""A workshop: throwaway repositories, a state directory and a HOME of their own, and `assay check` run on them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from assay.adapters.ledger.artifacts import ArtifactStore
+from assay.adapters.ledger.location import artifacts_path
+from assay.contracts.report import CheckLine, CheckReport
+
+START = "import sys; from assay.surfaces.cli.main import main; sys.exit(main())"
+_KEPT = ("LANG", "TMPDIR", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "PIP_INDEX_URL", "NPM_CONFIG_REGISTRY")
+GITCONFIG = """
+[user]
+	name = Tester
+	email = tester@example.org
+[init]
+	defaultBranch = main
+[protocol "file"]
+	allow = always
+"""
+
+
+@dataclass(frozen=True)
+class CheckRun:
+    """What one `assay check --json` gave."""
+
+    exit: int
+    stdout: str
+    stderr: str
+    artifacts: ArtifactStore
+
+    @cached_property
+    def json(self) -> dict[str, Any]:
+        assert self.stdout, f"exit {self.exit}, no document:\n{self.stderr}"
+        found: dict[str, Any] = json.loads(self.stdout)
+        return found
+
+    @cached_property
+    def report(self) -> CheckReport:
+        return CheckReport.model_validate_json(json.dumps(self.json))
+
+    def check(self, start: str) -> CheckLine:
+        """The check whose name begins so."""
+        found = [line for line in self.report.checks if line.name.startswith(start)]
+        assert found, f"{start} is not among {[line.name for line in self.report.checks]}\n{self.stderr}"
+        return found[0]
+
+    def output(self, start: str) -> str:
+        """The whole output of that check, on the change."""
+        line = self.check(start)
+        assert line.artifact, f"{line.name} was not run: {line.reason}"
+        return self.artifacts.read(line.artifact).decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class Workshop:
+    folder: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Further variables of every program that is started here."""
+    state: Path = Path("state")
+    """ASSAY_HOME, relative to the folder."""
+
+    @cached_property
+    def home(self) -> Path:
+        """HOME of everything that runs here."""
+        home = self.folder / "home"
+        if not home.is_dir():
+            home.mkdir(parents=True)
+            (home / ".gitconfig").write_text(GITCONFIG)
+        return home
+
+    @cached_property
+    def assay_home(self) -> Path:
+        return self.folder / self.state
+
+    @cached_property
+    def environment(self) -> dict[str, str]:
+        """A person's environment: their programs, and nothing of whoever runs the tests."""
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+        own = {"PATH": path, "HOME": str(self.home), "ASSAY_HOME": str(self.assay_home), "NO_COLOR": "1"}
+        return {**kept, **own, **self.variables}
+
+    def repo(self, files: Mapping[str, str | bytes], name: str = "project") -> Path:
+        """A repository with these files, committed."""
+        root = self.folder / name
+        root.mkdir(parents=True)
+        self.git(root, "init", "--quiet")
+        self.write(root, files)
+        self.commit(root)
+        return root
+
+    @staticmethod
+    def write(root: Path, files: Mapping[str, str | bytes]) -> None:
+        for name, content in files.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def commit(self, root: Path, message: str = "Work") -> str:
+        self.git(root, "add", "--all")
+        self.git(root, "commit", "--quiet", "--allow-empty", "--no-verify", "--message", message)
+        return self.git(root, "rev-parse", "HEAD")
+
+    def git(self, root: Path, *args: str, env: Mapping[str, str] | None = None) -> str:
+        done = subprocess.run(
+            ["git", *args], cwd=root, env={**self.environment, **(env or {})}, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"git {' '.join(args)}: {done.stderr}"
+        return done.stdout.removesuffix("\n")
+
+    def run(self, root: Path, *args: str) -> subprocess.CompletedProcess[str]:
+        """Any program, as the person would run it."""
+        return subprocess.run(list(args), cwd=root, env=self.environment, capture_output=True, text=True)
+
+    def check(self, root: Path, *args: str, env: Mapping[str, str] | None = None) -> CheckRun:
+        """`assay check --json` in a process of its own."""
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", START, "check", "--json", *args],
+            cwd=root,
+            env={**self.environment, **(env or {})},
+            capture_output=True,
+            text=True,
+        )
+        store = ArtifactStore(artifacts_path(self.assay_home))
+        return CheckRun(done.returncode, done.stdout, done.stderr, store)
+
+    def tree(self, tree: str) -> dict[str, str]:
+        """Every path of a frozen tree, with its object."""
+        return {path: thing for path, (_, thing) in self._listed(tree).items()}
+
+    def modes(self, tree: str) -> dict[str, str]:
+        return {path: mode for path, (mode, _) in self._listed(tree).items()}
+
+    def _listed(self, tree: str) -> dict[str, tuple[str, str]]:
+        output = self.git(self.private_git, "ls-tree", "-r", "-z", tree)
+        found = {}
+        for record in output.removesuffix("\0").split("\0"):
+            meta, _, path = record.partition("\t")
+            mode, _, thing = meta.split()
+            found[path] = (mode, thing)
+        return found
+
+    def blob(self, thing: str) -> bytes:
+        """The bytes of an object of a frozen tree."""
+        asked = ["git", "cat-file", "blob", thing]
+        return subprocess.run(
+            asked, cwd=self.private_git, env=self.environment, capture_output=True, check=True
+        ).stdout
+
+    @property
+    def private_git(self) -> Path:
+        """Assay's own git directory, of the only repository checked so far."""
+        (only,) = (self.assay_home / "repos").glob("*/git")
+        return only
+
+    @property
+    def leftovers(self) -> list[str]:
+        """Folders of runs that are over."""
+        scratch = self.assay_home / "scratch"
+        return [path.name for path in scratch.iterdir() if path.is_dir()] if scratch.is_dir() else []
+
+
+@contextmanager
+def workshop_outside_tmp(parent: Path, name: str) -> Iterator[Workshop]:
+    """A workshop that does not lie below /tmp, which every sandbox replaces: as real repositories do not."""
+    folder = parent / f"{name}-{os.getpid()}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        yield Workshop(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
