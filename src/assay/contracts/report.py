@@ -49,6 +49,8 @@ class CheckReport(Contract):
     """Tests that failed on the base and pass now."""
     standing: tuple[str, ...]
     """Failures that stood in the baseline and are not held against the change."""
+    edited: tuple[str, ...]
+    """Tests that pass as the change left them and fail as they stood on the base."""
     flaky: tuple[str, ...]
     unverifiable_tests: tuple[str, ...]
     """Tests that cannot be told from what the sandbox or a missing service does to them."""

@@ -44,14 +44,17 @@ class Judgement(Contract):
     findings: tuple[Finding, ...] = ()
     comparison: Comparison = Comparison()
 
-    def with_findings(self, more: Sequence[Finding]) -> Judgement:
-        """The same judgement with further findings; a grave one turns a pass into a failure."""
-        grave = [finding for finding in more if finding.severity is not Severity.MINOR]
-        findings = (*self.findings, *more)
-        if not grave or self.verdict is Verdict.FAIL:
-            return self.model_copy(update={"findings": findings})
-        reason = _counted(grave, "passes only because it was edited", "pass only because they were edited")
-        return self.model_copy(update={"findings": findings, "verdict": Verdict.FAIL, "reason": reason})
+    def with_edited(self, edited: Sequence[str], findings: Sequence[Finding], *, accepted: bool) -> Judgement:
+        """The same judgement where tests pass only because they were edited: repaired they are not."""
+        fixed = tuple(test for test in self.comparison.fixed if test not in edited)
+        update: dict[str, object] = {
+            "findings": (*self.findings, *findings),
+            "comparison": self.comparison.model_copy(update={"fixed": fixed}),
+        }
+        if edited and not accepted and self.verdict is not Verdict.FAIL:
+            reason = _counted(edited, "passes only because it was edited", "pass only because they were edited")
+            update |= {"verdict": Verdict.FAIL, "reason": reason}
+        return self.model_copy(update=update)
 
 
 def judge(before: CheckResult | None, after: CheckResult, excuses: Excuses | None = None) -> Judgement:
@@ -160,7 +163,7 @@ def _corrected(found: Comparison, excuses: Excuses) -> Comparison:
     )
 
 
-_RERUN = "run it alone on the same tree; if it is right, the test is wrong: mend the test in a change of its own"
+_MEND = "make it pass again; if the new behaviour is meant, edit the test and say so with --accept-test-changes"
 
 
 def _test_findings(
@@ -189,7 +192,7 @@ def _test_findings(
             "regression",
             Severity.CRITICAL,
             _why(results[test].message, "passes on the base, fails now"),
-            _RERUN,
+            _MEND,
         )
         for test in found.regressions
     ]

@@ -104,6 +104,7 @@ class Judged:
     line: CheckLine
     judgement: Judgement
     excuses: Excuses
+    edited: tuple[str, ...]
     report: TestReport | None
 
 
@@ -365,12 +366,12 @@ class CheckRun:
         if self.request.accept_test_changes:
             excuses = excuses.model_copy(update={"losses_accepted": True})
         judgement = judge(before, after, excuses)
-        hidden = self.old_tests.findings(spec, before, after)
-        judgement = judgement.with_findings(hidden)
+        edited, findings = self.old_tests.edited(spec, before, after)
+        judgement = judgement.with_edited(edited, findings, accepted=bool(self.request.accept_test_changes))
         seq = self.recorder.check(before, after, judgement, keys)
         line = _line(after, before, judgement, seq)
         self.world.progress.judged(line)
-        return Judged(line, judgement, excuses, after.report)
+        return Judged(line, judgement, excuses, edited, after.report)
 
     @cached_property
     def second_runs(self) -> SecondRuns:
@@ -450,6 +451,7 @@ class CheckRun:
             regressions=ids(lambda one: one.judgement.comparison.regressions),
             fixed=ids(lambda one: one.judgement.comparison.fixed),
             standing=ids(lambda one: one.judgement.comparison.standing),
+            edited=ids(lambda one: one.edited),
             flaky=ids(lambda one: one.excuses.flaky),
             unverifiable_tests=ids(lambda one: one.excuses.sandbox_only),
             changed=tuple(path.path for path in self.snapshot.change.paths),

@@ -35,21 +35,23 @@ class OldTests:
     accepted: bool
     fresh: bool
 
-    def findings(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> list[Finding]:
-        """What the tests as they were say about the change; nothing where it left them alone."""
+    def edited(
+        self, spec: CheckSpec, before: CheckResult | None, after: CheckResult
+    ) -> tuple[tuple[str, ...], list[Finding]]:
+        """Tests that pass only because they were edited; none where the change left the tests alone."""
         if before is None or before.report is None or after.report is None:
-            return []
+            return (), []
         edited = self._edited(before)
         if not edited:
-            return []
+            return (), []
         tests = [r.id for r in before.report.results if r.path is not None and os.fsencode(r.path) in edited]
         argv = argv_of(spec)
         selected = rerun(ReportFormat(before.report.runner), argv, tests, cwd=spec.cwd) if argv and tests else None
         old = self._run(spec, with_base_files(self.store, self.snapshot, edited), selected)
         if old.report is None:
-            return []
+            return (), []
         found = edited_expectations(old.report, after.report)
-        return expectation_findings(found, old.report, spec.name, old.artifact, accepted=self.accepted)
+        return found, expectation_findings(found, old.report, spec.name, old.artifact, accepted=self.accepted)
 
     def _run(self, spec: CheckSpec, tree: str, argv: Sequence[str] | None) -> CheckResult:
         """On the derived tree, unless the same was run before."""

@@ -19,6 +19,8 @@ from assay.surfaces.report.check import print_report
 
 app = typer.Typer(add_completion=False)
 
+_SAID = {"run_id", "outcome", "reason", "assurance", "fixed", "edited", "regressions", "findings"}
+
 
 @app.command()
 def demo(
@@ -57,19 +59,14 @@ def demo(
         )
         git.run("checkout", "--quiet", "--", ".")
     all_right = all(one["as_it_deserves"] for one in judged)
-    output.document({"directory": str(place), "agents": judged}) if as_json else None
+    if as_json:
+        output.document({"directory": str(place), "agents": judged})
     console.rule("the evidence")
     console.print(f"repository  {repository}\nledger      ASSAY_HOME={state} assay ledger show", soft_wrap=True)
     console.print(f"proof       ASSAY_HOME={state} assay ledger verify --repo {repository}", soft_wrap=True)
     if not all_right:
         console.print("\nAn agent was not judged as it deserves: see above.", style="bold red")
     return 0 if all_right else 1
-
-
-def _short(report: dict[str, object]) -> dict[str, object]:
-    return {
-        name: report[name] for name in ("run_id", "outcome", "reason", "assurance", "fixed", "regressions", "findings")
-    }
 
 
 def _new_directory(directory: Path | None) -> Path:

@@ -24,6 +24,7 @@ def print_report(console: Console, report: CheckReport) -> None:
     _tests(console, "fail → pass", report.fixed, "green")
     _tests(console, "regressions", report.regressions, "red")
     _tests(console, "failed before, fail still (not held against the change)", report.standing, "dim")
+    _tests(console, "pass only because they were edited", report.edited, "red")
     _tests(console, "flaky", report.flaky, "yellow")
     _tests(console, "cannot be verified in the sandbox", report.unverifiable_tests, "yellow")
     _findings(console, report.findings)
