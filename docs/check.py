@@ -77,9 +77,7 @@ def command_help(command: Command) -> Iterator[tuple[str, str]]:
     import typer
 
     def walk(entry: TyperGroup, name: str, parent: typer.Context | None) -> Iterator[tuple[str, str]]:
-        context = typer.Context(
-            entry, info_name=name if parent is None else name.rpartition(" ")[2], parent=parent
-        )
+        context = typer.Context(entry, info_name=name if parent is None else name.rpartition(" ")[2], parent=parent)
         # Width is the terminal's by default; the manual has one of its own.
         context.terminal_width = context.max_content_width = WIDTH
         yield name, "\n".join(line.rstrip() for line in entry.get_help(context).strip().splitlines())

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,6 +29,11 @@ GITCONFIG = """
 [protocol "file"]
 	allow = always
 """
+
+
+def command(*args: str) -> list[str]:
+    """`assay` with these arguments, and with warnings as errors."""
+    return [sys.executable, "-W", "error", "-c", START, *args]
 
 
 @dataclass(frozen=True)
@@ -124,17 +129,35 @@ class Workshop:
         """Any program, as the person would run it."""
         return subprocess.run(list(args), cwd=root, env=self.environment, capture_output=True, text=True)
 
-    def check(self, root: Path, *args: str, env: Mapping[str, str] | None = None) -> CheckRun:
+    def check(self, root: Path, *args: str, env: Mapping[str, str] | None = None, wrap: Sequence[str] = ()) -> CheckRun:
         """`assay check --json` in a process of its own."""
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", START, "check", "--json", *args],
+        done = self.assay(root, "check", "--json", *args, env=env, wrap=wrap)
+        store = ArtifactStore(artifacts_path(self.assay_home))
+        return CheckRun(done.returncode, done.stdout, done.stderr, store)
+
+    def assay(
+        self, root: Path, *args: str, env: Mapping[str, str] | None = None, wrap: Sequence[str] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        """Any command of `assay`; `wrap` is a program that starts it, such as strace or env."""
+        return subprocess.run(
+            [*wrap, *command(*args)],
             cwd=root,
             env={**self.environment, **(env or {})},
             capture_output=True,
             text=True,
         )
-        store = ArtifactStore(artifacts_path(self.assay_home))
-        return CheckRun(done.returncode, done.stdout, done.stderr, store)
+
+    def start(self, root: Path, *args: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+        """The same, not waited for: it leads a process group of its own, as in a terminal."""
+        return subprocess.Popen(
+            command(*args),
+            cwd=root,
+            env={**self.environment, **(env or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            process_group=0,
+        )
 
     def tree(self, tree: str) -> dict[str, str]:
         """Every path of a frozen tree, with its object."""
@@ -155,9 +178,7 @@ class Workshop:
     def blob(self, thing: str) -> bytes:
         """The bytes of an object of a frozen tree."""
         asked = ["git", "cat-file", "blob", thing]
-        return subprocess.run(
-            asked, cwd=self.private_git, env=self.environment, capture_output=True, check=True
-        ).stdout
+        return subprocess.run(asked, cwd=self.private_git, env=self.environment, capture_output=True, check=True).stdout
 
     @property
     def private_git(self) -> Path:

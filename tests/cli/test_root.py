@@ -37,9 +37,7 @@ def crash_in(command: str, statement: str) -> str:
 
 
 @pytest.mark.parametrize("args", [(), ("--help",), ("-h",), ("help",), ("--version",)])
-def test_simple_questions_are_answered_without_importing_anything_heavy(
-    args: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_simple_questions_are_answered_without_importing_anything_heavy(args: tuple[str, ...], tmp_path: Path) -> None:
     start = (
         "import sys; from assay.surfaces.cli.main import main; code = main()\n"
         f"loaded = [name for name in {HEAVY!r} if name in sys.modules]\n"

@@ -18,9 +18,7 @@ from assay.config import assay_home
         ({"ASSAY_HOME": "", "XDG_STATE_HOME": "", "HOME": "/c"}, "/c/.local/state/assay"),
     ],
 )
-def test_the_first_that_is_set_decides(
-    environment: dict[str, str], home: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_that_is_set_decides(environment: dict[str, str], home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ASSAY_HOME", "XDG_STATE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():

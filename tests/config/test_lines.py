@@ -32,9 +32,7 @@ def test_the_line_of_a_key(text: str, path: tuple[str | int, ...], line: int | N
 
 
 # JSON and TOML write a text alike, as long as it is ASCII.
-NOISE = st.sampled_from(
-    ["", "# target = 1", "other = 'target = 1'", 'many = """\ntarget = 0\n"""', "list = [\n1,\n]"]
-)
+NOISE = st.sampled_from(["", "# target = 1", "other = 'target = 1'", 'many = """\ntarget = 0\n"""', "list = [\n1,\n]"])
 
 
 @given(
@@ -42,9 +40,7 @@ NOISE = st.sampled_from(
     after=st.lists(NOISE, unique=True),
     value=st.text(st.characters(codec="ascii", exclude_characters="\x7f")),
 )
-def test_whatever_stands_around_it_the_keys_own_line_is_found(
-    before: list[str], after: list[str], value: str
-) -> None:
+def test_whatever_stands_around_it_the_keys_own_line_is_found(before: list[str], after: list[str], value: str) -> None:
     after = [noise for noise in after if noise not in before]
     statement = f"target = {json.dumps(value)}"
     lines = "\n".join([*before, statement]).count("\n") + 1

@@ -154,9 +154,7 @@ def test_every_problem_is_listed_not_only_the_first() -> None:
         load_text("[limits]\nslots = -1\noutput_mb = 0\n", "assay.toml")
     first, second = caught.value.message.splitlines()
     assert first.startswith("assay.toml:2: limits.slots:") or second.startswith("assay.toml:2: limits.slots:")
-    assert first.startswith("assay.toml:3: limits.output_mb:") or second.startswith(
-        "assay.toml:3: limits.output_mb:"
-    )
+    assert first.startswith("assay.toml:3: limits.output_mb:") or second.startswith("assay.toml:3: limits.output_mb:")
 
 
 def test_in_pyproject_only_our_table_is_read_and_lines_are_the_files_own() -> None:

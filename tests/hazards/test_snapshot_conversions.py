@@ -26,9 +26,7 @@ def test_autocrlf_turns_nothing_into_a_change(workshop: Workshop) -> None:
 
 
 @pytest.mark.parametrize("setting", ["core.autocrlf=true", "attributes"])
-def test_a_crlf_blob_in_a_repository_that_was_never_normalised_stays_as_it_is(
-    workshop: Workshop, setting: str
-) -> None:
+def test_a_crlf_blob_in_a_repository_that_was_never_normalised_stays_as_it_is(workshop: Workshop, setting: str) -> None:
     root = workshop.repo({"old.txt": "one\r\ntwo\r\n", "a.txt": "a\n"})
     if setting == "attributes":
         workshop.write(root, {".gitattributes": "* text=auto eol=crlf\n"})

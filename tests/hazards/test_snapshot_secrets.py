@@ -116,7 +116,10 @@ def test_a_hostile_configuration_runs_nothing_and_changes_nothing(workshop: Work
 
 def test_replace_refs_lie_to_nobody(workshop: Workshop) -> None:
     root = workshop.repo({"a.txt": "real\n", "b.txt": "b\n"})
-    real, fake = workshop.git(root, "rev-parse", "HEAD:a.txt"), workshop.run(root, "sh", "-c", "echo fake | git hash-object -w --stdin")
+    real, fake = (
+        workshop.git(root, "rev-parse", "HEAD:a.txt"),
+        workshop.run(root, "sh", "-c", "echo fake | git hash-object -w --stdin"),
+    )
     workshop.git(root, "replace", real, fake.stdout.strip())
     workshop.write(root, {"b.txt": "c\n"})
     done = workshop.check(root, "--verify", "cat a.txt && git cat-file blob HEAD:a.txt")

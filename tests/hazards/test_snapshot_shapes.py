@@ -107,7 +107,7 @@ def test_a_submodule_that_is_not_initialised_is_empty_here_as_there_and_said(wor
     root, _ = _with_submodule(workshop)
     workshop.git(root, "submodule", "--quiet", "deinit", "--force", "lib")
     workshop.write(root, {"a.txt": "b\n"})
-    done = workshop.check(root, "--verify", "test -d lib && test -z \"$(ls lib)\"")
+    done = workshop.check(root, "--verify", 'test -d lib && test -z "$(ls lib)"')
     assert done.exit == 0, done.stderr
     assert done.report.changed == ("a.txt",)
     assert any("lib" in note and "not initialised" in note for note in done.report.notes)
@@ -135,7 +135,9 @@ def test_a_linked_worktree_is_checked_as_it_stands(workshop: Workshop) -> None:
     assert (root / "a.txt").read_text() == "a\n"
 
 
-@pytest.mark.parametrize("name", ["with space", "new\nline", "grün 木", "co:lon", "com,ma", "quo'te\"$(id)", "back\\slash"])
+@pytest.mark.parametrize(
+    "name", ["with space", "new\nline", "grün 木", "co:lon", "com,ma", "quo'te\"$(id)", "back\\slash"]
+)
 def test_a_repository_at_an_odd_path_is_checked_at_that_path(workshop: Workshop, name: str) -> None:
     root = workshop.repo({"a.txt": "a\n", "odd/" + name.replace("\n", " "): "x\n"}, name)
     workshop.write(root, {"a.txt": "b\n"})
@@ -146,7 +148,7 @@ def test_a_repository_at_an_odd_path_is_checked_at_that_path(workshop: Workshop,
 
 def test_a_work_tree_path_that_is_not_utf_8_is_frozen_and_named(workshop: Workshop) -> None:
     root = workshop.repo({"a.txt": "a\n"})
-    Path(bytes(root) .decode() + "/odd\udcff.txt").write_text("x\n")
+    Path(bytes(root).decode() + "/odd\udcff.txt").write_text("x\n")
     done = workshop.check(root, "--verify", "ls | wc -l")
     assert done.report.changed == ("odd\\xff.txt",), done.stderr
     assert done.output("verify") == "2\n"
@@ -154,13 +156,10 @@ def test_a_work_tree_path_that_is_not_utf_8_is_frozen_and_named(workshop: Worksh
 
 def test_the_default_state_folder_below_home_works_and_no_check_sees_it(real_place: Workshop) -> None:
     default = Workshop(real_place.folder, state=Path("home/.local/state/assay"))
-    variables = {name: value for name, value in default.environment.items() if name != "ASSAY_HOME"}
     default.environment.pop("ASSAY_HOME")
-    assert "ASSAY_HOME" not in default.environment and variables["HOME"] == str(default.home)
     root = default.repo({"a.txt": "a\n"})
     default.write(root, {"a.txt": "b\n"})
-    state = default.assay_home
-    done = default.check(root, "--verify", f'test "$HOME" = {default.home} && ls -A {state}; find / -name ledger.db')
+    done = default.check(root, "--verify", "cd ~/.local/state/assay && ls -A")
     assert done.exit == 0, done.stderr
-    assert (state / "ledger" / "ledger.db").is_file()
-    assert "ledger.db" not in done.output("verify")
+    assert (default.assay_home / "ledger" / "ledger.db").is_file()
+    assert done.output("verify") == ""

@@ -99,6 +99,19 @@ def test_the_reporter_can_also_be_named_in_the_command(project: Project) -> None
     assert report.by_id["test/all.test.js > group > fails"].status.bad
 
 
+def test_probes_that_are_reached_through_a_link_report_once(project: Project) -> None:
+    project.file("test/a.test.js", "require('node:test')('passes', () => {});\n")
+    link = project.root.parent / "probes"
+    link.symlink_to(PROBES)
+    project.env = {
+        "NODE_OPTIONS": f"--require={link}/assay_node.cjs",
+        "ASSAY_REPORT": f"{project.root.parent}/report-1",
+    }
+    report = project.run(ReportFormat.NODE, "node --test", probed=False)
+    assert statuses(report) == {"test/a.test.js > passes": "passed"}
+    assert len(list(project.report_dir.iterdir())) == 1
+
+
 def test_a_program_that_is_no_test_runner_is_left_alone(project: Project) -> None:
     report = project.run(ReportFormat.NODE, ["node", "-p", "process.argv.length"])
     assert (project.exit_code, project.output.strip()) == (0, "1")

@@ -11,6 +11,7 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from assay.adapters.git.alternates import write_alternates
 from assay.adapters.git.program import Git, GitFailedError, readable
 from assay.adapters.git.snapshot import GITLINK, fetch_missing
 from assay.adapters.git.store import Store
@@ -108,7 +109,7 @@ def write_minimal_git(store: Store, checkout: Checkout, commit: str, folder: Pat
         f"[core]\n\trepositoryformatversion = {int(sha256)}\n\tbare = false\n\tcheckStat = minimal\n"
         "\ttrustctime = false\n" + ("[extensions]\n\tobjectFormat = sha256\n" if sha256 else "")
     )
-    (folder / "objects/info/alternates").write_bytes(os.fsencode("".join(f"{path}\n" for path in object_dirs)))
+    write_alternates(folder, object_dirs)
     for source, name in ((checkout.index, "index"), (store.repository.common_dir / "shallow", "shallow")):
         if source.is_file():
             shutil.copyfile(source, folder / name)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from assay.adapters.git.alternates import read_alternates
 from assay.adapters.git.program import Git, GitFailedError
 from assay.errors import InputError, RepositoryError
 
@@ -35,10 +35,7 @@ class Repository:
             if objects in found or not objects.is_dir():
                 continue
             found.append(objects)
-            borrowed = objects / "info" / "alternates"
-            if borrowed.is_file():
-                lines = os.fsdecode(borrowed.read_bytes()).splitlines()
-                waiting += [(objects / line).resolve() for line in lines if line and not line.startswith("#")]
+            waiting += read_alternates(objects)
         return tuple(found)
 
     @cached_property

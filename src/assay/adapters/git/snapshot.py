@@ -219,11 +219,15 @@ def _users_index(store: Store) -> tuple[set[bytes], list[bytes]]:
 
 
 def _untracked(store: Store, git: Git, base_tree: str) -> list[bytes]:
-    """Untracked paths that neither the baseline's ignore rules nor the work tree's own cover."""
+    """Untracked paths that neither the baseline's ignore rules nor the work tree's own cover.
+
+    Git is asked twice: in one question, a `!pattern` in the work tree would outrank the baseline's rules.
+    """
     rules = [*_personal_ignore_rules(store), *root_ignore_rules(_blobs_named(git, base_tree, b".gitignore"))]
     listed = store.folder / "ignore.rules"
     listed.write_bytes(os.fsencode("".join(f"{rule}\n" for rule in rules)))
-    return git.records("ls-files", "-z", "--others", f"--exclude-from={listed}", "--exclude-standard")
+    by_baseline = set(git.records("ls-files", "-z", "--others", f"--exclude-from={listed}"))
+    return [path for path in git.records("ls-files", "-z", "--others", "--exclude-standard") if path in by_baseline]
 
 
 def _personal_ignore_rules(store: Store) -> list[str]:

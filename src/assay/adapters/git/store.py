@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from assay.adapters.git.alternates import write_alternates
 from assay.adapters.git.program import Git
 from assay.adapters.git.repository import Repository
 from assay.errors import RepositoryError
@@ -77,8 +78,7 @@ def open_store(repository: Repository, home: Path) -> Store:
         settings = _user_settings(repository)
         _refuse_filters_in_tree(repository, settings)
         _write_config(store, settings)
-        alternates = "".join(f"{path}\n" for path in repository.object_dirs)
-        (store.git_dir / "objects" / "info" / "alternates").write_bytes(os.fsencode(alternates))
+        write_alternates(store.git_dir, repository.object_dirs)
         _link_filter_folders(store)
     return store
 

@@ -121,6 +121,9 @@ class Bubblewrap:
             command += ["--ro-bind", str(view.git), str(view.root / ".git")]
         for bind in (*view.objects, *view.includes):
             command += ["--bind" if bind.writable else "--ro-bind", str(bind.source), str(bind.at)]
+        for bind in view.objects:
+            if (bind.source / "info" / "alternates").is_file():  # every store is bound; there it names paths of outside
+                command += ["--ro-bind", os.devnull, str(bind.at / "info" / "alternates")]
         for path in view.sockets:
             command += ["--bind-try", str(path), str(path)]
         command += ["--ro-bind", str(PROBES), str(_INSIDE / "probes")]

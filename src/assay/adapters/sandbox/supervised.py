@@ -7,11 +7,11 @@ variables to look for the project's modules there. Whether it did is seen in the
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from assay.adapters.git.alternates import write_alternates
 from assay.adapters.sandbox.bubblewrap import PROBES, copied
 from assay.adapters.sandbox.cgroup import make_group
 from assay.adapters.sandbox.job import Execution, Job, Place, Sink, View
@@ -51,8 +51,7 @@ class Supervised:
             shutil.copyfile(bind.source, at)
         if view.git:
             shutil.copytree(view.git, copy / ".git")
-            alternates = "".join(f"{bind.source}\n" for bind in view.objects)
-            (copy / ".git" / "objects" / "info" / "alternates").write_bytes(os.fsencode(alternates))
+            write_alternates(copy / ".git", [bind.source for bind in view.objects])
         sources = tuple(path for path in (copy / "src", copy) if path.is_dir())
         return Place(copy, scratch / "report", PROBES, scratch / "tmp", module_path=sources)
 

@@ -53,10 +53,8 @@ def demo(
         print_report(console, report)
         console.print(f"\n{agent.lesson}\n", style="italic", soft_wrap=True)
         right = report.outcome is agent.outcome
-        judged.append(
-            {"agent": agent.name, "claim": agent.claim, "as_it_deserves": right}
-            | _short(report.model_dump(mode="json"))
-        )
+        said = {"agent": agent.name, "claim": agent.claim, "as_it_deserves": right}
+        judged.append(said | report.model_dump(mode="json", include=_SAID))
         git.run("checkout", "--quiet", "--", ".")
     all_right = all(one["as_it_deserves"] for one in judged)
     if as_json:

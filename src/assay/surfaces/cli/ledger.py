@@ -6,12 +6,14 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from assay.adapters.git.anchor import REF, read_anchor
+from assay.adapters.git.repository import open_repository
 from assay.adapters.ledger import Verification, in_order
 from assay.adapters.ledger.anchors import Anchor, read_anchors
 from assay.adapters.ledger.artifacts import ArtifactStore
@@ -22,6 +24,7 @@ from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.adapters.ledger.tables import Stored
 from assay.config import assay_home
 from assay.contracts.base import Contract
+from assay.contracts.rows import EventRow
 from assay.errors import InputError, LedgerCorruptError
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, printable
 
@@ -57,16 +60,24 @@ def verify(
     anchor: Annotated[
         list[Path] | None, typer.Option("--anchor", metavar="FILE", help="Anchors to hold it against; repeatable.")
     ] = None,
+    repo: Annotated[
+        list[Path] | None,
+        typer.Option("--repo", metavar="DIR", help="A repository whose anchor it must hold; repeatable."),
+    ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> int:
     """Recompute every hash, compare every row with the chain, and look for every artifact.
 
+    The anchors that earlier runs left in the repositories (refs/assay/ledger) are held against it as well: they
+    show a tail that was cut off, or a chain that was hashed anew.
+
     Exits with 0 when it verifies, 1 with the first bad row when it does not, 2 when there is no ledger.
     """
     place = home or assay_home()
     anchors = [found for file in anchor or () for found in _anchors(file)]
+    anchors += [found for directory in repo or () for found in _repository_anchors(directory)]
     result = _audit(place, anchors)
     output = Output(json=as_json, no_color=no_color)
     if as_json:
@@ -142,10 +153,27 @@ def _anchors(file: Path) -> Iterator[Anchor]:
     yield from read_anchors(data, source=str(file))
 
 
-def _audit(home: Path, anchors: Sequence[Anchor]) -> Verification | LedgerCorruptError:
+def _repository_anchors(directory: Path) -> Iterator[Anchor]:
+    """The anchor that a run left in this repository, if one did."""
+    repository = open_repository(directory)
+    data = read_anchor(repository)
+    if data is not None:
+        yield from read_anchors(data, source=f"{repository.root}, {REF}")
+
+
+def _known_anchors(ledger: SqliteLedger) -> Iterator[Anchor]:
+    """The anchors of every repository that this ledger has seen, where they are of this ledger."""
+    started = ledger.read(EventRow, type="run.started")
+    for name in {str(stored.row.payload.get("repository", "")) for stored in started}:
+        if name and (Path(name) / ".git").exists():
+            yield from (anchor for anchor in _repository_anchors(Path(name)) if anchor.ledger_id == ledger.ledger_id)
+
+
+def _audit(home: Path, anchors: list[Anchor]) -> Verification | LedgerCorruptError:
     """A file so damaged that it cannot even be opened is an answer too."""
     try:
         with SqliteLedger(ledger_path(home), "read") as ledger:
+            anchors += [anchor for anchor in _known_anchors(ledger) if anchor not in anchors]
             return audit(ledger, ArtifactStore(artifacts_path(home)), anchors)
     except LedgerCorruptError as error:
         return error
@@ -186,7 +214,9 @@ def _present(output: Output, answers: dict[str, Answer]) -> None:
     for name, answer in answers.items():
         if not answer.rows and len(answers) > 1:
             continue
-        table = Table(*(printable(column) for column in answer.columns), title=None if name == "rows" else name)
+        table = Table(box=None, pad_edge=False, title=None if name == "rows" else name, title_justify="left")
+        for column in answer.columns:
+            table.add_column(printable(column), overflow="fold")  # an id that is cut is no id
         for row in answer.rows:
             table.add_row(*(printable("" if value is None else _text(value)) for value in row))
         console.print(table)

@@ -30,11 +30,12 @@ function runner() {
   return process.env.ASSAY_REPORT
     && !process.env.NODE_TEST_CONTEXT
     && process.execArgv.includes('--test')
+    && !process.execArgv.some((word) => word.endsWith('assay_node_reporter.mjs')) // this is the second start
     && process.allowedNodeEnvironmentFlags.has('--test-reporter');
 }
 
 if (runner()) {
-  const others = (process.env.NODE_OPTIONS || '').split(' ').filter((word) => word);
+  const others = (process.env.NODE_OPTIONS || '').split(' ').filter((word) => word && !word.endsWith('/assay_node.cjs'));
   const env = { ...process.env, NODE_OPTIONS: others.join(' ') };
   if (others.length === 0) delete env.NODE_OPTIONS;
   const argv = [...process.execArgv, ...reporterOptions([...others, ...process.execArgv]), ...process.argv.slice(1)];

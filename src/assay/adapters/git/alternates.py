@@ -1,0 +1,38 @@
+"""`objects/info/alternates`: where a git directory borrows objects. One path a line, quoted if it would not fit one."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+_PLACE = Path("objects") / "info" / "alternates"
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
+
+
+def write_alternates(git_dir: Path, stores: Iterable[Path | str]) -> None:
+    (git_dir / _PLACE).write_bytes(os.fsencode("".join(f"{_line(str(store))}\n" for store in stores)))
+
+
+def read_alternates(objects: Path) -> list[Path]:
+    """What this object store borrows from directly."""
+    file = objects / "info" / "alternates"
+    if not file.is_file():
+        return []
+    lines = os.fsdecode(file.read_bytes()).split("\n")
+    return [(objects / _path(line)).resolve() for line in lines if line and not line.startswith("#")]
+
+
+def _line(path: str) -> str:
+    if "\n" not in path and not path.startswith(('"', "#")):
+        return path
+    return '"' + "".join(_ESCAPES.get(letter, letter) for letter in path) + '"'
+
+
+def _path(line: str) -> str:
+    """Git quotes as C does, bytes above 127 as octal numbers; Python reads the same."""
+    if not (line.startswith('"') and line.endswith('"')):
+        return line
+    ascii_only = "".join(chr(b) if b < 128 else f"\\x{b:02x}" for b in os.fsencode(line))
+    return os.fsdecode(ast.literal_eval(f"b{ascii_only}"))

@@ -1,0 +1,45 @@
+"""Killed at any named boundary, `assay check` loses nothing, harms nothing, and works the next time."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from assay.faults import FAULT_POINTS
+from tests.crash.bench import Bench
+
+
+@pytest.mark.parametrize("point", FAULT_POINTS)
+def test_a_check_killed_at_a_fault_point_loses_nothing(bench: Bench, point: str) -> None:
+    bench.change()
+    before = bench.state()
+    killed = bench.check(env={"ASSAY_FAULT": point})
+    assert killed.exit == -signal.SIGKILL, f"{point} was not reached: {killed.stderr}"
+    assert killed.stdout == ""
+    bench.wait_until_nothing_runs()
+    bench.assert_unharmed(before)
+    bench.assert_works_again()
+
+
+@pytest.mark.parametrize("point", FAULT_POINTS)
+def test_the_very_first_check_can_be_killed_anywhere(tmp_path: Path, point: str) -> None:
+    """With nothing made yet: no ledger, no private git directory, no cache."""
+    fresh = Bench.unchecked(tmp_path)
+    before = fresh.files()
+    killed = fresh.check(env={"ASSAY_FAULT": point})
+    assert killed.exit == -signal.SIGKILL, f"{point} was not reached: {killed.stderr}"
+    assert fresh.files() == before
+    fresh.assert_works_again()
+
+
+def test_a_bad_change_killed_before_its_record_is_not_passed_by_the_next_run(bench: Bench) -> None:
+    bench.change("bad")
+    for point in ("check.before-record", "check.after-record", "cache.before-publish"):
+        assert bench.check(env={"ASSAY_FAULT": point}).exit == -signal.SIGKILL
+    again = bench.check()
+    assert again.exit == 1
+    assert again.report.outcome == "failed"
+    assert not again.check("verify").reused
+    bench.change()

@@ -1,0 +1,137 @@
+"""A real package as a repository that is ready to be checked: fetched, committed, installed; kept between runs.
+
+Everything lies in the cache folder and is made once. A lock for each package lets workers and later runs share it:
+whoever holds it has the repository to themselves.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.needs import REQUIRE_ALL
+from tests.real.packages import Package
+from tests.workshop import Workshop
+
+RECIPE = "1"
+"""Raise it when what is prepared changes."""
+_UNREACHABLE = re.compile(
+    r"connection|timed out|temporary failure|name resolution|proxy|ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|"
+    r"EAI_AGAIN|network is unreachable",
+    re.IGNORECASE,
+)
+
+
+def cache_folder() -> Path:
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "assay-tests" / "real"
+
+
+@contextmanager
+def python_project(package: Package, workshop: Workshop) -> Iterator[Path]:
+    """The package in a repository of its own, with `.venv` in it, installed with `pip install -e .`."""
+    with _kept(package) as place:
+        root = place / package.name
+        if not (place / "ready").exists():
+            archive = _fetched(
+                place,
+                *(sys.executable, "-m", "pip", "download", "--quiet", "--retries", "1", "--no-deps"),
+                *("--no-binary", package.name, "--dest", ".", f"{package.name}=={package.version}"),
+            )
+            _unpack(archive, root)
+            _committed(workshop, root, package, ignored=(".venv/", "*.egg-info/", "__pycache__/", ".pytest_cache/"))
+            _run(root, sys.executable, "-m", "venv", ".venv")
+            pip = (str(root / ".venv/bin/python"), "-m", "pip", "install", "--quiet", "--retries", "1")
+            _run(root, *pip, "--editable", ".", *package.requirements)
+            (place / "ready").touch()
+        yield _clean(workshop, root)
+
+
+@contextmanager
+def node_project(package: Package, workshop: Workshop) -> Iterator[Path]:
+    """The package in a repository of its own, with what its tests need in `node_modules`."""
+    with _kept(package) as place:
+        root = place / package.name
+        if not (place / "ready").exists():
+            archive = _fetched(place, "npm", "pack", "--silent", f"{package.name}@{package.version}")
+            _unpack(archive, root)
+            _committed(workshop, root, package, ignored=("node_modules/",))
+            manifest = json.loads((root / "package.json").read_text("utf-8"))
+            wanted = {**manifest.get("dependencies", {}), **dict(one.rsplit("@", 1) for one in package.requirements)}
+            beside = place / "dependencies"
+            beside.mkdir()
+            (beside / "package.json").write_text(json.dumps({"private": True, "dependencies": wanted}))
+            _run(beside, "npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts")
+            (beside / "node_modules").rename(root / "node_modules")
+            (place / "ready").touch()
+        yield _clean(workshop, root)
+
+
+@contextmanager
+def _kept(package: Package) -> Iterator[Path]:
+    """The package's folder in the cache, locked. What a broken-off attempt left there is thrown away."""
+    recipe = repr((RECIPE, package.name, package.version, package.requirements, sys.version_info[:3]))
+    place = cache_folder() / f"{package}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.with_name(f"{place.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "ready").exists():
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir()
+        yield place
+
+
+def _fetched(place: Path, *command: str) -> Path:
+    _run(place, *command)
+    (archive,) = (path for path in place.iterdir() if path.suffix in (".gz", ".tgz"))
+    return archive
+
+
+def _unpack(archive: Path, root: Path) -> None:
+    """The archive's only folder becomes the repository."""
+    inside = root.with_name("unpacked")
+    with tarfile.open(archive) as opened:
+        opened.extractall(inside, filter="data")
+    (top,) = inside.iterdir()
+    top.rename(root)
+    inside.rmdir()
+
+
+def _committed(workshop: Workshop, root: Path, package: Package, ignored: Sequence[str]) -> None:
+    workshop.git(root, "init", "--quiet")
+    with (root / ".git/info/exclude").open("a") as exclude:
+        exclude.write("".join(f"{pattern}\n" for pattern in ignored))
+    workshop.commit(root, f"{package}")
+    workshop.git(root, "tag", f"v{package.version}")
+
+
+def _clean(workshop: Workshop, root: Path) -> Path:
+    """As its authors published it, whatever an earlier test left."""
+    tag = workshop.git(root, "tag", "--list", "v*")
+    workshop.git(root, "checkout", "--quiet", "--force", "--detach", tag)
+    workshop.git(root, "clean", "--quiet", "--force", "-d")
+    return root
+
+
+def _run(directory: Path, *command: str) -> None:
+    """A step of the preparation. Without a registry the test is skipped, and says so."""
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
+    if done.returncode == 0:
+        return
+    said = f"{done.stdout}{done.stderr}".strip()
+    why = f"{' '.join(command[:4])} in {directory.name}: {said[-2000:]}"
+    if _UNREACHABLE.search(said) and not REQUIRE_ALL:
+        pytest.skip(f"the package registry cannot be reached: {said.splitlines()[-1][:200]}")
+    pytest.fail(why)

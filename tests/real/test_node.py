@@ -1,0 +1,24 @@
+"""`assay check` on real Node packages, with the test script that they publish."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.needs import needs
+from tests.real.packages import NODE, Package
+from tests.real.prepared import node_project
+from tests.real.repairs import check_breakage, check_repair
+from tests.real.sample import sampled
+from tests.workshop import Workshop
+
+pytestmark = [pytest.mark.registry, needs("git", "node", "npm")]
+
+
+@pytest.mark.parametrize("package", sampled(NODE, 1))
+def test_an_honest_repair_passes_and_a_new_bug_fails_each_with_its_tests_named(
+    package: Package, workshop: Workshop
+) -> None:
+    with node_project(package, workshop) as root:
+        check_breakage(workshop, root, package)
+        package.breakage.repair(root)
+        check_repair(workshop, root, package)

@@ -1,0 +1,24 @@
+"""`assay check` on real Python packages, installed as their developers install them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.needs import needs
+from tests.real.packages import PYTHON, Package
+from tests.real.prepared import python_project
+from tests.real.repairs import check_breakage, check_repair
+from tests.real.sample import sampled
+from tests.workshop import Workshop
+
+pytestmark = [pytest.mark.registry, needs("git")]
+
+
+@pytest.mark.parametrize("package", sampled(PYTHON, 3))
+def test_an_honest_repair_passes_and_a_new_bug_fails_each_with_its_tests_named(
+    package: Package, workshop: Workshop
+) -> None:
+    with python_project(package, workshop) as root:
+        check_breakage(workshop, root, package)
+        package.breakage.repair(root)
+        check_repair(workshop, root, package)
