@@ -1,0 +1,75 @@
+"""Two test reports, compared by id."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.contracts.tests import TestReport, TestResult, TestStatus
+from assay.core.compare import Comparison, compare
+
+S = TestStatus
+
+
+def report(**statuses: TestStatus | None) -> TestReport:
+    results = tuple(TestResult(id=name, status=status) for name, status in statuses.items() if status is not None)
+    return TestReport(runner="pytest", results=results, complete=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place"),
+    [
+        (S.FAILED, S.PASSED, "fixed"),
+        (S.ERROR, S.PASSED, "fixed"),
+        (S.FAILED, S.XFAILED, "fixed"),
+        (S.PASSED, S.FAILED, "regressions"),
+        (S.PASSED, S.ERROR, "regressions"),
+        (S.SKIPPED, S.FAILED, "regressions"),
+        (S.XFAILED, S.FAILED, "regressions"),
+        (S.FAILED, S.FAILED, "standing"),
+        (S.FAILED, S.ERROR, "standing"),
+        (None, S.FAILED, "new_failures"),
+        (None, S.PASSED, "added"),
+        (None, S.SKIPPED, None),
+        (S.PASSED, None, "vanished"),
+        (S.FAILED, None, "vanished"),
+        (S.SKIPPED, None, None),
+        (S.PASSED, S.SKIPPED, "newly_skipped"),
+        (S.FAILED, S.SKIPPED, "newly_skipped"),
+        (S.SKIPPED, S.SKIPPED, None),
+        (S.PASSED, S.PASSED, None),
+        (S.SKIPPED, S.PASSED, None),
+    ],
+)
+def test_each_pair_of_statuses_has_one_place(
+    before: TestStatus | None, after: TestStatus | None, place: str | None
+) -> None:
+    found = compare(report(t=before), report(t=after))
+    expected = Comparison() if place is None else Comparison(**{place: ("t",)})
+    assert found == expected
+
+
+def test_a_file_that_could_not_be_collected_is_not_missed_once_its_tests_are_there() -> None:
+    before = TestReport(runner="pytest", results=(TestResult(id="tests/test_a.py", status=S.ERROR),), complete=True)
+    after = TestReport(
+        runner="pytest", results=(TestResult(id="tests/test_a.py::test_x", status=S.PASSED),), complete=True
+    )
+    assert compare(before, after).vanished == ()
+
+
+statuses = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from(list(TestStatus)))
+
+
+@given(statuses, statuses)
+def test_every_id_is_in_one_list_at_most_and_no_new_failure_is_lost(
+    before: dict[str, TestStatus], after: dict[str, TestStatus]
+) -> None:
+    found = compare(report(**before), report(**after))
+    named = [test for name in Comparison.model_fields for test in getattr(found, name)]
+    assert len(named) == len(set(named))
+    bad_now = {test for test, status in after.items() if status.bad}
+    assert bad_now == {*found.regressions, *found.new_failures, *found.standing}
+    ran_before = {test for test, status in before.items() if status.executed}
+    runs_now = {test for test, status in after.items() if status.executed}
+    assert set(found.lost) == ran_before - runs_now

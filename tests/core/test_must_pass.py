@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import pytest
+
+from assay.contracts.tests import TestReport, TestResult, TestStatus
+from assay.core.must_pass import must_pass_findings
+
+REPORT = TestReport(
+    runner="pytest",
+    complete=True,
+    results=(
+        TestResult(id="tests/test_a.py::test_x", status=TestStatus.PASSED),
+        TestResult(id="tests/test_a.py::K::test_y[1]", status=TestStatus.PASSED),
+        TestResult(id="tests/test_a.py::K::test_y[2]", status=TestStatus.FAILED),
+        TestResult(id="tests/test_a.py::test_s", status=TestStatus.SKIPPED),
+    ),
+)
+
+
+@pytest.mark.parametrize("name", ["tests/test_a.py::test_x", "test_x", "test_a.py::test_x", "K::test_y[1]"])
+def test_a_test_that_passes_is_no_finding(name: str) -> None:
+    assert must_pass_findings([name], [REPORT]) == []
+
+
+@pytest.mark.parametrize("name", ["test_y", "K::test_y", "test_y[2]", "test_s", "est_x", "test_z"])
+def test_a_test_that_fails_is_skipped_or_was_not_executed_is_one(name: str) -> None:
+    assert [finding.rule for finding in must_pass_findings([name], [REPORT])] == ["must-pass"]
+
+
+def test_a_near_miss_names_the_test_that_was_probably_meant() -> None:
+    (finding,) = must_pass_findings(["test_xx"], [REPORT])
+    assert "tests/test_a.py::test_x" in finding.fix

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from assay.core.scope import covers, undeclared
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "covered"),
+    [
+        ("src/a.py", "src/a.py", True),
+        ("src/a.py", "src/a.pyc", False),
+        ("./src/a.py", "src/a.py", True),
+        ("src", "src/deep/a.py", True),
+        ("src/", "src/deep/a.py", True),
+        ("src", "source/a.py", False),
+        ("src/*.py", "src/a.py", True),
+        ("src/*.py", "src/deep/a.py", False),
+        ("src/**/*.py", "src/a.py", True),
+        ("src/**/*.py", "src/x/y/a.py", True),
+        ("**/test_*.py", "test_a.py", True),
+        ("**/test_*.py", "x/test_a.py", True),
+        ("**", "anything/at/all", True),
+        (".", "anything/at/all", True),
+        ("?.py", "a.py", True),
+        ("?.py", "ab.py", False),
+        ("[ab].py", "a.py", True),
+        ("[!ab].py", "a.py", False),
+        ("a+b (1).txt", "a+b (1).txt", True),
+        ("*.py", "a\nb.py", True),
+    ],
+)
+def test_patterns(pattern: str, path: str, covered: bool) -> None:
+    assert covers(pattern, path) is covered
+
+
+def test_undeclared_paths_are_those_that_nothing_covers() -> None:
+    assert undeclared(["src/a.py", "README.md", "setup.cfg"], ["src", "*.md"]) == ("setup.cfg",)
