@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.crash.bench import Bench
+pytest.register_assert_rewrite("tests.crash.bench")
+
+from tests.crash.bench import Bench  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,7 @@ def test_the_very_first_check_can_be_killed_anywhere(tmp_path: Path, point: str)
     before = fresh.files()
     killed = fresh.check(env={"ASSAY_FAULT": point})
     assert killed.exit == -signal.SIGKILL, f"{point} was not reached: {killed.stderr}"
+    fresh.wait_until_nothing_runs()
     assert fresh.files() == before
     fresh.assert_works_again()
 

@@ -141,7 +141,7 @@ class Runner:
             report = self._report(spec, job, execution.exit_code, artifact)
         if report is not None and (elsewhere := self._imported_elsewhere(report, job)):
             verdict, reason, report = Verdict.UNVERIFIABLE, elsewhere, None
-        if spec.kind in _COMPLAINT_KINDS and execution.exit_code:
+        if spec.kind in _COMPLAINT_KINDS and verdict is Verdict.FAIL:
             said = self.artifacts.read(artifact.hash).decode("utf-8", "replace")
             diagnostics = _diagnostics(spec, said, str(job.cwd))
             if not diagnostics:

@@ -10,7 +10,6 @@ Where layers cannot be had, the checkout is copied and dependencies are read-onl
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -109,7 +108,8 @@ class Bubblewrap:
             yield Layer((folder,), folder, memory=in_memory)
 
     def _command(self, job: Job, layers: list[tuple[Path, Path]]) -> list[str]:
-        view = job.view
+        view, nothing = job.view, job.scratch / "nothing"
+        nothing.touch()  # not /dev/null: a device cannot be opened below a bind
         command = [self.program, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
         for private in _PRIVATE:
             if Path(private).is_dir() and not Path(private).is_symlink():
@@ -123,12 +123,12 @@ class Bubblewrap:
             command += ["--bind" if bind.writable else "--ro-bind", str(bind.source), str(bind.at)]
         for bind in view.objects:
             if (bind.source / "info" / "alternates").is_file():  # every store is bound; there it names paths of outside
-                command += ["--ro-bind", os.devnull, str(bind.at / "info" / "alternates")]
+                command += ["--ro-bind", str(nothing), str(bind.at / "info" / "alternates")]
         for path in view.sockets:
             command += ["--bind-try", str(path), str(path)]
         command += ["--ro-bind", str(PROBES), str(_INSIDE / "probes")]
         command += ["--bind", str(job.scratch / "report"), str(_INSIDE / "report")]
-        command += _masks(view.masked, view.home)
+        command += _masks(view.masked, nothing)
         command += ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
         command += [] if view.network else ["--unshare-net"]
         command += ["--cap-drop", "ALL", "--new-session", "--die-with-parent", "--chdir", str(job.cwd)]
@@ -166,12 +166,12 @@ def _shown_again(view: View) -> list[str]:
     return [word for path in sorted(set(hidden)) for word in ("--ro-bind", str(path), str(path))]
 
 
-def _masks(masked: tuple[Path, ...], home: Path | None) -> list[str]:
-    """Directories become empty, files become nothing. A path that is not there needs no mask."""
+def _masks(masked: tuple[Path, ...], nothing: Path) -> list[str]:
+    """Directories become empty, and so do files. A path that is not there needs no mask."""
     command: list[str] = []
     for path in masked:
-        if path.is_dir() and not any(path.is_relative_to(private) for private in _PRIVATE):
+        if path.is_dir():
             command += ["--tmpfs", str(path.resolve())]
         elif path.is_file():
-            command += ["--ro-bind", os.devnull, str(path.resolve())]
+            command += ["--ro-bind", str(nothing), str(path.resolve())]
     return command

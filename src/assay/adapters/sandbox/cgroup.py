@@ -10,6 +10,7 @@ import os
 import secrets
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,6 +84,7 @@ def _version_2(name: str, memory_mb: int, processes: int) -> Group | None:
         enabled = (parent / "cgroup.subtree_control").read_text().split()
         if not {"pids", "memory"} <= set(enabled) or not os.access(parent / "cgroup.procs", os.W_OK):
             continue
+        _sweep(parent)
         folder = parent / name
         folder.mkdir()
         _limit(folder / "pids.max", processes)
@@ -97,7 +99,9 @@ def _version_1(name: str, memory_mb: int, processes: int) -> Group | None:
     limits = (("pids", "pids.max", processes), ("memory", "memory.limit_in_bytes", memory_mb << 20))
     try:
         for controller, file, value in limits:
-            folder = MOUNT / controller / own[controller].lstrip("/") / name
+            parent = MOUNT / controller / own[controller].lstrip("/")
+            _sweep(parent)
+            folder = parent / name
             folder.mkdir()
             made.append(folder)
             _limit(folder / file, value)
@@ -106,6 +110,15 @@ def _version_1(name: str, memory_mb: int, processes: int) -> Group | None:
             _remove(folder)
         return None
     return Group(tuple(made))
+
+
+def _sweep(parent: Path) -> None:
+    """Remove the groups of engines that were killed. One that is not empty stays: the kernel refuses."""
+    for folder in parent.glob("assay-*-*"):
+        owner = folder.name.split("-")[1]
+        if owner.isdigit() and not Path("/proc", owner).exists():
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def _limit(file: Path, value: int) -> None:
