@@ -10,7 +10,8 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from assay.adapters.git.repository import open_repository
+from assay.adapters.git.blobs import file_at
+from assay.adapters.git.repository import Repository, open_repository
 from assay.adapters.git.store import open_store
 from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.location import artifacts_path, ledger_path
@@ -19,7 +20,7 @@ from assay.adapters.sandbox.probe import choose, remembered_facts
 from assay.adapters.sandbox.supervised import Supervised
 from assay.adapters.scratch import scratch_folder
 from assay.adapters.slots import Slots
-from assay.config import Settings, assay_home, load
+from assay.config import FILES, Settings, assay_home, load, load_files
 from assay.contracts.verdict import Assurance
 from assay.engine.check_run import CheckRequest, CheckRun, World
 from assay.engine.progress import Progress
@@ -45,19 +46,42 @@ def private_home(home: Path | None = None) -> Path:
     return home
 
 
+def settings_at(repository: Repository, commit: str) -> Settings:
+    """The settings that a commit holds."""
+    found = {name: content for name in FILES if (content := file_at(repository.git, commit, name)) is not None}
+    return load_files(found)
+
+
+def choose_settings(repository: Repository, commit: str, request: CheckRequest) -> tuple[Settings, str]:
+    """The base's settings decide, so that no change can loosen its own checks; the person may say otherwise."""
+    own, based = load(repository.root), settings_at(repository, commit)
+    if request.own_settings:
+        return own, ""
+    note = "the change edits Assay's own settings; those of the base decide (--own-settings takes the new ones)"
+    return based, note if own != based else ""
+
+
+def resolve_base(repository: Repository, request: CheckRequest) -> tuple[str, str]:
+    """Commit and tree of the base, as the person named it or as the settings at HEAD do."""
+    if request.base is not None:
+        return repository.resolve_base(request.base)
+    head, _ = repository.resolve_base("HEAD")
+    return repository.resolve_base(settings_at(repository, head).check.base)
+
+
 @contextmanager
 def check_run(
     directory: Path,
     request: CheckRequest,
     progress: Progress,
     *,
-    settings: Settings | None = None,
     require_sandbox: bool = False,
     home: Path | None = None,
 ) -> Iterator[CheckRun]:
     """An `assay check` in the repository of `directory`, ready to run."""
     repository = open_repository(directory)
-    settings = settings or load(repository.root)
+    base_commit, base_tree = resolve_base(repository, request)
+    settings, settings_note = choose_settings(repository, base_commit, request)
     home = private_home(home)
     if home.resolve().is_relative_to(repository.root):
         raise MachineError(
@@ -69,18 +93,22 @@ def check_run(
     with scratch_folder(home, run_id) as scratch, closing(SqliteLedger(ledger_path(home))) as ledger:
         facts = remembered_facts(home / "cache" / "sandbox.json", scratch / "probe")
         sandbox = choose(facts, settings.sandbox.level, require=require_sandbox or settings.sandbox.require)
+        compare_bare = request.compare_bare or settings.sandbox.compare_bare
         world = World(
             run_id=run_id,
             repository=repository,
             store=store,
             home=home,
             user_home=Path(os.environ.get("HOME") or Path.home()).resolve(),
+            base_commit=base_commit,
+            base_tree=base_tree,
             settings=settings,
+            settings_note=settings_note,
             ledger=ledger,
             ledger_path=ledger_path(home),
             artifacts=ArtifactStore(artifacts_path(home)),
             sandbox=sandbox,
-            bare=Supervised(Assurance.PLAIN) if settings.sandbox.compare_bare else None,
+            bare=Supervised(Assurance.PLAIN) if compare_bare else None,
             slots=Slots(settings.limits.slots),
             scratch=scratch,
             cancel=threading.Event(),

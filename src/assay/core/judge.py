@@ -134,8 +134,9 @@ def _whole_run(
         return Verdict.UNVERIFIABLE, _first(report.problems, "the test run ended before it was finished")
     if report.executed == 0:
         return Verdict.UNVERIFIABLE, "no test was executed"
-    if all(result.status.bad for result in report.results if result.status.executed):
-        return Verdict.UNVERIFIABLE, _why(report.results[-1].message, "no test passes, here or on the base")
+    executed = [result for result in report.results if result.status.executed]
+    if all(result.status.bad and result.id not in excuses.flaky for result in executed):
+        return Verdict.UNVERIFIABLE, _why(executed[-1].message, "no test passes, here or on the base")
     if excuses.blocking:
         many = _counted(excuses.blocking, "cannot be verified", "cannot be verified")
         return Verdict.UNVERIFIABLE, f"{many} in the sandbox: a service or the network is missing there"

@@ -66,12 +66,16 @@ _DEADLINE_FACTOR = 3
 class CheckRequest:
     """What the person asked for."""
 
-    base: str = "HEAD"
+    base: str | None = None
+    """A revision; else what the settings say."""
     verify: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     must_pass: tuple[str, ...] = ()
     staged: bool = False
     fresh: bool = False
+    compare_bare: bool = False
+    own_settings: bool = False
+    """Use the settings of the work tree, although the base has others."""
     accept_test_changes: str = ""
     """The person's reason, if tests that are gone or skipped are meant to be."""
 
@@ -85,7 +89,11 @@ class World:
     store: Store
     home: Path
     user_home: Path
+    base_commit: str
+    base_tree: str
     settings: Settings
+    settings_note: str
+    """What the person should know about where the settings come from."""
     ledger: Ledger
     ledger_path: Path
     artifacts: ArtifactStore
@@ -114,7 +122,7 @@ class CheckRun:
     def __init__(self, world: World, request: CheckRequest) -> None:
         self.world = world
         self.request = request
-        self.notes: list[str] = []
+        self.notes: list[str] = [world.settings_note] if world.settings_note else []
         self.recorder = Recorder(world.run_id, world.ledger, self._cache, world.artifacts)
         self._numbers = itertools.count(1)
 
@@ -127,7 +135,7 @@ class CheckRun:
             repository=str(world.repository.root),
             tree=self.snapshot.tree,
             base=self.snapshot.base,
-            base_commit=self.base[0],
+            base_commit=self.world.base_commit,
             sandbox=world.sandbox.level.value,
         )
         try:
@@ -135,6 +143,8 @@ class CheckRun:
         except (AssayError, KeyboardInterrupt) as error:
             self.recorder.event("run.finished", outcome="interrupted", reason=str(error) or type(error).__name__)
             raise
+        if self.request.own_settings:
+            self.recorder.event("settings.own", reason="the person used the settings of the work tree")
         if self.request.accept_test_changes:
             self.recorder.event("test-changes.accepted", reason=self.request.accept_test_changes)
         self.recorder.event("run.finished", outcome=report.outcome.value, reason=report.reason)
@@ -161,12 +171,8 @@ class CheckRun:
     # What is checked
 
     @cached_property
-    def base(self) -> tuple[str, str]:
-        return self.world.repository.resolve_base(self.request.base)
-
-    @cached_property
     def snapshot(self) -> Snapshot:
-        return snapshot(self.world.store, self.base[1], staged=self.request.staged)
+        return snapshot(self.world.store, self.world.base_tree, staged=self.request.staged)
 
     @cached_property
     def files(self) -> list[ChangedFile]:
@@ -250,7 +256,7 @@ class CheckRun:
         return TreeUnderCheck(
             phase=phase,
             tree=tree,
-            commit=self.base[0],
+            commit=self.world.base_commit,
             folder=self.world.scratch / phase.value,
             store=self.world.store,
             environment=self.environment,
@@ -442,7 +448,7 @@ class CheckRun:
             run_id=self.world.run_id,
             tree=self.snapshot.tree,
             base=self.snapshot.base,
-            base_commit=self.base[0],
+            base_commit=self.world.base_commit,
             outcome=outcome,
             reason=reason,
             assurance=weakest([line.assurance for line in lines]),

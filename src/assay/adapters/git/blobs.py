@@ -55,6 +55,12 @@ def blob_reader(git: Git) -> Iterator[BlobReader]:
                 process.stdin.close()
 
 
+def file_at(git: Git, commit: str, path: str) -> bytes | None:
+    """A file's bytes in a commit; None if it has no such file."""
+    done = git.run("cat-file", "blob", f"{commit}:{path}", accept=range(256))
+    return done.stdout if done.returncode == 0 else None
+
+
 def tree_files(git: Git, tree: str) -> dict[bytes, str]:
     """Every file of the tree, with its blob. Submodules have none."""
     files: dict[bytes, str] = {}

@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-from assay.adapters.git.repository import open_repository
 from assay.app import check_run
-from assay.config import Settings, load
 from assay.contracts.verdict import Outcome
 from assay.engine.check_run import CheckRequest
 from assay.errors import InputError
@@ -27,7 +25,7 @@ _EXIT = {Outcome.PASSED: 0, Outcome.FAILED: 1, Outcome.UNVERIFIABLE: 1}
 def check(
     base: Annotated[
         str | None,
-        typer.Option("--base", metavar="REV", help="What to compare with; default HEAD.", show_default=False),
+        typer.Option("--base", metavar="REV", help="What to compare with; else check.base, HEAD.", show_default=False),
     ] = None,
     verify: Annotated[
         list[str] | None,
@@ -53,6 +51,10 @@ def check(
             help="Agree to run tests that fail on the base once outside the sandbox, to tell whether it is the cause.",
         ),
     ] = False,
+    own_settings: Annotated[
+        bool,
+        typer.Option("--own-settings", help="Use the settings of the work tree, although the base has others."),
+    ] = False,
     accept_test_changes: Annotated[
         str | None,
         typer.Option(
@@ -74,20 +76,21 @@ def check(
 
     Exit code: 0 passed; 1 failed or unverifiable; 2 bad input.
     """
-    settings = _settings(repo, compare_bare=compare_bare)
     request = CheckRequest(
-        base=base or settings.check.base,
+        base=base,
         verify=tuple(_commands(verify or [])),
         files=tuple(files or ()),
         must_pass=tuple(must_pass or ()),
         staged=staged,
         fresh=fresh,
+        compare_bare=compare_bare,
+        own_settings=own_settings,
         accept_test_changes=_reason(accept_test_changes),
     )
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
     console = output.progress()
     live = LiveChecks(console, interactive=console.is_terminal and not quiet)
-    with check_run(repo, request, live, settings=settings, require_sandbox=require_sandbox) as run, live.showing():
+    with check_run(repo, request, live, require_sandbox=require_sandbox) as run, live.showing():
         report = run.run()
     if as_json:
         output.document(report.model_dump(mode="json"))
@@ -95,13 +98,6 @@ def check(
         sys.stderr.flush()
         print_report(output.results(), report)
     return _EXIT[report.outcome]
-
-
-def _settings(repo: Path, *, compare_bare: bool) -> Settings:
-    settings = load(open_repository(repo).root)
-    if not compare_bare:
-        return settings
-    return settings.model_copy(update={"sandbox": settings.sandbox.model_copy(update={"compare_bare": True})})
 
 
 def _commands(verify: list[str]) -> list[str]:
