@@ -82,7 +82,7 @@ def node_project(package: Package, workshop: Workshop) -> Iterator[Path]:
 @contextmanager
 def _kept(package: Package) -> Iterator[Path]:
     """The package's folder in the cache, locked. What a broken-off attempt left there is thrown away."""
-    recipe = repr((RECIPE, package.name, package.version, package.requirements, sys.version_info[:3]))
+    recipe = repr((RECIPE, package.name, package.version, package.requirements, package.include, sys.version_info[:3]))
     place = cache_folder() / f"{package}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.with_name(f"{place.name}.lock").open("w") as lock:
@@ -113,6 +113,8 @@ def _committed(workshop: Workshop, root: Path, package: Package, ignored: Sequen
     workshop.git(root, "init", "--quiet")
     with (root / ".git/info/exclude").open("a") as exclude:
         exclude.write("".join(f"{pattern}\n" for pattern in ignored))
+    if package.include:
+        workshop.write(root, {"assay.toml": f"[environment]\ninclude = {json.dumps(package.include)}\n"})
     workshop.commit(root, f"{package}")
     workshop.git(root, "tag", f"v{package.version}")
 

@@ -22,7 +22,7 @@ from assay.errors import ConfigError
 VIRTUAL_ENVIRONMENTS = (".venv", "venv", ".env", "env")
 DEPENDENCY_FOLDERS = (*VIRTUAL_ENVIRONMENTS, "node_modules", "vendor", ".bundle", ".yarn", ".pnp.cjs")
 
-_Update = Callable[[bytes], None]
+Update = Callable[[bytes], None]
 
 # Variables that decide how tools behave and hold no secret. Others are passed by name: `environment.pass`.
 PASSED = frozenset(
@@ -197,7 +197,7 @@ class Environment:
         for bind in self.includes:
             state.update(os.fsencode(bind.at) + b"\0" + hashlib.sha256(bind.source.read_bytes()).digest())
         for folder in self.dependencies:
-            _stat_tree(folder, state.update)
+            stat_tree(folder, state.update)
         for package in self.packages:
             python = self.python(package)
             if python:
@@ -215,7 +215,7 @@ class Environment:
         return state.hexdigest()
 
 
-def _stat(path: str, update: _Update) -> None:
+def _stat(path: str, update: Update) -> None:
     try:
         info = os.stat(path)  # noqa: PTH116  millions of calls: strings are several times faster
     except OSError as error:
@@ -227,7 +227,7 @@ def _stat(path: str, update: _Update) -> None:
     )
 
 
-def _stat_tree(folder: Path, update: _Update) -> None:
+def stat_tree(folder: Path, update: Update) -> None:
     """Every file below, by stat. Bytecode is left out: it is written by whoever imports first."""
     waiting = [str(folder)]
     while waiting:
@@ -250,7 +250,7 @@ def _stat_tree(folder: Path, update: _Update) -> None:
             )
 
 
-def _stat_interpreter(python: Path, update: _Update) -> None:
+def _stat_interpreter(python: Path, update: Update) -> None:
     """An interpreter outside any dependency folder: itself, and the modules installed into it."""
     real = python.resolve()
     _stat(str(real), update)

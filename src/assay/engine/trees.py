@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from assay.adapters.bytecode import bytecode_layer
 from assay.adapters.environment import Environment
 from assay.adapters.git.checkout import Checkout, check_out, write_minimal_git
 from assay.adapters.git.store import Store
@@ -65,9 +66,15 @@ class TreeUnderCheck:
             objects=objects,
             home=environment.home,
             dependencies=environment.dependencies,
+            bytecode=self._bytecode(),
             includes=environment.includes,
             masked=(self.state, *environment.masked),
             visible=environment.visible,
             sockets=tuple(Path(path) for path in environment.settings.sockets),
             network=environment.settings.network,
         )
+
+    def _bytecode(self) -> dict[Path, Path]:
+        cache = self.state / "cache" / "bytecode"
+        layers = {folder: bytecode_layer(folder, cache) for folder in self.environment.dependencies}
+        return {folder: layer for folder, layer in layers.items() if layer is not None}

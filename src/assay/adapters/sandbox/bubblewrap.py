@@ -105,7 +105,8 @@ class Bubblewrap:
         if not self._copied(job):
             yield Layer((*view.over, view.files, *view.under), view.root, memory=in_memory)
         for folder in view.dependencies:
-            yield Layer((folder,), folder, memory=in_memory)
+            compiled = (view.bytecode[folder],) if folder in view.bytecode else ()
+            yield Layer((*compiled, folder), folder, memory=in_memory)
 
     def _command(self, job: Job, layers: list[tuple[Path, Path]]) -> list[str]:
         view, nothing = job.view, job.scratch / "nothing"

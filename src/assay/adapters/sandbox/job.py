@@ -40,6 +40,8 @@ class View:
     """The person's HOME, below a layer that is thrown away."""
     dependencies: tuple[Path, ...] = ()
     """Directories inside or outside the repository that hold dependencies, each below such a layer."""
+    bytecode: Mapping[Path, Path] = field(default_factory=dict)
+    """For a dependency: a directory with its bytecode, laid over it."""
     includes: tuple[Bind, ...] = ()
     masked: tuple[Path, ...] = ()
     """What no check may see: Assay's own state, credentials."""

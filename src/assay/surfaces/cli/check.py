@@ -10,6 +10,7 @@ import typer
 
 from assay.app import check_run
 from assay.contracts.verdict import Outcome
+from assay.core.vacuous import is_vacuous
 from assay.engine.check_run import CheckRequest
 from assay.errors import InputError
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
@@ -104,6 +105,11 @@ def _commands(verify: list[str]) -> list[str]:
     for command in verify:
         if not command.strip():
             raise InputError("--verify: the command is empty", hint="for instance --verify 'pytest -q'")
+        if is_vacuous(command):
+            raise InputError(
+                f"--verify {command!r}: this succeeds whatever the change does, so it proves nothing",
+                hint="name a command that fails when the change is wrong, for instance 'pytest -q'",
+            )
         if "\0" in command:
             raise InputError("--verify: the command contains a NUL character")
     return verify

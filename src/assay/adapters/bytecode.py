@@ -1,0 +1,72 @@
+"""Bytecode for virtual environments that have none, compiled once and shown to checks as a layer.
+
+Some installers (uv) write no bytecode. A check's own writes are thrown away, so every run would compile every imported
+package again. The compiler runs with the environment's interpreter, isolated and without site: nothing of the
+project's or of its dependencies' is executed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+import subprocess
+from pathlib import Path
+
+from assay.adapters.environment import stat_tree
+
+_FEW = 40
+"""Below so many modules compiling again costs nothing worth keeping."""
+
+
+def bytecode_layer(environment: Path, cache: Path) -> Path | None:
+    """A directory to lay over the environment; None where it has bytecode already, or next to no modules."""
+    packages = [path for path in environment.glob("lib/python3*/site-packages") if path.is_dir()]
+    python = environment / "bin" / "python"
+    if not python.exists() or not packages or not any(_lacks_bytecode(path) for path in packages):
+        return None
+    state = hashlib.sha256()
+    for path in packages:
+        stat_tree(path, state.update)
+    layer = cache / state.hexdigest()[:32]
+    if not layer.is_dir():
+        _compile(python, environment, packages, layer)
+    return layer
+
+
+def _lacks_bytecode(packages: Path) -> bool:
+    modules = 0
+    for folder, names, files in os.walk(packages):
+        if "__pycache__" in names and any(Path(folder, "__pycache__").glob("*.pyc")):
+            return False
+        modules += sum(name.endswith(".py") for name in files)
+        if modules > _FEW:
+            return True
+    return False
+
+
+def _compile(python: Path, environment: Path, packages: list[Path], layer: Path) -> None:
+    """Into a folder aside, under the names that the interpreter looks for, and then into place."""
+    layer.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    aside = layer.with_name(f"{layer.name}.{secrets.token_hex(4)}")
+    prefix = aside / "prefix"
+    command = [str(python), "-I", "-S", "-X", f"pycache_prefix={prefix}", "-m", "compileall", "-q", "-j", "0"]
+    # Exit code 1 says that some file does not compile, as templates inside packages do not: the others are there.
+    subprocess.run([*command, *map(str, packages)], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    ready = aside / "layer"
+    ready.mkdir(parents=True)
+    mirrored = prefix / environment.relative_to("/")
+    for compiled in mirrored.rglob("*.pyc"):
+        target = ready / compiled.parent.relative_to(mirrored) / "__pycache__" / compiled.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        compiled.rename(target)
+    if layer.is_dir():
+        shutil.rmtree(aside)  # another run was faster
+        return
+    try:
+        ready.rename(layer)
+    except OSError:
+        if not layer.is_dir():
+            raise
+    shutil.rmtree(aside)
