@@ -118,6 +118,12 @@ class Workshop:
         self.git(root, "commit", "--quiet", "--allow-empty", "--no-verify", "--message", message)
         return self.git(root, "rev-parse", "HEAD")
 
+    def configure(self, root: Path, settings: str) -> None:
+        """`assay.toml` with these settings, committed alone: only the base's settings count."""
+        self.write(root, {"assay.toml": settings})
+        self.git(root, "add", "assay.toml")
+        self.git(root, "commit", "--quiet", "--message", "Settings", "--only", "assay.toml")
+
     def git(self, root: Path, *args: str, env: Mapping[str, str] | None = None) -> str:
         done = subprocess.run(
             ["git", *args], cwd=root, env={**self.environment, **(env or {})}, capture_output=True, text=True

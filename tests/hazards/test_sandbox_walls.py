@@ -160,7 +160,7 @@ def test_secrets_in_the_environment_are_not_passed_on(place: Workshop) -> None:
 
 
 def test_a_variable_that_is_declared_is_passed_on(place: Workshop) -> None:
-    place.write(place.folder / "project", {"assay.toml": '[environment]\npass = ["GITHUB_TOKEN"]\n'})
+    place.configure(place.folder / "project", '[environment]\npass = ["GITHUB_TOKEN"]\n')
     assert "given" in attempted(place, "import os\nprint(os.environ['GITHUB_TOKEN'])\n", GITHUB_TOKEN="given")
 
 
@@ -183,3 +183,9 @@ def test_control_groups_cannot_be_left_or_widened(place: Workshop) -> None:
         "return done",
     )
     assert attempted(place, script).startswith("held")
+
+
+def test_a_change_cannot_open_the_sandbox_for_itself(place: Workshop) -> None:
+    opened = '[environment]\npass = ["GITHUB_TOKEN"]\nnetwork = true\n[sandbox]\nlevel = "plain"\n'
+    place.write(place.folder / "project", {"assay.toml": opened})
+    assert "do-not-leak" not in attempted(place, "import os\nprint(os.environ)\n", GITHUB_TOKEN="do-not-leak")

@@ -72,7 +72,7 @@ def test_named_after_a_changed_file_it_blocks(workshop: Workshop, port: int) -> 
 
 def test_a_declared_need_is_named_without_running_anything_outside(workshop: Workshop, port: int) -> None:
     root = project(workshop, "socket.AF_INET", ("127.0.0.1", port))
-    workshop.write(root, {"assay.toml": '[tests]\nneeds_service = ["tests/test_service.py::*service"]\n'})
+    workshop.configure(root, '[tests]\nneeds_service = ["tests/test_service.py::*service"]\n')
     done = workshop.check(root)
     assert done.report.unverifiable_tests == (ID,), done.stderr
     assert done.report.standing == ()
@@ -80,7 +80,7 @@ def test_a_declared_need_is_named_without_running_anything_outside(workshop: Wor
 
 def test_with_the_network_declared_it_passes(workshop: Workshop, port: int) -> None:
     root = project(workshop, "socket.AF_INET", ("127.0.0.1", port))
-    workshop.write(root, {"assay.toml": "[environment]\nnetwork = true\n"})
+    workshop.configure(root, "[environment]\nnetwork = true\n")
     done = workshop.check(root)
     assert (done.exit, done.check("tests").tests, done.report.standing) == (0, 2, ()), done.stderr
 
@@ -94,7 +94,7 @@ def test_with_its_socket_declared_it_passes(
         root = project(workshop, "socket.AF_UNIX", str(folder / "s"))
         assert workshop.check(root).report.standing == (ID,)
         path = folder / "s" if declared == "the socket" else folder
-        workshop.write(root, {"assay.toml": f'[environment]\nsockets = ["{path}"]\n'})
+        workshop.configure(root, f'[environment]\nsockets = ["{path}"]\n')
         done = workshop.check(root)
     assert (done.exit, done.report.standing) == (0, ()), done.stderr
 
@@ -105,10 +105,9 @@ def test_a_regression_in_a_test_that_needs_a_declared_socket_is_found(
     folder = tmp_path_factory.mktemp("s")
     with greeting(socket.AF_UNIX, str(folder / "s")):
         root = project(workshop, "socket.AF_UNIX", str(folder / "s"))
-        workshop.write(root, {"assay.toml": f'[environment]\nsockets = ["{folder}"]\n'})
-        workshop.write(
-            root, {"tests/test_service.py": (root / "tests/test_service.py").read_text().replace("hello", "other")}
-        )
+        workshop.configure(root, f'[environment]\nsockets = ["{folder}"]\n')
+        file = root / "tests/test_service.py"
+        file.write_text(file.read_text().replace("hello", "other"))
         done = workshop.check(root)
     assert done.report.regressions == (ID,), done.stderr
 

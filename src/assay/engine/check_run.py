@@ -333,18 +333,22 @@ class CheckRun:
         nothing = "{changed}" in spec.argv and not selected(spec, self._before.changed)
         if self.snapshot.change.empty or nothing:
             return None
-        if any(name not in self._before.built for name in spec.needs):
+        if known is None and any(name not in self._before.built for name in spec.needs):
             return unverifiable(spec, self._before, "the build that it needs fails on the base")
         result = known or self.runner.run(spec, self._before, keep=keep)
         self.world.progress.ended(spec.name, Phase.BASELINE, reused=known is not None)
         return result
 
     def _reused(self, spec: CheckSpec, tree: TreeUnderCheck, key: str, keep: bool) -> CheckResult | None:
-        """A kept result, unless fresh ones are wanted or what the check writes is needed."""
-        if self.request.fresh or keep:
+        """A kept result, unless fresh ones are wanted or what the check writes is needed by one that must run."""
+        if self.request.fresh or (keep and self._products_wanted(spec, tree)):
             return None
         found = self._cache.find(key)
         return found.model_copy(update={"phase": tree.phase, "required": spec.required}) if found else None
+
+    def _products_wanted(self, spec: CheckSpec, tree: TreeUnderCheck) -> bool:
+        waiting = [other for other in self.specs if spec.name in other.needs]
+        return any(self._cache.find(self._key(other, tree.tree)) is None for other in waiting)
 
     def _key(self, spec: CheckSpec, tree: str) -> str:
         return ResultCache.key(
