@@ -13,6 +13,7 @@ from pathlib import Path
 from assay.adapters.git.blobs import file_at
 from assay.adapters.git.repository import Repository, open_repository
 from assay.adapters.git.store import open_store
+from assay.adapters.housekeeping import keep_house
 from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.location import artifacts_path, ledger_path
 from assay.adapters.ledger.sqlite import SqliteLedger
@@ -115,3 +116,4 @@ def check_run(
             progress=progress,
         )
         yield CheckRun(world, request)
+        keep_house(home, store, settings.limits.cache_gb)

@@ -32,6 +32,7 @@ def bytecode_layer(environment: Path, cache: Path) -> Path | None:
     layer = cache / state.hexdigest()[:32]
     if not layer.is_dir():
         _compile(python, environment, packages, layer)
+    os.utime(layer)  # used today: housekeeping leaves it alone
     return layer
 
 

@@ -65,6 +65,7 @@ def prepare(
     place = folder / key
     layer = place / "layer"
     if layer.is_dir() and not (own and (place / "provisional").exists()):
+        os.utime(place)  # used today: housekeeping leaves it alone
         return Prepared(layer, provisional=False)
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     if own:

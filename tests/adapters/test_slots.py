@@ -1,0 +1,82 @@
+"""Slots shared by several processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from assay.adapters.slots import Slots
+
+HOLDER = """
+import sys, threading, time
+from pathlib import Path
+from assay.adapters.slots import Slots
+with Slots(int(sys.argv[2]), Path(sys.argv[1])).taken(threading.Event()):
+    print("in", flush=True)
+    sys.stdin.read()
+print("out", flush=True)
+"""
+
+
+def holder(folder: Path, count: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(folder), str(count)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_third_process_waits_until_one_of_two_slots_is_free(tmp_path: Path) -> None:
+    first, second = holder(tmp_path, 2), holder(tmp_path, 2)
+    assert first.stdout and second.stdout and first.stdout.readline() == second.stdout.readline() == "in\n"
+    entered = threading.Event()
+
+    def wait() -> None:
+        with Slots(2, tmp_path).taken(threading.Event()):
+            entered.set()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert not entered.wait(0.5)
+    first.kill()  # a slot is free again however its holder ends
+    first.wait()
+    assert entered.wait(30)
+    thread.join()
+    second.communicate()
+    assert first.stdin and first.stdout
+    first.stdin.close()
+    first.stdout.close()
+
+
+def test_whoever_is_cancelled_stops_waiting(tmp_path: Path) -> None:
+    first = holder(tmp_path, 1)
+    assert first.stdout and first.stdout.readline() == "in\n"
+    cancel = threading.Event()
+    threading.Timer(0.2, cancel.set).start()
+    started = time.monotonic()
+    with Slots(1, tmp_path).taken(cancel):
+        assert time.monotonic() > started
+    first.communicate()
+
+
+def test_slots_are_given_in_order_so_that_nobody_starves(tmp_path: Path) -> None:
+    done: list[int] = []
+    lock = threading.Lock()
+
+    def work(number: int) -> None:
+        for _ in range(5):
+            with Slots(2, tmp_path).taken(threading.Event()):
+                time.sleep(0.01)
+                with lock:
+                    done.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(done) == sorted([0, 1, 2, 3] * 5)
