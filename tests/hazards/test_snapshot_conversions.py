@@ -20,7 +20,7 @@ def test_autocrlf_turns_nothing_into_a_change(workshop: Workshop) -> None:
     root = workshop.repo({"a.txt": "one\ntwo\n", "b.txt": "three\n"})
     workshop.git(root, "config", "core.autocrlf", "true")
     workshop.write(root, {"a.txt": "one\r\ntwo\r\n", "b.txt": "four\r\n"})
-    done = workshop.check(root, "--verify", "true")
+    done = workshop.check(root, "--verify", "test -d .")
     assert done.report.changed == ("b.txt",), done.stderr
     assert workshop.blob(workshop.tree(done.report.tree)["b.txt"]) == b"four\n"
 
@@ -36,7 +36,7 @@ def test_a_crlf_blob_in_a_repository_that_was_never_normalised_stays_as_it_is(wo
         workshop.git(root, "config", "core.autocrlf", "true")
     committed = workshop.git(root, "rev-parse", "HEAD:old.txt")
     workshop.write(root, {"old.txt": "one\r\ntwo\r\n", "a.txt": "b\r\n"})
-    done = workshop.check(root, "--verify", "true")
+    done = workshop.check(root, "--verify", "test -d .")
     assert done.report.changed == ("a.txt",), done.stderr
     assert workshop.tree(done.report.tree)["old.txt"] == committed
 
@@ -62,7 +62,7 @@ def test_a_utf_16_file_keeps_its_blob_and_a_changed_one_goes_in_as_utf_8(worksho
 def test_a_change_to_the_attributes_does_not_rewrite_files_that_it_did_not_touch(workshop: Workshop) -> None:
     root = workshop.repo({"old.txt": "one\r\ntwo\r\n", "a.txt": "a\n"})
     workshop.write(root, {".gitattributes": "* text eol=lf\n"})
-    done = workshop.check(root, "--verify", "true")
+    done = workshop.check(root, "--verify", "test -d .")
     assert done.report.changed == (".gitattributes",), done.stderr
 
 

@@ -36,7 +36,7 @@ def test_a_change_cannot_un_ignore_a_secret(workshop: Workshop, ignored_by: str)
 def test_the_content_of_an_ignored_secret_is_nowhere_in_assays_state(workshop: Workshop) -> None:
     root = workshop.repo({".gitignore": ".env\n", "a.txt": "a\n"})
     workshop.write(root, {"a.txt": "b\n", ".env": SECRET})
-    assert workshop.check(root, "--verify", "true").exit == 0
+    assert workshop.check(root, "--verify", "test -d .").exit == 0
     secret = workshop.run(root, "git", "hash-object", ".env").stdout.strip()
     asked = workshop.run(workshop.private_git, "git", "cat-file", "-e", secret)
     assert asked.returncode != 0
@@ -48,7 +48,7 @@ def test_a_mark_in_the_index_does_not_hide_a_changed_file(workshop: Workshop, ma
     workshop.git(root, "update-index", mark, "a.txt")
     workshop.write(root, {"a.txt": "hidden change\n"})
     assert workshop.git(root, "status", "--short") == ""
-    done = workshop.check(root, "--verify", "cat a.txt")
+    done = workshop.check(root, "--verify", "grep -h . a.txt")
     assert done.report.changed == ("a.txt",), done.stderr
     assert done.output("verify") == "hidden change\n"
 
@@ -57,10 +57,10 @@ def test_a_mark_in_the_index_does_not_hide_a_changed_file(workshop: Workshop, ma
 def test_a_mark_does_not_hide_a_second_change_from_the_kept_index(workshop: Workshop, mark: str) -> None:
     root = workshop.repo({"a.txt": "a\n", "b.txt": "b\n"})
     workshop.git(root, "update-index", mark, "a.txt")
-    workshop.check(root, "--verify", "true")
+    workshop.check(root, "--verify", "test -d .")
     for text in ("1\n", "2\n"):
         workshop.write(root, {"a.txt": text})
-        done = workshop.check(root, "--verify", "cat a.txt")
+        done = workshop.check(root, "--verify", "grep -h . a.txt")
         assert done.output("verify") == text, done.stderr
 
 
@@ -70,7 +70,7 @@ def test_a_tracked_file_that_ignore_rules_cover_goes_in(workshop: Workshop) -> N
     workshop.git(root, "add", "--force", "kept.log", ".gitignore")
     workshop.git(root, "commit", "--quiet", "--message", "A log on purpose")
     workshop.write(root, {"kept.log": "2\n", "other.log": "3\n"})
-    done = workshop.check(root, "--verify", "true")
+    done = workshop.check(root, "--verify", "test -d .")
     assert done.report.changed == ("kept.log",), done.stderr
 
 
@@ -107,7 +107,7 @@ def test_a_hostile_configuration_runs_nothing_and_changes_nothing(workshop: Work
             config.write(f'[{head}{f" {chr(34)}{sub}{chr(34)}" if sub else ""}]\n\t{key} = "{value}"\n')
     workshop.write(root, {"a.txt": "changed\n"})
     sprung.unlink(missing_ok=True)
-    done = workshop.check(root, "--verify", "cat a.txt b.txt")
+    done = workshop.check(root, "--verify", "grep -h . a.txt b.txt")
     assert done.exit == 0, done.stderr
     assert done.report.changed == ("a.txt",)
     assert done.output("verify").split() == ["changed", "b"]
@@ -131,7 +131,7 @@ def test_a_symlink_out_of_the_repository_and_a_nested_repository_are_refused(wor
     root = workshop.repo({"a.txt": "a\n"})
     (root / "out").symlink_to("/etc")
     workshop.repo({"x.txt": "x\n"}, "project/nested")
-    done = workshop.check(root, "--verify", "true")
+    done = workshop.check(root, "--verify", "test -d .")
     assert done.exit == 1, done.stderr
     assert {f.rule for f in done.report.findings} >= {"symlink-escape", "nested-repository"}
 

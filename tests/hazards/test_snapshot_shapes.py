@@ -17,7 +17,7 @@ def test_a_sparse_checkout_loses_no_file(workshop: Workshop, pattern: tuple[str,
     workshop.git(root, "sparse-checkout", "set", *pattern)
     assert not (root / "b").exists()
     workshop.write(root, {"a/one.txt": "11\n"})
-    done = workshop.check(root, "--verify", "cat a/one.txt b/two.txt c/d/three.txt top.txt")
+    done = workshop.check(root, "--verify", "grep -h . a/one.txt b/two.txt c/d/three.txt top.txt")
     assert done.report.changed == ("a/one.txt",), done.stderr
     assert set(workshop.tree(done.report.tree)) == set(FILES)
     assert done.output("verify").split() == ["11", "2", "3", "t"]
@@ -27,7 +27,7 @@ def test_a_file_made_where_a_sparse_checkout_left_one_out_goes_in(workshop: Work
     root = workshop.repo(FILES)
     workshop.git(root, "sparse-checkout", "set", "--cone", "a")
     workshop.write(root, {"b/two.txt": "22\n", "b/new.txt": "n\n"})
-    done = workshop.check(root, "--verify", "true")
+    done = workshop.check(root, "--verify", "test -d .")
     assert set(done.report.changed) == {"b/two.txt", "b/new.txt"}, done.stderr
 
 
@@ -50,7 +50,7 @@ def test_a_partial_clone_fetches_what_the_base_needs(workshop: Workshop) -> None
     missing = workshop.git(clone, "rev-list", "--objects", "--missing=print", old)
     assert "?" in missing, "the clone has everything, so this shows nothing"
     workshop.write(clone, {"top.txt": "tt\n"})
-    done = workshop.check(clone, "--base", old, "--verify", "cat b/two.txt")
+    done = workshop.check(clone, "--base", old, "--verify", "grep -h . b/two.txt")
     assert set(done.report.changed) == {"b/two.txt", "new.txt", "top.txt"}, done.stderr
     assert done.check("verify").baseline == "pass" and done.output("verify") == "22\n"
 
@@ -58,7 +58,7 @@ def test_a_partial_clone_fetches_what_the_base_needs(workshop: Workshop) -> None
 def test_a_partial_clone_whose_remote_is_gone_says_so(workshop: Workshop) -> None:
     clone, old = _partial_clone(workshop)
     (workshop.folder / "origin.git").rename(workshop.folder / "gone.git")
-    done = workshop.check(clone, "--base", old, "--verify", "true")
+    done = workshop.check(clone, "--base", old, "--verify", "test -d .")
     assert done.exit == 2 and "fetch" in done.stderr and "Traceback" not in done.stderr
 
 
@@ -78,7 +78,7 @@ def _with_submodule(workshop: Workshop) -> tuple[Path, Path]:
 def test_submodules_are_filled_at_their_recorded_commits_nested_ones_too(workshop: Workshop) -> None:
     root, _ = _with_submodule(workshop)
     workshop.write(root, {"a.txt": "b\n"})
-    done = workshop.check(root, "--verify", "cat lib/lib.txt lib/inner/inner.txt")
+    done = workshop.check(root, "--verify", "grep -h . lib/lib.txt lib/inner/inner.txt")
     assert done.output("verify").split() == ["v1", "inner"], done.stderr
     assert done.report.changed == ("a.txt",) and done.exit == 0
 
@@ -98,7 +98,7 @@ def test_a_submodule_at_another_commit_is_a_change_and_each_tree_sees_its_own(wo
 def test_a_dirty_submodule_is_named_and_checked_as_committed(workshop: Workshop) -> None:
     root, _ = _with_submodule(workshop)
     workshop.write(root, {"lib/lib.txt": "uncommitted\n", "a.txt": "b\n"})
-    done = workshop.check(root, "--verify", "cat lib/lib.txt")
+    done = workshop.check(root, "--verify", "grep -h . lib/lib.txt")
     assert done.output("verify") == "v1\n", done.stderr
     assert [f.path for f in done.report.findings if f.rule == "submodule-dirty"] == ["lib"]
 
@@ -120,7 +120,7 @@ def test_a_submodule_whose_recorded_commit_is_missing_is_an_error_with_the_cure(
     workshop.git(root, "update-index", "--cacheinfo", f"160000,{second},lib")
     workshop.git(root, "commit", "--quiet", "--message", "Points to what is not here")
     workshop.write(root, {"a.txt": "b\n"})
-    done = workshop.check(root, "--verify", "true")
+    done = workshop.check(root, "--verify", "test -d .")
     assert done.exit == 2 and "git submodule update" in done.stderr
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.adapters.ledger.artifacts import ArtifactStore
-from assay.errors import LedgerCorruptError, LedgerError
+from assay.errors import InputError, LedgerCorruptError, LedgerError
 
 
 @pytest.fixture
@@ -89,3 +89,12 @@ def test_what_is_no_hash_is_refused(store: ArtifactStore, digest: str) -> None:
 def test_a_row_says_what_was_kept(store: ArtifactStore) -> None:
     row = store.put(b"0123456789", max_bytes=4).row("text/x-log")
     assert (row.size, row.truncated, row.media_type) == (4, True, "text/x-log")
+
+
+def test_an_artifact_is_found_by_the_first_digits_of_its_hash(tmp_path: Path) -> None:
+    store = ArtifactStore(tmp_path)
+    digest = store.put(b"evidence").hash
+    assert store.find(digest[:6]) == store.find(digest) == digest
+    for wrong in ("abc", "zzzz", "../../etc", digest[:-1] + ("0" if digest[-1] != "0" else "1")):
+        with pytest.raises(InputError):
+            store.find(wrong)

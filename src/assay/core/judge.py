@@ -103,7 +103,7 @@ def _complaints(before: CheckResult | None, after: CheckResult) -> Judgement:
         )
         for one in new[:50]
     )
-    return Judgement(verdict=Verdict.FAIL, reason=f"{len(new)} new complaints", findings=findings)
+    return Judgement(verdict=Verdict.FAIL, reason=f"{len(new)} new complaint{'s' * (len(new) > 1)}", findings=findings)
 
 
 def _tests(before: CheckResult | None, after: CheckResult, report: TestReport, excuses: Excuses) -> Judgement:

@@ -12,7 +12,7 @@ from assay.adapters.git.store import Store
 from assay.contracts.change import ChangeKind
 from assay.contracts.check import CheckResult, CheckSpec
 from assay.contracts.finding import Finding
-from assay.contracts.tests import ReportFormat
+from assay.contracts.tests import ReportFormat, TestResult
 from assay.core.old_tests import edited_expectations, expectation_findings
 from assay.core.risk import is_test
 from assay.engine.execution import Runner
@@ -63,7 +63,8 @@ class OldTests:
 
     def _edited(self, before: CheckResult) -> set[bytes]:
         """Files of the base's tests that the change edited: by their name, or because tests were seen in them."""
-        seen = {result.path for result in before.report.results} if before.report else set()
+        results = before.report.results if before.report else ()
+        seen = {result.path for result in results if not _in_source(result)}
         return {
             entry.path
             for entry in self.snapshot.entries
@@ -71,3 +72,9 @@ class OldTests:
             and ((path := os.fsdecode(entry.path)) in seen or is_test(path))
             and entry.old_mode.startswith("100")
         }
+
+
+def _in_source(test: TestResult) -> bool:
+    """Whether it is a doctest of a module: its file is the source, and putting that back would undo the change."""
+    name = test.id.partition("::")[2].partition("[")[0]
+    return "." in name and (test.path or "").endswith(".py")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from assay.contracts.rows import ArtifactRow
-from assay.errors import LedgerCorruptError, LedgerError
+from assay.errors import InputError, LedgerCorruptError, LedgerError
 from assay.faults import fault_point
 
 MAX_BYTES: Final = 64 * 1024 * 1024
@@ -53,6 +53,16 @@ class ArtifactStore:
         if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
             raise LedgerError(f"{digest!r} is not the hash of an artifact", hint="64 lower-case hex digits")
         return self.directory / digest[:2] / digest[2:]
+
+    def find(self, start: str) -> str:
+        """The one artifact whose hash begins so."""
+        if len(start) < 4 or not set(start) <= set("0123456789abcdef"):
+            raise InputError(f"{start!r} is not the beginning of an artifact's hash", hint="at least 4 hex digits")
+        found = [path.name for path in (self.directory / start[:2]).glob(f"{start[2:]}*")]
+        if len(found) != 1:
+            problem = "no artifact" if not found else f"{len(found)} artifacts"
+            raise InputError(f"{self.directory}: {problem} whose hash begins with {start}")
+        return start[:2] + found[0]
 
     def read(self, digest: str) -> bytes:
         """The bytes, after checking that they are the ones."""

@@ -65,7 +65,8 @@ class Bubblewrap:
         group = make_group(job.limits.memory_mb, job.limits.processes)
         spec = {
             "groups": group.procs if group else (),
-            "supervise": False,
+            "confine": False,
+            "cwd": None,
             "layers": [
                 {
                     "lower": [str(path) for path in layer.lower],

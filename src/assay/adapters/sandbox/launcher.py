@@ -1,10 +1,11 @@
 """Sets up what a check must not see or exceed, then becomes it: a program of its own that imports nothing of ours.
 
-    python -I -S launcher.py SPEC.json LOG_FD
+    python -I -S launcher.py SPEC.json LOG_FD PARENT_PID
 
-In order: die with the parent, join the control groups, set rlimits, then either
-- `exec`: mount throwaway layers in a user and mount namespace of our own, and become bubblewrap; or
-- `supervise`: adopt orphans, start the check (with Landlock and seccomp where asked), and leave no descendant.
+In order: join the control groups, set rlimits, adopt orphans, end with the parent, and start a child that either
+- mounts throwaway layers in a user and mount namespace of its own, and becomes bubblewrap; or
+- confines itself with Landlock and seccomp where asked, and becomes the check.
+However it ends, and also when the parent is killed, no descendant is left.
 What goes wrong here is written to LOG_FD and ends with exit code 125: the check never started.
 """
 
@@ -173,7 +174,7 @@ def leave_nothing() -> None:
         time.sleep(0.01)
 
 
-def supervise(spec: dict[str, Any], log: int) -> NoReturn:
+def supervise(spec: dict[str, Any], log: int, parent: int) -> NoReturn:
     prctl(PR_SET_CHILD_SUBREAPER, 1, "cannot adopt orphans")
 
     def stop(_number: int, _frame: object) -> None:
@@ -181,20 +182,32 @@ def supervise(spec: dict[str, Any], log: int) -> NoReturn:
         os._exit(124)
 
     signal.signal(signal.SIGTERM, stop)
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM, "cannot die with the parent")
+    if os.getppid() != parent:
+        os._exit(124)  # it was gone before we asked to be told
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         with reporting(log):
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL, "cannot die with the supervisor")
-            prctl(PR_SET_NO_NEW_PRIVS, 1, "cannot refuse new privileges")
-            if spec["landlock"]:
-                landlock(spec["writable"])
-            if spec["no_sockets"]:
-                no_sockets()
+            if spec["layers"]:
+                own_namespaces()
+                for layer in spec["layers"]:
+                    mount_layer(layer)
+            if spec["confine"]:
+                confine(spec)
             become(spec["argv"], spec["cwd"], spec["env"])
     status = wait_for(child)
     leave_nothing()
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
+
+
+def confine(spec: dict[str, Any]) -> None:
+    prctl(PR_SET_NO_NEW_PRIVS, 1, "cannot refuse new privileges")
+    if spec["landlock"]:
+        landlock(spec["writable"])
+    if spec["no_sockets"]:
+        no_sockets()
 
 
 def wait_for(child: int) -> int:
@@ -221,23 +234,14 @@ class reporting:  # noqa: N801  reads as a word where it is used
 
 
 def main() -> NoReturn:
-    spec_file, log = sys.argv[1], int(sys.argv[2])
+    spec_file, log, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     with open(spec_file, encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
         spec = json.load(file)
     with reporting(log):
         os.set_inheritable(log, False)
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, "cannot die with the parent")
         join_groups(spec["groups"])
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if spec["supervise"]:
-            supervise(spec, log)
-        if spec["layers"]:
-            own_namespaces()
-            for layer in spec["layers"]:
-                mount_layer(layer)
-            # The kernel forgets the wish when a process gains rights, as it just did in its own namespace.
-            prctl(PR_SET_PDEATHSIG, signal.SIGKILL, "cannot die with the parent")
-        become(spec["argv"], None, spec["env"])
+        supervise(spec, log, parent)
     raise AssertionError("unreachable")
 
 

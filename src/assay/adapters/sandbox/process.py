@@ -35,7 +35,7 @@ def launch(job: Job, spec: Path, group: Group | None, sink: Sink) -> Execution:
     setup_log = job.scratch / "setup.log"
     with setup_log.open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(LAUNCHER), str(spec), str(log.fileno())],
+            [sys.executable, "-I", "-S", str(LAUNCHER), str(spec), str(log.fileno()), str(os.getpid())],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -66,7 +66,7 @@ class Supervised:
         bytecode = {"PYTHONPYCACHEPREFIX": str(job.place.temporary / "pycache")}
         spec = {
             "groups": group.procs if group else (),
-            "supervise": True,
+            "confine": True,
             "layers": [],
             "landlock": landlocked,
             "no_sockets": landlocked and not job.view.network,

@@ -110,6 +110,17 @@ def show(
     _present(output, answers)
 
 
+@app.command()
+def artifact(
+    start: Annotated[str, typer.Argument(metavar="HASH", help="The hash, or its first digits.")],
+    home: HomeOption = None,
+) -> None:
+    """Print an artifact, such as the whole output of a check, byte for byte, after checking that it is unchanged."""
+    store = ArtifactStore(artifacts_path(home or assay_home()))
+    sys.stdout.flush()
+    sys.stdout.buffer.write(store.read(store.find(start)))
+
+
 @app.command("query")
 def query_(
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT.")],

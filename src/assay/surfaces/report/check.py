@@ -72,7 +72,7 @@ def _findings(console: Console, findings: tuple[Finding, ...]) -> None:
         console.print(f"    {printable(finding.detail)}", soft_wrap=True)
         console.print(f"    fix: {printable(finding.fix)}", style="dim", soft_wrap=True)
         if finding.artifact:
-            console.print(f"    evidence: artifact {finding.artifact[:16]}", style="dim")
+            console.print(f"    evidence: assay ledger artifact {finding.artifact[:12]}", style="dim")
     if len(findings) > _MOST:
         console.print(f"  … and {len(findings) - _MOST} more", style="dim")
 
