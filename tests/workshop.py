@@ -76,6 +76,12 @@ class Workshop:
     state: Path = Path("state")
     """ASSAY_HOME, relative to the folder."""
 
+    @classmethod
+    def apart(cls, folder: Path) -> Workshop:
+        """One with slots of its own: it does not wait for checks of other tests."""
+        (folder / "tmp").mkdir()
+        return cls(folder, {"TMPDIR": str(folder / "tmp")})
+
     @cached_property
     def home(self) -> Path:
         """HOME of everything that runs here."""

@@ -83,12 +83,13 @@ def check_run(
     repository = open_repository(directory)
     base_commit, base_tree = resolve_base(repository, request)
     settings, settings_note = choose_settings(repository, base_commit, request)
-    home = private_home(home)
+    home = home or assay_home()
     if home.resolve().is_relative_to(repository.root):
         raise MachineError(
             f"{home}: Assay's state lies inside the repository that it is to check",
             hint="set ASSAY_HOME to a folder outside of it",
         )
+    home = private_home(home)
     run_id = new_run_id()
     store = open_store(repository, home)
     with scratch_folder(home, run_id) as scratch, closing(SqliteLedger(ledger_path(home))) as ledger:

@@ -10,6 +10,7 @@ import itertools
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -55,7 +56,7 @@ from assay.engine.recording import Recorder
 from assay.engine.second_runs import SecondRuns
 from assay.engine.setup import Prepared, is_manifest, prepare
 from assay.engine.trees import TreeUnderCheck
-from assay.errors import AssayError
+from assay.errors import LedgerError
 
 _WORKERS = 16
 _SHORTEST_DEADLINE = 60.0
@@ -140,8 +141,9 @@ class CheckRun:
         )
         try:
             report = self._checked()
-        except (AssayError, KeyboardInterrupt) as error:
-            self.recorder.event("run.finished", outcome="interrupted", reason=str(error) or type(error).__name__)
+        except BaseException as error:
+            with suppress(LedgerError):  # what ended the run is the news, not that it cannot be written down
+                self.recorder.event("run.finished", outcome="interrupted", reason=_told(error))
             raise
         if self.request.own_settings:
             self.recorder.event("settings.own", reason="the person used the settings of the work tree")
@@ -479,6 +481,10 @@ def _discovered(files: dict[bytes, str], blobs: BlobReader) -> Discovery:
     """What the tree's own files say can be checked."""
     names = {readable(path): blob for path, blob in files.items()}
     return discover(list(names), lambda path: blobs.read(names[path]) if path in names else None)
+
+
+def _told(error: BaseException) -> str:
+    return str(error).encode("utf-8", "backslashreplace").decode("utf-8") or type(error).__name__
 
 
 def _line(result: CheckResult, before: CheckResult | None, judgement: Judgement, seq: int) -> CheckLine:

@@ -43,7 +43,7 @@ def check_out(store: Store, tree: str, folder: Path) -> Checkout:
         said = error.stderr.splitlines()[-1] if error.stderr else error.message
         raise RepositoryError(
             f"the tree {tree[:12]} cannot be checked out: {said}",
-            hint="if a filter (LFS, git-crypt) failed, make `git checkout` work in the repository first",
+            hint="if a filter failed, give it what it needs first: `git lfs pull`, or unlock git-crypt",
         ) from error
     empty = _fill_submodules(git, store.repository.root, aside, tree)
     for cached in aside.rglob("__pycache__"):

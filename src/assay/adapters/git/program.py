@@ -65,6 +65,8 @@ class GitFailedError(RepositoryError):
 def _hint(stderr: str) -> str | None:
     if "dubious ownership" in stderr:
         return "the repository belongs to another user: git config --global --add safe.directory <path>"
+    if "No space left" in stderr:
+        return "make room, or set ASSAY_HOME to a folder on another disk"
     if "Permission denied" in stderr:
         return "make the file readable for you, or let .gitignore cover it"
     return None

@@ -126,8 +126,15 @@ def _staged_tree(store: Store) -> str:
     theirs = store.repository.git_dir / "index"
     if theirs.is_file():
         shutil.copyfile(theirs, index)
+    git = store.git(index=index)
     try:
-        tree = store.git(index=index).line("write-tree")
+        if unmerged := git.records("ls-files", "-z", "--unmerged"):
+            path = readable(unmerged[0].partition(b"\t")[2])
+            raise RepositoryError(
+                f"{path}: a merge conflict is not resolved yet, so what is staged is no tree",
+                hint="resolve it and `git add` it, or check the work tree without --staged",
+            )
+        tree = git.line("write-tree")
     finally:
         index.unlink(missing_ok=True)
     return tree

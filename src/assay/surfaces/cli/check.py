@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from assay.adapters.git.program import readable
 from assay.app import check_run
 from assay.contracts.verdict import Outcome
 from assay.core.vacuous import is_vacuous
@@ -80,8 +82,8 @@ def check(
     request = CheckRequest(
         base=base,
         verify=tuple(_commands(verify or [])),
-        files=tuple(files or ()),
-        must_pass=tuple(must_pass or ()),
+        files=tuple(readable(os.fsencode(glob)) for glob in files or ()),
+        must_pass=tuple(_text("--must-pass", name) for name in must_pass or ()),
         staged=staged,
         fresh=fresh,
         compare_bare=compare_bare,
@@ -101,8 +103,16 @@ def check(
     return _EXIT[report.outcome]
 
 
+def _text(option: str, value: str) -> str:
+    """What was typed, if it is text: anything else cannot be recorded as it was."""
+    if value.isascii() or value.encode("utf-8", "ignore").decode("utf-8") == value:
+        return value
+    raise InputError(f"{option} {value!r}: not valid UTF-8", hint="put it into a script, and name the script")
+
+
 def _commands(verify: list[str]) -> list[str]:
     for command in verify:
+        _text("--verify", command)
         if not command.strip():
             raise InputError("--verify: the command is empty", hint="for instance --verify 'pytest -q'")
         if is_vacuous(command):
@@ -116,7 +126,7 @@ def _commands(verify: list[str]) -> list[str]:
 
 
 def _reason(text: str | None) -> str:
-    if text is not None and len(text.strip()) < 8:
+    if text is not None and len(_text("--accept-test-changes", text).strip()) < 8:
         raise InputError(
             "--accept-test-changes: say why in a few words; the reason is recorded",
             hint="for instance --accept-test-changes 'the CSV export was removed on purpose'",

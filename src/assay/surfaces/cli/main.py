@@ -11,12 +11,13 @@ own fault (with a report), 130 interrupted, 141 the reader of our output went aw
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from assay import __version__
-from assay.errors import AssayError, InputError
+from assay.errors import AssayError, InputError, MachineError
 
 if TYPE_CHECKING:
     from typer import Typer
@@ -64,6 +65,8 @@ def _outcome(args: list[str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         raise
+    except OSError as error:
+        return _fail(args, _machines_fault(error))
     except Exception as error:  # noqa: BLE001  the outermost frame: what is not of our tree is our own fault
         return _fail(args, error)
 
@@ -165,6 +168,20 @@ def _fail(args: list[str], error: Exception) -> int:
         body = {"type": type(error).__name__, "message": message, "hint": hint, "exit_code": exit_code}
         sys.stdout.write(json.dumps({"error": body | ({"report": report} if report else {})}) + "\n")
     return exit_code
+
+
+def _machines_fault(error: OSError) -> Exception:
+    """A full disk or a folder that may not be written to is no fault of Assay's: the person can put it right."""
+    hints = {
+        (errno.ENOSPC, errno.EDQUOT, errno.EIO): "make room, or set ASSAY_HOME to a folder on another disk",
+        (errno.EACCES, errno.EPERM, errno.EROFS): "set ASSAY_HOME to a folder that you may write to",
+        (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN): "the machine is out of files, memory or processes",
+    }
+    for numbers, hint in hints.items():
+        if error.errno in numbers:
+            where = f"{error.filename}: " if error.filename else ""
+            return MachineError(f"{where}{error.strerror}", hint=hint)
+    return error
 
 
 def _complain(message: str, hint: str | None) -> None:

@@ -3,6 +3,9 @@
 The id is the description below those of the enclosing subtests. TAP lets descriptions repeat, so the second of a
 name gets ` #2`; a point without one is named by its number. A point that merely sums up its subtests is not a
 result, unless it failed and none of them did.
+
+tape prints a test as a comment above its assertions, and how many of those there are is the test's own affair: there
+the test is the result.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ _DEPTH_LIMIT: Final = 50
 _POINT = re.compile(r"(not )?ok\b(?: +(\d{1,9}))?(?: +(.*))?$")
 _PLAN = re.compile(r"1\.\.(\d{1,9})(?: *#.*)?$")
 _VERSION = re.compile(r"TAP version \d+$")
+_TITLE = re.compile(r"# (?:(SKIP|TODO) )?(.+)$")
 _DIRECTIVE = re.compile(r"(?:^| )# *(skip|todo)\b\S*(?: +(.*))?$", re.IGNORECASE)
 _MILLISECONDS = re.compile(r" *duration_ms: *([0-9.]{1,20})$")
 
@@ -32,6 +36,8 @@ class _Point:
     status: TestStatus
     message: str = ""
     ms: float | None = None
+    title: str = ""
+    """The comment above it, where it may be an assertion of tape's."""
     children: list[_Point] = field(default_factory=list)
 
 
@@ -42,6 +48,9 @@ class _Level:
     points: list[_Point] = field(default_factory=list)
     names: Counter[str] = field(default_factory=Counter)
     plan: int | None = None
+    plan_is_last: bool = False
+    title: str = ""
+    skipped: list[str] = field(default_factory=list)
     opened: bool = False
     """Whether the last point ended in `{`: its subtests follow it instead of standing before it."""
 
@@ -101,10 +110,18 @@ class _Reader:
         if body == "}":
             self._adopt(depth)
         elif plan := _PLAN.match(body):
-            self._level(depth).plan = int(plan[1])
+            self._level(depth).plan, self._level(depth).plan_is_last = int(plan[1]), True
+        elif depth == 0 and (title := _TITLE.match(body)):
+            self._titled(self._level(0), title)
         elif point := _POINT.match(body):
             self._point(depth, point)
             self._after_point = True
+
+    @staticmethod
+    def _titled(level: _Level, title: re.Match[str]) -> None:
+        level.title = title[2]
+        if title[1] == "SKIP":
+            level.skipped.append(title[2])
 
     def _level(self, depth: int) -> _Level:
         while len(self._levels) <= depth:
@@ -118,6 +135,8 @@ class _Reader:
 
     def _point(self, depth: int, match: re.Match[str]) -> None:
         level = self._level(depth)
+        level.plan_is_last = False
+        title = "" if (match[3] or "").startswith("- ") else level.title
         rest = (match[3] or "").removeprefix("- ").strip()
         opened = rest.endswith("{")
         rest = rest.removesuffix("{").rstrip()
@@ -131,7 +150,7 @@ class _Reader:
         level.names[name] += 1
         if level.names[name] > 1:
             name = f"{name} #{level.names[name]}"
-        level.points.append(_Point(name, status, message))
+        level.points.append(_Point(name, status, message, title=title))
         level.opened = opened
         if not opened:
             self._adopt(depth)
@@ -167,7 +186,7 @@ class _Reader:
         if top.opened or any(level.points for level in below):
             self._tally.broken(f"{self._where}: ended inside of a subtest")
         self._check_plan(top, self._where)
-        self._record(top.points, "")
+        self._record(_titled_tests(top) or top.points, "")
 
     def _check_plan(self, level: _Level, where: str) -> None:
         if level.plan is None:
@@ -185,6 +204,22 @@ class _Reader:
                 self._tally.add(id, point.status, ms=point.ms, message=point.message)
             bad = bad or below or point.status.bad
         return bad
+
+
+def _titled_tests(level: _Level) -> list[_Point]:
+    """The tests of tape's output; none if it is another's. Only tape has titles, no dashes, and no plan first."""
+    planned_first = level.plan is not None and not level.plan_is_last
+    if planned_first or not all(point.title and not point.children for point in level.points):
+        return []
+    tests = {title: _Point(title, TestStatus.SKIPPED) for title in level.skipped}
+    for point in level.points:
+        test = tests.setdefault(point.title, _Point(point.title, point.status))
+        if point.status.bad:
+            test.status = point.status
+            test.message = f"{test.message}{point.name}\n{point.message}"[:MESSAGE_LIMIT]
+        elif test.status is TestStatus.SKIPPED:
+            test.status = point.status
+    return list(tests.values())
 
 
 def _directed(directive: str, status: TestStatus) -> TestStatus:
