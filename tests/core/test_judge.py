@@ -70,6 +70,7 @@ def seen(
         ("no baseline, one fails", None, seen(1, {"a": F}), FAIL),
         ("never finished", seen(0, {"a": P}), seen(None, verdict=UNSURE, reason="not finished"), UNSURE),
         ("the wrong tree", seen(0, {"a": P}), seen(0, verdict=UNSURE, reason="imports elsewhere"), UNSURE),
+        ("no test passes on either tree", seen(1, {"a": F, "b": F}), seen(1, {"a": F, "b": F}), UNSURE),
         ("by exit code: passes", seen(1), seen(0), PASS),
         ("by exit code: breaks", seen(0), seen(1), FAIL),
         ("by exit code: fails on both, nobody can tell", seen(1), seen(1), UNSURE),

@@ -18,16 +18,10 @@ class Edit:
     wrong: str
 
     def plant(self, root: Path) -> None:
-        self._replace(root, self.honest, self.wrong)
-
-    def repair(self, root: Path) -> None:
-        self._replace(root, self.wrong, self.honest)
-
-    def _replace(self, root: Path, old: str, new: str) -> None:
         file = root / self.path
         text = file.read_bytes().decode()
-        assert text.count(old) == 1, f"{file}: {old!r} is there {text.count(old)} times"
-        file.write_bytes(text.replace(old, new).encode())
+        assert text.count(self.honest) == 1, f"{file}: {self.honest!r} is there {text.count(self.honest)} times"
+        file.write_bytes(text.replace(self.honest, self.wrong).encode())
 
 
 @dataclass(frozen=True)
@@ -102,7 +96,11 @@ PYTHON = (
         name="itsdangerous",
         version="2.2.0",
         built_by="flit, src/",
-        bug=Edit("src/itsdangerous/encoding.py", 'return base64.urlsafe_b64encode(string).rstrip(b"=")', "return base64.urlsafe_b64encode(string)"),
+        bug=Edit(
+            "src/itsdangerous/encoding.py",
+            'return base64.urlsafe_b64encode(string).rstrip(b"=")',
+            "return base64.urlsafe_b64encode(string)",
+        ),
         fixed="test_signer.py::TestSigner::test_broken_signature",
         breakage=Edit("src/itsdangerous/timed.py", "if age > max_age:", "if age < max_age:"),
         regression="test_timed.py::",
@@ -118,7 +116,9 @@ PYTHON = (
             "return string[0] + camelize(string)[1:]",
         ),
         fixed="test_inflection.py::test_camelize",
-        breakage=Edit("inflection/__init__.py", '(r"(?i)(octop|vir)us$", r\'\\1i\')', '(r"(?i)(octop|vir)us$", r\'\\1uses\')'),
+        breakage=Edit(
+            "inflection/__init__.py", "(r\"(?i)(octop|vir)us$\", r'\\1i')", "(r\"(?i)(octop|vir)us$\", r'\\1uses')"
+        ),
         regression="test_inflection.py::test_pluralize",
         requirements=(PYTEST,),
     ),
@@ -126,7 +126,9 @@ PYTHON = (
         name="humanize",
         version="4.16.0",
         built_by="hatch with hatch-vcs, src/",
-        bug=Edit("src/humanize/filesize.py", "base = 1024 if (gnu or binary) else 1000", "base = 1024 if binary else 1000"),
+        bug=Edit(
+            "src/humanize/filesize.py", "base = 1024 if (gnu or binary) else 1000", "base = 1024 if binary else 1000"
+        ),
         fixed="tests/test_filesize.py::test_naturalsize",
         breakage=Edit("src/humanize/filesize.py", "if abs_bytes == 1 and not gnu:", "if abs_bytes == 2 and not gnu:"),
         regression="tests/test_filesize.py::test_naturalsize",
@@ -139,7 +141,9 @@ PYTHON = (
         built_by="poetry, flat",
         bug=Edit("tomlkit/_utils.py", "offset = -offset", "offset = +offset"),
         fixed="tests/test_utils.py::test_parse_rfc3339",
-        breakage=Edit("tomlkit/_utils.py", 'day = int(m.group("day"))\n        hour', 'day = int(m.group("month"))\n        hour'),
+        breakage=Edit(
+            "tomlkit/_utils.py", 'day = int(m.group("day"))\n        hour', 'day = int(m.group("month"))\n        hour'
+        ),
         regression="tests/test_utils.py::test_parse_rfc3339",
         requirements=(PYTEST, "PyYAML==6.0.2"),
     ),
@@ -149,7 +153,9 @@ PYTHON = (
         built_by="poetry, flat, tests inside the package",
         bug=Edit("iso8601/iso8601.py", "        minutes = -minutes\n", "        minutes = +minutes\n"),
         fixed="iso8601/test_iso8601.py::test_parse_valid_date",
-        breakage=Edit("iso8601/iso8601.py", 'minute=int(groups.get("minute", 0))', 'minute=int(groups.get("second", 0))'),
+        breakage=Edit(
+            "iso8601/iso8601.py", 'minute=int(groups.get("minute", 0))', 'minute=int(groups.get("second", 0))'
+        ),
         regression="iso8601/test_iso8601.py::test_",
         requirements=(PYTEST, "hypothesis==6.135.0", "pytz==2025.2"),
     ),
@@ -157,9 +163,17 @@ PYTHON = (
         name="cachetools",
         version="8.0.0",
         built_by="setuptools, src/, unittest classes run by pytest",
-        bug=Edit("src/cachetools/__init__.py", "self.__order.move_to_end(key)\n        except KeyError:  # __missing__ may not store item", "self.__order.get(key)\n        except KeyError:  # __missing__ may not store item"),
+        bug=Edit(
+            "src/cachetools/__init__.py",
+            "self.__order.move_to_end(key)\n        except KeyError:  # __missing__ may not store item",
+            "self.__order.get(key)\n        except KeyError:  # __missing__ may not store item",
+        ),
         fixed="tests/test_lru.py::LRUCacheTest::test_lru",
-        breakage=Edit("src/cachetools/keys.py", "return key + tuple(map(type, args))\n\n\ndef typedmethodkey", "return key\n\n\ndef typedmethodkey"),
+        breakage=Edit(
+            "src/cachetools/keys.py",
+            "return key + tuple(map(type, args))\n\n\ndef typedmethodkey",
+            "return key\n\n\ndef typedmethodkey",
+        ),
         regression="tests/test_keys.py::CacheKeysTest::test_typedkey",
         requirements=(PYTEST,),
     ),
@@ -177,18 +191,28 @@ PYTHON = (
         name="pyasn1",
         version="0.6.5",
         built_by="setuptools, flat, unittest",
-        bug=Edit("pyasn1/type/univ.py", "return SizedInteger(0).setBitLength(0)", "return SizedInteger(0).setBitLength(1)"),
-        fixed="BitString",
-        breakage=Edit("pyasn1/type/univ.py", "return self.namedValues[value]", "return self.namedValues[value] + 1"),
-        regression="Integer",
+        bug=Edit("pyasn1/type/tag.py", "return self[:-1] + superTag", "return self + superTag"),
+        fixed="testImplicitTag",
+        breakage=Edit(
+            "pyasn1/type/tag.py",
+            "if superTag.tagFormat != tagFormatConstructed:",
+            "if superTag.tagFormat == tagFormatConstructed:",
+        ),
+        regression="ExpTagged",
     ),
     Package(
         name="webcolors",
         version="25.10.0",
         built_by="pdm, src/",
-        bug=Edit("src/webcolors/_normalization.py", '"".join(2 * s for s in hex_digits)', '"".join(hex_digits + hex_digits)'),
+        bug=Edit(
+            "src/webcolors/_normalization.py", '"".join(2 * s for s in hex_digits)', '"".join(hex_digits + hex_digits)'
+        ),
         fixed="tests/test_normalization.py::",
-        breakage=Edit("src/webcolors/_normalization.py", "return 0 if value < 0 else 255 if value > 255 else value", "return 0 if value < 0 else value"),
+        breakage=Edit(
+            "src/webcolors/_normalization.py",
+            "return 0 if value < 0 else 255 if value > 255 else value",
+            "return 0 if value < 0 else value",
+        ),
         regression="tests/test_normalization.py::",
         requirements=(PYTEST,),
     ),
@@ -198,11 +222,15 @@ PYTHON = (
         built_by="setuptools, flat, tests inside the package",
         bug=Edit("toolz/itertoolz.py", "return zip_longest(*args, fillvalue=pad)", "return zip_longest(*args)"),
         fixed="toolz/tests/test_itertoolz.py::test_partition",
-        breakage=Edit("toolz/dicttoolz.py", "def keyfilter(predicate, d, factory=dict):", "def keyfilter(predicate, d, factory=list):"),
+        breakage=Edit(
+            "toolz/dicttoolz.py",
+            "def keyfilter(predicate, d, factory=dict):",
+            "def keyfilter(predicate, d, factory=list):",
+        ),
         regression="toolz/tests/test_",
         requirements=(PYTEST,),
     ),
-)  # fmt: skip
+)
 
 NODE = (
     Package(
@@ -210,29 +238,35 @@ NODE = (
         version="1.1.0",
         built_by="tape, one test file at the root",
         bug=Edit("reusify.js", "    tail.next = obj\n", "    head.next = obj\n"),
-        fixed="?",
+        fixed="reuse more than 2 objects",
         breakage=Edit("reusify.js", "      head = new Constructor()\n", "      head = current\n"),
-        regression="two instance created",
+        regression="reuse objects",
         requirements=("tape@5.9.0",),
     ),
     Package(
         name="minimist",
         version="1.2.8",
         built_by="tape behind nyc, test/",
-        bug=Edit("index.js", "value = value !== 'false';", "value = value === 'true';"),
-        fixed="?",
-        breakage=Edit("index.js", "key = arg.match(/^--no-(.+)/)[1];", "key = arg.match(/^--(.+)/)[1];"),
-        regression="should be deeply equivalent",
+        bug=Edit("index.js", "value = value !== 'false';", "value = value === 'false';"),
+        fixed="boolean --boool=true",
+        breakage=Edit("index.js", "setArg(key, false, arg);", "setArg(key, true, arg);"),
+        regression="comprehensive",
         requirements=("tape@5.9.0", "nyc@10.3.2"),
     ),
     Package(
         name="fast-uri",
         version="4.2.3",
         built_by="tape with an unquoted pattern, test/",
-        bug=Edit("index.js", "normalizedA !== undefined && normalizedB !== undefined && normalizedA === normalizedB", "normalizedA === normalizedB"),
-        fixed="?",
-        breakage=Edit("lib/utils.js", "parts[i] = parseInt(part, 16).toString(16)", "parts[i] = parseInt(part, 16).toString(10)"),
-        regression="[2001::1]/",
+        bug=Edit(
+            "index.js",
+            "normalizedA !== undefined && normalizedB !== undefined && normalizedA === normalizedB",
+            "normalizedA === normalizedB",
+        ),
+        fixed="URI Equals rejects malformed object input",
+        breakage=Edit(
+            "lib/utils.js", "parts[i] = parseInt(part, 16).toString(16)", "parts[i] = parseInt(part, 16).toString(10)"
+        ),
+        regression="IPv6",
         requirements=("tape@5.9.0", "ajv@8.17.1"),
     ),
     Package(
@@ -245,4 +279,4 @@ NODE = (
         regression="del should remove items from existing array",
         requirements=("mocha@9.2.2", "chai@4.5.0"),
     ),
-)  # fmt: skip
+)

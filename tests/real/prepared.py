@@ -52,11 +52,15 @@ def python_project(package: Package, workshop: Workshop) -> Iterator[Path]:
             )
             _unpack(archive, root)
             _committed(workshop, root, package, ignored=(".venv/", "*.egg-info/", "__pycache__/", ".pytest_cache/"))
-            _run(root, sys.executable, "-m", "venv", ".venv")
-            pip = (str(root / ".venv/bin/python"), "-m", "pip", "install", "--quiet", "--retries", "1")
-            _run(root, *pip, "--editable", ".", *package.requirements)
+            installed(root, "--editable", ".", *package.requirements)
             (place / "ready").touch()
         yield _clean(workshop, root)
+
+
+def installed(root: Path, *what: str) -> None:
+    """A virtual environment in the project, with what `pip install` is given."""
+    _run(root, sys.executable, "-m", "venv", ".venv")
+    _run(root, str(root / ".venv/bin/python"), "-m", "pip", "install", "--quiet", "--retries", "1", *what)
 
 
 @contextmanager

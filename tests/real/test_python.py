@@ -20,5 +20,5 @@ def test_an_honest_repair_passes_and_a_new_bug_fails_each_with_its_tests_named(
 ) -> None:
     with python_project(package, workshop) as root:
         check_breakage(workshop, root, package)
-        package.breakage.repair(root)
+        workshop.git(root, "restore", "--", package.breakage.path)
         check_repair(workshop, root, package)

@@ -127,6 +127,18 @@ TAP = {
     "bail out": ("1..1\nok 1 a\nBail out! no disk\n", {"a": "passed"}, False),
     "ended inside": ("1..1\nok 1 a\n    ok 1 b\n", {"a": "passed"}, False),
     "subtest too short": ("    1..2\n    ok 1 a\nok 1 p\n1..1\n", {"p > a": "passed"}, False),
+    "tape: the test is what counts, not its assertions": (
+        "TAP version 13\n# adds\nok 1 is equal\nok 2 is equal\n# drops\nok 3 is equal\nnot ok 4 is equal\n"
+        "  ---\n    expected: 1\n  ...\n# SKIP later\n# twice\nok 5 is equal\n\n1..5\n# tests 5\n# pass  4\n",
+        {"adds": "passed", "drops": "failed", "later": "skipped", "twice": "passed"},
+        True,
+    ),
+    "tape that died": ("TAP version 13\n# adds\nok 1 is equal\nError: no\n", {"adds": "passed"}, False),
+    "comments of others are no titles": (
+        "1..2\nok 1 a\nnot ok 2 b\n# in test file b.bats, line 3\n",
+        {"a": "passed", "b": "failed"},
+        True,
+    ),
     "failed and skipped": ("1..1\nnot ok 1 a # SKIP\n", {"a": "failed"}, True),
 }
 

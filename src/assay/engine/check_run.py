@@ -7,6 +7,7 @@ freeze the tree → find the checks → run each on the base and on the change �
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -263,7 +264,7 @@ class CheckRun:
             store=self.world.store,
             environment=self.environment,
             state=self.world.home,
-            changed=tuple(readable(e.path) for e in self.snapshot.entries if e.kind is not absent),
+            changed=tuple(os.fsdecode(e.path) for e in self.snapshot.entries if e.kind is not absent),
         )
 
     def _set_up(self) -> None:

@@ -121,7 +121,7 @@ class Runner:
         present = self.environment.check_variables(spec.cwd)
         if place.module_path:
             present = merge(present, {"PYTHONPATH": ":".join(map(str, place.module_path))})
-        ours = report_variables(None if spec.shell is not None else spec.report) if _reports(spec) else {}
+        ours = report_variables(_stated_format(spec)) if _reports(spec) else {}
         names = self._names(spec, place)
         filled = {name: _filled(value, names) for name, value in {**ours, **spec.env}.items()}
         return merge(present, filled) | {"TMPDIR": str(place.temporary)}
@@ -191,7 +191,7 @@ class Runner:
 
     def _report(self, spec: CheckSpec, job: Job, exit_code: int, artifact: ArtifactRef) -> TestReport | None:
         folder, output = job.scratch / "report", self.artifacts.read(artifact.hash)
-        kind = sniff(folder, output) if spec.shell is not None else spec.report
+        kind = _stated_format(spec) or sniff(folder, output)
         if kind is None or kind is ReportFormat.EXIT_CODE:
             return None
         return read_report(kind, folder, output, root=str(job.place.root), cwd=spec.cwd, exit_code=exit_code)
@@ -241,6 +241,11 @@ def command_of(spec: CheckSpec) -> str:
     if spec.shell is not None:
         return spec.shell
     return shlex.join("python" if word == "{python}" else word for word in spec.argv)
+
+
+def _stated_format(spec: CheckSpec) -> ReportFormat | None:
+    """How the check reports; None where only the run can show which runner it was: a person's command, or make."""
+    return None if spec.shell is not None or spec.report is ReportFormat.EXIT_CODE else spec.report
 
 
 def _reports(spec: CheckSpec) -> bool:

@@ -27,6 +27,9 @@ class ChangedFile:
     kind: ChangeKind
     old: bytes | None
     new: bytes | None
+    old_size: int | None = None
+    new_size: int | None = None
+    """Of any file, however large; None where there is none."""
 
     @property
     def added(self) -> list[tuple[int, str]]:
@@ -49,18 +52,15 @@ class ChangedFile:
 def changed_files(snapshot: Snapshot, blobs: BlobReader) -> list[ChangedFile]:
     """The changed files that have bytes: no submodules, no symlinks."""
     special = (GITLINK, SYMLINK)
-    return [
-        ChangedFile(
-            readable(entry.path),
-            entry.kind,
-            blobs.read(entry.old_blob)
-            if entry.kind is not ChangeKind.ADDED and entry.old_mode not in special
-            else None,
-            blobs.read(entry.blob) if entry.kind is not ChangeKind.DELETED else None,
-        )
-        for entry in snapshot.entries
-        if entry.mode not in special and not (entry.kind is ChangeKind.DELETED and entry.old_mode in special)
-    ]
+    files = []
+    for entry in snapshot.entries:
+        if entry.mode in special or (entry.kind is ChangeKind.DELETED and entry.old_mode in special):
+            continue
+        had = entry.kind is not ChangeKind.ADDED and entry.old_mode not in special
+        old_size, old = blobs.measured(entry.old_blob) if had else (None, None)
+        size, new = blobs.measured(entry.blob) if entry.kind is not ChangeKind.DELETED else (None, None)
+        files.append(ChangedFile(readable(entry.path), entry.kind, old, new, old_size, size))
+    return files
 
 
 def path_changes(files: Iterable[ChangedFile]) -> list[PathChange]:
@@ -87,10 +87,9 @@ def inspect(files: Sequence[ChangedFile], tree: str, *, max_file_kb: int) -> lis
     markers = [one for file in present for one in conflict_markers(file.path, file.old, file.new or b"")]
     sizes = [
         one
-        for file in present
-        for one in oversized(
-            file.path, len(file.old) if file.old is not None else None, len(file.new or b""), max_file_kb << 10
-        )
+        for file in files
+        if file.new_size is not None
+        for one in oversized(file.path, file.old_size, file.new_size, max_file_kb << 10)
     ]
     return [
         _checked(CheckKind.SYNTAX, "tree-sitter", tree, syntax, f"{known} files parsed", "mend the syntax"),
@@ -100,7 +99,7 @@ def inspect(files: Sequence[ChangedFile], tree: str, *, max_file_kb: int) -> lis
             "assay",
             tree,
             sizes,
-            f"{len(present)} files measured",
+            f"{sum(file.new_size is not None for file in files)} files measured",
             "keep it out of git (or use LFS), or raise check.max_file_kb",
         ),
     ]

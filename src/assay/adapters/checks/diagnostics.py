@@ -11,12 +11,14 @@ from typing import Final
 from assay.contracts.check import Diagnostic
 
 _AT = r"^(?P<path>[^\s:(][^:\n(]*?):(?P<line>\d+):(?:\d+:)?\s*"
+_NAMED = r"^(?P<path>\S.*?):(?P<line>\d+):(?:\d+:)?\s*"
+"""For tools whose lines are told by what follows: their paths may hold anything."""
 _GENERIC = re.compile(_AT + r"(?:(?:fatal )?(?:error|warning)\s*(?:\[(?P<code>[\w:.-]+)\])?:\s*)?(?P<message>\S.*)$")
 
 _PATTERNS: Final[dict[str, re.Pattern[str]]] = {
-    "ruff": re.compile(_AT + r"(?P<code>[A-Za-z][\w-]*):? (?:\[\*\] )?(?P<message>.+)$"),
-    "flake8": re.compile(_AT + r"(?P<code>[A-Z]+\d+) (?P<message>.+)$"),
-    "mypy": re.compile(_AT + r"error: (?P<message>.+?)(?:  \[(?P<code>[\w-]+)\])?$"),
+    "ruff": re.compile(_NAMED + r"(?P<code>[A-Za-z][\w-]*):? (?:\[\*\] )?(?P<message>.+)$"),
+    "flake8": re.compile(_NAMED + r"(?P<code>[A-Z]+\d+) (?P<message>.+)$"),
+    "mypy": re.compile(_NAMED + r"error: (?P<message>.+?)(?:  \[(?P<code>[\w-]+)\])?$"),
     "pyright": re.compile(
         r"^\s*(?P<path>\S.*?):(?P<line>\d+):\d+ - error: (?P<message>.+?)(?: \((?P<code>report\w+)\))?$"
     ),

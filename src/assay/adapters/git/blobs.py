@@ -21,6 +21,10 @@ class BlobReader:
 
     def read(self, blob: str) -> bytes | None:
         """The blob's bytes; None if it is larger than `LARGEST` or no blob."""
+        return self.measured(blob)[1]
+
+    def measured(self, blob: str) -> tuple[int, bytes | None]:
+        """The blob's size, which is known however large it is, and its bytes."""
         if self._process.stdin is None or self._process.stdout is None:
             raise AssertionError("opened with pipes")
         self._process.stdin.write(blob.encode("ascii") + b"\n")
@@ -30,7 +34,7 @@ class BlobReader:
             raise RepositoryError(f"the object {blob} is missing from the repository", hint="git fsck says more")
         size = int(header[2])
         content = self._take(size)
-        return content if header[1] == b"blob" and size <= LARGEST else None
+        return size, content if header[1] == b"blob" and size <= LARGEST else None
 
     def _take(self, size: int) -> bytes:
         """Read `size` bytes and the newline after them, keeping no more than the limit."""

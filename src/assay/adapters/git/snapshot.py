@@ -195,10 +195,11 @@ def _taken_out_by_hand(store: Store, untracked: set[bytes]) -> list[bytes]:
     """Paths that `git rm --cached` took out and that are ignored now: they stay on disk but not in the tree."""
     if not untracked:
         return []
-    asked = store.repository.git.run(
-        "check-ignore", "-z", "--stdin", "--no-index", stdin=_joined(sorted(untracked)), accept=(0, 1)
-    )
-    return [path for path in asked.stdout.split(b"\0") if path]
+    # This command takes no literal pathspecs; behind `./` a name is never anything but a name.
+    git = replace(store.repository.git, variables={"GIT_LITERAL_PATHSPECS": "0"})
+    names = _joined([b"./" + path for path in sorted(untracked)])
+    asked = git.run("check-ignore", "-z", "--stdin", "--no-index", stdin=names, accept=(0, 1))
+    return [path.removeprefix(b"./") for path in asked.stdout.split(b"\0") if path]
 
 
 def _own(path: bytes) -> bool:

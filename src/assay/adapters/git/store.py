@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import shlex
 import shutil
@@ -135,14 +136,22 @@ def _words(command: str) -> list[str]:
 
 
 def _write_config(store: Store, settings: list[tuple[str, str]]) -> None:
-    config = store.git_dir / "config.new"
+    """Ours and nothing else. Written anew only when the user's settings have changed since: git does the quoting."""
+    said = store.folder / "settings.json"
+    wanted = json.dumps([store.repository.object_format, settings])
+    config = store.git_dir / "config"
+    if said.is_file() and said.read_text("utf-8") == wanted and config.is_file():
+        return
+    said.unlink(missing_ok=True)
+    fresh = store.git_dir / "config.new"
     extension = "[extensions]\n\tobjectFormat = sha256\n" if store.repository.object_format == "sha256" else ""
     version = 1 if extension else 0
-    config.write_text(f"[core]\n\trepositoryformatversion = {version}\n\tbare = true\n{extension}", "utf-8")
+    fresh.write_text(f"[core]\n\trepositoryformatversion = {version}\n\tbare = true\n{extension}", "utf-8")
     plain = Git(store.folder)
     for name, value in settings:
-        plain.run("config", "--file", config, "--add", name, value)
-    config.replace(store.git_dir / "config")
+        plain.run("config", "--file", fresh, "--add", name, value)
+    fresh.replace(config)
+    said.write_text(wanted, "utf-8")
 
 
 def _link_filter_folders(store: Store) -> None:
