@@ -23,8 +23,9 @@ from assay.adapters.scratch import scratch_folder
 from assay.adapters.slots import Slots
 from assay.config import FILES, Settings, assay_home, load, load_files
 from assay.contracts.verdict import Assurance
-from assay.engine.check_run import CheckRequest, CheckRun, World
+from assay.engine.check_run import CheckRun
 from assay.engine.progress import Progress
+from assay.engine.world import CheckRequest, World
 from assay.errors import MachineError
 
 

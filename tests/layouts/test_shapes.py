@@ -64,6 +64,7 @@ def test_tests_that_cannot_be_loaded_on_either_tree_prove_nothing(workshop: Work
     assert done.report.outcome is Outcome.UNVERIFIABLE
     assert "no test passes, here or on the base" in done.report.reason
     assert "No module named 'sums._version'" in done.report.reason
+    assert any('include = ["sums/_version.py"]' in note for note in done.report.notes)
 
 
 def test_a_generated_file_that_is_ignored_can_be_included(workshop: Workshop) -> None:

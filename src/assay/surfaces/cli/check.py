@@ -13,7 +13,7 @@ from assay.adapters.git.program import readable
 from assay.app import check_run
 from assay.contracts.verdict import Outcome
 from assay.core.vacuous import is_vacuous
-from assay.engine.check_run import CheckRequest
+from assay.engine.world import CheckRequest
 from assay.errors import InputError
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
 from assay.surfaces.live.checks import LiveChecks

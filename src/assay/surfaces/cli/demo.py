@@ -10,8 +10,8 @@ import typer
 
 from assay.adapters.git.program import Git
 from assay.app import check_run
-from assay.engine.check_run import CheckRequest
 from assay.engine.progress import Silent
+from assay.engine.world import CheckRequest
 from assay.errors import InputError
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output
 from assay.surfaces.demo.shop import AGENTS, FILES, Agent

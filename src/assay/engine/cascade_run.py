@@ -1,0 +1,247 @@
+"""Runs the cascade: each check on base and change, a second look at what failed, the judgement, the record."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from assay.adapters.cache import ResultCache
+from assay.adapters.git.program import readable
+from assay.adapters.sandbox.job import Limits
+from assay.contracts.change import ChangeKind
+from assay.contracts.check import CheckResult, CheckSpec
+from assay.contracts.report import CheckLine
+from assay.contracts.tests import TestReport
+from assay.contracts.verdict import Phase, Verdict
+from assay.core import cascade
+from assay.core.judge import Excuses, Judgement, judge
+from assay.engine.execution import Runner, selected, unverifiable
+from assay.engine.old_tests import OldTests
+from assay.engine.recording import Recorder
+from assay.engine.second_runs import SecondRuns
+from assay.engine.setup import Prepared, is_manifest, prepare
+from assay.engine.subject import Subject
+from assay.engine.trees import TreeUnderCheck
+from assay.engine.world import CheckRequest, World
+
+_WORKERS = 16
+_SHORTEST_DEADLINE = 60.0
+_DEADLINE_FACTOR = 3
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One check at its end."""
+
+    line: CheckLine
+    judgement: Judgement
+    excuses: Excuses
+    edited: tuple[str, ...]
+    report: TestReport | None
+    output: str
+
+
+class CascadeRun:
+    def __init__(self, world: World, request: CheckRequest, subject: Subject, recorder: Recorder) -> None:
+        self.world = world
+        self.request = request
+        self.subject = subject
+        self.recorder = recorder
+        self.prepared: Prepared | None = None
+        self._numbers = itertools.count(1)
+
+    @cached_property
+    def runner(self) -> Runner:
+        world, sandbox = self.world, self.world.settings.sandbox
+        return Runner(
+            sandbox=world.sandbox,
+            environment=self.subject.environment,
+            artifacts=world.artifacts,
+            slots=world.slots,
+            limits=Limits(world.settings.limits.check_seconds, sandbox.memory_mb, sandbox.processes),
+            output_bytes=world.settings.limits.output_mb << 20,
+            scratch=world.scratch,
+            cancel=world.cancel,
+            progress=world.progress,
+            numbers=lambda: next(self._numbers),
+        )
+
+    @cached_property
+    def base(self) -> TreeUnderCheck:
+        return self._under_check(Phase.BASELINE, self.subject.snapshot.base, ChangeKind.ADDED)
+
+    @cached_property
+    def tree(self) -> TreeUnderCheck:
+        return self._under_check(Phase.AFTER, self.subject.snapshot.tree, ChangeKind.DELETED)
+
+    def _under_check(self, phase: Phase, tree: str, absent: ChangeKind) -> TreeUnderCheck:
+        return TreeUnderCheck(
+            phase=phase,
+            tree=tree,
+            commit=self.world.base_commit,
+            folder=self.world.scratch / phase.value,
+            store=self.world.store,
+            environment=self.subject.environment,
+            state=self.world.home,
+            changed=tuple(os.fsdecode(e.path) for e in self.subject.snapshot.entries if e.kind is not absent),
+        )
+
+    def set_up(self) -> None:
+        """Dependencies by `environment.setup`, for both trees, before anything runs on them."""
+        if not self.world.settings.environment.setup:
+            return
+        self.world.progress.step("setting up the environment")
+        before, after = ({readable(path): blob for path, blob in files.items()} for files in self.subject.tree_files)
+        folder = self.world.home / "environments"
+        shared = prepare(self.runner, self.base, before, own=False, folder=folder)
+        touched = any(is_manifest(file.path) for file in self.subject.files)
+        own = prepare(self.runner, self.tree, after, own=True, folder=folder) if touched else shared
+        self.prepared = own
+        self.base.under = (shared.layer,) if shared else ()
+        self.tree.under = (own.layer,) if own else ()
+
+    def run(self) -> list[Judged]:
+        self.world.progress.step(f"running {len(self.subject.specs)} checks")
+        done: dict[str, Judged] = {}
+        with ThreadPoolExecutor(_WORKERS) as pool, ThreadPoolExecutor(_WORKERS) as bases:
+            try:
+                for wave in cascade.waves(self.subject.specs):
+                    started = [pool.submit(self._one, spec, dict(done), bases) for spec in wave]
+                    for spec, future in zip(wave, started, strict=True):
+                        done[spec.name] = future.result()
+            except BaseException:
+                self.world.cancel.set()  # whatever went wrong, nothing goes on running
+                raise
+        return list(done.values())
+
+    def _one(self, spec: CheckSpec, done: dict[str, Judged], bases: ThreadPoolExecutor) -> Judged:
+        """One check on both trees, judged and recorded."""
+        keys = self._key(spec, self.subject.snapshot.base), self._key(spec, self.subject.snapshot.tree)
+        keep = any(spec.name in other.needs for other in self.subject.specs)
+        broken = [name for name in spec.needs if done[name].line.verdict is not Verdict.PASS]
+        if broken:
+            after = unverifiable(spec, self.tree, f"{broken[0]} must pass first")
+            return self._end(spec, None, after, None)
+        known = self._reused(spec, self.base, keys[0], keep)
+        base = bases.submit(self._on_base, spec, known, keys[0], keep)
+        after = self._reused(spec, self.tree, keys[1], keep) or self.runner.run(
+            spec, self.tree, seconds=self._deadline(known), keep=keep
+        )
+        self.world.progress.ended(spec.name, Phase.AFTER, reused=after.reused_from is not None)
+        before = base.result()
+        if before is None and self.subject.snapshot.change.empty:
+            before = after.model_copy(update={"phase": Phase.BASELINE})
+        return self._end(spec, before, after, keys)
+
+    def _on_base(self, spec: CheckSpec, known: CheckResult | None, key: str, keep: bool) -> CheckResult | None:
+        """The same check on the base; None where there is nothing to compare with."""
+        nothing = "{changed}" in spec.argv and not selected(spec, self.base.changed)
+        if self.subject.snapshot.change.empty or nothing:
+            return None
+        if known is None and any(name not in self.base.built for name in spec.needs):
+            return unverifiable(spec, self.base, "the build that it needs fails on the base")
+        result = known or self.runner.run(spec, self.base, keep=keep)
+        self.world.progress.ended(spec.name, Phase.BASELINE, reused=known is not None)
+        return result
+
+    def _reused(self, spec: CheckSpec, tree: TreeUnderCheck, key: str, keep: bool) -> CheckResult | None:
+        """A kept result, unless fresh ones are wanted or what the check writes is needed by one that must run."""
+        if self.request.fresh or (keep and self._products_wanted(spec, tree)):
+            return None
+        found = self.recorder.cache.find(key)
+        return found.model_copy(update={"phase": tree.phase, "required": spec.required}) if found else None
+
+    def _products_wanted(self, spec: CheckSpec, tree: TreeUnderCheck) -> bool:
+        waiting = [other for other in self.subject.specs if spec.name in other.needs]
+        return any(self.recorder.cache.find(self._key(other, tree.tree)) is None for other in waiting)
+
+    def _key(self, spec: CheckSpec, tree: str) -> str:
+        """Everything that decides a result; see `docs/decisions/0007-kept-results.md`."""
+        environment = self.world.settings.environment
+        under = self.base.under if tree == self.base.tree else self.tree.under
+        return ResultCache.key(
+            tree=tree,
+            spec=spec.model_dump(mode="json", exclude={"required", "evidence", "install"}),
+            files=selected(spec, self.tree.changed) if "{changed}" in spec.argv else (),
+            environment=self.subject.environment.digest,
+            tools=self.subject.environment.tool_digest([spec.tool], spec.cwd),
+            sandbox=self.world.sandbox.level,
+            network=environment.network,
+            sockets=environment.sockets,
+            setup=[str(path) for path in under],
+        )
+
+    def _deadline(self, known: CheckResult | None) -> float:
+        """Three times what the base took, within the configured maximum."""
+        most = float(self.world.settings.limits.check_seconds)
+        if known is None:
+            return most
+        return min(most, max(_SHORTEST_DEADLINE, _DEADLINE_FACTOR * known.duration_ms / 1000))
+
+    def _end(
+        self, spec: CheckSpec, before: CheckResult | None, after: CheckResult, keys: tuple[str, str] | None
+    ) -> Judged:
+        excuses = self.second_runs.excuses(spec, before, after)
+        if self.request.accept_test_changes:
+            excuses = excuses.model_copy(update={"losses_accepted": True})
+        judgement = judge(before, after, excuses)
+        edited, findings = self.old_tests.edited(spec, before, after)
+        judgement = judgement.with_edited(edited, findings, accepted=bool(self.request.accept_test_changes))
+        seq = self.recorder.check(before, after, judgement, keys)
+        line = line_of(after, before, judgement, seq)
+        self.world.progress.judged(line)
+        return Judged(line, judgement, excuses, edited, after.report, after.output)
+
+    @cached_property
+    def second_runs(self) -> SecondRuns:
+        bare = replace(self.runner, sandbox=self.world.bare) if self.world.bare else None
+        return SecondRuns(
+            runner=self.runner,
+            recorder=self.recorder,
+            bare=bare,
+            base=self.base,
+            tree=self.tree,
+            tests=self.world.settings.tests,
+            reruns=self.world.settings.check.flaky_reruns,
+            changed=tuple(file.path for file in self.subject.files),
+        )
+
+    @cached_property
+    def old_tests(self) -> OldTests:
+        def derived_tree(derived: str) -> TreeUnderCheck:
+            folder = self.world.scratch / f"derived-{next(self._numbers)}"
+            return replace(self.tree, tree=derived, folder=folder, built={}, _lock=threading.Lock(), _view=None)
+
+        return OldTests(
+            runner=self.runner,
+            store=self.world.store,
+            snapshot=self.subject.snapshot,
+            make_tree=derived_tree,
+            recorder=self.recorder,
+            key=self._key,
+            accepted=bool(self.request.accept_test_changes),
+            fresh=self.request.fresh,
+        )
+
+
+def line_of(result: CheckResult, before: CheckResult | None, judgement: Judgement, seq: int) -> CheckLine:
+    return CheckLine(
+        name=result.name,
+        kind=result.kind,
+        tier=result.tier,
+        verdict=judgement.verdict,
+        baseline=before.verdict if before else None,
+        duration_ms=result.duration_ms,
+        reused=result.reused_from is not None,
+        required=result.required,
+        reason=judgement.reason,
+        command=result.command,
+        assurance=result.assurance,
+        tests=result.report.executed if result.report else None,
+        seq=seq,
+        artifact=result.artifact,
+    )

@@ -1,0 +1,83 @@
+"""What is checked: the frozen tree, what changed in it, the checks that its files name, and their environment."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+
+from assay.adapters.checks.discovery import Discovery, discover
+from assay.adapters.checks.load import load_check
+from assay.adapters.environment import Environment, package_folders
+from assay.adapters.git.blobs import BlobReader, blob_reader
+from assay.adapters.git.blobs import tree_files as files_of
+from assay.adapters.git.program import readable
+from assay.adapters.git.snapshot import Snapshot, snapshot
+from assay.contracts.change import ChangeKind
+from assay.contracts.check import CheckSpec
+from assay.core import cascade
+from assay.engine.execution import selected
+from assay.engine.inspection import ChangedFile, changed_files
+from assay.engine.world import CheckRequest, World
+
+
+class Subject:
+    """Everything is found out once, when it is first asked for."""
+
+    def __init__(self, world: World, request: CheckRequest) -> None:
+        self.world = world
+        self.request = request
+        self.notes: list[str] = []
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        return snapshot(self.world.store, self.world.base_tree, staged=self.request.staged)
+
+    @cached_property
+    def files(self) -> list[ChangedFile]:
+        with blob_reader(self.world.store.git()) as blobs:
+            return changed_files(self.snapshot, blobs)
+
+    @cached_property
+    def tree_files(self) -> tuple[dict[bytes, str], dict[bytes, str]]:
+        git = self.world.store.git()
+        after = files_of(git, self.snapshot.tree)
+        return (after if self.snapshot.change.empty else files_of(git, self.snapshot.base)), after
+
+    @cached_property
+    def specs(self) -> tuple[CheckSpec, ...]:
+        """The cascade's commands: discovered on both trees, and the person's own."""
+        before, after = self.tree_files
+        with blob_reader(self.world.store.git()) as blobs:
+            found = _discovered(after, blobs)
+            known = found if self.snapshot.change.empty else _discovered(before, blobs)
+        self.notes += found.notes
+        check = self.world.settings.check
+        specs = cascade.chosen(
+            cascade.combined(found.specs, known.specs),
+            (*check.verify, *self.request.verify),
+            disable=check.disable,
+            optional=check.optional,
+        )
+        present = [os.fsdecode(entry.path) for entry in self.snapshot.entries if entry.kind is not ChangeKind.DELETED]
+        specs = tuple(spec for spec in specs if "{changed}" not in spec.argv or selected(spec, present))
+        if not cascade.runtime_signal(specs):
+            specs = (*specs, *load_check(present))
+        return specs
+
+    @cached_property
+    def environment(self) -> Environment:
+        top = {readable(path) for path in self.tree_files[1]}
+        folders = {"/".join(path.split("/")[:depth]) for path in top for depth in range(1, path.count("/") + 1)}
+        return Environment(
+            root=self.world.repository.root,
+            home=self.world.user_home,
+            settings=self.world.settings.environment,
+            packages=package_folders(spec.cwd for spec in self.specs),
+            tracked=frozenset(folders),
+        )
+
+
+def _discovered(files: dict[bytes, str], blobs: BlobReader) -> Discovery:
+    """What the tree's own files say can be checked."""
+    names = {readable(path): blob for path, blob in files.items()}
+    return discover(list(names), lambda path: blobs.read(names[path]) if path in names else None)

@@ -1,0 +1,59 @@
+"""What the person asked for, and everything outside that a run touches."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.adapters.git.repository import Repository
+from assay.adapters.git.store import Store
+from assay.adapters.ledger import Ledger
+from assay.adapters.ledger.artifacts import ArtifactStore
+from assay.adapters.sandbox.job import Sandbox
+from assay.adapters.slots import Slots
+from assay.config import Settings
+from assay.engine.progress import Progress
+
+
+@dataclass(frozen=True)
+class CheckRequest:
+    """What the person asked for."""
+
+    base: str | None = None
+    """A revision; else what the settings say."""
+    verify: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    must_pass: tuple[str, ...] = ()
+    staged: bool = False
+    fresh: bool = False
+    compare_bare: bool = False
+    own_settings: bool = False
+    """Use the settings of the work tree, although the base has others."""
+    accept_test_changes: str = ""
+    """The person's reason, if tests that are gone or skipped are meant to be."""
+
+
+@dataclass(frozen=True)
+class World:
+    """Everything outside that a run touches, chosen in `app.py`."""
+
+    run_id: str
+    repository: Repository
+    store: Store
+    home: Path
+    user_home: Path
+    base_commit: str
+    base_tree: str
+    settings: Settings
+    settings_note: str
+    """What the person should know about where the settings come from."""
+    ledger: Ledger
+    ledger_path: Path
+    artifacts: ArtifactStore
+    sandbox: Sandbox
+    bare: Sandbox | None
+    slots: Slots
+    scratch: Path
+    cancel: threading.Event
+    progress: Progress
