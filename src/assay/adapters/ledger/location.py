@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from assay.adapters.mounts import mount_table, mounts
 from assay.errors import LedgerError
 
 NETWORK_FILE_SYSTEMS: Final = frozenset(
@@ -25,8 +26,6 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
     )
 ) | {f"fuse.{name}" for name in ("sshfs", "glusterfs", "ceph", "s3fs", "rclone", "davfs2")}
 """A write-ahead log shares memory between its readers and writers, which two machines cannot."""
-
-_MOUNTS: Final = Path("/proc/self/mountinfo")
 
 
 def ledger_path(home: Path) -> Path:
@@ -52,9 +51,10 @@ def prepare_directory(directory: Path) -> None:
 
 
 def refuse_network_file_system(directory: Path) -> None:
-    if not _MOUNTS.exists():
+    table = mount_table()
+    if table is None:
         return  # the system does not say what is mounted; SQLite's own locking errors remain
-    kind = file_system(_MOUNTS.read_text(encoding="utf-8", errors="surrogateescape"), directory.resolve())
+    kind = file_system(table, directory.resolve())
     if kind in NETWORK_FILE_SYSTEMS:
         raise LedgerError(
             f"{directory}: is on a network file system ({kind}), where a ledger can be damaged",
@@ -63,20 +63,9 @@ def refuse_network_file_system(directory: Path) -> None:
 
 
 def file_system(mountinfo: str, path: Path) -> str | None:
-    """The type of the file system that `path` is on. A later mount on the same point covers an earlier one."""
+    """The type of the file system that `path` is on."""
     best, kind = -1, None
-    for line in mountinfo.splitlines():
-        left, separator, right = line.partition(" - ")
-        fields = left.split(" ")
-        if not separator or len(fields) < 5:
-            continue
-        mount = Path(_unescaped(fields[4]))
+    for mount, type in mounts(mountinfo):
         if path.is_relative_to(mount) and len(mount.parts) >= best:
-            best, kind = len(mount.parts), right.split(" ")[0]
+            best, kind = len(mount.parts), type
     return kind
-
-
-def _unescaped(text: str) -> str:
-    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        text = text.replace(code, character)
-    return text

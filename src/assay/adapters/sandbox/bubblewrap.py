@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from assay.adapters.mounts import mount_table, mounts
 from assay.adapters.sandbox.cgroup import make_group
 from assay.adapters.sandbox.job import Execution, Job, Place, Sink, View
 from assay.adapters.sandbox.process import launch
@@ -100,9 +101,10 @@ class Bubblewrap:
         if self.layers == "none":
             return
         in_memory = self.layers == "memory"
-        if view.home and view.home != view.root and not view.home.is_relative_to(view.root):
+        if view.home and not view.home.is_relative_to(view.root):
             # In memory: HOME usually contains our own state, and a layer may not lie inside what it covers.
-            yield Layer((view.home,), view.home, memory=True)
+            for folder in _coverable(view.home):
+                yield Layer((folder,), folder, memory=True)
         if not self._copied(job):
             yield Layer((*view.over, view.files, *view.under), view.root, memory=in_memory)
         for folder in view.dependencies:
@@ -140,8 +142,8 @@ class Bubblewrap:
         """HOME, the frozen files, then dependencies: each may lie inside the one before."""
         view = job.view
         command: list[str] = []
-        if view.home and (view.home in layers or not view.root.is_relative_to(view.home)):
-            command += ["--bind", str(layers[view.home]), str(view.home)] if layers else ["--tmpfs", str(view.home)]
+        if view.home and not view.home.is_relative_to(view.root):
+            command += _home(view.home, layers)
         if view.root in layers:
             command += ["--bind", str(layers[view.root]), str(view.root)]
         else:
@@ -159,6 +161,25 @@ def copied(view: View, to: Path) -> Path:
     for folder in (*view.under, view.files, *reversed(view.over)):
         shutil.copytree(folder, to, symlinks=True, dirs_exist_ok=True)
     return to
+
+
+def _coverable(home: Path) -> list[Path]:
+    """What of HOME a layer can cover. The kernel lets nobody cover a folder that has something mounted inside, such
+    as a volume of a container; then it is HOME's own folders, each for itself, without those."""
+    inside = [at for at, _ in mounts(mount_table() or "") if at != home and at.is_relative_to(home)]
+    if not inside:
+        return [home]
+    children = sorted(path for path in home.iterdir() if path.is_dir() and not path.is_symlink())
+    return [path for path in children if not any(at.is_relative_to(path) for at in inside)]
+
+
+def _home(home: Path, layers: dict[Path, Path]) -> list[str]:
+    """HOME below its layer; or, where it cannot be covered as a whole, its folders below theirs and the rest as it is,
+    read-only."""
+    if home in layers:
+        return ["--bind", str(layers[home]), str(home)]
+    covered = [path for path in layers if path.parent == home]
+    return [word for path in covered for word in ("--bind", str(layers[path]), str(path))]
 
 
 def _shown_again(view: View) -> list[str]:

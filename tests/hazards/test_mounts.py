@@ -1,0 +1,37 @@
+"""What is mounted inside HOME stays in sight: in containers, caches and environments are volumes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.needs import needs
+from tests.workshop import Workshop
+
+pytestmark = [needs("bwrap"), pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")]
+
+
+@pytest.fixture
+def volume(workshop: Workshop) -> Iterator[Path]:
+    at = workshop.home / "volume"
+    at.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", at], check=True)
+    try:
+        (at / "tool").write_text("#!/bin/sh\necho from the volume\n")
+        (at / "tool").chmod(0o755)
+        yield at
+    finally:
+        subprocess.run(["umount", at], check=True)
+
+
+def test_a_volume_below_home_can_be_read_and_not_written(workshop: Workshop, volume: Path) -> None:
+    root = workshop.repo({"a.txt": "a\n"})
+    workshop.write(root, {"a.txt": "b\n"})
+    run = workshop.check(root, "--verify", f"{volume}/tool && ! touch {volume}/written")
+    assert run.json["outcome"] == "passed", run.json["reason"]
+    assert "from the volume" in run.output("verify")
+    assert not (volume / "written").exists()
