@@ -6,6 +6,7 @@ import fcntl
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,4 +63,7 @@ def remove(folder: Path) -> None:
         else:
             Path(path).unlink(missing_ok=True)
 
-    shutil.rmtree(folder, onerror=retry)
+    if sys.version_info >= (3, 12):
+        shutil.rmtree(folder, onexc=retry)
+    else:
+        shutil.rmtree(folder, onerror=retry)
