@@ -6,11 +6,12 @@ import os
 import secrets
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from assay.adapters.git.blobs import file_at
+from assay.adapters.git.program import GitFailedError
 from assay.adapters.git.repository import Repository, open_repository
 from assay.adapters.git.store import open_store
 from assay.adapters.housekeeping import keep_house
@@ -46,6 +47,13 @@ def private_home(home: Path | None = None) -> Path:
     if home.stat().st_mode & 0o077:
         home.chmod(0o700)
     return home
+
+
+def _user_home() -> Path | None:
+    """The person's HOME; None where they have none, or one that is not a person's."""
+    home = Path(os.environ.get("HOME") or "/").resolve()
+    nobody = home == home.parent or not home.is_dir() or home in (Path("/tmp"), Path("/var/tmp"), Path("/run"))  # noqa: S108
+    return None if nobody else home
 
 
 def settings_at(repository: Repository, commit: str) -> Settings:
@@ -102,7 +110,7 @@ def check_run(
             repository=repository,
             store=store,
             home=home,
-            user_home=Path(os.environ.get("HOME") or Path.home()).resolve(),
+            user_home=_user_home(),
             base_commit=base_commit,
             base_tree=base_tree,
             settings=settings,
@@ -118,4 +126,5 @@ def check_run(
             progress=progress,
         )
         yield CheckRun(world, request)
-        keep_house(home, store, settings.limits.cache_gb)
+        with suppress(OSError, GitFailedError):  # tidying can wait for tomorrow; the verdict cannot
+            keep_house(home, store, settings.limits.cache_gb)

@@ -43,7 +43,8 @@ def test_a_verify_command_stands_for_the_discovered_tests_only_if_it_runs_exactl
 def test_disabled_checks_do_not_run_and_optional_ones_do_not_decide() -> None:
     specs = [spec("tests:a"), spec("lint:b", CheckKind.LINT), spec("build:c", CheckKind.BUILD)]
     chosen = cascade.chosen(specs, [], disable=["lint:*"], optional=["build:c"])
-    assert [(one.name, one.required) for one in chosen] == [("tests:a", True), ("build:c", False)]
+    told = [(one.name, one.required, one.decides) for one in chosen]
+    assert told == [("tests:a", True, True), ("build:c", False, False)]
 
 
 def test_a_check_does_not_wait_for_one_that_is_disabled() -> None:

@@ -22,7 +22,10 @@ def report(**statuses: TestStatus | None) -> TestReport:
     [
         (S.FAILED, S.PASSED, "fixed"),
         (S.ERROR, S.PASSED, "fixed"),
-        (S.FAILED, S.XFAILED, "fixed"),
+        (S.FAILED, S.XFAILED, "newly_skipped"),
+        (S.PASSED, S.XFAILED, "newly_skipped"),
+        (S.XFAILED, S.XFAILED, None),
+        (S.XFAILED, S.PASSED, None),
         (S.PASSED, S.FAILED, "regressions"),
         (S.PASSED, S.ERROR, "regressions"),
         (S.SKIPPED, S.FAILED, "regressions"),
@@ -58,6 +61,12 @@ def test_a_file_that_could_not_be_collected_is_not_missed_once_its_tests_are_the
     assert compare(before, after).vanished == ()
 
 
+def test_a_suite_of_the_same_name_does_not_hide_a_test_that_is_gone() -> None:
+    before = TestReport(runner="node", results=(TestResult(id="a.js > adds", status=S.PASSED),), complete=True)
+    after = TestReport(runner="node", results=(TestResult(id="a.js > adds > x", status=S.PASSED),), complete=True)
+    assert compare(before, after).vanished == ("a.js > adds",)
+
+
 statuses = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from(list(TestStatus)))
 
 
@@ -72,4 +81,5 @@ def test_every_id_is_in_one_list_at_most_and_no_new_failure_is_lost(
     assert bad_now == {*found.regressions, *found.new_failures, *found.standing}
     ran_before = {test for test, status in before.items() if status.executed}
     runs_now = {test for test, status in after.items() if status.executed}
-    assert set(found.lost) == ran_before - runs_now
+    given_up = {t for t, s in after.items() if s is S.XFAILED and before.get(t) not in (None, S.SKIPPED, S.XFAILED)}
+    assert set(found.lost) == (ran_before - runs_now) | given_up

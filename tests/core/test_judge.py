@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.contracts.check import CheckKind, CheckResult, Diagnostic
+from assay.contracts.finding import Finding
 from assay.contracts.tests import TestReport, TestResult, TestStatus
 from assay.contracts.verdict import Phase, Severity, Verdict
 from assay.core.judge import Excuses, judge
@@ -74,6 +75,28 @@ def seen(
         ("by exit code: passes", seen(1), seen(0), PASS),
         ("by exit code: breaks", seen(0), seen(1), FAIL),
         ("by exit code: fails on both, nobody can tell", seen(1), seen(1), UNSURE),
+        ("a later part of the command fails now", seen(1, {"a": F, "b": P}), seen(7, {"a": F, "b": P}), FAIL),
+        (
+            "a person's command: failures that stood, same exit code",
+            seen(1, {"a": F, "b": P}, kind=CheckKind.VERIFY),
+            seen(1, {"a": F, "b": P}, kind=CheckKind.VERIFY),
+            PASS,
+        ),
+        (
+            "a person's command that exits 1 although no test fails",
+            seen(1, {"a": P}, kind=CheckKind.VERIFY),
+            seen(1, {"a": P}, kind=CheckKind.VERIFY),
+            FAIL,
+        ),
+        ("mocha counts what fails", seen(2, {"a": F, "b": F, "c": P}), seen(1, {"a": F, "b": P, "c": P}), PASS),
+        (
+            "the base could not be measured",
+            seen(None, verdict=UNSURE, reason="slow"),
+            seen(1, {"a": F, "b": P}),
+            UNSURE,
+        ),
+        ("the base could not be measured, all pass", seen(None, verdict=UNSURE), seen(0, {"a": P}), PASS),
+        ("expected to fail now", seen(0, {"a": P, "b": P}), seen(0, {"a": P, "b": TestStatus.XFAILED}), FAIL),
         ("a person's command must exit 0", seen(1, kind=CheckKind.VERIFY), seen(1, kind=CheckKind.VERIFY), FAIL),
         ("a build broken on both", seen(2, kind=CheckKind.BUILD), seen(2, kind=CheckKind.BUILD), UNSURE),
         ("a build that breaks", seen(0, kind=CheckKind.BUILD), seen(2, kind=CheckKind.BUILD), FAIL),
@@ -149,9 +172,12 @@ def test_only_new_complaints_are_held_against_a_change(
 def test_a_test_that_passes_only_because_it_was_edited_is_not_repaired() -> None:
     passed = judge(seen(1, {"a": F}), seen(0, {"a": P}))
     assert passed.comparison.fixed == ("a",)
-    edited = passed.with_edited(("a",), (), accepted=False)
+    finding = Finding(layer="L2", rule="r", severity=Severity.CRITICAL, detail="d", fix="f")
+    edited = passed.with_edited(("a",), (finding,), accepted=False)
     assert (edited.verdict, edited.comparison.fixed) == (FAIL, ())
-    assert passed.with_edited(("a",), (), accepted=True).verdict is PASS
+    assert passed.with_edited(("a",), (finding,), accepted=True).verdict is PASS
+    assert passed.with_edited((), (finding,), accepted=False).verdict is FAIL
+    assert passed.with_edited((), (), accepted=False).verdict is PASS
 
 
 results = st.dictionaries(st.sampled_from("abcd"), st.sampled_from(list(TestStatus)), max_size=4)
@@ -165,6 +191,7 @@ def test_nothing_that_got_worse_ever_passes(
     found = judge(seen(code, before), seen(now, after, complete=complete))
     if found.verdict is PASS:
         assert complete
+        assert not any(s is TestStatus.XFAILED and before.get(t) is TestStatus.PASSED for t, s in after.items())
         assert any(status.executed for status in after.values())
         assert all(before.get(test, P).bad for test, status in after.items() if status.bad)
         assert {t for t, s in before.items() if s.executed} <= {t for t, s in after.items() if s.executed}

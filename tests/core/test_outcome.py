@@ -13,10 +13,11 @@ from assay.contracts.verdict import Assurance, Outcome, Severity, Verdict
 from assay.core.outcome import decide, weakest
 
 
-def line(kind: CheckKind, verdict: Verdict, *, required: bool = True) -> CheckLine:
+def line(kind: CheckKind, verdict: Verdict, *, required: bool = True, decides: bool = True) -> CheckLine:
     return CheckLine(
         name=kind.value, kind=kind, tier=2, verdict=verdict, baseline=None, duration_ms=1, reused=False,
-        required=required, reason="because", command="", assurance=None, tests=None, seq=1, artifact=None,
+        required=required, decides=decides, reason="because", command="", assurance=None, tests=None, seq=1,
+        artifact=None,
     )  # fmt: skip
 
 
@@ -39,6 +40,13 @@ TESTS = line(CheckKind.TESTS, Verdict.PASS)
             [],
             False,
             Outcome.FAILED,
+        ),
+        (
+            "a check that is optional by the settings fails",
+            [TESTS, line(CheckKind.LINT, Verdict.FAIL, required=False, decides=False)],
+            [],
+            False,
+            Outcome.PASSED,
         ),
         ("a major finding", [TESTS], [finding(Severity.MAJOR)], False, Outcome.FAILED),
         ("a minor finding", [TESTS], [finding(Severity.MINOR)], False, Outcome.PASSED),

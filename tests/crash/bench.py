@@ -48,7 +48,7 @@ class Bench:
 
     @classmethod
     def unchecked(cls, folder: Path) -> Bench:
-        workshop = Workshop(folder)
+        workshop = Workshop.apart(folder)
         root = workshop.repo({"value.txt": "good\n", "other.txt": "left alone\n"})
         workshop.write(root, {"staged.txt": "staged\n"})
         workshop.git(root, "add", "staged.txt")

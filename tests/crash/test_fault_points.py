@@ -37,7 +37,7 @@ def test_the_very_first_check_can_be_killed_anywhere(tmp_path: Path, point: str)
 
 def test_a_bad_change_killed_before_its_record_is_not_passed_by_the_next_run(bench: Bench) -> None:
     bench.change("bad")
-    for point in ("check.before-record", "check.after-record", "cache.before-publish"):
+    for point in ("check.before-record", "check.after-record"):
         assert bench.check(env={"ASSAY_FAULT": point}).exit == -signal.SIGKILL
     again = bench.check()
     assert again.exit == 1

@@ -44,9 +44,7 @@ def kill_at(bench: Bench, moment: float, *, whole_group: bool) -> None:
 
 
 @pytest.mark.parametrize(("part", "whole_group"), SAMPLE)
-def test_a_check_killed_at_any_moment_loses_nothing(
-    bench: Bench, usual: float, part: float, whole_group: bool
-) -> None:
+def test_a_check_killed_at_any_moment_loses_nothing(bench: Bench, usual: float, part: float, whole_group: bool) -> None:
     kill_at(bench, part * usual, whole_group=whole_group)
 
 
@@ -75,7 +73,7 @@ def test_what_a_check_started_dies_with_it(bench: Bench, number: signal.Signals)
     seconds = f"86.{os.getpid()}{int(number)}"
     before = bench.state()
     # A background process in a session of its own: nothing but the sandbox can find it.
-    command = f"setsid sleep {seconds} & sleep {seconds}"
+    command = f"setsid sleep {seconds} & sleep {seconds}; {VERIFY}"
     running = bench.workshop.start(bench.root, "check", "--verify", command)
     wait_until(lambda: len(sleepers(seconds)) >= 2, lambda: "the check did not start")
     os.kill(running.pid, number)
@@ -90,7 +88,7 @@ def test_what_a_check_started_dies_with_it(bench: Bench, number: signal.Signals)
 def test_ctrl_c_ends_a_check_and_everything_it_started(bench: Bench) -> None:
     seconds = f"87.{os.getpid()}"
     before = bench.state()
-    running = bench.workshop.start(bench.root, "check", "--json", "--verify", f"sleep {seconds}")
+    running = bench.workshop.start(bench.root, "check", "--json", "--verify", f"sleep {seconds}; {VERIFY}")
     wait_until(lambda: bool(sleepers(seconds)), lambda: "the check did not start")
     os.killpg(running.pid, signal.SIGINT)
     stdout, stderr = running.communicate(timeout=30)  # far below the time that the check would take

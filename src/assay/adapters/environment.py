@@ -24,6 +24,8 @@ DEPENDENCY_FOLDERS = (*VIRTUAL_ENVIRONMENTS, "node_modules", "vendor", ".bundle"
 
 Update = Callable[[bytes], None]
 
+NO_HOME = Path("/tmp")  # noqa: S108  private in every sandbox
+
 # Variables that decide how tools behave and hold no secret. Others are passed by name: `environment.pass`.
 PASSED = frozenset(
     (
@@ -68,13 +70,16 @@ class Environment:
     """The environment of all checks of one run, in one repository."""
 
     root: Path
-    home: Path
+    home: Path | None
+    """The person's; without one, checks get a temporary one."""
     settings: EnvironmentSettings
     packages: tuple[str, ...]
     """Directories of the tree that hold a package: dependencies may stand in each."""
     tracked: frozenset[str]
     """Top of what the tree itself contains: a vendor folder that is committed is no dependency from outside."""
     variables: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    prepared: list[Path] = field(default_factory=list)
+    """Layers of `environment.setup`: what they hold below the root is there for the checks."""
 
     @cached_property
     def dependencies(self) -> tuple[Path, ...]:
@@ -101,6 +106,8 @@ class Environment:
             yield path
 
     def _by_rule(self) -> Iterator[Path]:
+        if self.settings.setup:
+            return  # what the set-up makes counts, not what happens to lie in the work tree
         for package in self.packages:
             for name in DEPENDENCY_FOLDERS:
                 path = self.root / package / name
@@ -118,10 +125,17 @@ class Environment:
         for folder in dict.fromkeys((self.root / package, self.root)):
             places += [folder / name for name in VIRTUAL_ENVIRONMENTS]
         for place in places:
-            if (place / "bin" / "python").exists():
+            if self._there(place / "bin" / "python"):
                 return place / "bin" / "python"
         found = shutil.which("python3", path=self.path) or shutil.which("python", path=self.path)
         return Path(found) if found else None
+
+    def _there(self, path: Path) -> bool:
+        """Whether checks will find it: on the machine, or made by the set-up."""
+        if self.settings.setup and path.is_relative_to(self.root):
+            inside = path.relative_to(self.root)
+            return any(os.path.lexists(layer / inside) for layer in self.prepared)
+        return path.exists()
 
     @property
     def path(self) -> str:
@@ -136,9 +150,8 @@ class Environment:
         theirs = [part for part in self.path.split(os.pathsep) if part and Path(part).is_absolute()]
         return os.pathsep.join(dict.fromkeys((*own, *theirs)))
 
-    @staticmethod
-    def _is_virtual(python: Path) -> bool:
-        return (python.parent.parent / "pyvenv.cfg").is_file()
+    def _is_virtual(self, python: Path) -> bool:
+        return self._there(python.parent.parent / "pyvenv.cfg")
 
     def find_tool(self, tool: str, package: str) -> str | None:
         """Absolute path of the program behind a check's `tool`; None if it is not installed."""
@@ -146,7 +159,10 @@ class Environment:
         if kind == "python":
             python = self.python(package)
             return str(python) if python else None
-        return shutil.which(name, path=self.search_path(package))
+        path = self.search_path(package)
+        made = [Path(folder) / name for folder in path.split(os.pathsep) if Path(folder).is_relative_to(self.root)]
+        by_setup = [str(program) for program in made if self.settings.setup and self._there(program)]
+        return by_setup[0] if by_setup else shutil.which(name, path=path)
 
     def check_variables(self, package: str) -> dict[str, str]:
         """The environment of a check, before what the check itself adds."""
@@ -155,9 +171,8 @@ class Environment:
             for name, value in self.variables.items()
             if name in PASSED or name in self.settings.pass_through or name.startswith(_PASSED_PREFIXES)
         }
-        return (
-            kept | dict(PRESETS) | {"PATH": self.search_path(package), "HOME": str(self.home)} | dict(self.settings.set)
-        )
+        own = {"PATH": self.search_path(package), "HOME": str(self.home or NO_HOME)}
+        return kept | dict(PRESETS) | own | dict(self.settings.set)
 
     @cached_property
     def includes(self) -> tuple[Bind, ...]:
@@ -172,7 +187,8 @@ class Environment:
 
     @cached_property
     def masked(self) -> tuple[Path, ...]:
-        return tuple(self.home / name for name in CREDENTIALS if (self.home / name).exists())
+        home = self.home
+        return tuple(home / name for name in CREDENTIALS if (home / name).exists()) if home else ()
 
     @cached_property
     def visible(self) -> tuple[Path, ...]:
@@ -198,10 +214,11 @@ class Environment:
             state.update(os.fsencode(bind.at) + b"\0" + hashlib.sha256(bind.source.read_bytes()).digest())
         for folder in self.dependencies:
             stat_tree(folder, state.update)
-        for package in self.packages:
-            python = self.python(package)
+        for python in dict.fromkeys(self.python(package) for package in self.packages):
             if python:
-                _stat_interpreter(python, state.update)
+                _stat_interpreter(python, self.home, state.update)
+        for place in dict.fromkeys(self.path.split(os.pathsep)):
+            _stat_programs(place, state.update)
         return state.hexdigest()
 
     def tool_digest(self, tools: Sequence[str], package: str) -> str:
@@ -250,13 +267,27 @@ def stat_tree(folder: Path, update: Update) -> None:
             )
 
 
-def _stat_interpreter(python: Path, update: Update) -> None:
-    """An interpreter outside any dependency folder: itself, and the modules installed into it."""
+def _stat_interpreter(python: Path, home: Path | None, update: Update) -> None:
+    """The interpreter, and every place from which it imports installed modules: its virtual environment's, if it is
+    one, its own, the distribution's, and the user's."""
     real = python.resolve()
     _stat(str(real), update)
-    for packages in sorted(real.parent.parent.glob("lib/python3*/site-packages")):
-        for entry in sorted(packages.iterdir()):
-            _stat(str(entry), update)
+    places = [*python.parent.parent.glob("lib/python3*/site-packages")]
+    own = (home / ".local",) if home else ()
+    for prefix in (real.parent.parent, *own, Path("/usr"), Path("/usr/local")):
+        places += [*prefix.glob("lib/python3*/site-packages"), *prefix.glob("lib/python3*/dist-packages")]
+    for place in dict.fromkeys(path.resolve() for path in sorted(places)):
+        stat_tree(place, update)
+
+
+def _stat_programs(folder: str, update: Update) -> None:
+    """The programs in a folder of PATH: any of them may be what a command starts."""
+    try:
+        names = sorted(os.listdir(folder)) if folder else []  # noqa: PTH208  strings are several times faster
+    except OSError:
+        return
+    for name in names:
+        _stat(f"{folder}/{name}", update)
 
 
 def package_folders(cwds: Iterable[str]) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ def keep_house(home: Path, store: Store, gigabytes: int, *, now: float | None = 
     stamp.touch()
     os.utime(stamp, (now, now))
     _trim(home, gigabytes << 30, now)
-    for left in (home / "artifacts").glob("tmp-*"):
+    for left in (*(home / "artifacts").glob("tmp-*"), *(home / "cache" / "results").glob("*/*.json.*")):
         if now - left.stat().st_mtime > _DAY:
             left.unlink(missing_ok=True)
     with store.locked():

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from assay.core.commands import VACUOUS, is_vacuous
 
 SandboxLevel = Literal["auto", "bubblewrap", "landlock", "plain"]
 
@@ -87,6 +89,15 @@ class CheckSettings(Component):
         strict=True,
         description="How often a failed test is run again, to tell a flaky test from a regression.",
     )
+
+    @field_validator("verify")
+    @classmethod
+    def _prove_something(cls, commands: tuple[str, ...]) -> tuple[str, ...]:
+        for command in commands:
+            if is_vacuous(command):
+                raise ValueError(f"{command!r} {VACUOUS}")
+        return commands
+
     large: tuple[PathGlob, ...] = Field(
         default=(),
         description="Further paths whose change counts as high-risk and gets the strictest tier of checks.",

@@ -54,6 +54,8 @@ class CheckSpec(Contract):
     """Checks that must pass first (a build). If one does not, this is unverifiable."""
     required: bool = True
     """An optional check may be unverifiable without making the outcome so; a failure counts either way."""
+    decides: bool = True
+    """False for what the settings call optional: it is run and said, and its failure changes nothing."""
     evidence: str = ""
     """The project's own file that says this check exists: `pyproject.toml [tool.ruff]`."""
     install: str = ""
@@ -83,6 +85,7 @@ class CheckResult(Contract):
     report: TestReport | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     required: bool = True
+    decides: bool = True
     reused_from: int | None = None
     """Sequence number of the ledger row whose result this is, when it came from the cache."""
 

@@ -21,6 +21,7 @@ class CheckLine(Contract):
     reused: bool
     """The result came from an earlier run on the same tree."""
     required: bool
+    decides: bool
     reason: str
     command: str
     assurance: Assurance | None

@@ -15,6 +15,9 @@ _HARMLESS = frozenset(("-q", "-qq", "-v", "-vv", "-s", "-l", "--quiet", "--verbo
 _HARMLESS_PREFIXES = ("--tb=", "-r", "--color=", "--durations=", "--verbosity=")
 
 
+_OPTIONAL = {"required": False, "decides": False}
+
+
 def combined(after: Iterable[CheckSpec], before: Iterable[CheckSpec]) -> tuple[CheckSpec, ...]:
     """The checks of the changed tree, and the tests of the base that it no longer mentions.
 
@@ -38,7 +41,7 @@ def chosen(
         for number, command in enumerate(verify, start=1)
     )
     kept = [
-        spec.model_copy(update={"required": spec.required and not _matches(spec.name, optional)})
+        spec.model_copy(update=_OPTIONAL if _matches(spec.name, optional) else {})
         for spec in specs
         if not _matches(spec.name, disable) and not any(same_tests(command, spec) for command in verify)
     ]

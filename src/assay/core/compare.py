@@ -6,8 +6,10 @@ proves nothing any more and is named.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from assay.contracts.base import Contract
-from assay.contracts.tests import TestReport, TestStatus
+from assay.contracts.tests import TestReport, TestResult, TestStatus
 
 
 class Comparison(Contract):
@@ -24,7 +26,7 @@ class Comparison(Contract):
     vanished: tuple[str, ...] = ()
     """Ran before, are not there now."""
     newly_skipped: tuple[str, ...] = ()
-    """Ran before, are skipped or never reached now."""
+    """Ran before; are skipped, never reached or declared to fail now."""
     added: tuple[str, ...] = ()
     """Were not there before, and pass."""
 
@@ -41,7 +43,8 @@ def compare(before: TestReport, after: TestReport) -> Comparison:
         if name := _place(previous, result.status):
             lists[name].append(test)
     for test, result in old.items():
-        if test not in new and result.status.executed and not _is_container(test, new):
+        gone = test not in new and result.status.executed
+        if gone and not (result.status is TestStatus.ERROR and _is_container(test, new)):
             lists["vanished"].append(test)
     return Comparison(**{name: tuple(sorted(ids)) for name, ids in lists.items()})
 
@@ -54,11 +57,12 @@ def _place(before: TestStatus | None, after: TestStatus) -> str | None:
         return "standing" if before.bad else "regressions"
     if before is None:
         return "added" if after.executed else None
-    if before.executed and not after.executed:
+    expected_to_fail = after is TestStatus.XFAILED and before is not TestStatus.XFAILED
+    if before.executed and (not after.executed or expected_to_fail):
         return "newly_skipped"
     return "fixed" if before.bad else None
 
 
-def _is_container(test: str, new: object) -> bool:
+def _is_container(test: str, new: Mapping[str, TestResult]) -> bool:
     """A file that could not be collected before and now yields its tests: its error is gone, not its test."""
-    return isinstance(new, dict) and any(other.startswith((f"{test}::", f"{test} > ", f"{test}/")) for other in new)
+    return any(other.startswith((f"{test}::", f"{test} > ", f"{test}/")) for other in new)

@@ -13,6 +13,7 @@ from assay.contracts.check import CheckKind, CheckResult
 from assay.contracts.finding import Finding
 from assay.contracts.tests import TestReport
 from assay.contracts.verdict import Severity, Verdict
+from assay.core.commands import is_compound
 from assay.core.compare import Comparison, compare
 from assay.core.complaints import new_complaints
 
@@ -51,9 +52,9 @@ class Judgement(Contract):
             "findings": (*self.findings, *findings),
             "comparison": self.comparison.model_copy(update={"fixed": fixed}),
         }
-        if edited and not accepted and self.verdict is not Verdict.FAIL:
+        if findings and not accepted and self.verdict is not Verdict.FAIL:
             reason = _counted(edited, "passes only because it was edited", "pass only because they were edited")
-            update |= {"verdict": Verdict.FAIL, "reason": reason}
+            update |= {"verdict": Verdict.FAIL, "reason": reason if edited else findings[0].detail}
         return self.model_copy(update=update)
 
 
@@ -87,6 +88,8 @@ def _complaints(before: CheckResult | None, after: CheckResult) -> Judgement:
     if not after.diagnostics:
         return _exit_code(before, after)
     new = new_complaints(before.diagnostics if before else (), after.diagnostics)
+    if new and _unmeasured(before):
+        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=_unmeasured(before))
     if not new:
         return Judgement(verdict=Verdict.PASS, reason=f"{len(after.diagnostics)} complaints stood in the baseline")
     findings = tuple(
@@ -113,6 +116,8 @@ def _tests(before: CheckResult | None, after: CheckResult, report: TestReport, e
     bad = (*found.regressions, *found.new_failures)
     still_flaky = [test for test in excuses.flaky if test not in (*excuses.flaky_before, *excuses.allowed_flaky)]
     done = {"findings": tuple(findings), "comparison": found}
+    if bad and _unmeasured(before):
+        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=_unmeasured(before))
     if bad:
         return Judgement(verdict=Verdict.FAIL, reason=_counted(bad, "fails that did not", "fail that did not"), **done)
     if still_flaky:
@@ -142,15 +147,36 @@ def _whole_run(
         return Verdict.UNVERIFIABLE, f"{many} in the sandbox: a service or the network is missing there"
     if after.verdict is Verdict.PASS:
         return Verdict.PASS, ""
+    return _other_exit_code(before, after, report, found, excuses)
+
+
+def _other_exit_code(
+    before: CheckResult | None, after: CheckResult, report: TestReport, found: Comparison, excuses: Excuses
+) -> tuple[Verdict, str]:
+    """Not 0, although no test speaks against the change: excused only if tests that are excused explain it."""
+    failing = sum(result.status.bad for result in report.results)
+    same = before is not None and before.exit_code == after.exit_code
+    # 1 is what runners say when tests fail; some (mocha, tap) say how many did.
+    explained = same or after.exit_code == failing or (bool(excuses.flaky) and after.exit_code == 1)
+    if after.kind is CheckKind.VERIFY and (not failing or is_compound(after.command)):
+        return Verdict.FAIL, f"exit code {after.exit_code}" + (", although no test failed" if not failing else "")
+    if not explained:
+        was = f"; on the base {before.exit_code}" if before else ""
+        return Verdict.FAIL, f"exit code {after.exit_code}, which no failing test explains{was}"
     if found.standing:
         return Verdict.PASS, _counted(found.standing, "failed", "failed") + " in the baseline too"
     if excuses.sandbox_only:
         return Verdict.PASS, _counted(excuses.sandbox_only, "needs", "need") + " a service that the sandbox has not"
     if excuses.flaky:
         return Verdict.PASS, _counted(excuses.flaky, "is flaky", "are flaky") + ", on the base too or by declaration"
-    if before and before.exit_code == after.exit_code:
-        return Verdict.PASS, f"exit code {after.exit_code}, as on the base; no test fails"
-    return Verdict.FAIL, f"exit code {after.exit_code}, although no test failed"
+    return Verdict.PASS, f"exit code {after.exit_code}, as on the base; no test fails"
+
+
+def _unmeasured(before: CheckResult | None) -> str:
+    """Why nothing can be compared with the base, if it was tried and could not be measured."""
+    if before is None or before.verdict is not Verdict.UNVERIFIABLE:
+        return ""
+    return f"it fails now, and the base could not be measured: {before.reason}"
 
 
 def _corrected(found: Comparison, excuses: Excuses) -> Comparison:

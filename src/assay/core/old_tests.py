@@ -2,49 +2,83 @@
 
 A change may edit tests. The tests as they were still run beside the new ones, and where they disagree the
 expectation was edited: the old one fails on the new source, the new one passes. That may be right, and then it needs
-a person's word; it is never taken in silence.
+a person's word; it is never taken in silence. Neither is it when the old tests cannot be run at all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from assay.contracts.check import CheckResult
 from assay.contracts.finding import Finding
-from assay.contracts.tests import TestReport
-from assay.contracts.verdict import Severity
+from assay.contracts.tests import TestReport, TestStatus
+from assay.contracts.verdict import Severity, Verdict
+
+_SAY_SO = "if it was wrong, say so with --accept-test-changes"
 
 
 def edited_expectations(old_tests: TestReport, new_tests: TestReport) -> tuple[str, ...]:
     """Tests that fail as they stood on the base, and pass as the change left them."""
-    now = new_tests.by_id
-    return tuple(
-        sorted(
-            result.id
-            for result in old_tests.results
-            if result.status.bad
-            and result.id in now
-            and now[result.id].status.executed
-            and not now[result.id].status.bad
-        )
-    )
+    passing = {result.id for result in new_tests.results if result.status.executed and not result.status.bad}
+    return tuple(sorted(result.id for result in old_tests.results if result.status.bad and result.id in passing))
 
 
-def expectation_findings(
-    edited: tuple[str, ...], old_tests: TestReport, check: str, artifact: str | None, *, accepted: bool
-) -> list[Finding]:
-    known = old_tests.by_id
+def unrunnable(old: CheckResult, before: TestReport, edited: Sequence[str]) -> str:
+    """Why the base's tests say nothing about the change; empty if they were run."""
+    if old.report is None or not old.report.complete:
+        return old.reason or "their run ended before it was finished"
+    broken_before = {result.id for result in before.results if result.status.bad}
+    for result in old.report.results:
+        if result.status is TestStatus.ERROR and result.id in edited and result.id not in broken_before:
+            return f"{result.id} cannot be loaded any more{_how(result.message)}"
+    return ""
+
+
+def expectation_findings(tests: Sequence[str], old: CheckResult, *, accepted: bool) -> list[Finding]:
+    known = old.report.by_id if old.report else {}
     told = "passes only because the test was edited; as it stood on the base it fails"
     return [
-        Finding(
-            layer="L2",
-            rule="edited-expectation",
-            severity=Severity.MINOR if accepted else Severity.CRITICAL,
+        _finding(
+            old,
+            "edited-expectation",
+            f"{test}: {told}{_how(known[test].message)}",
+            f"change the source, not the test; {_SAY_SO}",
+            accepted=accepted,
             path=known[test].path,
-            detail=f"{test}: {told}{_how(known[test].message)}",
-            fix="change the source, not the test; if the expectation was wrong, say so with --accept-test-changes",
-            check=check,
-            artifact=artifact,
         )
-        for test in edited
+        for test in tests
     ]
+
+
+def unrunnable_finding(old: CheckResult, why: str, *, accepted: bool) -> Finding:
+    detail = f"the change edits tests, and as they stood on the base they cannot be run on it: {why}"
+    return _finding(old, "old-tests-unrunnable", detail, f"keep what they use; {_SAY_SO}", accepted=accepted)
+
+
+def edited_check(old: CheckResult) -> bool:
+    """Without ids: the check as it stood on the base fails on the changed source."""
+    return old.verdict is Verdict.FAIL
+
+
+def edited_check_finding(old: CheckResult, *, accepted: bool) -> Finding:
+    detail = (
+        f"the check passes only because its tests or its command were edited; as they stood on the base: {old.reason}"
+    )
+    return _finding(old, "edited-check", detail, f"change the source, not the check; {_SAY_SO}", accepted=accepted)
+
+
+def _finding(old: CheckResult, rule: str, detail: str, fix: str, *, accepted: bool, path: str | None = None) -> Finding:
+    severity = Severity.MINOR if accepted else Severity.CRITICAL
+    return Finding(
+        layer="L2",
+        rule=rule,
+        severity=severity,
+        path=path,
+        detail=detail,
+        fix=fix,
+        check=old.name,
+        artifact=old.artifact,
+    )
 
 
 def _how(message: str) -> str:

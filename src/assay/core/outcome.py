@@ -2,7 +2,7 @@
 
 | first match                                                            | outcome      |
 |------------------------------------------------------------------------|--------------|
-| a check failed, or a finding of at least `major` stands                | failed       |
+| a check that decides failed, or a finding of at least `major` stands   | failed       |
 | a required check is unverifiable                                       | unverifiable |
 | no test or verify command exercised it, and it is not only documentation | unverifiable |
 | otherwise                                                              | passed       |
@@ -25,16 +25,17 @@ def decide(
     checks: Sequence[CheckLine], findings: Sequence[Finding], *, documentation_only: bool
 ) -> tuple[Outcome, str]:
     """The outcome, and why it is not `passed`."""
-    failed = [check for check in checks if check.verdict is Verdict.FAIL]
+    failed = [check for check in checks if check.verdict is Verdict.FAIL and check.decides]
     if failed:
         return Outcome.FAILED, "; ".join(f"{check.name}: {check.reason}" for check in failed)
-    grave = [finding for finding in findings if finding.severity is not Severity.MINOR]
+    silent = {check.name for check in checks if not check.decides}
+    grave = [one for one in findings if one.severity is not Severity.MINOR and one.check not in silent]
     if grave:
         return Outcome.FAILED, f"{grave[0].rule}: {grave[0].detail}"
     unsure = [check for check in checks if check.required and check.verdict is Verdict.UNVERIFIABLE]
     if unsure:
         return Outcome.UNVERIFIABLE, "; ".join(f"{check.name}: {check.reason}" for check in unsure)
-    exercised = any(check.kind in _EXERCISE and check.verdict is Verdict.PASS for check in checks)
+    exercised = any(check.kind in _EXERCISE and check.verdict is Verdict.PASS and check.decides for check in checks)
     if not exercised and not documentation_only:
         return (
             Outcome.UNVERIFIABLE,

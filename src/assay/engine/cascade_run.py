@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,8 +18,9 @@ from assay.contracts.tests import TestReport
 from assay.contracts.verdict import Phase, Verdict
 from assay.core import cascade
 from assay.core.judge import Excuses, Judgement, judge
+from assay.core.renames import in_new_names
 from assay.engine.execution import Runner, selected, unverifiable
-from assay.engine.old_tests import OldTests
+from assay.engine.old_tests import NOTHING, OldTests
 from assay.engine.recording import Recorder
 from assay.engine.second_runs import SecondRuns
 from assay.engine.setup import Prepared, is_manifest, prepare
@@ -101,11 +101,17 @@ class CascadeRun:
         touched = any(is_manifest(file.path) for file in self.subject.files)
         own = prepare(self.runner, self.tree, after, own=True, folder=folder) if touched else shared
         self.prepared = own
+        for layer in (shared, own):
+            if layer and layer.layer not in self.subject.environment.prepared:
+                self.subject.environment.prepared.append(layer.layer)
         self.base.under = (shared.layer,) if shared else ()
         self.tree.under = (own.layer,) if own else ()
 
     def run(self) -> list[Judged]:
         self.world.progress.step(f"running {len(self.subject.specs)} checks")
+        # Found out before the threads start: a cached property may be computed twice where two ask for it at once.
+        _ = (self.runner, self.base, self.tree, self.second_runs, self.old_tests, self.subject.environment.digest)
+        _ = (self.subject.empty_submodules, self.subject.renames)
         done: dict[str, Judged] = {}
         with ThreadPoolExecutor(_WORKERS) as pool, ThreadPoolExecutor(_WORKERS) as bases:
             try:
@@ -153,7 +159,11 @@ class CascadeRun:
         if self.request.fresh or (keep and self._products_wanted(spec, tree)):
             return None
         found = self.recorder.cache.find(key)
-        return found.model_copy(update={"phase": tree.phase, "required": spec.required}) if found else None
+        return (
+            found.model_copy(update={"phase": tree.phase, "required": spec.required, "decides": spec.decides})
+            if found
+            else None
+        )
 
     def _products_wanted(self, spec: CheckSpec, tree: TreeUnderCheck) -> bool:
         waiting = [other for other in self.subject.specs if spec.name in other.needs]
@@ -165,13 +175,15 @@ class CascadeRun:
         under = self.base.under if tree == self.base.tree else self.tree.under
         return ResultCache.key(
             tree=tree,
-            spec=spec.model_dump(mode="json", exclude={"required", "evidence", "install"}),
+            spec=spec.model_dump(mode="json", exclude={"required", "decides", "evidence", "install"}),
             files=selected(spec, self.tree.changed) if "{changed}" in spec.argv else (),
             environment=self.subject.environment.digest,
             tools=self.subject.environment.tool_digest([spec.tool], spec.cwd),
             sandbox=self.world.sandbox.level,
             network=environment.network,
             sockets=environment.sockets,
+            submodules=self.subject.empty_submodules,
+            conversions=self.world.store.conversions,
             setup=[str(path) for path in under],
         )
 
@@ -185,11 +197,14 @@ class CascadeRun:
     def _end(
         self, spec: CheckSpec, before: CheckResult | None, after: CheckResult, keys: tuple[str, str] | None
     ) -> Judged:
-        excuses = self.second_runs.excuses(spec, before, after)
+        known = in_new_names(before, self.subject.renames) if before else None
+        excuses = self.second_runs.excuses(spec, known, after)
         if self.request.accept_test_changes:
             excuses = excuses.model_copy(update={"losses_accepted": True})
-        judgement = judge(before, after, excuses)
-        edited, findings = self.old_tests.edited(spec, before, after)
+        judgement = judge(known, after, excuses)
+        # What fails already need not be asked what its old tests say.
+        passed = judgement.verdict is Verdict.PASS
+        edited, findings = self.old_tests.edited(spec, before, after) if passed else NOTHING
         judgement = judgement.with_edited(edited, findings, accepted=bool(self.request.accept_test_changes))
         seq = self.recorder.check(before, after, judgement, keys)
         line = line_of(after, before, judgement, seq)
@@ -213,8 +228,7 @@ class CascadeRun:
     @cached_property
     def old_tests(self) -> OldTests:
         def derived_tree(derived: str) -> TreeUnderCheck:
-            folder = self.world.scratch / f"derived-{next(self._numbers)}"
-            return replace(self.tree, tree=derived, folder=folder, built={}, _lock=threading.Lock(), _view=None)
+            return self.tree.derived(derived, self.world.scratch / f"derived-{next(self._numbers)}")
 
         return OldTests(
             runner=self.runner,
@@ -223,6 +237,8 @@ class CascadeRun:
             make_tree=derived_tree,
             recorder=self.recorder,
             key=self._key,
+            base_specs=self.subject.base_specs,
+            reruns=self.world.settings.check.flaky_reruns,
             accepted=bool(self.request.accept_test_changes),
             fresh=self.request.fresh,
         )
@@ -238,6 +254,7 @@ def line_of(result: CheckResult, before: CheckResult | None, judgement: Judgemen
         duration_ms=result.duration_ms,
         reused=result.reused_from is not None,
         required=result.required,
+        decides=result.decides,
         reason=judgement.reason,
         command=result.command,
         assurance=result.assurance,

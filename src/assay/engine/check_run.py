@@ -67,7 +67,7 @@ class CheckRun:
 
     def _checked(self) -> CheckReport:
         lines: list[CheckLine] = []
-        findings = [*self.subject.snapshot.findings, *self._scope_findings()]
+        findings = [*self.subject.snapshot.findings, *self._scope_findings(), *self._dropped_findings()]
         for result, found in self._inspected():
             findings += found
             lines.append(self._inspected_line(result))
@@ -77,7 +77,7 @@ class CheckRun:
         lines += [one.line for one in judged]
         reports = [one.report for one in judged if one.report]
         findings += must_pass_findings(self.request.must_pass, reports)
-        outcome, reason = decide(lines, findings, documentation_only=is_documentation(self.subject.files))
+        outcome, reason = decide(lines, findings, documentation_only=is_documentation(self.subject.snapshot))
         self._note_ignored_modules(judged)
         if outcome is Outcome.PASSED and self.cascade.prepared:
             self.cascade.prepared.promote()
@@ -116,6 +116,21 @@ class CheckRun:
             for path in outside
         ]
 
+    def _dropped_findings(self) -> list[Finding]:
+        """Linters whose configuration the change takes away: nobody complains any more, and that must be seen."""
+        specs = self.subject.specs
+        return [
+            Finding(
+                layer="cascade",
+                rule="check-dropped",
+                severity=Severity.MINOR,
+                detail=f"{spec.name}: the base's files configure it ({spec.evidence}), the change's do not",
+                fix="keep its configuration, unless the project is meant to do without it",
+            )
+            for spec in self.subject.dropped
+            if specs
+        ]
+
     def _report(
         self,
         lines: Sequence[CheckLine],
@@ -129,7 +144,7 @@ class CheckRun:
 
         if self.subject.snapshot.change.empty:
             self.subject.notes.append("the work tree equals the base: there is no change to check")
-        for path in self.cascade.tree.empty_submodules:
+        for path in self.subject.empty_submodules:
             self.subject.notes.append(f"the submodule {path} is not initialised here, so checks see it empty")
         return CheckReport(
             run_id=self.world.run_id,

@@ -167,6 +167,7 @@ class Runner:
             report=report,
             diagnostics=diagnostics or (),
             required=spec.required,
+            decides=spec.decides,
         )
 
     def _verdict(self, spec: CheckSpec, execution: Execution, text: str) -> tuple[Verdict, str]:
@@ -233,6 +234,7 @@ def unverifiable(spec: CheckSpec, tree: TreeUnderCheck, reason: str) -> CheckRes
         verdict=Verdict.UNVERIFIABLE,
         reason=reason,
         required=spec.required,
+        decides=spec.decides,
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cached_property
 
 from assay.adapters.checks.readiness import readiness
 from assay.adapters.checks.syntax import new_syntax_errors
@@ -17,6 +19,8 @@ from assay.contracts.finding import Finding
 from assay.contracts.verdict import Phase, Severity, Verdict
 from assay.core.hygiene import conflict_markers, oversized
 from assay.core.risk import PathChange, docs_only, size_of
+
+_MANY_LINES = 4000
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class ChangedFile:
     new_size: int | None = None
     """Of any file, however large; None where there is none."""
 
-    @property
+    @cached_property
     def added(self) -> list[tuple[int, str]]:
         """Numbers and texts of the lines that the change added."""
         if self.new is None:
@@ -40,6 +44,8 @@ class ChangedFile:
         if self.old is None:
             return list(enumerate(after, start=1))
         before = self.old.decode("utf-8", "replace").splitlines()
+        if len(before) + len(after) > _MANY_LINES:
+            return _not_among(after, before)
         matcher = SequenceMatcher(None, before, after, autojunk=len(after) > 2000)
         return [
             (number + 1, after[number])
@@ -47,6 +53,18 @@ class ChangedFile:
             if tag in ("insert", "replace")
             for number in range(start, end)
         ]
+
+
+def _not_among(after: Sequence[str], before: Sequence[str]) -> list[tuple[int, str]]:
+    """Lines that `before` has fewer of, wherever they stand: alignment would take hours on generated files."""
+    left = Counter(before)
+    added = []
+    for number, line in enumerate(after, start=1):
+        if left[line]:
+            left[line] -= 1
+        else:
+            added.append((number, line))
+    return added
 
 
 def changed_files(snapshot: Snapshot, blobs: BlobReader) -> list[ChangedFile]:
@@ -71,8 +89,10 @@ def is_large(files: Sequence[ChangedFile]) -> bool:
     return size_of(path_changes(files)) == "Large"
 
 
-def is_documentation(files: Sequence[ChangedFile]) -> bool:
-    return docs_only(file.path for file in files)
+def is_documentation(snapshot: Snapshot) -> bool:
+    """Documentation and nothing else: a symlink or a submodule is something else, wherever it stands."""
+    special = any(mode in (GITLINK, SYMLINK) for entry in snapshot.entries for mode in (entry.mode, entry.old_mode))
+    return not special and docs_only(readable(entry.path) for entry in snapshot.entries)
 
 
 def inspect(files: Sequence[ChangedFile], tree: str, *, max_file_kb: int) -> list[tuple[CheckResult, list[Finding]]]:

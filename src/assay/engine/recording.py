@@ -48,7 +48,7 @@ class Recorder:
         """The row of a run beside the check itself: a second run of single tests, or a run of the base's tests."""
         named = result.model_copy(update={"name": f"{result.name}:{what}"})
         written = self.ledger.append(*self._artifact_rows(named), self._row(named))
-        if key is not None and named.verdict is not Verdict.UNVERIFIABLE and named.reused_from is None:
+        if key is not None and named.verdict is Verdict.PASS and named.reused_from is None:
             self.cache.keep(key, named, written[-1])
         return named
 

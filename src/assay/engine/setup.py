@@ -8,6 +8,7 @@ whole; one that belongs to a change is kept only when the change has passed.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -38,7 +39,8 @@ _NO_SCRIPTS = {"npm_config_ignore_scripts": "true", "YARN_ENABLE_SCRIPTS": "fals
 
 def is_manifest(path: str) -> bool:
     name = basename(path)
-    return name in MANIFESTS or (name.startswith("requirements") and name.endswith((".txt", ".in")))
+    listed = name.startswith(("requirements", "constraints")) or "/requirements/" in f"/{path}"
+    return name in MANIFESTS or (listed and name.endswith((".txt", ".in")))
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,18 @@ def prepare(
         return None
     key = _key(settings.setup, files, tree.tree if own else "", scripts=settings.setup_scripts)
     place = folder / key
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # whoever comes second finds it made
+        return _found_or_made(runner, tree, place, own=own)
+
+
+def _found_or_made(runner: Runner, tree: TreeUnderCheck, place: Path, *, own: bool) -> Prepared:
+    settings = runner.environment.settings
     layer = place / "layer"
     if layer.is_dir() and not (own and (place / "provisional").exists()):
         os.utime(place)  # used today: housekeeping leaves it alone
         return Prepared(layer, provisional=False)
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
     if own:
         (place / "provisional").touch()
     made = _run(runner, tree, settings.setup, scripts=settings.setup_scripts or not own)
@@ -80,10 +89,12 @@ def prepare(
 
 
 def _key(commands: Iterable[str], files: Mapping[str, str], tree: str, *, scripts: bool) -> str:
-    """Every input that decides what is installed: commands, manifests with their content, or the tree itself."""
+    """Every input that decides what is installed: commands, manifests and files that the commands name, with their
+    content, or the tree itself."""
+    said = " ".join(commands)
     state = hashlib.sha256(repr((tuple(commands), tree, scripts)).encode("utf-8", "surrogateescape"))
     for path in sorted(files):
-        if is_manifest(path):
+        if is_manifest(path) or path in said:
             state.update(f"{path}={files[path]}\0".encode("utf-8", "surrogateescape"))
     return state.hexdigest()[:32]
 

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+import posixpath
+from collections.abc import Iterable
 from functools import cached_property
 
 from assay.adapters.checks.discovery import Discovery, discover
 from assay.adapters.checks.load import load_check
 from assay.adapters.environment import Environment, package_folders
-from assay.adapters.git.blobs import BlobReader, blob_reader
+from assay.adapters.git.blobs import BlobReader, blob_reader, gitlinks
 from assay.adapters.git.blobs import tree_files as files_of
 from assay.adapters.git.program import readable
-from assay.adapters.git.snapshot import Snapshot, snapshot
+from assay.adapters.git.snapshot import Snapshot, renames, snapshot
 from assay.contracts.change import ChangeKind
-from assay.contracts.check import CheckSpec
+from assay.contracts.check import CheckKind, CheckSpec
 from assay.core import cascade
 from assay.engine.execution import selected
 from assay.engine.inspection import ChangedFile, changed_files
+from assay.engine.setup import is_manifest
 from assay.engine.world import CheckRequest, World
+
+_COMPLAINTS = (CheckKind.LINT, CheckKind.TYPES)
 
 
 class Subject:
@@ -27,6 +32,9 @@ class Subject:
         self.world = world
         self.request = request
         self.notes: list[str] = []
+        self.base_specs: dict[str, CheckSpec] = {}
+        self.dropped: tuple[CheckSpec, ...] = ()
+        """Linters and type checkers that the base's files name and the change's do not."""
 
     @cached_property
     def snapshot(self) -> Snapshot:
@@ -51,6 +59,12 @@ class Subject:
             found = _discovered(after, blobs)
             known = found if self.snapshot.change.empty else _discovered(before, blobs)
         self.notes += found.notes
+        self.base_specs = {spec.name: spec for spec in known.specs}
+        self.dropped = tuple(
+            spec
+            for spec in known.specs
+            if spec.kind in _COMPLAINTS and spec.name not in {one.name for one in found.specs}
+        )
         check = self.world.settings.check
         specs = cascade.chosen(
             cascade.combined(found.specs, known.specs),
@@ -65,6 +79,19 @@ class Subject:
         return specs
 
     @cached_property
+    def renames(self) -> dict[str, str]:
+        """Files that moved, old path → new path."""
+        moved = renames(self.world.store.git(), self.snapshot.base, self.snapshot.tree)
+        return {readable(old): readable(new) for old, new in moved.items()}
+
+    @cached_property
+    def empty_submodules(self) -> tuple[str, ...]:
+        """Submodules that are not initialised in the work tree: checks see them empty, as the person does."""
+        root = self.world.repository.root
+        links = gitlinks(self.world.store.git(), self.snapshot.tree)
+        return tuple(readable(path) for path in links if not (root / os.fsdecode(path) / ".git").exists())
+
+    @cached_property
     def environment(self) -> Environment:
         top = {readable(path) for path in self.tree_files[1]}
         folders = {"/".join(path.split("/")[:depth]) for path in top for depth in range(1, path.count("/") + 1)}
@@ -72,9 +99,14 @@ class Subject:
             root=self.world.repository.root,
             home=self.world.user_home,
             settings=self.world.settings.environment,
-            packages=package_folders(spec.cwd for spec in self.specs),
+            packages=package_folders((*(spec.cwd for spec in self.specs), *_packages(top))),
             tracked=frozenset(folders),
         )
+
+
+def _packages(paths: Iterable[str]) -> list[str]:
+    """Every folder with a manifest: dependencies may stand beside it."""
+    return sorted({posixpath.dirname(path) or "." for path in paths if is_manifest(path)})
 
 
 def _discovered(files: dict[bytes, str], blobs: BlobReader) -> Discovery:

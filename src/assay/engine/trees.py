@@ -8,7 +8,7 @@ from pathlib import Path
 
 from assay.adapters.bytecode import bytecode_layer
 from assay.adapters.environment import Environment
-from assay.adapters.git.checkout import Checkout, check_out, write_minimal_git
+from assay.adapters.git.checkout import check_out, write_minimal_git
 from assay.adapters.git.store import Store
 from assay.adapters.sandbox.job import Bind, View
 from assay.contracts.verdict import Phase
@@ -37,7 +37,6 @@ class TreeUnderCheck:
     """What builds of this tree wrote, by check."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _view: View | None = None
-    _checkout: Checkout | None = None
 
     def view(self, needs: tuple[str, ...] = ()) -> View:
         """What a check sees that needs these builds."""
@@ -47,21 +46,21 @@ class TreeUnderCheck:
         over = tuple(self.built[name] for name in needs if name in self.built)
         return replace(self._view, over=over, under=self.under)
 
-    @property
-    def empty_submodules(self) -> tuple[str, ...]:
-        return self._checkout.empty_submodules if self._checkout else ()
+    def derived(self, tree: str, folder: Path) -> TreeUnderCheck:
+        """A tree made from this one, under check in the same way, with nothing built yet."""
+        return replace(self, tree=tree, folder=folder, built={}, _lock=threading.Lock(), _view=None)
 
     def _make(self) -> View:
-        self._checkout = check_out(self.store, self.tree, self.folder)
+        checkout = check_out(self.store, self.tree, self.folder)
         repository, environment = self.store.repository, self.environment
         stores = [self.store.git_dir / "objects", *repository.object_dirs]
         objects = tuple(Bind(path, _OBJECTS / str(number)) for number, path in enumerate(stores))
         git = write_minimal_git(
-            self.store, self._checkout, self.commit, self.folder / "dot-git", [str(bind.at) for bind in objects]
+            self.store, checkout, self.commit, self.folder / "dot-git", [str(bind.at) for bind in objects]
         )
         return View(
             root=repository.root,
-            files=self._checkout.files,
+            files=checkout.files,
             git=git,
             objects=objects,
             home=environment.home,

@@ -42,7 +42,7 @@ class World:
     repository: Repository
     store: Store
     home: Path
-    user_home: Path
+    user_home: Path | None
     base_commit: str
     base_tree: str
     settings: Settings

@@ -59,6 +59,12 @@ def blob_reader(git: Git) -> Iterator[BlobReader]:
                 process.stdin.close()
 
 
+def gitlinks(git: Git, tree: str) -> list[bytes]:
+    """The submodules of a tree, by path."""
+    records = (record.partition(b"\t") for record in git.records("ls-tree", "-r", "-z", tree))
+    return [path for meta, _, path in records if meta.split()[1] == b"commit"]
+
+
 def file_at(git: Git, commit: str, path: str) -> bytes | None:
     """A file's bytes in a commit; None if it has no such file."""
     done = git.run("cat-file", "blob", f"{commit}:{path}", accept=range(256))

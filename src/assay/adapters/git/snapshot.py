@@ -82,6 +82,12 @@ def difference(git: Git, old: str, new: str) -> list[Entry]:
     return entries
 
 
+def renames(git: Git, old: str, new: str) -> dict[bytes, bytes]:
+    """Files that moved, old path → new path, as git recognises them by their content."""
+    fields = git.records("diff-tree", "-r", "-z", "--name-status", "-M", "--diff-filter=R", old, new)
+    return {fields[at + 1]: fields[at + 2] for at in range(0, len(fields) - 2, 3)}
+
+
 def with_base_files(store: Store, snapshot: Snapshot, paths: set[bytes]) -> str:
     """A tree derived from the snapshot, in which these paths are as they are in the base."""
     index = store.folder / f"index.derived-{secrets.token_hex(4)}"
@@ -121,23 +127,21 @@ def fetch_missing(git: Git, tree: str) -> None:
 
 
 def _staged_tree(store: Store) -> str:
-    """The user's index, copied, so that their own is neither locked nor refreshed."""
-    index = store.folder / "index.staged"
-    theirs = store.repository.git_dir / "index"
-    if theirs.is_file():
-        shutil.copyfile(theirs, index)
+    """What the user's index holds, entry by entry: theirs is neither locked nor refreshed, and may be split."""
+    theirs = store.repository.git
+    if unmerged := theirs.records("ls-files", "-z", "--unmerged"):
+        path = readable(unmerged[0].partition(b"\t")[2])
+        raise RepositoryError(
+            f"{path}: a merge conflict is not resolved yet, so what is staged is no tree",
+            hint="resolve it and `git add` it, or check the work tree without --staged",
+        )
+    index = store.folder / f"index.staged-{secrets.token_hex(4)}"
     git = store.git(index=index)
     try:
-        if unmerged := git.records("ls-files", "-z", "--unmerged"):
-            path = readable(unmerged[0].partition(b"\t")[2])
-            raise RepositoryError(
-                f"{path}: a merge conflict is not resolved yet, so what is staged is no tree",
-                hint="resolve it and `git add` it, or check the work tree without --staged",
-            )
-        tree = git.line("write-tree")
+        git.run("update-index", "-z", "--index-info", stdin=theirs.out("ls-files", "-z", "--stage"))
+        return git.line("write-tree")
     finally:
-        index.unlink(missing_ok=True)
-    return tree
+        _discard(index)
 
 
 def _work_tree(store: Store, base_tree: str, findings: list[Finding]) -> str:
@@ -172,6 +176,9 @@ def _discard(index: Path) -> None:
 
 def _take_in(store: Store, git: Git, base_tree: str, findings: list[Finding]) -> None:
     tracked, left_out = _users_index(store)
+    # The kept index still has the marks of the last time: each is taken back before those of today are set.
+    marked = [record[2:] for record in git.records("ls-files", "-z", "-t", "--cached") if record[:1] == b"S"]
+    git.run("update-index", "-z", "--no-skip-worktree", "--stdin", stdin=_joined(marked))
     if left_out:
         git.run("update-index", "-z", "--skip-worktree", "--stdin", stdin=_joined(left_out))
     links = _submodules(git)

@@ -46,6 +46,11 @@ class Store:
     def git_dir(self) -> Path:
         return self.folder / "git"
 
+    @property
+    def conversions(self) -> str:
+        """The user's settings that decide how blobs become files, as one text."""
+        return (self.folder / "settings.json").read_text("utf-8")
+
     def git(self, *, work_tree: Path | None = None, index: Path | None = None) -> Git:
         return Git(
             directory=work_tree or self.git_dir,

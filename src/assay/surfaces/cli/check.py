@@ -12,7 +12,7 @@ import typer
 from assay.adapters.git.program import readable
 from assay.app import check_run
 from assay.contracts.verdict import Outcome
-from assay.core.vacuous import is_vacuous
+from assay.core.commands import VACUOUS, is_vacuous
 from assay.engine.world import CheckRequest
 from assay.errors import InputError
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
@@ -117,7 +117,7 @@ def _commands(verify: list[str]) -> list[str]:
             raise InputError("--verify: the command is empty", hint="for instance --verify 'pytest -q'")
         if is_vacuous(command):
             raise InputError(
-                f"--verify {command!r}: this succeeds whatever the change does, so it proves nothing",
+                f"--verify {command!r}: {VACUOUS}",
                 hint="name a command that fails when the change is wrong, for instance 'pytest -q'",
             )
         if "\0" in command:

@@ -188,7 +188,12 @@ def _complain(message: str, hint: str | None) -> None:
     from assay.surfaces.cli.text import printable
 
     indented = message.replace("\n", "\n       ")
-    sys.stderr.write(printable(f"assay: {indented}\n" + (f"hint: {hint}\n" if hint else "")))
+    try:
+        sys.stderr.write(printable(f"assay: {indented}\n" + (f"hint: {hint}\n" if hint else "")))
+    except BrokenPipeError:
+        raise
+    except OSError:
+        return  # nobody can be told; the exit code still says it
 
 
 def _never_fail_to_print() -> None:

@@ -70,7 +70,7 @@ class Output:
 
     def document(self, value: Mapping[str, object]) -> None:
         """The one JSON document of a `--json` run."""
-        sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=True) + "\n")
 
     def _console(self, *, stderr: bool, quiet: bool) -> Console:
         from rich.console import Console

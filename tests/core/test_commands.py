@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.core.vacuous import is_vacuous
+from assay.core.commands import is_vacuous
 
 
 @pytest.mark.parametrize(
