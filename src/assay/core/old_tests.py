@@ -25,12 +25,12 @@ def edited_expectations(old_tests: TestReport, new_tests: TestReport) -> tuple[s
 
 def unrunnable(old: CheckResult, before: TestReport, edited: Sequence[str]) -> str:
     """Why the base's tests say nothing about the change; empty if they were run."""
-    if old.report is None or not old.report.complete:
-        return old.reason or "their run ended before it was finished"
     broken_before = {result.id for result in before.results if result.status.bad}
-    for result in old.report.results:
+    for result in old.report.results if old.report else ():
         if result.status is TestStatus.ERROR and result.id in edited and result.id not in broken_before:
             return f"{result.id} cannot be loaded any more{_how(result.message)}"
+    if old.report is None or not old.report.complete:
+        return old.reason or "their run ended before it was finished"
     return ""
 
 
@@ -76,7 +76,7 @@ def _finding(old: CheckResult, rule: str, detail: str, fix: str, *, accepted: bo
         path=path,
         detail=detail,
         fix=fix,
-        check=old.name,
+        check=old.name.removesuffix(":old-tests"),
         artifact=old.artifact,
     )
 
