@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.contracts.tests import TestReport, TestResult, TestStatus
-from assay.core.compare import Comparison, compare
+from assay.core.compare import Comparison, compare, together
 
 S = TestStatus
 
@@ -65,6 +65,18 @@ def test_a_suite_of_the_same_name_does_not_hide_a_test_that_is_gone() -> None:
     before = TestReport(runner="node", results=(TestResult(id="a.js > adds", status=S.PASSED),), complete=True)
     after = TestReport(runner="node", results=(TestResult(id="a.js > adds > x", status=S.PASSED),), complete=True)
     assert compare(before, after).vanished == ("a.js > adds",)
+
+
+def test_reports_of_several_runners_are_one_that_nobody_can_rerun() -> None:
+    pytest_report, node = (
+        report(a=S.PASSED),
+        report(b=S.FAILED).model_copy(update={"runner": "node", "complete": False}),
+    )
+    both = together([pytest_report, node])
+    assert both and both.runner == "exit-code" and not both.complete
+    assert [result.id for result in both.results] == ["a", "b"]
+    assert together([node]) == node
+    assert together([]) is None
 
 
 statuses = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from(list(TestStatus)))

@@ -74,7 +74,9 @@ def test_nothing_is_written_outside_the_check(place: Workshop, where: str) -> No
     }[where]
     said = attempted(place, walls.write(str(target)))
     assert not target.exists()
-    assert said.startswith("through" if where == "home" else "held")  # HOME takes writes and forgets them
+    # HOME takes writes and forgets them, and so does a private /tmp if the tests themselves run below it.
+    forgotten = where == "home" or (where == "beside" and place.folder.is_relative_to("/tmp"))
+    assert said.startswith("through" if forgotten else "held")
 
 
 def test_writes_into_the_tree_are_forgotten(place: Workshop) -> None:

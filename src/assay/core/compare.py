@@ -6,10 +6,10 @@ proves nothing any more and is named.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from assay.contracts.base import Contract
-from assay.contracts.tests import TestReport, TestResult, TestStatus
+from assay.contracts.tests import ReportFormat, TestReport, TestResult, TestStatus
 
 
 class Comparison(Contract):
@@ -33,6 +33,20 @@ class Comparison(Contract):
     @property
     def lost(self) -> tuple[str, ...]:
         return tuple(sorted((*self.vanished, *self.newly_skipped)))
+
+
+def together(reports: Sequence[TestReport]) -> TestReport | None:
+    """What several runners of one command reported, as one. Nobody can run single tests of a mixture again, so it
+    bears no runner's name."""
+    if len(reports) <= 1:
+        return reports[0] if reports else None
+    return TestReport(
+        runner=ReportFormat.EXIT_CODE,
+        results=tuple(result for report in reports for result in report.results),
+        complete=all(report.complete for report in reports),
+        imported_from=tuple(path for report in reports for path in report.imported_from),
+        problems=tuple(problem for report in reports for problem in report.problems),
+    )
 
 
 def compare(before: TestReport, after: TestReport) -> Comparison:

@@ -13,7 +13,6 @@ from assay.contracts.check import CheckKind, CheckResult
 from assay.contracts.finding import Finding
 from assay.contracts.tests import TestReport
 from assay.contracts.verdict import Severity, Verdict
-from assay.core.commands import is_compound
 from assay.core.compare import Comparison, compare
 from assay.core.complaints import new_complaints
 
@@ -157,9 +156,10 @@ def _other_exit_code(
     failing = sum(result.status.bad for result in report.results)
     same = before is not None and before.exit_code == after.exit_code
     # 1 is what runners say when tests fail; some (mocha, tap) say how many did.
-    explained = same or after.exit_code == failing or (bool(excuses.flaky) and after.exit_code == 1)
-    if after.kind is CheckKind.VERIFY and (not failing or is_compound(after.command)):
-        return Verdict.FAIL, f"exit code {after.exit_code}" + (", although no test failed" if not failing else "")
+    counted = after.exit_code == failing and after.kind is CheckKind.TESTS
+    explained = same or counted or (bool(excuses.flaky) and after.exit_code == 1)
+    if after.kind is CheckKind.VERIFY and not failing:
+        return Verdict.FAIL, f"exit code {after.exit_code}, although no test failed"
     if not explained:
         was = f"; on the base {before.exit_code}" if before else ""
         return Verdict.FAIL, f"exit code {after.exit_code}, which no failing test explains{was}"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from assay.adapters.checks.diagnostics import parse_diagnostics
 from assay.adapters.checks.reports import environment as report_variables
-from assay.adapters.checks.reports import merge, read_report, sniff
+from assay.adapters.checks.reports import merge, read_report, sniff_all
 from assay.adapters.environment import Environment
 from assay.adapters.ledger.artifacts import ArtifactRef, ArtifactStore, ArtifactWriter
 from assay.adapters.sandbox.job import Execution, Job, Limits, Place, Sandbox, View
@@ -20,6 +20,7 @@ from assay.adapters.slots import Slots
 from assay.contracts.check import CheckKind, CheckResult, CheckSpec, Diagnostic
 from assay.contracts.tests import ReportFormat, TestReport
 from assay.contracts.verdict import Verdict
+from assay.core.compare import together
 from assay.engine.progress import Progress
 from assay.engine.trees import TreeUnderCheck
 
@@ -192,10 +193,15 @@ class Runner:
 
     def _report(self, spec: CheckSpec, job: Job, exit_code: int, artifact: ArtifactRef) -> TestReport | None:
         folder, output = job.scratch / "report", self.artifacts.read(artifact.hash)
-        kind = _stated_format(spec) or sniff(folder, output)
-        if kind is None or kind is ReportFormat.EXIT_CODE:
-            return None
-        return read_report(kind, folder, output, root=str(job.place.root), cwd=spec.cwd, exit_code=exit_code)
+        stated = _stated_format(spec)
+        kinds = (stated,) if stated else sniff_all(folder, output)
+        root = str(job.place.root)
+        reports = [
+            read_report(kind, folder, output, root=root, cwd=spec.cwd, exit_code=exit_code)
+            for kind in kinds
+            if kind is not ReportFormat.EXIT_CODE
+        ]
+        return together(reports)
 
     def _imported_elsewhere(self, report: TestReport, job: Job) -> str:
         """A test that runs against another copy of the project proves nothing about this tree."""

@@ -18,13 +18,23 @@ from assay.adapters.checks.reports.javascript import read_jest, read_mocha
 from assay.adapters.checks.reports.journal import read_journals
 from assay.adapters.checks.reports.junit import read_junit
 from assay.adapters.checks.reports.rerun import rerun
-from assay.adapters.checks.reports.sniff import sniff
+from assay.adapters.checks.reports.sniff import sniff, sniff_all
 from assay.adapters.checks.reports.source import Source, UnreadableError
 from assay.adapters.checks.reports.tally import Tally
 from assay.adapters.checks.reports.tap import read_tap
 from assay.contracts.tests import ReportFormat, TestReport
 
-__all__ = ["PATH_LIKE", "PROBES", "SPACE_SEPARATED", "environment", "merge", "read_report", "rerun", "sniff"]
+__all__ = [
+    "PATH_LIKE",
+    "PROBES",
+    "SPACE_SEPARATED",
+    "environment",
+    "merge",
+    "read_report",
+    "rerun",
+    "sniff",
+    "sniff_all",
+]
 
 PROBES = Path(__file__).resolve().parent.parent / "probes"
 """What `{probes}` stands for outside of a sandbox."""

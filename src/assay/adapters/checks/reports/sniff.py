@@ -31,14 +31,19 @@ _POINT = re.compile(rb"^(?:not )?ok \d+", re.MULTILINE)
 
 def sniff(report_dir: Path, output: bytes) -> ReportFormat | None:
     """The first that is there: report files before the output, where any program may print anything."""
+    return next(iter(sniff_all(report_dir, output)), None)
+
+
+def sniff_all(report_dir: Path, output: bytes) -> tuple[ReportFormat, ...]:
+    """Every report that is there: one command may start several runners. The output is asked only without files."""
     source = Source(report_dir, output, "/", ".", None)
     try:
-        for pattern, format in _FILES:
-            if source.files(pattern):
-                return format
+        found = tuple(format for pattern, format in _FILES if source.files(pattern))
     except UnreadableError:  # too many files to be any report of ours
-        return None
-    for sign, format in _OUTPUT:
-        if sign.search(output):
-            return format
-    return ReportFormat.TAP if _PLAN.search(output) and _POINT.search(output) else None
+        return ()
+    if found:
+        return found
+    printed = tuple(format for sign, format in _OUTPUT if sign.search(output))
+    if not printed and _PLAN.search(output) and _POINT.search(output):
+        return (ReportFormat.TAP,)
+    return printed[:1]
