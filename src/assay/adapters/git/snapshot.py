@@ -181,13 +181,13 @@ def _take_in(store: Store, git: Git, base_tree: str, findings: list[Finding]) ->
     git.run("update-index", "-z", "--no-skip-worktree", "--stdin", stdin=_joined(marked))
     if left_out:
         git.run("update-index", "-z", "--skip-worktree", "--stdin", stdin=_joined(left_out))
-    links = _submodules(git)
+    links = _submodules(git) | _submodules(store.repository.git)  # the base's, and those just added
     for path in links:
         _take_in_submodule(store, git, path, findings)
     modified = git.records("diff-files", "-z", "--name-only", "--ignore-submodules=all")
     known = set(git.records("ls-files", "-z"))
     others = _untracked(store, git, base_tree)
-    nested = [path for path in others if path.endswith(b"/")]
+    nested = [path for path in others if path.endswith(b"/") and path[:-1] not in links]
     findings += [_nested_repository(path) for path in nested]
     added = {path for path in others if not path.endswith(b"/")} | (tracked - known)
     wanted = [path for path in (*modified, *sorted(added)) if path not in links and not _own(path)]
