@@ -35,6 +35,13 @@ def put(root: Path, name: bytes, content: str) -> None:
         file.write(content)
 
 
+_ORDINARY = ("spaces", "newline", "not utf-8", "quotes", "dash")
+SAMPLE = [
+    pytest.param(name, id=what, marks=[] if what in _ORDINARY else [pytest.mark.sweep]) for what, name in NAMES.items()
+]
+"""Where each name costs several runs: the worst of them, and all in the sweep."""
+
+
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_a_changed_file_of_any_name_is_frozen_whole(workshop: Workshop, name: bytes) -> None:
     root = workshop.repo({"a.txt": "a\n"})
@@ -48,7 +55,7 @@ def test_a_changed_file_of_any_name_is_frozen_whole(workshop: Workshop, name: by
     assert_passed(gone)
 
 
-@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+@pytest.mark.parametrize("name", SAMPLE)
 def test_a_linter_is_told_the_right_file_whatever_its_name(workshop: Workshop, name: bytes) -> None:
     root = workshop.repo({"pyproject.toml": "[tool.ruff.lint]\nselect = ['F']\n", "a.txt": "a\n"})
     put(root, name, "import os\n")
@@ -58,7 +65,7 @@ def test_a_linter_is_told_the_right_file_whatever_its_name(workshop: Workshop, n
     assert_passed(workshop.check(root, "--verify", "test -d ."))
 
 
-@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+@pytest.mark.parametrize("name", SAMPLE)
 def test_a_test_file_of_any_name_can_fail_and_pass(workshop: Workshop, name: bytes) -> None:
     root = workshop.repo({"pyproject.toml": PYTEST})
     put(root, name, TEST.format(value=True))
