@@ -75,8 +75,9 @@ def resolve_base(repository: Repository, request: CheckRequest) -> tuple[str, st
     """Commit and tree of the base, as the person named it or as the settings at HEAD do."""
     if request.base is not None:
         return repository.resolve_base(request.base)
-    head, _ = repository.resolve_base("HEAD")
-    return repository.resolve_base(settings_at(repository, head).check.base)
+    head = repository.resolve_base("HEAD")
+    named = settings_at(repository, head[0]).check.base
+    return head if named == "HEAD" else repository.resolve_base(named)
 
 
 @contextmanager

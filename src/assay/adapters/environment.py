@@ -249,22 +249,22 @@ def stat_tree(folder: Path, update: Update) -> None:
     waiting = [str(folder)]
     while waiting:
         place = waiting.pop()
+        lines: list[str] = []
+        below: list[str] = []
         try:
-            entries = sorted(os.scandir(place), key=lambda entry: entry.name)
+            with os.scandir(place) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.name != "__pycache__":
+                            below.append(entry.path)
+                        continue
+                    info = entry.stat(follow_symlinks=False)
+                    lines.append(f"{entry.name}\0{info.st_size}:{info.st_mtime_ns}:{info.st_ctime_ns}:{info.st_ino}")
         except OSError as error:
-            update(f"{error.errno}\0".encode())
-            continue
-        for entry in entries:
-            if entry.name == "__pycache__":
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                waiting.append(entry.path)
-                continue
-            info = entry.stat(follow_symlinks=False)
-            update(
-                os.fsencode(entry.path)
-                + f"\0{info.st_size}:{info.st_mtime_ns}:{info.st_ctime_ns}:{info.st_ino}\n".encode()
-            )
+            lines.append(f"{error.errno}")
+        waiting += sorted(below)
+        lines.sort()
+        update("\n".join((place, *lines)).encode("utf-8", "surrogateescape"))
 
 
 def _stat_interpreter(python: Path, home: Path | None, update: Update) -> None:
@@ -273,6 +273,11 @@ def _stat_interpreter(python: Path, home: Path | None, update: Update) -> None:
     real = python.resolve()
     _stat(str(real), update)
     places = [*python.parent.parent.glob("lib/python3*/site-packages")]
+    config = python.parent.parent / "pyvenv.cfg"
+    if config.is_file() and "include-system-site-packages = true" not in config.read_text("utf-8", "replace"):
+        for place in places:
+            stat_tree(place, update)
+        return
     own = (home / ".local",) if home else ()
     for prefix in (real.parent.parent, *own, Path("/usr"), Path("/usr/local")):
         places += [*prefix.glob("lib/python3*/site-packages"), *prefix.glob("lib/python3*/dist-packages")]

@@ -11,8 +11,10 @@ import typer
 
 from assay.adapters.git.program import readable
 from assay.app import check_run
+from assay.contracts.report import CheckReport
 from assay.contracts.verdict import Outcome
 from assay.core.commands import VACUOUS, is_vacuous
+from assay.engine.progress import Silent
 from assay.engine.world import CheckRequest
 from assay.errors import InputError
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
@@ -91,10 +93,7 @@ def check(
         accept_test_changes=_reason(accept_test_changes),
     )
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
-    console = output.progress()
-    live = LiveChecks(console, interactive=console.is_terminal and not quiet)
-    with check_run(repo, request, live, require_sandbox=require_sandbox) as run, live.showing():
-        report = run.run()
+    report = _watched(repo, request, output, require_sandbox=require_sandbox)
     if as_json:
         output.document(report.model_dump(mode="json"))
     else:
@@ -108,6 +107,17 @@ def _text(option: str, value: str) -> str:
     if value.isascii() or value.encode("utf-8", "ignore").decode("utf-8") == value:
         return value
     raise InputError(f"{option} {value!r}: not valid UTF-8", hint="put it into a script, and name the script")
+
+
+def _watched(repo: Path, request: CheckRequest, output: Output, *, require_sandbox: bool) -> CheckReport:
+    """The run, with its progress on stderr unless nobody wants to see it."""
+    if output.quiet:
+        with check_run(repo, request, Silent(), require_sandbox=require_sandbox) as run:
+            return run.run()
+    console = output.progress()
+    live = LiveChecks(console, interactive=console.is_terminal)
+    with check_run(repo, request, live, require_sandbox=require_sandbox) as run, live.showing():
+        return run.run()
 
 
 def _commands(verify: list[str]) -> list[str]:
