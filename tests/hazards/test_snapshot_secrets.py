@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
+from assay.adapters.git.repository import open_repository
+from assay.adapters.git.snapshot import snapshot
+from assay.adapters.git.store import open_store
 from tests.workshop import Workshop
 
 SECRET = "TOKEN=do-not-copy-me\n"
@@ -150,3 +154,16 @@ def test_the_persons_index_and_work_tree_are_left_byte_for_byte(workshop: Worksh
     before = state()
     assert workshop.check(root, "--verify", "touch new2.txt; echo x > a.txt; rm b.txt").exit == 0
     assert state() == before
+
+
+def test_a_change_within_the_second_of_the_last_snapshot_is_seen(workshop: Workshop) -> None:
+    """Git compares whole seconds: the kept index must keep its time, or a file of the same size looks unchanged."""
+    root = workshop.repo({"a.txt": "a\n"})
+    store = open_store(open_repository(root), workshop.assay_home)
+    base = workshop.git(root, "rev-parse", "HEAD^{tree}")
+    time.sleep(1 - time.time() % 1)
+    workshop.write(root, {"a.txt": "1\n"})
+    first = snapshot(store, base).tree
+    workshop.write(root, {"a.txt": "2\n"})
+    time.sleep(1.1 - time.time() % 1)
+    assert snapshot(store, base).tree != first

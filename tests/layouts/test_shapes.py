@@ -51,6 +51,20 @@ def test_without_any_test_a_change_is_unverifiable(workshop: Workshop) -> None:
     assert "nothing exercised the change" in done.report.reason
 
 
+def test_where_nothing_can_even_be_loaded_the_row_says_so(workshop: Workshop) -> None:
+    root = workshop.repo({"page.tmpl": "a\n"})
+    workshop.write(root, {"page.tmpl": "b\n"})
+    done = workshop.check(root)
+    assert done.report.outcome is Outcome.UNVERIFIABLE
+    assert done.check("tier3-infeasible").verdict == "unverifiable"
+
+
+def test_every_changed_script_is_loaded_not_only_the_first(workshop: Workshop) -> None:
+    root = workshop.repo({"a.js": "let a = 1\n", "b.cjs": "let b = 1\n"})
+    workshop.write(root, {"a.js": "let a = 2\n", "b.cjs": "let b = 2; return = 3\n"})
+    assert workshop.check(root).check("load:node").verdict == "fail"
+
+
 def test_tests_that_cannot_be_loaded_on_either_tree_prove_nothing(workshop: Workshop) -> None:
     """The same failure on both trees is no regression, but where no test passes nothing speaks for the change."""
     files = project("setuptools", ".") | {

@@ -11,10 +11,11 @@ from contextlib import suppress
 from assay.adapters.cache import ResultCache
 from assay.adapters.git.anchor import write_anchor
 from assay.adapters.git.program import readable
-from assay.contracts.check import CheckResult
+from assay.contracts.check import CheckKind, CheckResult
 from assay.contracts.finding import Finding
 from assay.contracts.report import CheckLine, CheckReport
-from assay.contracts.verdict import Outcome, Severity, Verdict
+from assay.contracts.verdict import Outcome, Phase, Severity, Verdict
+from assay.core import cascade
 from assay.core.judge import Judgement
 from assay.core.must_pass import must_pass_findings
 from assay.core.outcome import decide, weakest
@@ -71,6 +72,8 @@ class CheckRun:
         for result, found in self._inspected():
             findings += found
             lines.append(self._inspected_line(result))
+        if self._nothing_executes():
+            lines.append(self._inspected_line(_infeasible(self.subject.snapshot.tree)))
         self.cascade.set_up()
         judged = self.cascade.run()
         findings += [finding for one in judged for finding in one.judgement.findings]
@@ -91,6 +94,12 @@ class CheckRun:
             not undeclared([file.path], self.world.settings.check.large) for file in self.subject.files
         )
         return found + (inspect_readiness(self.subject.files, self.subject.snapshot.tree) if large else [])
+
+    def _nothing_executes(self) -> bool:
+        """Whether no check of any tier executes the project, although the change is more than documentation."""
+        specs = self.subject.specs
+        loaded = cascade.runtime_signal(specs) or any(spec.tier == 3 for spec in specs)
+        return not loaded and not is_documentation(self.subject.snapshot) and not self.subject.snapshot.change.empty
 
     def _inspected_line(self, result: CheckResult) -> CheckLine:
         judgement = Judgement(verdict=result.verdict, reason=result.reason)
@@ -181,3 +190,19 @@ class CheckRun:
 
 def _told(error: BaseException) -> str:
     return str(error).encode("utf-8", "backslashreplace").decode("utf-8") or type(error).__name__
+
+
+def _infeasible(tree: str) -> CheckResult:
+    """The row that says that tier 3 was due and could not be; it never passes."""
+    return CheckResult(
+        name="tier3-infeasible",
+        kind=CheckKind.SMOKE,
+        tier=3,
+        tool="assay",
+        command="",
+        phase=Phase.AFTER,
+        tree=tree,
+        verdict=Verdict.UNVERIFIABLE,
+        reason="nothing executes the project, and no changed file can be loaded by itself",
+        required=False,
+    )

@@ -149,7 +149,8 @@ def _work_tree(store: Store, base_tree: str, findings: list[Finding]) -> str:
     kept, index = store.folder / "index", store.folder / "index.new"
     _discard(index)
     if kept.is_file():
-        shutil.copyfile(kept, index)
+        # With its time: git compares whole seconds, and reads a file again only if it is not older than the index.
+        shutil.copy2(kept, index)
     root = store.repository.root
     git = store.git(work_tree=root, index=index)
     try:
