@@ -9,15 +9,14 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from assay.adapters.git.repository import open_repository
 from assay.adapters.git.snapshot import snapshot
 from assay.adapters.git.store import open_store
-from benchmarks import Measurement
+from benchmarks import Measurement, show, timed
 
 ASSAY = [sys.executable, "-c", "import sys; from assay.surfaces.cli.main import main; sys.exit(main())"]
 VERIFY = f"{sys.executable} -m pytest -q"
@@ -92,9 +91,9 @@ def suite(folder: Path, shape: Shape) -> list[Measurement]:
     first, bare = [], []
     for round_ in range(2):
         (root / "work.py").write_text(f"{WORK}\n\nROUND = {round_}\n")
-        bare.append(_timed(lambda: place.run(root, *VERIFY.split())))
-        first.append(_timed(lambda: place.check(root, VERIFY)))
-    again = min(_timed(lambda: place.check(root, VERIFY)) for _ in range(3))
+        bare.append(timed(lambda: place.run(root, *VERIFY.split())))
+        first.append(timed(lambda: place.check(root, VERIFY)))
+    again = min(timed(lambda: place.check(root, VERIFY)) for _ in range(3))
     whole, alone = min(first), min(bare)
     allowed = 1.25 * alone + 1
     return [
@@ -121,10 +120,10 @@ def many_files(folder: Path, count: int) -> list[Measurement]:
     repository = open_repository(root)
     base = repository.git.line("rev-parse", "HEAD^{tree}")
     store = open_store(repository, folder / "other-state")
-    first = _timed(lambda: snapshot(store, base))
-    second = min(_timed(lambda: snapshot(store, base)) for _ in range(3))
-    cold = _timed(lambda: place.check(root, "grep -q changed d0/f0.txt"))
-    warm = min(_timed(lambda: place.check(root, "grep -q changed d0/f0.txt")) for _ in range(2))
+    first = timed(lambda: snapshot(store, base))
+    second = min(timed(lambda: snapshot(store, base)) for _ in range(3))
+    cold = timed(lambda: place.check(root, "grep -q changed d0/f0.txt"))
+    warm = min(timed(lambda: place.check(root, "grep -q changed d0/f0.txt")) for _ in range(2))
     many = f"{count:,} files"
     return [
         Measurement(f"{many}: first snapshot", first, "s", "≤ 2", first <= 2),
@@ -142,9 +141,7 @@ def help_page() -> list[Measurement]:
         subprocess.run(words, env=environment, capture_output=True, check=True)
 
     start(*ASSAY, "--help")
-    pairs = [
-        (_timed(lambda: start(*ASSAY, "--help")), _timed(lambda: start(sys.executable, "-c", ""))) for _ in range(9)
-    ]
+    pairs = [(timed(lambda: start(*ASSAY, "--help")), timed(lambda: start(sys.executable, "-c", ""))) for _ in range(9)]
     page, bare = min(page for page, _ in pairs), min(bare for _, bare in pairs)
     return [
         Measurement("assay --help", page * 1000, "ms", "≤ 150", page <= 0.15),
@@ -164,12 +161,5 @@ def run(quick: bool = False) -> list[Measurement]:
         ]
 
 
-def _timed(action: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
-
-
 if __name__ == "__main__":
-    for measurement in run(quick="--quick" in sys.argv[1:]):
-        print(measurement)
+    show(run)

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import sqlite3
 import statistics
-import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.contracts.evidence import CheckRow
 from assay.contracts.verdict import Assurance, Phase, Verdict
-from benchmarks import Measurement
+from benchmarks import Measurement, show, timed
 
 GATE = "SELECT COUNT(*) FROM anvil_checks WHERE run_id = ? AND task_id = ? AND phase = 'after' AND passed = 1"
 
@@ -75,7 +73,7 @@ def appends(directory: Path, batches: int, size: int) -> Measurement:
                 db.execute(PLAIN_INSERT, tuple(getattr(item, name) for name in COLUMNS))
             db.execute("COMMIT")
 
-        times = [(_timed(chained), _timed(plain)) for _ in range(batches)]
+        times = [(timed(chained), timed(plain)) for _ in range(batches)]
     ratio = statistics.median(mine for mine, _ in times) / statistics.median(other for _, other in times)
     what = "one row" if size == 1 else f"{size} rows at once"
     return Measurement(f"append of {what}, against plain inserts", ratio, "×", "≤ 2", ratio <= 2)
@@ -91,7 +89,7 @@ def gate(directory: Path, rows: int) -> Measurement:
         times = []
         for number in range(0, rows, max(rows // 200, 1)):
             wanted = row(number)
-            times.append(_timed(lambda wanted=wanted: _count(connection, wanted)))  # type: ignore[misc]
+            times.append(timed(lambda wanted=wanted: _count(connection, wanted)))  # type: ignore[misc]
     slow = statistics.quantiles(times, n=20)[-1] * 1000
     return Measurement(f"gate query at {rows:,} rows, 95th percentile", slow, "ms", "< 5", slow < 5)
 
@@ -123,12 +121,5 @@ def _count(connection: sqlite3.Connection, wanted: CheckRow) -> None:
     assert found > 0
 
 
-def _timed(action: Callable[[], None]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
-
-
 if __name__ == "__main__":
-    for measurement in run(quick="--quick" in sys.argv[1:]):
-        print(measurement)
+    show(run)

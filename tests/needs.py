@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import NoReturn
 
 import pytest
 
 REQUIRE_ALL = os.environ.get("ASSAY_TEST_REQUIRE_ALL") == "1"
+
+
+def unavailable(what: str) -> NoReturn:
+    """The machine lacks something that is no program: the test is skipped and says so; in CI it fails."""
+    if REQUIRE_ALL:
+        pytest.fail(f"ASSAY_TEST_REQUIRE_ALL=1, but {what}")
+    pytest.skip(what)
 
 
 def needs(*programs: str) -> pytest.MarkDecorator:

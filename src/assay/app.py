@@ -6,14 +6,14 @@ import os
 import secrets
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from assay.adapters.git.blobs import file_at
 from assay.adapters.git.program import GitFailedError
 from assay.adapters.git.repository import Repository, open_repository
-from assay.adapters.git.store import open_store
+from assay.adapters.git.store import Store, open_store
 from assay.adapters.housekeeping import keep_house
 from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.location import artifacts_path, ledger_path
@@ -54,6 +54,15 @@ def _user_home() -> Path | None:
     home = Path(os.environ.get("HOME") or "/").resolve()
     nobody = home == home.parent or not home.is_dir() or home in (Path("/tmp"), Path("/var/tmp"), Path("/run"))  # noqa: S108
     return None if nobody else home
+
+
+def _tidied(home: Path, store: Store, settings: Settings) -> str:
+    """Once a day; what went wrong with it, which stops nobody."""
+    try:
+        keep_house(home, store, settings.limits.cache_gb)
+    except (OSError, GitFailedError) as error:
+        return f"old results could not be tidied away: {error}"
+    return ""
 
 
 def settings_at(repository: Repository, commit: str) -> Settings:
@@ -115,7 +124,7 @@ def check_run(
             base_commit=base_commit,
             base_tree=base_tree,
             settings=settings,
-            settings_note=settings_note,
+            notes=tuple(note for note in (settings_note, _tidied(home, store, settings)) if note),
             ledger=ledger,
             ledger_path=ledger_path(home),
             artifacts=ArtifactStore(artifacts_path(home)),
@@ -127,5 +136,3 @@ def check_run(
             progress=progress,
         )
         yield CheckRun(world, request)
-        with suppress(OSError, GitFailedError):  # tidying can wait for tomorrow; the verdict cannot
-            keep_house(home, store, settings.limits.cache_gb)

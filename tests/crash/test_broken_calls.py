@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.bench import Bench
-from tests.needs import needs
+from tests.needs import needs, unavailable
 from tests.workshop import CheckRun
 
 CALLS = ("write", "pwrite64", "fsync", "fdatasync", "rename", "mkdir")
@@ -72,7 +72,7 @@ def test_no_failing_call_gives_a_false_pass(bench: Bench, call: str, error: str,
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
+        unavailable("only root can mount a small disk")
     (tmp_path / "state").mkdir()
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", str(tmp_path / "state")],
@@ -80,7 +80,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         text=True,
     )
     if mounted.returncode != 0:
-        pytest.skip(f"cannot mount a tmpfs: {mounted.stderr.strip()}")
+        unavailable(f"cannot mount a tmpfs: {mounted.stderr.strip()}")
     try:
         yield tmp_path
     finally:

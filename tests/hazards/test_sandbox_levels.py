@@ -10,6 +10,7 @@ import pytest
 from assay.adapters.sandbox.probe import probe
 from tests.hazards import walls
 from tests.hazards.services import bystander, greeting, tcp_service
+from tests.needs import unavailable
 from tests.workshop import CheckRun, Workshop
 
 WEAKER = ("landlock", "plain")
@@ -19,7 +20,7 @@ WEAKER = ("landlock", "plain")
 def level(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     name: str = request.param
     if name == "landlock" and not probe(tmp_path / "probe").landlock:
-        pytest.skip("the kernel has no Landlock")
+        unavailable("the kernel has no Landlock")
     return name
 
 

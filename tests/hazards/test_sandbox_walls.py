@@ -15,7 +15,7 @@ import pytest
 
 from tests.hazards import walls
 from tests.hazards.services import bystander, greeting, tcp_service
-from tests.needs import needs
+from tests.needs import needs, unavailable
 from tests.workshop import CheckRun, Workshop
 
 pytestmark = needs("bwrap")
@@ -87,7 +87,7 @@ def test_writes_into_the_tree_are_forgotten(place: Workshop) -> None:
 @pytest.mark.parametrize("parent", ["/run", "/tmp", "/var/tmp", "/dev/shm"])
 def test_unix_sockets_of_the_machine_are_out_of_reach(place: Workshop, parent: str) -> None:
     if not os.access(parent, os.W_OK):
-        pytest.skip(f"{parent} is not ours to write to")
+        unavailable(f"{parent} is not ours to write to")
     with tempfile.TemporaryDirectory(dir=parent) as folder, greeting(socket.AF_UNIX, f"{folder}/s"):
         script = walls.connect_unix(f"{folder}/s")
         assert outside(script).startswith("through")

@@ -19,7 +19,7 @@ from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.contracts.evidence import CheckRow
 from assay.faults import FAULT_POINTS
 from assay.testing.ledger_conformance import check_row
-from tests.needs import needs
+from tests.needs import needs, unavailable
 
 ROOT = Path(__file__).parents[2]
 OURS = [point for point in FAULT_POINTS if point.startswith(("ledger.", "artifact."))]
@@ -158,7 +158,7 @@ def test_a_full_disk_is_named_and_loses_nothing_acknowledged(tmp_path: Path) -> 
         ["mount", "-t", "tmpfs", "-o", "size=400k,mode=700", "tmpfs", str(home)], capture_output=True
     )
     if mounted.returncode != 0:
-        pytest.skip(f"cannot mount a tmpfs: {mounted.stderr.decode().strip()}")
+        unavailable(f"cannot mount a tmpfs: {mounted.stderr.decode().strip()}")
     try:
         with (home / "ballast").open("wb") as ballast:
             ballast.write(b"x" * 70_000)

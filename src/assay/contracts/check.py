@@ -26,6 +26,16 @@ class CheckKind(StrEnum):
     SMOKE = "smoke"
     READINESS = "readiness"
 
+    @property
+    def exercises(self) -> bool:
+        """Whether a pass means that the change was put to use."""
+        return self in (CheckKind.TESTS, CheckKind.VERIFY)
+
+    @property
+    def complains(self) -> bool:
+        """Whether it gives complaints, which are compared with the base's one by one."""
+        return self in (CheckKind.TYPES, CheckKind.LINT)
+
 
 class CheckSpec(Contract):
     """One command of the cascade, as discovery or the person named it. The engine runs it; nobody else does."""

@@ -42,6 +42,11 @@ class TestResult(Contract):
     path: str | None = None
     """The test's file relative to the repository, where the runner says it."""
 
+    def told(self, what: str) -> str:
+        """`what`, and the last line of the failure text, which is where runners say what went wrong."""
+        lines = [line.strip() for line in self.message.splitlines() if line.strip()]
+        return f"{what}: {lines[-1][:200]}" if lines else what
+
 
 class TestReport(Contract):
     """All results of one run of one runner."""

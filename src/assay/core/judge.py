@@ -16,9 +16,6 @@ from assay.contracts.verdict import Severity, Verdict
 from assay.core.compare import Comparison, compare
 from assay.core.complaints import new_complaints
 
-_TEST_KINDS = (CheckKind.TESTS, CheckKind.VERIFY)
-_COMPLAINT_KINDS = (CheckKind.TYPES, CheckKind.LINT)
-
 
 class Excuses(Contract):
     """What further runs of single tests showed."""
@@ -61,9 +58,9 @@ def judge(before: CheckResult | None, after: CheckResult, excuses: Excuses | Non
     """The verdict on `after`, given the same check on the base."""
     if after.verdict is Verdict.UNVERIFIABLE:
         return Judgement(verdict=Verdict.UNVERIFIABLE, reason=after.reason)  # it never ran, or proves nothing
-    if after.kind in _TEST_KINDS and after.report is not None:
+    if after.kind.exercises and after.report is not None:
         return _tests(before, after, after.report, excuses or Excuses())
-    if after.kind in _COMPLAINT_KINDS:
+    if after.kind.complains:
         return _complaints(before, after)
     return _exit_code(before, after)
 
@@ -140,7 +137,7 @@ def _whole_run(
         return Verdict.UNVERIFIABLE, "no test was executed"
     executed = [result for result in report.results if result.status.executed]
     if all(result.status.bad and result.id not in excuses.flaky for result in executed):
-        return Verdict.UNVERIFIABLE, _why(executed[-1].message, "no test passes, here or on the base")
+        return Verdict.UNVERIFIABLE, executed[-1].told("no test passes, here or on the base")
     if excuses.blocking:
         many = _counted(excuses.blocking, "cannot be verified", "cannot be verified")
         return Verdict.UNVERIFIABLE, f"{many} in the sandbox: a service or the network is missing there"
@@ -192,93 +189,51 @@ def _corrected(found: Comparison, excuses: Excuses) -> Comparison:
     )
 
 
-_MEND = "make it pass again; if the new behaviour is meant, edit the test and say so with --accept-test-changes"
+_WITH_MESSAGE = ("regression", "new-failure")
+_FIX = {
+    "regression": (
+        "make it pass again; if the new behaviour is meant, edit the test and say so with --accept-test-changes"
+    ),
+    "new-failure": "make it pass",
+    "test-vanished": "restore it; if it is to go, say so with --accept-test-changes",
+    "test-skipped": "let it run; if it is to be skipped, say so with --accept-test-changes",
+    "flaky": "make it deterministic, or list it in tests.allow_flaky",
+    "sandbox-failure": "declare the service: environment.sockets or environment.network",
+}
 
 
 def _test_findings(
     after: CheckResult, report: TestReport, found: Comparison, excuses: Excuses, known: TestReport
 ) -> list[Finding]:
     """Each test that speaks against the change, with its evidence."""
-    results = report.by_id
-    before = known.by_id
-
-    def one(test: str, rule: str, severity: Severity, detail: str, fix: str) -> Finding:
-        path = results[test].path if test in results else before[test].path if test in before else None
-        return Finding(
+    results = {**known.by_id, **report.by_id}
+    loss = Severity.MINOR if excuses.losses_accepted else Severity.CRITICAL
+    rows = [(test, "regression", Severity.CRITICAL, "passes on the base, fails now") for test in found.regressions]
+    rows += [(test, "new-failure", Severity.CRITICAL, "is new and fails") for test in found.new_failures]
+    rows += [(test, "test-vanished", loss, "ran on the base and is not there now") for test in found.vanished]
+    rows += [(test, "test-skipped", loss, "ran on the base and is skipped now") for test in found.newly_skipped]
+    rows += [(test, "flaky", *_flakiness(test, excuses)) for test in excuses.flaky]
+    want = "fails in the sandbox on both trees, for want of a service"
+    rows += [(test, "sandbox-failure", Severity.MINOR, want) for test in excuses.sandbox_only]
+    return [
+        Finding(
             layer="L3",
             rule=rule,
             severity=severity,
-            path=path,
-            detail=f"{test}: {detail}",
-            fix=fix,
+            path=results[test].path,
+            detail=f"{test}: {results[test].told(detail) if rule in _WITH_MESSAGE else detail}",
+            fix=_FIX[rule],
             check=after.name,
             artifact=after.artifact,
         )
-
-    findings = [
-        one(
-            test,
-            "regression",
-            Severity.CRITICAL,
-            _why(results[test].message, "passes on the base, fails now"),
-            _MEND,
-        )
-        for test in found.regressions
+        for test, rule, severity, detail in rows
     ]
-    findings += [
-        one(test, "new-failure", Severity.CRITICAL, _why(results[test].message, "is new and fails"), "make it pass")
-        for test in found.new_failures
-    ]
-    loss = Severity.MINOR if excuses.losses_accepted else Severity.CRITICAL
-    findings += [
-        one(
-            test,
-            "test-vanished",
-            loss,
-            "ran on the base and is not there now",
-            "restore it; if it is to go, say so with --accept-test-changes",
-        )
-        for test in found.vanished
-    ]
-    findings += [
-        one(
-            test,
-            "test-skipped",
-            loss,
-            "ran on the base and is skipped now",
-            "let it run; if it is to be skipped, say so with --accept-test-changes",
-        )
-        for test in found.newly_skipped
-    ]
-    for test in excuses.flaky:
-        concern = test in (*excuses.flaky_before, *excuses.allowed_flaky)
-        severity = Severity.MINOR if concern else Severity.MAJOR
-        also = " (on the base too)" if test in excuses.flaky_before else ""
-        findings.append(
-            one(
-                test,
-                "flaky",
-                severity,
-                f"failed, then passed on the same tree{also}",
-                "make it deterministic, or list it in tests.allow_flaky",
-            )
-        )
-    findings += [
-        one(
-            test,
-            "sandbox-failure",
-            Severity.MINOR,
-            "fails in the sandbox on both trees, for want of a service",
-            "declare the service: environment.sockets or environment.network",
-        )
-        for test in excuses.sandbox_only
-    ]
-    return findings
 
 
-def _why(message: str, otherwise: str) -> str:
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    return f"{otherwise}: {lines[-1][:200]}" if lines else otherwise
+def _flakiness(test: str, excuses: Excuses) -> tuple[Severity, str]:
+    concern = test in (*excuses.flaky_before, *excuses.allowed_flaky)
+    also = " (on the base too)" if test in excuses.flaky_before else ""
+    return Severity.MINOR if concern else Severity.MAJOR, f"failed, then passed on the same tree{also}"
 
 
 def _counted(tests: Sequence[object], one: str, many: str) -> str:

@@ -28,7 +28,7 @@ def unrunnable(old: CheckResult, before: TestReport, edited: Sequence[str]) -> s
     broken_before = {result.id for result in before.results if result.status.bad}
     for result in old.report.results if old.report else ():
         if result.status is TestStatus.ERROR and result.id in edited and result.id not in broken_before:
-            return f"{result.id} cannot be loaded any more{_how(result.message)}"
+            return result.told(f"{result.id} cannot be loaded any more")
     if old.report is None or not old.report.complete:
         return old.reason or "their run ended before it was finished"
     return ""
@@ -41,7 +41,7 @@ def expectation_findings(tests: Sequence[str], old: CheckResult, *, accepted: bo
         _finding(
             old,
             "edited-expectation",
-            f"{test}: {told}{_how(known[test].message)}",
+            known[test].told(f"{test}: {told}"),
             f"change the source, not the test; {_SAY_SO}",
             accepted=accepted,
             path=known[test].path,
@@ -79,8 +79,3 @@ def _finding(old: CheckResult, rule: str, detail: str, fix: str, *, accepted: bo
         check=old.name.removesuffix(":old-tests"),
         artifact=old.artifact,
     )
-
-
-def _how(message: str) -> str:
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    return f": {lines[-1][:200]}" if lines else ""

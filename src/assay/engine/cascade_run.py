@@ -237,7 +237,7 @@ class CascadeRun:
             make_tree=derived_tree,
             recorder=self.recorder,
             key=self._key,
-            base_specs=self.subject.base_specs,
+            base_specs={spec.name: spec for spec in self.subject.discovered[0].specs},
             reruns=self.world.settings.check.flaky_reruns,
             accepted=bool(self.request.accept_test_changes),
             fresh=self.request.fresh,

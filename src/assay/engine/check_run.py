@@ -37,8 +37,7 @@ class CheckRun:
         self.recorder = Recorder(world.run_id, world.ledger, cache, world.artifacts)
         self.subject = Subject(world, request)
         self.cascade = CascadeRun(world, request, self.subject, self.recorder)
-        if world.settings_note:
-            self.subject.notes.append(world.settings_note)
+        self.subject.notes += world.notes
 
     def run(self) -> CheckReport:
         world = self.world
@@ -68,6 +67,7 @@ class CheckRun:
 
     def _checked(self) -> CheckReport:
         lines: list[CheckLine] = []
+        self.subject.notes += self.subject.discovered[1].notes
         findings = [*self.subject.snapshot.findings, *self._scope_findings(), *self._dropped_findings()]
         for result, found in self._inspected():
             findings += found
@@ -127,7 +127,6 @@ class CheckRun:
 
     def _dropped_findings(self) -> list[Finding]:
         """Linters whose configuration the change takes away: nobody complains any more, and that must be seen."""
-        specs = self.subject.specs
         return [
             Finding(
                 layer="cascade",
@@ -137,7 +136,6 @@ class CheckRun:
                 fix="keep its configuration, unless the project is meant to do without it",
             )
             for spec in self.subject.dropped
-            if specs
         ]
 
     def _report(

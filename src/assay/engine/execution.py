@@ -17,7 +17,7 @@ from assay.adapters.environment import Environment
 from assay.adapters.ledger.artifacts import ArtifactRef, ArtifactStore, ArtifactWriter
 from assay.adapters.sandbox.job import Execution, Job, Limits, Place, Sandbox, View
 from assay.adapters.slots import Slots
-from assay.contracts.check import CheckKind, CheckResult, CheckSpec, Diagnostic
+from assay.contracts.check import CheckResult, CheckSpec, Diagnostic
 from assay.contracts.tests import ReportFormat, TestReport
 from assay.contracts.verdict import Verdict
 from assay.core.compare import together
@@ -26,7 +26,6 @@ from assay.engine.trees import TreeUnderCheck
 
 _SHOWN = 32 * 1024
 """Characters of head and of tail that a result carries; all of the output is the artifact."""
-_COMPLAINT_KINDS = (CheckKind.TYPES, CheckKind.LINT)
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,7 @@ class Runner:
         """Why the check cannot run at all, if so."""
         if spec.shell is not None or self.environment.find_tool(spec.tool, spec.cwd):
             return ""
-        name = spec.tool.rpartition(":")[2]
-        return f"{name} is not installed" + (f" ({spec.install})" if spec.install else "")
+        return _not_installed(spec)
 
     def _run(
         self,
@@ -122,7 +120,7 @@ class Runner:
         present = self.environment.check_variables(spec.cwd)
         if place.module_path:
             present = merge(present, {"PYTHONPATH": ":".join(map(str, place.module_path))})
-        ours = report_variables(_stated_format(spec)) if _reports(spec) else {}
+        ours = report_variables(_stated_format(spec)) if spec.kind.exercises else {}
         names = self._names(spec, place)
         filled = {name: _filled(value, names) for name, value in {**ours, **spec.env}.items()}
         return merge(present, filled) | {"TMPDIR": str(place.temporary)}
@@ -138,38 +136,26 @@ class Runner:
     ) -> CheckResult:
         report = diagnostics = None
         verdict, reason = self._verdict(spec, execution, text)
-        if execution.exit_code is not None and _reports(spec) and verdict is not Verdict.UNVERIFIABLE:
+        if execution.exit_code is not None and spec.kind.exercises and verdict is not Verdict.UNVERIFIABLE:
             report = self._report(spec, job, execution.exit_code, artifact)
         if report is not None and (elsewhere := self._imported_elsewhere(report, job)):
             verdict, reason, report = Verdict.UNVERIFIABLE, elsewhere, None
-        if spec.kind in _COMPLAINT_KINDS and verdict is Verdict.FAIL:
+        if spec.kind.complains and verdict is Verdict.FAIL:
             said = self.artifacts.read(artifact.hash).decode("utf-8", "replace")
             diagnostics = _diagnostics(spec, said, str(job.cwd))
             if not diagnostics:
-                verdict, reason = (
-                    Verdict.UNVERIFIABLE,
-                    f"exit code {execution.exit_code} without a readable complaint",
-                )
-        return CheckResult(
-            name=spec.name,
-            kind=spec.kind,
-            tier=spec.tier,
-            tool=spec.tool.rpartition(":")[2],
-            command=command_of(spec),
-            phase=tree.phase,
-            tree=tree.tree,
-            verdict=verdict,
-            reason=reason,
-            exit_code=execution.exit_code,
-            duration_ms=execution.duration_ms,
-            output=text,
-            artifact=artifact.hash,
-            assurance=self.sandbox.level,
-            report=report,
-            diagnostics=diagnostics or (),
-            required=spec.required,
-            decides=spec.decides,
-        )
+                verdict, reason = Verdict.UNVERIFIABLE, f"{reason} without a readable complaint"
+        seen = {
+            "verdict": verdict,
+            "exit_code": execution.exit_code,
+            "duration_ms": execution.duration_ms,
+            "output": text,
+            "artifact": artifact.hash,
+            "assurance": self.sandbox.level,
+            "report": report,
+            "diagnostics": diagnostics or (),
+        }
+        return unverifiable(spec, tree, reason).model_copy(update=seen)
 
     def _verdict(self, spec: CheckSpec, execution: Execution, text: str) -> tuple[Verdict, str]:
         """By exit code, unless something other than the check itself ended it."""
@@ -178,15 +164,12 @@ class Runner:
         if execution.cancelled:
             return Verdict.UNVERIFIABLE, "interrupted"
         if execution.timed_out:
-            return (
-                Verdict.UNVERIFIABLE,
-                f"not finished after {execution.duration_ms / 1000:.0f} s, and ended there",
-            )
+            return Verdict.UNVERIFIABLE, f"not finished after {execution.duration_ms / 1000:.0f} s, and ended there"
         if execution.limit:
             return Verdict.UNVERIFIABLE, f"ended at {execution.limit}"
         module = spec.tool.removeprefix("python:")
         if execution.exit_code and spec.tool.startswith("python:") and f"No module named {module}" in text[-2000:]:
-            return Verdict.UNVERIFIABLE, f"{module} is not installed" + (f" ({spec.install})" if spec.install else "")
+            return Verdict.UNVERIFIABLE, _not_installed(spec)
         if execution.exit_code == 0:
             return Verdict.PASS, ""
         return Verdict.FAIL, f"exit code {execution.exit_code}"
@@ -218,6 +201,10 @@ class Runner:
             f"the tests import the project from {outside[0]}, not from the tree under check; "
             "install it with `pip install -e .`, or not at all"
         )
+
+
+def _not_installed(spec: CheckSpec) -> str:
+    return f"{spec.tool.rpartition(':')[2]} is not installed" + (f" ({spec.install})" if spec.install else "")
 
 
 def selected(spec: CheckSpec, changed: Sequence[str]) -> list[str]:
@@ -254,10 +241,6 @@ def command_of(spec: CheckSpec) -> str:
 def _stated_format(spec: CheckSpec) -> ReportFormat | None:
     """How the check reports; None where only the run can show which runner it was: a person's command, or make."""
     return None if spec.shell is not None or spec.report is ReportFormat.EXIT_CODE else spec.report
-
-
-def _reports(spec: CheckSpec) -> bool:
-    return spec.kind in (CheckKind.TESTS, CheckKind.VERIFY)
 
 
 def _filled(text: str, names: Mapping[str, str]) -> str:

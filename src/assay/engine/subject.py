@@ -15,14 +15,12 @@ from assay.adapters.git.blobs import tree_files as files_of
 from assay.adapters.git.program import readable
 from assay.adapters.git.snapshot import Snapshot, renames, snapshot
 from assay.contracts.change import ChangeKind
-from assay.contracts.check import CheckKind, CheckSpec
+from assay.contracts.check import CheckSpec
 from assay.core import cascade
 from assay.engine.execution import selected
 from assay.engine.inspection import ChangedFile, changed_files
 from assay.engine.setup import is_manifest
 from assay.engine.world import CheckRequest, World
-
-_COMPLAINTS = (CheckKind.LINT, CheckKind.TYPES)
 
 
 class Subject:
@@ -32,9 +30,6 @@ class Subject:
         self.world = world
         self.request = request
         self.notes: list[str] = []
-        self.base_specs: dict[str, CheckSpec] = {}
-        self.dropped: tuple[CheckSpec, ...] = ()
-        """Linters and type checkers that the base's files name and the change's do not."""
 
     @cached_property
     def snapshot(self) -> Snapshot:
@@ -52,22 +47,27 @@ class Subject:
         return (after if self.snapshot.change.empty else files_of(git, self.snapshot.base)), after
 
     @cached_property
-    def specs(self) -> tuple[CheckSpec, ...]:
-        """The cascade's commands: discovered on both trees, and the person's own."""
+    def discovered(self) -> tuple[Discovery, Discovery]:
+        """What the files of the base, and those of the change, say can be checked."""
         before, after = self.tree_files
         with blob_reader(self.world.store.git()) as blobs:
-            found = _discovered(after, blobs)
-            known = found if self.snapshot.change.empty else _discovered(before, blobs)
-        self.notes += found.notes
-        self.base_specs = {spec.name: spec for spec in known.specs}
-        self.dropped = tuple(
-            spec
-            for spec in known.specs
-            if spec.kind in _COMPLAINTS and spec.name not in {one.name for one in found.specs}
-        )
+            now = _discovered(after, blobs)
+            return (now if self.snapshot.change.empty else _discovered(before, blobs)), now
+
+    @property
+    def dropped(self) -> list[CheckSpec]:
+        """Linters and type checkers that the base's files name and the change's do not."""
+        base, now = self.discovered
+        names = {spec.name for spec in now.specs}
+        return [spec for spec in base.specs if spec.kind.complains and spec.name not in names]
+
+    @cached_property
+    def specs(self) -> tuple[CheckSpec, ...]:
+        """The cascade's commands: discovered on both trees, and the person's own."""
+        base, now = self.discovered
         check = self.world.settings.check
         specs = cascade.chosen(
-            cascade.combined(found.specs, known.specs),
+            cascade.combined(now.specs, base.specs),
             (*check.verify, *self.request.verify),
             disable=check.disable,
             optional=check.optional,

@@ -46,8 +46,8 @@ class World:
     base_commit: str
     base_tree: str
     settings: Settings
-    settings_note: str
-    """What the person should know about where the settings come from."""
+    notes: tuple[str, ...]
+    """What the person should know before anything has run."""
     ledger: Ledger
     ledger_path: Path
     artifacts: ArtifactStore
