@@ -108,3 +108,12 @@ def test_a_merge_without_a_result_cannot_be_staged(workshop: Workshop, root: Pat
     (root / "stages").write_text(f"0 {'0' * 40}\tgood.txt\n100644 {blob} 1\tgood.txt\n100644 {blob} 2\tgood.txt\n")
     workshop.run(root, "sh", "-c", "git update-index --index-info < stages && rm stages")
     assert_refused(workshop.check(root, "--staged", "--verify", "test -d ."), "conflict")
+
+
+def test_syntax_that_nobody_can_parse_is_not_said_to_be_right(workshop: Workshop) -> None:
+    root = workshop.repo({"a.weird": "a\n"})
+    workshop.write(root, {"a.weird": "b\n"})
+    line = workshop.check(root, "--verify", "test -s a.weird").check("syntax")
+    assert (line.verdict, line.required) == ("unverifiable", False)
+    workshop.write(root, {"b.py": "b = 1\n"})
+    assert workshop.check(root, "--verify", "test -s a.weird").check("syntax").verdict == "pass"

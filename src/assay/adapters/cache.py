@@ -2,7 +2,7 @@
 
 Only what the ledger vouches for is used: an entry names its row, and the row must be there, with the same hash, for
 the same tree. Results of the change are kept only if they passed; results of a base are kept as they are, and their
-failures are asked again before they excuse anything (see `engine.check_run`).
+failures are asked again before they excuse anything (see `engine.second_runs`).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from assay.core.outcome import decide, weakest
 from assay.core.scope import undeclared
 from assay.engine.cascade_run import CascadeRun, Judged, line_of
 from assay.engine.ignored_modules import ignored_modules, include_note
-from assay.engine.inspection import inspect, inspect_readiness, is_documentation, is_large
+from assay.engine.inspection import Inspected, inspect, inspect_readiness, is_documentation, is_large
 from assay.engine.recording import Recorder
 from assay.engine.subject import Subject
 from assay.engine.world import CheckRequest, World
@@ -86,7 +86,7 @@ class CheckRun:
             self.cascade.prepared.promote()
         return self._report(lines, findings, judged, outcome, reason)
 
-    def _inspected(self) -> list[tuple[CheckResult, list[Finding]]]:
+    def _inspected(self) -> list[Inspected]:
         found = inspect(
             self.subject.files, self.subject.snapshot.tree, max_file_kb=self.world.settings.check.max_file_kb
         )

@@ -20,6 +20,8 @@ from assay.contracts.verdict import Phase, Severity, Verdict
 from assay.core.hygiene import conflict_markers, oversized
 from assay.core.risk import PathChange, docs_only, size_of
 
+Inspected = tuple[CheckResult, list[Finding]]
+
 _MANY_LINES = 4000
 
 
@@ -95,7 +97,7 @@ def is_documentation(snapshot: Snapshot) -> bool:
     return not special and docs_only(readable(entry.path) for entry in snapshot.entries)
 
 
-def inspect(files: Sequence[ChangedFile], tree: str, *, max_file_kb: int) -> list[tuple[CheckResult, list[Finding]]]:
+def inspect(files: Sequence[ChangedFile], tree: str, *, max_file_kb: int) -> list[Inspected]:
     """Tier 1: syntax, conflict markers, size."""
     present = [file for file in files if file.new is not None]
     syntax: list[Diagnostic] = []
@@ -111,48 +113,67 @@ def inspect(files: Sequence[ChangedFile], tree: str, *, max_file_kb: int) -> lis
         if file.new_size is not None
         for one in oversized(file.path, file.old_size, file.new_size, max_file_kb << 10)
     ]
+    measured = sum(file.new_size is not None for file in files)
     return [
-        _checked(CheckKind.SYNTAX, "tree-sitter", tree, syntax, f"{known} files parsed", "mend the syntax"),
-        _checked(CheckKind.CONFLICT, "assay", tree, markers, f"{len(present)} files read", "resolve the conflict"),
-        _checked(
+        _parsed(syntax, known, len(present), tree),
+        _said(CheckKind.CONFLICT, markers, "resolve the conflict", tree, output=f"{len(present)} files read"),
+        _said(
             CheckKind.SIZE,
-            "assay",
-            tree,
             sizes,
-            f"{sum(file.new_size is not None for file in files)} files measured",
             "keep it out of git (or use LFS), or raise check.max_file_kb",
+            tree,
+            output=f"{measured} files measured",
         ),
     ]
 
 
-def _checked(
-    kind: CheckKind, tool: str, tree: str, found: Sequence[Diagnostic], output: str, fix: str
-) -> tuple[CheckResult, list[Finding]]:
-    verdict = Verdict.FAIL if found else Verdict.PASS
-    reason = _told(found)
+def _parsed(found: Sequence[Diagnostic], known: int, present: int, tree: str) -> Inspected:
+    """What could not be parsed was not checked: where that is all of it, the check says so instead of passing."""
+    said = f"{known} of {present} changed files parsed"
+    result, findings = _said(CheckKind.SYNTAX, found, "mend the syntax", tree, tool="tree-sitter", output=said)
+    if present and not known:
+        unsure = {"verdict": Verdict.UNVERIFIABLE, "reason": "no changed file is in a language that it parses"}
+        result = result.model_copy(update={**unsure, "required": False})
+    return result, findings
+
+
+def _said(
+    kind: CheckKind,
+    found: Sequence[Diagnostic],
+    fix: str,
+    tree: str,
+    *,
+    name: str = "",
+    tier: int = 1,
+    tool: str = "assay",
+    severity: Severity = Severity.MAJOR,
+    output: str = "",
+) -> Inspected:
+    """A check of the engine's own, and what it found; anything graver than `minor` fails it."""
+    name = name or kind.value
     findings = [
         Finding(
             layer="cascade",
-            rule=kind.value,
-            severity=Severity.MAJOR,
+            rule=name,
+            severity=severity,
             path=one.path,
             line=one.line,
             detail=one.message or one.code,
             fix=fix,
-            check=kind.value,
+            check=name,
         )
         for one in found[:50]
     ]
     result = CheckResult(
-        name=kind.value,
+        name=name,
         kind=kind,
-        tier=1,
+        tier=tier,
         tool=tool,
         command="",
         phase=Phase.AFTER,
         tree=tree,
-        verdict=verdict,
-        reason=reason,
+        verdict=Verdict.FAIL if found and severity is not Severity.MINOR else Verdict.PASS,
+        reason=_told(found),
         output=output,
         diagnostics=tuple(found),
     )
@@ -176,38 +197,19 @@ _FIX = {
 }
 
 
-def inspect_readiness(files: Sequence[ChangedFile], tree: str) -> list[tuple[CheckResult, list[Finding]]]:
+def inspect_readiness(files: Sequence[ChangedFile], tree: str) -> list[Inspected]:
     """Tier 4, for Large changes. Only a secret decides; the rest is said to whoever reviews."""
     items = [item for file in files if file.new is not None for item in readiness(file.path, file.added, file.new)]
-    results = []
-    for kind, severity in _SEVERITY.items():
-        found = [one for of, one in items if of == kind]
-        name = f"readiness-{kind}"
-        findings = [
-            Finding(
-                layer="cascade",
-                rule=name,
-                severity=severity,
-                path=one.path,
-                line=one.line,
-                detail=one.message,
-                fix=_FIX[kind],
-                check=name,
-            )
-            for one in found[:50]
-        ]
-        verdict = Verdict.FAIL if found and severity is Severity.BLOCKER else Verdict.PASS
-        result = CheckResult(
-            name=name,
-            kind=CheckKind.READINESS,
+    return [
+        _said(
+            CheckKind.READINESS,
+            [one for of, one in items if of == kind],
+            _FIX[kind],
+            tree,
+            name=f"readiness-{kind}",
             tier=4,
             tool="detect-secrets" if kind == "secrets" else "tree-sitter",
-            command="",
-            phase=Phase.AFTER,
-            tree=tree,
-            verdict=verdict,
-            reason=_told(found),
-            diagnostics=tuple(found),
+            severity=severity,
         )
-        results.append((result, findings))
-    return results
+        for kind, severity in _SEVERITY.items()
+    ]
