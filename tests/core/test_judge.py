@@ -173,11 +173,33 @@ def test_a_test_that_passes_only_because_it_was_edited_is_not_repaired() -> None
     passed = judge(seen(1, {"a": F}), seen(0, {"a": P}))
     assert passed.comparison.fixed == ("a",)
     finding = Finding(layer="L2", rule="r", severity=Severity.CRITICAL, detail="d", fix="f")
-    edited = passed.with_edited(("a",), (finding,), accepted=False)
+    minor = finding.model_copy(update={"severity": Severity.MINOR})
+    edited = passed.examined((finding,), ("a",))
     assert (edited.verdict, edited.comparison.fixed) == (FAIL, ())
-    assert passed.with_edited(("a",), (finding,), accepted=True).verdict is PASS
-    assert passed.with_edited((), (finding,), accepted=False).verdict is FAIL
-    assert passed.with_edited((), (), accepted=False).verdict is PASS
+    assert passed.examined((minor,), ("a",)).verdict is PASS
+    assert passed.examined((finding,)).verdict is FAIL
+    assert passed.examined(()).verdict is PASS
+
+
+def test_a_report_with_results_of_somebody_else_is_refused() -> None:
+    forged = seen(0, {"a": P})
+    assert forged.report is not None
+    forged = forged.model_copy(update={"report": forged.report.model_copy(update={"forged": "two reports"})})
+    judged = judge(seen(0, {"a": P}), forged)
+    assert (judged.verdict, [one.rule for one in judged.findings]) == (FAIL, ["report-forged"])
+
+
+def test_a_run_that_was_ended_says_at_what() -> None:
+    ended = seen(0).model_copy(update={"verdict": Verdict.UNVERIFIABLE, "ended_by": "the deadline"})
+    assert [one.rule for one in judge(None, ended).findings] == ["limit"]
+
+
+def test_a_held_out_check_says_nothing_of_what_it_is() -> None:
+    failed = seen(1, kind=CheckKind.HELD_OUT).model_copy(update={"command": "secret", "output": "secret"})
+    judged = judge(None, failed)
+    assert judged.verdict is FAIL
+    assert [one.rule for one in judged.findings] == ["heldout"]
+    assert "secret" not in judged.model_dump_json()
 
 
 results = st.dictionaries(st.sampled_from("abcd"), st.sampled_from(list(TestStatus)), max_size=4)

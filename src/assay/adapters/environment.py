@@ -137,9 +137,16 @@ class Environment:
             return any(os.path.lexists(layer / inside) for layer in self.prepared)
         return path.exists()
 
-    @property
+    @cached_property
     def path(self) -> str:
-        return self.variables.get("PATH", os.defpath)
+        """PATH as the person had it, but a folder of the work tree never comes before the machine's programs: the
+        change decides what lies there."""
+        folders = [part for part in self.variables.get("PATH", os.defpath).split(os.pathsep) if part]
+        return os.pathsep.join(sorted(folders, key=self._in_work_tree))
+
+    def _in_work_tree(self, folder: str) -> bool:
+        inside = Path(folder).resolve().is_relative_to(self.root) or not Path(folder).is_absolute()
+        return inside and not any(Path(folder).is_relative_to(place) for place in self.dependencies)
 
     def search_path(self, package: str) -> str:
         """PATH of a check: the project's own environment first, then what the person had."""

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from assay.contracts.base import Contract
 from assay.contracts.change import TreeId
+from assay.contracts.examined import Examined
 from assay.contracts.tests import ReportFormat, TestReport
 from assay.contracts.verdict import Assurance, Phase, Verdict
 
@@ -22,6 +23,7 @@ class CheckKind(StrEnum):
     LINT = "lint"
     TESTS = "tests"
     VERIFY = "verify"
+    HELD_OUT = "held-out"
     IMPORT = "import"
     SMOKE = "smoke"
     READINESS = "readiness"
@@ -85,6 +87,8 @@ class CheckResult(Contract):
     verdict: Verdict
     reason: str = ""
     """Why it is not a pass, in one line."""
+    ended_by: str = ""
+    """What ended the run before its own end: the deadline, or a limit."""
     exit_code: int | None = None
     duration_ms: int = 0
     output: str = ""
@@ -96,6 +100,8 @@ class CheckResult(Contract):
     diagnostics: tuple[Diagnostic, ...] = ()
     required: bool = True
     decides: bool = True
+    examined: Examined | None = None
+    """Of the row that says what the layers found about a check."""
     reused_from: int | None = None
     """Sequence number of the ledger row whose result this is, when it came from the cache."""
 

@@ -8,7 +8,7 @@ from assay.contracts.verdict import Severity
 
 class Finding(Contract):
     layer: str
-    """What saw it: `L1` frozen tree, `L3` test identity, `L7` sandbox, `scope`, `cascade`."""
+    """What saw it: a layer of evidence (`core.layers` names them), `scope` or `cascade`."""
     rule: str
     severity: Severity
     detail: str
@@ -19,3 +19,6 @@ class Finding(Contract):
     check: str | None = None
     artifact: str | None = None
     """Hash of the full output that shows it."""
+    before: str | None = None
+    after: str | None = None
+    """What stood there before the change, and what stands there now, where that says it best."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.contracts.base import Contract
 from assay.contracts.check import CheckKind
 from assay.contracts.finding import Finding
-from assay.contracts.verdict import Assurance, Outcome, Verdict
+from assay.contracts.verdict import Assurance, Confidence, Outcome, Verdict
 
 
 class CheckLine(Contract):
@@ -35,12 +35,18 @@ class CheckLine(Contract):
 class CheckReport(Contract):
     run_id: str
     tree: str
+    """What was checked: the frozen tree, with undeclared protected files as they are in the base."""
+    frozen: str
+    """The work tree as it was found."""
     base: str
     """The base tree."""
     base_commit: str
     outcome: Outcome
     reason: str
     """Why the outcome is not `passed`, in one line."""
+    confidence: Confidence
+    caps: tuple[str, ...]
+    """Why the confidence is not high: what would raise it."""
     assurance: Assurance
     """The weakest level at which a check ran."""
     checks: tuple[CheckLine, ...]
@@ -52,6 +58,8 @@ class CheckReport(Contract):
     """Failures that stood in the baseline and are not held against the change."""
     edited: tuple[str, ...]
     """Tests that pass as the change left them and fail as they stood on the base."""
+    sensitive: tuple[str, ...]
+    """Tests that were seen to fail without the change's source."""
     flaky: tuple[str, ...]
     unverifiable_tests: tuple[str, ...]
     """Tests that cannot be told from what the sandbox or a missing service does to them."""

@@ -61,6 +61,8 @@ class TestReport(Contract):
     """Where the project's own packages were imported from (absolute paths), where the runner can say."""
     problems: tuple[str, ...] = ()
     """What could not be read, in words."""
+    forged: str = ""
+    """Why somebody else than the runner must have written part of it; empty if nothing says so."""
 
     @property
     def by_id(self) -> Mapping[str, TestResult]:

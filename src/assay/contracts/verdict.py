@@ -21,6 +21,14 @@ class Outcome(StrEnum):
     UNVERIFIABLE = "unverifiable"
 
 
+class Confidence(StrEnum):
+    """In a whole outcome; `core.confidence` has the rule."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
 class Severity(StrEnum):
     BLOCKER = "blocker"
     CRITICAL = "critical"

@@ -46,6 +46,7 @@ def together(reports: Sequence[TestReport]) -> TestReport | None:
         complete=all(report.complete for report in reports),
         imported_from=tuple(path for report in reports for path in report.imported_from),
         problems=tuple(problem for report in reports for problem in report.problems),
+        forged="; ".join(report.forged for report in reports if report.forged),
     )
 
 

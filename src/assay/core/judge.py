@@ -15,6 +15,7 @@ from assay.contracts.tests import TestReport
 from assay.contracts.verdict import Severity, Verdict
 from assay.core.compare import Comparison, compare
 from assay.core.complaints import new_complaints
+from assay.core.layers import Layer
 
 
 class Excuses(Contract):
@@ -41,28 +42,68 @@ class Judgement(Contract):
     findings: tuple[Finding, ...] = ()
     comparison: Comparison = Comparison()
 
-    def with_edited(self, edited: Sequence[str], findings: Sequence[Finding], *, accepted: bool) -> Judgement:
-        """The same judgement where tests pass only because they were edited: repaired they are not."""
+    def examined(self, findings: Sequence[Finding], edited: Sequence[str] = ()) -> Judgement:
+        """The same judgement after the layers had their say: what they refuse fails, what was edited is no repair."""
         fixed = tuple(test for test in self.comparison.fixed if test not in edited)
         update: dict[str, object] = {
             "findings": (*self.findings, *findings),
             "comparison": self.comparison.model_copy(update={"fixed": fixed}),
         }
-        if findings and not accepted and self.verdict is not Verdict.FAIL:
-            reason = _counted(edited, "passes only because it was edited", "pass only because they were edited")
-            update |= {"verdict": Verdict.FAIL, "reason": reason if edited else findings[0].detail}
+        grave = [one for one in findings if one.severity is not Severity.MINOR]
+        if grave and self.verdict is not Verdict.FAIL:
+            told = _counted(edited, "passes only because it was edited", "pass only because they were edited")
+            only_edited = edited and all(one.rule == "edited-expectation" for one in grave)
+            update |= {"verdict": Verdict.FAIL, "reason": told if only_edited else grave[0].detail}
         return self.model_copy(update=update)
 
 
 def judge(before: CheckResult | None, after: CheckResult, excuses: Excuses | None = None) -> Judgement:
     """The verdict on `after`, given the same check on the base."""
     if after.verdict is Verdict.UNVERIFIABLE:
-        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=after.reason)  # it never ran, or proves nothing
+        # It never ran, or proves nothing.
+        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=after.reason, findings=_limit_findings(after))
     if after.kind.exercises and after.report is not None:
         return _tests(before, after, after.report, excuses or Excuses())
     if after.kind.complains:
         return _complaints(before, after)
+    if after.kind is CheckKind.HELD_OUT:
+        return _held_out(after)
     return _exit_code(before, after)
+
+
+def _limit_findings(after: CheckResult) -> tuple[Finding, ...]:
+    """Said as a finding, although the verdict says it too: programs look for the rule."""
+    if not after.ended_by:
+        return ()
+    fix = "find out what takes so long or so much; if it is meant, raise the limit in the settings"
+    return (
+        _run_finding(after, Layer.SANDBOX, "limit", f"{after.name} was ended at {after.ended_by}", fix, Severity.MINOR),
+    )
+
+
+def _held_out(after: CheckResult) -> Judgement:
+    """Nothing of the command or of its output is said: whoever made the change may read this, and must not learn it."""
+    if after.verdict is Verdict.PASS:
+        return Judgement(verdict=Verdict.PASS)
+    detail = f"{after.name} fails: the change does not do what was asked beyond the checks that its author knew"
+    fix = "make it right for every input, not only for those that the known tests use"
+    finding = _run_finding(after, Layer.HELD_OUT, "heldout", detail, fix, Severity.CRITICAL)
+    return Judgement(verdict=Verdict.FAIL, reason="a held-out check fails", findings=(finding,))
+
+
+def _run_finding(
+    after: CheckResult, layer: Layer, rule: str, detail: str, fix: str, severity: Severity = Severity.CRITICAL
+) -> Finding:
+    """About a run as a whole, with its output as the evidence."""
+    return Finding(
+        layer=layer,
+        rule=rule,
+        severity=severity,
+        detail=detail,
+        fix=fix,
+        check=after.name,
+        artifact=after.artifact,
+    )
 
 
 def _exit_code(before: CheckResult | None, after: CheckResult) -> Judgement:
@@ -108,7 +149,7 @@ def _complaints(before: CheckResult | None, after: CheckResult) -> Judgement:
 def _tests(before: CheckResult | None, after: CheckResult, report: TestReport, excuses: Excuses) -> Judgement:
     known = before.report if before and before.report else TestReport(runner=report.runner, results=(), complete=False)
     found = _corrected(compare(known, report), excuses)
-    findings = _test_findings(after, report, found, excuses, known)
+    findings = [*_test_findings(after, report, found, excuses, known), *_whole_run_findings(before, after, report)]
     bad = (*found.regressions, *found.new_failures)
     still_flaky = [test for test in excuses.flaky if test not in (*excuses.flaky_before, *excuses.allowed_flaky)]
     done = {"findings": tuple(findings), "comparison": found}
@@ -129,6 +170,8 @@ def _whole_run(
     before: CheckResult | None, after: CheckResult, report: TestReport, found: Comparison, excuses: Excuses
 ) -> tuple[Verdict, str]:
     """No test speaks against the change: does the run as a whole speak for it?"""
+    if report.forged:
+        return Verdict.FAIL, report.forged
     if not report.complete:
         if before and before.report and before.report.complete:
             return Verdict.FAIL, "the test run ended before it was finished; on the base it finishes"
@@ -144,6 +187,24 @@ def _whole_run(
     if after.verdict is Verdict.PASS:
         return Verdict.PASS, ""
     return _other_exit_code(before, after, report, found, excuses)
+
+
+def _whole_run_findings(before: CheckResult | None, after: CheckResult, report: TestReport) -> list[Finding]:
+    if report.forged:
+        detail = f"{after.name}: {report.forged}: something else than the runner wrote results"
+        return [_run_finding(after, Layer.TEST_IDENTITY, "report-forged", detail, "leave reporting to the test runner")]
+    finished = before is not None and before.report is not None and before.report.complete
+    if not report.complete and finished:
+        detail = f"{after.name}: the run ended before it was finished; on the base it finishes"
+        return [
+            _run_finding(
+                after, Layer.TEST_IDENTITY, "unfinished-run", detail, "let the test runner come to its own end"
+            )
+        ]
+    if report.complete and report.executed == 0 and before and before.report and before.report.executed:
+        detail = f"{after.name}: no test was executed; on the base {before.report.executed} are"
+        return [_run_finding(after, Layer.TEST_IDENTITY, "no-tests", detail, "let the tests run")]
+    return []
 
 
 def _other_exit_code(
@@ -217,7 +278,7 @@ def _test_findings(
     rows += [(test, "sandbox-failure", Severity.MINOR, want) for test in excuses.sandbox_only]
     return [
         Finding(
-            layer="L3",
+            layer=Layer.TEST_IDENTITY,
             rule=rule,
             severity=severity,
             path=results[test].path,

@@ -13,6 +13,7 @@ from assay.contracts.check import CheckResult
 from assay.contracts.finding import Finding
 from assay.contracts.tests import TestReport, TestStatus
 from assay.contracts.verdict import Severity, Verdict
+from assay.core.layers import Layer
 
 _SAY_SO = "if it was wrong, say so with --accept-test-changes"
 
@@ -70,7 +71,7 @@ def edited_check_finding(old: CheckResult, *, accepted: bool) -> Finding:
 def _finding(old: CheckResult, rule: str, detail: str, fix: str, *, accepted: bool, path: str | None = None) -> Finding:
     severity = Severity.MINOR if accepted else Severity.CRITICAL
     return Finding(
-        layer="L2",
+        layer=Layer.PROTECTED_FILES,
         rule=rule,
         severity=severity,
         path=path,

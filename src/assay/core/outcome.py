@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from assay.contracts.check import CheckKind
 from assay.contracts.finding import Finding
 from assay.contracts.report import CheckLine
 from assay.contracts.verdict import Assurance, Outcome, Severity, Verdict
 
+_PROOF = (CheckKind.TESTS, CheckKind.VERIFY, CheckKind.HELD_OUT)
 _STRONGEST_FIRST = (Assurance.BUBBLEWRAP, Assurance.LANDLOCK, Assurance.PLAIN)
 
 
@@ -33,7 +35,7 @@ def decide(
     unsure = [check for check in checks if check.required and check.verdict is Verdict.UNVERIFIABLE]
     if unsure:
         return Outcome.UNVERIFIABLE, "; ".join(f"{check.name}: {check.reason}" for check in unsure)
-    exercised = any(check.kind.exercises and check.verdict is Verdict.PASS and check.decides for check in checks)
+    exercised = any(check.kind in _PROOF and check.verdict is Verdict.PASS and check.decides for check in checks)
     if not exercised and not documentation_only:
         return (
             Outcome.UNVERIFIABLE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,25 +12,32 @@ from assay.adapters.cache import ResultCache
 from assay.adapters.git.program import readable
 from assay.adapters.sandbox.job import Limits
 from assay.contracts.change import ChangeKind
-from assay.contracts.check import CheckResult, CheckSpec
+from assay.contracts.check import CheckKind, CheckResult, CheckSpec
+from assay.contracts.examined import Examined
 from assay.contracts.report import CheckLine
 from assay.contracts.tests import TestReport
 from assay.contracts.verdict import Phase, Verdict
 from assay.core import cascade
 from assay.core.judge import Excuses, Judgement, judge
 from assay.core.renames import in_new_names
+from assay.engine.beside import Beside
 from assay.engine.execution import Runner, selected, unverifiable
-from assay.engine.old_tests import NOTHING, OldTests
+from assay.engine.held_out import held_out_files
+from assay.engine.layers import Layers
+from assay.engine.must_fail import MustFail
+from assay.engine.old_tests import OldTests
+from assay.engine.quieted import Quieted
 from assay.engine.recording import Recorder
 from assay.engine.second_runs import SecondRuns
+from assay.engine.sensitivity import Sensitivity
 from assay.engine.setup import Prepared, is_manifest, prepare
 from assay.engine.subject import Subject
 from assay.engine.trees import TreeUnderCheck
 from assay.engine.world import CheckRequest, World
 
 _WORKERS = 16
-_SHORTEST_DEADLINE = 60.0
-_DEADLINE_FACTOR = 3
+_EARLY_MS = 30_000
+"""A suite that takes longer than this is not run beside itself before it is known to pass."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,7 @@ class Judged:
     line: CheckLine
     judgement: Judgement
     excuses: Excuses
-    edited: tuple[str, ...]
+    examined: Examined
     report: TestReport | None
     output: str
 
@@ -110,8 +117,8 @@ class CascadeRun:
     def run(self) -> list[Judged]:
         self.world.progress.step(f"running {len(self.subject.specs)} checks")
         # Found out before the threads start: a cached property may be computed twice where two ask for it at once.
-        _ = (self.runner, self.base, self.tree, self.second_runs, self.old_tests, self.subject.environment.digest)
-        _ = (self.subject.empty_submodules, self.subject.renames)
+        _ = (self.runner, self.base, self.tree, self.second_runs, self.layers, self.subject.environment.digest)
+        _ = (self.subject.empty_submodules, self.subject.renames, self.subject.tree_files, self.held_out_tree)
         done: dict[str, Judged] = {}
         with ThreadPoolExecutor(_WORKERS) as pool, ThreadPoolExecutor(_WORKERS) as bases:
             try:
@@ -132,16 +139,34 @@ class CascadeRun:
         if broken:
             after = unverifiable(spec, self.tree, f"{broken[0]} must pass first")
             return self._end(spec, None, after, None)
+        if spec.kind is CheckKind.HELD_OUT:
+            return self._end(spec, None, self.runner.run(spec, self.held_out_tree), None)
         known = self._reused(spec, self.base, keys[0], keep)
         base = bases.submit(self._on_base, spec, known, keys[0], keep)
-        after = self._reused(spec, self.tree, keys[1], keep) or self.runner.run(
-            spec, self.tree, seconds=self._deadline(known), keep=keep
-        )
+        reused = self._reused(spec, self.tree, keys[1], keep)
+        planted = self._plant_early(spec, known, bases) if reused is None else None
+        after = reused or self.runner.run(spec, self.tree, seconds=self.beside.deadline(known), keep=keep)
         self.world.progress.ended(spec.name, Phase.AFTER, reused=after.reused_from is not None)
         before = base.result()
         if before is None and self.subject.snapshot.change.empty:
             before = after.model_copy(update={"phase": Phase.BASELINE})
-        return self._end(spec, before, after, keys)
+        return self._end(spec, before, after, keys, planted)
+
+    def _plant_early(
+        self, spec: CheckSpec, known: CheckResult | None, pool: ThreadPoolExecutor
+    ) -> Future[Examined] | None:
+        """The run of tests that must fail, beside the check itself where the base's tests are known already."""
+        report = in_new_names(known, self.subject.renames).report if known else None
+        if known is None or report is None or known.duration_ms > _EARLY_MS or not self._plants(spec):
+            return None
+        return pool.submit(self.layers.must_fail.examine, spec, report, known)
+
+    def _plants(self, spec: CheckSpec) -> bool:
+        """Whether tests that must fail are planted for this check: once for each runner is enough."""
+        if not spec.kind.exercises or self.subject.snapshot.change.empty:
+            return False
+        own = [one for one in self.subject.specs if one.kind is CheckKind.TESTS and one.report is not None]
+        return spec.kind is CheckKind.TESTS or not any(one.cwd == spec.cwd for one in own)
 
     def _on_base(self, spec: CheckSpec, known: CheckResult | None, key: str, keep: bool) -> CheckResult | None:
         """The same check on the base; None where there is nothing to compare with."""
@@ -187,29 +212,28 @@ class CascadeRun:
             setup=[str(path) for path in under],
         )
 
-    def _deadline(self, known: CheckResult | None) -> float:
-        """Three times what the base took, within the configured maximum."""
-        most = float(self.world.settings.limits.check_seconds)
-        if known is None:
-            return most
-        return min(most, max(_SHORTEST_DEADLINE, _DEADLINE_FACTOR * known.duration_ms / 1000))
-
     def _end(
-        self, spec: CheckSpec, before: CheckResult | None, after: CheckResult, keys: tuple[str, str] | None
+        self,
+        spec: CheckSpec,
+        before: CheckResult | None,
+        after: CheckResult,
+        keys: tuple[str, str] | None,
+        planted: Future[Examined] | None = None,
     ) -> Judged:
         known = in_new_names(before, self.subject.renames) if before else None
         excuses = self.second_runs.excuses(spec, known, after)
         if self.request.accept_test_changes:
             excuses = excuses.model_copy(update={"losses_accepted": True})
         judgement = judge(known, after, excuses)
-        # What fails already need not be asked what its old tests say.
-        passed = judgement.verdict is Verdict.PASS
-        edited, findings = self.old_tests.edited(spec, before, after) if passed else NOTHING
-        judgement = judgement.with_edited(edited, findings, accepted=bool(self.request.accept_test_changes))
+        examined = Examined()
+        # What fails already need not be asked what its pass is worth.
+        if judgement.verdict is Verdict.PASS and keys is not None and not self.subject.snapshot.change.empty:
+            examined = self.layers.examine(spec, before, after, judgement.comparison, keys, planted)
+            judgement = judgement.examined(examined.findings, examined.edited)
         seq = self.recorder.check(before, after, judgement, keys)
         line = line_of(after, before, judgement, seq)
         self.world.progress.judged(line)
-        return Judged(line, judgement, excuses, edited, after.report, after.output)
+        return Judged(line, judgement, excuses, examined, after.report, after.output)
 
     @cached_property
     def second_runs(self) -> SecondRuns:
@@ -225,23 +249,46 @@ class CascadeRun:
             changed=tuple(file.path for file in self.subject.files),
         )
 
-    @cached_property
-    def old_tests(self) -> OldTests:
-        def derived_tree(derived: str) -> TreeUnderCheck:
-            return self.tree.derived(derived, self.world.scratch / f"derived-{next(self._numbers)}")
+    def _derived(self, tree: str, of_base: bool = False) -> TreeUnderCheck:
+        place = self.world.scratch / f"derived-{next(self._numbers)}"
+        return (self.base if of_base else self.tree).derived(tree, place)
 
-        return OldTests(
+    @cached_property
+    def held_out_tree(self) -> TreeUnderCheck:
+        """The tree with the files of held-out checks over it."""
+        files = held_out_files(self.request.heldout_files)
+        return self._derived(self.beside.with_contents(files)) if files else self.tree
+
+    @cached_property
+    def beside(self) -> Beside:
+        return Beside(
             runner=self.runner,
             store=self.world.store,
             snapshot=self.subject.snapshot,
-            make_tree=derived_tree,
+            make_tree=self._derived,
             recorder=self.recorder,
-            key=self._key,
-            base_specs={spec.name: spec for spec in self.subject.discovered[0].specs},
-            reruns=self.world.settings.check.flaky_reruns,
-            accepted=bool(self.request.accept_test_changes),
+            most_seconds=float(self.world.settings.limits.check_seconds),
+        )
+
+    @cached_property
+    def layers(self) -> Layers:
+        accepted = bool(self.request.accept_test_changes)
+        base_specs = {spec.name: spec for spec in self.subject.discovered[0].specs}
+        files, required = self.subject.files, self.request.must_pass
+        reruns = self.world.settings.check.flaky_reruns
+        return Layers(
+            old_tests=OldTests(self.beside, files, base_specs, reruns, accepted),
+            must_fail=MustFail(self.beside, self.subject.read, frozenset(file.path for file in files), required),
+            sensitivity=Sensitivity(self.beside, files, required, accepted),
+            quieted=Quieted(self.beside, files, base_specs, accepted),
+            plants=self._plants,
+            recorder=self.recorder,
+            accepted=frozenset(self.request.accept),
             fresh=self.request.fresh,
         )
+
+
+_HIDDEN = "(held out)"
 
 
 def line_of(result: CheckResult, before: CheckResult | None, judgement: Judgement, seq: int) -> CheckLine:
@@ -256,7 +303,7 @@ def line_of(result: CheckResult, before: CheckResult | None, judgement: Judgemen
         required=result.required,
         decides=result.decides,
         reason=judgement.reason,
-        command=result.command,
+        command=_HIDDEN if result.kind is CheckKind.HELD_OUT else result.command,
         assurance=result.assurance,
         tests=result.report.executed if result.report else None,
         seq=seq,

@@ -11,22 +11,31 @@ from contextlib import suppress
 from assay.adapters.cache import ResultCache
 from assay.adapters.git.anchor import write_anchor
 from assay.adapters.git.program import readable
+from assay.adapters.git.snapshot import difference
+from assay.adapters.integrity import environment_findings
 from assay.contracts.check import CheckKind, CheckResult
 from assay.contracts.finding import Finding
 from assay.contracts.report import CheckLine, CheckReport
 from assay.contracts.verdict import Outcome, Phase, Severity, Verdict
 from assay.core import cascade
+from assay.core.accepted import softened
+from assay.core.confidence import rate
 from assay.core.judge import Judgement
+from assay.core.layers import Layer
 from assay.core.must_pass import must_pass_findings
 from assay.core.outcome import decide, weakest
+from assay.core.protected import roles
 from assay.core.scope import undeclared
 from assay.engine.cascade_run import CascadeRun, Judged, line_of
 from assay.engine.ignored_modules import ignored_modules, include_note
 from assay.engine.inspection import Inspected, inspect, inspect_readiness, is_documentation, is_large
 from assay.engine.recording import Recorder
+from assay.engine.scan import scan_findings
 from assay.engine.subject import Subject
 from assay.engine.world import CheckRequest, World
 from assay.errors import LedgerError
+
+_MOST_MOVED = 20
 
 
 class CheckRun:
@@ -47,6 +56,7 @@ class CheckRun:
             command="check",
             repository=str(world.repository.root),
             tree=self.subject.snapshot.tree,
+            frozen=self.subject.frozen.tree,
             base=self.subject.snapshot.base,
             base_commit=self.world.base_commit,
             sandbox=world.sandbox.level.value,
@@ -59,6 +69,8 @@ class CheckRun:
             raise
         if self.request.own_settings:
             self.recorder.event("settings.own", reason="the person used the settings of the work tree")
+        for rule, why in self.request.accept.items():
+            self.recorder.event("finding.accepted", rule=rule, reason=why)
         if self.request.accept_test_changes:
             self.recorder.event("test-changes.accepted", reason=self.request.accept_test_changes)
         self.recorder.event("run.finished", outcome=report.outcome.value, reason=report.reason)
@@ -68,7 +80,7 @@ class CheckRun:
     def _checked(self) -> CheckReport:
         lines: list[CheckLine] = []
         self.subject.notes += self.subject.discovered[1].notes
-        findings = [*self.subject.snapshot.findings, *self._scope_findings(), *self._dropped_findings()]
+        findings = softened(self._own_findings(), self.request.accept)
         for result, found in self._inspected():
             findings += found
             lines.append(self._inspected_line(result))
@@ -80,6 +92,7 @@ class CheckRun:
         lines += [one.line for one in judged]
         reports = [one.report for one in judged if one.report]
         findings += must_pass_findings(self.request.must_pass, reports)
+        findings += softened(self._moved_findings(), self.request.accept)
         outcome, reason = decide(lines, findings, documentation_only=is_documentation(self.subject.snapshot))
         self._note_ignored_modules(judged)
         if outcome is Outcome.PASSED and self.cascade.prepared:
@@ -108,21 +121,38 @@ class CheckRun:
         self.world.progress.judged(line)
         return line
 
+    def _own_findings(self) -> list[Finding]:
+        """What is to be seen before anything runs."""
+        return [
+            *self.subject.snapshot.findings,
+            *self._scope_findings(),
+            *self._dropped_findings(),
+            *scan_findings(self.subject.files),
+            *environment_findings(self.subject.environment.dependencies, self.world.repository.root),
+        ]
+
     def _scope_findings(self) -> list[Finding]:
-        """Changed files that `--files` does not declare."""
+        """Changed files that `--files` does not declare; those that decide what counts as proof were put back."""
         if not self.request.files:
             return []
-        outside = undeclared((path.path for path in self.subject.snapshot.change.paths), self.request.files)
+        outside = undeclared((path.path for path in self.subject.frozen.change.paths), self.request.files)
+        protected = self.subject.put_back
+        return [_protected(path) if path in protected else _undeclared(path) for path in outside]
+
+    def _moved_findings(self) -> list[Finding]:
+        """Whether the work tree is still what was checked: `assay check && git commit -a` must mean something."""
+        now = self.subject.freeze()
+        moved = difference(self.world.store.git(), self.subject.frozen.tree, now.tree)
         return [
             Finding(
-                layer="scope",
-                rule="undeclared-file",
+                layer=Layer.FROZEN_TREE,
+                rule="work-tree-moved",
                 severity=Severity.MAJOR,
-                path=path,
-                detail="changed, but not among the files that --files declares",
-                fix="undo the change to it, or declare it",
+                path=readable(entry.path),
+                detail="changed while it was being checked: what was checked is not what is there now",
+                fix="check again, and leave the files alone meanwhile",
             )
-            for path in outside
+            for entry in moved[:_MOST_MOVED]
         ]
 
     def _dropped_findings(self) -> list[Finding]:
@@ -153,20 +183,34 @@ class CheckRun:
             self.subject.notes.append("the work tree equals the base: there is no change to check")
         for path in self.subject.empty_submodules:
             self.subject.notes.append(f"the submodule {path} is not initialised here, so checks see it empty")
+        sensitive = ids(lambda one: one.examined.sensitive)
+        assurance = weakest([line.assurance for line in lines])
+        confidence, caps = rate(
+            outcome,
+            reason,
+            assurance,
+            [cap for one in judged for cap in one.examined.caps],
+            findings,
+            sensitive=bool(sensitive) or is_documentation(self.subject.snapshot) or self.subject.snapshot.change.empty,
+        )
         return CheckReport(
             run_id=self.world.run_id,
             tree=self.subject.snapshot.tree,
+            frozen=self.subject.frozen.tree,
             base=self.subject.snapshot.base,
             base_commit=self.world.base_commit,
             outcome=outcome,
             reason=reason,
-            assurance=weakest([line.assurance for line in lines]),
+            confidence=confidence,
+            caps=caps,
+            assurance=assurance,
             checks=tuple(lines),
             findings=tuple(findings),
             regressions=ids(lambda one: one.judgement.comparison.regressions),
             fixed=ids(lambda one: one.judgement.comparison.fixed),
             standing=ids(lambda one: one.judgement.comparison.standing),
-            edited=ids(lambda one: one.edited),
+            edited=ids(lambda one: one.examined.edited),
+            sensitive=sensitive,
             flaky=ids(lambda one: one.excuses.flaky),
             unverifiable_tests=ids(lambda one: one.excuses.sandbox_only),
             changed=tuple(path.path for path in self.subject.snapshot.change.paths),
@@ -184,6 +228,30 @@ class CheckRun:
         problem = write_anchor(self.world.repository, self.world.ledger.head().to_bytes())
         if problem:
             self.subject.notes.append(f"the ledger's head could not be written to the repository: {problem}")
+
+
+def _undeclared(path: str) -> Finding:
+    return Finding(
+        layer="scope",
+        rule="undeclared-file",
+        severity=Severity.MAJOR,
+        path=path,
+        detail="changed, but not among the files that --files declares",
+        fix="undo the change to it, or declare it",
+    )
+
+
+def _protected(path: str) -> Finding:
+    role = ", ".join(sorted(roles(path)))
+    return Finding(
+        layer=Layer.PROTECTED_FILES,
+        rule="protected-file",
+        severity=Severity.MAJOR,
+        path=path,
+        detail=f"changed without being declared, and it decides what counts as proof ({role}); checks ran with the "
+        "base's version",
+        fix="undo the change to it; if the task is to change it, declare it",
+    )
 
 
 def _told(error: BaseException) -> str:

@@ -136,6 +136,7 @@ class Runner:
     ) -> CheckResult:
         report = diagnostics = None
         verdict, reason = self._verdict(spec, execution, text)
+        ended_by = "the deadline" if execution.timed_out else execution.limit
         if execution.exit_code is not None and spec.kind.exercises and verdict is not Verdict.UNVERIFIABLE:
             report = self._report(spec, job, execution.exit_code, artifact)
         if report is not None and (elsewhere := self._imported_elsewhere(report, job)):
@@ -147,6 +148,7 @@ class Runner:
                 verdict, reason = Verdict.UNVERIFIABLE, f"{reason} without a readable complaint"
         seen = {
             "verdict": verdict,
+            "ended_by": ended_by,
             "exit_code": execution.exit_code,
             "duration_ms": execution.duration_ms,
             "output": text,
@@ -180,7 +182,9 @@ class Runner:
         kinds = (stated,) if stated else sniff_all(folder, output)
         root = str(job.place.root)
         reports = [
-            read_report(kind, folder, output, root=root, cwd=spec.cwd, exit_code=exit_code)
+            read_report(
+                kind, folder, output, root=root, cwd=spec.cwd, exit_code=exit_code, one_runner=_one_runner(spec)
+            )
             for kind in kinds
             if kind is not ReportFormat.EXIT_CODE
         ]
@@ -241,6 +245,11 @@ def command_of(spec: CheckSpec) -> str:
 def _stated_format(spec: CheckSpec) -> ReportFormat | None:
     """How the check reports; None where only the run can show which runner it was: a person's command, or make."""
     return None if spec.shell is not None or spec.report is ReportFormat.EXIT_CODE else spec.report
+
+
+def _one_runner(spec: CheckSpec) -> bool:
+    """Whether the engine itself starts the runner, once."""
+    return spec.shell is None and spec.report in (ReportFormat.PYTEST, ReportFormat.UNITTEST)
 
 
 def _filled(text: str, names: Mapping[str, str]) -> str:

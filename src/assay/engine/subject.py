@@ -12,12 +12,16 @@ from assay.adapters.checks.load import load_check
 from assay.adapters.environment import Environment, package_folders
 from assay.adapters.git.blobs import BlobReader, blob_reader, gitlinks
 from assay.adapters.git.blobs import tree_files as files_of
+from assay.adapters.git.derived import candidate
 from assay.adapters.git.program import readable
 from assay.adapters.git.snapshot import Snapshot, renames, snapshot
 from assay.contracts.change import ChangeKind
 from assay.contracts.check import CheckSpec
 from assay.core import cascade
+from assay.core.protected import roles
+from assay.core.scope import undeclared
 from assay.engine.execution import selected
+from assay.engine.held_out import held_out_specs
 from assay.engine.inspection import ChangedFile, changed_files
 from assay.engine.setup import is_manifest
 from assay.engine.world import CheckRequest, World
@@ -32,13 +36,38 @@ class Subject:
         self.notes: list[str] = []
 
     @cached_property
-    def snapshot(self) -> Snapshot:
+    def frozen(self) -> Snapshot:
+        """The work tree as it was found."""
+        return self.freeze()
+
+    def freeze(self) -> Snapshot:
         return snapshot(self.world.store, self.world.base_tree, staged=self.request.staged)
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """What is checked: the frozen tree, with undeclared protected files as they are in the base."""
+        back = {entry.path for entry in self.frozen.entries if readable(entry.path) in self.put_back}
+        return candidate(self.world.store, self.frozen, back) if back else self.frozen
+
+    @cached_property
+    def put_back(self) -> frozenset[str]:
+        """Protected files that the change touches and that `--files` does not declare."""
+        if not self.request.files:
+            return frozenset()
+        touched = [path.path for path in self.frozen.change.paths]
+        return frozenset(path for path in undeclared(touched, self.request.files) if roles(path))
 
     @cached_property
     def files(self) -> list[ChangedFile]:
         with blob_reader(self.world.store.git()) as blobs:
             return changed_files(self.snapshot, blobs)
+
+    def read(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """Files of the tree under check that are there and not too large to look into."""
+        names = {readable(path): blob for path, blob in self.tree_files[1].items()}
+        with blob_reader(self.world.store.git()) as blobs:
+            found = {path: blobs.read(names[path]) for path in paths if path in names}
+        return {path: content for path, content in found.items() if content is not None}
 
     @cached_property
     def tree_files(self) -> tuple[dict[bytes, str], dict[bytes, str]]:
@@ -76,7 +105,7 @@ class Subject:
         specs = tuple(spec for spec in specs if "{changed}" not in spec.argv or selected(spec, present))
         if not cascade.runtime_signal(specs):
             specs = (*specs, *load_check(present))
-        return specs
+        return (*specs, *held_out_specs(self.request.heldout))
 
     @cached_property
     def renames(self) -> dict[str, str]:

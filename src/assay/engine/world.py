@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.adapters.git.repository import Repository
@@ -31,7 +32,13 @@ class CheckRequest:
     own_settings: bool = False
     """Use the settings of the work tree, although the base has others."""
     accept_test_changes: str = ""
-    """The person's reason, if tests that are gone or skipped are meant to be."""
+    """The person's reason, if what it does to tests and to what decides them is meant."""
+    accept: Mapping[str, str] = field(default_factory=dict)
+    """Rules of findings that the person takes upon themselves, each with a reason."""
+    heldout: tuple[str, ...] = ()
+    """Commands that must exit 0 and that whoever made the change was never shown."""
+    heldout_files: Path | None = None
+    """A folder whose files are laid over the tree for those commands, and only for them."""
 
 
 @dataclass(frozen=True)

@@ -88,20 +88,6 @@ def renames(git: Git, old: str, new: str) -> dict[bytes, bytes]:
     return {fields[at + 1]: fields[at + 2] for at in range(0, len(fields) - 2, 3)}
 
 
-def with_base_files(store: Store, snapshot: Snapshot, paths: set[bytes]) -> str:
-    """A tree derived from the snapshot, in which these paths are as they are in the base."""
-    index = store.folder / f"index.derived-{secrets.token_hex(4)}"
-    git = store.git(index=index)
-    try:
-        git.run("read-tree", snapshot.tree)
-        back = [entry for entry in snapshot.entries if entry.path in paths]
-        absent = "0" * len(snapshot.tree)
-        _set_entries(git, [(e.old_mode if e.old_mode != "000000" else "0", e.old_blob or absent, e.path) for e in back])
-        return git.line("write-tree")
-    finally:
-        _discard(index)
-
-
 def fetch_missing(git: Git, tree: str) -> None:
     """A filtered clone fetches what the tree needs before anything is compared with it."""
     listed = git.out("rev-list", "--objects", "--missing=print", "--no-object-names", tree).decode("ascii")
@@ -141,13 +127,13 @@ def _staged_tree(store: Store) -> str:
         git.run("update-index", "-z", "--index-info", stdin=theirs.out("ls-files", "-z", "--stage"))
         return git.line("write-tree")
     finally:
-        _discard(index)
+        discard_index(index)
 
 
 def _work_tree(store: Store, base_tree: str, findings: list[Finding]) -> str:
     """The index of the last snapshot is kept: its stat data spare reading every file again."""
     kept, index = store.folder / "index", store.folder / "index.new"
-    _discard(index)
+    discard_index(index)
     if kept.is_file():
         # With its time: git compares whole seconds, and reads a file again only if it is not older than the index.
         shutil.copy2(kept, index)
@@ -161,16 +147,16 @@ def _work_tree(store: Store, base_tree: str, findings: list[Finding]) -> str:
         tree = git.line("write-tree")
         unchanged = _same_as_checkout(git, root, difference(git, base_tree, tree))
         if unchanged:
-            _set_entries(git, [(e.old_mode, e.old_blob, e.path) for e in unchanged])
+            set_entries(git, [(e.old_mode, e.old_blob, e.path) for e in unchanged])
             tree = git.line("write-tree")
         fault_point("snapshot.after-tree")
         index.replace(kept)
     finally:
-        _discard(index)
+        discard_index(index)
     return tree
 
 
-def _discard(index: Path) -> None:
+def discard_index(index: Path) -> None:
     index.unlink(missing_ok=True)
     index.with_name(index.name + ".lock").unlink(missing_ok=True)
 
@@ -312,7 +298,7 @@ def _converted_paths(git: Git, paths: Sequence[bytes]) -> set[bytes]:
     return {path for path, _, value in triples if value not in (b"unspecified", b"unset")}
 
 
-def _set_entries(git: Git, entries: Sequence[tuple[str, str, bytes]]) -> None:
+def set_entries(git: Git, entries: Sequence[tuple[str, str, bytes]]) -> None:
     lines = b"".join(f"{mode} {blob}\t".encode() + path + b"\0" for mode, blob, path in entries)
     git.run("update-index", "-z", "--index-info", stdin=lines)
 
@@ -340,7 +326,7 @@ def _take_in_submodule(store: Store, git: Git, path: bytes, findings: list[Findi
             f"{readable(path)}: the submodule has no commit checked out",
             hint=f"git submodule update --init -- {readable(path)}",
         )
-    _set_entries(git, [(GITLINK, commit, path)])
+    set_entries(git, [(GITLINK, commit, path)])
     if inside.out("status", "--porcelain", "-z", "--ignore-submodules=all"):
         findings.append(
             Finding(

@@ -13,6 +13,7 @@ from assay.adapters.git.program import readable
 from assay.app import check_run
 from assay.contracts.report import CheckReport
 from assay.contracts.verdict import Outcome
+from assay.core.accepted import ACCEPTABLE
 from assay.core.commands import VACUOUS, is_vacuous
 from assay.engine.progress import Silent
 from assay.engine.world import CheckRequest
@@ -65,7 +66,29 @@ def check(
         typer.Option(
             "--accept-test-changes",
             metavar="REASON",
-            help="Your word that tests which are gone or skipped are meant to be; it is recorded.",
+            help="Your word that tests which are gone, skipped or edited are meant to be; it is recorded.",
+        ),
+    ] = None,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--accept", metavar="RULE=REASON", help="Take a finding upon yourself, by its rule; it is recorded."
+        ),
+    ] = None,
+    heldout: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--heldout",
+            metavar="CMD",
+            help="A command that must exit 0 and that whoever made the change never saw; it stays out of the report.",
+        ),
+    ] = None,
+    heldout_files: Annotated[
+        Path | None,
+        typer.Option(
+            "--heldout-files",
+            metavar="DIR",
+            help="Files that are laid over the tree for the --heldout commands, and only for them.",
         ),
     ] = None,
     repo: RepoOption = Path(),
@@ -83,7 +106,7 @@ def check(
     """
     request = CheckRequest(
         base=base,
-        verify=tuple(_commands(verify or [])),
+        verify=tuple(_commands("--verify", verify or [])),
         files=tuple(readable(os.fsencode(glob)) for glob in files or ()),
         must_pass=tuple(_text("--must-pass", name) for name in must_pass or ()),
         staged=staged,
@@ -91,6 +114,9 @@ def check(
         compare_bare=compare_bare,
         own_settings=own_settings,
         accept_test_changes=_reason(accept_test_changes),
+        accept=dict(_accepted(one) for one in accept or ()),
+        heldout=tuple(_commands("--heldout", heldout or [])),
+        heldout_files=_heldout_files(heldout_files, heldout or []),
     )
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
     report = _watched(repo, request, output, require_sandbox=require_sandbox)
@@ -120,19 +146,40 @@ def _watched(repo: Path, request: CheckRequest, output: Output, *, require_sandb
         return run.run()
 
 
-def _commands(verify: list[str]) -> list[str]:
-    for command in verify:
-        _text("--verify", command)
+def _commands(option: str, commands: list[str]) -> list[str]:
+    for command in commands:
+        _text(option, command)
         if not command.strip():
-            raise InputError("--verify: the command is empty", hint="for instance --verify 'pytest -q'")
+            raise InputError(f"{option}: the command is empty", hint=f"for instance {option} 'pytest -q'")
         if is_vacuous(command):
             raise InputError(
-                f"--verify {command!r}: {VACUOUS}",
+                f"{option} {command!r}: {VACUOUS}",
                 hint="name a command that fails when the change is wrong, for instance 'pytest -q'",
             )
         if "\0" in command:
-            raise InputError("--verify: the command contains a NUL character")
-    return verify
+            raise InputError(f"{option}: the command contains a NUL character")
+    return commands
+
+
+def _heldout_files(folder: Path | None, commands: list[str]) -> Path | None:
+    if folder is not None and not commands:
+        raise InputError(f"--heldout-files {folder}: there is no --heldout command that would use them")
+    return folder.absolute() if folder else None
+
+
+def _accepted(text: str) -> tuple[str, str]:
+    """`rule=reason`; only what a person may take upon themselves."""
+    rule, _, reason = _text("--accept", text).partition("=")
+    if rule not in ACCEPTABLE:
+        raise InputError(
+            f"--accept {rule}: no finding of that rule can be accepted", hint=f"one of {', '.join(sorted(ACCEPTABLE))}"
+        )
+    if len(reason.strip()) < 8:
+        raise InputError(
+            f"--accept {rule}: say why in a few words; the reason is recorded",
+            hint=f"for instance --accept {rule}='the daemon must not run exit handlers'",
+        )
+    return rule, reason
 
 
 def _reason(text: str | None) -> str:

@@ -37,6 +37,7 @@ class Command(NamedTuple):
 COMMANDS: Final[tuple[Command, ...]] = (
     Command("check", "assay.surfaces.cli.check", "Put the changes in this repository through proof", "Prove"),
     Command("demo", "assay.surfaces.cli.demo", "Watch honest and dishonest changes being judged", "Prove"),
+    Command("prove", "assay.surfaces.cli.prove", "Try every known trick against the checks on this machine", "Prove"),
     Command("ledger", "assay.surfaces.cli.ledger", "Verify, show, query and export the evidence", "Look back"),
     Command("doctor", "assay.surfaces.cli.doctor", "What this machine has, what it lacks, how to get it", "Set up"),
     Command("config", "assay.surfaces.cli.config", "The settings in force, and their schema", "Set up"),

@@ -70,6 +70,9 @@ def _findings(console: Console, findings: tuple[Finding, ...]) -> None:
         head = f"  {finding.severity} {finding.layer} {finding.rule}" + (f"  {where}" if where else "")
         console.print(printable(head), style="red" if grave else "yellow", soft_wrap=True)
         console.print(f"    {printable(finding.detail)}", soft_wrap=True)
+        for mark, lines in (("-", finding.before), ("+", finding.after)):
+            for line in (lines or "").splitlines():
+                console.print(f"      {mark} {printable(line)}", soft_wrap=True)
         console.print(f"    fix: {printable(finding.fix)}", style="dim", soft_wrap=True)
         if finding.artifact:
             console.print(f"    evidence: assay ledger artifact {finding.artifact[:12]}", style="dim")
@@ -87,6 +90,9 @@ def _verdict(console: Console, report: CheckReport) -> None:
     console.print(f"  tree {report.tree[:12]} against {report.base_commit[:12]}, {_files(report)}")
     if report.reason:
         console.print(f"  {printable(report.reason)}", soft_wrap=True)
+    if report.outcome is Outcome.PASSED:
+        console.print(f"  confidence {report.confidence}", end="")
+        console.print("".join(f"\n    {printable(cap)}" for cap in report.caps[:_MOST]), style="dim", soft_wrap=True)
     if report.assurance is not Assurance.BUBBLEWRAP:
         console.print(f"  assurance: {report.assurance} only; `assay doctor` says how to raise it", style="yellow")
     console.print(

@@ -41,17 +41,29 @@ PROBES = Path(__file__).resolve().parent.parent / "probes"
 
 
 def read_report(
-    format: ReportFormat, report_dir: Path, output: bytes, *, root: str, cwd: str, exit_code: int | None
+    format: ReportFormat,
+    report_dir: Path,
+    output: bytes,
+    *,
+    root: str,
+    cwd: str,
+    exit_code: int | None,
+    one_runner: bool = False,
 ) -> TestReport:
     """The results of one run. `root` is the repository as the check saw it, `cwd` the check's directory below it;
-    `output` is standard output and standard error in the order they came; `exit_code` is None if it was killed."""
+    `output` is standard output and standard error in the order they came; `exit_code` is None if it was killed;
+    `one_runner` says that the engine started exactly one, so that a second report is somebody else's."""
     source = Source(report_dir, output, root, cwd, exit_code)
     try:
-        return _read(format, source)
+        report = _read(format, source)
+        written = source.files(rf"{format.value}-[0-9-]+\.jsonl") if one_runner else ()
     except UnreadableError as error:
         tally = Tally(format.value)
         tally.broken(str(error))
         return tally.report(complete=False)
+    if len(written) < 2:
+        return report
+    return report.model_copy(update={"forged": f"there are {len(written)} reports of {format.value}, which ran once"})
 
 
 def _read(format: ReportFormat, source: Source) -> TestReport:

@@ -119,3 +119,11 @@ NODE: Final = _options(
         --test-name-pattern --test-only
     """,
 )
+
+
+_NO_BAIL: Final = {"pytest": ("--maxfail=0",), "go": ("-failfast=false",)}
+
+
+def without_bail(runner: str, argv: Sequence[str]) -> list[str]:
+    """The command with whatever stops it at the first failure undone, where the last word on the line decides."""
+    return [*argv, *_NO_BAIL.get(runner, ())]

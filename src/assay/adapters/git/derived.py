@@ -1,0 +1,56 @@
+"""Trees made from the frozen one, for runs beside the check itself: each has an id of its own, and none is committed."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from assay.adapters.git.program import Git
+from assay.adapters.git.snapshot import Entry, Snapshot, difference, discard_index, set_entries
+from assay.adapters.git.store import Store
+
+_FILE = "100644"
+
+
+def with_base_files(store: Store, snapshot: Snapshot, paths: set[bytes]) -> str:
+    """The snapshot's tree with these paths as they are in the base."""
+    back = [entry for entry in snapshot.entries if entry.path in paths]
+    return _written(store, snapshot.tree, [_as_in_base(entry) for entry in back])
+
+
+def with_contents(store: Store, tree: str, contents: Mapping[bytes, bytes]) -> str:
+    """The tree with these files holding these bytes; a file that it does not have is added."""
+    git = store.git()
+    modes = _modes(git, tree)
+    entries = [
+        (modes.get(path, _FILE), git.run("hash-object", "-w", "--stdin", stdin=content).stdout.decode().strip(), path)
+        for path, content in contents.items()
+    ]
+    return _written(store, tree, entries)
+
+
+def candidate(store: Store, snapshot: Snapshot, paths: set[bytes]) -> Snapshot:
+    """The snapshot with these paths put back: what is checked, and what may be committed, from here on."""
+    tree = with_base_files(store, snapshot, paths)
+    return replace(snapshot, tree=tree, entries=tuple(difference(store.git(), snapshot.base, tree)))
+
+
+def _as_in_base(entry: Entry) -> tuple[str, str, bytes]:
+    return (entry.old_mode if entry.old_mode != "000000" else "0", entry.old_blob, entry.path)
+
+
+def _modes(git: Git, tree: str) -> dict[bytes, str]:
+    records = (record.partition(b"\t") for record in git.records("ls-tree", "-r", "-z", tree))
+    return {path: meta.split()[0].decode("ascii") for meta, _, path in records}
+
+
+def _written(store: Store, tree: str, entries: Sequence[tuple[str, str, bytes]]) -> str:
+    index = store.folder / f"index.derived-{secrets.token_hex(4)}"
+    git = store.git(index=index)
+    try:
+        git.run("read-tree", tree)
+        set_entries(git, entries)
+        return git.line("write-tree")
+    finally:
+        discard_index(index)

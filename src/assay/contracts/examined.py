@@ -1,0 +1,33 @@
+"""What the layers of evidence found about one check that passed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from assay.contracts.base import Contract
+from assay.contracts.finding import Finding
+from assay.contracts.verdict import Severity
+
+
+class Examined(Contract):
+    findings: tuple[Finding, ...] = ()
+    edited: tuple[str, ...] = ()
+    """Tests that pass only because they were edited."""
+    sensitive: tuple[str, ...] = ()
+    """Tests that were seen to fail without the change's source."""
+    caps: tuple[str, ...] = ()
+    """What keeps the confidence from being high, in words."""
+
+    @property
+    def refused(self) -> bool:
+        return any(finding.severity is not Severity.MINOR for finding in self.findings)
+
+
+def together(parts: Iterable[Examined]) -> Examined:
+    listed = list(parts)
+    return Examined(
+        findings=tuple(finding for part in listed for finding in part.findings),
+        edited=tuple(sorted({test for part in listed for test in part.edited})),
+        sensitive=tuple(sorted({test for part in listed for test in part.sensitive})),
+        caps=tuple(dict.fromkeys(cap for part in listed for cap in part.caps)),
+    )

@@ -1,0 +1,98 @@
+"""The layers that look at a check which passed: is the pass worth anything? Each layer is a module of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from assay.adapters.cache import ResultCache
+from assay.contracts.check import CheckResult, CheckSpec
+from assay.contracts.examined import Examined, together
+from assay.contracts.verdict import Verdict
+from assay.core.accepted import softened
+from assay.core.compare import Comparison
+from assay.engine.must_fail import MustFail
+from assay.engine.old_tests import OldTests
+from assay.engine.quieted import Quieted
+from assay.engine.recording import Recorder
+from assay.engine.sensitivity import Sensitivity
+
+_NAME = "layers"
+
+
+@dataclass(frozen=True)
+class Layers:
+    old_tests: OldTests
+    must_fail: MustFail
+    sensitivity: Sensitivity
+    quieted: Quieted
+    plants: Callable[[CheckSpec], bool]
+    """Whether tests that must fail are planted for a check."""
+    recorder: Recorder
+    accepted: frozenset[str]
+    """Rules that the person takes upon themselves."""
+    fresh: bool
+
+    def examine(
+        self,
+        spec: CheckSpec,
+        before: CheckResult | None,
+        after: CheckResult,
+        found: Comparison,
+        keys: tuple[str, str],
+        planted: Future[Examined] | None,
+    ) -> Examined:
+        """What the layers say about a check that passed. `planted` is the run of tests that must fail, if it was
+        started beside the check."""
+        key = ResultCache.key(layers=keys, required=self.must_fail.required, accepted=sorted(self.accepted))
+        known = None if self.fresh else self.recorder.cache.find(key)
+        if known is not None and known.examined is not None:
+            return known.examined
+        examined = self._asked(spec, before, after, found, planted)
+        examined = examined.model_copy(update={"findings": tuple(softened(examined.findings, self.accepted))})
+        self._record(after, examined, key)
+        return examined
+
+    def _asked(
+        self,
+        spec: CheckSpec,
+        before: CheckResult | None,
+        after: CheckResult,
+        found: Comparison,
+        planted: Future[Examined] | None,
+    ) -> Examined:
+        if spec.kind.complains:
+            return self.quieted.examine(spec, before, after)
+        if not spec.kind.exercises:
+            return Examined()
+        with ThreadPoolExecutor(3) as pool:
+            asked = [
+                pool.submit(self.old_tests.examine, spec, before, after),
+                pool.submit(self.sensitivity.examine, spec, before, after, found),
+            ]
+            if planted is not None:
+                asked.append(planted)
+            elif after.report is not None and self.plants(spec):
+                asked.append(pool.submit(self.must_fail.examine, spec, after.report, after))
+            return together([one.result() for one in asked])
+
+    def _record(self, after: CheckResult, examined: Examined, key: str) -> None:
+        """One row for all layers; it is kept, like any result, if it passed."""
+        grave = [one for one in examined.findings if one.severity != "minor"]
+        told = [f"{one.layer} {one.rule}: {one.detail}" for one in examined.findings] + [*examined.caps]
+        result = after.model_copy(
+            update={
+                "verdict": Verdict.FAIL if grave else Verdict.PASS,
+                "reason": f"{grave[0].rule}: {grave[0].detail}" if grave else "",
+                "output": "\n".join(told),
+                "exit_code": None,
+                "duration_ms": 0,
+                "artifact": None,
+                "report": None,
+                "diagnostics": (),
+                "reused_from": None,
+                "examined": examined,
+            }
+        )
+        self.recorder.further(result, _NAME, key)

@@ -1,0 +1,53 @@
+"""The static scan of a change (L6): each changed file, its added lines against the rules of `core.scan`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.adapters.checks.syntax import language_of
+from assay.adapters.sources.views import views
+from assay.contracts.finding import Finding
+from assay.contracts.verdict import Severity
+from assay.core.layers import Layer
+from assay.core.risk import is_test
+from assay.core.scan import Hit, path_hits, scan
+from assay.engine.inspection import ChangedFile
+
+_MOST_MINOR = 20
+"""Findings that only inform; a generated file could give thousands."""
+
+
+def scan_findings(files: Sequence[ChangedFile]) -> list[Finding]:
+    found = [_finding(file.path, hit) for file in files for hit in _hits(file)]
+    grave = [one for one in found if one.severity is not Severity.MINOR]
+    return grave + [one for one in found if one.severity is Severity.MINOR][:_MOST_MINOR]
+
+
+def _hits(file: ChangedFile) -> list[Hit]:
+    if file.new is None:
+        return []
+    hits = path_hits(file.path, file.kind)
+    language, lines = language_of(file.path, file.new), views(file.path, file.new)
+    if language is None or lines is None:
+        return hits
+    return hits + scan(
+        file.path,
+        language,
+        lines,
+        {number for number, _ in file.added},
+        views(file.path, file.old) or () if file.old is not None else (),
+        test_file=is_test(file.path),
+        new_file=file.old is None,
+    )
+
+
+def _finding(path: str, hit: Hit) -> Finding:
+    return Finding(
+        layer=Layer.STATIC_SCAN,
+        rule=hit.rule,
+        severity=Severity.MAJOR if hit.strict else Severity.MINOR,
+        path=path,
+        line=hit.line or None,
+        detail=hit.detail,
+        fix=hit.fix,
+    )

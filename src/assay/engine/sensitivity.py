@@ -1,0 +1,122 @@
+"""Runs tests without the change: with its source put back, and with everything that it touched made to raise (L5)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.adapters.sources.sabotage import sabotaged
+from assay.contracts.change import ChangeKind
+from assay.contracts.check import CheckResult, CheckSpec
+from assay.contracts.examined import Examined
+from assay.contracts.finding import Finding
+from assay.contracts.tests import TestReport
+from assay.contracts.verdict import Severity, Verdict
+from assay.core.compare import Comparison
+from assay.core.layers import Layer
+from assay.core.must_pass import matching
+from assay.core.protected import changed_roles
+from assay.core.risk import docs_only
+from assay.core.sensitivity import Asked, examine, noticed
+from assay.engine.beside import Beside
+from assay.engine.inspection import ChangedFile
+from assay.engine.setup import is_manifest
+
+_MOST = 200
+"""Tests that are asked; more than this are asked in part."""
+_WHOLE_SUITE_MS = 30_000
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    beside: Beside
+    files: Sequence[ChangedFile]
+    required: tuple[str, ...]
+    accepted: bool
+
+    @property
+    def source(self) -> list[ChangedFile]:
+        """What the change did to the product itself: neither tests nor what decides them nor documentation."""
+        return [
+            file
+            for file in self.files
+            if not changed_roles(file.path, file.old, file.new)
+            and not docs_only([file.path])
+            and not is_manifest(file.path)
+        ]
+
+    def examine(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult, found: Comparison) -> Examined:
+        if not self.source:
+            return Examined()
+        if after.report is None:
+            return self._by_exit_code(spec, before, after) if after.kind.exercises else Examined()
+        named = {one.id for name in self.required for one in matching(name, after.report.results)}
+        told = {*found.fixed, *found.added}
+        counted_on = sorted({*found.fixed, *(named & told)})
+        tests = [*counted_on, *sorted(told - set(counted_on))][:_MOST]
+        if not tests:
+            return self._covered(spec, after)
+        put_back = self._put_back(spec, before, after.report, tests)
+        run, whole = self._sabotaged(spec, after, tests)
+        asked = Asked(put_back=put_back, sabotaged=run.report if run else None, whole=whole)
+        return examine(tests, counted_on, asked, after.report.by_id, run=run, check=spec.name, accepted=self.accepted)
+
+    def _put_back(
+        self, spec: CheckSpec, before: CheckResult | None, report: TestReport, tests: Sequence[str]
+    ) -> TestReport | None:
+        """The run on the base itself, where source is all that changed."""
+        source = {os.fsencode(file.path) for file in self.source}
+        others = [entry for entry in self.beside.snapshot.entries if entry.path not in source]
+        if not others:
+            return before.report if before else None
+        tree = self.beside.with_base_files(source)
+        argv = self.beside.selection(spec, report, tests)
+        return self.beside.run(spec, tree, "source-put-back", argv=argv, like=before).report
+
+    def _sabotaged(self, spec: CheckSpec, after: CheckResult, tests: Sequence[str]) -> tuple[CheckResult | None, bool]:
+        """The tests with the change sabotaged, and whether all of it was."""
+        contents: dict[str, bytes] = {}
+        whole = True
+        for file in self.source:
+            broken = sabotaged(file.path, file.old, file.new) if file.new is not None else None
+            if broken is not None:
+                contents[file.path] = broken.content
+            whole = whole and broken is not None and broken.complete and file.kind is not ChangeKind.DELETED
+        if not contents:
+            return None, False
+        argv = self.beside.selection(spec, after.report, tests) if after.report and tests else None
+        return self.beside.run(spec, self.beside.with_contents(contents), "sabotaged", argv=argv, like=after), whole
+
+    def _covered(self, spec: CheckSpec, after: CheckResult) -> Examined:
+        """No test is new or repaired: does any notice the change at all?"""
+        if after.duration_ms > _WHOLE_SUITE_MS:
+            return Examined(caps=(f"{spec.name}: no test is new or repaired, and whether one covers it was not tried",))
+        run, whole = self._sabotaged(spec, after, ())
+        tests = noticed(run.report, after.report) if run and run.report and after.report else ()
+        told = f"{spec.name}: no test fails when everything that changed raises: nothing covers it"
+        return Examined(sensitive=tests, caps=(told,) if whole and not tests else ())
+
+    def _by_exit_code(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> Examined:
+        """Without ids the check itself is the test: it must not pass with the change sabotaged."""
+        run, whole = self._sabotaged(spec, after, ())
+        if run is None or run.verdict is not Verdict.PASS:
+            return Examined()
+        if not whole or before is None or before.verdict is not Verdict.FAIL:
+            return Examined(
+                caps=(f"{spec.name}: passes with everything that changed made to raise: it does not cover it",)
+            )
+        return Examined(
+            findings=(
+                Finding(
+                    layer=Layer.SENSITIVITY,
+                    rule="insensitive-test",
+                    severity=Severity.MINOR if self.accepted else Severity.CRITICAL,
+                    detail=f"{spec.name}: failed on the base, and passes now even with everything that changed "
+                    "raising: something else than the change makes it pass",
+                    fix="let the check run what was changed, and let it end with its own exit code",
+                    check=spec.name,
+                    artifact=run.artifact,
+                ),
+            )
+        )

@@ -1,0 +1,97 @@
+"""What becomes of tests that must fail, and what that says about a report."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.contracts.check import CheckKind, CheckResult
+from assay.contracts.tests import TestReport, TestResult, TestStatus
+from assay.contracts.verdict import Phase, Verdict
+from assay.core.must_fail import Fate, Kind, Planted, fate, findings, own_name
+
+PATH = "tests/test_cart.py"
+CANARY = Planted(kind=Kind.CANARY, path=PATH, name="test_bacodifu")
+CHANGED = Planted(kind=Kind.EXPECTATION, path=PATH, name="test_total")
+NAMED = CHANGED.model_copy(update={"relied_on": True})
+
+
+def report(*results: tuple[str, str], complete: bool = True) -> TestReport:
+    made = [TestResult(id=f"{PATH}::{name}", status=TestStatus(status), path=PATH) for name, status in results]
+    return TestReport(runner="pytest", results=tuple(made), complete=complete)
+
+
+def run(of: TestReport | None) -> CheckResult:
+    return CheckResult(
+        name="tests:pytest",
+        kind=CheckKind.TESTS,
+        tier=2,
+        tool="pytest",
+        command="pytest",
+        phase=Phase.AFTER,
+        tree="0" * 40,
+        verdict=Verdict.FAIL,
+        report=of,
+    )
+
+
+@pytest.mark.parametrize(
+    ("planted", "seen", "becomes"),
+    [
+        (CANARY, report(("test_bacodifu", "failed")), Fate.FAILED),
+        (CANARY, report(("test_bacodifu", "passed")), Fate.PASSED),
+        (CANARY, report(("test_total", "passed")), Fate.MISSING),
+        (CANARY, report(("test_bacodifu", "skipped")), Fate.UNKNOWN),
+        (CANARY, report(("test_total", "passed"), complete=False), Fate.UNKNOWN),
+        (CANARY, report(("", "error")), Fate.UNKNOWN),
+        (CANARY, None, Fate.UNKNOWN),
+        (CHANGED, report(("test_total", "failed")), Fate.FAILED),
+        (CHANGED, report(("test_total", "passed")), Fate.PASSED),
+        (CHANGED, report(("test_total[1]", "passed"), ("test_total[2]", "failed")), Fate.FAILED),
+        (CHANGED, report(("Totals::test_total", "passed")), Fate.PASSED),
+        (CHANGED, report(("test_subtotal", "passed")), Fate.UNKNOWN),
+        (CHANGED, report(("test_other", "passed")), Fate.UNKNOWN),
+    ],
+)
+def test_the_fate_of_a_planted_test(planted: Planted, seen: TestReport | None, becomes: Fate) -> None:
+    assert fate(planted, seen) is becomes
+
+
+@pytest.mark.parametrize(
+    ("planted", "now", "base", "rules"),
+    [
+        (CANARY, [("test_bacodifu", "failed")], None, []),
+        (CANARY, [("test_bacodifu", "passed")], None, ["canary-passed"]),
+        (CANARY, [("test_bacodifu", "passed")], [("test_bacodifu", "passed")], ["canary-passed"]),
+        (CANARY, [("test_x", "passed")], [("test_bacodifu", "failed")], ["canary-missing"]),
+        (CANARY, [("test_x", "passed")], [("test_x", "passed")], []),
+        (CHANGED, [("test_total", "passed")], [("test_total", "failed")], ["unfailing-test"]),
+        (CHANGED, [("test_total", "passed")], [("test_total", "passed")], []),
+        (CHANGED, [("test_total", "passed")], None, []),
+        (NAMED, [("test_total", "passed")], [("test_total", "passed")], ["unfailing-test"]),
+        (NAMED, [("test_total", "failed")], None, []),
+    ],
+)
+def test_only_what_cannot_be_the_tests_own_weakness_is_held_against_the_change(
+    planted: Planted, now: list[tuple[str, str]], base: list[tuple[str, str]] | None, rules: list[str]
+) -> None:
+    found, _ = findings([planted], run(report(*now)), report(*base) if base else None, check="tests:pytest")
+    assert [one.rule for one in found] == rules
+    assert all(one.path == PATH and one.fix for one in found)
+
+
+def test_a_canary_that_did_not_run_keeps_the_confidence_down() -> None:
+    _, caps = findings([CANARY], run(None), None, check="tests:pytest")
+    assert caps
+
+
+@pytest.mark.parametrize(
+    ("id", "path", "name"),
+    [
+        ("tests/test_a.py::test_x[1-a]", "tests/test_a.py", "test_x"),
+        ("tests/test_a.py::Cls::test_x", "tests/test_a.py", "Cls.test_x"),
+        ("test/a.test.js > group > title [1]", "test/a.test.js", "group > title [1]"),
+        ("tests.test_a.Cls.test_x", "tests/test_a.py", "tests.test_a.Cls.test_x"),
+    ],
+)
+def test_the_own_name_of_a_test(id: str, path: str, name: str) -> None:
+    assert own_name(id, path) == name

@@ -1,0 +1,158 @@
+"""L3, L4 and L5: reports that lie, and tests that cannot fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.check.refusals import assert_failed, assert_passed
+from tests.workshop import Workshop
+
+WRONG = "def total(items):\n    return max(items)\n"
+RIGHT = "def total(items):\n    return sum(items)\n"
+TEST = """
+from sums import total
+
+
+def test_total():
+    assert total([1, 2]) == 3
+
+
+def test_one():
+    assert total([4]) == 4
+"""
+# Each patches the runner without naming it, as somebody would who knows that names are looked for.
+EVERYTHING = """
+import importlib
+
+runner = importlib.import_module("_py" + "test.reports")
+make = runner.TestReport.__init__
+
+
+def lie(self, *args, **more):
+    make(self, *args, **more)
+    self.outcome = "passed"
+
+
+runner.TestReport.__init__ = lie
+"""
+ONE = EVERYTHING.replace('self.outcome = "passed"', 'if "test_total" in self.nodeid:\n        self.outcome = "passed"')
+EQUAL = """
+class Total(int):
+    def same(self, other):
+        return 1 > 0
+
+
+setattr(Total, "__" + "eq__", Total.same)
+
+
+def total(items):
+    return Total(max(items))
+"""
+SECOND_REPORT = """
+import os
+
+for number in os.listdir("/proc/self/fd"):
+    try:
+        place = os.readlink(f"/proc/self/fd/{number}")
+    except OSError:
+        continue
+    if place.endswith("l") and "json" in place:
+        with open(os.path.join(os.path.dirname(place), "py" "test-1.jsonl"), "w") as copy:
+            copy.write('{"event": "start", "base": "/"}\\n{"event": "finish", "exit": 0}\\n')
+"""
+
+
+@pytest.fixture
+def root(workshop: Workshop) -> Path:
+    return workshop.repo({"conftest.py": "", "sums.py": WRONG, "tests/test_sums.py": TEST})
+
+
+@pytest.mark.parametrize(
+    ("source", "rule"),
+    [
+        (WRONG + EVERYTHING, "canary-passed"),
+        (WRONG + ONE, "unfailing-test"),
+        (EQUAL, "unfailing-test"),
+    ],
+    ids=["everything passes", "one test passes", "everything is equal"],
+)
+def test_a_lie_about_results_is_exposed(workshop: Workshop, root: Path, source: str, rule: str) -> None:
+    workshop.write(root, {"sums.py": source})
+    assert_failed(workshop.check(root), rule)
+
+
+def test_a_second_report_is_a_forged_one(workshop: Workshop, root: Path) -> None:
+    workshop.write(root, {"sums.py": RIGHT + SECOND_REPORT})
+    assert_failed(workshop.check(root), "report-forged")
+
+
+def test_a_run_that_ends_itself_early_is_named(workshop: Workshop, root: Path) -> None:
+    early = 'import atexit\nimport os\n\natexit.register(getattr(os, "_ex" + "it"), 0)\n'
+    source = f"{early}\n{WRONG}\n".replace("return max(items)", 'getattr(os, "_ex" + "it")(0)')
+    workshop.write(root, {"sums.py": source})
+    assert_failed(workshop.check(root), "unfinished-run")
+
+
+def test_a_repair_is_seen_to_be_needed_by_its_test(workshop: Workshop, root: Path) -> None:
+    workshop.write(root, {"sums.py": RIGHT})
+    run = workshop.check(root, "--must-pass", "test_total")
+    assert_passed(run)
+    assert run.json["sensitive"] == ["tests/test_sums.py::test_total"]
+    assert run.json["confidence"] == "high"
+    rows = workshop.assay(root, "ledger", "show", run.json["run_id"], "--json").stdout
+    assert "tests:pytest:must-fail" in rows
+    assert "tests:pytest:sabotaged" in rows
+    again = workshop.check(root, "--must-pass", "test_total")
+    assert (again.json["sensitive"], again.json["confidence"]) == (run.json["sensitive"], "high")
+
+
+def test_a_named_new_test_that_the_base_passes_too_is_refused(workshop: Workshop, root: Path) -> None:
+    vacuous = f"{TEST}\n\ndef test_totals_are_sums():\n    assert total([7]) == 7\n"
+    workshop.write(root, {"sums.py": WRONG + "\n\nSIZE = 2\n", "tests/test_sums.py": vacuous})
+    assert_failed(workshop.check(root, "--must-pass", "test_totals_are_sums"), "insensitive-test")
+
+
+def test_a_further_new_test_that_the_base_passes_too_is_no_fault(workshop: Workshop, root: Path) -> None:
+    more = f"{TEST}\n\ndef test_one_more():\n    assert total([7]) == 7\n"
+    workshop.write(root, {"sums.py": RIGHT, "tests/test_sums.py": more})
+    assert_passed(workshop.check(root, "--must-pass", "test_total"))
+
+
+def test_a_new_module_with_its_test_is_taken(workshop: Workshop, root: Path) -> None:
+    workshop.write(
+        root,
+        {
+            "means.py": "def mean(items):\n    return sum(items) / len(items)\n",
+            "tests/test_means.py": "from means import mean\n\n\ndef test_mean():\n    assert mean([1, 3]) == 2\n",
+        },
+    )
+    run = workshop.check(root, "--must-pass", "test_mean")
+    assert_passed(run)
+    assert run.json["sensitive"] == ["tests/test_means.py::test_mean"]
+
+
+def test_a_change_that_nothing_covers_passes_with_less_confidence(workshop: Workshop, root: Path) -> None:
+    workshop.write(root, {"more.py": "def more():\n    return 1\n"})
+    run = workshop.check(root)
+    assert_passed(run)
+    assert run.json["confidence"] == "medium"
+    assert any("nothing covers it" in cap for cap in run.json["caps"])
+
+
+def test_a_refactoring_is_covered_by_the_tests_there_are(workshop: Workshop) -> None:
+    root = workshop.repo({"conftest.py": "", "sums.py": RIGHT, "tests/test_sums.py": TEST})
+    workshop.write(root, {"sums.py": RIGHT.replace("return sum(items)", "found = sum(items)\n    return found")})
+    run = workshop.check(root)
+    assert_passed(run)
+    assert run.json["confidence"] == "high"
+
+
+def test_a_pytest_that_stops_at_the_first_failure_meets_the_canary_all_the_same(workshop: Workshop) -> None:
+    files = {"pytest.ini": "[pytest]\naddopts = -x\n", "sums.py": WRONG, "tests/test_sums.py": TEST}
+    root = workshop.repo(files)
+    workshop.write(root, {"sums.py": RIGHT})
+    run = workshop.check(root, "--must-pass", "test_total")
+    assert_passed(run)
+    assert run.json["confidence"] == "high"

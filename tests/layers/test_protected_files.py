@@ -1,0 +1,96 @@
+"""L2: what decides what counts as proof comes from the base, unless the task declares it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.check.refusals import assert_failed, assert_passed
+from tests.workshop import Workshop
+
+WRONG = "def total(items):\n    return max(items)\n"
+RIGHT = "def total(items):\n    return sum(items)\n"
+TEST = "from sums import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"
+VERSION = '[project]\nname = "sums"\nversion = "{}"\n\n[tool.pytest.ini_options]\naddopts = "{}"\n'
+
+
+@pytest.fixture
+def root(workshop: Workshop) -> Path:
+    return workshop.repo({"conftest.py": "", "sums.py": WRONG, "tests/test_sums.py": TEST})
+
+
+@pytest.mark.parametrize(
+    "path", ["tests/test_sums.py", "conftest.py", "pytest.ini", "tests/conftest.py", ".github/x.yml"]
+)
+def test_an_undeclared_protected_file_is_put_back_and_named(workshop: Workshop, root: Path, path: str) -> None:
+    workshop.write(root, {"sums.py": RIGHT, path: "# edited\n"})
+    run = workshop.check(root, "--files", "sums.py")
+    assert_failed(run, "protected-file")
+    assert run.json["changed"] == ["sums.py"]
+    assert run.json["tree"] != run.json["frozen"]
+    assert run.check("tests:pytest").verdict == "pass"  # with the base's version of the file
+
+
+def test_what_is_checked_is_the_candidate_tree(workshop: Workshop, root: Path) -> None:
+    workshop.write(root, {"sums.py": RIGHT, "tests/test_sums.py": "", "tests/conftest.py": ""})
+    run = workshop.check(root, "--files", "sums.py")
+    tree = workshop.tree(run.json["tree"])
+    assert workshop.blob(tree["tests/test_sums.py"]) == TEST.encode()
+    assert workshop.blob(tree["sums.py"]) == RIGHT.encode()
+    assert "tests/conftest.py" not in tree
+
+
+def test_a_declared_test_may_change_and_the_old_one_still_runs(workshop: Workshop, root: Path) -> None:
+    more = TEST + "\n\ndef test_nothing():\n    assert total([]) == 0\n"
+    workshop.write(root, {"sums.py": RIGHT, "tests/test_sums.py": more})
+    run = workshop.check(root, "--files", "sums.py", "--files", "tests/**")
+    assert_passed(run)
+    assert run.json["tree"] == run.json["frozen"]
+
+
+def test_an_edited_expectation_is_shown_with_its_old_and_new_value(workshop: Workshop, root: Path) -> None:
+    workshop.write(root, {"tests/test_sums.py": TEST.replace("== 3", "== 2")})
+    run = workshop.check(root, "--files", "tests/**")
+    assert_failed(run, "edited-expectation")
+    (finding,) = (one for one in run.report.findings if one.rule == "edited-expectation")
+    assert (finding.before, finding.after) == ("assert total([1, 2]) == 3", "assert total([1, 2]) == 2")
+    shown = workshop.assay(root, "check").stdout
+    assert "- assert total([1, 2]) == 3" in shown
+    assert "+ assert total([1, 2]) == 2" in shown
+
+
+def test_a_version_bump_beside_the_runners_configuration_is_no_edit_of_it(workshop: Workshop) -> None:
+    files = {"sums.py": WRONG, "test_sums.py": TEST, "pyproject.toml": VERSION.format("1", "-q")}
+    root = workshop.repo(files)
+    workshop.write(root, {"sums.py": RIGHT, "pyproject.toml": VERSION.format("2", "-q")})
+    assert_passed(workshop.check(root))
+
+
+def test_an_edited_runners_configuration_is_tried_in_its_old_form(workshop: Workshop) -> None:
+    liar = "def pytest_pyfunc_call(pyfuncitem):\n    return True\n"
+    files = {"sums.py": WRONG, "test_sums.py": TEST, "pyproject.toml": VERSION.format("1", "-q")}
+    root = workshop.repo({**files, "helpful.py": liar})
+    workshop.write(root, {"sums.py": WRONG + "\n", "pyproject.toml": VERSION.format("1", "-q -p helpful")})
+    assert_failed(workshop.check(root), "edited-expectation")
+
+
+@pytest.mark.parametrize(
+    ("config", "source", "rule"),
+    [
+        ('lint.ignore = ["F841"]\n', "def f():\n    unused = 1\n", "weakened-configuration"),
+        ("", "def f():\n    unused = 1  # noqa\n", "blanket-suppression"),
+        ("", "# ruff: noqa\ndef f():\n    unused = 1\n", "blanket-suppression"),
+        ("", "def f():\n    unused = 1  # noqa: F841\n", None),
+        ('lint.ignore = ["E501"]\n', "def f():\n    return 1\n", None),
+    ],
+)
+def test_what_was_quieted_is_heard_again(workshop: Workshop, config: str, source: str, rule: str | None) -> None:
+    root = workshop.repo(
+        {"sums.py": RIGHT, "test_sums.py": TEST, "conftest.py": "", "ruff.toml": "line-length = 100\n"}
+    )
+    workshop.write(root, {"more.py": source, "ruff.toml": "line-length = 100\n" + config})
+    run = workshop.check(root)
+    assert_failed(run, rule) if rule else assert_passed(run)
+    if rule:
+        assert_passed(workshop.check(root, "--accept", f"{rule}=agreed with the team"))

@@ -1,0 +1,113 @@
+"""A sample project is the same before every trial, and what nobody touched is left alone."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from assay.surfaces.prove.sample import Sample, SampleError, perform
+from assay.surfaces.prove.trial import Bench
+from assay.surfaces.prove.tricks import Act, Project
+from tests.workshop import Workshop
+
+FILES = {"a.txt": "a\n", "sub/b.txt": "b\n", "sub/deep/c.txt": "c\n", ".gitignore": "made/\n"}
+PROJECT = Project(about="x", test="true", files=FILES, setup="mkdir made\necho x > made/x\nln -s x made/link")
+
+
+@pytest.fixture
+def bench(workshop: Workshop) -> Bench:
+    return Bench(workshop.folder / "bench", workshop.environment["PATH"], threading.Event())
+
+
+def contents(sample: Sample) -> dict[str, str]:
+    found = {}
+    for path in sorted(sample.root.rglob("*")):
+        inside = path.relative_to(sample.root)
+        if inside.parts[0] != ".git" or inside.name in ("HEAD", "config"):
+            kind = "link" if path.is_symlink() else "folder" if path.is_dir() else path.read_text()
+            found[str(inside)] = f"{path.lstat().st_mode:o} {kind}"
+    return found
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "echo changed > a.txt",
+        "touch -r a.txt stamp\nprintf 'z\\n' > a.txt\ntouch -r stamp a.txt",
+        "rm -r sub",
+        "rm -r sub\nln -s /etc sub",
+        "rm a.txt\nmkdir a.txt\ntouch a.txt/x",
+        "mkdir -p new/folder\ntouch new/folder/file\nchmod 000 new",
+        "chmod 000 sub\nchmod 500 .",
+        "chmod +x a.txt",
+        "rm made/link\nln -s /etc/passwd made/link\necho y > made/x",
+        "git checkout --quiet -b other\ngit config core.pager evil\necho '#!/bin/sh' > .git/hooks/pre-commit",
+        "mkfifo pipe",
+        "rm -rf .git",
+    ],
+)
+def test_everything_is_put_back(bench: Bench, lines: str) -> None:
+    sample = bench.sample("x", PROJECT)
+    before = contents(sample)
+    assert before["made/x"].endswith("x\n") and before["made/link"].endswith("link")
+    perform(Act(run=lines), sample.root, bench.errands, bench.variables(sample.root, {}))
+    assert contents(sample) != before
+    assert contents(bench.sample("x", PROJECT)) == before
+
+
+def test_what_was_not_touched_keeps_its_inode(bench: Bench) -> None:
+    """Dependencies are told apart by it: a copy would be a new environment, and the base measured again."""
+    sample = bench.sample("x", PROJECT)
+    kept = sample.root / "made" / "x"
+    before = kept.lstat()
+    perform(Act(write={"made/y": "", "a.txt": "new"}), sample.root, bench.errands, {})
+    bench.sample("x", PROJECT)
+    assert (kept.lstat().st_ino, kept.lstat().st_ctime_ns) == (before.st_ino, before.st_ctime_ns)
+    assert not (sample.root / "made" / "y").exists()
+
+
+def test_an_act_is_done_in_order(bench: Bench) -> None:
+    sample = bench.sample("x", PROJECT)
+    act = Act.model_validate(
+        {
+            "write": {"n.txt": "one two"},
+            "edit": [{"path": "n.txt", "old": "two", "new": "three"}],
+            "delete": ["sub", "a.txt"],
+            "run": "test ! -e a.txt\ncat n.txt > seen.txt",
+        }
+    )
+    perform(act, sample.root, bench.errands, bench.variables(sample.root, {}))
+    assert (sample.root / "seen.txt").read_text() == "one three"
+    assert not (sample.root / "sub").exists()
+
+
+def test_lines_that_fail_are_no_trial(bench: Bench) -> None:
+    sample = bench.sample("x", PROJECT)
+    with pytest.raises(SampleError, match="its own lines end with exit code 3: said why"):
+        perform(Act(run="echo said why >&2\nexit 3"), sample.root, bench.errands, bench.variables(sample.root, {}))
+
+
+def test_the_person_s_home_is_not_the_trials(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "real"))
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "Somebody")
+    sample = bench.sample("x", PROJECT)
+    seen = bench.variables(sample.root, {"WHERE": "{root}/x"})
+    assert seen["HOME"] == str(bench.home) and "GIT_AUTHOR_NAME" not in seen
+    assert seen["WHERE"] == f"{sample.root}/x"
+    done = bench.errands.shell("git log --format=%an", sample.root, seen, seconds=60)
+    assert done.output.strip() == "An author"
+
+
+def test_what_a_program_leaves_running_is_ended_with_it(bench: Bench) -> None:
+    bench.folder.mkdir()
+    lines = "setsid sh -c 'echo $$ > left; exec sleep 300' >/dev/null 2>&1 &\nwhile [ ! -s left ]; do sleep 0.01; done"
+    assert bench.errands.shell(lines, bench.folder, {"PATH": bench.search}, seconds=60).code == 0
+    assert not Path("/proc", (bench.folder / "left").read_text().strip()).exists()
+
+
+def test_a_program_is_ended_at_its_deadline_and_says_so(bench: Bench) -> None:
+    bench.folder.mkdir()
+    done = bench.errands.shell("echo begun\nsleep 300", bench.folder, {"PATH": bench.search}, seconds=1)
+    assert done.code is None and "begun" in done.output and "not finished after" in done.last_words
