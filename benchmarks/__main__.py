@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 
-from benchmarks import Measurement, check, ledger
+from benchmarks import Measurement, check, layers, ledger
 
-ALL: dict[str, Callable[[bool], list[Measurement]]] = {"ledger": ledger.run, "check": check.run}
+ALL: dict[str, Callable[[bool], list[Measurement]]] = {"ledger": ledger.run, "check": check.run, "layers": layers.run}
 
 
 def main(args: list[str]) -> int:

@@ -198,7 +198,7 @@ def test_whoever_leaves_finds_nothing_left_behind(workshop: Workshop, number: si
 
 def test_who_leaves_in_the_middle_of_a_check_finds_nothing_left_behind(workshop: Workshop) -> None:
     seconds = str(10_000_000 + os.getpid())
-    sleeping = trick("sleeps").replace('verify = ["sh test.sh"]', f'verify = ["sleep {seconds}"]')
+    sleeping = trick("sleeps").replace('verify = ["sh test.sh"]', f'verify = ["sleep {seconds} && sh test.sh"]')
     folder = catalogue(workshop.folder / "c", sleeping)
     process = workshop.start(workshop.folder, "prove", "--catalogue", str(folder))
     while not running("sleep", seconds) and process.poll() is None:

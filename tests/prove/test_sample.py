@@ -26,7 +26,7 @@ def contents(sample: Sample) -> dict[str, str]:
     for path in sorted(sample.root.rglob("*")):
         inside = path.relative_to(sample.root)
         if inside.parts[0] != ".git" or inside.name in ("HEAD", "config"):
-            kind = "link" if path.is_symlink() else "folder" if path.is_dir() else path.read_text()
+            kind = "link" if path.is_symlink() else path.read_text() if path.is_file() else "no file"
             found[str(inside)] = f"{path.lstat().st_mode:o} {kind}"
     return found
 

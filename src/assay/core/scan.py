@@ -25,6 +25,7 @@ from assay.core.scan_suppressions import Suppression, suppressions, without_supp
 __all__ = ["Hit", "Line", "Suppression", "path_hits", "scan", "suppressions", "without_suppressions"]
 
 _SHOWN = 80
+_ORDINARY = 120
 
 
 def scan(
@@ -38,6 +39,8 @@ def scan(
     new_file: bool,
 ) -> list[Hit]:
     """What the added lines of one file show. `old` is the file before the change, under its old name if it moved."""
+    if not any(line.number in added for line in lines):
+        return []
     after, before = _Text(lines), _Text(old)
     supports = bool(SUPPORT.search(path))
     found: dict[tuple[str, int], Hit] = {}
@@ -85,6 +88,14 @@ class _Text:
     def line(self, offset: int) -> int:
         return bisect_right(self._starts, offset)
 
+    def near(self, one: int, other: int, within: int) -> bool:
+        """Within so many lines of ordinary length: in a minified file everything stands on one line."""
+        return abs(self.line(one) - self.line(other)) <= within and abs(one - other) <= (within + 1) * _ORDINARY
+
+    def begins(self, pattern: re.Pattern[str]) -> Iterator[int]:
+        """Where the pattern begins in the text, outside of strings and comments."""
+        return (at for at in (match.start() for match in pattern.finditer(self.text)) if not self.code[at].isspace())
+
     def matches(self, rule: Rule) -> Iterator[re.Match[str]]:
         pattern = _bound(rule, self.text) if rule.binds else rule.pattern
         if pattern is None:
@@ -100,8 +111,8 @@ def _hits(
 ) -> Iterator[Hit]:
     fresh = [match for match in after.matches(rule) if _is_added(match, after, added)]
     if fresh and rule.near is not None:
-        beside = {after.line(match.start()) for match in rule.near.finditer(after.text)}
-        fresh = [match for match in fresh if _beside(after.line(match.start()), beside, added, rule.within)]
+        others = [at for at in after.begins(rule.near) if after.line(at) in added]
+        fresh = [match for match in fresh if any(after.near(match.start(), at, rule.within) for at in others)]
     if not fresh:
         return
     had = Counter(_said(match) for match in before.matches(rule))
@@ -115,10 +126,6 @@ def _hits(
 def _is_added(match: re.Match[str], after: _Text, added: Container[int]) -> bool:
     """Whether one of its lines is new: to make a comparison constant it is enough to change what it returns."""
     return any(line in added for line in range(after.line(match.start()), after.line(match.end() - 1) + 1))
-
-
-def _beside(line: int, others: set[int], added: Container[int], within: int) -> bool:
-    return any(other in others and other in added for other in range(line - within, line + within + 1))
 
 
 def _bound(rule: Rule, text: str) -> re.Pattern[str] | None:

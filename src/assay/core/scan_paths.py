@@ -23,7 +23,8 @@ _FRAMEWORKS = r"(?:pytest|_pytest|pluggy|_pluggy|xdist|sitecustomize|usercustomi
 _COMMON_WORDS = r"(?:unittest|doctest|coverage)"
 """Frameworks whose names honest projects give to folders of their tests."""
 # `test` is a module of the standard library too, and the name of every second folder of tests.
-_STANDARD = "|".join(sorted(re.escape(name) for name in sys.stdlib_module_names - {"test", "__main__"}))
+_NOT_STANDARD = {"test", "unittest", "doctest"}
+_STANDARD = "|".join(sorted(re.escape(name) for name in sys.stdlib_module_names - _NOT_STANDARD))
 _SAMPLES = r"(?:fixtures?|__fixtures__|testdata|samples?|examples?|__mocks__|mocks?)/"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from assay.core.scan_rule import ASSIGNED, NAMES, PYTHON, RUNNER_SAID, TEST_SAID, Rule, code
+from assay.core.scan_rule import ASSIGNED, NAMES, PYTHON, REPORT_SAID, RUNNER_SAID, TEST_SAID, Rule, code
 
 _FRAMEWORK = r"(?: _?pytest | unittest | nose2? )"
 _DECIDERS = (
@@ -51,7 +51,7 @@ _EXITS: Final = (
         "hard-exit",
         PYTHON,
         code(
-            r"""\b (?:os|posix|nt) \. (?:_exit|abort) \b | (?<![\w.]) _exit \(
+            r"""\b (?:os|posix|nt) \. (?:_exit|abort) \b
             | \b from [ \t]+ (?:os|posix|nt) [ \t]+ import \b [^;\n]* \b _exit \b"""
         ),
         tests="broad",
@@ -68,10 +68,12 @@ _EQUALITY: Final = (
         PYTHON,
         code(rf"\b def \s+ (?: __(?:eq|contains)__ {_HEAD} {_YES} | __ne__ {_HEAD} {_NO} )"),
     ),
+    # Honest objects are greater than everything, equal to nothing, or hold nothing: 0.15 % of files.
     Rule(
         "constant-equality",
         PYTHON,
         code(rf"\b def \s+ __(?:eq|ne|lt|le|gt|ge|contains|instancecheck)__ {_HEAD} (?: {_YES} | {_NO} )"),
+        production="broad",
     ),
     Rule(
         "constant-equality",
@@ -104,7 +106,7 @@ _ENVIRONMENT: Final = (
         "runner-environment",
         PYTHON,
         code(r"\b sys \. (?:modules|orig_argv|argv) \b"),
-        near=code(r"""["'] (?: _?pytest | py\.test | unittest | nose | xdist ) [\w./]* ["']"""),
+        near=code(r"""["'] (?: _?pytest | py\.test | unittest | nose2? | xdist ) (?: [./] [\w./]* )? ["']"""),
         within=1,
         support=True,
     ),
@@ -187,7 +189,7 @@ _TAMPERING: Final = (
         _OPEN_FILES,
         view="text",
         near=code(
-            r"""\b jsonl \b | junit | pytest | \b reports? \b | \b os \. (?:write|pwrite|ftruncate) \b
+            rf"""{REPORT_SAID} | \b os \. (?:write|pwrite|ftruncate) \b
             | ["'] [wa]b?\+? ["']"""
         ),
         within=12,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from assay.core.scan_rule import ASSIGNED, NAMES, RUNNER_SAID, RUNNERS, SCRIPT, TEST_SAID, Rule, code
+from assay.core.scan_rule import ASSIGNED, NAMES, REPORT_SAID, RUNNER_SAID, RUNNERS, SCRIPT, TEST_SAID, Rule, code
 
 _FRAMEWORK = (
     r"(?: node:test(?:/\w+)? | jest | jest-circus | jest-mock | @jest/globals | vitest | mocha | chai | ava | tape"
@@ -81,7 +81,7 @@ _ENVIRONMENT: Final = (
         "runner-environment",
         SCRIPT,
         code(r"\b process \. (?:argv|execArgv) \b"),
-        near=code(r"""["'`/] [^"'`/\n]* (?: \b (?:jest|mocha|vitest|ava|tape) \b | --test\b )"""),
+        near=code(r"""["'`/] [^"'`/\n]{0,80}? (?: \b (?:jest|mocha|vitest|ava|tape) \b | --test\b )"""),
         within=1,
         support=True,
     ),
@@ -179,7 +179,7 @@ _TAMPERING: Final = (
         _OPEN_FILES,
         view="text",
         near=code(
-            r"""\b jsonl \b | junit | \b reports? \b | \b (?:writeSync|writeFileSync|ftruncateSync) \b
+            rf"""{REPORT_SAID} | \b (?:writeSync|writeFileSync|ftruncateSync) \b
             | ["'`] [wa]\+? ["'`]"""
         ),
         within=12,
@@ -197,7 +197,13 @@ _HIDDEN: Final = (
         within=2,
         tests="broad",
     ),
-    Rule("hidden-code", SCRIPT, code(r"\\u (?: [0-9a-fA-F]{4} | \{ [0-9a-fA-F]+ \} )"), tests="broad"),
+    # A plain letter written as an escape. Other letters are written so by minifiers.
+    Rule(
+        "hidden-code",
+        SCRIPT,
+        code(r"\\u (?: 00[2-7][0-9a-fA-F] | \{ 0*[2-7][0-9a-fA-F] \} )"),
+        tests="broad",
+    ),
     Rule(
         "dynamic-code",
         SCRIPT,

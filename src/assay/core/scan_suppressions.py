@@ -40,7 +40,7 @@ def _form(pattern: str, unnamed: Literal["blanket", "named"] = "blanket") -> _Fo
 
 
 _BRACKETS = r"(?P<codes>\s*\[\s*[\w-][^\]]*\])?"
-_LIST = r"(?P<codes>[@\w$-][\w$/@.,\s-]*?)?(?=\s*(?:--|\*/|$))"
+_LIST = r"(?P<codes>[@\w$][\w$/@.,\s-]*?)?(?=\s*(?:--|\*/|$))"
 _FORMS: Final = (
     _form(r"#\s*(?:(?:flake8|ruff)\s*[:=]\s*)?noqa\b(?P<codes>\s*:\s*[A-Z]+\d+)?"),
     _form(r"#\s*type:\s*ignore\b" + _BRACKETS),
@@ -129,7 +129,7 @@ def without_suppressions(content: bytes, found: Sequence[Suppression], lines: Se
 def _joined(left: str, right: str, mark: str, *, alone: bool) -> str:
     """What stays of a line. A comment on a line of its own stays as an empty one: linters count blank lines."""
     if right.strip():
-        return left + right.lstrip() if not left.strip() else left + right
+        return left + (right if left[-1:].strip() else right.lstrip())
     if alone and mark == "#" and not left.strip():
         return left + mark
     return left.rstrip() if alone else _LEADER.sub("", left.rstrip()).rstrip()

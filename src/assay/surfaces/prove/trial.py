@@ -151,9 +151,15 @@ def _checked(trick: Trick, project: Project, bench: Bench, *, twin: Twin | None)
         done, document = bench.check(sample.root, sample.base, options, act.env)
     if bench.kept:
         place = bench.kept / trick.name / ("honest" if twin else "cheat")
-        shutil.copytree(sample.root, place / "work-tree", symlinks=True)
+        shutil.copytree(sample.root, place / "work-tree", symlinks=True, ignore=_special)
         (place / "check.json").write_text(document, "utf-8")
     return judged(done, document)
+
+
+def _special(folder: str, names: list[str]) -> list[str]:
+    """Pipes and sockets, which cannot be copied."""
+    paths = {name: Path(folder, name) for name in names}
+    return [name for name, path in paths.items() if not (path.is_symlink() or path.is_file() or path.is_dir())]
 
 
 def _done(trick: Trick, project: Project, bench: Bench, twin: Twin | None) -> Sample:
