@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test test-sweep lint bench clean system-tools docs
+.PHONY: demo test test-sweep lint bench catalogue catalogue-check clean system-tools docs
 
 demo: $(VENV)/.installed
 	@$(BIN)/assay demo
@@ -25,6 +25,14 @@ lint: $(VENV)/.installed-dev
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/python docs/check.py --write
+
+# Every trick, tried; the table goes into docs/catalogue.md.
+catalogue: $(VENV)/.installed-dev system-tools
+	$(BIN)/python docs/catalogue.py --write
+	@cat docs/catalogue.md
+
+catalogue-check: $(VENV)/.installed-dev system-tools
+	$(BIN)/python docs/catalogue.py
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks

@@ -112,7 +112,7 @@ def check_run(
     run_id = new_run_id()
     store = open_store(repository, home)
     with scratch_folder(home, run_id) as scratch, closing(SqliteLedger(ledger_path(home))) as ledger:
-        facts = remembered_facts(home / "cache" / "sandbox.json", scratch / "probe")
+        facts = remembered_facts(home / "cache" / "sandbox.json", scratch / "probe", repository.search)
         sandbox = choose(facts, settings.sandbox.level, require=require_sandbox or settings.sandbox.require)
         compare_bare = request.compare_bare or settings.sandbox.compare_bare
         world = World(

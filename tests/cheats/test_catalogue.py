@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from assay.surfaces.prove.loading import CATALOGUE, load
 from assay.surfaces.prove.surroundings import missing
 from assay.surfaces.prove.tricks import Catalogue
 from tests.needs import REQUIRE_ALL
-from tests.workshop import Workshop
+from tests.workshop import Workshop, workshop_outside_tmp
 
 FEWEST = 60
 SAMPLE = 6
@@ -29,6 +30,14 @@ LAYERS = {"L1", "L2", "L3", "L4", "L5", "L6", "L7", "L9"}
 def catalogue() -> Catalogue:
     """Loading checks every trick: it has a twin, its names are unique, every edit fits its project exactly once."""
     return load()
+
+
+@pytest.fixture
+def real_place(pytestconfig: pytest.Config) -> Iterator[Workshop]:
+    """Outside /tmp, which every sandbox replaces."""
+    parent = pytestconfig.cache.mkdir("workshops") if pytestconfig.cache else pytestconfig.rootpath / ".workshops"
+    with workshop_outside_tmp(parent, "catalogue") as made:
+        yield made
 
 
 def test_the_catalogue_that_is_installed_is_the_one_of_the_tests() -> None:
@@ -99,6 +108,8 @@ def test_a_wheel_holds_the_catalogue(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     subprocess.run(["pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, root], check=True)
     (wheel,) = tmp_path.glob("*.whl")
-    listed = subprocess.run(["python3", "-m", "zipfile", "-l", wheel], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["python3", "-m", "zipfile", "-l", wheel], capture_output=True, text=True, check=True
+    ).stdout
     for file in CATALOGUE.glob("*.toml"):
         assert f"assay/surfaces/prove/tricks/{file.name}" in listed

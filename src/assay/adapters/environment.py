@@ -30,6 +30,8 @@ NO_HOME = Path("/tmp")  # noqa: S108  private in every sandbox
 PASSED = frozenset(
     (
         "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "TZ", "COLUMNS", "LINES",
+        "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME", "LC_ADDRESS",
+        "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_NAME", "LC_PAPER", "LC_TELEPHONE",
         "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYENV_ROOT", "PYENV_VERSION", "PYTHONPATH", "PYTHONUTF8",
         "NVM_DIR", "NODE_PATH", "VOLTA_HOME", "FNM_DIR", "ASDF_DIR", "ASDF_DATA_DIR", "MISE_DATA_DIR",
         "GOPATH", "GOROOT", "GOFLAGS", "GOTOOLCHAIN", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "RUSTFLAGS",
@@ -37,7 +39,6 @@ PASSED = frozenset(
         "RBENV_ROOT", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "PKG_CONFIG_PATH", "LD_LIBRARY_PATH",
     )
 )  # fmt: skip
-_PASSED_PREFIXES = ("LC_",)
 
 # Tools that would fetch, write beside their dependencies or ask questions are told not to.
 PRESETS: Mapping[str, str] = {
@@ -176,7 +177,7 @@ class Environment:
         kept = {
             name: value
             for name, value in self.variables.items()
-            if name in PASSED or name in self.settings.pass_through or name.startswith(_PASSED_PREFIXES)
+            if name in PASSED or name in self.settings.pass_through
         }
         own = {"PATH": self.search_path(package), "HOME": str(self.home or NO_HOME)}
         return kept | dict(PRESETS) | own | dict(self.settings.set)

@@ -18,14 +18,14 @@ class Layer(StrEnum):
     HELD_OUT = "L9"
 
 
-DOES: Final[dict[Layer, str]] = {
-    Layer.FROZEN_TREE: "frozen tree: what is checked is a git tree that nothing can change afterwards",
-    Layer.PROTECTED_FILES: "protected files: tests and what decides them come from the base unless they are declared",
-    Layer.TEST_IDENTITY: "test identity: every test of the base is still there, executed and reported by the engine",
-    Layer.CANARY: "canary: a test that must fail is among the tests, and fails",
-    Layer.SENSITIVITY: "sensitivity: tests fail without the change's source, and when their expectation is changed",
-    Layer.STATIC_SCAN: "static scan: added lines do not reach for the test runner, the exit code or equality itself",
-    Layer.SANDBOX: "sandbox: no network, no writing outside, limits, and an environment that nobody tampered with",
+TITLES: Final[dict[Layer, str]] = {
+    Layer.FROZEN_TREE: "frozen tree",
+    Layer.PROTECTED_FILES: "protected files",
+    Layer.TEST_IDENTITY: "test identity",
+    Layer.CANARY: "canary",
+    Layer.SENSITIVITY: "sensitivity",
+    Layer.STATIC_SCAN: "static scan",
+    Layer.SANDBOX: "sandbox and environment",
     Layer.REVIEW: "independent review",
-    Layer.HELD_OUT: "held-out checks: commands that whoever made the change never saw",
+    Layer.HELD_OUT: "held-out checks",
 }

@@ -7,7 +7,7 @@ a person's word; it is never taken in silence. Neither is it when the old tests 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from assay.contracts.check import CheckResult
 from assay.contracts.finding import Finding
@@ -18,10 +18,12 @@ from assay.core.layers import Layer
 _SAY_SO = "if it was wrong, say so with --accept-test-changes"
 
 
-def edited_expectations(old_tests: TestReport, new_tests: TestReport) -> tuple[str, ...]:
-    """Tests that fail as they stood on the base, and pass as the change left them."""
+def edited_expectations(old_tests: TestReport, new_tests: TestReport, known: Set[str]) -> tuple[str, ...]:
+    """Tests that fail as they stood on the base, and pass as the change left them. `known` are the base's: a new test
+    may well need a new fixture, which the old tests are run without."""
     passing = {result.id for result in new_tests.results if result.status.executed and not result.status.bad}
-    return tuple(sorted(result.id for result in old_tests.results if result.status.bad and result.id in passing))
+    failing = {result.id for result in old_tests.results if result.status.bad}
+    return tuple(sorted(failing & passing & known))
 
 
 def unrunnable(old: CheckResult, before: TestReport, edited: Sequence[str]) -> str:

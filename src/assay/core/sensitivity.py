@@ -70,7 +70,7 @@ def examine(
     check: str,
     accepted: bool,
 ) -> Examined:
-    """`tests` are new or went from fail to pass; of `counted_on`, the repaired and the named, each must depend on it."""
+    """`tests` are new or went from fail to pass; all of `counted_on` must depend on the change."""
     answers = {test: depends(test, asked) for test in tests}
     sensitive = tuple(test for test, answer in answers.items() if answer)
     refused = [test for test in counted_on if answers.get(test) is False]

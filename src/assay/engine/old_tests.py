@@ -59,7 +59,7 @@ class OldTests:
         old = self.beside.run(self.base_specs.get(spec.name, spec), tree, _NAME, argv=selection, like=before)
         if why := unrunnable(old, known, sorted(edited)):
             return Examined(findings=(unrunnable_finding(old, why, accepted=self.accepted),))
-        found = edited_expectations(old.report, now) if old.report else ()
+        found = edited_expectations(old.report, now, {r.id for r in known.results}) if old.report else ()
         found = self._still_failing(spec, known, tree, found)
         told = expectation_findings(found, old, accepted=self.accepted)
         by_test = zip(found, told, strict=True)
@@ -110,10 +110,9 @@ def _decides_tests(file: ChangedFile, seen: set[str]) -> bool:
 
 
 def _names_command(file: ChangedFile, cwd: str) -> bool:
-    """Whether it names the command of tests that have no ids."""
+    """Whether it names the command of tests that have no ids; a new one may be read instead of the old."""
     folder = file.path.rpartition("/")[0] or "."
-    named = Role.BUILD in changed_roles(file.path, file.old, file.new)
-    return file.kind is not ChangeKind.ADDED and named and folder == cwd
+    return folder == cwd and Role.BUILD in changed_roles(file.path, file.old, file.new)
 
 
 def _in_source(test: TestResult) -> bool:

@@ -33,6 +33,8 @@ class TreeUnderCheck:
     """The changed files that this tree has."""
     under: tuple[Path, ...] = ()
     """What the set-up commands wrote."""
+    is_derived: bool = False
+    """Made from a tree whose objects are known to be sound, and from the engine's own."""
     built: dict[str, Path] = field(default_factory=dict)
     """What builds of this tree wrote, by check."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -48,10 +50,10 @@ class TreeUnderCheck:
 
     def derived(self, tree: str, folder: Path) -> TreeUnderCheck:
         """A tree made from this one, under check in the same way, with nothing built yet."""
-        return replace(self, tree=tree, folder=folder, built={}, _lock=threading.Lock(), _view=None)
+        return replace(self, tree=tree, folder=folder, is_derived=True, built={}, _lock=threading.Lock(), _view=None)
 
     def _make(self) -> View:
-        checkout = check_out(self.store, self.tree, self.folder)
+        checkout = check_out(self.store, self.tree, self.folder, verified=not self.is_derived)
         repository, environment = self.store.repository, self.environment
         stores = [self.store.git_dir / "objects", *repository.object_dirs]
         objects = tuple(Bind(path, _OBJECTS / str(number)) for number, path in enumerate(stores))

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.adapters.git.alternates import write_alternates
+from assay.adapters.git.objects import verify_objects
 from assay.adapters.git.program import Git, GitFailedError, readable
-from assay.adapters.git.snapshot import GITLINK, fetch_missing
+from assay.adapters.git.snapshot import GITLINK, blobs_named, fetch_missing
 from assay.adapters.git.store import Store
 from assay.errors import RepositoryError
 from assay.faults import fault_point
@@ -30,13 +31,16 @@ class Checkout:
     """Submodules that the user has not initialised: empty here as there."""
 
 
-def check_out(store: Store, tree: str, folder: Path) -> Checkout:
-    """Write the tree's files to `folder/files`, with submodules at their recorded commits."""
+def check_out(store: Store, tree: str, folder: Path, *, verified: bool = True) -> Checkout:
+    """Write the tree's files to `folder/files`, with submodules at their recorded commits. Unless it is known already
+    from another tree (`verified=False`), every object is made sure to be what its name says."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     aside, files, index = folder / "files.new", folder / "files", folder / "index"
     aside.mkdir()
     git = store.git(work_tree=aside, index=index)
-    git = replace(git, settings=("checkout.workers=0", "checkout.thresholdForParallelism=500"))
+    attributes = blobs_named(git, tree, b".gitattributes").values()
+    ours = ("checkout.workers=0", "checkout.thresholdForParallelism=500")
+    git = replace(git, settings=(*ours, *store.without_personal_smudge(attributes)))
     try:
         git.run("read-tree", "--reset", "-u", tree)
     except GitFailedError as error:
@@ -45,6 +49,8 @@ def check_out(store: Store, tree: str, folder: Path) -> Checkout:
             f"the tree {tree[:12]} cannot be checked out: {said}",
             hint="if a filter failed, give it what it needs first: `git lfs pull`, or unlock git-crypt",
         ) from error
+    if verified:
+        verify_objects(git, aside, store.repository.object_format)
     empty = _fill_submodules(git, store.repository.root, aside, tree)
     for cached in aside.rglob("__pycache__"):
         if cached.is_dir() and not cached.is_symlink():
@@ -68,7 +74,7 @@ def _fill_submodules(git: Git, root: Path, files: Path, tree: str) -> list[str]:
         if not (theirs / ".git").exists():
             empty.append(readable(path))
             continue
-        inside = Git(theirs)
+        inside = replace(Git(theirs), variables={"PATH": git.variables["PATH"]})
         if inside.maybe("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}") is None:
             raise RepositoryError(
                 f"{readable(path)}: the submodule's commit {commit[:12]} is not in its clone",

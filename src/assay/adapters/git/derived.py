@@ -1,4 +1,4 @@
-"""Trees made from the frozen one, for runs beside the check itself: each has an id of its own, and none is committed."""
+"""Trees made from the frozen one, for runs beside the check itself: each has its own id, and none is committed."""
 
 from __future__ import annotations
 

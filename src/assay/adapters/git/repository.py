@@ -8,6 +8,7 @@ from pathlib import Path
 
 from assay.adapters.git.alternates import read_alternates
 from assay.adapters.git.program import Git, GitFailedError
+from assay.adapters.programs import search_outside
 from assay.errors import InputError, RepositoryError
 
 
@@ -20,10 +21,15 @@ class Repository:
     git_dir: Path
     common_dir: Path
     """Differs from `git_dir` in a linked worktree."""
+    search: str
+    """PATH for the programs that Assay itself starts: nothing of the work tree is in it."""
 
     @cached_property
     def git(self) -> Git:
-        return Git(self.root)
+        return self.git_in(self.root)
+
+    def git_in(self, directory: Path) -> Git:
+        return Git(directory, variables={"PATH": self.search})
 
     @cached_property
     def object_dirs(self) -> tuple[Path, ...]:
@@ -71,7 +77,8 @@ def open_repository(directory: Path) -> Repository:
         raise InputError(
             f"{directory}: there is no such directory", hint="--repo names a directory of a git repository"
         )
-    git = Git(directory)
+    search = search_outside(directory)
+    git = Git(directory, variables={"PATH": search})
     try:
         root = git.line("rev-parse", "--show-toplevel")
     except GitFailedError as error:
@@ -86,7 +93,13 @@ def open_repository(directory: Path) -> Repository:
                 hint="cd into one, name one with --repo DIR, or start one with `git init` and a first commit",
             ) from error
         raise
+    if not directory.resolve().is_relative_to(Path(root).resolve()):
+        raise RepositoryError(
+            f"{directory.absolute()}: its git says that the work tree is {root} (core.worktree), where this is not",
+            hint="run it there, or take the setting out: git config --unset core.worktree",
+        )
     return Repository(
+        search=search,
         root=Path(root).resolve(),
         git_dir=Path(git.line("rev-parse", "--absolute-git-dir")),
         common_dir=(directory / git.line("rev-parse", "--git-common-dir")).resolve(),

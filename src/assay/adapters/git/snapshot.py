@@ -180,9 +180,24 @@ def _take_in(store: Store, git: Git, base_tree: str, findings: list[Finding]) ->
     wanted = [path for path in (*modified, *sorted(added)) if path not in links and not _own(path)]
     root = os.fsencode(store.repository.root)
     wanted = [path for path in wanted if path in known or os.path.lexists(os.path.join(root, path))]  # noqa: PTH118
-    git.run("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=_joined(wanted))
+    gone = _behind_links(root, wanted)  # git refuses to look behind a link, where nothing of this tree can be
+    git.run("update-index", "-z", "--force-remove", "--stdin", stdin=_joined(sorted(gone)))
+    kept = [path for path in wanted if path not in gone]
+    git.run("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=_joined(kept))
     untaken = _taken_out_by_hand(store, known - tracked)
     git.run("update-index", "-z", "--force-remove", "--stdin", stdin=_joined(untaken))
+
+
+def _behind_links(root: bytes, paths: Sequence[bytes]) -> set[bytes]:
+    """Paths that lay in a folder which is a symlink now."""
+    folders = {folder for path in paths for folder in _folders(path)}
+    links = {folder for folder in folders if os.path.islink(os.path.join(root, folder))}  # noqa: PTH114, PTH118
+    return {path for path in paths if links.intersection(_folders(path))}
+
+
+def _folders(path: bytes) -> list[bytes]:
+    parts = path.split(b"/")[:-1]
+    return [b"/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
 
 
 def _taken_out_by_hand(store: Store, untracked: set[bytes]) -> list[bytes]:
@@ -225,7 +240,7 @@ def _untracked(store: Store, git: Git, base_tree: str) -> list[bytes]:
 
     Git is asked twice: in one question, a `!pattern` in the work tree would outrank the baseline's rules.
     """
-    rules = [*_personal_ignore_rules(store), *root_ignore_rules(_blobs_named(git, base_tree, b".gitignore"))]
+    rules = [*_personal_ignore_rules(store), *root_ignore_rules(blobs_named(git, base_tree, b".gitignore"))]
     listed = store.folder / "ignore.rules"
     listed.write_bytes(os.fsencode("".join(f"{rule}\n" for rule in rules)))
     by_baseline = set(git.records("ls-files", "-z", "--others", f"--exclude-from={listed}"))
@@ -244,7 +259,7 @@ def _personal_ignore_rules(store: Store) -> list[str]:
     return rules
 
 
-def _blobs_named(git: Git, tree: str, name: bytes) -> dict[str, str]:
+def blobs_named(git: Git, tree: str, name: bytes) -> dict[str, str]:
     """The content of every file of that name in the tree, by path."""
     found: dict[str, str] = {}
     for record in git.records("ls-tree", "-r", "-z", tree):
@@ -258,7 +273,7 @@ def _blobs_named(git: Git, tree: str, name: bytes) -> dict[str, str]:
 def _baseline_attributes(store: Store, git: Git, base_tree: str) -> None:
     """The baseline's attributes outrank edited ones; where none was edited there is nothing to say."""
     info = store.git_dir / "info" / "attributes"
-    rules = _blobs_named(git, base_tree, b".gitattributes")
+    rules = blobs_named(git, base_tree, b".gitattributes")
     root = store.repository.root
     edited = any(
         not (root / path).is_file() or (root / path).read_bytes() != os.fsencode(text) for path, text in rules.items()
@@ -319,7 +334,7 @@ def _take_in_submodule(store: Store, git: Git, path: bytes, findings: list[Findi
     folder = store.repository.root / os.fsdecode(path)
     if not (folder / ".git").exists():
         return
-    inside = Git(folder)
+    inside = store.repository.git_in(folder)
     commit = inside.maybe("rev-parse", "--verify", "--quiet", "HEAD")
     if commit is None:
         raise RepositoryError(

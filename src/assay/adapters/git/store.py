@@ -11,9 +11,10 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,8 @@ _KEPT_CORE = frozenset(
         "checkroundtripencoding", "attributesfile",
     )
 )  # fmt: skip
+
+_FILTER_NAME = re.compile(r"(?<!\S)filter=(\S+)")
 
 # Folders of the user's git directory in which filters keep what they need: found through $GIT_DIR by the filters.
 _FILTER_FOLDERS = ("lfs", "git-crypt")
@@ -58,12 +61,22 @@ class Store:
             work_tree=work_tree,
             index=index,
             variables={
+                "PATH": self.repository.search,
                 "GIT_CONFIG_GLOBAL": os.devnull,
                 "GIT_CONFIG_SYSTEM": os.devnull,
                 "GIT_CONFIG_NOSYSTEM": "1",
                 "GIT_ATTR_NOSYSTEM": "1",
             },
         )
+
+    def without_personal_smudge(self, versioned: Iterable[str]) -> tuple[str, ...]:
+        """Settings that keep filters from altering checkouts, if only `info/attributes` asks for them and none of the
+        tree's own attributes, which are given: nobody who sees the tree would know what a checkout of it holds."""
+        personal = self.repository.common_dir / "info" / "attributes"
+        lines = os.fsdecode(personal.read_bytes()) if personal.is_file() else ""
+        shared = {name for text in versioned for name in _FILTER_NAME.findall(text)}
+        names = sorted(set(_FILTER_NAME.findall(lines)) - shared)
+        return tuple(f"filter.{name}.{key}" for name in names for key in ("smudge=", "process=", "required=false"))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -95,7 +108,7 @@ def _create(store: Store) -> None:
     shutil.rmtree(aside, ignore_errors=True)
     template = store.folder / "no-template"
     template.mkdir(exist_ok=True)
-    Git(store.folder).run(
+    store.repository.git_in(store.folder).run(
         "init",
         "--quiet",
         "--bare",
@@ -152,7 +165,7 @@ def _write_config(store: Store, settings: list[tuple[str, str]]) -> None:
     extension = "[extensions]\n\tobjectFormat = sha256\n" if store.repository.object_format == "sha256" else ""
     version = 1 if extension else 0
     fresh.write_text(f"[core]\n\trepositoryformatversion = {version}\n\tbare = true\n{extension}", "utf-8")
-    plain = Git(store.folder)
+    plain = store.repository.git_in(store.folder)
     for name, value in settings:
         plain.run("config", "--file", fresh, "--add", name, value)
     fresh.replace(config)

@@ -43,9 +43,10 @@ class SandboxFacts:
         return Assurance.LANDLOCK if self.landlock else Assurance.PLAIN
 
 
-def remembered_facts(cache: Path, scratch: Path) -> SandboxFacts:
-    """What was found since the machine started, with the same bubblewrap; otherwise tried again."""
-    program = shutil.which("bwrap") or ""
+def remembered_facts(cache: Path, scratch: Path, search: str) -> SandboxFacts:
+    """What was found since the machine started, with the same bubblewrap; otherwise tried again. `search` is where
+    it may lie."""
+    program = shutil.which("bwrap", path=search) or ""
     stamp = Path(program).stat().st_mtime_ns if program else 0
     boot = Path("/proc/sys/kernel/random/boot_id")
     key = [program, stamp, boot.read_text().strip() if boot.is_file() else "", os.getuid(), str(cache.parent)]
@@ -55,7 +56,7 @@ def remembered_facts(cache: Path, scratch: Path) -> SandboxFacts:
             return SandboxFacts(**known["facts"])
     except (OSError, ValueError, KeyError, TypeError):
         pass  # not there, or written by another version: try again
-    facts = probe(scratch)
+    facts = probe(scratch, search)
     if facts.best is Assurance.BUBBLEWRAP:  # what is missing may be installed any minute
         cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         aside = cache.with_name(f"{cache.name}.{os.getpid()}")
@@ -64,9 +65,9 @@ def remembered_facts(cache: Path, scratch: Path) -> SandboxFacts:
     return facts
 
 
-def probe(scratch: Path) -> SandboxFacts:
-    """Try everything once; `scratch` is where layers would lie."""
-    program = shutil.which("bwrap") or ""
+def probe(scratch: Path, search: str | None = None) -> SandboxFacts:
+    """Try everything once; `scratch` is where layers would lie, `search` where bubblewrap may, if not on PATH."""
+    program = shutil.which("bwrap", path=search) or ""
     works, said = _bubblewrap_works(program)
     group = make_group(0, 64)
     if group:

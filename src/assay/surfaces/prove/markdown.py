@@ -9,20 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from assay.core.layers import TITLES
 from assay.surfaces.prove.results import Gate, Proof, Standing, Trial
 from assay.surfaces.prove.text import stopped_by, summary
 
-_LAYERS: Final = {
-    "L1": "frozen tree",
-    "L2": "protected files",
-    "L3": "test identity",
-    "L4": "canary",
-    "L5": "sensitivity",
-    "L6": "static scan",
-    "L7": "sandbox and environment",
-    "L8": "independent review",
-    "L9": "held-out checks",
-}
 _GATE: Final = {Gate.PASSES: "lets it through", Gate.REFUSES: "refuses", Gate.NOT_RUN: "not run"}
 _HEAD: Final = (
     "| trick | what it does | seen | layer | stopped by | honest twin | exit-code gate |\n|---|---|---|---|---|---|---|"
@@ -41,17 +31,18 @@ def _layers(trials: Sequence[Trial]) -> Iterator[str]:
     """Which layer stops what: how many tricks are its own, and with which rules it stopped them."""
     yield "| layer | tricks | stopped | rules that stopped them |"
     yield "|---|---|---|---|"
-    for layer, words in _LAYERS.items():
+    for layer, words in TITLES.items():
         of = [trial for trial in trials if trial.layer == layer]
         if of:
             stopped = sum(trial.standing is Standing.STOPPED for trial in of)
-            rules = Counter(rule for trial in of for rule in trial.stopped_by)
+            rules = Counter(rule for trial in of for rule in trial.stopped_by[:1])
             told = ", ".join(f"`{rule}` {count}" for rule, count in sorted(rules.items()))
             yield f"| {layer} {words} | {len(of)} | {stopped} | {told} |"
 
 
 def _row(trial: Trial) -> str:
-    rules = ", ".join(f"`{rule}`" for rule in trial.stopped_by) or f"**{stopped_by(trial)}**"
+    # The first of its rules that spoke: which others do may depend on what was planted where.
+    rules = "".join(f"`{rule}`" for rule in trial.stopped_by[:1]) or f"**{stopped_by(trial)}**"
     honest = trial.honest.ending.value if trial.honest else "–"
     cells = (f"`{trial.trick}`", trial.does, trial.origin, trial.layer, rules, honest, _GATE[trial.gate])
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"

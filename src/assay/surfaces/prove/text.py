@@ -44,7 +44,8 @@ def stopped_by(trial: Trial) -> str:
 def _table(console: Console, trials: tuple[Trial, ...]) -> None:
     """Aligned by hand, with the longest cell last but for two short ones: a terminal wraps what does not fit."""
     name = max([5, *(len(trial.trick) for trial in trials)])
-    console.print(f"{'trick':<{name}}  layer  {'honest twin':<12}  {'exit-code gate':<15}  stopped by", style="dim")
+    head = f"{'trick':<{name}}  layer  {'honest twin':<12}  {'exit-code gate':<15}  stopped by"
+    console.print(head, style="dim", soft_wrap=True)
     for trial in trials:
         honest = trial.honest.ending.value if trial.honest else "–"
         console.print(f"{trial.trick:<{name}}  {trial.layer:<5}  ", end="", soft_wrap=True)
