@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import shutil
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,15 +100,17 @@ def test_a_sample_of_the_tricks_is_stopped_and_their_twins_pass(catalogue: Catal
     assert document["summary"]["stopped"] == len(names)
 
 
+@pytest.mark.sweep
+@pytest.mark.registry
 def test_a_wheel_holds_the_catalogue(tmp_path: Path) -> None:
     """The files lie beside the tests; the package has a link to them, which must not be lost on the way."""
-    if shutil.which("git") is None or os.environ.get("ASSAY_TEST_SWEEP") != "1":
-        pytest.skip("builds a wheel: run by `make test-sweep`")
     root = Path(__file__).parents[2]
-    subprocess.run(["pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, root], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, root], check=True
+    )
     (wheel,) = tmp_path.glob("*.whl")
     listed = subprocess.run(
-        ["python3", "-m", "zipfile", "-l", wheel], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "zipfile", "-l", wheel], capture_output=True, text=True, check=True
     ).stdout
     for file in CATALOGUE.glob("*.toml"):
         assert f"assay/surfaces/prove/tricks/{file.name}" in listed

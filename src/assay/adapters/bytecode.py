@@ -1,8 +1,9 @@
-"""Bytecode for virtual environments that have none, compiled once and shown to checks as a layer.
+"""Bytecode for virtual environments, compiled once and shown to checks as a layer.
 
 Some installers (uv) write no bytecode. A check's own writes are thrown away, so every run would compile every imported
-package again. The compiler runs with the environment's interpreter, isolated and without site: nothing of the
-project's or of its dependencies' is executed.
+package again. Where there is bytecode, that of the test runner is compiled all the same: whoever may write into the
+environment can leave bytecode there that bears the time of its source and says something else. The compiler runs with
+the environment's interpreter, isolated and without site: nothing of the project's or of its dependencies' is executed.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from pathlib import Path
 
 from assay.adapters.environment import stat_tree
 
+RUNNER_PACKAGES = ("_pytest", "pytest", "pluggy", "iniconfig", "xdist", "execnet", "nose2", "pytest_asyncio")
 _FEW = 40
 """Below so many modules compiling again costs nothing worth keeping."""
 
 
 def bytecode_layer(environment: Path, cache: Path) -> Path | None:
-    """A directory to lay over the environment; None where it has bytecode already, or next to no modules."""
-    packages = [path for path in environment.glob("lib/python3*/site-packages") if path.is_dir()]
+    """A directory to lay over the environment; None where it has no runner of tests, and next to no modules or
+    bytecode already."""
+    sites = [path for path in environment.glob("lib/python3*/site-packages") if path.is_dir()]
     python = environment / "bin" / "python"
-    if not python.exists() or not packages or not any(_lacks_bytecode(path) for path in packages):
+    packages = sites if any(_lacks_bytecode(path) for path in sites) else _runners(sites)
+    if not python.exists() or not packages:
         return None
     state = hashlib.sha256()
     for path in packages:
@@ -34,6 +38,12 @@ def bytecode_layer(environment: Path, cache: Path) -> Path | None:
         _compile(python, environment, packages, layer)
     os.utime(layer)  # used today: housekeeping leaves it alone
     return layer
+
+
+def _runners(sites: list[Path]) -> list[Path]:
+    """What decides the results of tests. Links are left alone: they lead to what is installed elsewhere."""
+    found = [site / name for site in sites for name in RUNNER_PACKAGES]
+    return [path for path in found if path.is_dir() and not path.is_symlink()]
 
 
 def _lacks_bytecode(packages: Path) -> bool:

@@ -5,9 +5,9 @@ An environment lies outside the tree, so the tree says nothing about it. Install
 with that. Nothing is imported or run, and only what is named is read.
 
 Only folders with a `pyvenv.cfg` are looked at: the system's interpreter, and conda's, are installed by others and keep
-no such record. What this does not see: a `RECORD` made up or rewritten to match, bytecode with the time and size of its
-source, an exchanged interpreter, and edited packages that are no part of a test runner. For node_modules there is
-nothing to compare with: its lock file has hashes of archives and none of files. There the canary is what tells.
+no such record. What this does not see: a `RECORD` made up or rewritten to match, an exchanged interpreter, and edited
+packages that are no part of a test runner; planted bytecode of the runner never runs, see `bytecode`. For node_modules
+there is nothing to compare with: its lock file has hashes of archives and none of files. There the canary tells.
 """
 
 from __future__ import annotations
