@@ -117,3 +117,13 @@ def test_without_the_service_nothing_passes_bare_and_it_stands_as_a_failure(work
         pass
     done = workshop.check(project(workshop, "socket.AF_INET", ("127.0.0.1", gone)), "--compare-bare")
     assert (done.report.standing, done.report.unverifiable_tests) == ((ID,), ()), done.stderr
+
+
+def test_a_socket_on_disk_is_hidden(real_place: Workshop) -> None:
+    """Outside /tmp, /run and HOME nothing hides a socket by where it lies. Unless it is declared, it is masked."""
+    path = real_place.folder / "s"  # the kernel takes 107 bytes
+    root = project(real_place, "socket.AF_UNIX", str(path))
+    with greeting(socket.AF_UNIX, str(path)):
+        assert ID in real_place.check(root).report.standing
+        real_place.configure(root, f'[environment]\nsockets = ["{path}"]\n')
+        assert ID not in real_place.check(root).report.standing

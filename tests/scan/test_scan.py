@@ -39,6 +39,12 @@ def test_both_patterns_must_be_added() -> None:
     assert broad(hits) == {"stack-reading"}
 
 
+def test_half_of_a_rule_in_the_old_file_excuses_nothing() -> None:
+    old = "this = sys.modules[__name__]\n"
+    hits = scanned("shop/cart.py", old + "x = 1\ny = 1\nunder_test = 'pytest' in sys.modules\n", old)
+    assert strict(hits) == {"runner-environment"}
+
+
 def test_patterns_far_apart_do_not_belong_together() -> None:
     source = "frame = sys._getframe(1)\n" + "x = 1\n" * 30 + "name = 'test'\n"
     assert strict(scanned("shop/cart.py", source)) == set()

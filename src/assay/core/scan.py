@@ -85,6 +85,10 @@ class _Text:
     def _starts(self) -> list[int]:
         return [0, *accumulate(len(line.code) + 1 for line in self.lines)]
 
+    @property
+    def numbers(self) -> range:
+        return range(1, len(self.lines) + 1)
+
     def line(self, offset: int) -> int:
         return bisect_right(self._starts, offset)
 
@@ -109,23 +113,29 @@ class _Text:
 def _hits(
     rule: Rule, weight: Weight, after: _Text, added: Container[int], before: _Text, *, lenient: bool
 ) -> Iterator[Hit]:
-    fresh = [match for match in after.matches(rule) if _is_added(match, after, added)]
-    if fresh and rule.near is not None:
-        others = [at for at in after.begins(rule.near) if after.line(at) in added]
-        fresh = [match for match in fresh if any(after.near(match.start(), at, rule.within) for at in others)]
+    fresh = _found(rule, after, added)
     if not fresh:
         return
-    had = Counter(_said(match) for match in before.matches(rule))
-    has = Counter(_said(match) for match in after.matches(rule))
+    had = Counter(_said(match) for match in _found(rule, before, before.numbers))
+    has = Counter(_said(match) for match in _found(rule, after, after.numbers))
     strict = weight == "strict" and not lenient and not had
     for match in fresh:
         if weight == "strict" or has[_said(match)] > had[_said(match)]:
             yield _hit(rule.name, after.line(match.start()), _said(match), strict=strict)
 
 
-def _is_added(match: re.Match[str], after: _Text, added: Container[int]) -> bool:
-    """Whether one of its lines is new: to make a comparison constant it is enough to change what it returns."""
-    return any(line in added for line in range(after.line(match.start()), after.line(match.end() - 1) + 1))
+def _found(rule: Rule, text: _Text, among: Container[int]) -> list[re.Match[str]]:
+    """Where the rule applies on the given lines."""
+    found = [match for match in text.matches(rule) if _is_among(match, text, among)]
+    if not found or rule.near is None:
+        return found
+    others = [at for at in text.begins(rule.near) if text.line(at) in among]
+    return [match for match in found if any(text.near(match.start(), at, rule.within) for at in others)]
+
+
+def _is_among(match: re.Match[str], text: _Text, among: Container[int]) -> bool:
+    """One of its lines is enough: to make a comparison constant it is enough to change what it returns."""
+    return any(line in among for line in range(text.line(match.start()), text.line(match.end() - 1) + 1))
 
 
 def _bound(rule: Rule, text: str) -> re.Pattern[str] | None:

@@ -65,8 +65,8 @@ TEST_SAID: Final = code(
     rf"""{_OPENED} (?: {RUNNERS} | (?<![a-zA-Z]) (?:tests?|specs?) (?![a-zA-Z]) )
     | / [^/\n]{{0,80}}? (?: {RUNNERS} | \\[.] (?:test|spec) \b | \b (?:test|spec) \\[.] )"""
 )
-REPORT_SAID: Final = rf"{_OPENED} (?: jsonl | junit | reports? \b | {RUNNERS} )"
 """A string that names tests: `latest` and `inspect` do not."""
+REPORT_SAID: Final = rf"{_OPENED} (?: jsonl | junit | reports? \b | {RUNNERS} )"
 ASSIGNED: Final = r"\s* [-+|]? = (?!=)"
 
 

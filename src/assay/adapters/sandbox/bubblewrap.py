@@ -20,6 +20,7 @@ from assay.adapters.mounts import mount_table, mounts
 from assay.adapters.sandbox.cgroup import make_group
 from assay.adapters.sandbox.job import Execution, Job, Place, Sink, View
 from assay.adapters.sandbox.process import launch
+from assay.adapters.sandbox.sockets import open_sockets
 from assay.contracts.verdict import Assurance
 
 LayerKind = Literal["disk", "memory", "none"]
@@ -133,6 +134,9 @@ class Bubblewrap:
         command += ["--ro-bind", str(PROBES), str(_INSIDE / "probes")]
         command += ["--bind", str(job.scratch / "report"), str(_INSIDE / "report")]
         command += _masks(view.masked, nothing)
+        unseen = (Path("/tmp"), view.root, *map(Path, _PRIVATE), *view.masked, *((view.home,) if view.home else ()))
+        for path in open_sockets(unseen, view.sockets):
+            command += ["--ro-bind", str(nothing), str(path)]
         command += ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
         command += [] if view.network else ["--unshare-net"]
         command += ["--cap-drop", "ALL", "--new-session", "--die-with-parent", "--chdir", str(job.cwd)]
