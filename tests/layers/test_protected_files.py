@@ -94,3 +94,13 @@ def test_what_was_quieted_is_heard_again(workshop: Workshop, config: str, source
     assert_failed(run, rule) if rule else assert_passed(run)
     if rule:
         assert_passed(workshop.check(root, "--accept", f"{rule}=agreed with the team"))
+
+
+def test_what_a_moved_file_always_did_is_not_held_against_the_move(workshop: Workshop) -> None:
+    daemon = "import os\n\n\ndef leave(code):\n    os._exit(code)\n\n\n" + RIGHT
+    root = workshop.repo({"conftest.py": "", "sums.py": daemon, "tests/test_sums.py": TEST})
+    workshop.git(root, "mv", "sums.py", "totals.py")
+    workshop.write(root, {"sums.py": "from totals import total\n\n__all__ = ['total']\n"})
+    run = workshop.check(root)
+    assert "hard-exit" not in {one.rule for one in run.report.findings if one.severity != "minor"}
+    assert_passed(run)

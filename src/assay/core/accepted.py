@@ -32,6 +32,7 @@ ACCEPTABLE: Final = TEST_CHANGES | frozenset(
         "bytecode",
         "dependency-in-tree",
         "startup-file",
+        "hidden-code",
         "environment-startup-file",
         "environment-tampered",
         "work-tree-moved",

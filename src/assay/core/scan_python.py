@@ -38,6 +38,7 @@ _IMPORTS: Final = (
         view="text",
         support=True,
     ),
+    # Production code has plug-ins by pluggy, and modules run their own doctests: 11 files more.
     Rule(
         "test-framework-import",
         PYTHON,
@@ -46,6 +47,7 @@ _IMPORTS: Final = (
     ),
 )
 
+# Forked children, daemons, and signals that are raised again after clean-up have a reason: 33 of 13,953 files.
 _EXITS: Final = (
     Rule(
         "hard-exit",
@@ -63,12 +65,13 @@ _EXITS: Final = (
 )
 
 _EQUALITY: Final = (
+    # Four files hold everything on purpose; none is equal to everything.
     Rule(
         "constant-equality",
         PYTHON,
         code(rf"\b def \s+ (?: __(?:eq|contains)__ {_HEAD} {_YES} | __ne__ {_HEAD} {_NO} )"),
     ),
-    # Honest objects are greater than everything, equal to nothing, or hold nothing: 0.15 % of files.
+    # Honest objects are greater than everything, equal to nothing, or hold nothing: 15 files.
     Rule(
         "constant-equality",
         PYTHON,

@@ -2,7 +2,20 @@
 
 A row is a pattern over one text of a file. It has a weight for production code and one for tests: strict where no
 honest author has a reason, broad where a reviewer should look. The share of published files with a strict hit decided
-between the two. FIGURES
+between the two. Every file of published packages, without their tests, was read as new production code:
+
+| strict hits               | Python, 13,953 files | JavaScript and TypeScript, 17,652 files | Go, 3,539 files |
+|---------------------------|----------------------|-----------------------------------------|-----------------|
+| `hard-exit`               | 0.24 %               | 0.05 %                                  |                 |
+| `test-framework-import`   | 0.16 %               | none                                    |                 |
+| `stack-reading`           | 0.04 %               | 0.02 %                                  |                 |
+| `runner-environment`      | 0.04 %               | 0.02 %                                  | none            |
+| `constant-equality`       | 0.03 %               | none                                    |                 |
+| `patched-framework`       | 0.03 %               | none                                    |                 |
+| `hidden-code`             | 0.01 %               | none                                    |                 |
+| any rule                  | 0.52 %               | 0.09 %                                  | none            |
+
+Rust, Java and Ruby were not measured: only what cannot be meant otherwise is strict there.
 The scan reads what is written. A name put together at run time is seen only by the layers that run the tests.
 """
 

@@ -12,7 +12,8 @@ from assay.adapters.git.snapshot import Snapshot
 from assay.adapters.git.store import Store
 from assay.contracts.check import CheckResult, CheckSpec
 from assay.contracts.tests import ReportFormat, TestReport
-from assay.engine.execution import Runner
+from assay.contracts.verdict import Verdict
+from assay.engine.execution import Runner, unverifiable
 from assay.engine.recording import Recorder
 from assay.engine.second_runs import argv_of
 from assay.engine.trees import TreeUnderCheck
@@ -31,6 +32,8 @@ class Beside:
     make_tree: Callable[[str, bool], TreeUnderCheck]
     """A derived tree as one that checks can run on; True if it was derived from the base."""
     recorder: Recorder
+    builds: Mapping[str, CheckSpec]
+    """Checks that others need, by name: a derived tree is built like any other."""
     most_seconds: float
 
     def run(
@@ -44,8 +47,12 @@ class Beside:
         of_base: bool = False,
     ) -> CheckResult:
         """The check on a derived tree; `like` is the same check elsewhere, which says how long it may take."""
-        seconds = self.deadline(like)
-        result = self.runner.run(spec, self.make_tree(tree, of_base), argv=argv, seconds=seconds)
+        place = self.make_tree(tree, of_base)
+        for name in spec.needs:
+            built = self.recorder.further(self.runner.run(self.builds[name], place, keep=True), what)
+            if built.verdict is not Verdict.PASS:
+                return self.recorder.further(unverifiable(spec, place, f"{name} must pass first"), what)
+        result = self.runner.run(spec, place, argv=argv, seconds=self.deadline(like))
         return self.recorder.further(result, what)
 
     def deadline(self, like: CheckResult | None) -> float:

@@ -267,6 +267,7 @@ class CascadeRun:
             snapshot=self.subject.snapshot,
             make_tree=self._derived,
             recorder=self.recorder,
+            builds={spec.name: spec for spec in self.subject.specs},
             most_seconds=float(self.world.settings.limits.check_seconds),
         )
 
@@ -280,7 +281,7 @@ class CascadeRun:
             old_tests=OldTests(self.beside, files, base_specs, reruns, accepted),
             must_fail=MustFail(self.beside, self.subject.read, frozenset(file.path for file in files), required),
             sensitivity=Sensitivity(self.beside, files, required, accepted),
-            quieted=Quieted(self.beside, files, base_specs, accepted),
+            quieted=Quieted(self.beside, self.subject.files_by_content, base_specs, accepted),
             plants=self._plants,
             recorder=self.recorder,
             accepted=frozenset(self.request.accept),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.adapters.checks.syntax import language_of
-from assay.adapters.sources.views import views
+from assay.adapters.sources.views import plain, views
 from assay.contracts.finding import Finding
 from assay.contracts.verdict import Severity
 from assay.core.layers import Layer
 from assay.core.risk import is_test
-from assay.core.scan import Hit, path_hits, scan
+from assay.core.scan import Hit, Line, path_hits, scan
 from assay.engine.inspection import ChangedFile
 
 _MOST_MINOR = 20
@@ -26,19 +26,22 @@ def scan_findings(files: Sequence[ChangedFile]) -> list[Finding]:
 def _hits(file: ChangedFile) -> list[Hit]:
     if file.new is None:
         return []
-    hits = path_hits(file.path, file.kind)
-    language, lines = language_of(file.path, file.new), views(file.path, file.new)
-    if language is None or lines is None:
-        return hits
-    return hits + scan(
+    if b"\0" in file.new[:8192]:
+        return path_hits(file.path, file.kind)  # no text
+    return path_hits(file.path, file.kind) + scan(
         file.path,
-        language,
-        lines,
+        language_of(file.path, file.new) or "",
+        _lines(file.path, file.new),
         {number for number, _ in file.added},
-        views(file.path, file.old) or () if file.old is not None else (),
+        _lines(file.path, file.old) if file.old is not None else (),
         test_file=is_test(file.path),
         new_file=file.old is None,
     )
+
+
+def _lines(path: str, content: bytes) -> Sequence[Line]:
+    """Code, text and comments of each line; where no grammar knows them apart, all of it is everything."""
+    return views(path, content) or plain(content)
 
 
 def _finding(path: str, hit: Hit) -> Finding:

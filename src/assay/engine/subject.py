@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 
 from assay.adapters.checks.discovery import Discovery, discover
@@ -61,6 +62,16 @@ class Subject:
     def files(self) -> list[ChangedFile]:
         with blob_reader(self.world.store.git()) as blobs:
             return changed_files(self.snapshot, blobs)
+
+    @cached_property
+    def files_by_content(self) -> list[ChangedFile]:
+        """The same, where a file that moved is compared with what it was: its lines are not new."""
+        old = {file.path: file.old for file in self.files}
+        came_from = {new: before for before, new in self.renames.items()}
+        return [
+            replace(file, old=old[came_from[file.path]]) if came_from.get(file.path) in old else file
+            for file in self.files
+        ]
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         """Files of the tree under check that are there and not too large to look into."""
