@@ -127,7 +127,7 @@ class CheckRun:
             *self.subject.snapshot.findings,
             *self._scope_findings(),
             *self._dropped_findings(),
-            *scan_findings(self.subject.files_by_content),
+            *scan_findings(self.subject.files),
             *environment_findings(self.subject.environment.dependencies, self.world.repository.root),
         ]
 

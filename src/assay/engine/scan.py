@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from assay.adapters.checks.syntax import language_of
 from assay.adapters.sources.views import plain, views
@@ -18,7 +19,8 @@ _MOST_MINOR = 20
 
 
 def scan_findings(files: Sequence[ChangedFile]) -> list[Finding]:
-    found = [_finding(file.path, hit) for file in files for hit in _hits(file)]
+    had = {line.strip() for file in files for line in (file.old or b"").splitlines()}
+    found = [_finding(file.path, _demoted(hit, file, had)) for file in files for hit in _hits(file)]
     grave = [one for one in found if one.severity is not Severity.MINOR]
     return grave + [one for one in found if one.severity is Severity.MINOR][:_MOST_MINOR]
 
@@ -37,6 +39,13 @@ def _hits(file: ChangedFile) -> list[Hit]:
         test_file=is_test(file.path),
         new_file=file.old is None,
     )
+
+
+def _demoted(hit: Hit, file: ChangedFile, had: set[bytes]) -> Hit:
+    """A line that a changed file of the base had already was moved here: the project did this before."""
+    lines = (file.new or b"").splitlines()
+    moved = hit.strict and 0 < hit.line <= len(lines) and lines[hit.line - 1].strip() in had
+    return replace(hit, strict=False) if moved else hit
 
 
 def _lines(path: str, content: bytes) -> Sequence[Line]:
