@@ -186,7 +186,7 @@ _TAP_TEST: Final = """\
 
 def _go(path: str, root: Node, word: str) -> str | None:
     text = text_of(root)
-    imported = re.search(r"""(?m)^\s*(?:import\s+)?([\w.]*)[ \t]*"testing"$""", text)
+    imported = re.search(r"""(?m)^\s*(?:import\s+)?([\w.]*)[ \t]*"testing"\s*$""", text)
     if imported is None or imported[1] == "_" or not path.endswith("_test.go") or not _GO_TEST.search(text):
         return None
     package = {"": "testing.", ".": ""}.get(imported[1], f"{imported[1]}.")

@@ -65,7 +65,8 @@ def grammar_outline(text: bytes, name: str) -> Outline | None:
             silent.append((node.start_byte, node.end_byte))
             continue
         if node.type in language.silent or _for_tests_only(node):
-            silent.append((_introduced(node, language), node.end_byte))
+            whole = node.parent if node.parent and node.parent.type == "export_statement" else node
+            silent.append((_introduced(whole, language), whole.end_byte))
         elif node.type in language.functions and (body := node.child_by_field_name("body")):
             wrapper = _wrapper(node, language)
             around = (*around, _name(node, wrapper))

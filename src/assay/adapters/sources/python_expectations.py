@@ -87,7 +87,8 @@ def _called(test: _Definition) -> set[str]:
 
 
 def _named(name: str, names: Collection[str]) -> bool:
-    return any(name == one or name.endswith("." + one) or one.endswith("." + name) for one in names)
+    """By its name alone, with its class, or with whatever stands before the class."""
+    return any(name == one or name.endswith("." + one) or ("." in name and one.endswith("." + name)) for one in names)
 
 
 @dataclass

@@ -78,11 +78,11 @@ class _Damage:
 
 def _damage(before: Outline, after: Outline) -> _Damage:
     damage = _Damage(set())
-    added, removed = _difference(before.lines, after.lines)
+    added, lost = _difference(before.lines, after.lines)
     for line in added:
         _touch(damage, after.owner(line.start, line.end))
-    for line, previous in removed:
-        _touch_what_is_left(damage, before, after, line, previous)
+    for one in lost:
+        _touch_what_is_left(damage, before, after, one)
     damage.complete &= all(function.edits for function in damage.functions)
     damage.load |= not all(_covered(after, name, damage) for _, name in after.imports - before.imports)
     names = {function.name[-1] for function in damage.functions}
@@ -97,20 +97,18 @@ def _touch(damage: _Damage, owner: Function | None) -> None:
         damage.functions.add(owner)
 
 
-def _touch_what_is_left(damage: _Damage, before: Outline, after: Outline, line: Line, previous: Line | None) -> None:
+def _touch_what_is_left(damage: _Damage, before: Outline, after: Outline, lost: _Lost) -> None:
     """The function that lost a line. If there is no such function any more, a renamed one stands for it."""
-    owner = before.owner(line.start, line.end)
+    owner = before.owner(lost.line.start, lost.line.end)
     if owner is None:
         damage.load = True
-        return
-    if not owner.named:
-        _touch(damage, after.around_end(previous) if previous else None)
-        return
-    left = [one for one in after.functions if one.name == owner.name]
-    known = {one.name for one in before.functions}
-    damage.functions.update(left)
-    if not left and all(one.name in known for one in after.functions):
-        damage.complete = False
+    elif owner.named:
+        left = [one for one in after.functions if one.name == owner.name]
+        known = {one.name for one in before.functions}
+        damage.functions.update(left)
+        damage.complete &= bool(left) or any(one.name not in known for one in after.functions)
+    elif not any(one and not one.named for one in (after.owner(new.start, new.end) for new in lost.instead)):
+        _touch(damage, after.around_end(lost.previous) if lost.previous else None)
 
 
 def _covered(after: Outline, name: str, damage: _Damage) -> bool:
@@ -120,20 +118,29 @@ def _covered(after: Outline, name: str, damage: _Damage) -> bool:
     return bool(places) and all(any(one.start <= at < one.end for one in damage.functions) for at in running)
 
 
-def _difference(before: Sequence[Line], after: Sequence[Line]) -> tuple[list[Line], list[tuple[Line, Line | None]]]:
-    """The lines that were added; and those that were removed, with the line that now stands before them."""
+@dataclass(frozen=True)
+class _Lost:
+    line: Line
+    previous: Line | None = None
+    """What now stands before it."""
+    instead: Sequence[Line] = ()
+    """What now stands in its place."""
+
+
+def _difference(before: Sequence[Line], after: Sequence[Line]) -> tuple[list[Line], list[_Lost]]:
+    """The lines that were added, and those that were lost."""
     old, new = [line.text for line in before], [line.text for line in after]
     if len(old) + len(new) > _MANY_LINES:
         # Alignment would take hours on generated files.
-        return [after[at] for at in _not_among(new, old)], [(before[at], None) for at in _not_among(old, new)]
+        return [after[at] for at in _not_among(new, old)], [_Lost(before[at]) for at in _not_among(old, new)]
     added: list[Line] = []
-    removed: list[tuple[Line, Line | None]] = []
+    lost: list[_Lost] = []
     for tag, first, last, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag != "equal":
-            added += after[start:end]
-            previous = after[start - 1] if start else None
-            removed += ((line, previous) for line in before[first:last])
-    return added, removed
+            instead = after[start:end]
+            added += instead
+            lost += (_Lost(line, after[start - 1] if start else None, instead) for line in before[first:last])
+    return added, lost
 
 
 def _not_among(lines: Sequence[bytes], others: Sequence[bytes]) -> Iterator[int]:

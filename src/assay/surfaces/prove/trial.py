@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import assay
 from assay.contracts.report import CheckReport
+from assay.contracts.verdict import Severity
 from assay.errors import UserError
 from assay.surfaces.prove.errand import Done, Errands
 from assay.surfaces.prove.results import Ending, Gate, Judged, Standing, Trial
@@ -196,7 +197,7 @@ def judged(done: Done, document: str) -> Judged:
         said = found["error"]["message"] if "error" in found else done.last_words
         return Judged(ending=Ending.BROKEN, reason=f"exit code {done.code}: {said}")
     report = CheckReport.model_validate_json(document)
-    spoken = [finding.rule for finding in report.findings]
+    spoken = [finding.rule for finding in report.findings if finding.severity is not Severity.MINOR]
     reasons = "\n".join((report.reason, *(line.reason for line in report.checks)))
     spoken += [rule for rule, words in _REASONS.items() if any(word in reasons for word in words)]
     return Judged(ending=Ending(report.outcome.value), rules=tuple(dict.fromkeys(spoken)), reason=report.reason)

@@ -1,0 +1,61 @@
+"""Published code keeps compiling: the standard library as a changed source, installed test suites as tests."""
+
+from __future__ import annotations
+
+import random
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from assay.adapters.sources.canary import with_canary
+from assay.adapters.sources.expectations import mutated
+from assay.adapters.sources.sabotage import sabotaged
+from assay.contracts.tests import ReportFormat
+
+STDLIB = Path(sysconfig.get_path("stdlib"))
+PACKAGES = ("json", "email", "importlib", "collections", "logging", "unittest", "concurrent")
+SOURCES = sorted(path for name in PACKAGES for path in (STDLIB / name).rglob("*.py") if "test" not in path.parts)
+TESTS = sorted(
+    (*Path(sysconfig.get_path("purelib")).glob("*/test/test_*.py"), *(STDLIB / "test").glob("test_[d-h]*.py")),
+)[:60]
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
+
+
+def compiles(content: bytes, path: Path) -> None:
+    compile(content, str(path), "exec", dont_inherit=True)
+
+
+def test_sabotaged_sources_compile() -> None:
+    chosen = random.Random(7)
+    made = 0
+    for path in SOURCES:
+        new = path.read_bytes()
+        lines = new.splitlines(keepends=True)
+        at = chosen.randrange(len(lines) + 1)
+        shorter = b"".join(lines[:at] + lines[at + chosen.randrange(1, 6) :])
+        for before, after in ((None, new), (shorter, new), (new, shorter)):
+            result = sabotaged(path.name, before, after)
+            if result is not None:
+                compiles(result.content, path)
+                assert result.content != after
+                made += 1
+    assert made > len(SOURCES)
+
+
+def test_changed_test_suites_compile() -> None:
+    if not TESTS:
+        pytest.skip("no test suites are installed")
+    changed = 0
+    for path in TESTS:
+        content = path.read_bytes()
+        result = mutated(path.name, content, None, "zubrik")
+        compiles(result.content, path)
+        changed += len(result.tests)
+        for format in (ReportFormat.PYTEST, ReportFormat.UNITTEST):
+            canary = with_canary(format, path.name, content, "zubrik")
+            if canary is not None:
+                compiles(canary.content, path)
+    assert changed > 0
