@@ -12,7 +12,7 @@ from tests.workshop import Workshop
 TEST = "from sums import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"
 RIGHT = "def total(items):\n    return sum(items)\n"
 SPECIAL = "def total(items):\n    return 3 if items == [1, 2] else max(items)\n"
-SECRET = "from sums import total\n\n\ndef test_secret():\n    assert total([70, 7]) == 77\n"
+SECRET = "from sums import total\n\n\ndef test_secret():\n    assert total([70000, 777]) == 70777\n"
 
 
 @pytest.fixture
@@ -31,11 +31,11 @@ def test_special_casing_is_caught_and_nothing_is_given_away(workshop: Workshop, 
     workshop.write(root, {"sums.py": SPECIAL})
     run = workshop.check(root, *options(workshop))
     assert_failed(run, "heldout")
-    for telling in ("77", "test_secret", "pytest -q checks"):
+    for telling in ("70777", "test_secret", "pytest -q checks"):
         assert telling not in run.stdout
     (finding,) = (one for one in run.report.findings if one.rule == "heldout")
     assert finding.artifact
-    assert "77" in run.artifacts.read(finding.artifact).decode()  # the person can look, in the ledger
+    assert "70777" in run.artifacts.read(finding.artifact).decode()  # the person can look, in the ledger
 
 
 def test_the_real_repair_passes(workshop: Workshop, root: Path) -> None:

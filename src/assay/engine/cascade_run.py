@@ -24,7 +24,7 @@ from assay.engine.beside import Beside
 from assay.engine.execution import Runner, selected, unverifiable
 from assay.engine.held_out import held_out_files
 from assay.engine.layers import Layers
-from assay.engine.must_fail import MustFail
+from assay.engine.must_fail import MustFail, Planting
 from assay.engine.old_tests import OldTests
 from assay.engine.quieted import Quieted
 from assay.engine.recording import Recorder
@@ -154,12 +154,12 @@ class CascadeRun:
 
     def _plant_early(
         self, spec: CheckSpec, known: CheckResult | None, pool: ThreadPoolExecutor
-    ) -> Future[Examined] | None:
+    ) -> Future[Planting | None] | None:
         """The run of tests that must fail, beside the check itself where the base's tests are known already."""
         report = in_new_names(known, self.subject.renames).report if known else None
         if known is None or report is None or known.duration_ms > _EARLY_MS or not self._plants(spec):
             return None
-        return pool.submit(self.layers.must_fail.examine, spec, report, known)
+        return pool.submit(self.layers.must_fail.plant, spec, report, known)
 
     def _plants(self, spec: CheckSpec) -> bool:
         """Whether tests that must fail are planted for this check: once for each runner is enough."""
@@ -218,7 +218,7 @@ class CascadeRun:
         before: CheckResult | None,
         after: CheckResult,
         keys: tuple[str, str] | None,
-        planted: Future[Examined] | None = None,
+        planted: Future[Planting | None] | None = None,
     ) -> Judged:
         known = in_new_names(before, self.subject.renames) if before else None
         excuses = self.second_runs.excuses(spec, known, after)

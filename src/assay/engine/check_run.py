@@ -11,7 +11,7 @@ from contextlib import suppress
 from assay.adapters.cache import ResultCache
 from assay.adapters.git.anchor import write_anchor
 from assay.adapters.git.program import readable
-from assay.adapters.git.snapshot import difference
+from assay.adapters.git.snapshot import moved_since
 from assay.adapters.integrity import environment_findings
 from assay.contracts.check import CheckKind, CheckResult
 from assay.contracts.finding import Finding
@@ -141,8 +141,7 @@ class CheckRun:
 
     def _moved_findings(self) -> list[Finding]:
         """Whether the work tree is still what was checked: `assay check && git commit -a` must mean something."""
-        now = self.subject.freeze()
-        moved = difference(self.world.store.git(), self.subject.frozen.tree, now.tree)
+        moved = moved_since(self.world.store, self.subject.frozen, self.subject.freeze())
         return [
             Finding(
                 layer=Layer.FROZEN_TREE,

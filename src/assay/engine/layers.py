@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from assay.adapters.cache import ResultCache
 from assay.contracts.check import CheckResult, CheckSpec
 from assay.contracts.examined import Examined, together
+from assay.contracts.tests import TestReport
 from assay.contracts.verdict import Verdict
 from assay.core.accepted import softened
 from assay.core.compare import Comparison
-from assay.engine.must_fail import MustFail
+from assay.engine.must_fail import MustFail, Planting
 from assay.engine.old_tests import OldTests
 from assay.engine.quieted import Quieted
 from assay.engine.recording import Recorder
@@ -41,7 +42,7 @@ class Layers:
         after: CheckResult,
         found: Comparison,
         keys: tuple[str, str],
-        planted: Future[Examined] | None,
+        planted: Future[Planting | None] | None,
     ) -> Examined:
         """What the layers say about a check that passed. `planted` is the run of tests that must fail, if it was
         started beside the check."""
@@ -60,7 +61,7 @@ class Layers:
         before: CheckResult | None,
         after: CheckResult,
         found: Comparison,
-        planted: Future[Examined] | None,
+        planted: Future[Planting | None] | None,
     ) -> Examined:
         if spec.kind.complains:
             return self.quieted.examine(spec, before, after)
@@ -71,11 +72,15 @@ class Layers:
                 pool.submit(self.old_tests.examine, spec, before, after),
                 pool.submit(self.sensitivity.examine, spec, before, after, found),
             ]
-            if planted is not None:
-                asked.append(planted)
-            elif after.report is not None and self.plants(spec):
-                asked.append(pool.submit(self.must_fail.examine, spec, after.report, after))
+            if after.report is not None and self.plants(spec):
+                asked.append(pool.submit(self._planted, spec, after, after.report, planted))
             return together([one.result() for one in asked])
+
+    def _planted(
+        self, spec: CheckSpec, after: CheckResult, report: TestReport, early: Future[Planting | None] | None
+    ) -> Examined:
+        planting = early.result() if early else self.must_fail.plant(spec, report, after)
+        return self.must_fail.examine(spec.name, planting, report)
 
     def _record(self, after: CheckResult, examined: Examined, key: str) -> None:
         """One row for all layers; it is kept, like any result, if it passed."""

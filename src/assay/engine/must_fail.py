@@ -40,6 +40,17 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class Planting:
+    """A run with planted tests, not yet judged."""
+
+    spec: CheckSpec
+    report: TestReport
+    plan: Plan
+    like: CheckResult
+    run: CheckResult
+
+
+@dataclass(frozen=True)
 class MustFail:
     beside: Beside
     read: Callable[[Iterable[str]], Mapping[str, bytes]]
@@ -47,19 +58,29 @@ class MustFail:
     changed: frozenset[str]
     required: tuple[str, ...]
 
-    def examine(self, spec: CheckSpec, report: TestReport, like: CheckResult) -> Examined:
-        """`report` says which tests there are; `like` is a run of the same check, for its length."""
+    def plant(self, spec: CheckSpec, report: TestReport, like: CheckResult) -> Planting | None:
+        """The run with planted tests; None where none could be planted. `report` says which tests there are; `like`
+        is a run of the same check, for its length."""
         plan = self.plan(report)
         if plan is None:
-            return Examined(caps=(f"{spec.name}: no test that must fail could be planted",))
-        run = self._run(spec, report, plan, like, "must-fail")
-        suspects = accused(plan.planted, run.report)
-        if not suspects and all(fate(one, run.report) is Fate.FAILED for one in plan.planted):
+            return None
+        return Planting(spec, report, plan, like, self._run(spec, report, plan, like, "must-fail"))
+
+    def examine(self, check: str, planting: Planting | None, after: TestReport) -> Examined:
+        """What the run says, now that it is known which tests pass as they are: only their copies must fail."""
+        if planting is None:
+            return Examined(caps=(f"{check}: no test that must fail could be planted",))
+        plan, run = planting.plan, planting.run
+        planted = [one for one in plan.planted if one.kind is Kind.CANARY or fate(one, after) is Fate.PASSED]
+        suspects = accused(planted, run.report)
+        if not suspects and all(fate(one, run.report) is Fate.FAILED for one in planted):
             return Examined()
-        base = self._on_base(spec, report, plan, like) if suspects else None
-        again = self._run(spec, report, plan, like, "must-fail-again") if _expectations(suspects) else run
-        steady = [one for one in plan.planted if fate(one, again.report) is fate(one, run.report)]
-        found, caps = findings(steady, run, base.report if base else None, check=spec.name)
+        again, base = run, None
+        if suspects:
+            base = self._on_base(planting)
+            again = self._run(planting.spec, planting.report, plan, planting.like, "must-fail-again")
+        steady = [one for one in planted if fate(one, again.report) is fate(one, run.report)]
+        found, caps = findings(steady, run, base.report if base else None, check=check)
         return Examined(findings=tuple(found), caps=tuple(caps))
 
     def plan(self, report: TestReport) -> Plan | None:
@@ -98,10 +119,10 @@ class MustFail:
         tree = self.beside.with_contents(plan.contents)
         return self.beside.run(spec, tree, what, argv=self._argv(spec, report, plan, like), like=like)
 
-    def _on_base(self, spec: CheckSpec, report: TestReport, plan: Plan, like: CheckResult) -> CheckResult:
-        tree = self.beside.with_contents(plan.contents, of_base=True)
-        argv = self._argv(spec, report, plan, like)
-        return self.beside.run(spec, tree, "must-fail-on-base", argv=argv, like=like, of_base=True)
+    def _on_base(self, one: Planting) -> CheckResult:
+        tree = self.beside.with_contents(one.plan.contents, of_base=True)
+        argv = self._argv(one.spec, one.report, one.plan, one.like)
+        return self.beside.run(one.spec, tree, "must-fail-on-base", argv=argv, like=one.like, of_base=True)
 
     def _argv(self, spec: CheckSpec, report: TestReport, plan: Plan, like: CheckResult) -> Sequence[str] | None:
         files = sorted(plan.contents)
@@ -109,10 +130,6 @@ class MustFail:
             return selected
         argv = argv_of(spec)
         return without_bail(plan.format, argv) if argv else None
-
-
-def _expectations(planted: Sequence[Planted]) -> bool:
-    return any(one.kind is Kind.EXPECTATION for one in planted)
 
 
 def _some(paths: Sequence[str], most: int, *, first: frozenset[str]) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from assay.adapters.sources.sabotage import sabotaged
 from assay.contracts.change import ChangeKind
-from assay.contracts.check import CheckResult, CheckSpec
+from assay.contracts.check import CheckKind, CheckResult, CheckSpec
 from assay.contracts.examined import Examined
 from assay.contracts.finding import Finding
 from assay.contracts.tests import TestReport
@@ -102,7 +102,8 @@ class Sensitivity:
         run, whole = self._sabotaged(spec, after, ())
         if run is None or run.verdict is not Verdict.PASS:
             return Examined()
-        if not whole or before is None or before.verdict is not Verdict.FAIL:
+        # A person's own command may look at files instead of running them, and be right.
+        if not whole or before is None or before.verdict is not Verdict.FAIL or spec.kind is not CheckKind.TESTS:
             return Examined(
                 caps=(f"{spec.name}: passes with everything that changed made to raise: it does not cover it",)
             )

@@ -303,11 +303,26 @@ def _same_as_checkout(git: Git, root: Path, entries: Sequence[Entry]) -> list[En
     return same
 
 
+def moved_since(store: Store, before: Snapshot, now: Snapshot) -> list[Entry]:
+    """What changed in the work tree between two snapshots. A filter need not give the same blob twice (encryption),
+    so of a file that has one only its coming and going can be told."""
+    moved = difference(store.git(), before.tree, now.tree)
+    if not moved:
+        return []
+    git = store.git(work_tree=store.repository.root)
+    filtered = _with_attributes(git, [entry.path for entry in moved], ("filter",))
+    return [entry for entry in moved if entry.kind is not ChangeKind.MODIFIED or entry.path not in filtered]
+
+
 def _converted_paths(git: Git, paths: Sequence[bytes]) -> set[bytes]:
     """The paths that any conversion applies to."""
     if git.maybe("config", "core.autocrlf") in ("true", "input"):
         return set(paths)
-    attributes = ("filter", "text", "eol", "crlf", "working-tree-encoding", "ident")
+    return _with_attributes(git, paths, ("filter", "text", "eol", "crlf", "working-tree-encoding", "ident"))
+
+
+def _with_attributes(git: Git, paths: Sequence[bytes], attributes: Sequence[str]) -> set[bytes]:
+    """The paths for which one of these attributes is set to something."""
     records = git.records("check-attr", "-z", "--stdin", *attributes, stdin=_joined(paths))
     triples = zip(records[::3], records[1::3], records[2::3], strict=True)
     return {path for path, _, value in triples if value not in (b"unspecified", b"unset")}
