@@ -19,7 +19,7 @@ from tests.needs import REQUIRE_ALL
 from tests.workshop import Workshop, workshop_outside_tmp
 
 FEWEST = 60
-SAMPLE = 6
+SAMPLE = 4
 LANGUAGES = {"python", "node"}
 # L8 is review by a model, which no catalogue can try.
 LAYERS = {"L1", "L2", "L3", "L4", "L5", "L6", "L7", "L9"}

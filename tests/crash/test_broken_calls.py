@@ -19,11 +19,8 @@ EVERY = [(call, error, when) for call in CALLS for error in ERRORS for when in (
 _NO_OUTPUT = 120
 """How Python ends when its own output cannot be written."""
 SAMPLE = [
-    ("write", "ENOSPC", 3),
     ("write", "EIO", 13),
     ("pwrite64", "ENOSPC", 5),
-    ("pwrite64", "EIO", 34),
-    ("fsync", "EIO", 1),
     ("fdatasync", "EIO", 2),
     ("rename", "ENOSPC", 1),
     ("mkdir", "ENOSPC", 3),

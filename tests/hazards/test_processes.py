@@ -6,6 +6,7 @@ import os
 import secrets
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -28,18 +29,26 @@ def project(workshop: Workshop, *, level: str = "bubblewrap", seconds: int = 60,
     return root
 
 
+# Started from a small process: the kernel counts what the process was before it became another program.
+WEIGHED = """
+import os, subprocess, sys
+process = subprocess.Popen(sys.argv[2:])
+_, status, usage = os.wait4(process.pid, 0)
+with open(sys.argv[1], "w") as file:
+    print(process.pid, usage.ru_maxrss, file=file)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
 def checked(workshop: Workshop, root: Path, verify: str) -> tuple[CheckRun, int, int]:
     """The check, the process that it was, and the most memory that it had (KiB)."""
-    arguments = command("check", "--json", "--verify", verify)
-    out, err = workshop.folder / "out", workshop.folder / "err"
+    out, err, usage = workshop.folder / "out", workshop.folder / "err", workshop.folder / "usage"
     with out.open("wb") as stdout, err.open("wb") as stderr:
-        process = subprocess.Popen(arguments, cwd=root, env=workshop.environment, stdout=stdout, stderr=stderr)
-        _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-
+        arguments = [sys.executable, "-c", WEIGHED, str(usage), *command("check", "--json", "--verify", verify)]
+        done = subprocess.run(arguments, cwd=root, env=workshop.environment, stdout=stdout, stderr=stderr)
+    pid, most = map(int, usage.read_text().split())
     store = ArtifactStore(workshop.assay_home / "artifacts")
-    run = CheckRun(process.returncode, out.read_text(), err.read_text(), store)
-    return run, process.pid, usage.ru_maxrss
+    return CheckRun(done.returncode, out.read_text(), err.read_text(), store), pid, most
 
 
 def nothing_left(workshop: Workshop, pid: int, *words: str) -> None:
