@@ -130,7 +130,7 @@ def test_what_was_planted_is_found(env: Env, files: dict[str, str], expected: tu
 
 
 NSPKG = (
-    "import sys, types, os;has_mfs = sys.version_info > (3, 5);p = os.path.join('/work/demo/src', *('ns',));"
+    "import sys, types, os;has_mfs = sys.version_info > (3, 5);p = os.path.join('/srv/demo/src', *('ns',));"
     "importlib = has_mfs and __import__('importlib.util');has_mfs and __import__('importlib.machinery');"
     "m = has_mfs and sys.modules.setdefault('ns', importlib.util.module_from_spec("
     "importlib.machinery.PathFinder.find_spec('ns', [os.path.dirname(p)])));"
