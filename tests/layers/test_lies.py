@@ -156,3 +156,17 @@ def test_a_pytest_that_stops_at_the_first_failure_meets_the_canary_all_the_same(
     run = workshop.check(root, "--must-pass", "test_total")
     assert_passed(run)
     assert run.json["confidence"] == "high"
+
+
+def test_a_test_that_failed_by_chance_on_the_base_is_no_repair_that_needs_no_change(workshop: Workshop) -> None:
+    """Its first run on the base fails, all others pass: a change that has nothing to do with it is not to blame."""
+    mark = workshop.folder / "home" / "ran-before"
+    by_chance = f"\n\ndef test_by_chance():\n    import pathlib\n\n    assert pathlib.Path({str(mark)!r}).exists()\n"
+    files = {"conftest.py": "", "sums.py": RIGHT, "tests/test_sums.py": TEST + by_chance}
+    root = workshop.repo({**files, "assay.toml": "[check]\nflaky_reruns = 0\n"})
+    workshop.write(root, {"sums.py": RIGHT.replace("return sum(items)", "found = sum(items)\n    return found")})
+    workshop.check(root)  # the base's failure is kept from here on
+    mark.parent.mkdir(exist_ok=True)
+    mark.touch()
+    run = workshop.check(root)
+    assert "insensitive-test" not in {one.rule for one in run.report.findings}

@@ -104,3 +104,43 @@ def test_what_a_moved_file_always_did_is_not_held_against_the_move(workshop: Wor
     run = workshop.check(root)
     assert "hard-exit" not in {one.rule for one in run.report.findings if one.severity != "minor"}
     assert_passed(run)
+
+
+def test_a_word_that_was_given_once_does_not_stand_for_ever(workshop: Workshop, root: Path) -> None:
+    workshop.write(root, {"tests/test_sums.py": TEST.replace("== 3", "== 2")})
+    assert_passed(workshop.check(root, "--accept-test-changes", "the rule was changed"))
+    assert_failed(workshop.check(root), "edited-expectation")
+
+
+LONG = TEST + "\n\ndef test_more():\n    assert total([5]) == 5\n" * 1 + "# " + "x" * 400 + "\n"
+
+
+def test_an_expectation_that_is_edited_while_its_file_moves_is_seen(workshop: Workshop) -> None:
+    root = workshop.repo({"conftest.py": "", "sums.py": WRONG, "tests/test_sums.py": LONG})
+    workshop.git(root, "mv", "tests/test_sums.py", "tests/test_totals.py")
+    workshop.write(root, {"tests/test_totals.py": LONG.replace("== 3", "== 2")})
+    run = workshop.check(root)
+    assert_failed(run, "edited-expectation")
+    assert run.json["edited"] == ["tests/test_totals.py::test_total"]
+
+
+def test_a_folder_of_tests_that_only_moves_alarms_nobody(workshop: Workshop) -> None:
+    files = {"tests/unit/conftest.py": "X = 1\n", "tests/unit/test_sums.py": LONG, "conftest.py": ""}
+    root = workshop.repo({"sums.py": RIGHT, **files})
+    workshop.git(root, "mv", "tests/unit", "tests/fast")
+    workshop.write(root, {"sums.py": RIGHT.replace("return sum(items)", "found = sum(items)\n    return found")})
+    assert_passed(workshop.check(root))
+
+
+def test_a_test_that_becomes_a_link_to_a_weaker_one_is_seen(workshop: Workshop, root: Path) -> None:
+    workshop.write(root, {"checks/cases.py": TEST.replace("== 3", "== 2")})
+    (root / "tests/test_sums.py").unlink()
+    (root / "tests/test_sums.py").symlink_to("../checks/cases.py")
+    assert_failed(workshop.check(root), "edited-expectation")
+
+
+def test_a_line_of_a_test_excuses_no_product(workshop: Workshop, root: Path) -> None:
+    workshop.write(root, {"tests/test_sums.py": f"import pytest  # noqa: F401\n{TEST}"})
+    workshop.commit(root)
+    workshop.write(root, {"tests/test_sums.py": TEST, "sums.py": f"import pytest  # noqa: F401\n{RIGHT}"})
+    assert_failed(workshop.check(root), "test-framework-import")

@@ -159,7 +159,8 @@ class CascadeRun:
         report = in_new_names(known, self.subject.renames).report if known else None
         if known is None or report is None or known.duration_ms > _EARLY_MS or not self._plants(spec):
             return None
-        return pool.submit(self.layers.must_fail.plant, spec, report, known)
+        must_fail = self.layers.must_fail
+        return pool.submit(must_fail.plant, spec, report, report, known) if must_fail.known_on(report) else None
 
     def _plants(self, spec: CheckSpec) -> bool:
         """Whether tests that must fail are planted for this check: once for each runner is enough."""
@@ -228,7 +229,7 @@ class CascadeRun:
         examined = Examined()
         # What fails already need not be asked what its pass is worth.
         if judgement.verdict is Verdict.PASS and keys is not None and not self.subject.snapshot.change.empty:
-            examined = self.layers.examine(spec, before, after, judgement.comparison, keys, planted)
+            examined = self.layers.examine(spec, before, known, after, judgement.comparison, keys, planted)
             judgement = judgement.examined(examined.findings, examined.edited)
         seq = self.recorder.check(before, after, judgement, keys)
         line = line_of(after, before, judgement, seq)
@@ -274,11 +275,15 @@ class CascadeRun:
     @cached_property
     def layers(self) -> Layers:
         accepted = bool(self.request.accept_test_changes)
-        base_specs = {spec.name: spec for spec in self.subject.discovered[0].specs}
+        needs = {spec.name: spec.needs for spec in self.subject.specs}
+        base_specs = {
+            spec.name: spec.model_copy(update={"needs": needs.get(spec.name, ())})
+            for spec in self.subject.discovered[0].specs
+        }
         files, required = self.subject.files, self.request.must_pass
         reruns = self.world.settings.check.flaky_reruns
         return Layers(
-            old_tests=OldTests(self.beside, files, base_specs, reruns, accepted),
+            old_tests=OldTests(self.beside, files, self.subject.renames, base_specs, reruns, accepted),
             must_fail=MustFail(self.beside, self.subject.read, frozenset(file.path for file in files), required),
             sensitivity=Sensitivity(self.beside, files, required, accepted),
             quieted=Quieted(self.beside, self.subject.files_by_content, base_specs, accepted),

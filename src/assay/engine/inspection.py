@@ -18,6 +18,7 @@ from assay.contracts.check import CheckKind, CheckResult, Diagnostic
 from assay.contracts.finding import Finding
 from assay.contracts.verdict import Phase, Severity, Verdict
 from assay.core.hygiene import conflict_markers, oversized
+from assay.core.protected import Role, changed_roles, roles
 from assay.core.risk import PathChange, docs_only, size_of
 
 Inspected = tuple[CheckResult, list[Finding]]
@@ -36,6 +37,12 @@ class ChangedFile:
     old_size: int | None = None
     new_size: int | None = None
     """Of any file, however large; None where there is none."""
+
+    @cached_property
+    def roles(self) -> frozenset[Role]:
+        """What it decides, as far as the change touched that. A file that is too large to be read counts whole."""
+        unread = (self.old is None and self.old_size is not None) or (self.new is None and self.new_size is not None)
+        return roles(self.path) if unread else changed_roles(self.path, self.old, self.new)
 
     @cached_property
     def added(self) -> list[tuple[int, str]]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from assay.adapters.cache import ResultCache
 from assay.contracts.check import CheckResult, CheckSpec
 from assay.contracts.examined import Examined, together
-from assay.contracts.tests import TestReport
 from assay.contracts.verdict import Verdict
 from assay.core.accepted import softened
 from assay.core.compare import Comparison
@@ -39,18 +38,20 @@ class Layers:
         self,
         spec: CheckSpec,
         before: CheckResult | None,
+        known: CheckResult | None,
         after: CheckResult,
         found: Comparison,
         keys: tuple[str, str],
         planted: Future[Planting | None] | None,
     ) -> Examined:
-        """What the layers say about a check that passed. `planted` is the run of tests that must fail, if it was
-        started beside the check."""
-        key = ResultCache.key(layers=keys, required=self.must_fail.required, accepted=sorted(self.accepted))
-        known = None if self.fresh else self.recorder.cache.find(key)
-        if known is not None and known.examined is not None:
-            return known.examined
-        examined = self._asked(spec, before, after, found, planted)
+        """What the layers say about a check that passed. `known` is `before` in the names of the change; `planted` is
+        the run of tests that must fail, if it was started beside the check."""
+        accepted = [*sorted(self.accepted), self.old_tests.accepted]
+        key = ResultCache.key(layers=keys, required=self.must_fail.required, accepted=accepted)
+        kept = None if self.fresh else self.recorder.cache.find(key)
+        if kept is not None and kept.examined is not None:
+            return kept.examined
+        examined = self._asked(spec, before, known, after, found, planted)
         examined = examined.model_copy(update={"findings": tuple(softened(examined.findings, self.accepted))})
         self._record(after, examined, key)
         return examined
@@ -59,28 +60,36 @@ class Layers:
         self,
         spec: CheckSpec,
         before: CheckResult | None,
+        known: CheckResult | None,
         after: CheckResult,
         found: Comparison,
         planted: Future[Planting | None] | None,
     ) -> Examined:
         if spec.kind.complains:
-            return self.quieted.examine(spec, before, after)
+            return self.quieted.examine(spec, known, after)
         if not spec.kind.exercises:
             return Examined()
         with ThreadPoolExecutor(3) as pool:
             asked = [
                 pool.submit(self.old_tests.examine, spec, before, after),
-                pool.submit(self.sensitivity.examine, spec, before, after, found),
+                pool.submit(self.sensitivity.examine, spec, known, after, found),
             ]
             if after.report is not None and self.plants(spec):
-                asked.append(pool.submit(self._planted, spec, after, after.report, planted))
+                asked.append(pool.submit(self._planted, spec, known, after, planted))
             return together([one.result() for one in asked])
 
     def _planted(
-        self, spec: CheckSpec, after: CheckResult, report: TestReport, early: Future[Planting | None] | None
+        self,
+        spec: CheckSpec,
+        before: CheckResult | None,
+        after: CheckResult,
+        early: Future[Planting | None] | None,
     ) -> Examined:
-        planting = early.result() if early else self.must_fail.plant(spec, report, after)
-        return self.must_fail.examine(spec.name, planting, report)
+        if after.report is None:
+            return Examined()
+        base = before.report if before else None
+        planting = early.result() if early else self.must_fail.plant(spec, after.report, base, after)
+        return self.must_fail.examine(spec.name, planting, after.report)
 
     def _record(self, after: CheckResult, examined: Examined, key: str) -> None:
         """One row for all layers; it is kept, like any result, if it passed."""

@@ -58,10 +58,10 @@ class MustFail:
     changed: frozenset[str]
     required: tuple[str, ...]
 
-    def plant(self, spec: CheckSpec, report: TestReport, like: CheckResult) -> Planting | None:
-        """The run with planted tests; None where none could be planted. `report` says which tests there are; `like`
-        is a run of the same check, for its length."""
-        plan = self.plan(report)
+    def plant(self, spec: CheckSpec, report: TestReport, base: TestReport | None, like: CheckResult) -> Planting | None:
+        """The run with planted tests; None where none could be planted. `report` says which tests there are, `base`
+        which of them failed before; `like` is a run of the same check, for its length."""
+        plan = self.plan(report, base)
         if plan is None:
             return None
         return Planting(spec, report, plan, like, self._run(spec, report, plan, like, "must-fail"))
@@ -83,18 +83,23 @@ class MustFail:
         found, caps = findings(steady, run, base.report if base else None, check=check)
         return Examined(findings=tuple(found), caps=tuple(caps))
 
-    def plan(self, report: TestReport) -> Plan | None:
+    def known_on(self, base: TestReport) -> bool:
+        """Whether the base has every test that the task names, so that it can tell what is to be planted."""
+        return all(matching(name, base.results) for name in self.required)
+
+    def plan(self, report: TestReport, base: TestReport | None) -> Plan | None:
         """What is planted where: canaries near the change, changed expectations in the tests that count and a few."""
         format = ReportFormat(report.runner)
         files = by_path(report.results)
         contents = dict(self.read(_some([*files], _FILES, first=self.changed)))
         near = sorted(contents, key=lambda path: not self._near(path, contents[path]))
         relied_on = {one.id for name in self.required for one in matching(name, report.results)}
-        relied_on |= {one.id for one in report.results if one.status.bad}
+        relied_on |= {one.id for one in base.results if one.status.bad} if base else set()
         planted: list[Planted] = []
         for path in near:
             names = {own_name(one.id, path) for one in files.get(path, ()) if one.id in relied_on}
-            sample = {own_name(one.id, path) for one in files.get(path, ())} if len(planted) < _SAMPLE else set()
+            others = sorted({own_name(one.id, path) for one in files.get(path, ())} - names)
+            sample = set(SystemRandom().sample(others, min(len(others), max(0, _SAMPLE - len(planted)))))
             changed = mutated(path, contents[path], names | sample, word=_word())
             contents[path] = changed.content
             planted += [

@@ -18,7 +18,7 @@ from assay.contracts.finding import Finding
 from assay.contracts.verdict import Severity
 from assay.core.complaints import new_complaints
 from assay.core.layers import Layer
-from assay.core.protected import Role, changed_roles
+from assay.core.protected import Role
 from assay.core.scan_suppressions import Suppression, suppressions, without_suppressions
 from assay.engine.beside import Beside
 from assay.engine.inspection import ChangedFile
@@ -41,7 +41,7 @@ class Quieted:
     def _by_configuration(
         self, spec: CheckSpec, known: Sequence[Diagnostic], after: CheckResult
     ) -> tuple[Finding, ...]:
-        edited = [file for file in self.files if Role.LINT in changed_roles(file.path, file.old, file.new)]
+        edited = [file for file in self.files if Role.LINT in file.roles]
         if not edited:
             return ()
         tree = self.beside.with_base_files({os.fsencode(file.path) for file in edited})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,8 +20,10 @@ _MOST_MINOR = 20
 
 
 def scan_findings(files: Sequence[ChangedFile]) -> list[Finding]:
-    had = {line.strip() for file in files for line in (file.old or b"").splitlines()}
-    found = [_finding(file.path, _demoted(hit, file, had)) for file in files for hit in _hits(file)]
+    left = {test: _lines_that_left(files, tests=test) for test in (False, True)}
+    found = [
+        _finding(file.path, _demoted(hit, file, left[is_test(file.path)])) for file in files for hit in _hits(file)
+    ]
     grave = [one for one in found if one.severity is not Severity.MINOR]
     return grave + [one for one in found if one.severity is Severity.MINOR][:_MOST_MINOR]
 
@@ -41,10 +44,20 @@ def _hits(file: ChangedFile) -> list[Hit]:
     )
 
 
-def _demoted(hit: Hit, file: ChangedFile, had: set[bytes]) -> Hit:
-    """A line that a changed file of the base had already was moved here: the project did this before."""
+def _lines_that_left(files: Sequence[ChangedFile], *, tests: bool) -> set[bytes]:
+    """Lines that the change took out of some file: they may have been moved. Those of tests excuse no product."""
+    left: set[bytes] = set()
+    for file in files:
+        if tests or not is_test(file.path):
+            gone = Counter((file.old or b"").splitlines()) - Counter((file.new or b"").splitlines())
+            left |= {line.strip() for line in gone}
+    return left
+
+
+def _demoted(hit: Hit, file: ChangedFile, left: set[bytes]) -> Hit:
+    """A line that was moved here is not new: the project did this before."""
     lines = (file.new or b"").splitlines()
-    moved = hit.strict and 0 < hit.line <= len(lines) and lines[hit.line - 1].strip() in had
+    moved = hit.strict and 0 < hit.line <= len(lines) and lines[hit.line - 1].strip() in left
     return replace(hit, strict=False) if moved else hit
 
 

@@ -16,9 +16,9 @@ from assay.contracts.verdict import Severity, Verdict
 from assay.core.compare import Comparison
 from assay.core.layers import Layer
 from assay.core.must_pass import matching
-from assay.core.protected import changed_roles
+from assay.core.protected import Role
 from assay.core.risk import docs_only
-from assay.core.sensitivity import Asked, examine, noticed
+from assay.core.sensitivity import Asked, depends, examine, noticed
 from assay.engine.beside import Beside
 from assay.engine.inspection import ChangedFile
 from assay.engine.setup import is_manifest
@@ -39,11 +39,7 @@ class Sensitivity:
     def source(self) -> list[ChangedFile]:
         """What the change did to the product itself: neither tests nor what decides them nor documentation."""
         return [
-            file
-            for file in self.files
-            if not changed_roles(file.path, file.old, file.new)
-            and not docs_only([file.path])
-            and not is_manifest(file.path)
+            file for file in self.files if not file.roles and not docs_only([file.path]) and not is_manifest(file.path)
         ]
 
     def examine(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult, found: Comparison) -> Examined:
@@ -53,14 +49,31 @@ class Sensitivity:
             return self._by_exit_code(spec, before, after) if after.kind.exercises else Examined()
         named = {one.id for name in self.required for one in matching(name, after.report.results)}
         told = {*found.fixed, *found.added}
-        counted_on = sorted({*found.fixed, *(named & told)})
+        # Where tests were edited as well, what they said before says nothing: only what the task names is counted on.
+        tests_edited = any(file.roles & {Role.TESTS, Role.RUNNER} for file in self.files)
+        counted_on = sorted((set() if tests_edited else {*found.fixed}) | (named & told))
         tests = [*counted_on, *sorted(told - set(counted_on))][:_MOST]
         if not tests:
             return self._covered(spec, after)
         put_back = self._put_back(spec, before, after.report, tests)
         run, whole = self._sabotaged(spec, after, tests)
         asked = Asked(put_back=put_back, sabotaged=run.report if run else None, whole=whole)
+        counted_on = self._failing_before(spec, counted_on, asked, before)
         return examine(tests, counted_on, asked, after.report.by_id, run=run, check=spec.name, accepted=self.accepted)
+
+    def _failing_before(
+        self, spec: CheckSpec, tests: Sequence[str], asked: Asked, before: CheckResult | None
+    ) -> list[str]:
+        """Without those that would be accused and pass on the base when asked again: they had failed by chance."""
+        suspects = [test for test in tests if depends(test, asked) is False]
+        known = before.report.by_id if before and before.report else {}
+        flaky = [test for test in suspects if test in known and known[test].status.bad]
+        if not flaky or before is None or before.report is None:
+            return list(tests)
+        argv = self.beside.selection(spec, before.report, flaky)
+        again = self.beside.run(spec, self.beside.snapshot.base, "base-again", argv=argv, like=before, of_base=True)
+        now = again.report.by_id if again.report else {}
+        return [test for test in tests if test not in flaky or test not in now or now[test].status.bad]
 
     def _put_back(
         self, spec: CheckSpec, before: CheckResult | None, report: TestReport, tests: Sequence[str]

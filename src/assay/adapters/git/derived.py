@@ -24,7 +24,7 @@ def with_contents(store: Store, tree: str, contents: Mapping[bytes, bytes]) -> s
     git = store.git()
     modes = _modes(git, tree)
     entries = [
-        (modes.get(path, _FILE), git.run("hash-object", "-w", "--stdin", stdin=content).stdout.decode().strip(), path)
+        (_mode(modes.get(path)), git.run("hash-object", "-w", "--stdin", stdin=content).stdout.decode().strip(), path)
         for path, content in contents.items()
     ]
     return _written(store, tree, entries)
@@ -34,6 +34,11 @@ def candidate(store: Store, snapshot: Snapshot, paths: set[bytes]) -> Snapshot:
     """The snapshot with these paths put back: what is checked, and what may be committed, from here on."""
     tree = with_base_files(store, snapshot, paths)
     return replace(snapshot, tree=tree, entries=tuple(difference(store.git(), snapshot.base, tree)))
+
+
+def _mode(known: str | None) -> str:
+    """A file stays executable; what was a link or a submodule becomes a file."""
+    return known if known and known.startswith("100") else _FILE
 
 
 def _as_in_base(entry: Entry) -> tuple[str, str, bytes]:
