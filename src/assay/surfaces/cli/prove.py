@@ -35,7 +35,7 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def prove(
     quick: Annotated[
-        bool, typer.Option("--quick", help="About fifteen tricks in less than a minute, without the exit-code gate.")
+        bool, typer.Option("--quick", help="Ten tricks in less than a minute, without the exit-code gate.")
     ] = False,
     tricks: Annotated[
         list[str] | None,
