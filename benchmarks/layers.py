@@ -9,8 +9,6 @@ more than what a person waits; that is the first line.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -19,7 +17,6 @@ from assay.app import check_run
 from assay.contracts.evidence import CheckRow
 from assay.contracts.examined import Examined
 from assay.engine.cascade_run import CascadeRun
-from assay.engine.check_run import CheckRun
 from assay.engine.layers import Layers
 from assay.engine.progress import Silent
 from assay.engine.scan import scan_findings
@@ -35,12 +32,6 @@ LAYERS = {
 }
 TEST = "\n\ndef test_spins():\n    assert spin(3) == 5\n"
 REPAIR = "def spin(count):\n    found = 0\n    for n in range(count):\n        found += n * n % 7{}\n    return found\n"
-
-
-@contextmanager
-def checked(root: Path, home: Path, *, fresh: bool) -> Iterator[CheckRun]:
-    with check_run(root, CheckRequest(fresh=fresh), Silent(), home=home) as run:
-        yield run
 
 
 def run(quick: bool = False) -> list[Measurement]:
@@ -80,7 +71,7 @@ def layers(place: Place, shape: Shape) -> list[Measurement]:
 
 
 def _whole(root: Path, home: Path) -> None:
-    with checked(root, home, fresh=False) as run:
+    with check_run(root, CheckRequest(), Silent(), home=home) as run:
         report = run.run()
     if report.outcome != "passed":
         raise RuntimeError(f"the benchmark's own change does not pass: {report.reason}")
@@ -89,7 +80,7 @@ def _whole(root: Path, home: Path) -> None:
 def _shares(root: Path, home: Path) -> list[Measurement]:
     """Each layer's own time against the sum of all time spent on the check."""
     (root / "work.py").write_text(REPAIR.format("") + "\n\nROUND = 99\n")
-    with checked(root, home, fresh=False) as run:
+    with check_run(root, CheckRequest(), Silent(), home=home) as run:
         report = run.run()
         rows = [stored.row for stored in run.world.ledger.read(CheckRow) if stored.row.run_id == report.run_id]
         spent = {

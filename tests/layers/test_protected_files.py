@@ -110,7 +110,7 @@ def test_a_word_that_was_given_once_does_not_stand_for_ever(workshop: Workshop, 
     assert_failed(workshop.check(root), "edited-expectation")
 
 
-LONG = TEST + "\n\ndef test_more():\n    assert total([5]) == 5\n" * 1 + "# " + "x" * 400 + "\n"
+LONG = TEST + "\n\ndef test_more():\n    assert total([5]) == 5\n# " + "x" * 400 + "\n"
 
 
 def test_an_expectation_that_is_edited_while_its_file_moves_is_seen(workshop: Workshop) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from assay.contracts.base import Contract
 from assay.contracts.finding import Finding
-from assay.contracts.verdict import Severity
 
 
 class Examined(Contract):
@@ -17,10 +16,6 @@ class Examined(Contract):
     """Tests that were seen to fail without the change's source."""
     caps: tuple[str, ...] = ()
     """What keeps the confidence from being high, in words."""
-
-    @property
-    def refused(self) -> bool:
-        return any(finding.severity is not Severity.MINOR for finding in self.findings)
 
 
 def together(parts: Iterable[Examined]) -> Examined:

@@ -18,6 +18,8 @@ from assay.engine.recording import Recorder
 from assay.engine.second_runs import argv_of
 from assay.engine.trees import TreeUnderCheck
 
+WHOLE_SUITE_MS = 30_000
+"""A suite that takes longer than this is not run whole once more."""
 _LONGEST = 100_000
 """Characters of a selection; a longer one may not fit on a command line, and then everything is run."""
 _SHORTEST_DEADLINE = 60.0

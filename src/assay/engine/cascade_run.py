@@ -20,7 +20,7 @@ from assay.contracts.verdict import Phase, Verdict
 from assay.core import cascade
 from assay.core.judge import Excuses, Judgement, judge
 from assay.core.renames import in_new_names
-from assay.engine.beside import Beside
+from assay.engine.beside import WHOLE_SUITE_MS, Beside
 from assay.engine.execution import Runner, selected, unverifiable
 from assay.engine.held_out import held_out_files
 from assay.engine.layers import Layers
@@ -36,8 +36,6 @@ from assay.engine.trees import TreeUnderCheck
 from assay.engine.world import CheckRequest, World
 
 _WORKERS = 16
-_EARLY_MS = 30_000
-"""A suite that takes longer than this is not run beside itself before it is known to pass."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +155,7 @@ class CascadeRun:
     ) -> Future[Planting | None] | None:
         """The run of tests that must fail, beside the check itself where the base's tests are known already."""
         report = in_new_names(known, self.subject.renames).report if known else None
-        if known is None or report is None or known.duration_ms > _EARLY_MS or not self._plants(spec):
+        if known is None or report is None or known.duration_ms > WHOLE_SUITE_MS or not self._plants(spec):
             return None
         must_fail = self.layers.must_fail
         return pool.submit(must_fail.plant, spec, report, report, known) if must_fail.known_on(report) else None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from assay.adapters.cache import ResultCache
 from assay.contracts.check import CheckResult, CheckSpec
 from assay.contracts.examined import Examined, together
-from assay.contracts.verdict import Verdict
+from assay.contracts.verdict import Severity, Verdict
 from assay.core.accepted import softened
 from assay.core.compare import Comparison
 from assay.engine.must_fail import MustFail, Planting
@@ -93,7 +93,7 @@ class Layers:
 
     def _record(self, after: CheckResult, examined: Examined, key: str) -> None:
         """One row for all layers; it is kept, like any result, if it passed."""
-        grave = [one for one in examined.findings if one.severity != "minor"]
+        grave = [one for one in examined.findings if one.severity is not Severity.MINOR]
         told = [f"{one.layer} {one.rule}: {one.detail}" for one in examined.findings] + [*examined.caps]
         result = after.model_copy(
             update={

@@ -20,11 +20,9 @@ from assay.contracts.examined import Examined
 from assay.contracts.tests import ReportFormat, TestReport
 from assay.core.must_fail import Fate, Kind, Planted, accused, by_path, fate, findings, own_name
 from assay.core.must_pass import matching
-from assay.engine.beside import Beside
+from assay.engine.beside import WHOLE_SUITE_MS, Beside
 from assay.engine.second_runs import argv_of
 
-_WHOLE_SUITE_MS = 30_000
-"""A suite that takes longer than this is not run whole a second time."""
 _CANARIES = 3
 _SAMPLE = 5
 """Tests with a changed expectation, besides those that the verdict rests on."""
@@ -131,7 +129,7 @@ class MustFail:
 
     def _argv(self, spec: CheckSpec, report: TestReport, plan: Plan, like: CheckResult) -> Sequence[str] | None:
         files = sorted(plan.contents)
-        if like.duration_ms > _WHOLE_SUITE_MS and (selected := self.beside.selection(spec, report, files)):
+        if like.duration_ms > WHOLE_SUITE_MS and (selected := self.beside.selection(spec, report, files)):
             return selected
         argv = argv_of(spec)
         return without_bail(plan.format, argv) if argv else None

@@ -1,8 +1,8 @@
 """What a linter or type checker would say if the change had not quieted it (L2 and L6).
 
 It is asked again with the base's configuration where the change edits that, and without the suppressions that the
-change adds. A suppression that names its rule is shown with what it hides; one that names nothing hides everything,
-and needs a person's word, as an edited configuration does.
+change adds. A suppression that names its rule is left to whoever reviews; one that names nothing and hides a complaint
+needs a person's word, as an edited configuration does.
 """
 
 from __future__ import annotations

@@ -19,13 +19,12 @@ from assay.core.must_pass import matching
 from assay.core.protected import Role
 from assay.core.risk import docs_only
 from assay.core.sensitivity import Asked, depends, examine, noticed
-from assay.engine.beside import Beside
+from assay.engine.beside import WHOLE_SUITE_MS, Beside
 from assay.engine.inspection import ChangedFile
 from assay.engine.setup import is_manifest
 
 _MOST = 200
 """Tests that are asked; more than this are asked in part."""
-_WHOLE_SUITE_MS = 30_000
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class Sensitivity:
 
     def _covered(self, spec: CheckSpec, after: CheckResult) -> Examined:
         """No test is new or repaired: does any notice the change at all?"""
-        if after.duration_ms > _WHOLE_SUITE_MS:
+        if after.duration_ms > WHOLE_SUITE_MS:
             return Examined(caps=(f"{spec.name}: no test is new or repaired, and whether one covers it was not tried",))
         run, whole = self._sabotaged(spec, after, ())
         tests = noticed(run.report, after.report) if run and run.report and after.report else ()
