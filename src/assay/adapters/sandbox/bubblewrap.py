@@ -135,7 +135,7 @@ class Bubblewrap:
         command += ["--bind", str(job.scratch / "report"), str(_INSIDE / "report")]
         command += _masks(view.masked, nothing)
         unseen = (Path("/tmp"), view.root, *map(Path, _PRIVATE), *view.masked, *((view.home,) if view.home else ()))
-        for path in open_sockets(unseen, view.sockets):
+        for path in open_sockets(view.root, unseen, view.sockets):
             command += ["--ro-bind", str(nothing), str(path)]
         command += ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
         command += [] if view.network else ["--unshare-net"]
