@@ -89,6 +89,59 @@ def resolve_base(repository: Repository, request: CheckRequest) -> tuple[str, st
     return head if named == "HEAD" else repository.resolve_base(named)
 
 
+def outside_of(repository: Repository, home: Path | None) -> Path:
+    """Assay's state directory, which may not lie inside the repository that it is to judge."""
+    home = home or assay_home()
+    if home.resolve().is_relative_to(repository.root):
+        raise MachineError(
+            f"{home}: Assay's state lies inside the repository that it is to check",
+            hint="set ASSAY_HOME to a folder outside of it",
+        )
+    return private_home(home)
+
+
+@contextmanager
+def opened_world(
+    repository: Repository,
+    base: tuple[str, str],
+    settings: Settings,
+    progress: Progress,
+    *,
+    home: Path,
+    run_id: str,
+    require_sandbox: bool,
+    compare_bare: bool = False,
+    note: str = "",
+) -> Iterator[World]:
+    """Everything outside that a run touches; its scratch folder and its hold on the ledger end with it."""
+    store = open_store(repository, home)
+    with scratch_folder(home, run_id) as scratch, closing(SqliteLedger(ledger_path(home))) as ledger:
+        facts = remembered_facts(home / "cache" / "sandbox.json", scratch / "probe", repository.search)
+        sandbox = choose(facts, settings.sandbox.level, require=require_sandbox or settings.sandbox.require)
+        yield World(
+            run_id=run_id,
+            task_id="check",
+            attempt=1,
+            repository=repository,
+            store=store,
+            home=home,
+            user_home=_user_home(),
+            base_commit=base[0],
+            base_tree=base[1],
+            settings=settings,
+            notes=tuple(told for told in (note, _tidied(home, store, settings)) if told),
+            ledger=ledger,
+            ledger_path=ledger_path(home),
+            artifacts=ArtifactStore(artifacts_path(home)),
+            sandbox=sandbox,
+            bare=Supervised(Assurance.PLAIN) if compare_bare or settings.sandbox.compare_bare else None,
+            slots=Slots(settings.limits.slots),
+            scratch=scratch,
+            cancel=threading.Event(),
+            progress=progress,
+        )
+
+
 @contextmanager
 def check_run(
     directory: Path,
@@ -100,39 +153,18 @@ def check_run(
 ) -> Iterator[CheckRun]:
     """An `assay check` in the repository of `directory`, ready to run."""
     repository = open_repository(directory)
-    base_commit, base_tree = resolve_base(repository, request)
-    settings, settings_note = choose_settings(repository, base_commit, request)
-    home = home or assay_home()
-    if home.resolve().is_relative_to(repository.root):
-        raise MachineError(
-            f"{home}: Assay's state lies inside the repository that it is to check",
-            hint="set ASSAY_HOME to a folder outside of it",
-        )
-    home = private_home(home)
-    run_id = new_run_id()
-    store = open_store(repository, home)
-    with scratch_folder(home, run_id) as scratch, closing(SqliteLedger(ledger_path(home))) as ledger:
-        facts = remembered_facts(home / "cache" / "sandbox.json", scratch / "probe", repository.search)
-        sandbox = choose(facts, settings.sandbox.level, require=require_sandbox or settings.sandbox.require)
-        compare_bare = request.compare_bare or settings.sandbox.compare_bare
-        world = World(
-            run_id=run_id,
-            repository=repository,
-            store=store,
-            home=home,
-            user_home=_user_home(),
-            base_commit=base_commit,
-            base_tree=base_tree,
-            settings=settings,
-            notes=tuple(note for note in (settings_note, _tidied(home, store, settings)) if note),
-            ledger=ledger,
-            ledger_path=ledger_path(home),
-            artifacts=ArtifactStore(artifacts_path(home)),
-            sandbox=sandbox,
-            bare=Supervised(Assurance.PLAIN) if compare_bare else None,
-            slots=Slots(settings.limits.slots),
-            scratch=scratch,
-            cancel=threading.Event(),
-            progress=progress,
-        )
+    base = resolve_base(repository, request)
+    settings, note = choose_settings(repository, base[0], request)
+    home = outside_of(repository, home)
+    with opened_world(
+        repository,
+        base,
+        settings,
+        progress,
+        home=home,
+        run_id=new_run_id(),
+        require_sandbox=require_sandbox,
+        compare_bare=request.compare_bare,
+        note=note,
+    ) as world:
         yield CheckRun(world, request)

@@ -1,8 +1,8 @@
 """Named fault points: the places where a crash must cost nothing.
 
 Each boundary between two durable effects calls `fault_point` with its name. With `ASSAY_FAULT=<name>` in the
-environment the process kills itself there with SIGKILL; the crash tests walk through `FAULT_POINTS` one by one.
-Without the variable the call is a dictionary look-up.
+environment the process kills itself there with SIGKILL, with `<name>:3` when it comes there for the third time; the
+crash tests walk through `FAULT_POINTS` one by one. Without the variable the call is a dictionary look-up.
 """
 
 from __future__ import annotations
@@ -26,12 +26,33 @@ FaultPoint = Literal[
     "cache.before-publish",
     "anchor.before-ref",
     "anchor.after-ref",
+    "commit.before-objects",
+    "commit.before-ref",
+    "commit.after-ref",
+    "gate.started",
+    "gate.before-event",
+    "gate.after-event",
+    "gate.before-execute",
+    "gate.after-execute",
+    "gate.after-freeze",
+    "gate.before-check",
+    "gate.after-check",
+    "gate.before-publish",
+    "gate.after-publish",
+    "page.before-rename",
 ]
 
 FAULT_POINTS: Final[tuple[str, ...]] = get_args(FaultPoint)
 
 
+_passed: dict[str, int] = {}
+
+
 def fault_point(name: FaultPoint) -> None:
     """Die here if the environment asks for it."""
-    if os.environ.get("ASSAY_FAULT") == name:
+    wanted, _, count = os.environ.get("ASSAY_FAULT", "").partition(":")
+    if wanted != name:
+        return
+    _passed[name] = _passed.get(name, 0) + 1
+    if _passed[name] >= int(count or 1):
         os.kill(os.getpid(), signal.SIGKILL)

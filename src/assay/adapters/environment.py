@@ -182,6 +182,10 @@ class Environment:
         own = {"PATH": self.search_path(package), "HOME": str(self.home or NO_HOME)}
         return kept | dict(PRESETS) | own | dict(self.settings.set)
 
+    def passed(self, names: Iterable[str]) -> dict[str, str]:
+        """Further variables of the person's, by name."""
+        return {name: self.variables[name] for name in names if name in self.variables}
+
     @cached_property
     def includes(self) -> tuple[Bind, ...]:
         """Ignored but needed files, as `environment.include` names them."""

@@ -14,6 +14,7 @@ from assay.config.reading import FILES, configured_in, load, load_files, load_te
 from assay.config.settings import (
     CheckSettings,
     EnvironmentSettings,
+    GateSettings,
     LimitSettings,
     SandboxLevel,
     SandboxSettings,
@@ -25,6 +26,7 @@ __all__ = [
     "FILES",
     "CheckSettings",
     "EnvironmentSettings",
+    "GateSettings",
     "LimitSettings",
     "SandboxLevel",
     "SandboxSettings",

@@ -44,6 +44,9 @@ VariableName = Annotated[
     str, Field(strict=True, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", title="the name of an environment variable")
 ]
 VariableValue = Annotated[str, Field(strict=True, pattern=rf"^{_TEXT}*$", title="a text")]
+ExecutorSpec = Annotated[
+    str, Field(strict=True, pattern=rf"^{_TEXT}*$", title="`cmd:<shell command>`, `human`, `rules` or `script:<file>`")
+]
 Revision = Annotated[
     str,
     Field(strict=True, pattern=r"^[^-\s\x00][^\s\x00]*$", title="a git revision such as `HEAD`, `main` or `v1.2`"),
@@ -241,6 +244,75 @@ class LimitSettings(Component):
     )
 
 
+class GateSettings(Component):
+    """How `assay gate` has the tasks of a plan done, reviewed and committed."""
+
+    executor: ExecutorSpec = Field(
+        default="",
+        description="Who does the work: `cmd:<shell command>`, `human` or `script:<file>`. Empty: `--executor` says it.",
+    )
+    architect: ExecutorSpec = Field(
+        default="rules",
+        description="Who reviews, after the rules, which always do: `rules` (nobody else), `cmd:<shell command>`, "
+        "`human` or `script:<file>`.",
+    )
+    slots: int = Field(
+        default=4,
+        ge=1,
+        le=64,
+        strict=True,
+        description="Executors that work at the same time.",
+    )
+    executor_seconds: int = Field(
+        default=300, ge=1, le=86_400, strict=True, description="Deadline of an executor, in seconds."
+    )
+    executor_seconds_max: int = Field(
+        default=900,
+        ge=1,
+        le=86_400,
+        strict=True,
+        description="Deadline of the attempt that follows a time-out, if it is longer.",
+    )
+    verify_seconds: int = Field(
+        default=120, ge=1, le=86_400, strict=True, description="Deadline of a verify command, in seconds."
+    )
+    verify_seconds_max: int = Field(
+        default=300,
+        ge=1,
+        le=86_400,
+        strict=True,
+        description="Deadline of a verify command in the attempt that follows a time-out, if it is longer.",
+    )
+    architect_seconds: int = Field(
+        default=180, ge=1, le=86_400, strict=True, description="Deadline of an architect's command, in seconds."
+    )
+    retry_delay_seconds: int = Field(
+        default=30,
+        ge=0,
+        le=3600,
+        strict=True,
+        description="Pause before the attempt that follows a time-out.",
+    )
+    run_minutes: int = Field(
+        default=480,
+        ge=1,
+        le=100_000,
+        strict=True,
+        description="The longest that a whole run may take; reaching it stops the work, and everything is kept.",
+    )
+    network: bool = Field(default=False, strict=True, description="Let executors reach the network.")
+    pass_through: tuple[VariableName, ...] = Field(
+        default=(),
+        alias="pass",
+        description="Environment variables that executors get beside those that checks get, such as an API key.",
+    )
+    hooks: Literal["refuse", "run", "skip"] = Field(
+        default="refuse",
+        description="What to do with the repository's own commit hooks: `refuse` to start, `run` them in the sandbox "
+        "before the checks, or `skip` them, which is recorded.",
+    )
+
+
 class Settings(Component):
     """All settings of one repository."""
 
@@ -249,3 +321,4 @@ class Settings(Component):
     tests: TestSettings = TestSettings()
     sandbox: SandboxSettings = SandboxSettings()
     limits: LimitSettings = LimitSettings()
+    gate: GateSettings = GateSettings()

@@ -30,6 +30,8 @@ class CheckLine(Contract):
     seq: int | None
     """Row of the ledger that holds it."""
     artifact: str | None
+    exit_code: int | None = None
+    """None where nothing was run, or the engine ended it."""
 
 
 class CheckReport(Contract):

@@ -68,7 +68,7 @@ def judge(before: CheckResult | None, after: CheckResult, excuses: Excuses | Non
         return _complaints(before, after)
     if after.kind is CheckKind.HELD_OUT:
         return _held_out(after)
-    return _exit_code(before, after)
+    return _exit_code(before, after, excuses or Excuses())
 
 
 def _limit_findings(after: CheckResult) -> tuple[Finding, ...]:
@@ -106,9 +106,16 @@ def _run_finding(
     )
 
 
-def _exit_code(before: CheckResult | None, after: CheckResult) -> Judgement:
+def _exit_code(before: CheckResult | None, after: CheckResult, excuses: Excuses) -> Judgement:
     if after.verdict is not Verdict.FAIL:
         return Judgement(verdict=after.verdict, reason=after.reason)
+    if after.name in excuses.flaky:
+        detail = f"{after.name} failed, then passed, on the same tree"
+        finding = _run_finding(after, Layer.TEST_IDENTITY, "flaky", detail, "make it say the same every time")
+        if after.name in excuses.allowed_flaky:
+            mild = finding.model_copy(update={"severity": Severity.MINOR})
+            return Judgement(verdict=Verdict.PASS, reason="flaky, which is allowed", findings=(mild,))
+        return Judgement(verdict=Verdict.FAIL, reason=f"{detail}: it is flaky", findings=(finding,))
     stood = before is not None and before.verdict is Verdict.FAIL
     if stood and after.kind is not CheckKind.VERIFY:
         return Judgement(
@@ -123,7 +130,7 @@ def _complaints(before: CheckResult | None, after: CheckResult) -> Judgement:
     if after.verdict is not Verdict.FAIL:
         return Judgement(verdict=after.verdict, reason=after.reason)
     if not after.diagnostics:
-        return _exit_code(before, after)
+        return _exit_code(before, after, Excuses())
     new = new_complaints(before.diagnostics if before else (), after.diagnostics)
     if new and _unmeasured(before):
         return Judgement(verdict=Verdict.UNVERIFIABLE, reason=_unmeasured(before))

@@ -143,7 +143,7 @@ class CascadeRun:
         base = bases.submit(self._on_base, spec, known, keys[0], keep)
         reused = self._reused(spec, self.tree, keys[1], keep)
         planted = self._plant_early(spec, known, bases) if reused is None else None
-        after = reused or self.runner.run(spec, self.tree, seconds=self.beside.deadline(known), keep=keep)
+        after = reused or self.runner.run(spec, self.tree, seconds=self._seconds(spec, known), keep=keep)
         self.world.progress.ended(spec.name, Phase.AFTER, reused=after.reused_from is not None)
         before = base.result()
         if before is None and self.subject.snapshot.change.empty:
@@ -174,9 +174,15 @@ class CascadeRun:
             return None
         if known is None and any(name not in self.base.built for name in spec.needs):
             return unverifiable(spec, self.base, "the build that it needs fails on the base")
-        result = known or self.runner.run(spec, self.base, keep=keep)
+        result = known or self.runner.run(spec, self.base, seconds=self._seconds(spec, None), keep=keep)
         self.world.progress.ended(spec.name, Phase.BASELINE, reused=known is not None)
         return result
+
+    def _seconds(self, spec: CheckSpec, known: CheckResult | None) -> float:
+        """How long it may take: by what it took on the base, within what was asked for."""
+        if spec.kind is CheckKind.VERIFY and self.request.verify_seconds is not None:
+            return self.request.verify_seconds
+        return self.beside.deadline(known)
 
     def _reused(self, spec: CheckSpec, tree: TreeUnderCheck, key: str, keep: bool) -> CheckResult | None:
         """A kept result, unless fresh ones are wanted or what the check writes is needed by one that must run."""
@@ -243,7 +249,9 @@ class CascadeRun:
             bare=bare,
             base=self.base,
             tree=self.tree,
-            tests=self.world.settings.tests,
+            tests=self.world.settings.tests.model_copy(update={"allow_flaky": ("*",)})
+            if self.request.flaky_allowed
+            else self.world.settings.tests,
             reruns=self.world.settings.check.flaky_reruns,
             changed=tuple(file.path for file in self.subject.files),
         )
@@ -312,4 +320,5 @@ def line_of(result: CheckResult, before: CheckResult | None, judgement: Judgemen
         tests=result.report.executed if result.report else None,
         seq=seq,
         artifact=result.artifact,
+        exit_code=result.exit_code,
     )

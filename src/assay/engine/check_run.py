@@ -43,7 +43,7 @@ class CheckRun:
         self.world = world
         self.request = request
         cache = ResultCache(world.home / "cache" / "results", world.ledger)
-        self.recorder = Recorder(world.run_id, world.ledger, cache, world.artifacts)
+        self.recorder = Recorder(world.run_id, world.ledger, cache, world.artifacts, world.task_id, world.attempt)
         self.subject = Subject(world, request)
         self.cascade = CascadeRun(world, request, self.subject, self.recorder)
         self.subject.notes += world.notes
@@ -62,7 +62,7 @@ class CheckRun:
             sandbox=world.sandbox.level.value,
         )
         try:
-            report = self._checked()
+            report = self.checked()
         except BaseException as error:
             with suppress(LedgerError):  # what ended the run is the news, not that it cannot be written down
                 self.recorder.event("run.finished", outcome="interrupted", reason=_told(error))
@@ -77,7 +77,8 @@ class CheckRun:
         self._anchor()
         return report.model_copy(update={"notes": tuple(self.subject.notes)})
 
-    def _checked(self) -> CheckReport:
+    def checked(self) -> CheckReport:
+        """The checks themselves, for a run that keeps its own record of beginning and end."""
         lines: list[CheckLine] = []
         self.subject.notes += self.subject.discovered[1].notes
         findings = softened(self._own_findings(), self.request.accept)
@@ -141,6 +142,8 @@ class CheckRun:
 
     def _moved_findings(self) -> list[Finding]:
         """Whether the work tree is still what was checked: `assay check && git commit -a` must mean something."""
+        if self.request.tree is not None:
+            return []  # no work tree was looked at
         moved = moved_since(self.world.store, self.subject.frozen, self.subject.freeze())
         return [
             Finding(

@@ -14,9 +14,6 @@ from assay.contracts.verdict import Verdict
 from assay.core.judge import Judgement
 from assay.faults import fault_point
 
-TASK = "check"
-"""`assay check` has one task: the change."""
-
 
 @dataclass(frozen=True)
 class Recorder:
@@ -24,6 +21,8 @@ class Recorder:
     ledger: Ledger
     cache: ResultCache
     artifacts: ArtifactStore
+    task_id: str
+    attempt: int
 
     def event(self, type: str, **payload: str | int | bool | list[str] | None) -> None:
         self.ledger.append(EventRow(run_id=self.run_id, type=type, payload=dict(payload)))
@@ -80,7 +79,8 @@ class Recorder:
         told = f"{result.reason}\n{result.output}" if result.reason else result.output
         return CheckRow(
             run_id=self.run_id,
-            task_id=TASK,
+            task_id=self.task_id,
+            attempt=self.attempt,
             phase=result.phase,
             check_name=result.name,
             tool=result.tool,

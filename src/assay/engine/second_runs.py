@@ -17,8 +17,9 @@ from posixpath import basename
 
 from assay.adapters.checks.reports import rerun
 from assay.config import TestSettings
-from assay.contracts.check import CheckResult, CheckSpec
+from assay.contracts.check import CheckKind, CheckResult, CheckSpec
 from assay.contracts.tests import ReportFormat
+from assay.contracts.verdict import Verdict
 from assay.core.commands import is_compound
 from assay.core.compare import compare
 from assay.core.judge import Excuses
@@ -45,6 +46,8 @@ class SecondRuns:
 
     def excuses(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> Excuses:
         """What further runs show about the tests that fail."""
+        if after.report is None and spec.kind is CheckKind.VERIFY and after.verdict is Verdict.FAIL:
+            return self._whole_command(spec)
         if after.report is None or not any(result.status.bad for result in after.report.results):
             return Excuses()
         if before is None or before.report is None:
@@ -68,6 +71,15 @@ class SecondRuns:
             blocking=tuple(test for test in sandbox_only if touches(test, known[test].path, self.changed)),
             mended=mended,
         )
+
+    def _whole_command(self, spec: CheckSpec) -> Excuses:
+        """A person's command that gives no results by id is run again as a whole."""
+        for _ in range(self.reruns):
+            again = self.recorder.further(self.runner.run(spec, self.tree), "rerun")
+            if again.verdict is Verdict.PASS:
+                allowed = _any(spec.name, self.tests.allow_flaky)
+                return Excuses(flaky=(spec.name,), allowed_flaky=(spec.name,) if allowed else ())
+        return Excuses()
 
     def _flaky(self, spec: CheckSpec, after: CheckResult, suspects: Sequence[str]) -> tuple[str, ...]:
         passed: set[str] = set()

@@ -42,6 +42,8 @@ class Subject:
         return self.freeze()
 
     def freeze(self) -> Snapshot:
+        if self.request.tree is not None:
+            return self.request.tree
         return snapshot(self.world.store, self.world.base_tree, staged=self.request.staged)
 
     @cached_property

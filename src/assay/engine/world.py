@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.adapters.git.repository import Repository
+from assay.adapters.git.snapshot import Snapshot
 from assay.adapters.git.store import Store
 from assay.adapters.ledger import Ledger
 from assay.adapters.ledger.artifacts import ArtifactStore
@@ -35,6 +36,12 @@ class CheckRequest:
     """The person's reason, if what it does to tests and to what decides them is meant."""
     accept: Mapping[str, str] = field(default_factory=dict)
     """Rules of findings that the person takes upon themselves, each with a reason."""
+    tree: Snapshot | None = None
+    """What is checked instead of the work tree: a tree that was frozen already, compared with the base."""
+    verify_seconds: float | None = None
+    """The deadline of each verify command; else that of every check."""
+    flaky_allowed: bool = False
+    """A verify command, or a test, that fails and then passes is a concern, not a failure."""
     heldout: tuple[str, ...] = ()
     """Commands that must exit 0 and that whoever made the change was never shown."""
     heldout_files: Path | None = None
@@ -46,6 +53,9 @@ class World:
     """Everything outside that a run touches, chosen in `app.py`."""
 
     run_id: str
+    task_id: str
+    """What rows of checks are filed under: `check`, or a task of a plan."""
+    attempt: int
     repository: Repository
     store: Store
     home: Path

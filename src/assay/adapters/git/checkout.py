@@ -31,9 +31,10 @@ class Checkout:
     """Submodules that the user has not initialised: empty here as there."""
 
 
-def check_out(store: Store, tree: str, folder: Path, *, verified: bool = True) -> Checkout:
+def check_out(store: Store, tree: str, folder: Path, *, verified: bool = True, whole: bool = False) -> Checkout:
     """Write the tree's files to `folder/files`, with submodules at their recorded commits. Unless it is known already
-    from another tree (`verified=False`), every object is made sure to be what its name says."""
+    from another tree (`verified=False`), every object is made sure to be what its name says. `whole`: with committed
+    bytecode, for folders that are frozen again, where a file that is missing would count as removed."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     aside, files, index = folder / "files.new", folder / "files", folder / "index"
     aside.mkdir()
@@ -52,13 +53,18 @@ def check_out(store: Store, tree: str, folder: Path, *, verified: bool = True) -
     if verified:
         verify_objects(git, aside, store.repository.object_format)
     empty = _fill_submodules(git, store.repository.root, aside, tree)
-    for cached in aside.rglob("__pycache__"):
-        if cached.is_dir() and not cached.is_symlink():
-            shutil.rmtree(cached)
+    if not whole:
+        _leave_out_bytecode(aside)
     fault_point("checkout.before-publish")
     aside.rename(files)
     fault_point("checkout.after-publish")
     return Checkout(tree, files, index, tuple(empty))
+
+
+def _leave_out_bytecode(files: Path) -> None:
+    for cached in files.rglob("__pycache__"):
+        if cached.is_dir() and not cached.is_symlink():
+            shutil.rmtree(cached)
 
 
 def _fill_submodules(git: Git, root: Path, files: Path, tree: str) -> list[str]:

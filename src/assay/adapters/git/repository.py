@@ -23,10 +23,15 @@ class Repository:
     """Differs from `git_dir` in a linked worktree."""
     search: str
     """PATH for the programs that Assay itself starts: nothing of the work tree is in it."""
+    stands_for: Path | None = None
+    """For a task's private work tree: the root of the repository whose files it holds, where they will stand. Its git
+    directory lies elsewhere then, and whatever calls itself `.git` in it counts for nothing."""
 
     @cached_property
     def git(self) -> Git:
-        return self.git_in(self.root)
+        if self.stands_for is None:
+            return self.git_in(self.root)
+        return Git(self.root, git_dir=self.git_dir, work_tree=self.root, variables={"PATH": self.search})
 
     def git_in(self, directory: Path) -> Git:
         return Git(directory, variables={"PATH": self.search})

@@ -71,9 +71,19 @@ def snapshot(store: Store, base_tree: str, *, staged: bool = False) -> Snapshot:
     return Snapshot(tree, base_tree, tuple(entries), tuple(findings))
 
 
+def of_tree(store: Store, base_tree: str, tree: str, findings: Sequence[Finding] = ()) -> Snapshot:
+    """A tree that was made otherwise, as if a work tree had held it. `findings`: what its making has shown already."""
+    entries = difference(store.git(), base_tree, tree)
+    return Snapshot(tree, base_tree, tuple(entries), (*findings, *_escaping_symlinks(store, entries)))
+
+
 def difference(git: Git, old: str, new: str) -> list[Entry]:
     """The paths in which two trees differ, renames as a deletion and an addition."""
-    records = git.records("diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", old, new)
+    return raw_entries(git.records("diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", old, new))
+
+
+def raw_entries(records: Sequence[bytes]) -> list[Entry]:
+    """The records of git's `--raw -z` form, without renames."""
     entries = []
     for meta, path in zip(records[::2], records[1::2], strict=True):
         old_mode, mode, old_blob, blob, status = meta.decode("ascii").removeprefix(":").split(" ")
@@ -88,9 +98,12 @@ def renames(git: Git, old: str, new: str) -> dict[bytes, bytes]:
     return {fields[at + 1]: fields[at + 2] for at in range(0, len(fields) - 2, 3)}
 
 
-def fetch_missing(git: Git, tree: str) -> None:
-    """A filtered clone fetches what the tree needs before anything is compared with it."""
-    listed = git.out("rev-list", "--objects", "--missing=print", "--no-object-names", tree).decode("ascii")
+def fetch_missing(git: Git, tree: str, *, known_to: Git | None = None) -> None:
+    """A filtered clone fetches what the tree needs before anything is compared with it. A tree that the clone itself
+    does not have is listed by a git that knows it."""
+    listed = (
+        (known_to or git).out("rev-list", "--objects", "--missing=print", "--no-object-names", tree).decode("ascii")
+    )
     missing = [line[1:] for line in listed.splitlines() if line.startswith("?")]
     if not missing:
         return
@@ -169,8 +182,9 @@ def _take_in(store: Store, git: Git, base_tree: str, findings: list[Finding]) ->
     if left_out:
         git.run("update-index", "-z", "--skip-worktree", "--stdin", stdin=_joined(left_out))
     links = _submodules(git) | _submodules(store.repository.git)  # the base's, and those just added
-    for path in links:
-        _take_in_submodule(store, git, path, findings)
+    if store.repository.stands_for is None:  # in a task's work tree they stay at the commit that the base records
+        for path in links:
+            _take_in_submodule(store, git, path, findings)
     modified = git.records("diff-files", "-z", "--name-only", "--ignore-submodules=all")
     known = set(git.records("ls-files", "-z"))
     others = _untracked(store, git, base_tree)
@@ -205,7 +219,8 @@ def _taken_out_by_hand(store: Store, untracked: set[bytes]) -> list[bytes]:
     if not untracked:
         return []
     # This command takes no literal pathspecs; behind `./` a name is never anything but a name.
-    git = replace(store.repository.git, variables={"GIT_LITERAL_PATHSPECS": "0"})
+    theirs = store.repository.git
+    git = replace(theirs, variables={**theirs.variables, "GIT_LITERAL_PATHSPECS": "0"})
     names = _joined([b"./" + path for path in sorted(untracked)])
     asked = git.run("check-ignore", "-z", "--stdin", "--no-index", stdin=names, accept=(0, 1))
     return [path.removeprefix(b"./") for path in asked.stdout.split(b"\0") if path]
@@ -389,7 +404,7 @@ def _escaping_symlinks(store: Store, entries: Sequence[Entry]) -> list[Finding]:
             continue
         target = os.fsdecode(store.git().out("cat-file", "blob", entry.blob))
         folder = posixpath.dirname(os.fsdecode(entry.path))
-        root = str(store.repository.root)
+        root = str(store.repository.stands_for or store.repository.root)
         if target.startswith("/"):
             inside = f"{posixpath.normpath(target)}/".startswith(f"{root}/")
         else:

@@ -44,10 +44,16 @@ class Store:
 
     repository: Repository
     folder: Path
+    shared_objects: Path | None = None
+    """The object directory of another store, if this one has none of its own."""
 
     @property
     def git_dir(self) -> Path:
         return self.folder / "git"
+
+    @property
+    def objects(self) -> Path:
+        return self.shared_objects or self.git_dir / "objects"
 
     @property
     def conversions(self) -> str:
@@ -55,6 +61,7 @@ class Store:
         return (self.folder / "settings.json").read_text("utf-8")
 
     def git(self, *, work_tree: Path | None = None, index: Path | None = None) -> Git:
+        elsewhere = {"GIT_OBJECT_DIRECTORY": str(self.shared_objects)} if self.shared_objects else {}
         return Git(
             directory=work_tree or self.git_dir,
             git_dir=self.git_dir,
@@ -66,6 +73,7 @@ class Store:
                 "GIT_CONFIG_SYSTEM": os.devnull,
                 "GIT_CONFIG_NOSYSTEM": "1",
                 "GIT_ATTR_NOSYSTEM": "1",
+                **elsewhere,
             },
         )
 
@@ -102,6 +110,28 @@ def open_store(repository: Repository, home: Path) -> Store:
     return store
 
 
+def store_beside(store: Store, folder: Path, repository: Repository) -> Store:
+    """A store with an index, a lock and attributes of its own, the settings of this one, and this one's objects."""
+    beside = Store(repository, folder, store.objects)
+    for part in ("refs", "info"):
+        (beside.git_dir / part).mkdir(mode=0o700, parents=True, exist_ok=True)
+    (beside.git_dir / "HEAD").write_text("ref: refs/heads/none\n")
+    with store.locked():
+        shutil.copyfile(store.git_dir / "config", beside.git_dir / "config")
+        shutil.copyfile(store.folder / "settings.json", folder / "settings.json")
+    for name in _FILTER_FOLDERS:
+        theirs, ours = store.git_dir / name, beside.git_dir / name
+        if theirs.is_dir() and not os.path.lexists(ours):
+            ours.symlink_to(theirs)
+    return beside
+
+
+def refuse_filters_in_tree(store: Store) -> None:
+    """The same as on every opening, for a work tree that came about later."""
+    _, settings = json.loads(store.conversions)
+    _refuse_filters_in_tree(store.repository, settings)
+
+
 def _create(store: Store) -> None:
     """Made aside and moved in, so that a crash leaves nothing half made."""
     aside = store.folder / "git.new"
@@ -131,7 +161,7 @@ def _user_settings(repository: Repository) -> list[tuple[str, str]]:
     return kept
 
 
-def _refuse_filters_in_tree(repository: Repository, settings: list[tuple[str, str]]) -> None:
+def _refuse_filters_in_tree(repository: Repository, settings: Iterable[tuple[str, str]]) -> None:
     """A filter that lies in the work tree would run code of the change itself, outside every sandbox."""
     for name, value in settings:
         if not name.startswith("filter.") or name.endswith(".required"):

@@ -2,6 +2,7 @@
 
 - the machine's root is read-only; /tmp, /run and /dev are private; Assay's state and credentials are masked;
 - the frozen checkout, HOME and dependencies are lower layers: what a check writes there is thrown away with it;
+- an executor's work tree is bound there instead, and keeps what is written;
 - own user, pid, ipc, host-name and (unless declared) network namespaces; no capabilities, also for root; a session
   of its own. Sockets of the machine (docker, D-Bus, ssh-agent) live in /run and /tmp and are out of sight.
 Where layers cannot be had, the checkout is copied and dependencies are read-only.
@@ -12,12 +13,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from assay.adapters.mounts import mount_table, mounts
 from assay.adapters.sandbox.cgroup import make_group
+from assay.adapters.sandbox.guests import mount_points
 from assay.adapters.sandbox.job import Execution, Job, Place, Sink, View
 from assay.adapters.sandbox.process import launch
 from assay.adapters.sandbox.sockets import open_sockets
@@ -56,6 +59,7 @@ class Bubblewrap:
             report=_INSIDE / "report",
             probes=_INSIDE / "probes",
             temporary=Path("/tmp"),
+            handed=tuple(bind.at for bind in view.handed),
         )
 
     def run(self, job: Job, sink: Sink) -> Execution:
@@ -85,7 +89,8 @@ class Bubblewrap:
         }
         file = job.scratch / "spec.json"
         file.write_text(json.dumps(spec), "utf-8")
-        return launch(job, file, group, sink)
+        with mount_points(job.view) if job.view.work_tree else nullcontext():
+            return launch(job, file, group, sink)
 
     def written(self, job: Job) -> Path:
         if self._copied(job):
@@ -106,7 +111,7 @@ class Bubblewrap:
             # In memory: HOME usually contains our own state, and a layer may not lie inside what it covers.
             for folder in _coverable(view.home):
                 yield Layer((folder,), folder, memory=True)
-        if not self._copied(job):
+        if not view.work_tree and not self._copied(job):
             yield Layer((*view.over, view.files, *view.under), view.root, memory=in_memory)
         for folder in view.dependencies:
             compiled = (view.bytecode[folder],) if folder in view.bytecode else ()
@@ -122,9 +127,9 @@ class Bubblewrap:
         command += ["--perms", "1777", "--tmpfs", "/tmp"]
         command += _shown_again(view)
         command += self._files(job, dict(layers))
-        if view.git:
+        if view.git and not view.work_tree:
             command += ["--ro-bind", str(view.git), str(view.root / ".git")]
-        for bind in (*view.objects, *view.includes):
+        for bind in (*view.objects, *view.includes, *view.handed):
             command += ["--bind" if bind.writable else "--ro-bind", str(bind.source), str(bind.at)]
         for bind in view.objects:
             if (bind.source / "info" / "alternates").is_file():  # every store is bound; there it names paths of outside
@@ -143,12 +148,14 @@ class Bubblewrap:
         return [*command, "--", *job.argv]
 
     def _files(self, job: Job, layers: dict[Path, Path]) -> list[str]:
-        """HOME, the frozen files, then dependencies: each may lie inside the one before."""
+        """HOME, the files, then dependencies: each may lie inside the one before."""
         view = job.view
         command: list[str] = []
         if view.home and not view.home.is_relative_to(view.root):
             command += _home(view.home, layers)
-        if view.root in layers:
+        if view.work_tree:
+            command += ["--bind", str(view.work_tree), str(view.root)]
+        elif view.root in layers:
             command += ["--bind", str(layers[view.root]), str(view.root)]
         else:
             command += ["--bind", str(copied(view, job.scratch / "copy")), str(view.root)]

@@ -43,12 +43,18 @@ class View:
     bytecode: Mapping[Path, Path] = field(default_factory=dict)
     """For a dependency: a directory with its bytecode, laid over it."""
     includes: tuple[Bind, ...] = ()
+    handed: tuple[Bind, ...] = ()
+    """Files and folders of the engine's that this one run may read, or write where the bind says so. `Place.handed`
+    says where it finds them."""
     masked: tuple[Path, ...] = ()
     """What no check may see: Assay's own state, credentials."""
     visible: tuple[Path, ...] = ()
     """Directories that must stay visible although they lie below a private /tmp or /run."""
     sockets: tuple[Path, ...] = ()
     network: bool = False
+    work_tree: Path | None = None
+    """A folder that stands at `root` and keeps what is written there: an executor's. `files`, `over`, `under` and
+    `git` are not used then."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,8 @@ class Limits:
     seconds: float = 900
     memory_mb: int = 8192
     processes: int = 4096
+    idle_seconds: float | None = None
+    """How long it may be silent."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,8 @@ class Place:
     temporary: Path
     module_path: tuple[Path, ...] = ()
     """Where modules of the project must be looked up, when the checkout is not at the repository's path."""
+    handed: tuple[Path, ...] = ()
+    """Where each of the view's `handed` is."""
 
 
 class Sink(Protocol):
@@ -100,6 +110,7 @@ class Execution:
     """None when it was ended by the engine."""
     duration_ms: int
     timed_out: bool = False
+    """At its deadline, or because it was silent for too long: then `limit` says so."""
     cancelled: bool = False
     limit: str = ""
     """The limit that ended it, in words."""

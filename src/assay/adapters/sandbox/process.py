@@ -52,6 +52,8 @@ def launch(job: Job, spec: Path, group: Group | None, sink: Sink) -> Execution:
     duration = round((time.monotonic() - started) * 1000)
     if ended_by == "deadline":
         return Execution(None, duration, timed_out=True)
+    if ended_by == "silence":
+        return Execution(None, duration, timed_out=True, limit=f"{job.limits.idle_seconds:g} s without any output")
     if ended_by == "cancel":
         return Execution(None, duration, cancelled=True)
     limit = ended_by or exceeded
@@ -74,21 +76,21 @@ def _drain(process: subprocess.Popen[bytes], job: Job, sink: Sink, started: floa
     os.set_blocking(pipe, False)
     crowd = None if group else _Crowd(job.limits.processes)
     last_words: float | None = None
+    heard = started
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
         while True:
             if selector.select(_TICK):
                 data = os.read(pipe, _CHUNK)
+                heard = time.monotonic()
                 if not data:
-                    return _await_end(process, job, started)
+                    return _await_end(process, job, started, heard)
                 sink.write(data)
                 if job.on_output:
                     job.on_output(data)
             now = time.monotonic()
-            if job.cancel.is_set():
-                return "cancel"
-            if now - started > job.limits.seconds:
-                return "deadline"
+            if over := _over(job, now - started, now - heard):
+                return over
             if crowd and crowd.too_many(now):
                 return f"more than {job.limits.processes} processes"
             if process.poll() is not None:
@@ -97,13 +99,21 @@ def _drain(process: subprocess.Popen[bytes], job: Job, sink: Sink, started: floa
                     return ""
 
 
-def _await_end(process: subprocess.Popen[bytes], job: Job, started: float) -> str:
+def _over(job: Job, seconds: float, silent: float) -> str:
+    """Why it must end now, if so."""
+    if job.cancel.is_set():
+        return "cancel"
+    if seconds > job.limits.seconds:
+        return "deadline"
+    return "silence" if job.limits.idle_seconds is not None and silent > job.limits.idle_seconds else ""
+
+
+def _await_end(process: subprocess.Popen[bytes], job: Job, started: float, heard: float) -> str:
     """The output is closed; the process may go on without it, within its deadline."""
     while process.poll() is None:
-        if job.cancel.is_set():
-            return "cancel"
-        if time.monotonic() - started > job.limits.seconds:
-            return "deadline"
+        now = time.monotonic()
+        if over := _over(job, now - started, now - heard):
+            return over
         try:
             process.wait(_TICK)
         except subprocess.TimeoutExpired:

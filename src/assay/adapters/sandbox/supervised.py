@@ -1,19 +1,22 @@
 """The weaker levels, for machines without namespaces: Landlock with seccomp, or nothing but limits.
 
 The checkout cannot stand at the repository's path, so each check gets a copy of its own and is told by path
-variables to look for the project's modules there. Whether it did is seen in the report.
+variables to look for the project's modules there. Whether it did is seen in the report. An executor works in its
+work tree itself.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from assay.adapters.git.alternates import write_alternates
 from assay.adapters.sandbox.bubblewrap import PROBES, copied
 from assay.adapters.sandbox.cgroup import make_group
+from assay.adapters.sandbox.guests import linked
 from assay.adapters.sandbox.job import Execution, Job, Place, Sink, View
 from assay.adapters.sandbox.process import launch
 from assay.contracts.verdict import Assurance
@@ -35,9 +38,14 @@ class Supervised:
     level: Assurance
 
     def place(self, view: View, scratch: Path) -> Place:
-        copy = scratch / "copy"
         for name in ("report", "tmp", "home"):
             (scratch / name).mkdir(parents=True)
+        root = view.work_tree or self._copy(view, scratch / "copy")
+        sources = tuple(path for path in (root / "src", root) if path.is_dir())
+        handed = tuple(bind.source for bind in view.handed)
+        return Place(root, scratch / "report", PROBES, scratch / "tmp", module_path=sources, handed=handed)
+
+    def _copy(self, view: View, copy: Path) -> Path:
         copied(view, copy)
         for folder in view.dependencies:
             if folder.is_relative_to(view.root):
@@ -52,8 +60,7 @@ class Supervised:
         if view.git:
             shutil.copytree(view.git, copy / ".git")
             write_alternates(copy / ".git", [bind.source for bind in view.objects])
-        sources = tuple(path for path in (copy / "src", copy) if path.is_dir())
-        return Place(copy, scratch / "report", PROBES, scratch / "tmp", module_path=sources)
+        return copy
 
     def written(self, job: Job) -> Path:
         return job.scratch / "copy"
@@ -61,7 +68,8 @@ class Supervised:
     def run(self, job: Job, sink: Sink) -> Execution:
         group = make_group(job.limits.memory_mb, job.limits.processes)
         landlocked = self.level is Assurance.LANDLOCK
-        own = [str(job.scratch / name) for name in ("copy", "report", "tmp", "home")]
+        own = [str(job.place.root), *(str(job.scratch / name) for name in ("report", "tmp", "home"))]
+        own += [str(bind.source) for bind in job.view.handed if bind.writable]
         fresh = {"HOME": str(job.scratch / "home"), "TMPDIR": str(job.place.temporary)}
         bytecode = {"PYTHONPYCACHEPREFIX": str(job.place.temporary / "pycache")}
         spec = {
@@ -77,4 +85,5 @@ class Supervised:
         }
         file = job.scratch / "spec.json"
         file.write_text(json.dumps(spec), "utf-8")
-        return launch(job, file, group, sink)
+        with linked(job.view) if job.view.work_tree else nullcontext():
+            return launch(job, file, group, sink)

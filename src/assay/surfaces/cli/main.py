@@ -36,8 +36,17 @@ class Command(NamedTuple):
 
 COMMANDS: Final[tuple[Command, ...]] = (
     Command("check", "assay.surfaces.cli.check", "Put the changes in this repository through proof", "Prove"),
+    Command("gate", "assay.surfaces.cli.gate", "Have the tasks of a plan done, and commit only what passes", "Prove"),
+    Command("plan", "assay.surfaces.cli.plan", "Read a plan and say what is wrong with it, running nothing", "Prove"),
     Command("demo", "assay.surfaces.cli.demo", "Watch honest and dishonest changes being judged", "Prove"),
     Command("prove", "assay.surfaces.cli.prove", "Try every known trick against the checks on this machine", "Prove"),
+    Command("runs", "assay.surfaces.cli.runs", "The runs of the gate, and what became of each", "Follow a run"),
+    Command("status", "assay.surfaces.cli.status", "Where a run stands, and what it asks of you", "Follow a run"),
+    Command("resume", "assay.surfaces.cli.resume", "Go on with a run that stopped", "Follow a run"),
+    Command("done", "assay.surfaces.cli.done", "Say that you are finished with what a run waits for", "Follow a run"),
+    Command("approve", "assay.surfaces.cli.approve", "Approve or reject a task that waits for you", "Follow a run"),
+    Command("skip", "assay.surfaces.cli.skip", "Take a task upon yourself, unverified and uncommitted", "Follow a run"),
+    Command("force", "assay.surfaces.cli.force", "Set every check aside for a task, in an emergency", "Follow a run"),
     Command("ledger", "assay.surfaces.cli.ledger", "Verify, show, query and export the evidence", "Look back"),
     Command("doctor", "assay.surfaces.cli.doctor", "What this machine has, what it lacks, how to get it", "Set up"),
     Command("config", "assay.surfaces.cli.config", "The settings in force, and their schema", "Set up"),

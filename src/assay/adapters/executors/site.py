@@ -1,0 +1,139 @@
+"""What an executor is, where it works, and what came of it.
+
+An executor gets an assignment and a site: a work tree of its own, and one way to run commands there, inside the
+sandbox. What it says afterwards is a claim. How it ended is what the engine saw.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from assay.adapters.checks.reports import merge
+from assay.adapters.sandbox.job import Bind, Execution, Job, Limits, Place, Sandbox, Sink, View
+from assay.contracts.gate import Assignment, ExecutorResult
+
+_HANDED = Path("/run/assay/handed")
+
+
+@dataclass(frozen=True)
+class ShellJob:
+    """A command line for the site's shell."""
+
+    command: str
+    seconds: float | None = None
+    """Its deadline; None: as long as the site allows."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    reads: Mapping[str, Path] = field(default_factory=dict)
+    """Files of the engine's that it may read, by the variable that will name them to it."""
+    writes: Mapping[str, Path] = field(default_factory=dict)
+    """Files that it may write, by variable; each lies in a folder of its own, which is there already."""
+    on_output: Callable[[bytes], None] | None = None
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where an executor or an architect works and what it may use; made by the engine for one attempt."""
+
+    work_tree: Path
+    """On the machine."""
+    scratch: Path
+    """Of this attempt, on the machine."""
+    run: Callable[[ShellJob], Execution]
+    """Runs a command line in the sandbox, in the work tree."""
+    heard: Callable[[], bool] = lambda: False
+    """Whether the person has said that they are finished: `assay done`."""
+    say: Callable[[str], None] = lambda _line: None
+    """A line for whoever watches."""
+    cancel: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came of one execution, as the engine saw it, and what the executor claims."""
+
+    claim: ExecutorResult | None
+    """None: it is malformed, or it never came to that."""
+    malformed: str = ""
+    """Why the result is not of the schema, and where."""
+    exit_code: int | None = None
+    timed_out: bool = False
+    crashed: str = ""
+    """The signal or limit that ended it, or why the sandbox could not start it."""
+    cancelled: bool = False
+    duration_ms: int = 0
+    ended: str = ""
+    """How it came to an end that was not its own, in words: also for a deadline."""
+
+
+class Executor(Protocol):
+    @property
+    def spec(self) -> str:
+        """As the person wrote it: `cmd:./agent.sh`."""
+        ...
+
+    def execute(self, assignment: Assignment, site: Site) -> Ran: ...
+
+
+@dataclass(frozen=True)
+class SandboxedShell:
+    """What `Site.run` usually is: `/bin/sh -c` in the sandbox, with everything it prints in the sink."""
+
+    sandbox: Sandbox
+    view: View
+    """With a work tree for an executor; without one, what is written is thrown away."""
+    variables: Mapping[str, str]
+    limits: Limits
+    scratch: Path
+    sink: Sink
+    cancel: threading.Event
+    on_output: Callable[[bytes], None] | None = None
+
+    def __call__(self, job: ShellJob) -> Execution:
+        scratch = Path(tempfile.mkdtemp(prefix="shell-", dir=self.scratch))
+        view = replace(self.view, handed=self._handed(job))
+        place = self.sandbox.place(view, scratch)
+        limits = self.limits if job.seconds is None else replace(self.limits, seconds=job.seconds)
+        return self.sandbox.run(
+            Job(
+                argv=("/bin/sh", "-c", job.command),
+                cwd=place.root,
+                env=self._variables(job, place),
+                view=view,
+                place=place,
+                scratch=scratch,
+                limits=limits,
+                cancel=self.cancel,
+                on_output=self._tell(job),
+            ),
+            self.sink,
+        )
+
+    @staticmethod
+    def _handed(job: ShellJob) -> tuple[Bind, ...]:
+        read = [Bind(path, _HANDED / variable / path.name) for variable, path in job.reads.items()]
+        written = [Bind(path.parent, _HANDED / variable, writable=True) for variable, path in job.writes.items()]
+        return (*read, *written)
+
+    def _variables(self, job: ShellJob, place: Place) -> dict[str, str]:
+        found = [str(path) for path in place.handed]
+        read = dict(zip(job.reads, found, strict=False))
+        folders = dict(zip(job.writes, found[len(job.reads) :], strict=True))
+        written = {variable: f"{folder}/{job.writes[variable].name}" for variable, folder in folders.items()}
+        # What Python compiles is no work of the executor's.
+        temporary = {"TMPDIR": str(place.temporary), "PYTHONPYCACHEPREFIX": str(place.temporary / "pycache")}
+        modules = {"PYTHONPATH": ":".join(map(str, place.module_path))} if place.module_path else {}
+        return merge(self.variables, modules) | temporary | dict(job.env) | read | written
+
+    def _tell(self, job: ShellJob) -> Callable[[bytes], None]:
+        listeners = [listener for listener in (self.on_output, job.on_output) if listener]
+
+        def tell(data: bytes) -> None:
+            for listener in listeners:
+                listener(data)
+
+        return tell

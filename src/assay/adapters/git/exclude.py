@@ -1,0 +1,26 @@
+"""Files of Assay's own in the person's work tree, kept out of git's sight by the repository's `info/exclude`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from assay.adapters.git.repository import Repository
+
+_MARK = "# Written by Assay: its own files, derived from the ledger."
+
+
+def exclude(repository: Repository, patterns: Iterable[str]) -> None:
+    """Add what is not there yet. What is tracked stays tracked: git looks at this file for untracked files only."""
+    file = repository.common_dir / "info" / "exclude"
+    text = file.read_text("utf-8", "surrogateescape") if file.is_file() else ""
+    missing = [pattern for pattern in patterns if pattern not in text.splitlines()]
+    if not missing:
+        return
+    head = [] if _MARK in text else [_MARK]
+    lines = "".join(f"{line}\n" for line in (*head, *missing))
+    file.parent.mkdir(exist_ok=True)
+    aside = file.with_name("exclude.assay")
+    aside.write_text(
+        f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{lines}", "utf-8", "surrogateescape"
+    )
+    aside.replace(file)

@@ -1,0 +1,53 @@
+"""What the person's own git would do on a commit: their hooks, and whether it would be signed.
+
+Assay's git runs no hooks at all, so they are looked up here, and it is said which of them cannot be honoured.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.adapters.git.repository import Repository
+
+_RUNNABLE = ("pre-commit", "prepare-commit-msg", "commit-msg")
+_IGNORED = ("post-commit", "post-index-change", "reference-transaction")
+
+
+@dataclass(frozen=True)
+class Hooks:
+    runnable: tuple[str, ...]
+    """Those that decide about a commit or its message, in the order in which git runs them."""
+    ignored: tuple[str, ...]
+    """Those that a commit would have triggered as well, and that Assay does not run."""
+    folder: Path | None
+    """Where they are, as an absolute path; None if there is no such folder."""
+
+
+def hooks_of(repository: Repository) -> Hooks:
+    folder = _folder(repository)
+    if not folder.is_dir():
+        return Hooks((), (), None)
+    return Hooks(_executable(folder, _RUNNABLE), _executable(folder, _IGNORED), folder)
+
+
+def wants_signature(repository: Repository) -> bool:
+    """Whether the person's git signs every commit."""
+    return repository.git.maybe("config", "--type=bool", "--get", "commit.gpgSign") == "true"
+
+
+def _folder(repository: Repository) -> Path:
+    """`core.hooksPath` as the person has set it, our own override aside; a relative one counts from the top."""
+    records = repository.git.run(
+        "config", "--show-scope", "-z", "--type=path", "--get-all", "core.hooksPath", accept=(0, 1)
+    ).stdout.split(b"\0")
+    values = [value for scope, value in zip(records[::2], records[1::2], strict=False) if scope != b"command"]
+    if values and values[-1]:
+        return Path(os.path.normpath(repository.root / os.fsdecode(values[-1])))
+    return repository.common_dir / "hooks"
+
+
+def _executable(folder: Path, names: tuple[str, ...]) -> tuple[str, ...]:
+    """As git does, a hook that may not be executed is none."""
+    return tuple(name for name in names if (folder / name).is_file() and os.access(folder / name, os.X_OK))

@@ -1,0 +1,33 @@
+"""What a run of the gate was started with. It is the first row of the run, and a resumed run takes it from there."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from assay.contracts.base import Contract
+
+Hooks = Literal["refuse", "run", "skip"]
+
+
+class GateSetup(Contract):
+    command: Literal["gate"] = "gate"
+    version: str
+    """Of the engine: another one may decide otherwise, so it does not go on with this run."""
+    repository: str
+    plan_path: str
+    plan_artifact: str
+    """The plan's own bytes: editing the file does not change a run that is under way."""
+    base_commit: str
+    branch: str
+    executor: str
+    architect: str
+    slots: int
+    minutes: float
+    hooks: Hooks
+    skipped_hooks: tuple[str, ...] = ()
+    sign: bool
+    author_name: str
+    author_email: str
+    require_sandbox: bool = False
+    sandbox: str
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,90 @@
+"""What an executor is told: the task, and before it, on a retry, what went wrong so far. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from assay.contracts.gate import Assignment, Failure
+from assay.contracts.gate_record import TaskRecord
+from assay.contracts.plan import Plan, PlanTask
+from assay.core.gate_retry import MAX_ATTEMPTS, directive
+
+_MOST_REASONS = 12
+
+
+def assignment(
+    plan: Plan,
+    task: PlanTask,
+    record: TaskRecord,
+    others: Iterable[TaskRecord],
+    *,
+    run_id: str,
+    base_commit: str,
+    seconds: float | None,
+) -> Assignment:
+    learnings = tuple(learned(record, others))
+    what_now = record.note or directive(record.failures)
+    most = MAX_ATTEMPTS + record.extra_attempts
+    return Assignment(
+        run_id=run_id,
+        task_id=task.id,
+        task_name=task.name,
+        plan=plan.title,
+        objective=plan.objective,
+        files=task.files,
+        action=task.action,
+        verify=task.verify,
+        done=task.done,
+        attempt=record.attempt,
+        max_attempts=most,
+        base_commit=base_commit,
+        deadline_seconds=seconds,
+        previous_failures=record.failures,
+        learnings=learnings,
+        directive=what_now,
+        prompt=prompt(plan, task, record, learnings, what_now, most),
+    )
+
+
+def learned(record: TaskRecord, others: Iterable[TaskRecord]) -> list[str]:
+    """What failures of this task taught, and claims of other tasks that turned out to be wrong."""
+    own = [f"attempt {failure.attempt}: {failure.error}" for failure in record.failures]
+    elsewhere = [
+        f"in {other.id}: {mismatch}"
+        for other in others
+        for mismatch in (other.evidence.mismatches if other.evidence else ())
+    ]
+    return list(dict.fromkeys((*own, *elsewhere)))
+
+
+def prompt(plan: Plan, task: PlanTask, record: TaskRecord, learnings: Sequence[str], what_now: str, most: int) -> str:
+    parts = [_retry_block(record, learnings, what_now, most)] if record.failures else []
+    parts.append(f"# {task.name}\n\nPart of the plan: {plan.title}")
+    if plan.objective:
+        parts.append(f"## Objective of the plan\n\n{plan.objective}")
+    parts.append(f"## What to do\n\n{task.action}")
+    parts.append("## Files that you may change\n\n" + "\n".join(f"- {path}" for path in task.files))
+    verify = "\n".join(f"    {line}" for command in task.verify for line in command.splitlines())
+    parts.append(f"## How it will be verified\n\nBy others, on a copy of your work:\n\n{verify}")
+    parts.append("## Done when\n\n" + "\n".join(f"- {criterion}" for criterion in task.done))
+    return "\n\n".join(parts) + "\n"
+
+
+def _retry_block(record: TaskRecord, learnings: Sequence[str], what_now: str, most: int) -> str:
+    lines = [f"# This is attempt {record.attempt} of {most}", "", "Earlier attempts did not pass:"]
+    for failure in record.failures:
+        lines += ["", f"## Attempt {failure.attempt}: {failure.type}", "", *_told(failure)]
+    if learnings:
+        lines += ["", "## Learned so far", "", *(f"- {one}" for one in learnings)]
+    if what_now:
+        lines += ["", f"## This time\n\n{what_now}"]
+    return "\n".join(lines)
+
+
+def _told(failure: Failure) -> list[str]:
+    lines = [failure.error]
+    for reason in failure.reasons[:_MOST_REASONS]:
+        lines.append(f"- {reason.check} ({reason.verdict}): {reason.detail}")
+    if len(failure.reasons) > _MOST_REASONS:
+        lines.append(f"- and {len(failure.reasons) - _MOST_REASONS} more")
+    return lines

@@ -1,0 +1,43 @@
+"""The message of a task's commit: `type(phase-plan): name`, then what it belongs to. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from assay.contracts.plan import Plan, PlanTask
+from assay.core.protected import Role, roles
+
+_LONGEST_SUBJECT = 72
+_NUMBERED = re.compile(r"^(task\s*)?\d+(\.\d+)*\s*[:.)–-]\s*", re.IGNORECASE)
+_KNOWN = re.compile(r"^(feat|fix|docs|test|refactor|chore|perf|build|ci|style)(\([^)]*\))?!?:\s*", re.IGNORECASE)
+_MENDS = re.compile(r"^(fix|repair|mend|correct|resolve)\b", re.IGNORECASE)
+
+
+def message(plan: Plan, task: PlanTask, changed: Sequence[str], *, run_id: str) -> str:
+    scope = "-".join(part for part in (plan.phase, plan.plan) if part)
+    name = " ".join(_NUMBERED.sub("", task.name).split()) or task.id
+    known = _KNOWN.match(name)
+    kind = known[1].lower() if known else kind_of(task, changed)
+    told = name[known.end() :] if known else name
+    subject = f"{kind}({_text(scope)}): {told}" if scope else f"{kind}: {told}"
+    cut = f"{subject[: _LONGEST_SUBJECT - 1].rstrip()}…" if len(subject) > _LONGEST_SUBJECT else subject
+    files = "\n".join(f"- {path}" for path in changed)
+    whole = f"{told}\n\n" if cut != subject else ""
+    return (
+        f"{cut}\n\n{whole}Plan: {plan.title}\nTask: {task.name}\nFiles:\n{files}\n\n"
+        f"Assay-Run: {run_id}\nAssay-Task: {task.id}\n"
+    )
+
+
+def kind_of(task: PlanTask, changed: Sequence[str]) -> str:
+    """What kind of change it is, by its name and its files."""
+    if changed and all(path.endswith((".md", ".rst", ".txt")) or path.startswith("docs/") for path in changed):
+        return "docs"
+    if changed and all(Role.TESTS in roles(path) for path in changed):
+        return "test"
+    return "fix" if _MENDS.match(_NUMBERED.sub("", task.name)) else "feat"
+
+
+def _text(scope: str) -> str:
+    return re.sub(r"[()\s]+", "-", scope).strip("-")

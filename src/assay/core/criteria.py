@@ -1,0 +1,66 @@
+"""Which check shows that a done criterion is met. By words, and only where they leave no doubt; all else is prose.
+
+| the criterion                                             | is shown by                         |
+|-----------------------------------------------------------|-------------------------------------|
+| quotes a verify command                                   | that command's check                |
+| names a test that passed, by id or by function            | the check that ran it               |
+| speaks of tests, or of passing                            | a check that executed tests         |
+| speaks of the build, types or lint                        | the check of that kind              |
+| is nothing but that a declared file exists                | the frozen tree                     |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from assay.contracts.check import CheckKind
+from assay.contracts.gate_record import CriterionLink
+from assay.contracts.plan import PlanTask
+from assay.contracts.report import CheckLine, CheckReport
+from assay.contracts.verdict import Verdict
+
+_WORDS: Final[tuple[tuple[re.Pattern[str], tuple[CheckKind, ...]], ...]] = (
+    (re.compile(r"\b(build|builds|compile[sd]?|compiles)\b", re.IGNORECASE), (CheckKind.BUILD,)),
+    (re.compile(r"\b(type[- ]?checks?|types? check|mypy|tsc)\b", re.IGNORECASE), (CheckKind.TYPES,)),
+    (re.compile(r"\b(lint|lints|linter|ruff|eslint|flake8)\b", re.IGNORECASE), (CheckKind.LINT,)),
+    (re.compile(r"\btests?\b.*\b(pass|passes|passing|green|succeed|succeeds)\b", re.IGNORECASE), (CheckKind.TESTS,)),
+    (re.compile(r"\b(verify|verification)\b.*\b(pass|passes|succeeds?|exits? 0)\b", re.IGNORECASE), ()),
+)
+_EXISTS: Final = re.compile(r"^`?(?P<path>[\w./-]+)`?\s+(exists?|is there|is created|was created)\.?$", re.IGNORECASE)
+TREE: Final = "frozen-tree"
+"""Stands for the tree itself: a file is in it or is not."""
+
+
+def link(task: PlanTask, report: CheckReport, present: Sequence[str]) -> tuple[CriterionLink, ...]:
+    """Every criterion with what shows it. `present`: the files of the tree that the task changed and that are there."""
+    passed = [line for line in report.checks if line.verdict is Verdict.PASS]
+    return tuple(CriterionLink(criterion=text, check=_shown_by(text, passed, report, present)) for text in task.done)
+
+
+def _shown_by(text: str, passed: Sequence[CheckLine], report: CheckReport, present: Sequence[str]) -> str | None:
+    for line in passed:
+        if line.kind is CheckKind.VERIFY and line.command.strip() and line.command in text:
+            return line.name
+    found = _EXISTS.match(text.strip())
+    if found and found["path"].removeprefix("./") in present:
+        return TREE
+    tests = [line for line in passed if line.tests]
+    named = [test for test in (*report.fixed, *report.sensitive) if _names(text, test)]
+    if named and tests:
+        return tests[0].name
+    for words, kinds in _WORDS:
+        if not words.search(text):
+            continue
+        wanted = [line for line in passed if line.kind in kinds] or (tests if CheckKind.TESTS in kinds else [])
+        if not kinds:
+            wanted = [line for line in passed if line.kind is CheckKind.VERIFY]
+        if wanted:
+            return wanted[0].name
+    return None
+
+
+def _names(text: str, test: str) -> bool:
+    function = re.split(r"::|\.|/", test.partition("[")[0])[-1]
+    return test in text or (len(function) > 5 and re.search(rf"\b{re.escape(function)}\b", text) is not None)

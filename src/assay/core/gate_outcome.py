@@ -1,0 +1,66 @@
+"""What became of a run as a whole. Pure.
+
+| first match                                                                  | outcome          |
+|------------------------------------------------------------------------------|------------------|
+| the budget ran out                                                           | budget_exhausted |
+| 3 tasks of one wave failed, or claims were wrong in 3 tasks                   | halted           |
+| a task failed and has no attempts left, or a must-have does not hold         | failed           |
+| a person is asked: checkpoint, review, blocked task, work they must commit   | needs_human      |
+| every task is finished                                                       | passed           |
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from assay.contracts.gate import TaskState
+from assay.contracts.gate_record import TaskRecord
+from assay.contracts.gate_report import MustHaveResult, RunOutcome
+from assay.contracts.plan import Plan
+from assay.core.gate_retry import HALT_FAILURES, HALT_MISMATCHES, may_retry
+
+_CLAIM = "claim-mismatch"
+
+
+def exhausted(record: TaskRecord) -> bool:
+    """Whether it failed and the gate does not try again."""
+    return record.state is TaskState.FAILED and not may_retry(record)
+
+
+def halted(plan: Plan, records: Mapping[str, TaskRecord]) -> str:
+    """Why the run must stop at once, if it must."""
+    failed = Counter(plan.task(id).wave for id, record in records.items() if exhausted(record))
+    for wave, count in sorted(failed.items()):
+        if count >= HALT_FAILURES:
+            return f"{count} tasks of wave {wave} failed"
+    liars = [id for id, record in records.items() if _contradicted(record)]
+    if len(liars) >= HALT_MISMATCHES:
+        return f"what the executor claims is not what was seen, in {', '.join(liars)}"
+    return ""
+
+
+def outcome(
+    plan: Plan, records: Mapping[str, TaskRecord], must_haves: Sequence[MustHaveResult], *, budget: str = ""
+) -> tuple[RunOutcome, str]:
+    """The outcome, and why it is not `passed`."""
+    if budget:
+        return RunOutcome.BUDGET_EXHAUSTED, budget
+    if why := halted(plan, records):
+        return RunOutcome.HALTED, why
+    failed = [f"{plan.task(id).name} ({id})" for id, record in records.items() if exhausted(record)]
+    if failed:
+        return RunOutcome.FAILED, f"failed: {', '.join(failed)}"
+    missing = [one for one in must_haves if one.holds is False]
+    if missing:
+        return RunOutcome.FAILED, f"{missing[0].what}: {missing[0].detail}"
+    left = [id for id, record in records.items() if not record.finished]
+    if left:
+        return RunOutcome.NEEDS_HUMAN, f"a person is asked about {', '.join(left)}"
+    return RunOutcome.PASSED, ""
+
+
+def _contradicted(record: TaskRecord) -> bool:
+    if record.evidence is not None and record.evidence.mismatches:
+        return True
+    return any(reason.check == _CLAIM for failure in record.failures for reason in failure.reasons)

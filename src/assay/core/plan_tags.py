@@ -1,0 +1,378 @@
+"""The tags of a plan, found in text that is Markdown and not XML.
+
+Which `<` begins a tag is decided by name and by place: only the names below count, and none of them inside a fenced
+code block, inline code or an HTML comment. Where such a stretch closes a tag that it did not open, its marks were
+paired wrongly (somebody forgot a fence), and it hides nothing. Everything here looks positions up in sorted lists, so
+that no text takes longer than its length allows.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import NamedTuple
+
+PARTS = frozenset(
+    (
+        *("name", "title", "files", "action", "description", "verify", "verification", "done", "heldout"),
+        *("acceptance_criteria", "behavior", "behaviour", "implementation", "read_first", "depends_on", "dependencies"),
+        *("what-built", "how-to-verify", "decision", "context", "options", "resume-signal", "instructions"),
+    )
+)
+"""What may stand inside a task. Any other tag there is text."""
+
+ESSENTIAL = ("name", "files", "action", "verify", "done")
+
+_NAMES = "|".join(sorted((*PARTS, "task"), key=len, reverse=True))
+_TAG = re.compile(
+    rf"<(?P<close>/?)(?P<name>{_NAMES})(?![\w:.-])(?P<attributes>(?:[^<>\"']|\"[^\"<\n]*\"|'[^'<\n]*')*+)>",
+    re.IGNORECASE | re.ASCII,
+)
+_BROKEN_TASK = re.compile(r"^[ \t]*<task(?![\w:.-])", re.IGNORECASE | re.MULTILINE | re.ASCII)
+_ATTRIBUTE = re.compile(r"([A-Za-z_][\w:-]*)\s*=\s*(?:\"([^\"<\n]*)\"|'([^'<\n]*)'|([^\s\"'<>/]+))", re.ASCII)
+_FENCE_OPENS = re.compile(
+    r"^[ \t]*(?:(?:[-*+>]|\d{1,9}[.)])[ \t]+)?(?:<[A-Za-z][^<>`\n]*>[ \t]*)?(?P<mark>`{3,}|~{3,})(?P<info>[^`\n]*)$"
+)
+_FENCE_CLOSES = re.compile(r"^[ \t>]*(?P<mark>`{3,}|~{3,})[ \t]*(?:<.*)?$")
+_DEEPEST = 20
+_BACKTICKS = re.compile("`+")
+
+
+MOST_TAGS = 20_000
+"""More than any plan has: beyond it a text is refused before it is taken apart."""
+
+
+def has_too_many_tags(text: str) -> bool:
+    return sum(1 for _ in islice(_TAG.finditer(text), MOST_TAGS + 1)) > MOST_TAGS
+
+
+class Span(NamedTuple):
+    start: int
+    end: int
+
+
+class Tag(NamedTuple):
+    name: str
+    """In lower case."""
+    closing: bool
+    empty: bool
+    """`<done/>`: opened and closed in one."""
+    span: Span
+    attributes: Mapping[str, str]
+
+
+class Fence(NamedTuple):
+    first: int
+    """Line indexes of its two marks."""
+    last: int
+
+
+class Part(NamedTuple):
+    name: str
+    content: str
+    start: int
+    """Where the content begins in the text."""
+    closed: bool
+
+
+@dataclass(frozen=True)
+class TaskElement:
+    attributes: Mapping[str, str]
+    span: Span
+    parts: tuple[Part, ...]
+    closed: bool
+
+
+@dataclass(frozen=True)
+class Tags:
+    """One text and the tags in it."""
+
+    text: str
+    shown: frozenset[int] = field(default=frozenset())
+    """Indexes of lines whose fence marks count for nothing."""
+
+    @cached_property
+    def line_starts(self) -> list[int]:
+        return [0, *(match.end() for match in re.finditer("\n", self.text))]
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    def line(self, position: int) -> int:
+        """The line of a position, counted from 1."""
+        return bisect_right(self.line_starts, position)
+
+    def is_hidden(self, position: int) -> bool:
+        """Whether it lies in code or a comment."""
+        at = bisect_right(self._hidden_starts, position) - 1
+        return at >= 0 and position < self.hidden[at].end
+
+    def with_fenced_plan(self) -> Tags:
+        """The same text, with the fences opened that hold tasks: the form in which people paste a whole plan."""
+        tasks = [tag.span.start for tag in self._all if tag.name == "task" and not tag.closing]
+        shown: set[int] = set()
+        for fence in self.fences:
+            start, end = self.line_starts[fence.first], self.line_starts[fence.last]
+            if not _any_between(tasks, start, end):
+                continue
+            shown.update((fence.first, fence.last))
+        return Tags(self.text, frozenset(shown))
+
+    @cached_property
+    def tasks(self) -> tuple[TaskElement, ...]:
+        return tuple(self._elements())
+
+    @cached_property
+    def broken_tasks(self) -> tuple[int, ...]:
+        """Positions of `<task` that begin a line and are no tag: a quote or the `>` is missing."""
+        whole = {tag.span.start for tag in self._all}
+        starts = (match.end() - len("<task") for match in _BROKEN_TASK.finditer(self.text))
+        return tuple(at for at in starts if at not in whole and not self.is_hidden(at) and not self._inside(at))
+
+    @cached_property
+    def strays(self) -> tuple[Tag, ...]:
+        """Parts of a task that stand in none, where at least two kinds of them do: there, `<task>` is misspelt."""
+        gaps: dict[int, list[Tag]] = {}
+        for tag in self._part_tags:
+            if tag.name in ESSENTIAL and not tag.closing and not self._inside(tag.span.start):
+                gaps.setdefault(bisect_right(self._task_starts, tag.span.start), []).append(tag)
+        return tuple(tags[0] for tags in gaps.values() if len({tag.name for tag in tags}) > 1)
+
+    def section(self, name: str) -> str:
+        """What stands between `<name>` and `</name>` outside the tasks, else ""."""
+        opening = re.compile(rf"^[ \t]*<{name}>", re.IGNORECASE | re.MULTILINE)
+        for match in opening.finditer(self.text):
+            if self.is_hidden(match.end() - 1) or self._inside(match.start()):
+                continue
+            closing = re.compile(rf"</{name}>|^[ \t]*<task\b", re.IGNORECASE | re.MULTILINE)
+            end = closing.search(self.text, match.end())
+            return self.text[match.end() : end.start() if end else match.end()].strip()
+        return ""
+
+    def headings(self) -> Iterator[tuple[int, int, str]]:
+        """Position, level and text of each Markdown heading outside code and tasks."""
+        for match in re.finditer(r"^ {0,3}(#{1,6})[ \t]+(\S[^\n]*)$", self.text, re.MULTILINE):
+            if not self.is_hidden(match.start(1)) and not self._inside(match.start(1)):
+                yield match.start(1), len(match[1]), match[2].rstrip("# \t")
+
+    def _inside(self, position: int) -> bool:
+        at = bisect_right(self._task_starts, position) - 1
+        return at >= 0 and position < self.tasks[at].span.end
+
+    @cached_property
+    def _task_starts(self) -> list[int]:
+        return [task.span.start for task in self.tasks]
+
+    @cached_property
+    def _all(self) -> tuple[Tag, ...]:
+        """Every tag, hidden or not."""
+        return tuple(_tag(match) for match in _TAG.finditer(self.text))
+
+    @cached_property
+    def _seen(self) -> tuple[Tag, ...]:
+        return tuple(tag for tag in self._all if not self.is_hidden(tag.span.start))
+
+    # -- what is hidden ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def hidden(self) -> tuple[Span, ...]:
+        """Code and comments, in order, none within another."""
+        spans = [Span(self.line_starts[f.first], self._line_end(f.last)) for f in self.fences]
+        return tuple(_outermost([*spans, *self._comments(), *self._inline_code()]))
+
+    @cached_property
+    def _hidden_starts(self) -> list[int]:
+        return [span.start for span in self.hidden]
+
+    @cached_property
+    def fences(self) -> tuple[Fence, ...]:
+        """The outermost pairs of marks. A mark with a language opens, also within another: people nest them so."""
+        pairs: list[Fence] = []
+        opened: list[tuple[int, str]] = []
+        for line, text in enumerate(self.lines):
+            if ("```" not in text and "~~~" not in text) or line in self.shown:
+                continue
+            closing, opening = _FENCE_CLOSES.match(text), _FENCE_OPENS.match(text)
+            first = _opener(opened, closing["mark"]) if closing is not None else None
+            if first is not None and self._is_balanced(self.line_starts[first + 1], self.line_starts[line]):
+                pairs.append(Fence(first, line))
+            elif opening is not None:
+                opened.append((line, opening["mark"]))
+        return tuple(_outermost_fences(pairs))
+
+    def _comments(self) -> Iterator[Span]:
+        ends = [match.end() for match in re.finditer("-->", self.text)]
+        for match in re.finditer("<!--", self.text):
+            at = bisect_left(ends, match.end() + 3)
+            if at < len(ends) and self._is_balanced(match.start(), ends[at]):
+                yield Span(match.start(), ends[at])
+
+    def _inline_code(self) -> Iterator[Span]:
+        for line, start in zip(self.lines, self.line_starts, strict=True):
+            if "`" in line:
+                yield from (span for span in _code_spans(line, start) if self._is_balanced(*span))
+
+    def _line_end(self, line: int) -> int:
+        """The end of a fence's last mark; what follows it on the line is outside."""
+        match = _FENCE_CLOSES.match(self.lines[line])
+        return self.line_starts[line] + (match.end("mark") if match else len(self.lines[line]))
+
+    def _is_balanced(self, start: int, end: int) -> bool:
+        """Whether what stands in there may be left out: no tag that is open around it is closed only in there."""
+        for opened, closed in self._opened_and_closed:
+            if _count_between(closed, start, end) > _count_between(opened, start, end):
+                close, reopened = _first_from(closed, end), _first_from(opened, end)
+                if close is None or (reopened is not None and reopened < close):
+                    return False
+        return True
+
+    @cached_property
+    def _opened_and_closed(self) -> tuple[tuple[list[int], list[int]], ...]:
+        positions: dict[str, tuple[list[int], list[int]]] = {}
+        for tag in self._all:
+            if not tag.empty:
+                positions.setdefault(tag.name, ([], []))[tag.closing].append(tag.span.start)
+        return tuple(positions.values())
+
+    # -- tasks and their parts -----------------------------------------------------------------------------------
+
+    def _elements(self) -> Iterator[TaskElement]:
+        bounds = [tag for tag in self._seen if tag.name == "task" and self._is_structure(tag)]
+        starts = [tag.span.start for tag in bounds]
+        part_starts = [tag.span.start for tag in self._part_tags]
+        position = 0
+        for opening in bounds:
+            if opening.closing or opening.span.start < position:
+                continue
+            begin = opening.span.start
+            if opening.empty:
+                position = opening.span.end
+                yield TaskElement(opening.attributes, opening.span, (), closed=True)
+                continue
+            parts, end = self._parts(opening.span.end, starts, part_starts)
+            at = bisect_left(starts, end)
+            closed = at < len(bounds) and bounds[at].closing
+            position = bounds[at].span.end if closed else end
+            yield TaskElement(opening.attributes, Span(begin, position), tuple(parts), closed)
+
+    def _parts(self, position: int, bounds: list[int], starts: list[int]) -> tuple[list[Part], int]:
+        """The parts from `position` on, and where they end: at the next task tag, else at the text's end."""
+        parts: list[Part] = []
+        while True:
+            limit = _first_from(bounds, position)
+            at = bisect_left(starts, position)
+            if at >= len(starts) or (limit is not None and starts[at] > limit):
+                return parts, len(self.text) if limit is None else limit
+            tag = self._part_tags[at]
+            position = tag.span.end
+            if tag.closing:
+                continue  # closes nothing that is open: text
+            if tag.empty:
+                parts.append(Part(tag.name, "", tag.span.start, closed=True))
+                continue
+            close = _first_from(self._closing.get(tag.name, []), position)
+            closed = close is not None and (limit is None or close < limit)
+            if close is None or not closed:
+                after = next((start for start in starts[at + 1 : at + 50] if self._begins(start)), None)
+                ends = [end for end in (after, limit) if end is not None]
+                close = min(ends, default=len(self.text))
+            parts.append(Part(tag.name, self.text[position:close], position, closed))
+            position = close
+
+    def _begins(self, position: int) -> bool:
+        """Whether nothing but blanks or another tag stands before it on its line."""
+        line = self.text[self.line_starts[self.line(position) - 1] : position].rstrip()
+        return not line or line.endswith(">")
+
+    def _is_structure(self, tag: Tag) -> bool:
+        """Whether a `<task>` bounds a task, rather than being spoken of in the middle of a sentence."""
+        before = self.text[max(0, tag.span.start - 200) : tag.span.start].rstrip(" \t")
+        leads = not before or before[-1] in "\n>"
+        if tag.closing or not leads or tag.attributes:
+            return leads
+        after = self.text[tag.span.end : tag.span.end + 200].lstrip(" \t")
+        return not after or after[0] in "\n<"
+
+    @cached_property
+    def _part_tags(self) -> tuple[Tag, ...]:
+        return tuple(tag for tag in self._seen if tag.name != "task")
+
+    @cached_property
+    def _closing(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for tag in self._part_tags:
+            if tag.closing:
+                found.setdefault(tag.name, []).append(tag.span.start)
+        return found
+
+
+def _tag(match: re.Match[str]) -> Tag:
+    written = match["attributes"]
+    attributes = {
+        name.lower(): next((value for value in values if value), "")
+        for name, *values in _ATTRIBUTE.findall(written)
+    }  # fmt: skip
+    empty = written.rstrip().endswith("/") and not match["close"]
+    return Tag(match["name"].lower(), bool(match["close"]), empty, Span(*match.span()), attributes)
+
+
+def _code_spans(line: str, start: int) -> Iterator[Span]:
+    """Inline code: from a run of backticks to the next of the same length on the line."""
+    runs = [match.span() for match in _BACKTICKS.finditer(line)]
+    following: dict[int, int] = {}
+    partner: list[int | None] = [None] * len(runs)
+    for at in range(len(runs) - 1, -1, -1):
+        length = runs[at][1] - runs[at][0]
+        partner[at] = following.get(length)
+        following[length] = at
+    at = 0
+    while at < len(runs):
+        other = partner[at]
+        if other is not None:
+            yield Span(start + runs[at][0], start + runs[other][1])
+            at = other
+        at += 1
+
+
+def _opener(opened: list[tuple[int, str]], mark: str) -> int | None:
+    """The line of the nearest mark that `mark` can close; those opened after it were never closed."""
+    for at in range(len(opened) - 1, max(len(opened) - _DEEPEST, 0) - 1, -1):
+        line, other = opened[at]
+        if other[0] == mark[0] and len(other) <= len(mark):
+            del opened[at:]
+            return line
+    return None
+
+
+def _outermost_fences(pairs: list[Fence]) -> Iterator[Fence]:
+    end = -1
+    for fence in sorted(pairs):
+        if fence.first > end:
+            yield fence
+            end = fence.last
+
+
+def _outermost(spans: list[Span]) -> Iterator[Span]:
+    end = -1
+    for span in sorted(spans):
+        if span.start >= end:
+            yield span
+            end = span.end
+
+
+def _count_between(positions: list[int], start: int, end: int) -> int:
+    return bisect_left(positions, end) - bisect_left(positions, start)
+
+
+def _any_between(positions: list[int], start: int, end: int) -> bool:
+    return _count_between(positions, start, end) > 0
+
+
+def _first_from(positions: list[int], start: int) -> int | None:
+    at = bisect_left(positions, start)
+    return positions[at] if at < len(positions) else None

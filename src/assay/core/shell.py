@@ -1,0 +1,203 @@
+"""Shell text in pieces: words as they were written, and the operators between them.
+
+No expansion and no evaluation. Redirections and heredocs belong to the command they stand in and are left out.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_OPERATOR = re.compile(r"&&|\|\||\|&|;;|[;|&()\n]")
+_REDIRECTION = re.compile(r"\d*(?:<<<|<<-?|<>|<&|>>|>&|>\||&>>|&>|<|>)")
+_HEREDOC = re.compile(r"\d*<<-?$")
+_BLANKS = re.compile(r"(?:[ \t]|\\\n)+")
+_QUOTE_OR_BRACKET = {"'": "'", '"': '"', "`": "`", "$(": ")", "${": "}"}
+_ENDS_WORD = frozenset(" \t\n;|&()<>")
+_OPENS = {"if": "fi", "for": "done", "while": "done", "until": "done", "select": "done", "case": "esac", "{": "}"}
+_LEADS = frozenset(
+    [
+        "if",
+        "then",
+        "elif",
+        "else",
+        "while",
+        "until",
+        "do",
+        "{",
+        "!",
+        "&&",
+        "||",
+        "|",
+        "|&",
+        ";",
+        "&",
+        "\n",
+        "(",
+        ";;",
+        ")",
+    ]
+)
+
+
+class UnreadableError(Exception):
+    """The text is not complete shell: a quote, a bracket or a heredoc has no end."""
+
+
+class Piece(NamedTuple):
+    text: str
+    operator: bool
+    start: int
+
+
+def lex(text: str) -> tuple[Piece, ...]:
+    """The pieces of `text`; UnreadableError if it stops in the middle of one."""
+    return _Lexing(text).pieces()
+
+
+def is_complete(text: str) -> bool:
+    """Whether a shell would run `text` as it stands instead of waiting for more lines."""
+    try:
+        pieces = lex(text)
+    except UnreadableError:
+        return False
+    if text.endswith("\\") or (pieces and pieces[-1].operator and pieces[-1].text in ("&&", "||", "|", "|&")):
+        return False
+    return _open_blocks(pieces) == 0
+
+
+def has_blocks(text: str) -> bool:
+    """Whether it holds a loop, a condition, a group or a function."""
+    try:
+        pieces = lex(text)
+    except UnreadableError:
+        return False
+    return any(not piece.operator and piece.text in _OPENS for piece in _leading(pieces))
+
+
+def statements(text: str) -> tuple[str, ...]:
+    """The text cut at the line breaks at which a shell would have run what it has; UnreadableError as `lex`."""
+    found, begin, depth, opened = [], 0, 0, 0
+    pieces = lex(text)
+    leading = {piece.start for piece in _leading(pieces)}
+    previous = None
+    for piece in pieces:
+        if piece.operator:
+            opened += {"(": 1, ")": -1}.get(piece.text, 0)
+            joined = previous is not None and previous.operator and previous.text in ("&&", "||", "|", "|&")
+            if piece.text == "\n" and depth <= 0 and opened <= 0 and not joined:
+                found.append(text[begin : piece.start])
+                begin = piece.start
+        elif piece.start in leading:
+            depth += _depth_of(piece.text)
+        if piece.text != "\n":
+            previous = piece
+    found.append(text[begin:])
+    return tuple(stripped for one in found if (stripped := one.strip("\n").rstrip()))
+
+
+def unquoted(word: str) -> str:
+    """A word without its quotes; as written where it cannot be told."""
+    try:
+        parts = shlex.split(word)
+    except ValueError:
+        return word
+    return parts[0] if len(parts) == 1 else word
+
+
+def _open_blocks(pieces: tuple[Piece, ...]) -> int:
+    brackets = sum({"(": 1, ")": -1}.get(piece.text, 0) for piece in pieces if piece.operator)
+    return max(brackets, 0) + max(sum(_depth_of(piece.text) for piece in _leading(pieces)), 0)
+
+
+def _depth_of(word: str) -> int:
+    if word in _OPENS:
+        return 1
+    return -1 if word in ("fi", "done", "esac", "}") else 0
+
+
+def _leading(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    """The words where a command begins: only there `if` and `done` are more than words."""
+    found, leads = [], True
+    for piece in pieces:
+        if leads and not piece.operator:
+            found.append(piece)
+        leads = piece.text in _LEADS if piece.operator or leads else False
+    return tuple(found)
+
+
+@dataclass
+class _Lexing:
+    text: str
+    at: int = 0
+
+    def pieces(self) -> tuple[Piece, ...]:
+        found: list[Piece] = []
+        delimiters: list[str] = []
+        while self.at < len(self.text):
+            if blanks := _BLANKS.match(self.text, self.at):
+                self.at = blanks.end()
+            elif self.text[self.at] == "#":
+                end = self.text.find("\n", self.at)
+                self.at = len(self.text) if end < 0 else end
+            elif redirection := _REDIRECTION.match(self.text, self.at):
+                self.at = redirection.end()
+                target = self._word_after_blanks()
+                if _HEREDOC.match(redirection.group()):
+                    delimiters.append(unquoted(target))
+            elif operator := _OPERATOR.match(self.text, self.at):
+                start, self.at = self.at, operator.end()
+                if operator.group() == "\n" and delimiters:
+                    self._skip_heredocs(delimiters)
+                    start, delimiters = self.at, []  # what they hold belongs to the line before
+                found.append(Piece(operator.group(), True, start))
+            else:
+                start = self.at
+                found.append(Piece(self._word(), False, start))
+        if delimiters:
+            raise UnreadableError
+        return tuple(found)
+
+    def _word_after_blanks(self) -> str:
+        if blanks := _BLANKS.match(self.text, self.at):
+            self.at = blanks.end()
+        return self._word()
+
+    def _word(self) -> str:
+        """Up to the next blank or operator outside all quotes and substitutions."""
+        text, start, closers = self.text, self.at, [""]
+        while self.at < len(text):
+            char, closer = text[self.at], closers[-1]
+            step = 1
+            if not closer and char in _ENDS_WORD:
+                break
+            if char == closer:
+                closers.pop()
+            elif closer == "'":
+                pass
+            elif char == "\\":
+                step = 2
+            else:
+                opening = text[self.at : self.at + 2] if char == "$" else char
+                if closer == ")" and char == "(":
+                    closers.append(")")
+                elif opening in _QUOTE_OR_BRACKET and not (closer == '"' and char == "'"):
+                    closers.append(_QUOTE_OR_BRACKET[opening])
+                    step = len(opening)
+            self.at += step
+        if len(closers) > 1 or self.at > len(text):
+            raise UnreadableError
+        return text[start : self.at]
+
+    def _skip_heredocs(self, delimiters: list[str]) -> None:
+        for delimiter in delimiters:
+            while True:
+                end = self.text.find("\n", self.at)
+                line = self.text[self.at : end if end >= 0 else len(self.text)]
+                self.at = end + 1 if end >= 0 else len(self.text)
+                if line.strip("\t ") == delimiter:
+                    break
+                if end < 0:
+                    raise UnreadableError

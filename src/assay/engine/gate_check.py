@@ -1,0 +1,146 @@
+"""The checks of one attempt, on the very tree that may be committed: merged onto where the branch is now.
+
+A task whose base has moved is thereby checked on the merged tree before anything else happens to it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from assay.adapters.git.commit import Identity, Intent, write_commit
+from assay.adapters.git.held import hold
+from assay.adapters.git.merge import Conflict, Merged, merge
+from assay.adapters.git.snapshot import Snapshot, of_tree
+from assay.adapters.scratch import remove
+from assay.contracts.change import ChangeKind
+from assay.contracts.finding import Finding
+from assay.contracts.gate import ExecutorResult, Failure, FailureType, Reason
+from assay.contracts.gate_record import AttemptFailed, Checked, TaskRecord
+from assay.contracts.plan import PlanTask
+from assay.contracts.report import CheckReport
+from assay.core import architect_rules
+from assay.core.commit_message import message
+from assay.core.gate_evidence import CLAIM_MISMATCH, evidence_of, failure_type
+from assay.core.gate_pass import unmet_by_checks
+from assay.engine.check_run import CheckRun
+from assay.engine.gate_world import GateWorld
+from assay.engine.inspection import is_large
+from assay.engine.world import CheckRequest
+from assay.faults import fault_point
+
+_MOST_CONFLICTS = 5
+
+
+@dataclass
+class Checking:
+    gate: GateWorld
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    def check(
+        self, task: PlanTask, record: TaskRecord, onto: str, findings: Sequence[Finding]
+    ) -> Checked | AttemptFailed:
+        """`onto`: the commit that it would follow. `findings`: what freezing the work tree has shown."""
+        if record.claim is None or record.tree is None or record.base_commit is None:
+            raise AssertionError(f"{record.id} has nothing to check")
+        fault_point("gate.before-check")
+        merged = merge(self.gate.world.store, base_commit=record.base_commit, tip=onto, tree=record.tree)
+        if not isinstance(merged, Merged):
+            return _conflicting(record, merged, onto)
+        event = self._checked(task, record, record.claim, onto, merged.tree, findings)
+        fault_point("gate.after-check")
+        return event
+
+    def _checked(
+        self,
+        task: PlanTask,
+        record: TaskRecord,
+        claim: ExecutorResult,
+        onto: str,
+        tree: str,
+        findings: Sequence[Finding],
+    ) -> Checked | AttemptFailed:
+        gate = self.gate
+        scratch = gate.world.scratch / f"checks-{next(self._numbers)}"
+        world = gate.at(onto, task.id, record.attempt, scratch)
+        frozen = of_tree(world.store, world.base_tree, tree, findings)
+        request = CheckRequest(
+            tree=frozen,
+            verify=task.verify,
+            files=task.files,
+            heldout=task.heldout,
+            verify_seconds=gate.verify_seconds(record),
+            flaky_allowed=task.flaky_allowed,
+            accept_test_changes=task.test_changes,
+        )
+        run = CheckRun(world, request)
+        report = run.checked()
+        large = is_large(run.subject.files)
+        remove(scratch)
+        evidence = evidence_of(task, claim, report, present=_present(frozen), touched=_touched(frozen), large=large)
+        unmet = unmet_by_checks(evidence)
+        if unmet:
+            return _refused(record, task, report, unmet, evidence.mismatches)
+        rules = architect_rules.review(task, evidence, report.findings, deleted=_deleted(frozen))
+        return Checked(evidence=evidence, commit=self._commit(task, onto, report), rules=rules)
+
+    def _commit(self, task: PlanTask, onto: str, report: CheckReport) -> str:
+        """The commit that will be published if it is approved. No branch names it yet."""
+        setup = self.gate.setup
+        intent = Intent(
+            tree=report.tree,
+            parent=onto,
+            message=message(self.gate.plan, task, report.changed, run_id=self.gate.world.run_id),
+            author=Identity(setup.author_name, setup.author_email),
+            date=f"{int(datetime.now(UTC).timestamp())} +0000",
+        )
+        commit = write_commit(self.gate.world.store, intent, sign=setup.sign)
+        hold(self.gate.world.store, self.gate.world.run_id, task.id, commit)
+        return commit
+
+
+def _present(frozen: Snapshot) -> list[str]:
+    return [path.path for path in frozen.change.paths if path.kind is not ChangeKind.DELETED]
+
+
+def _touched(frozen: Snapshot) -> list[str]:
+    return [path.path for path in frozen.change.paths]
+
+
+def _deleted(frozen: Snapshot) -> list[str]:
+    return [path.path for path in frozen.change.paths if path.kind is ChangeKind.DELETED]
+
+
+def _refused(
+    record: TaskRecord,
+    task: PlanTask,
+    report: CheckReport,
+    unmet: Sequence[Reason],
+    mismatches: Sequence[str],
+) -> AttemptFailed:
+    lies = tuple(Reason(check=CLAIM_MISMATCH, layer="gate", detail=detail) for detail in mismatches)
+    failure = Failure(
+        attempt=record.attempt,
+        type=failure_type(report, task),
+        error=unmet[0].detail,
+        reasons=(*unmet, *lies),
+    )
+    return AttemptFailed(failure=failure, tree=record.tree, claim=record.claim)
+
+
+def _conflicting(record: TaskRecord, conflicts: Sequence[Conflict], onto: str) -> AttemptFailed:
+    """Named, with both sides: nothing is lost, and the next attempt starts from where the branch is."""
+    reasons = tuple(
+        Reason(
+            check="merge-conflict",
+            layer="gate",
+            detail=f"{one.path} ({one.kind}): on the branch\n{one.ours}\nin this task\n{one.theirs}",
+        )
+        for one in conflicts[:_MOST_CONFLICTS]
+    )
+    names = ", ".join(conflict.path for conflict in conflicts[:_MOST_CONFLICTS])
+    error = f"it conflicts with what was committed meanwhile ({onto[:12]}) in {names}"
+    failure = Failure(attempt=record.attempt, type=FailureType.VERIFY_FAILURE, error=error, reasons=reasons)
+    return AttemptFailed(failure=failure, tree=record.tree, claim=record.claim)

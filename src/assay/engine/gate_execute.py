@@ -1,0 +1,215 @@
+"""One attempt at a task: a private work tree, the executor at work in it, and what it left, frozen.
+
+What the executor says is a claim; what comes out of here as an event is what the engine saw.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from assay.adapters.executors import Ran, SandboxedShell, Site
+from assay.adapters.executors.human import HumanExecutor
+from assay.adapters.git.held import hold
+from assay.adapters.git.snapshot import Snapshot
+from assay.adapters.git.work_tree import (
+    WorkTree,
+    freeze,
+    make_work_tree,
+    open_work_tree,
+    remove_work_tree,
+)
+from assay.adapters.ledger.artifacts import ArtifactWriter
+from assay.adapters.sandbox.job import Limits, View
+from assay.contracts.gate import ExecutorResult, ExecutorStatus, Failure, FailureType, Reason
+from assay.contracts.gate_record import AttemptFailed, Blocked, Executed, TaskRecord
+from assay.contracts.plan import PlanTask
+from assay.contracts.rows import ArtifactRow
+from assay.contracts.verdict import Assurance
+from assay.core.assignment import assignment
+from assay.engine.gate_hooks import run_hooks
+from assay.engine.gate_world import GateWorld
+from assay.engine.subject import Subject
+from assay.engine.world import CheckRequest
+from assay.errors import RepositoryError
+from assay.faults import fault_point
+
+
+def work_folder(home: Path, run_id: str, task_id: str) -> Path:
+    """Where a task's private work tree is; it outlives a process that dies."""
+    return home / "work" / run_id / task_id
+
+
+class LeftError(Exception):
+    """The run is being stopped; the attempt will be made again."""
+
+
+@dataclass
+class Execution:
+    gate: GateWorld
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    @property
+    def by_person(self) -> bool:
+        return isinstance(self.gate.executor, HumanExecutor)
+
+    def prepare(self, record: TaskRecord) -> None:
+        """The work tree for a person who will come to it later."""
+        self._work_tree(record)
+
+    def attempt(self, task: PlanTask, record: TaskRecord) -> Executed | AttemptFailed | Blocked:
+        """The attempt that the record says is under way, from the beginning."""
+        fault_point("gate.before-execute")
+        place = self._work_tree(record)
+        try:
+            scratch = self.gate.world.scratch / f"attempt-{next(self._numbers)}"
+            base = self.gate.at(str(record.base_commit), task.id, record.attempt, scratch)
+            ran, artifact = self._executed(task, record, place, scratch)
+            fault_point("gate.after-execute")
+            if ran.cancelled or self.gate.world.cancel.is_set():
+                raise LeftError
+            event = self._seen(task, record, place, ran, artifact, base.base_tree, scratch)
+            if not isinstance(event, Blocked) and event.tree is not None:
+                hold(self.gate.world.store, self.gate.world.run_id, f"{task.id}-tree", event.tree)
+            fault_point("gate.after-freeze")
+        except LeftError:
+            if not self.by_person:
+                remove_work_tree(place.folder)
+            raise
+        remove_work_tree(place.folder)
+        return event
+
+    def _work_tree(self, record: TaskRecord) -> WorkTree:
+        """A new one; or, for a person, the one that they have been working in already."""
+        store, folder = self.gate.world.store, work_folder(self.gate.world.home, self.gate.world.run_id, record.id)
+        if self.by_person:
+            found = open_work_tree(store, folder)
+            if found is not None and found.base_commit == record.base_commit:
+                return found
+        apart = self.gate.world.sandbox.level is Assurance.BUBBLEWRAP and not self.by_person
+        return make_work_tree(
+            store, folder, base_commit=str(record.base_commit), tree=str(record.tree), sandboxed=apart
+        )
+
+    def _executed(self, task: PlanTask, record: TaskRecord, place: WorkTree, scratch: Path) -> tuple[Ran, str]:
+        gate, world = self.gate, self.gate.world
+        seconds = None if self.by_person else gate.executor_seconds(record)
+        told = assignment(
+            gate.plan,
+            task,
+            record,
+            gate.journal.records.values(),
+            run_id=world.run_id,
+            base_commit=str(record.base_commit),
+            seconds=seconds,
+        )
+        with world.artifacts.writer(world.settings.limits.output_mb << 20) as writer:
+            shell = self.shell(record, place, scratch, writer, lambda data: gate.watching.output(task.id, data))
+            site = Site(
+                work_tree=place.files,
+                scratch=scratch,
+                run=shell,
+                heard=lambda: gate.journal.is_done(task.id) is not None,
+                say=lambda line: gate.watching.said(task.id, line),
+                cancel=world.cancel,
+            )
+            ran = gate.executor.execute(told, site)
+            output = writer.finish()
+        world.ledger.append(ArtifactRow(artifact=output.hash, size=output.size, media_type="text/plain; charset=utf-8"))
+        return ran, output.hash
+
+    def shell(
+        self,
+        record: TaskRecord,
+        place: WorkTree,
+        scratch: Path,
+        sink: ArtifactWriter,
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> SandboxedShell:
+        """A shell in the work tree, inside the sandbox; the project's dependencies are there, its credentials not."""
+        world, gate = self.gate.world, self.gate.gate
+        base = str(record.base_commit)
+        tree = world.store.git().line("rev-parse", f"{base}^{{tree}}")
+        subject = Subject(world, CheckRequest(tree=Snapshot(tree, tree, (), ())))
+        environment = subject.environment
+        view = View(
+            root=world.repository.root,
+            files=place.files,
+            work_tree=place.files,
+            objects=place.objects,
+            home=environment.home,
+            dependencies=environment.dependencies,
+            includes=environment.includes,
+            masked=(world.home, *environment.masked),
+            visible=environment.visible,
+            sockets=tuple(Path(path) for path in environment.settings.sockets),
+            network=gate.network,
+        )
+        sandbox = world.settings.sandbox
+        return SandboxedShell(
+            sandbox=world.sandbox,
+            view=view,
+            variables=environment.check_variables(".") | environment.passed(gate.pass_through),
+            limits=Limits(self.gate.executor_seconds(record), sandbox.memory_mb, sandbox.processes),
+            scratch=scratch,
+            sink=sink,
+            cancel=world.cancel,
+            on_output=on_output,
+        )
+
+    def _seen(
+        self,
+        task: PlanTask,
+        record: TaskRecord,
+        place: WorkTree,
+        ran: Ran,
+        artifact: str,
+        base_tree: str,
+        scratch: Path,
+    ) -> Executed | AttemptFailed | Blocked:
+        """What the engine makes of it. The tree is frozen in any case: a retry goes on from there."""
+        claim = ran.claim
+        try:
+            if claim is not None and claim.status is ExecutorStatus.SUCCESS and self.gate.setup.hooks == "run":
+                refusal = run_hooks(self, record, place, scratch)
+                if refusal is not None:
+                    frozen = freeze(self.gate.world.store, place, base_tree)
+                    return _failed(record, FailureType.VERIFY_FAILURE, refusal.detail, frozen.tree, claim, (refusal,))
+            frozen = freeze(self.gate.world.store, place, base_tree)
+        except RepositoryError as error:  # what it left cannot be frozen
+            return _failed(record, FailureType.EXECUTION_FAILURE, error.message, None, claim)
+        if ran.timed_out:
+            return _failed(record, FailureType.TIMEOUT, ran.ended, frozen.tree, None, artifact=artifact)
+        if ran.malformed:
+            return _failed(record, FailureType.MALFORMED, ran.malformed, frozen.tree, None, artifact=artifact)
+        if claim is None:
+            return _failed(record, FailureType.EXECUTION_FAILURE, ran.ended, frozen.tree, None, artifact=artifact)
+        if claim.status is ExecutorStatus.BLOCKED:
+            return Blocked(error=str(claim.error))
+        if claim.status is ExecutorStatus.FAILURE or claim.done_criteria_met is False:
+            why = claim.error or "it says itself that a done criterion is not met"
+            return _failed(record, FailureType.EXECUTION_FAILURE, why, frozen.tree, claim, artifact=artifact)
+        return Executed(
+            claim=claim,
+            tree=frozen.tree,
+            findings=frozen.findings,
+            artifact=artifact,
+            duration_ms=ran.duration_ms,
+        )
+
+
+def _failed(
+    record: TaskRecord,
+    type: FailureType,
+    error: str,
+    tree: str | None,
+    claim: ExecutorResult | None,
+    reasons: tuple[Reason, ...] = (),
+    *,
+    artifact: str | None = None,
+) -> AttemptFailed:
+    told = reasons or (Reason(check="executor", layer="gate", detail=error, artifact=artifact),)
+    failure = Failure(attempt=record.attempt, type=type, error=error.splitlines()[0] if error else type, reasons=told)
+    return AttemptFailed(failure=failure, tree=tree, claim=claim)

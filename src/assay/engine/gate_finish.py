@@ -1,0 +1,159 @@
+"""The end of a run: must-haves, the outcome, and the pages that people read. All of it comes from the journal."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from assay.adapters.git.anchor import write_anchor
+from assay.adapters.git.blobs import file_at
+from assay.adapters.git.held import let_go
+from assay.adapters.scratch import remove
+from assay.contracts.evidence import CheckRow
+from assay.contracts.gate_record import TaskRecord
+from assay.contracts.gate_report import GateReport, MustHaveResult, RunOutcome, RunView, TaskReport
+from assay.contracts.verdict import Confidence, Phase, Verdict
+from assay.core.gate_outcome import outcome
+from assay.core.must_haves import look
+from assay.core.page_names import state_name, summary_name
+from assay.core.state_page import state_page
+from assay.core.summary_page import summary_page
+from assay.engine.gate_look import view_of
+from assay.engine.gate_world import GateWorld
+from assay.faults import fault_point
+
+_WEAKEST_LAST = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW)
+
+
+def finished(gate: GateWorld, tip: str, budget: str) -> GateReport:
+    """Nothing more can be done now: say what became of it, and tidy up."""
+    journal = gate.journal
+    found = _must_haves(gate, tip)
+    ended, reason = outcome(gate.plan, journal.records, found, budget=budget)
+    journal.note("run.finished", outcome=ended.value, reason=reason)
+    view = view_of(gate.setup, journal, home=gate.world.home, running=False)
+    write_state(gate.plan_file, view)
+    summary = gate.plan_file.with_name(summary_name(gate.plan_file.name))
+    if ended is RunOutcome.PASSED:
+        _write(summary, summary_page(view))
+    problem = write_anchor(gate.world.repository, gate.world.ledger.head().to_bytes())
+    notes = (*view.warnings, *((f"the ledger's head is not anchored in the repository: {problem}",) if problem else ()))
+    _tidy(gate, view)
+    if ended is RunOutcome.PASSED:
+        let_go(gate.world.store, gate.world.run_id)
+    return report_of(view, ended, reason, bundle=summary if ended is RunOutcome.PASSED else None, notes=notes)
+
+
+def report_of(
+    view: RunView, ended: RunOutcome, reason: str, *, bundle: Path | None, notes: tuple[str, ...] = ()
+) -> GateReport:
+    tasks = tuple(
+        TaskReport(
+            id=task.record.id,
+            name=view.plan.task(task.record.id).name,
+            state=task.record.state,
+            attempts=task.record.attempt,
+            confidence=task.confidence,
+            commit=task.record.commit,
+            failures=task.record.failures,
+            concerns=task.record.concerns,
+            override=task.record.override,
+            asks=task.asks,
+        )
+        for task in view.tasks
+    )
+    committed = [
+        (step.seq, task.record.commit) for task in view.tasks for step in task.steps if step.kind == "committed"
+    ]
+    return GateReport(
+        run_id=view.run_id,
+        outcome=ended,
+        reason=reason,
+        confidence=_confidence(view, ended),
+        tasks=tasks,
+        commit=max(committed)[1] if committed else None,
+        branch=view.branch,
+        must_haves=view.must_haves,
+        bundle=str(bundle) if bundle else None,
+        state=str(Path(view.plan_path).with_name(state_name())),
+        ledger=view.ledger,
+        notes=notes,
+    )
+
+
+def _confidence(view: RunView, ended: RunOutcome) -> Confidence | None:
+    """That of the weakest task; a truth that nobody judged, or a gate set aside, leaves something unproven."""
+    if ended is not RunOutcome.PASSED:
+        return Confidence.LOW
+    levels = [task.confidence for task in view.tasks if task.confidence is not None]
+    if any(one.holds is None for one in view.must_haves) or any(task.record.override for task in view.tasks):
+        levels.append(Confidence.MEDIUM)
+    return max(levels, key=_WEAKEST_LAST.index, default=None)
+
+
+def _must_haves(gate: GateWorld, tip: str) -> tuple[MustHaveResult, ...]:
+    """Looked at when the last task is finished, in the tree that the branch holds then."""
+    wanted = gate.plan.must_haves
+    nothing = not (wanted.artifacts or wanted.key_links or wanted.truths)
+    if nothing or not all(record.finished for record in gate.journal.records.values()):
+        return ()
+
+    def read(path: str) -> str | None:
+        content = file_at(gate.world.store.git(), tip, path)
+        return content.decode("utf-8", "replace") if content is not None else None
+
+    found = look(wanted, read)
+    tree = gate.world.store.git().line("rev-parse", f"{tip}^{{tree}}")
+    verdicts = {True: Verdict.PASS, False: Verdict.FAIL, None: Verdict.UNVERIFIABLE}
+    rows = [
+        CheckRow(
+            run_id=gate.world.run_id,
+            task_id="must-haves",
+            phase=Phase.AFTER,
+            check_name=f"must-have {number}",
+            tool="assay",
+            output_snippet=f"{one.what} {one.detail}"[:500],
+            state=verdicts[one.holds],
+            tree=tree,
+        )
+        for number, one in enumerate(found, start=1)
+    ]
+    gate.world.ledger.append(*rows)
+    gate.journal.note("run.must-haves", results=[one.model_dump(mode="json") for one in found])
+    return found
+
+
+def write_state(plan_file: Path, view: RunView) -> None:
+    _write(plan_file.with_name(state_name()), state_page(view))
+
+
+def keep_patch(gate: GateWorld, record: TaskRecord) -> None:
+    """What a task that did not pass has left, where the person can apply it: nothing is lost."""
+    if record.tree is None or record.base_commit is None:
+        return
+    patch = gate.world.store.git().out("diff-tree", "-p", "--binary", record.base_commit, record.tree)
+    if patch:
+        folder = gate.world.repository.root / ".assay" / gate.world.run_id
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{record.id}.patch").write_bytes(patch)
+
+
+def _tidy(gate: GateWorld, view: RunView) -> None:
+    """No work tree stays behind but those in which a person is asked to work."""
+    work = gate.world.home / "work" / gate.world.run_id
+    wanted = {task.record.id for task in view.tasks if task.work_tree is not None}
+    if not work.is_dir():
+        return
+    for place in list(work.iterdir()):
+        if place.name not in wanted:
+            remove(place)
+    if not wanted:
+        remove(work)
+
+
+def _write(file: Path, text: str) -> None:
+    """All of it or nothing."""
+    aside = file.with_name(f".{file.name}.{os.getpid()}")
+    aside.write_text(text, "utf-8")
+    fault_point("page.before-rename")
+    aside.replace(file)

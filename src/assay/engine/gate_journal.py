@@ -1,0 +1,147 @@
+"""The journal of a run: every event of every task, in the ledger, in the order in which it was decided.
+
+There is no other state. Whoever reads the events again, in this process or another, knows as much as the one that
+wrote them; so a run that was killed goes on from its rows, and nothing that is recorded is done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from pydantic import JsonValue
+
+from assay.adapters.ledger import Ledger, Stored
+from assay.contracts.finding import Finding
+from assay.contracts.gate_record import TASK_EVENTS, Executed, Override, TaskEvent, TaskRecord
+from assay.contracts.gate_report import Step
+from assay.contracts.plan import Plan
+from assay.contracts.rows import ApprovalRow, EventRow, OverrideRow
+from assay.core.gate import apply
+from assay.engine.gate_request import Word, WordKind
+from assay.faults import fault_point
+
+_TASK: Final = "task."
+_RUN: Final = "run."
+_HEARD: Final = "word.heard"
+_GATE: Final = "task"
+
+
+@dataclass
+class Journal:
+    ledger: Ledger
+    run_id: str
+    plan: Plan
+    records: dict[str, TaskRecord] = field(default_factory=dict)
+    steps: dict[str, list[Step]] = field(default_factory=dict)
+    frozen: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
+    """What freezing a task's work tree has shown."""
+    run_events: list[Stored[EventRow]] = field(default_factory=list)
+    """What happened to the run as a whole."""
+    _heard: set[int] = field(default_factory=set)
+    """Words of people that have had their effect."""
+
+    @classmethod
+    def opened(cls, ledger: Ledger, run_id: str, plan: Plan) -> Journal:
+        """The journal with everything that the ledger knows of the run."""
+        journal = cls(ledger, run_id, plan)
+        for task in plan.tasks:
+            journal.records[task.id] = TaskRecord(id=task.id, checkpoint=task.type.is_checkpoint)
+            journal.steps[task.id] = []
+        for stored in ledger.read(EventRow, run_id=run_id):
+            if stored.row.type == _HEARD:
+                journal._heard.add(int(str(stored.row.payload["word"])))
+            elif stored.row.type.startswith(_TASK):
+                journal._take_in(stored)
+            elif stored.row.type.startswith(_RUN):
+                journal.run_events.append(stored)
+        return journal
+
+    def happened(self, task_id: str, event: TaskEvent, *, word: int | None = None) -> TaskRecord:
+        """Record the event, if it may happen; what the task is then."""
+        after = apply(self.records[task_id], event)
+        payload: dict[str, JsonValue] = {"event": event.model_dump(mode="json"), "state": after.state.value}
+        if word is not None:
+            payload["word"] = word
+        fault_point("gate.before-event")
+        row = EventRow(run_id=self.run_id, task_id=task_id, type=f"{_TASK}{event.kind}", payload=payload)
+        (seq,) = self.ledger.append(row)
+        fault_point("gate.after-event")
+        for stored in self.ledger.read(EventRow, after=seq - 1, limit=1):
+            self._add(stored, after, event)
+        return after
+
+    def note(self, type: str, **payload: JsonValue) -> None:
+        """Something about the run as a whole."""
+        (seq,) = self.ledger.append(EventRow(run_id=self.run_id, type=type, payload=payload))
+        if type.startswith(_RUN):
+            self.run_events += self.ledger.read(EventRow, after=seq - 1, limit=1)
+
+    def say(self, task_id: str, word: Word) -> None:
+        """A person's word, for whoever drives the run to hear."""
+        if word.override is not None:
+            self.ledger.append(
+                OverrideRow(
+                    run_id=self.run_id,
+                    task_id=task_id,
+                    action=word.kind.value,
+                    category=word.override.category,
+                    reason=word.override.reason,
+                    decided_by=word.by,
+                    payload={"override": word.override.model_dump(mode="json")},
+                )
+            )
+            return
+        self.ledger.append(
+            ApprovalRow(
+                run_id=self.run_id,
+                task_id=task_id,
+                gate=_GATE,
+                option=word.kind.value,
+                decided_by=word.by,
+                reason=word.text,
+            )
+        )
+
+    def unheard(self) -> Iterator[tuple[int, str, Word]]:
+        """Words that have had no effect yet, with their numbers, oldest first."""
+        found: list[tuple[int, str, Word]] = []
+        for approval in self.ledger.read(ApprovalRow, run_id=self.run_id, gate=_GATE):
+            row = approval.row
+            if row.task_id in self.records:
+                found.append((approval.seq, row.task_id, Word(WordKind(row.option), row.decided_by, row.reason)))
+        for stored in self.ledger.read(OverrideRow, run_id=self.run_id):
+            over = Override.model_validate(stored.row.payload["override"])
+            word = Word(WordKind(stored.row.action), stored.row.decided_by, stored.row.reason, over)
+            found.append((stored.seq, stored.row.task_id, word))
+        return iter(sorted((one for one in found if one[0] not in self._heard), key=lambda one: one[0]))
+
+    def heard(self, seq: int) -> None:
+        """The word is used up without an event of its own."""
+        self.note(_HEARD, word=seq)
+        self._heard.add(seq)
+
+    def is_done(self, task_id: str) -> int | None:
+        """Number of the word by which a person says that their work on the task is finished."""
+        last = max((step.seq for step in self.steps[task_id] if step.kind == "started"), default=0)
+        for seq, task, word in self.unheard():
+            if task == task_id and word.kind is WordKind.DONE and seq > last:
+                return seq
+        return None
+
+    def _take_in(self, stored: Stored[EventRow]) -> None:
+        row = stored.row
+        event = TASK_EVENTS.validate_python(row.payload["event"])
+        if row.task_id is not None:
+            self._add(stored, apply(self.records[row.task_id], event), event)
+
+    def _add(self, stored: Stored[EventRow], after: TaskRecord, event: TaskEvent) -> None:
+        self.records[after.id] = after
+        self.steps[after.id].append(
+            Step(seq=stored.seq, at=stored.ts, attempt=after.attempt, kind=event.kind, state=after.state)
+        )
+        if isinstance(event, Executed):
+            self.frozen[after.id] = event.findings
+        if isinstance(seq := stored.row.payload.get("word"), int):
+            self._heard.add(seq)

@@ -1,0 +1,115 @@
+"""A run as its journal tells it, at any time and from any process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from assay.adapters.executors.human import HumanExecutor
+from assay.adapters.ledger import Ledger
+from assay.adapters.ledger.artifacts import ArtifactStore
+from assay.adapters.ledger.location import ledger_path
+from assay.contracts.gate import TaskState
+from assay.contracts.gate_record import OverrideAction, TaskRecord
+from assay.contracts.gate_report import MustHaveResult, RunOutcome, RunView, TaskView
+from assay.contracts.gate_setup import GateSetup
+from assay.contracts.plan import Plan, PlanTask
+from assay.contracts.rows import EventRow
+from assay.core.gate_pass import confidence
+from assay.core.gate_retry import escalation
+from assay.core.plan_reading import read_plan
+from assay.core.schedule import ready, waiting_for
+from assay.engine.gate_execute import work_folder
+from assay.engine.gate_journal import Journal
+from assay.errors import InputError, LedgerError
+
+
+def setup_of(ledger: Ledger, run_id: str) -> GateSetup:
+    """What the run was started with."""
+    for stored in ledger.read(EventRow, run_id=run_id, type="run.started"):
+        if stored.row.payload.get("command") == "gate":
+            return GateSetup.model_validate(stored.row.payload)
+    raise InputError(f"{run_id}: is no run of `assay gate`", hint="`assay runs` lists them")
+
+
+def plan_of(setup: GateSetup, artifacts: ArtifactStore) -> Plan:
+    """The plan as it was when the run began."""
+    text = artifacts.read(setup.plan_artifact).decode("utf-8")
+    plan, _ = read_plan(text, setup.plan_path)
+    if plan is None:
+        raise LedgerError(f"{setup.plan_artifact[:12]}: is not the plan that the run began with")
+    return plan
+
+
+def view_of(
+    setup: GateSetup, journal: Journal, *, home: Path, running: bool, asked: Mapping[str, str] | None = None
+) -> RunView:
+    events = journal.run_events
+    last = events[-1]
+    ended = last.row.type == "run.finished"
+    steps = [step.at for steps in journal.steps.values() for step in steps]
+    must = [event.row.payload for event in events if event.row.type == "run.must-haves"]
+    return RunView(
+        run_id=journal.run_id,
+        plan=journal.plan,
+        plan_path=setup.plan_path,
+        repository=setup.repository,
+        branch=setup.branch,
+        base_commit=setup.base_commit,
+        executor=setup.executor,
+        architect=setup.architect,
+        started_at=events[0].ts,
+        updated_at=max((last.ts, *steps)),
+        running=running,
+        outcome=RunOutcome(str(last.row.payload["outcome"])) if ended else None,
+        interrupted=not ended and not running,
+        reason=str(last.row.payload.get("reason", "")),
+        tasks=tuple(_task(setup, journal, task, home, (asked or {}).get(task.id, "")) for task in journal.plan.tasks),
+        must_haves=tuple(
+            MustHaveResult.model_validate(one)
+            for payload in must[-1:]
+            if isinstance(listed := payload["results"], list)
+            for one in listed
+        ),
+        warnings=_warnings(setup, journal),
+        ledger=str(ledger_path(home)),
+    )
+
+
+def _task(setup: GateSetup, journal: Journal, task: PlanTask, home: Path, asked: str) -> TaskView:
+    record = journal.records[task.id]
+    place = work_folder(home, journal.run_id, task.id) / "files"
+    by_person = setup.executor == HumanExecutor.spec and record.state is TaskState.EXECUTING
+    sure = record.evidence is not None and record.state is TaskState.APPROVED
+    return TaskView(
+        record=record,
+        steps=tuple(journal.steps[task.id]),
+        waits_for=waiting_for(task, journal.records) if record.state is TaskState.PENDING else (),
+        asks=asked or _asks(setup, journal, task, record),
+        work_tree=str(place) if by_person and place.is_dir() else None,
+        confidence=confidence(record.evidence, record.verdicts) if sure and record.evidence else None,
+    )
+
+
+def _asks(setup: GateSetup, journal: Journal, task: PlanTask, record: TaskRecord) -> str:
+    """What a person is asked about the task, if anything."""
+    if record.checkpoint and ready(task, journal.records):
+        return task.prompt or task.name
+    if record.state is TaskState.EXECUTING and setup.executor == HumanExecutor.spec:
+        return "do the task, then say that it is done"
+    if record.state is TaskState.REVIEWING and setup.architect != "rules":
+        return "look at it, and approve or reject it"
+    if record.state in (TaskState.SKIPPED, TaskState.FORCED) and not record.settled:
+        return f"commit it yourself to {setup.branch}, then say that it is done"
+    return escalation(record)
+
+
+def _warnings(setup: GateSetup, journal: Journal) -> tuple[str, ...]:
+    words = {OverrideAction.SKIP: "was skipped and is unverified", OverrideAction.FORCE: "was FORCED past the gate"}
+    told = [
+        f"{journal.plan.task(id).name} ({id}) {words[record.override.action]}: {record.override.reason} "
+        f"({record.override.by}, {record.override.at})"
+        for id, record in journal.records.items()
+        if record.override is not None
+    ]
+    return (*setup.notes, *told)

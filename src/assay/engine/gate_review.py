@@ -1,0 +1,144 @@
+"""The architect beside the rules: a command, a script or a person looks at the candidate. What is written is thrown
+away, and nothing but a verdict of the schema approves."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+
+from assay.adapters.architects import Architect
+from assay.adapters.executors import SandboxedShell, Site
+from assay.adapters.git.program import readable
+from assay.adapters.git.snapshot import of_tree
+from assay.adapters.ledger.artifacts import ArtifactWriter
+from assay.adapters.sandbox.job import Limits
+from assay.adapters.scratch import remove
+from assay.contracts.gate import (
+    ArchitectDecision,
+    ArchitectVerdict,
+    Failure,
+    FailureType,
+    NoVerdict,
+    Reason,
+    Recommendation,
+    ReviewedCheck,
+    ReviewRequest,
+    Waiting,
+)
+from assay.contracts.gate_record import Approved, AttemptFailed, Evidence, TaskRecord
+from assay.contracts.plan import PlanTask
+from assay.contracts.verdict import Phase, Verdict
+from assay.core.gate_pass import unmet_by_architects
+from assay.engine.gate_execute import LeftError
+from assay.engine.gate_world import GateWorld
+from assay.engine.subject import Subject
+from assay.engine.trees import TreeUnderCheck
+from assay.engine.world import CheckRequest, World
+
+_MOST_DIFF = 200_000
+
+
+@dataclass
+class Reviewing:
+    gate: GateWorld
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    def review(self, task: PlanTask, record: TaskRecord, architect: Architect) -> Approved | AttemptFailed | Waiting:
+        """Its verdict as an event; or what a person is asked."""
+        evidence = record.evidence
+        if evidence is None:
+            raise AssertionError(f"{record.id} has nothing to review")
+        scratch = self.gate.world.scratch / f"review-{next(self._numbers)}"
+        world = self.gate.at(evidence.base_commit, task.id, record.attempt, scratch)
+        with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
+            site = Site(
+                work_tree=scratch,
+                scratch=scratch,
+                run=self._shell(world, evidence, sink),
+                say=lambda line: self.gate.watching.said(task.id, line),
+                cancel=world.cancel,
+            )
+            said = architect.review(self._request(task, record, evidence), site)
+            sink.finish()
+        remove(scratch)
+        if isinstance(said, Waiting):
+            return said
+        if isinstance(said, NoVerdict):
+            return _no_verdict(record, said, architect.spec)
+        return decided(record, said)
+
+    def _shell(self, world: World, evidence: Evidence, sink: ArtifactWriter) -> SandboxedShell:
+        frozen = of_tree(world.store, world.base_tree, evidence.tree)
+        environment = Subject(world, CheckRequest(tree=frozen)).environment
+        tree = TreeUnderCheck(
+            phase=Phase.REVIEW,
+            tree=evidence.tree,
+            commit=evidence.base_commit,
+            folder=world.scratch / "tree",
+            store=world.store,
+            environment=environment,
+            state=world.home,
+        )
+        limits = world.settings.sandbox
+        return SandboxedShell(
+            sandbox=world.sandbox,
+            view=tree.view(),
+            variables=environment.check_variables(".") | environment.passed(self.gate.gate.pass_through),
+            limits=Limits(self.gate.gate.architect_seconds, limits.memory_mb, limits.processes),
+            scratch=world.scratch,
+            sink=sink,
+            cancel=world.cancel,
+        )
+
+    def _request(self, task: PlanTask, record: TaskRecord, evidence: Evidence) -> ReviewRequest:
+        verify = [
+            ReviewedCheck(name=f"verify: {run.command}", verdict=run.verdict, reason=f"exit code {run.exit_code}")
+            for run in evidence.verify
+        ]
+        passed = [ReviewedCheck(name=name, verdict=Verdict.PASS) for name in evidence.passing]
+        return ReviewRequest(
+            run_id=self.gate.world.run_id,
+            task_id=task.id,
+            task_name=task.name,
+            attempt=record.attempt,
+            action=task.action,
+            done=task.done,
+            files=task.files,
+            claim=record.claim,
+            diff=self._diff(evidence),
+            checks=(*verify, *passed),
+            findings=record.concerns,
+            criteria=tuple(link.criterion for link in evidence.criteria if link.is_prose),
+            deadline_seconds=self.gate.gate.architect_seconds,
+        )
+
+    def _diff(self, evidence: Evidence) -> str:
+        text = readable(self.gate.world.store.git().out("diff-tree", "-p", evidence.base_commit, evidence.tree))
+        return text if len(text) <= _MOST_DIFF else f"{text[: _MOST_DIFF // 2]}\n[...]\n{text[-_MOST_DIFF // 2 :]}"
+
+
+def decided(record: TaskRecord, verdict: ArchitectVerdict) -> Approved | AttemptFailed | Waiting:
+    """What follows from a verdict beside those on record."""
+    if verdict.recommendation is Recommendation.MANUAL_REVIEW:
+        return Waiting(question=verdict.feedback or "the architect asks for a person")
+    verdicts = (*record.verdicts, verdict)
+    if verdict.verdict is ArchitectDecision.APPROVED:
+        return Approved(verdicts=verdicts)
+    reasons = unmet_by_architects(record.evidence, verdicts) if record.evidence else ()
+    return rejected(record, reasons)
+
+
+def rejected(record: TaskRecord, reasons: tuple[Reason, ...]) -> AttemptFailed:
+    error = reasons[0].detail.splitlines()[0] if reasons else "rejected"
+    failure = Failure(attempt=record.attempt, type=FailureType.ARCHITECT_REJECTION, error=error, reasons=reasons)
+    return AttemptFailed(failure=failure, tree=record.tree, claim=record.claim)
+
+
+def _no_verdict(record: TaskRecord, said: NoVerdict, spec: str) -> AttemptFailed:
+    if said.cancelled:
+        raise LeftError
+    reason = Reason(check="architect", layer="gate", verdict=Verdict.UNVERIFIABLE, detail=f"{spec}: {said.why}")
+    if not said.timed_out:
+        return rejected(record, (reason,))
+    failure = Failure(attempt=record.attempt, type=FailureType.TIMEOUT, error=reason.detail, reasons=(reason,))
+    return AttemptFailed(failure=failure, tree=record.tree, claim=record.claim)

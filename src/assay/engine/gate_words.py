@@ -1,0 +1,102 @@
+"""What people say to a run, and the effect that it has: recorded first, heeded when the task can take it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from assay.adapters.git.repository import Repository
+from assay.contracts.gate import ArchitectDecision, ArchitectVerdict, Recommendation, TaskState, Waiting
+from assay.contracts.gate_record import Confirmed, Overridden, Retried, TaskEvent, TaskRecord
+from assay.contracts.gate_setup import GateSetup
+from assay.contracts.verdict import Confidence
+from assay.core.schedule import ready
+from assay.engine.gate_journal import Journal
+from assay.engine.gate_request import Word, WordKind
+from assay.engine.gate_review import decided
+from assay.engine.gate_tip import added_by_others
+from assay.errors import InputError
+
+_OVERRIDDEN = (TaskState.SKIPPED, TaskState.FORCED)
+
+
+def heed(journal: Journal, busy: Collection[str], repository: Repository, setup: GateSetup) -> list[str]:
+    """Let every word that can have its effect now have it; the tasks that it was about. `busy` tasks hear it later."""
+    touched = []
+    for seq, task_id, word in list(journal.unheard()):
+        if task_id in busy:
+            continue
+        try:
+            event = _effect(journal, journal.records[task_id], word, repository, setup)
+        except InputError:
+            journal.heard(seq)  # it came too late to mean anything
+            continue
+        if event is not None:
+            journal.happened(task_id, event, word=seq)
+            touched.append(task_id)
+    return touched
+
+
+def refuse_senseless(journal: Journal, task_id: str, word: Word, repository: Repository, setup: GateSetup) -> None:
+    """InputError, before anything is recorded, if the word cannot mean anything for the task as it is."""
+    _effect(journal, journal.records[task_id], word, repository, setup)
+
+
+def _effect(
+    journal: Journal, record: TaskRecord, word: Word, repository: Repository, setup: GateSetup
+) -> TaskEvent | None:
+    """The event that follows; None if the word is for whoever is at work on the task."""
+    match word.kind:
+        case WordKind.DONE:
+            return _done(journal, record, word, repository, setup)
+        case WordKind.APPROVED | WordKind.REJECTED:
+            return _verdict(record, word)
+        case WordKind.RETRY:
+            if record.state not in (TaskState.FAILED, TaskState.BLOCKED):
+                raise InputError(f"{record.id} is {record.state}: there is nothing to try again")
+            return Retried(by=word.by, note=word.text)
+        case WordKind.SKIP | WordKind.FORCE:
+            if record.state in (*_OVERRIDDEN, TaskState.APPROVED) or word.override is None:
+                raise InputError(f"{record.id} is {record.state}: it cannot be set aside any more")
+            return Overridden(override=word.override)
+
+
+def _done(
+    journal: Journal, record: TaskRecord, word: Word, repository: Repository, setup: GateSetup
+) -> TaskEvent | None:
+    if record.checkpoint and record.state is TaskState.PENDING:
+        if not ready(journal.plan.task(record.id), journal.records):
+            raise InputError(
+                f"{record.id} is a checkpoint whose turn has not come", hint="the tasks that it depends on come first"
+            )
+        return Confirmed(by=word.by, note=word.text)
+    if record.state in _OVERRIDDEN:
+        if not added_by_others(repository, setup, journal):
+            raise InputError(
+                f"{record.id} was set aside, and nothing was committed to {setup.branch} in its place",
+                hint=f"commit your work to {setup.branch}, then say it again",
+            )
+        return Confirmed(by=word.by, note=word.text)
+    if record.state is TaskState.EXECUTING and setup.executor == "human":
+        return None
+    raise InputError(
+        f"{record.id} is {record.state}: nobody waits for a person to finish it",
+        hint="`assay status` shows what is asked of you",
+    )
+
+
+def _verdict(record: TaskRecord, word: Word) -> TaskEvent:
+    if record.state is not TaskState.REVIEWING:
+        raise InputError(f"{record.id} is {record.state}: nobody waits for a review of it")
+    approved = word.kind is WordKind.APPROVED
+    verdict = ArchitectVerdict(
+        verdict=ArchitectDecision.APPROVED if approved else ArchitectDecision.REJECTED,
+        confidence=Confidence.HIGH,
+        findings=(word.text or "a person has looked at it and approves",) if approved else (),
+        recommendation=Recommendation.COMMIT if approved else Recommendation.RETRY,
+        feedback="" if approved else word.text,
+        by=f"human ({word.by})",
+    )
+    event = decided(record, verdict)
+    if isinstance(event, Waiting):
+        raise AssertionError("a person's verdict asks for nobody else")
+    return event

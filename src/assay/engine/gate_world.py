@@ -1,0 +1,78 @@
+"""Everything that a run of the gate touches and was told, chosen in `app.py`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from assay.adapters.architects import Architect
+from assay.adapters.executors import Executor
+from assay.config import GateSettings, Settings
+from assay.contracts.gate import FailureType
+from assay.contracts.gate_record import TaskRecord
+from assay.contracts.gate_setup import GateSetup
+from assay.contracts.plan import Plan
+from assay.engine.gate_journal import Journal
+from assay.engine.gate_request import Watching
+from assay.engine.world import World
+
+
+@dataclass(frozen=True)
+class GateWorld:
+    world: World
+    """Of the run's base. Each check gets one of its own, see `at`."""
+    setup: GateSetup
+    plan: Plan
+    plan_file: Path
+    journal: Journal
+    executor: Executor
+    architect: Architect | None
+    """Beside the rules, which always speak."""
+    settings_at: Callable[[str], Settings]
+    """The settings that a commit holds."""
+    watching: Watching
+    wait: bool
+    """Wait for a person who executes a task."""
+    minutes: float
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def gate(self) -> GateSettings:
+        return self.world.settings.gate
+
+    def at(self, commit: str, task_id: str, attempt: int, scratch: Path) -> World:
+        """The world for checks of one attempt of a task, onto that commit."""
+        scratch.mkdir(mode=0o700, parents=True)
+        world = self.world
+        return replace(
+            world,
+            task_id=task_id,
+            attempt=attempt,
+            base_commit=commit,
+            base_tree=world.store.git().line("rev-parse", f"{commit}^{{tree}}"),
+            settings=self.settings_at(commit),
+            notes=(),
+            scratch=scratch,
+            progress=self.watching.checks(task_id),
+        )
+
+    def executor_seconds(self, record: TaskRecord) -> float:
+        longest = max(self.gate.executor_seconds, self.gate.executor_seconds_max)
+        return longest if _was_late(record) else self.gate.executor_seconds
+
+    def verify_seconds(self, record: TaskRecord) -> float:
+        longest = max(self.gate.verify_seconds, self.gate.verify_seconds_max)
+        return longest if _was_late(record) else self.gate.verify_seconds
+
+    @property
+    def budget(self) -> str:
+        """Why the budget is spent, if it is."""
+        spent = (time.monotonic() - self.started) / 60
+        return f"the run's {self.minutes:g} minutes are spent" if spent >= self.minutes else ""
+
+
+def _was_late(record: TaskRecord) -> bool:
+    """After a time-out the next attempt gets the longest deadline there is."""
+    return bool(record.failures) and record.failures[-1].type is FailureType.TIMEOUT

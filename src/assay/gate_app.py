@@ -1,0 +1,404 @@
+"""The gate, put together: like `app.py` a place that chooses implementations, and the only one for `assay gate`.
+
+Everything that can be wrong with the input is found here, before anything is written.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from functools import lru_cache, partial
+from pathlib import Path
+
+from assay import __version__
+from assay.adapters.architects import architect_from
+from assay.adapters.executors import Listen, executor_from
+from assay.adapters.git.commit import Identity, Intent, free_branch, identity, write_commit
+from assay.adapters.git.exclude import exclude
+from assay.adapters.git.hooks import hooks_of, wants_signature
+from assay.adapters.git.repository import Repository, open_repository
+from assay.adapters.ledger.artifacts import ArtifactStore
+from assay.adapters.ledger.location import artifacts_path, ledger_path
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.adapters.plan_files import load_plan
+from assay.app import new_run_id, opened_world, outside_of, private_home, settings_at
+from assay.contracts.gate_report import RunView
+from assay.contracts.gate_setup import GateSetup
+from assay.contracts.plan import Plan
+from assay.contracts.rows import EventRow
+from assay.core.overrides import security_blockers
+from assay.core.page_names import state_name, summaries_of, summary_name
+from assay.core.plan_lint import errors, lint
+from assay.core.plan_reading import read_plan
+from assay.core.slug import slug
+from assay.engine.gate_finish import write_state
+from assay.engine.gate_journal import Journal
+from assay.engine.gate_look import plan_of, setup_of, view_of
+from assay.engine.gate_request import GateRequest, ResumeRequest, Watching, Word, WordKind
+from assay.engine.gate_run import GateRun
+from assay.engine.gate_words import heed, refuse_senseless
+from assay.engine.gate_world import GateWorld
+from assay.engine.progress import Silent
+from assay.engine.world import World
+from assay.errors import InputError, RepositoryError
+
+
+@contextmanager
+def gate_run(
+    directory: Path,
+    plan_path: Path,
+    request: GateRequest,
+    watching: Watching,
+    *,
+    listen: Listen | None = None,
+    home: Path | None = None,
+) -> Iterator[GateRun]:
+    """An `assay gate`, ready to run: its first row is written, nothing else has happened."""
+    raw, text = load_plan(plan_path)
+    plan = sound_plan(text, str(plan_path))
+    plan_path = plan_path.absolute()
+    _refuse_unfinished_plans(plan, plan_path)
+    repository = open_repository(directory)
+    branch, base = _branch_and_base(repository, plan, plan_path, request.branch)
+    if not request.allow_dirty:
+        _refuse_dirty(repository, plan_path)
+    settings = settings_at(repository, base)
+    home = outside_of(repository, home)
+    run_id = new_run_id()
+    tree = repository.git.line("rev-parse", f"{base}^{{tree}}")
+    with ExitStack() as stack:
+        stack.enter_context(_held(home, run_id))
+        world = stack.enter_context(
+            opened_world(
+                repository,
+                (base, tree),
+                settings,
+                Silent(),
+                home=home,
+                run_id=run_id,
+                require_sandbox=request.require_sandbox,
+            )
+        )
+        setup = _setup(world, request, plan_path, hashlib.sha256(raw).hexdigest(), branch)
+        _refuse_unusable(setup, plan_path)
+        kept = world.artifacts.put(raw)
+        exclude(repository, _own_files(repository, plan_path))
+        world.ledger.append(
+            kept.row("text/markdown; charset=utf-8"),
+            EventRow(run_id=run_id, type="run.started", payload=setup.model_dump(mode="json")),
+        )
+        minutes = request.minutes or settings.gate.run_minutes
+        yield _driven(world, setup, plan, watching, listen, wait=request.wait, minutes=minutes)
+
+
+@contextmanager
+def resumed_gate(
+    run_id: str,
+    request: ResumeRequest,
+    watching: Watching,
+    *,
+    listen: Listen | None = None,
+    home: Path | None = None,
+) -> Iterator[GateRun]:
+    """A run of the gate that goes on from its journal."""
+    home = private_home(home)
+    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
+        setup = setup_of(ledger, run_id)
+    if setup.version != __version__:
+        raise InputError(
+            f"{run_id} was started by Assay {setup.version}; this is {__version__}, which may decide otherwise",
+            hint=f"use Assay {setup.version} for it, or start anew with `assay gate {setup.plan_path}`",
+        )
+    repository = open_repository(Path(setup.repository))
+    settings = settings_at(repository, setup.base_commit)
+    tree = repository.git.line("rev-parse", f"{setup.base_commit}^{{tree}}")
+    with ExitStack() as stack:
+        stack.enter_context(_held(home, run_id))
+        world = stack.enter_context(
+            opened_world(
+                repository,
+                (setup.base_commit, tree),
+                settings,
+                Silent(),
+                home=home,
+                run_id=run_id,
+                require_sandbox=setup.require_sandbox,
+            )
+        )
+        plan = plan_of(setup, world.artifacts)
+        minutes = request.minutes or setup.minutes
+        run = _driven(world, setup, plan, watching, listen, wait=request.wait, minutes=minutes)
+        for task_id in _to_retry(run.view(), request.retry):
+            word = Word(WordKind.RETRY, by=request.by, text=request.note)
+            refuse_senseless(run.journal, task_id, word, repository, setup)
+            run.journal.say(task_id, word)
+        run.journal.note("run.resumed")
+        yield run
+
+
+def sound_plan(text: str, path: str) -> Plan:
+    """The plan, if nothing is wrong with it that would keep it from being run; else everything that is, at once."""
+    plan, problems = read_plan(text, path)
+    found = errors((*problems, *(lint(plan, text) if plan else ())))
+    if plan is not None and not found:
+        return plan
+    lines = [f"{path}:{problem.line}: {problem.message}\n  {problem.hint}" for problem in found]
+    raise InputError("\n".join(lines), hint=f"`assay plan lint {path}` shows this, and what else could be better")
+
+
+def list_runs(home: Path | None = None) -> list[RunView]:
+    """Every run of the gate, newest first."""
+    home = private_home(home)
+    if not ledger_path(home).is_file():
+        return []
+    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
+        started = ledger.read(EventRow, type="run.started")
+        ids = [one.row.run_id for one in started if one.row.payload.get("command") == "gate"]
+        return [_view(ledger, home, run_id) for run_id in reversed(ids)]
+
+
+def find_run(text: str, home: Path | None = None) -> str:
+    """The id of the run that is meant: whole, its beginning or its end if that is unique, or `last`."""
+    ids = [view.run_id for view in list_runs(home)]
+    if not ids:
+        raise InputError("there is no run of `assay gate` yet", hint="`assay gate PLAN.md` starts one")
+    if text == "last":
+        return ids[0]
+    found = [id for id in ids if id == text] or [id for id in ids if id.startswith(text) or id.endswith(text)]
+    if len(found) == 1:
+        return found[0]
+    hint = f"it could be: {', '.join(found)}" if found else f"the last one is {ids[0]}; `assay runs` lists them"
+    raise InputError(f"{text}: names {'several runs' if found else 'no run'}", hint=hint)
+
+
+def view_run(run_id: str, home: Path | None = None) -> RunView:
+    home = private_home(home)
+    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
+        return _view(ledger, home, run_id)
+
+
+def find_task(view: RunView, text: str) -> str:
+    """The id of the task that is meant: `task-03`, `3`, or a part of its name that no other task has."""
+    tasks = view.plan.tasks
+    exact = [task.id for number, task in enumerate(tasks, start=1) if text in (task.id, str(number), task.name)]
+    found = exact or [task.id for task in tasks if text.lower() in task.name.lower()]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(f"{task.id} ({task.name})" for task in tasks)
+    raise InputError(
+        f"{text}: names {'several tasks' if found else 'no task'} of {view.run_id}", hint=f"it has: {known}"
+    )
+
+
+def say(run_id: str, task_id: str, word: Word, home: Path | None = None) -> str:
+    """Record a person's word. It has its effect at once, or whoever drives the run hears it. What follows, in words."""
+    home = private_home(home)
+    with closing(SqliteLedger(ledger_path(home), "write")) as ledger:
+        setup = setup_of(ledger, run_id)
+        artifacts = ArtifactStore(artifacts_path(home))
+        repository = open_repository(Path(setup.repository))
+        journal = Journal.opened(ledger, run_id, plan_of(setup, artifacts))
+        if word.override is not None and (blockers := security_blockers(journal.records[task_id])):
+            raise InputError(f"{task_id}: nobody can set this aside: {blockers[0]}", hint="it must be put right")
+        refuse_senseless(journal, task_id, word, repository, setup)
+        journal.say(task_id, word)
+        try:
+            with _held(home, run_id):
+                heed(journal, (), repository, setup)
+                write_state(Path(setup.plan_path), view_of(setup, journal, home=home, running=False))
+        except RunHeldError:
+            return "recorded; the run is under way and hears it"
+    return f"recorded; `assay resume {run_id}` goes on"
+
+
+class RunHeldError(InputError):
+    """Another process drives the run."""
+
+
+@contextmanager
+def _held(home: Path, run_id: str) -> Iterator[None]:
+    """One process drives a run; the lock is free again when that process has ended, however it ended."""
+    folder = home / "runs"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with (folder / f"{run_id}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunHeldError(
+                f"{run_id}: another process is at work on it", hint=f"`assay status {run_id}` shows how far it is"
+            ) from None
+        yield
+
+
+def _is_held(home: Path, run_id: str) -> bool:
+    lock = home / "runs" / f"{run_id}.lock"
+    if not lock.is_file():
+        return False
+    try:
+        with _held(home, run_id):
+            return False
+    except RunHeldError:
+        return True
+
+
+def _view(ledger: SqliteLedger, home: Path, run_id: str) -> RunView:
+    setup = setup_of(ledger, run_id)
+    journal = Journal.opened(ledger, run_id, plan_of(setup, ArtifactStore(artifacts_path(home))))
+    return view_of(setup, journal, home=home, running=_is_held(home, run_id))
+
+
+def _to_retry(view: RunView, wanted: tuple[str, ...]) -> list[str]:
+    """The tasks that are to be tried again; `all` are those about which a person is asked what to do."""
+    if "all" in wanted:
+        return [task.record.id for task in view.tasks if task.record.state.value in ("FAILED", "BLOCKED")]
+    return [find_task(view, text) for text in wanted]
+
+
+def _driven(
+    world: World,
+    setup: GateSetup,
+    plan: Plan,
+    watching: Watching,
+    listen: Listen | None,
+    *,
+    wait: bool,
+    minutes: float,
+) -> GateRun:
+    plan_file = Path(setup.plan_path)
+    return GateRun(
+        GateWorld(
+            world=world,
+            setup=setup,
+            plan=plan,
+            plan_file=plan_file,
+            journal=Journal.opened(world.ledger, world.run_id, plan),
+            executor=executor_from(setup.executor, folder=plan_file.parent, listen=listen),
+            architect=architect_from(setup.architect, folder=plan_file.parent, listen=listen),
+            settings_at=lru_cache(maxsize=None)(partial(settings_at, world.repository)),
+            watching=watching,
+            wait=wait,
+            minutes=minutes,
+        )
+    )
+
+
+def _setup(world: World, request: GateRequest, plan_path: Path, plan_artifact: str, branch: str) -> GateSetup:
+    gate, repository = world.settings.gate, world.repository
+    who = identity(repository)
+    executor = request.executor or gate.executor
+    if not executor:
+        raise InputError(
+            "nobody is named who does the work",
+            hint="--executor 'cmd:<shell command>', --executor human or --executor script:<file>; or gate.executor",
+        )
+    signed = wants_signature(repository)
+    sign = signed and request.sign
+    notes = [*world.notes]
+    if signed and not sign:
+        notes.append("git is configured to sign commits; these are not signed (--no-sign)")
+    hooks = request.hooks or gate.hooks
+    skipped, told = _hooks(repository, hooks)
+    return GateSetup.model_validate(
+        {
+            "version": __version__,
+            "repository": str(repository.root),
+            "plan_path": str(plan_path),
+            "plan_artifact": plan_artifact,
+            "base_commit": world.base_commit,
+            "branch": branch,
+            "executor": executor,
+            "architect": request.architect or gate.architect,
+            "slots": request.slots or gate.slots,
+            "minutes": request.minutes or gate.run_minutes,
+            "hooks": hooks,
+            "skipped_hooks": skipped,
+            "sign": sign and _can_sign(world, who),
+            "author_name": who.name,
+            "author_email": who.email,
+            "require_sandbox": request.require_sandbox,
+            "sandbox": world.sandbox.level.value,
+            "notes": (*notes, *told),
+        }
+    )
+
+
+def _hooks(repository: Repository, wanted: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The hooks that will not be run, and what is said about them; refused where the person has not decided."""
+    hooks = hooks_of(repository)
+    unable = tuple(name for name in hooks.runnable if name != "pre-commit")
+    if wanted == "refuse" and hooks.runnable:
+        raise InputError(
+            f"{hooks.folder}: the repository has commit hooks ({', '.join(hooks.runnable)}), and Assay commits "
+            "without `git commit`",
+            hint="--hooks run has pre-commit run in the sandbox, before the checks; --hooks skip leaves them out, on record",
+        )
+    if wanted == "run" and unable:
+        raise InputError(
+            f"{hooks.folder}: {', '.join(unable)} looks at commit messages, which Assay cannot have it do",
+            hint="--hooks skip leaves all hooks out, and says so",
+        )
+    left_out = (*(hooks.runnable if wanted == "skip" else ()), *hooks.ignored)
+    return left_out, (f"hooks of the repository that are not run: {', '.join(left_out)}",) if left_out else ()
+
+
+def _can_sign(world: World, who: Identity) -> bool:
+    """Tried before anything is executed: a signature that cannot be made would be found out too late."""
+    intent = Intent(world.base_tree, world.base_commit, "Whether this can be signed\n", who, "0 +0000")
+    try:
+        write_commit(world.store, intent, sign=True)
+    except RepositoryError as error:
+        raise InputError(error.message, hint=f"{error.hint}; or --no-sign, which is recorded") from error
+    return True
+
+
+def _refuse_unusable(setup: GateSetup, plan_path: Path) -> None:
+    executor_from(setup.executor, folder=plan_path.parent)
+    architect_from(setup.architect, folder=plan_path.parent)
+
+
+def _branch_and_base(repository: Repository, plan: Plan, plan_path: Path, wanted: str | None) -> tuple[str, str]:
+    """Where commits go, and what the first one follows."""
+    head, _ = repository.resolve_base("HEAD")
+    if wanted is None:
+        text = "-".join(part for part in (plan.phase, plan.plan) if part) or plan.title or plan_path.stem
+        return free_branch(repository, f"assay/{slug(text)}", head), head
+    if repository.git.maybe("check-ref-format", f"refs/heads/{wanted}") is None or wanted.startswith("-"):
+        raise InputError(f"--branch {wanted}: git does not allow such a name", hint="for instance assay/my-change")
+    found = repository.git.maybe("rev-parse", "--verify", "--quiet", f"refs/heads/{wanted}^{{commit}}")
+    return wanted, found or head
+
+
+def _refuse_dirty(repository: Repository, plan_path: Path) -> None:
+    """Executors start from the last commit: what is not committed would be missing, and nobody would see it."""
+    own = {path.lstrip("/") for path in _own_files(repository, plan_path)}
+    if plan_path.is_relative_to(repository.root):
+        own.add(str(plan_path.relative_to(repository.root)))
+    listed = repository.git.records("diff", "--name-only", "-z", "HEAD")
+    changed = [path for path in (one.decode("utf-8", "backslashreplace") for one in listed) if path not in own]
+    if changed:
+        raise RepositoryError(
+            f"{repository.root}: {changed[0]} and {len(changed) - 1} more files have changes that are not committed"
+            if len(changed) > 1
+            else f"{repository.root}: {changed[0]} has changes that are not committed",
+            hint="commit or stash them: tasks start from the last commit; --allow-dirty goes on without them",
+        )
+
+
+def _own_files(repository: Repository, plan_path: Path) -> list[str]:
+    """What Assay writes into the work tree, as patterns from its root."""
+    folder = plan_path.parent
+    if not folder.is_relative_to(repository.root):
+        return ["/.assay/"]
+    place = folder.relative_to(repository.root)
+    return ["/.assay/", *(f"/{place / name}" for name in (state_name(), summary_name(plan_path.name)))]
+
+
+def _refuse_unfinished_plans(plan: Plan, plan_path: Path) -> None:
+    for name in plan.depends_on:
+        if not any(list(plan_path.parent.glob(pattern)) for pattern in summaries_of(name)):
+            raise InputError(
+                f"{plan_path.name}: depends on the plan {name}, which is not finished: there is no summary of it",
+                hint=f"run that plan first, or take it out of depends_on; looked for {name}-SUMMARY.md around here",
+            )

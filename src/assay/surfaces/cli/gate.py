@@ -1,0 +1,122 @@
+"""`assay gate`: the tasks of a plan, each through executor, checks, architect and commit."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from assay.engine.gate_request import GateRequest
+from assay.gate_app import gate_run
+from assay.surfaces.cli.gate_session import MinutesOption, Mode, ModeOption, NoWaitOption, Sitting, minutes
+from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
+from assay.surfaces.cli.words import plain
+
+app = typer.Typer(add_completion=False)
+
+
+class Hooks(StrEnum):
+    REFUSE = "refuse"
+    RUN = "run"
+    SKIP = "skip"
+
+
+@app.command()
+def gate(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN.md", help="The plan.", show_default=False)],
+    executor: Annotated[
+        str | None,
+        typer.Option(
+            "--executor", metavar="SPEC", help="Who does the work; else gate.executor. See above.", show_default=False
+        ),
+    ] = None,
+    architect: Annotated[
+        str | None,
+        typer.Option(
+            "--architect",
+            metavar="SPEC",
+            help="Who reviews beside the rules: rules (nobody), cmd:…, human or script:…; else gate.architect.",
+            show_default=False,
+        ),
+    ] = None,
+    branch: Annotated[
+        str | None,
+        typer.Option(
+            "--branch", metavar="NAME", help="Where the commits go; else assay/<name of the plan>.", show_default=False
+        ),
+    ] = None,
+    slots: Annotated[
+        int | None,
+        typer.Option(
+            "--slots",
+            metavar="N",
+            min=1,
+            max=64,
+            help="Executors at the same time; else gate.slots.",
+            show_default=False,
+        ),
+    ] = None,
+    hooks: Annotated[
+        Hooks | None,
+        typer.Option(
+            "--hooks",
+            help="Your commit hooks: refuse to start, run them before the checks, or skip them, which is recorded; "
+            "else gate.hooks.",
+            show_default=False,
+        ),
+    ] = None,
+    no_sign: Annotated[
+        bool, typer.Option("--no-sign", help="Do not sign commits, although git is configured to; it is recorded.")
+    ] = False,
+    allow_dirty: Annotated[
+        bool,
+        typer.Option("--allow-dirty", help="Start although the work tree has changes; the run does not see them."),
+    ] = False,
+    budget_minutes: MinutesOption = None,
+    no_wait: NoWaitOption = False,
+    require_sandbox: Annotated[
+        bool, typer.Option("--require-sandbox", help="Refuse to run below the strongest sandbox level.")
+    ] = False,
+    mode: ModeOption = Mode.AUTONOMOUS,
+    repo: RepoOption = Path(),
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    no_color: NoColorOption = False,
+) -> int:
+    """Have the tasks of a plan done, and commit only what passes.
+
+    Each task goes to an executor, in a work tree of its own. What it leaves is frozen, and Assay runs the task's
+    verify commands and every check of the project on it; then architects review it. Only what passes all of that is
+    committed: one commit a task, exactly the tree that was verified. A failed attempt is tried again with what went
+    wrong. STATE.md beside the plan shows where it stands; SUMMARY.md says in the end what was done.
+
+    \b
+    An executor is whoever does the work:
+      --executor 'cmd:./agent.sh'       a program: ASSAY_TASK names its task, it may write ASSAY_RESULT
+      --executor human                  you: you edit, and say when you are finished
+      --executor script:steps.yaml      prepared steps, for trials and demonstrations
+
+    \b
+    Exit code: 0 every task passed; 1 failed or halted; 2 bad input; 3 waiting for a person; 4 budget exhausted;
+    130 interrupted. `assay resume last` goes on, also after a crash.
+    """
+    request = GateRequest(
+        executor=_text("--executor", executor),
+        architect=_text("--architect", architect),
+        branch=_text("--branch", branch),
+        slots=slots,
+        hooks=hooks.value if hooks else None,
+        sign=not no_sign,
+        allow_dirty=allow_dirty,
+        minutes=minutes(budget_minutes),
+        require_sandbox=require_sandbox,
+        wait=not no_wait,
+    )
+    sitting = Sitting(Output(json=as_json, quiet=quiet, no_color=no_color), mode, wait=not no_wait)
+    return sitting.follow(lambda watching, listen: gate_run(repo, plan, request, watching, listen=listen))
+
+
+def _text(option: str, value: str | None) -> str | None:
+    return None if value is None else plain(option, value)

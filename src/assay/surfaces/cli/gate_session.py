@@ -1,0 +1,126 @@
+"""One sitting at the gate: `assay gate` and `assay resume` watch a run to its end, ask where they may, and report."""
+
+from __future__ import annotations
+
+import math
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Final, Protocol
+
+import typer
+
+from assay.adapters.executors.human import Listen, Terminal
+from assay.contracts.gate_report import GateReport, RunOutcome, RunView
+from assay.core.gate_answers import resume
+from assay.engine.gate_request import ResumeRequest, Watching
+from assay.errors import InputError
+from assay.gate_app import resumed_gate, say
+from assay.surfaces.cli.gate_questions import Questions
+from assay.surfaces.cli.output import Output
+from assay.surfaces.live.gate import LiveGate
+from assay.surfaces.report.gate import print_gate
+
+EXIT: Final = {
+    RunOutcome.PASSED: 0,
+    RunOutcome.FAILED: 1,
+    RunOutcome.HALTED: 1,
+    RunOutcome.NEEDS_HUMAN: 3,
+    RunOutcome.BUDGET_EXHAUSTED: 4,
+}
+
+
+class Mode(StrEnum):
+    AUTONOMOUS = "autonomous"
+    INTERACTIVE = "interactive"
+
+
+ModeOption = Annotated[
+    Mode,
+    typer.Option(
+        "--mode",
+        help="`interactive`: when the run stops for you, be asked here, and go on with your answer.",
+    ),
+]
+MinutesOption = Annotated[
+    float | None,
+    typer.Option(
+        "--budget-minutes",
+        metavar="M",
+        help="The longest that it may take; then it stops, and everything is kept. Else gate.run_minutes.",
+        show_default=False,
+    ),
+]
+NoWaitOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-wait", help="Do not wait for a person who executes a task: stop, and go on with `assay resume` later."
+    ),
+]
+
+
+class Run(Protocol):
+    """As much of an engine's run as a sitting needs."""
+
+    def run(self) -> GateReport: ...
+
+    def view(self) -> RunView: ...
+
+
+Begin = Callable[[Watching, Listen | None], AbstractContextManager[Run]]
+
+
+@dataclass(frozen=True)
+class Sitting:
+    output: Output
+    mode: Mode = Mode.AUTONOMOUS
+    wait: bool = True
+
+    def follow(self, begin: Begin) -> int:
+        """Watch the run to its end, or to where the person leaves it; its exit code."""
+        if self.mode is Mode.INTERACTIVE and (self.output.json or not sys.stdin.isatty()):
+            raise InputError(
+                "--mode interactive asks on a terminal, and here is none",
+                hint="leave it out; `assay status` shows what is asked, with the commands that answer",
+            )
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends us wants nothing left behind, too
+        report, view = self._watched(begin)
+        while self.mode is Mode.INTERACTIVE and self._answered(view):
+            report, view = self._watched(self._resumed(view.run_id))
+        if self.output.json:
+            self.output.document(report.model_dump(mode="json"))
+        else:
+            sys.stderr.flush()
+            print_gate(self.output.results(), report, view)
+        return EXIT[report.outcome]
+
+    def _watched(self, begin: Begin) -> tuple[GateReport, RunView]:
+        listen = Terminal() if sys.stdin.isatty() and not self.output.json else None
+        console = self.output.progress()
+        live = LiveGate(console, interactive=console.is_terminal, asks_here=listen is not None)
+        try:
+            with begin(live, listen) as run, live.showing():
+                report = run.run()
+                return report, run.view().model_copy(update={"running": False})
+        except KeyboardInterrupt:
+            if live.view is not None:
+                told = f"everything is kept; go on with: {resume(live.view.run_id)}"
+                sys.stderr.write(f"\n{told}\n")
+            raise
+
+    def _answered(self, view: RunView) -> bool:
+        questions = Questions(self.output.progress())
+        return questions.put(view, lambda task, word: say(view.run_id, task, word))
+
+    def _resumed(self, run_id: str) -> Begin:
+        request = ResumeRequest(wait=self.wait)
+        return lambda watching, listen: resumed_gate(run_id, request, watching, listen=listen)
+
+
+def minutes(value: float | None) -> float | None:
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise InputError(f"--budget-minutes {value:g}: must be more than 0", hint="for instance --budget-minutes 90")
+    return value

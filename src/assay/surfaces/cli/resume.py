@@ -1,0 +1,69 @@
+"""`assay resume`: go on with a run that stopped, for whatever reason."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from assay.engine.gate_request import ResumeRequest
+from assay.errors import InputError
+from assay.gate_app import find_run, find_task, resumed_gate, view_run
+from assay.surfaces.cli.gate_session import MinutesOption, Mode, ModeOption, NoWaitOption, Sitting, minutes
+from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption
+from assay.surfaces.cli.words import RunArgument, plain, refuse_executors, speaker
+
+app = typer.Typer(add_completion=False)
+
+_ALL = "all"
+
+
+@app.command()
+def resume(
+    run: RunArgument,
+    retry: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--retry",
+            metavar="TASK",
+            help="Try this task again although it has no attempts left, or `all` that failed; may be given several "
+            "times.",
+        ),
+    ] = None,
+    note: Annotated[
+        str, typer.Option("--note", metavar="TEXT", help="With --retry: what to do differently.", show_default=False)
+    ] = "",
+    budget_minutes: MinutesOption = None,
+    no_wait: NoWaitOption = False,
+    mode: ModeOption = Mode.AUTONOMOUS,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    no_color: NoColorOption = False,
+) -> int:
+    """Go on with a run: after an answer, an interruption, a crash, a failure, or when its budget ran out.
+
+    What is recorded is not done again; an attempt that was cut off is made anew. The plan is the one that the run
+    was started with, also if the file has changed since.
+
+    Exit code: as of `assay gate`.
+    """
+    run_id = find_run(run)
+    if note and not retry:
+        raise InputError("--note: there is no --retry that it is about", hint="name the task: --retry task-03")
+    request = ResumeRequest(
+        retry=_tasks(run_id, retry or []),
+        note=plain("--note", note),
+        by=speaker(),
+        minutes=minutes(budget_minutes),
+        wait=not no_wait,
+    )
+    sitting = Sitting(Output(json=as_json, quiet=quiet, no_color=no_color), mode, wait=not no_wait)
+    return sitting.follow(lambda watching, listen: resumed_gate(run_id, request, watching, listen=listen))
+
+
+def _tasks(run_id: str, named: list[str]) -> tuple[str, ...]:
+    if not named:
+        return ()
+    refuse_executors()
+    view = view_run(run_id)
+    return tuple(name if name == _ALL else find_task(view, name) for name in named)

@@ -1,0 +1,46 @@
+"""`assay runs`: the runs of the gate, newest first."""
+
+from __future__ import annotations
+
+import typer
+
+from assay.contracts.gate_report import RunView
+from assay.core.gate_position import statistics
+from assay.gate_app import list_runs
+from assay.surfaces.cli.output import JsonOption, NoColorOption, Output
+from assay.surfaces.report.gate import print_runs, state_of
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def runs(as_json: JsonOption = False, no_color: NoColorOption = False) -> None:
+    """List the runs of `assay gate`, newest first, and what became of each.
+
+    `assay status RUN` shows one of them.
+    """
+    views = list_runs()
+    output = Output(json=as_json, no_color=no_color)
+    if as_json:
+        output.document({"runs": [_row(view) for view in views]})
+    else:
+        print_runs(output.results(), views)
+
+
+def _row(view: RunView) -> dict[str, object]:
+    counted = statistics(view)
+    return {
+        "run_id": view.run_id,
+        "state": state_of(view),
+        "outcome": view.outcome.value if view.outcome else None,
+        "reason": view.reason,
+        "title": view.plan.title,
+        "plan": view.plan_path,
+        "repository": view.repository,
+        "branch": view.branch,
+        "started_at": view.started_at,
+        "updated_at": view.updated_at,
+        "tasks": counted.total,
+        "passed": counted.passed,
+        "failed": counted.failed,
+    }

@@ -1,0 +1,153 @@
+"""A bench: a person's repository, Assay's state beside it, and a work tree in which executors are put to work."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from assay.adapters.executors import SandboxedShell, Site, executor_from
+from assay.adapters.executors.site import Ran
+from assay.adapters.sandbox.job import Bind, Limits, Sandbox, View
+from assay.contracts.gate import Assignment, ReviewedCheck, ReviewRequest
+from assay.contracts.verdict import Assurance, Verdict
+
+
+@dataclass
+class Bench:
+    folder: Path
+    sandbox: Sandbox
+    limits: Limits = field(default_factory=lambda: Limits(seconds=60))
+    includes: tuple[str, ...] = ()
+    """Files of the person's folder that the sandbox shows."""
+    cancel: threading.Event = field(default_factory=threading.Event)
+    said: list[str] = field(default_factory=list)
+    output: bytearray = field(default_factory=bytearray)
+
+    def __post_init__(self) -> None:
+        write(self.root, {"a.txt": "the person's own\n", ".venv/pyvenv.cfg": "", ".venv/lib/m.py": "x = 1\n"})
+        write(self.work_tree, {"a.txt": "a\n", "src/b.txt": "b\n"})
+        write(self.state, {"ledger": "secret\n"})
+        (self.folder / "home").mkdir()
+        self.scratch.mkdir()
+
+    @property
+    def strongest(self) -> bool:
+        return self.sandbox.level is Assurance.BUBBLEWRAP
+
+    @property
+    def root(self) -> Path:
+        """The person's repository."""
+        return self.folder / "project"
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state"
+
+    @property
+    def work_tree(self) -> Path:
+        return self.state / "work" / "files"
+
+    @property
+    def scratch(self) -> Path:
+        return self.state / "scratch"
+
+    @property
+    def view(self) -> View:
+        return View(
+            root=self.root,
+            files=self.work_tree,
+            work_tree=self.work_tree,
+            home=self.folder / "home",
+            dependencies=(self.root / ".venv",),
+            includes=tuple(Bind(self.root / name, self.root / name) for name in self.includes),
+            masked=(self.state,),
+            visible=(Path(sys.prefix), Path(sys.base_prefix)),
+        )
+
+    def site(self, *, view: View | None = None, heard: Callable[[], bool] = lambda: False) -> Site:
+        shell = SandboxedShell(
+            sandbox=self.sandbox,
+            view=view or self.view,
+            variables={"PATH": os.environ["PATH"], "HOME": str(self.folder / "home")},
+            limits=self.limits,
+            scratch=self.scratch,
+            sink=_Collected(self.output),
+            cancel=self.cancel,
+        )
+        return Site(self.work_tree, self.scratch, shell, heard, self.said.append, self.cancel)
+
+    def execute(self, spec: str, assignment: Assignment | None = None) -> Ran:
+        return executor_from(spec, folder=self.folder).execute(assignment or assigned(), self.site())
+
+    def run(self, command: str, *, seconds: float | None = 60) -> Ran:
+        return self.execute(f"cmd:{command}", assigned(seconds=seconds))
+
+    def script(self, text: str, assignment: Assignment | None = None) -> Ran:
+        (self.folder / "s.yaml").write_text(text)
+        return self.execute("script:s.yaml", assignment)
+
+    def printed(self) -> str:
+        return self.output.decode("utf-8", "replace")
+
+    def files(self) -> set[str]:
+        """Everything in the work tree: files, links and empty folders."""
+        found = [path for path in self.work_tree.rglob("*") if path.is_symlink() or path.is_file() or empty(path)]
+        return {path.relative_to(self.work_tree).as_posix() for path in found}
+
+
+@dataclass(frozen=True)
+class _Collected:
+    into: bytearray
+
+    def write(self, data: bytes, /) -> None:
+        self.into.extend(data)
+
+
+def empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+
+def assigned(*, task: str = "task-02", attempt: int = 1, seconds: float | None = 60) -> Assignment:
+    return Assignment(
+        run_id="20260226T143000Z-abcdef",
+        task_id=task,
+        task_name="Greet the user",
+        plan="A plan",
+        files=("a.txt",),
+        action="Greet.",
+        verify=("test -f a.txt",),
+        done=("a.txt greets",),
+        attempt=attempt,
+        max_attempts=3,
+        base_commit="0" * 40,
+        deadline_seconds=seconds,
+        prompt="Greet.",
+    )
+
+
+def asked(*, attempt: int = 1, seconds: float | None = 60) -> ReviewRequest:
+    return ReviewRequest(
+        run_id="20260226T143000Z-abcdef",
+        task_id="task-02",
+        task_name="Greet the user",
+        attempt=attempt,
+        action="Greet.",
+        done=("a.txt greets",),
+        files=("a.txt",),
+        claim=None,
+        diff="+hello\n",
+        checks=(ReviewedCheck(name="verify", verdict=Verdict.PASS),),
+        criteria=("it is friendly",),
+        deadline_seconds=seconds,
+    )

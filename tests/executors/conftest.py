@@ -1,0 +1,68 @@
+"""A bench at each level of the sandbox, outside /tmp, which the strongest level hides anyway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.adapters.sandbox.bubblewrap import Bubblewrap
+from assay.adapters.sandbox.job import Sandbox
+from assay.adapters.sandbox.probe import SandboxFacts, choose, probe
+from assay.adapters.sandbox.supervised import Supervised
+from assay.contracts.verdict import Assurance
+from tests.executors.bench import Bench
+from tests.needs import unavailable
+from tests.workshop import workshop_outside_tmp
+
+LEVELS = ("bubblewrap", "landlock", "plain")
+
+
+@pytest.fixture(scope="session")
+def facts(tmp_path_factory: pytest.TempPathFactory) -> SandboxFacts:
+    return probe(tmp_path_factory.mktemp("probe"))
+
+
+@pytest.fixture
+def place(pytestconfig: pytest.Config, request: pytest.FixtureRequest) -> Iterator[Path]:
+    parent = pytestconfig.cache.mkdir("workshops") if pytestconfig.cache else pytestconfig.rootpath / ".workshops"
+    with workshop_outside_tmp(parent, request.node.name.partition("[")[0][:60]) as made:
+        yield made.folder
+
+
+def sandbox_of(facts: SandboxFacts, level: str) -> Sandbox:
+    if level == "bubblewrap":
+        if facts.best is not Assurance.BUBBLEWRAP:
+            unavailable("bubblewrap cannot be had here")
+        return choose(facts, level, require=False)
+    if level == "landlock" and not facts.landlock:
+        unavailable("the kernel has no Landlock")
+    return Supervised(Assurance(level))
+
+
+@pytest.fixture(params=LEVELS)
+def bench(request: pytest.FixtureRequest, place: Path, facts: SandboxFacts) -> Bench:
+    """At every level."""
+    return Bench(place, sandbox_of(facts, request.param))
+
+
+@pytest.fixture
+def strong(place: Path, facts: SandboxFacts) -> Bench:
+    """At the strongest level."""
+    return Bench(place, sandbox_of(facts, "bubblewrap"))
+
+
+@pytest.fixture(params=["disk", "memory", "none"])
+def layered(request: pytest.FixtureRequest, place: Path, facts: SandboxFacts) -> Bench:
+    """At the strongest level, with each kind of throwaway layer."""
+    made = sandbox_of(facts, "bubblewrap")
+    if request.param != "none" and facts.layers == "none":
+        unavailable("the kernel mounts no layers")
+    return Bench(place, Bubblewrap(made.program if isinstance(made, Bubblewrap) else "", request.param))
+
+
+@pytest.fixture
+def plain(place: Path) -> Bench:
+    """At the weakest level: for what has nothing to do with the sandbox."""
+    return Bench(place, Supervised(Assurance.PLAIN))

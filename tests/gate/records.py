@@ -1,0 +1,67 @@
+"""Values for tests of the gate's rules: everything passes unless a test says otherwise."""
+
+from __future__ import annotations
+
+from assay.contracts.gate import (
+    ArchitectDecision,
+    ArchitectVerdict,
+    ExecutorResult,
+    ExecutorStatus,
+    Failure,
+    FailureType,
+)
+from assay.contracts.gate_record import Checked, CriterionLink, Evidence, TaskRecord, VerifyRun
+from assay.contracts.plan import Plan, PlanTask
+from assay.contracts.verdict import Confidence, Verdict
+
+TREE = "a" * 40
+BASE = "b" * 40
+COMMIT = "c" * 40
+SUCCESS = ExecutorResult(status=ExecutorStatus.SUCCESS)
+RULES = ArchitectVerdict(verdict=ArchitectDecision.APPROVED, confidence=Confidence.HIGH, by="rules")
+REJECTED = ArchitectVerdict(verdict=ArchitectDecision.REJECTED, feedback="not what was asked", by="rules")
+
+
+def evidence(**changed: object) -> Evidence:
+    sound: dict[str, object] = {
+        "tree": TREE,
+        "base_commit": BASE,
+        "claim": SUCCESS,
+        "verify": (VerifyRun(command="pytest -q", exit_code=0, verdict=Verdict.PASS),),
+        "passing": ("verify", "syntax"),
+        "large": False,
+        "failing": (),
+        "regressions": (),
+        "undeclared": (),
+        "changed": ("shop.py",),
+        "criteria": (CriterionLink(criterion="all tests pass", check="verify"),),
+        "confidence": Confidence.HIGH,
+    }
+    return Evidence.model_validate({**sound, **changed})
+
+
+def checked(**changed: object) -> Checked:
+    return Checked(evidence=evidence(**changed), commit=COMMIT, rules=RULES)
+
+
+def failure(type: FailureType, attempt: int = 1) -> Failure:
+    return Failure(attempt=attempt, type=type, error="it did not work")
+
+
+def record(**changed: object) -> TaskRecord:
+    return TaskRecord.model_validate({"id": "task-01", **changed})
+
+
+def task(number: int, **changed: object) -> PlanTask:
+    sound: dict[str, object] = {
+        "id": f"task-{number:02}",
+        "name": f"Task {number}",
+        "files": (f"f{number}.py",),
+        "verify": ("pytest -q",),
+        "done": ("all tests pass",),
+    }
+    return PlanTask.model_validate({**sound, **changed})
+
+
+def plan(*tasks: PlanTask, **changed: object) -> Plan:
+    return Plan.model_validate({"path": "PLAN.md", "title": "A plan", "tasks": tasks, **changed})

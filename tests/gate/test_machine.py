@@ -1,0 +1,252 @@
+"""The gate's table, row by row, and what no sequence of events can do."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.contracts.gate import ExecutorResult, ExecutorStatus, FailureType, TaskState
+from assay.contracts.gate_record import (
+    TASK_EVENTS,
+    Approved,
+    AttemptFailed,
+    Blocked,
+    Checked,
+    Committed,
+    Confirmed,
+    Evidence,
+    Executed,
+    Moved,
+    Overridden,
+    Override,
+    OverrideAction,
+    Retried,
+    Started,
+    TaskEvent,
+    TaskRecord,
+    VerifyRun,
+)
+from assay.contracts.verdict import Verdict
+from assay.core.gate import TABLE, GateError, apply, diagram, replay
+from assay.core.gate_pass import unmet
+from assay.core.gate_retry import MAX_ATTEMPTS, may_retry
+from tests.gate.records import BASE, COMMIT, REJECTED, RULES, SUCCESS, TREE, checked, evidence, failure, record
+
+S = TaskState
+HONEST = (
+    Started(attempt=1, base_commit=BASE, tree=TREE),
+    Executed(claim=SUCCESS, tree=TREE),
+    checked(),
+    Approved(verdicts=(RULES,)),
+    Committed(commit=COMMIT, tree=TREE),
+)
+SKIP = Override(action=OverrideAction.SKIP, reason="the service is down", by="ann", at="now")
+FORCE = SKIP.model_copy(update={"action": OverrideAction.FORCE})
+
+
+def test_honest_work_goes_straight_through() -> None:
+    states = [replay(record(), HONEST[:number]).state for number in range(len(HONEST) + 1)]
+    assert states == [S.PENDING, S.EXECUTING, S.VERIFYING, S.REVIEWING, S.APPROVED, S.APPROVED]
+    assert replay(record(), HONEST).commit == COMMIT
+
+
+KINDS = sorted({kind for _, kind in TABLE})
+
+
+@pytest.mark.parametrize("state", list(TaskState))
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_not_in_the_table_is_an_error(state: TaskState, kind: str) -> None:
+    events: dict[str, TaskEvent] = {
+        "started": HONEST[0],
+        "executed": HONEST[1],
+        "checked": HONEST[2],
+        "approved": HONEST[3],
+        "committed": HONEST[4],
+        "moved": Moved(onto=BASE),
+        "failed": AttemptFailed(failure=failure(FailureType.TIMEOUT)),
+        "blocked": Blocked(error="no key"),
+        "retried": Retried(by="ann"),
+        "overridden": Overridden(override=SKIP),
+        "confirmed": Confirmed(by="ann"),
+    }
+    before = record(state=state)
+    if (state, kind) not in TABLE:
+        with pytest.raises(GateError, match=f"`{kind}` cannot happen to a task that is {state}"):
+            apply(before, events[kind])
+
+
+@pytest.mark.parametrize(
+    ("before", "event", "why"),
+    [
+        (record(checkpoint=True), HONEST[0], "confirmed by the person"),
+        (record(), Started(attempt=2, base_commit=BASE, tree=TREE), "attempt 2 cannot follow attempt 0"),
+        (record(), Confirmed(by="ann"), "only a checkpoint"),
+        (record(state=S.VERIFYING, claim=None), checked(), "another attempt"),
+        (record(state=S.REVIEWING), Approved(verdicts=(RULES,)), "no evidence"),
+        (record(state=S.REVIEWING, evidence=evidence()), Approved(verdicts=()), "no architect has spoken"),
+        (record(state=S.REVIEWING, evidence=evidence()), Approved(verdicts=(REJECTED,)), "not what was asked"),
+        (record(state=S.REVIEWING, evidence=evidence(verify=())), Approved(verdicts=(RULES,)), "no verify command"),
+        (record(state=S.APPROVED), HONEST[4], "nothing to commit"),
+        (record(state=S.APPROVED, checkpoint=True, evidence=evidence()), HONEST[4], "nothing to commit"),
+        (
+            record(state=S.APPROVED, evidence=evidence(tree="d" * 40), candidate=COMMIT),
+            HONEST[4],
+            "not what was verified",
+        ),
+        (record(state=S.APPROVED, evidence=evidence(), candidate="e" * 40), HONEST[4], "not what was verified"),
+        (
+            record(state=S.APPROVED, evidence=evidence(), candidate=COMMIT, commit=COMMIT),
+            HONEST[4],
+            "nothing to commit",
+        ),
+        (record(state=S.EXECUTING, attempt=2), AttemptFailed(failure=failure(FailureType.TIMEOUT)), "not under way"),
+        (
+            record(state=S.FAILED, attempt=3, failures=(failure(FailureType.MALFORMED, 3),)),
+            Retried(by="policy"),
+            "no attempts left",
+        ),
+        (record(state=S.APPROVED, commit=COMMIT), Moved(onto=BASE), "nothing left to check"),
+    ],
+)
+def test_a_transition_may_ask_for_more_than_its_place(before: TaskRecord, event: TaskEvent, why: str) -> None:
+    with pytest.raises(GateError, match=why):
+        apply(before, event)
+
+
+def test_a_person_may_ask_for_one_attempt_beyond_the_bound() -> None:
+    spent = record(state=S.FAILED, attempt=3, failures=tuple(failure(FailureType.VERIFY_FAILURE, n) for n in (1, 2, 3)))
+    again = apply(spent, Retried(by="ann", note="fix: use the other key"))
+    assert (again.state, again.extra_attempts, again.note) == (S.PENDING, 1, "fix: use the other key")
+
+
+def test_skip_and_force_end_in_states_of_their_own_and_never_finish_by_themselves() -> None:
+    skipped = apply(record(), Overridden(override=SKIP))
+    forced = apply(record(), Overridden(override=FORCE))
+    assert (skipped.state, forced.state) == (S.SKIPPED, S.FORCED)
+    assert not skipped.finished and not forced.finished
+    assert apply(skipped, Confirmed(by="ann")).finished
+
+
+def test_every_event_comes_back_from_its_row() -> None:
+    for event in (*HONEST, Moved(onto=BASE), Overridden(override=SKIP), Blocked(error="x")):
+        assert TASK_EVENTS.validate_python(event.model_dump(mode="json")) == event
+
+
+def test_the_diagram_shows_every_transition() -> None:
+    drawn = diagram()
+    assert drawn.startswith("stateDiagram-v2")
+    for (state, kind), to in TABLE.items():
+        if kind != "overridden":
+            assert any(line.strip().startswith(f"{state} --> {to}:") and kind in line for line in drawn.splitlines()), (
+                state,
+                kind,
+            )
+    assert "FAILED --> FORCED: force" in drawn
+
+
+# Whatever happens, in whatever order.
+
+_verify = st.builds(
+    VerifyRun,
+    command=st.just("pytest"),
+    exit_code=st.sampled_from([0, 1, None]),
+    verdict=st.sampled_from(list(Verdict)),
+    flaky=st.booleans(),
+)
+_claims = st.sampled_from(
+    [
+        SUCCESS,
+        ExecutorResult(status=ExecutorStatus.FAILURE, error="x"),
+        SUCCESS.model_copy(update={"done_criteria_met": False}),
+    ]
+)
+
+
+@st.composite
+def _evidence(draw: st.DrawFn) -> Evidence:
+    return evidence(
+        tree=draw(st.sampled_from([TREE, "d" * 40])),
+        claim=draw(_claims),
+        verify=tuple(draw(st.lists(_verify, max_size=2))),
+        passing=tuple(draw(st.sets(st.sampled_from(["verify", "syntax", "tests"])))),
+        large=draw(st.booleans()),
+        regressions=draw(st.sampled_from([(), ("test_a",)])),
+        undeclared=draw(st.sampled_from([(), ("other.py",)])),
+        criteria=draw(st.sampled_from([(), evidence().criteria])),
+        flaky_allowed=draw(st.booleans()),
+    )
+
+
+_verdicts = st.lists(st.sampled_from([RULES, REJECTED]), max_size=2).map(tuple)
+_events: st.SearchStrategy[TaskEvent] = st.one_of(
+    st.builds(Started, attempt=st.integers(1, 5), base_commit=st.just(BASE), tree=st.just(TREE)),
+    st.builds(Executed, claim=_claims, tree=st.just(TREE)),
+    st.builds(Checked, evidence=_evidence(), commit=st.sampled_from([COMMIT, "e" * 40]), rules=st.just(RULES)),
+    st.just(checked()),
+    st.builds(Approved, verdicts=_verdicts),
+    st.just(HONEST[3]),
+    st.builds(Committed, commit=st.sampled_from([COMMIT, "e" * 40]), tree=st.sampled_from([TREE, "d" * 40])),
+    st.builds(Moved, onto=st.just(BASE)),
+    st.builds(AttemptFailed, failure=st.builds(failure, st.sampled_from(list(FailureType)), st.integers(1, 5))),
+    st.just(Blocked(error="x")),
+    st.just(Retried(by="policy")),
+    st.builds(Overridden, override=st.sampled_from([SKIP, FORCE])),
+    st.just(Confirmed(by="ann")),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(_events, max_size=40), st.booleans())
+def test_no_sequence_of_events_commits_without_the_whole_evidence(events: list[TaskEvent], checkpoint: bool) -> None:
+    now = record(checkpoint=checkpoint)
+    for event in events:
+        before = now
+        try:
+            now = apply(now, event)
+        except GateError:
+            assert now is before
+            continue
+        if now.commit is not None:
+            assert before.evidence is not None and not checkpoint
+            assert now.evidence is not None and unmet(now.evidence, now.verdicts) == ()
+            assert isinstance(event, Committed) or before.commit is not None
+            assert now.state is S.APPROVED and now.override is None
+        if now.override is not None:
+            assert now.commit is None
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_every_run_of_the_gate_by_itself_comes_to_an_end(data: st.DataObject) -> None:
+    """Whatever executors, checks and architects answer: without a person it ends, after at most three attempts."""
+    now = record()
+    for _ in range(1000):
+        match now.state:
+            case S.PENDING:
+                now = apply(now, Started(attempt=now.attempt + 1, base_commit=BASE, tree=TREE))
+            case S.EXECUTING | S.VERIFYING | S.REVIEWING:
+                now = apply(now, data.draw(_answer(now)))
+            case S.FAILED if may_retry(now):
+                now = apply(now, Retried(by="policy"))
+            case _:
+                break
+    else:
+        pytest.fail("it did not end")
+    assert now.attempt <= MAX_ATTEMPTS
+    assert now.state in (S.APPROVED, S.FAILED, S.BLOCKED)
+
+
+def _answer(now: TaskRecord) -> st.SearchStrategy[TaskEvent]:
+    failed = st.builds(
+        AttemptFailed,
+        failure=st.builds(
+            failure, st.sampled_from([kind for kind in FailureType if kind != "BLOCKED"]), st.just(now.attempt)
+        ),
+    )
+    further: dict[TaskState, st.SearchStrategy[TaskEvent]] = {
+        S.EXECUTING: st.sampled_from([Executed(claim=SUCCESS, tree=TREE), Blocked(error="x")]),
+        S.VERIFYING: st.just(checked()),
+        S.REVIEWING: st.just(Approved(verdicts=(RULES,))),
+    }
+    return st.one_of(failed, further[now.state])

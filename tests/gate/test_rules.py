@@ -1,0 +1,307 @@
+"""Rules of the gate, table by table: what passes, what is tried again, what starts, what becomes of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from assay.contracts.gate import (
+    ArchitectVerdict,
+    ClaimedVerification,
+    ExecutorResult,
+    ExecutorStatus,
+    FailureType,
+    Reason,
+    Recommendation,
+    TaskState,
+)
+from assay.contracts.gate_record import CriterionLink, TaskRecord, VerifyRun
+from assay.contracts.gate_report import MustHaveResult, RunOutcome
+from assay.contracts.plan import KeyLink, MustHaves, RequiredArtifact
+from assay.contracts.verdict import Confidence, Verdict
+from assay.core.assignment import assignment
+from assay.core.commit_message import message
+from assay.core.gate_evidence import mismatches
+from assay.core.gate_outcome import halted, outcome
+from assay.core.gate_pass import confidence, unmet
+from assay.core.gate_retry import POLICY, delay, escalation, may_retry, starts_clean
+from assay.core.must_haves import look
+from assay.core.overrides import refused_reason
+from assay.core.page_names import summary_name
+from assay.core.schedule import overlap, startable
+from assay.core.slug import slug
+from tests.gate.records import COMMIT, REJECTED, RULES, SUCCESS, evidence, failure, plan, record, task
+
+S = TaskState
+ASKS = RULES.model_copy(update={"recommendation": Recommendation.MANUAL_REVIEW, "feedback": "look at this"})
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdicts", "condition"),
+    [
+        ({"claim": ExecutorResult(status=ExecutorStatus.FAILURE, error="x")}, (RULES,), "executor"),
+        ({"claim": SUCCESS.model_copy(update={"done_criteria_met": False})}, (RULES,), "executor"),
+        ({"verify": ()}, (RULES,), "verify"),
+        ({"verify": (VerifyRun(command="x", exit_code=1, verdict=Verdict.FAIL),)}, (RULES,), "verify"),
+        # A test that stood failing in the base excuses a check, but never the verify command.
+        ({"verify": (VerifyRun(command="x", exit_code=1, verdict=Verdict.PASS),)}, (RULES,), "verify"),
+        ({"verify": (VerifyRun(command="x", exit_code=None, verdict=Verdict.UNVERIFIABLE),)}, (RULES,), "verify"),
+        ({"verify": (VerifyRun(command="x", exit_code=1, verdict=Verdict.FAIL, flaky=True),)}, (RULES,), "verify"),
+        ({"passing": ("verify",)}, (RULES,), "signals"),
+        ({"passing": ("verify", "verify")}, (RULES,), "signals"),
+        ({"large": True}, (RULES,), "signals"),
+        ({"failing": (Reason(check="lint:ruff", detail="x"),)}, (RULES,), "lint:ruff"),
+        ({"regressions": ("test_a",)}, (RULES,), "regression"),
+        ({"undeclared": ("other.py",)}, (RULES,), "scope"),
+        ({"criteria": ()}, (RULES,), "done"),
+        ({}, (), "architect"),
+        ({}, (REJECTED,), "architect"),
+        ({}, (RULES, REJECTED), "architect"),
+        ({}, (RULES, ASKS), "architect"),
+    ],
+)
+def test_each_condition_alone_keeps_a_task_from_passing(
+    changed: dict[str, Any], verdicts: tuple[ArchitectVerdict, ...], condition: str
+) -> None:
+    assert unmet(evidence(), (RULES,)) == ()
+    assert [reason.check for reason in unmet(evidence(**changed), verdicts)] == [condition]
+
+
+def test_a_flaky_verify_command_passes_where_the_plan_allows_it_with_less_confidence() -> None:
+    flaky = VerifyRun(command="x", exit_code=1, verdict=Verdict.PASS, flaky=True)
+    allowed = evidence(verify=(flaky,), flaky_allowed=True)
+    assert unmet(allowed, (RULES,)) == ()
+    assert confidence(allowed, (RULES,)) is Confidence.MEDIUM
+    assert confidence(evidence(), (RULES,)) is Confidence.HIGH
+
+
+def test_a_criterion_that_only_words_meet_caps_the_confidence() -> None:
+    prose = evidence(criteria=(CriterionLink(criterion="it is elegant"),))
+    assert unmet(prose, (RULES,)) == ()
+    assert confidence(prose, (RULES,)) is Confidence.MEDIUM
+
+
+@pytest.mark.parametrize(
+    ("kind", "retries", "pause"),
+    [
+        (FailureType.EXECUTION_FAILURE, 2, 0),
+        (FailureType.VERIFY_FAILURE, 2, 0),
+        (FailureType.ARCHITECT_REJECTION, 1, 0),
+        (FailureType.TIMEOUT, 1, 30),
+        (FailureType.MALFORMED, 2, 0),
+        (FailureType.BLOCKED, 0, 0),
+    ],
+)
+def test_how_often_each_failure_is_tried_again(kind: FailureType, retries: int, pause: int) -> None:
+    def after(count: int) -> TaskRecord:
+        return record(
+            state=S.FAILED, attempt=count, failures=tuple(failure(kind, number + 1) for number in range(count))
+        )
+
+    assert [may_retry(after(count)) for count in (1, 2, 3)] == [retries >= 1, retries >= 2, False]
+    assert delay((failure(kind),)) == pause
+    assert POLICY[kind].retries == retries
+    assert escalation(after(retries + 1))
+    assert not retries or not escalation(after(1))
+
+
+def test_three_attempts_in_all_whatever_failed() -> None:
+    mixed = (FailureType.TIMEOUT, FailureType.MALFORMED, FailureType.VERIFY_FAILURE)
+    failures = tuple(failure(kind, number + 1) for number, kind in enumerate(mixed))
+    assert may_retry(record(state=S.FAILED, attempt=2, failures=failures[:2]))
+    assert not may_retry(record(state=S.FAILED, attempt=3, failures=failures))
+
+
+def test_the_second_attempt_goes_on_and_later_ones_start_clean() -> None:
+    assert [starts_clean(attempt) for attempt in (1, 2, 3, 4)] == [True, False, True, True]
+
+
+PLAN = plan(
+    task(1),
+    task(2, files=("f1.py", "f2.py")),
+    task(3, depends_on=("task-01",), wave=2),
+    task(4),
+    task(5, type="checkpoint:decision", files=()),
+)
+
+
+def fresh(**states: TaskRecord) -> dict[str, TaskRecord]:
+    records = {one.id: record(id=one.id, checkpoint=one.type.is_checkpoint) for one in PLAN.tasks}
+    return records | {id.replace("_", "-"): value for id, value in states.items()}
+
+
+def test_what_may_start_depends_on_order_files_and_slots() -> None:
+    done = record(id="task-01", state=S.APPROVED, commit=COMMIT)
+    assert startable(PLAN, fresh(), (), (), 4) == ["task-01", "task-04"], "files of task 2 overlap those of task 1"
+    assert startable(PLAN, fresh(), (), (), 1) == ["task-01"]
+    assert startable(PLAN, fresh(), ("task-09",), (), 1) == []
+    assert startable(PLAN, fresh(task_01=done), (), (), 4) == ["task-02", "task-03", "task-04"]
+    assert startable(PLAN, fresh(task_01=done), (), ("task-02",), 4) == ["task-03", "task-04"]
+    unpublished = record(id="task-01", state=S.APPROVED)
+    assert "task-03" not in startable(PLAN, fresh(task_01=unpublished), (), (), 4)
+
+
+@pytest.mark.parametrize(
+    ("some", "others", "meet"),
+    [
+        (("a.py",), ("a.py",), True),
+        (("a.py",), ("b.py",), False),
+        (("src",), ("src/a.py",), True),
+        (("src/*.py",), ("src/a.py",), True),
+        (("src/*.py",), ("src/*.md",), True),  # in doubt, yes
+        (("src/*.py",), ("docs/*.md",), False),
+        (("**/*.py",), ("docs/*.md",), True),
+    ],
+)
+def test_which_declared_files_overlap(some: tuple[str, ...], others: tuple[str, ...], meet: bool) -> None:
+    assert overlap(some, others) is overlap(others, some) is meet
+
+
+def failed(id: str, kind: FailureType = FailureType.VERIFY_FAILURE, *reasons: Reason) -> TaskRecord:
+    failures = tuple(failure(kind, number).model_copy(update={"reasons": reasons}) for number in (1, 2, 3))
+    return record(id=id, state=S.FAILED, attempt=3, failures=failures)
+
+
+def test_what_becomes_of_a_run() -> None:
+    passed = {id: record(id=id, state=S.APPROVED, commit=COMMIT) for id in fresh()}
+    assert outcome(PLAN, passed, ()) == (RunOutcome.PASSED, "")
+    assert outcome(PLAN, passed, (), budget="spent")[0] is RunOutcome.BUDGET_EXHAUSTED
+    assert outcome(PLAN, passed | {"task-01": failed("task-01")}, ())[0] is RunOutcome.FAILED
+    assert outcome(PLAN, fresh(), ())[0] is RunOutcome.NEEDS_HUMAN
+    missing = MustHaveResult(what="artifact: a.py", holds=False, detail="there is no such file")
+    assert outcome(PLAN, passed, (missing,)) == (RunOutcome.FAILED, "artifact: a.py: there is no such file")
+    unjudged = MustHaveResult(what="truth: it is fast", holds=None)
+    assert outcome(PLAN, passed, (unjudged,))[0] is RunOutcome.PASSED
+    three = {id: failed(id) for id in ("task-01", "task-02", "task-04")}
+    assert outcome(PLAN, passed | three, ()) == (RunOutcome.HALTED, "3 tasks of wave 1 failed")
+    assert not halted(PLAN, passed | {id: failed(id) for id in ("task-01", "task-02", "task-03")}), "two waves"
+
+
+def test_wrong_claims_in_three_tasks_halt_the_run() -> None:
+    lie = Reason(check="claim-mismatch", detail="x")
+    records = fresh(task_01=failed("task-01", FailureType.VERIFY_FAILURE, lie))
+    records["task-02"] = record(id="task-02", state=S.APPROVED, commit=COMMIT, evidence=evidence(mismatches=("x",)))
+    assert not halted(PLAN, records)
+    records["task-04"] = record(id="task-04", state=S.REVIEWING, evidence=evidence(mismatches=("x",)))
+    assert "task-01, task-02, task-04" in halted(PLAN, records)
+
+
+@pytest.mark.parametrize(
+    ("claim", "wrong"),
+    [
+        ({}, ""),
+        ({"verification": ClaimedVerification(command="x", exit_code=0)}, "exit code 0; here it is 1"),
+        ({"verification": ClaimedVerification(command="x", exit_code=2)}, ""),
+        ({"verification": ClaimedVerification(command="x", exit_code=None)}, ""),
+        ({"files_modified": ("a.py",)}, ""),
+        ({"files_modified": ("./a.py",)}, ""),
+        ({"files_modified": ("a.py", "b.py")}, "changed b.py, which it did not"),
+        ({"files_modified": ()}, "changed a.py, which it does not say"),
+    ],
+)
+def test_only_a_specific_claim_can_be_contradicted(claim: dict[str, Any], wrong: str) -> None:
+    run = VerifyRun(command="x", exit_code=1, verdict=Verdict.FAIL)
+    found = list(mismatches(SUCCESS.model_copy(update=claim), (run,), ("a.py",)))
+    assert len(found) == bool(wrong)
+    assert wrong in "".join(found)
+
+
+def test_a_retry_is_told_what_went_wrong_before_it_is_told_the_task() -> None:
+    reason = Reason(check="tests:pytest", detail="1 test fails that did not")
+    before = record(
+        attempt=2,
+        failures=(failure(FailureType.VERIFY_FAILURE).model_copy(update={"reasons": (reason,)}),),
+    )
+    one = task(1, action="Mend the rounding.")
+    told = assignment(plan(one), one, before, (), run_id="r", base_commit="b", seconds=300)
+    assert (
+        told.prompt.index("attempt 2 of 3") < told.prompt.index("1 test fails") < told.prompt.index("Mend the rounding")
+    )
+    assert told.previous_failures == before.failures
+    assert told.learnings == ("attempt 1: it did not work",)
+    assert "mending the work" in told.directive
+
+
+def test_held_out_commands_are_never_told() -> None:
+    one = task(1, heldout=("python secret.py",))
+    told = assignment(plan(one), one, record(attempt=1), (), run_id="r", base_commit="b", seconds=None)
+    assert "secret" not in told.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "subject"),
+    [
+        ("Task 3: Create PlannerId", ("src/p.ts",), "feat(03-01): Create PlannerId"),
+        ("Fix the rounding", ("cart.py",), "fix(03-01): Fix the rounding"),
+        ("Describe it", ("README.md", "docs/a.rst"), "docs(03-01): Describe it"),
+        ("Cover the edge", ("tests/test_a.py",), "test(03-01): Cover the edge"),
+        ("refactor: one parser", ("a.py",), "refactor(03-01): one parser"),
+    ],
+)
+def test_the_commit_says_what_it_is_and_what_it_belongs_to(name: str, changed: tuple[str, ...], subject: str) -> None:
+    text = message(plan(task(1), phase="03", plan="01"), task(1, name=name), changed, run_id="run-1")
+    assert text.splitlines()[0] == subject
+    assert f"Task: {name}" in text and "Plan: A plan" in text
+    assert text.rstrip().splitlines()[-2:] == ["Assay-Run: run-1", "Assay-Task: task-01"]
+
+
+def test_a_long_name_is_cut_in_the_subject_and_whole_in_the_text() -> None:
+    name = "A very long name that goes on and on " * 4
+    text = message(plan(task(1)), task(1, name=name), ("a.py",), run_id="r")
+    assert len(text.splitlines()[0]) <= 72
+    assert " ".join(name.split()) in text
+
+
+@pytest.mark.parametrize(
+    ("reason", "fine"),
+    [
+        ("The payment sandbox of the bank is down until Monday", True),
+        ("tests take too long", False),
+        ("The tests are too slow here", False),
+        ("looks good to me", False),
+        ("LGTM, ship it please", False),
+        ("hurry", False),
+        ("", False),
+    ],
+)
+def test_what_is_a_reason_to_skip(reason: str, fine: bool) -> None:
+    assert (refused_reason(reason) == "") is fine
+
+
+def test_must_haves_are_looked_at_in_the_tree() -> None:
+    files = {"a.ts": "export class Foo {}\nimport { b } from './b'\n", "b.py": "def go():\n    pass\n"}
+    wanted = MustHaves(
+        truths=("users can log in",),
+        artifacts=(
+            RequiredArtifact(path="a.ts", exports=("Foo",), contains="class"),
+            RequiredArtifact(path="a.ts", exports=("Bar",)),
+            RequiredArtifact(path="b.py", exports=("go",), min_lines=3),
+            RequiredArtifact(path="c.py"),
+        ),
+        key_links=(
+            KeyLink.model_validate({"from": "a.ts", "to": "src/b.ts"}),
+            KeyLink.model_validate({"from": "a.ts", "to": "x", "pattern": r"import.*'\./b'"}),
+            KeyLink.model_validate({"from": "a.ts", "to": "x", "pattern": "fetch"}),
+            KeyLink.model_validate({"from": "a.ts", "to": "x", "pattern": "("}),
+        ),
+    )
+    found = look(wanted, files.get)
+    assert [one.holds for one in found] == [True, False, False, False, True, True, False, False, None]
+    assert "Bar" in found[1].detail and "2 lines" in found[2].detail and "regular expression" in found[7].detail
+
+
+@pytest.mark.parametrize(
+    ("plan_name", "summary"),
+    [("PLAN.md", "SUMMARY.md"), ("03-01-PLAN.md", "03-01-SUMMARY.md"), ("feature.md", "SUMMARY.md")],
+)
+def test_a_plan_has_a_summary_of_its_own(plan_name: str, summary: str) -> None:
+    assert summary_name(plan_name) == summary
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [("03-Sequential Execution", "03-sequential-execution"), ("Ärger über Öl", "arger-uber-ol"), ("計画", "plan")],
+)
+def test_names_of_branches_are_plain(text: str, short: str) -> None:
+    assert slug(text) == short

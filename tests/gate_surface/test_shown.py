@@ -1,0 +1,248 @@
+"""What the terminal shows of a run: while it goes on, at its end, and afterwards."""
+
+from __future__ import annotations
+
+import io
+import threading
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from assay.contracts.check import CheckKind
+from assay.contracts.gate_record import TaskEvent
+from assay.contracts.gate_report import MustHaveResult, RunOutcome, RunView
+from assay.contracts.report import CheckLine
+from assay.contracts.verdict import Phase, Verdict
+from assay.surfaces.live.gate import LiveGate
+from assay.surfaces.report.gate import print_gate, print_runs, print_status, state_of
+from tests.gate_surface import views
+from tests.gate_surface.views import RUN, executed, failed, overridden, report, started, view
+
+
+def console() -> tuple[Console, io.StringIO]:
+    file = io.StringIO()
+    return Console(file=file, width=200, markup=False, highlight=False, emoji=False), file
+
+
+def terminal() -> tuple[Console, io.StringIO]:
+    file = io.StringIO()
+    return Console(file=file, width=200, force_terminal=True, markup=False, highlight=False), file
+
+
+def shown(seen: RunView, outcome: RunOutcome) -> str:
+    out, file = console()
+    print_gate(out, report(seen, outcome), seen)
+    return file.getvalue()
+
+
+PASSED = view({"Prices": views.PASSED}, outcome=RunOutcome.PASSED)
+FAILED = view(
+    {"Prices": views.PASSED, "Basket": views.THRICE_FAILED},
+    outcome=RunOutcome.FAILED,
+    reason="failed: Basket (task-02)",
+)
+
+
+def test_a_run_that_passed_says_where_the_work_is() -> None:
+    text = shown(PASSED, RunOutcome.PASSED)
+    assert "task-01  APPROVED     1  medium      cccccccccccc  Prices\n" in text
+    assert "PASSED\n  confidence medium\n" in text
+    assert "take them over with: git merge --ff-only assay/a-shop\n" in text
+    assert "state: plans/STATE.md; summary: plans/SUMMARY.md\n" in text
+    assert "resume" not in text
+
+
+def test_a_run_that_failed_says_why_and_what_can_be_done() -> None:
+    text = shown(FAILED, RunOutcome.FAILED)
+    assert "FAILED  failed: Basket (task-02)\n" in text
+    assert "  task-02 Basket: attempt 3, VERIFY_FAILURE\n    2 tests fail\n    - tests (fail): shop fails\n" in text
+    assert "evidence: assay ledger artifact dddddddddddd\n" in text
+    assert f"    assay resume {RUN} --retry task-02   # try it again\n" in text
+    assert f"    assay skip {RUN} task-02 --category" in text
+    assert "go on with" not in text
+
+
+def test_what_an_attempt_left_is_named_where_it_was_kept(tmp_path: Path) -> None:
+    folder = tmp_path / ".assay" / RUN
+    folder.mkdir(parents=True)
+    (folder / "task-02.patch").write_text("x")
+    seen = FAILED.model_copy(update={"repository": str(tmp_path)})
+    assert f"what it left: git apply {folder / 'task-02.patch'}\n" in shown(seen, RunOutcome.FAILED)
+    assert "what it left" not in shown(FAILED, RunOutcome.FAILED)
+
+
+def test_a_run_that_waits_says_what_for_and_how_to_go_on() -> None:
+    seen = view(
+        {"Colour": ()},
+        checkpoints=("Colour",),
+        asks={"Colour": "which one?\nblue or red"},
+        outcome=RunOutcome.NEEDS_HUMAN,
+    )
+    text = shown(seen, RunOutcome.NEEDS_HUMAN)
+    assert "  task-01 Colour: which one?\n    blue or red\n" in text
+    assert f'    assay done {RUN} task-01 --note "…"' in text
+    assert f"when you have answered, go on with: assay resume {RUN}\n" in text
+
+
+def test_a_budget_that_ran_out_is_gone_on_from() -> None:
+    seen = view({"a": ()}, outcome=RunOutcome.BUDGET_EXHAUSTED, reason="5 minutes are over")
+    assert f"  go on with: assay resume {RUN}\n" in shown(seen, RunOutcome.BUDGET_EXHAUSTED)
+
+
+def test_must_haves_and_notes_are_shown() -> None:
+    must = (MustHaveResult(what="a.py", holds=True), MustHaveResult(what="b.py", holds=False, detail="is not there"))
+    seen = view({"a": views.PASSED}, must_haves=must, warnings=("hooks were skipped",))
+    text = shown(seen, RunOutcome.FAILED)
+    assert "must-haves:\n  ✓ a.py\n  ✗ b.py: is not there\n" in text
+    assert "note: hooks were skipped\n" in text
+
+
+def test_names_cannot_drive_the_terminal() -> None:
+    text = shown(view({"\x1b[2Jx": (overridden(),)}, asks={"\x1b[2Jx": "\x1b[1m"}), RunOutcome.NEEDS_HUMAN)
+    assert "\x1b" not in text
+    assert "\\x1b[2Jx" in text
+
+
+def test_status_shows_the_steps_of_what_is_under_way() -> None:
+    out, file = console()
+    print_status(out, view({"a": views.PASSED, "b": (started(), executed()), "c": ()}))
+    text = file.getvalue()
+    assert "1 of 3 passed, 0 failed, 1 under way, 1 pending; pass rate 100%, 1.0 attempts on average\n" in text
+    assert "task-02 b\nGate Progress: [####----] Step 2/3\n  [x] Step 1: Executor    - SUCCESS (14:30:01)\n" in text
+    assert "go on with" not in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"running": True}, "running"),
+        ({"running": False, "outcome": RunOutcome.HALTED}, "halted"),
+        ({"running": False, "interrupted": True}, "interrupted"),
+    ],
+)
+def test_a_run_is_known_by_one_word(changes: dict[str, object], word: str) -> None:
+    seen = view({"a": ()}).model_copy(update=changes)
+    assert state_of(seen) == word
+    out, file = console()
+    print_runs(out, [seen])
+    assert file.getvalue() == f"{RUN}  2026-02-26 14:30  {word}  0/1  A shop  (plans/PLAN.md)\n"
+
+
+def test_an_interrupted_run_says_how_to_go_on() -> None:
+    out, file = console()
+    print_status(out, view({"a": (started(),)}).model_copy(update={"running": False, "interrupted": True}))
+    assert f"go on with: assay resume {RUN}\n" in file.getvalue()
+
+
+def test_where_there_are_no_runs_it_says_how_to_start_one() -> None:
+    out, file = console()
+    print_runs(out, [])
+    assert "assay gate PLAN.md" in file.getvalue()
+
+
+def follow(live: LiveGate, events: tuple[TaskEvent, ...]) -> None:
+    """The run as it goes on, event by event."""
+    live.began(view({"Prices": ()}))
+    for count in range(1, len(events) + 1):
+        live.changed(view({"Prices": events[:count]}), "task-01")
+
+
+def test_every_event_has_its_line_where_there_is_no_terminal() -> None:
+    out, file = console()
+    live = LiveGate(out, interactive=False)
+    with live.showing():
+        follow(live, (started(), executed(), failed()))
+    assert file.getvalue().splitlines() == [
+        "A shop: 1 task, onto assay/a-shop",
+        f"run {RUN}",
+        "▶ task-01 Prices  attempt 1 of 3",
+        "  task-01 Prices  executed, now the checks",
+        "✗ task-01 Prices  attempt 1: VERIFY_FAILURE: 2 tests fail (will be tried again)",
+    ]
+
+
+def test_an_event_is_told_once() -> None:
+    out, file = console()
+    live = LiveGate(out, interactive=False)
+    live.began(view({"Prices": (started(),)}))
+    live.changed(view({"Prices": (started(), executed())}), "task-01")
+    live.changed(view({"Prices": (started(), executed())}), "task-01")
+    assert "▶" not in file.getvalue()
+    assert file.getvalue().count("executed, now the checks") == 1
+
+
+def test_a_commit_and_an_override_are_told() -> None:
+    out, file = console()
+    follow(LiveGate(out, interactive=False), views.PASSED)
+    follow(LiveGate(out, interactive=False), (overridden(),))
+    assert "✓ task-01 Prices  committed cccccccccccc, confidence medium\n" in file.getvalue()
+    assert "! task-01 Prices  skipped, unverified\n" in file.getvalue()
+
+
+def line(verdict: Verdict) -> CheckLine:
+    return CheckLine(
+        name="tests",
+        kind=CheckKind.TESTS,
+        tier=2,
+        verdict=verdict,
+        baseline=None,
+        duration_ms=5,
+        reused=False,
+        required=True,
+        decides=True,
+        reason="2 fail",
+        command="pytest",
+        assurance=None,
+        tests=3,
+        seq=None,
+        artifact=None,
+    )
+
+
+def test_only_checks_that_do_not_pass_are_told() -> None:
+    out, file = console()
+    checks = LiveGate(out, interactive=False).checks("task-01")
+    checks.judged(line(Verdict.PASS))
+    checks.judged(line(Verdict.FAIL))
+    assert file.getvalue() == "  task-01: tests fail: 2 fail\n"
+
+
+def test_a_terminal_shows_bars_while_threads_report() -> None:
+    """And nobody waits for anybody for ever: the bars are drawn by a thread of their own."""
+    out, file = terminal()
+    live = LiveGate(out, interactive=True)
+    seen = view({f"t{number}": (started(), executed()) for number in range(1, 5)})
+
+    def work(id: str) -> None:
+        checks = live.checks(id)
+        for _ in range(50):
+            live.changed(seen, id)
+            checks.started("tests", Phase.AFTER)
+            checks.output("tests", Phase.AFTER, b"half way\n")
+            live.output(id, b"\x1b[2Jtyping\n")
+            live.said(id, "a word")
+            checks.ended("tests", Phase.AFTER, reused=False)
+
+    with live.showing():
+        live.began(seen)
+        threads = [threading.Thread(target=work, args=(f"task-{number:02}",), daemon=True) for number in range(1, 5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=60)
+        assert not any(thread.is_alive() for thread in threads)
+    text = file.getvalue()
+    assert "[####----] task-01" in text
+    assert "0 of 4 passed" in text
+    assert "\x1b[2J" not in text
+
+
+def test_where_a_person_types_there_are_no_bars() -> None:
+    out, file = terminal()
+    live = LiveGate(out, interactive=True, asks_here=True)
+    with live.showing():
+        live.began(view({"Prices": (started(),)}).model_copy(update={"executor": "human"}))
+        live.said("task-01", "it is yours")
+    assert "0 of 1 passed" not in file.getvalue()
+    assert "task-01: it is yours" in file.getvalue()

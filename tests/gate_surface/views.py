@@ -1,0 +1,189 @@
+"""Runs to look at: made of real events, through the real table, so that no view is one that cannot happen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from assay.contracts.gate import (
+    ArchitectDecision,
+    ArchitectVerdict,
+    ExecutorResult,
+    ExecutorStatus,
+    Failure,
+    FailureType,
+    Reason,
+)
+from assay.contracts.gate_record import (
+    Approved,
+    AttemptFailed,
+    Blocked,
+    Checked,
+    Committed,
+    Confirmed,
+    CriterionLink,
+    Evidence,
+    Executed,
+    Overridden,
+    Override,
+    OverrideAction,
+    Retried,
+    Started,
+    TaskEvent,
+    TaskRecord,
+    VerifyRun,
+)
+from assay.contracts.gate_report import GateReport, MustHaveResult, RunOutcome, RunView, Step, TaskReport, TaskView
+from assay.contracts.plan import Plan, PlanTask, TaskType
+from assay.contracts.verdict import Confidence, Verdict
+from assay.core.gate import apply
+from assay.core.gate_retry import escalation
+
+RUN = "20260226T143000Z-abc123"
+TREE, BASE, COMMIT = "a" * 40, "b" * 40, "c" * 40
+SUCCESS = ExecutorResult(status=ExecutorStatus.SUCCESS)
+RULES = ArchitectVerdict(verdict=ArchitectDecision.APPROVED, by="rules", concerns=("the name is odd",))
+
+
+def started(attempt: int = 1) -> Started:
+    return Started(attempt=attempt, base_commit=BASE, tree=TREE)
+
+
+def executed() -> Executed:
+    return Executed(claim=SUCCESS, tree=TREE)
+
+
+def checked(*criteria: CriterionLink) -> Checked:
+    evidence = Evidence(
+        tree=TREE,
+        base_commit=BASE,
+        claim=SUCCESS,
+        verify=(VerifyRun(command="pytest -q", exit_code=0, verdict=Verdict.PASS),),
+        passing=("tests", "verify"),
+        large=False,
+        failing=(),
+        regressions=(),
+        undeclared=(),
+        changed=("src/shop.py",),
+        criteria=criteria or (CriterionLink(criterion="all tests pass", check="verify"),),
+        confidence=Confidence.HIGH,
+    )
+    return Checked(evidence=evidence, commit=COMMIT, rules=RULES)
+
+
+def failed(kind: FailureType = FailureType.VERIFY_FAILURE, attempt: int = 1, error: str = "2 tests fail") -> TaskEvent:
+    reasons = (Reason(check="verify", detail=error), Reason(check="tests", detail="shop fails", artifact="d" * 64))
+    return AttemptFailed(failure=Failure(attempt=attempt, type=kind, error=error, reasons=reasons))
+
+
+def overridden(action: OverrideAction = OverrideAction.SKIP) -> Overridden:
+    category = "verify-unavailable" if action is OverrideAction.SKIP else None
+    return Overridden(
+        override=Override(
+            action=action,
+            reason="the payment sandbox is down",
+            category=category,
+            by="ada",
+            at="2026-02-26T15:00:00Z",
+        )
+    )
+
+
+TO_REVIEW = (started(), executed(), checked())
+PASSED = (*TO_REVIEW, Approved(verdicts=(RULES,)), Committed(commit=COMMIT, tree=TREE))
+THRICE_FAILED = tuple(
+    event
+    for attempt in (1, 2, 3)
+    for event in (
+        *((Retried(by="policy"),) if attempt > 1 else ()),
+        started(attempt),
+        executed(),
+        failed(attempt=attempt),
+    )
+)
+BLOCKED = (started(), Blocked(error="there is no compiler"))
+CONFIRMED = (Confirmed(by="ada", note="we take the blue one"),)
+
+
+def view(
+    events: Mapping[str, Sequence[TaskEvent]],
+    *,
+    checkpoints: Sequence[str] = (),
+    asks: Mapping[str, str] | None = None,
+    outcome: RunOutcome | None = None,
+    must_haves: tuple[MustHaveResult, ...] = (),
+    warnings: tuple[str, ...] = (),
+    title: str = "A shop",
+    reason: str = "",
+) -> RunView:
+    """A run of one task for each name, with what has happened to it."""
+    tasks = tuple(
+        PlanTask(
+            id=f"task-{number:02}",
+            name=name,
+            type=TaskType.DECISION if name in checkpoints else TaskType.AUTO,
+            done=("all tests pass",),
+        )
+        for number, name in enumerate(events, start=1)
+    )
+    seen = [_task(task, events[task.name], (asks or {}).get(task.name)) for task in tasks]
+    return RunView(
+        run_id=RUN,
+        plan=Plan(path="PLAN.md", title=title, phase="03-shop", plan="01", tasks=tasks),
+        plan_path="plans/PLAN.md",
+        repository="/nowhere",
+        branch="assay/a-shop",
+        base_commit=BASE,
+        executor="cmd:./agent.sh",
+        architect="rules",
+        started_at="2026-02-26T14:30:00Z",
+        updated_at="2026-02-26T14:33:20Z",
+        running=outcome is None,
+        outcome=outcome,
+        interrupted=False,
+        reason=reason,
+        tasks=tuple(seen),
+        must_haves=must_haves,
+        warnings=warnings,
+        ledger="ledger.db",
+    )
+
+
+def _task(task: PlanTask, events: Sequence[TaskEvent], asks: str | None) -> TaskView:
+    record = TaskRecord(id=task.id, checkpoint=task.type.is_checkpoint)
+    steps = []
+    for number, event in enumerate(events):
+        record = apply(record, event)
+        at = f"2026-02-26T14:30:{number:02}.000Z"
+        steps.append(Step(seq=number + 1, at=at, attempt=record.attempt, kind=event.kind, state=record.state))
+    told = escalation(record) if asks is None else asks
+    confidence = Confidence.MEDIUM if record.commit else None
+    return TaskView(record=record, steps=tuple(steps), asks=told, confidence=confidence)
+
+
+def report(seen: RunView, outcome: RunOutcome) -> GateReport:
+    return GateReport(
+        run_id=seen.run_id,
+        outcome=outcome,
+        reason=seen.reason,
+        confidence=Confidence.MEDIUM,
+        tasks=tuple(
+            TaskReport(
+                id=task.record.id,
+                name=seen.plan.task(task.record.id).name,
+                state=task.record.state,
+                attempts=task.record.attempt,
+                confidence=task.confidence,
+                commit=task.record.commit,
+                failures=task.record.failures,
+                asks=task.asks,
+            )
+            for task in seen.tasks
+        ),
+        commit=next((task.record.commit for task in seen.tasks if task.record.commit), None),
+        branch=seen.branch,
+        must_haves=seen.must_haves,
+        bundle="plans/SUMMARY.md" if outcome is RunOutcome.PASSED else None,
+        state="plans/STATE.md",
+        ledger=seen.ledger,
+        notes=seen.warnings,
+    )
