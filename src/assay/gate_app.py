@@ -29,7 +29,7 @@ from assay.contracts.gate_setup import GateSetup
 from assay.contracts.plan import Plan
 from assay.contracts.rows import EventRow
 from assay.core.overrides import security_blockers
-from assay.core.page_names import state_name, summaries_of, summary_name
+from assay.core.page_names import aside_name, state_name, summaries_of, summary_name
 from assay.core.plan_lint import errors, lint
 from assay.core.plan_reading import read_plan
 from assay.core.slug import slug
@@ -332,7 +332,7 @@ def _hooks(repository: Repository, wanted: str) -> tuple[tuple[str, ...], tuple[
         raise InputError(
             f"{hooks.folder}: the repository has commit hooks ({', '.join(hooks.runnable)}), and Assay commits "
             "without `git commit`",
-            hint="--hooks run has pre-commit run in the sandbox, before the checks; --hooks skip leaves them out, on record",
+            hint="--hooks run has pre-commit run in the sandbox, before the checks; --hooks skip leaves them out",
         )
     if wanted == "run" and unable:
         raise InputError(
@@ -392,7 +392,8 @@ def _own_files(repository: Repository, plan_path: Path) -> list[str]:
     if not folder.is_relative_to(repository.root):
         return ["/.assay/"]
     place = folder.relative_to(repository.root)
-    return ["/.assay/", *(f"/{place / name}" for name in (state_name(), summary_name(plan_path.name)))]
+    pages = (state_name(), summary_name(plan_path.name))
+    return ["/.assay/", *(f"/{place / name}" for page in pages for name in (page, aside_name(page)))]
 
 
 def _refuse_unfinished_plans(plan: Plan, plan_path: Path) -> None:

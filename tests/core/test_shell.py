@@ -32,7 +32,9 @@ def test_what_has_no_end_is_told(text: str) -> None:
         lex(text)
 
 
-@pytest.mark.parametrize("text", ["a &&", "a \\", "if x; then", "for f in a; do", "while x", "echo 'x", "cat <<E", "(a", "{ a"])
+@pytest.mark.parametrize(
+    "text", ["a &&", "a \\", "if x; then", "for f in a; do", "while x", "echo 'x", "cat <<E", "(a", "{ a"]
+)
 def test_a_shell_would_wait_for_more(text: str) -> None:
     assert not is_complete(text)
 

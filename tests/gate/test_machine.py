@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from assay.contracts.gate import ExecutorResult, ExecutorStatus, FailureType, TaskState
 from assay.contracts.gate_record import (
+    POLICY,
     TASK_EVENTS,
     Approved,
     AttemptFailed,
@@ -103,7 +104,7 @@ def test_what_is_not_in_the_table_is_an_error(state: TaskState, kind: str) -> No
         (record(state=S.EXECUTING, attempt=2), AttemptFailed(failure=failure(FailureType.TIMEOUT)), "not under way"),
         (
             record(state=S.FAILED, attempt=3, failures=(failure(FailureType.MALFORMED, 3),)),
-            Retried(by="policy"),
+            Retried(by=POLICY),
             "no attempts left",
         ),
         (record(state=S.APPROVED, commit=COMMIT), Moved(onto=BASE), "nothing left to check"),
@@ -190,7 +191,7 @@ _events: st.SearchStrategy[TaskEvent] = st.one_of(
     st.builds(Moved, onto=st.just(BASE)),
     st.builds(AttemptFailed, failure=st.builds(failure, st.sampled_from(list(FailureType)), st.integers(1, 5))),
     st.just(Blocked(error="x")),
-    st.just(Retried(by="policy")),
+    st.just(Retried(by=POLICY)),
     st.builds(Overridden, override=st.sampled_from([SKIP, FORCE])),
     st.just(Confirmed(by="ann")),
 )
@@ -228,7 +229,7 @@ def test_every_run_of_the_gate_by_itself_comes_to_an_end(data: st.DataObject) ->
             case S.EXECUTING | S.VERIFYING | S.REVIEWING:
                 now = apply(now, data.draw(_answer(now)))
             case S.FAILED if may_retry(now):
-                now = apply(now, Retried(by="policy"))
+                now = apply(now, Retried(by=POLICY))
             case _:
                 break
     else:

@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from assay.contracts.gate import FailureType
-from assay.contracts.gate_record import CriterionLink, OverrideAction, Retried
+from assay.contracts.gate_record import POLICY, CriterionLink, OverrideAction, Retried
 from assay.contracts.gate_report import MustHaveResult, RunOutcome, RunView
 from assay.core.state_page import state_page
 from assay.core.summary_page import duration, summary_page
@@ -43,7 +43,7 @@ RECOVERED = (
     started(),
     executed(),
     failed(error="first: a colon\nand a line"),
-    Retried(by="policy"),
+    Retried(by=POLICY),
     started(2),
     executed(),
     *views.PASSED[2:],

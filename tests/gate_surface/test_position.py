@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assay.contracts.gate import FailureType
-from assay.contracts.gate_record import OverrideAction, Retried, TaskEvent
+from assay.contracts.gate_record import POLICY, OverrideAction, Retried, TaskEvent
 from assay.contracts.gate_report import TaskView
 from assay.core.gate_answers import Ask, answers, asked
 from assay.core.gate_position import bar, current, position, statistics, status_word, step_lines
@@ -64,7 +64,7 @@ def test_an_architect_who_never_spoke_has_not_rejected() -> None:
 
 
 def test_times_are_those_of_the_attempt_that_is_under_way() -> None:
-    again = task(started(), executed(), failed(), Retried(by="policy"), started(2))
+    again = task(started(), executed(), failed(), Retried(by=POLICY), started(2))
     assert step_lines(again)[:2] == (
         "[~] Step 1: Executor    - RUNNING (14:30:04)",
         "[ ] Step 2: Verify      - PENDING",

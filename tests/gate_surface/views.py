@@ -14,6 +14,7 @@ from assay.contracts.gate import (
     Reason,
 )
 from assay.contracts.gate_record import (
+    POLICY,
     Approved,
     AttemptFailed,
     Blocked,
@@ -94,7 +95,7 @@ THRICE_FAILED = tuple(
     event
     for attempt in (1, 2, 3)
     for event in (
-        *((Retried(by="policy"),) if attempt > 1 else ()),
+        *((Retried(by=POLICY),) if attempt > 1 else ()),
         started(attempt),
         executed(),
         failed(attempt=attempt),

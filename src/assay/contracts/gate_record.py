@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -131,10 +131,14 @@ class Blocked(Contract):
     error: str
 
 
+POLICY: Final = "gate:policy"
+"""By whom an attempt is repeated that the gate itself repeats: no person can be called that."""
+
+
 class Retried(Contract):
     kind: Literal["retried"] = "retried"
     by: str
-    """`policy`, or the person who asked for it: then it is an attempt beyond the bound."""
+    """`POLICY`, or the person who asked for it: then it is an attempt beyond the bound."""
     note: str = ""
 
 

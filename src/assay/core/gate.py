@@ -12,6 +12,7 @@ from typing import Final
 
 from assay.contracts.gate import TaskState
 from assay.contracts.gate_record import (
+    POLICY,
     Approved,
     AttemptFailed,
     Blocked,
@@ -100,7 +101,7 @@ def _refusal(record: TaskRecord, event: TaskEvent) -> str:
             return _not_verified(record, event)
         case AttemptFailed() if event.failure.attempt != record.attempt:
             return f"attempt {event.failure.attempt} is not under way"
-        case Retried(by="policy") if record.state is S.FAILED and not may_retry(record):
+        case Retried() if event.by == POLICY and record.state is S.FAILED and not may_retry(record):
             return "it has no attempts left"
     return ""
 
@@ -140,7 +141,7 @@ def _learned(record: TaskRecord, event: TaskEvent) -> dict[str, object]:
         case Blocked():
             return {"note": event.error}
         case Retried():
-            beyond = event.by != "policy" and not may_retry(record)
+            beyond = event.by != POLICY and not may_retry(record)
             return {"extra_attempts": record.extra_attempts + beyond, "note": event.note}
         case Overridden():
             state = S.FORCED if event.override.action is OverrideAction.FORCE else S.SKIPPED

@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from assay.contracts.gate import TaskState
 from assay.contracts.gate_record import TaskRecord
 from assay.contracts.gate_report import MustHaveResult, RunOutcome
-from assay.contracts.plan import Plan
+from assay.contracts.plan import Plan, PlanTask
+from assay.core.gate_evidence import CLAIM_MISMATCH
 from assay.core.gate_retry import HALT_FAILURES, HALT_MISMATCHES, may_retry
-
-_CLAIM = "claim-mismatch"
+from assay.core.schedule import ready
 
 
 def exhausted(record: TaskRecord) -> bool:
@@ -54,13 +54,21 @@ def outcome(
     missing = [one for one in must_haves if one.holds is False]
     if missing:
         return RunOutcome.FAILED, f"{missing[0].what}: {missing[0].detail}"
-    left = [id for id, record in records.items() if not record.finished]
-    if left:
-        return RunOutcome.NEEDS_HUMAN, f"a person is asked about {', '.join(left)}"
-    return RunOutcome.PASSED, ""
+    if all(record.finished for record in records.values()):
+        return RunOutcome.PASSED, ""
+    asked = [task.id for task in plan.tasks if _asks(task, records)]
+    return RunOutcome.NEEDS_HUMAN, f"a person is asked about {', '.join(asked)}"
+
+
+def _asks(task: PlanTask, records: Mapping[str, TaskRecord]) -> bool:
+    """Whether it waits for a person, and not for another task."""
+    record = records[task.id]
+    if record.state is TaskState.PENDING:
+        return ready(task, records)
+    return not record.finished
 
 
 def _contradicted(record: TaskRecord) -> bool:
     if record.evidence is not None and record.evidence.mismatches:
         return True
-    return any(reason.check == _CLAIM for failure in record.failures for reason in failure.reasons)
+    return any(reason.check == CLAIM_MISMATCH for failure in record.failures for reason in failure.reasons)

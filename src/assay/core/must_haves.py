@@ -43,8 +43,8 @@ def _artifact(wanted: RequiredArtifact, read: Read) -> MustHaveResult:
 
 def _exports(text: str, name: str) -> bool:
     """Whether the file defines or exports the name, in any of the usual ways of any language."""
-    word = rf"\b{re.escape(name)}\b"
-    ways = (rf"\bexport\b[^\n;]*{word}", rf"^\s*{_DEFINES}[^\n]*?{word}", rf"{word}\s*=", rf"[\"']{re.escape(name)}[\"']")
+    word, quoted = rf"\b{re.escape(name)}\b", rf"[\"']{re.escape(name)}[\"']"
+    ways = (rf"\bexport\b[^\n;]*{word}", rf"^\s*{_DEFINES}[^\n]*?{word}", rf"{word}\s*=", quoted)
     return any(re.search(way, text, re.MULTILINE) for way in ways)
 
 

@@ -17,6 +17,11 @@ def summary_name(plan: str) -> str:
     return f"{found['before']}SUMMARY.md" if found else "SUMMARY.md"
 
 
+def aside_name(page: str) -> str:
+    """While it is being written."""
+    return f".{page}.assay"
+
+
 def summaries_of(plan: str) -> tuple[str, ...]:
     """Where, from the plan's own folder, the summary of another plan may lie that it depends on."""
     names = (f"{plan}-SUMMARY.md", f"{plan}/SUMMARY.md")

@@ -83,7 +83,7 @@ def _opening(lines: list[str], at: int) -> int | None:
 def _composed(block: _Block, found: Frontmatter) -> MappingNode | None:
     if len(block.yaml) > _LONGEST:
         hint = "keep identifiers and must_haves there, and the plan below it"
-        found.problems.append(error("frontmatter", block.first, "the frontmatter is larger than 64 KiB", hint))
+        found.problems.append(error("frontmatter", block.first + 1, "the frontmatter is larger than 64 KiB", hint))
         return None
     try:
         root = YAML(typ="safe", pure=True).compose(block.yaml)

@@ -62,6 +62,7 @@ _REQUESTS = _set_of(
 )
 """What a sentence begins with, or says when it is short: "tests pass", "all green"."""
 
+_ALSO_ENGLISH = _set_of("test find file time next set install sort convert patch robot tree strings")
 _BLOCKS = frozenset(("for", "while", "until", "if", "case", "[", "[[", "{", "("))
 _FUNCTION = re.compile(r"[A-Za-z_]\w*\s?\(\)\s?\{", re.ASCII)
 _QUOTED = re.compile(r"\"[^\"\n]*\"|(?<![\w])'[^'\n]*'|`[^`\n]*`")
@@ -107,6 +108,8 @@ def is_plainly_command(text: str) -> bool:
     if not words or not is_command(text):
         return False
     first = words[0].strip("!({)}")
+    if first in _ALSO_ENGLISH:
+        return any(_SIGN.search(word) or _PATH.fullmatch(word) for word in words[1:])
     if len(words) == 1:
         return first.startswith("./") or first in ("pytest", "tsc", "make", "tox", "nox", "vitest", "jest", "mypy")
     return (

@@ -223,12 +223,18 @@ class Tags:
         return self.line_starts[line] + (match.end("mark") if match else len(self.lines[line]))
 
     def _is_balanced(self, start: int, end: int) -> bool:
-        """Whether what stands in there may be left out: no tag that is open around it is closed only in there."""
+        """Whether what stands in there may be left out: it closes nothing that was open before it.
+
+        An example may show a lone closing tag. Then the real one still follows, before the next is opened.
+        """
         for opened, closed in self._opened_and_closed:
-            if _count_between(closed, start, end) > _count_between(opened, start, end):
-                close, reopened = _first_from(closed, end), _first_from(opened, end)
-                if close is None or (reopened is not None and reopened < close):
-                    return False
+            first_close, first_open = _first_from(closed, start), _first_from(opened, start)
+            if first_close is None or first_close >= end or (first_open is not None and first_open < first_close):
+                continue
+            close, reopened = _first_from(closed, end), _first_from(opened, end)
+            within = _count_between(opened, start, end) - _count_between(closed, start, end)
+            if within >= 0 or close is None or (reopened is not None and reopened < close):
+                return False
         return True
 
     @cached_property

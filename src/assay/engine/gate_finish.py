@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from assay.adapters.git.anchor import write_anchor
@@ -15,7 +14,7 @@ from assay.contracts.gate_report import GateReport, MustHaveResult, RunOutcome, 
 from assay.contracts.verdict import Confidence, Phase, Verdict
 from assay.core.gate_outcome import outcome
 from assay.core.must_haves import look
-from assay.core.page_names import state_name, summary_name
+from assay.core.page_names import aside_name, state_name, summary_name
 from assay.core.state_page import state_page
 from assay.core.summary_page import summary_page
 from assay.engine.gate_look import view_of
@@ -153,7 +152,7 @@ def _tidy(gate: GateWorld, view: RunView) -> None:
 
 def _write(file: Path, text: str) -> None:
     """All of it or nothing."""
-    aside = file.with_name(f".{file.name}.{os.getpid()}")
+    aside = file.with_name(aside_name(file.name))
     aside.write_text(text, "utf-8")
     fault_point("page.before-rename")
     aside.replace(file)

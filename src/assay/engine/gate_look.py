@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from assay.adapters.architects.human import HumanArchitect
 from assay.adapters.executors.human import HumanExecutor
 from assay.adapters.ledger import Ledger
 from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.location import ledger_path
 from assay.contracts.gate import TaskState
-from assay.contracts.gate_record import OverrideAction, TaskRecord
+from assay.contracts.gate_record import OverrideAction
 from assay.contracts.gate_report import MustHaveResult, RunOutcome, RunView, TaskView
 from assay.contracts.gate_setup import GateSetup
 from assay.contracts.plan import Plan, PlanTask
@@ -64,7 +65,10 @@ def view_of(
         outcome=RunOutcome(str(last.row.payload["outcome"])) if ended else None,
         interrupted=not ended and not running,
         reason=str(last.row.payload.get("reason", "")),
-        tasks=tuple(_task(setup, journal, task, home, (asked or {}).get(task.id, "")) for task in journal.plan.tasks),
+        tasks=tuple(
+            _task(setup, journal, task, home, (asked or {}).get(task.id, ""), running=running)
+            for task in journal.plan.tasks
+        ),
         must_haves=tuple(
             MustHaveResult.model_validate(one)
             for payload in must[-1:]
@@ -76,7 +80,7 @@ def view_of(
     )
 
 
-def _task(setup: GateSetup, journal: Journal, task: PlanTask, home: Path, asked: str) -> TaskView:
+def _task(setup: GateSetup, journal: Journal, task: PlanTask, home: Path, asked: str, *, running: bool) -> TaskView:
     record = journal.records[task.id]
     place = work_folder(home, journal.run_id, task.id) / "files"
     by_person = setup.executor == HumanExecutor.spec and record.state is TaskState.EXECUTING
@@ -85,19 +89,21 @@ def _task(setup: GateSetup, journal: Journal, task: PlanTask, home: Path, asked:
         record=record,
         steps=tuple(journal.steps[task.id]),
         waits_for=waiting_for(task, journal.records) if record.state is TaskState.PENDING else (),
-        asks=asked or _asks(setup, journal, task, record),
+        asks=asked or _asks(setup, journal, task, running=running),
         work_tree=str(place) if by_person and place.is_dir() else None,
         confidence=confidence(record.evidence, record.verdicts) if sure and record.evidence else None,
     )
 
 
-def _asks(setup: GateSetup, journal: Journal, task: PlanTask, record: TaskRecord) -> str:
+def _asks(setup: GateSetup, journal: Journal, task: PlanTask, *, running: bool) -> str:
     """What a person is asked about the task, if anything."""
+    record = journal.records[task.id]
     if record.checkpoint and ready(task, journal.records):
         return task.prompt or task.name
     if record.state is TaskState.EXECUTING and setup.executor == HumanExecutor.spec:
         return "do the task, then say that it is done"
-    if record.state is TaskState.REVIEWING and setup.architect != "rules":
+    by_person = setup.architect == HumanArchitect.spec or not running
+    if record.state is TaskState.REVIEWING and by_person:
         return "look at it, and approve or reject it"
     if record.state in (TaskState.SKIPPED, TaskState.FORCED) and not record.settled:
         return f"commit it yourself to {setup.branch}, then say that it is done"

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from assay.adapters.git.commit import BranchMovedError, contains, publish
 from assay.contracts.gate import ArchitectDecision, TaskState, Waiting
 from assay.contracts.gate_record import (
+    POLICY,
     Approved,
     Committed,
     Executed,
@@ -213,7 +214,7 @@ class GateRun:
         pause = min(delay(record.failures), self.gate.gate.retry_delay_seconds)
         if pause:
             self._not_before[record.id] = time.monotonic() + pause
-        self._happened(record.id, Retried(by="policy"))
+        self._happened(record.id, Retried(by=POLICY))
 
     def _pausing(self) -> bool:
         """Whether a retry is due later."""

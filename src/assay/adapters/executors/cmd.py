@@ -86,7 +86,9 @@ def _by_exit_code(code: int, tail: Tail) -> ExecutorResult:
     if code == 0:
         return ExecutorResult(status=ExecutorStatus.SUCCESS)
     said = tail.lines(_SHOWN_LINES)
-    return ExecutorResult(status=ExecutorStatus.FAILURE, error=f"exit code {code}" + (f":\n{said}" if said else ""))
+    last = said.rpartition("\n")[2]
+    error = f"exit code {code}" + (f": {last}" if last else "") + (f"\n{said}" if said != last else "")
+    return ExecutorResult(status=ExecutorStatus.FAILURE, error=error)
 
 
 def fresh_file(folder: Path, name: str) -> Path:

@@ -94,11 +94,10 @@ def gate(
 
     \b
     An executor is whoever does the work:
-      --executor 'cmd:./agent.sh'       a program: ASSAY_TASK names its task, it may write ASSAY_RESULT
-      --executor human                  you: you edit, and say when you are finished
-      --executor script:steps.yaml      prepared steps, for trials and demonstrations
+      --executor 'cmd:./agent.sh'     a program; ASSAY_TASK names its task
+      --executor human                you edit, and say when you are finished
+      --executor script:steps.yaml    prepared steps, for demonstrations
 
-    \b
     Exit code: 0 every task passed; 1 failed or halted; 2 bad input; 3 waiting for a person; 4 budget exhausted;
     130 interrupted. `assay resume last` goes on, also after a crash.
     """

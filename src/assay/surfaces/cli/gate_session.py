@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Final, Protocol
 
@@ -112,7 +112,7 @@ class Sitting:
             raise
 
     def _answered(self, view: RunView) -> bool:
-        questions = Questions(self.output.progress())
+        questions = Questions(replace(self.output, quiet=False).progress())  # a question is no progress
         return questions.put(view, lambda task, word: say(view.run_id, task, word))
 
     def _resumed(self, run_id: str) -> Begin:

@@ -33,7 +33,7 @@ _OF_EXECUTORS = "ASSAY_TASK"
 def speak(output: Output, run: str, task: str, kind: WordKind, text: str = "") -> None:
     """Say the word, and print what follows from it."""
     view, id = subject(run, task)
-    tell(output, view, id, Word(kind=kind, by=speaker(), text=plain("--note", text)))
+    tell(output, view, id, Word(kind=kind, by=speaker(), text=plain("your words", text)))
 
 
 def subject(run: str, task: str) -> tuple[RunView, str]:

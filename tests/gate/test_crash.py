@@ -1,0 +1,86 @@
+"""Killed at any named boundary, a run is resumed to the same history: nothing is lost, nothing is done twice."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from assay.faults import FAULT_POINTS
+from tests.crash.bench import wait_until
+from tests.gate.site import Site, agent, plan, task, work
+
+PLAN = plan(task("One"), task("Two"))
+EXECUTOR = agent(t1=work("one"), t2=work("two"))
+CASES = [(point, count) for point in FAULT_POINTS for count in (1, 2, 5)]
+SAMPLE = {
+    ("gate.started", 1),
+    ("gate.before-event", 2),
+    ("gate.after-event", 5),
+    ("gate.after-freeze", 1),
+    ("gate.after-check", 2),
+    ("commit.before-ref", 1),
+    ("commit.after-ref", 1),
+    ("gate.after-publish", 2),
+    ("page.before-rename", 5),
+}
+"""The rest is run by `make test-sweep`."""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    site = Site.made(tmp_path_factory.mktemp("undisturbed"), PLAN)
+    gated = site.gate(EXECUTOR)
+    assert gated.exit == 0, gated.stderr
+    return _history(site)
+
+
+@pytest.mark.parametrize(
+    ("point", "count"),
+    [
+        pytest.param(*case, marks=[] if case in SAMPLE else [pytest.mark.sweep], id=f"{case[0]}-{case[1]}")
+        for case in CASES
+    ],
+)
+def test_a_run_killed_at_a_fault_point_ends_like_an_undisturbed_one(
+    tmp_path: Path, undisturbed: list[str], point: str, count: int
+) -> None:
+    site = Site.made(tmp_path, PLAN)
+    killed = site.gate(EXECUTOR, env={"ASSAY_FAULT": f"{point}:{count}"})
+    if killed.exit == 0:
+        assert (point, count) not in SAMPLE
+        pytest.skip(f"a run of two tasks comes by {point} less than {count} times")
+    assert killed.exit == -signal.SIGKILL, killed.stderr
+    wait_until(lambda: not site.processes(), lambda: f"still running: {site.processes()}")
+    begun = json.loads(site.assay("runs", "--json").stdout)["runs"] if _has_ledger(site) else []
+    resumed = site.resume() if begun else site.gate(EXECUTOR)
+    assert resumed.exit == 0, resumed.stderr
+    assert _history(site) == undisturbed
+    assert site.git("status", "--porcelain") == ""
+    assert site.leftovers == [] and site.workshop.leftovers == []
+    assert site.processes() == []
+    assert site.assay("ledger", "verify").returncode == 0
+    for events in _events(site).values():
+        approved = events.index("task.approved")
+        assert "task.started" not in events[approved:]
+        assert events.count("task.committed") == 1
+
+
+def _has_ledger(site: Site) -> bool:
+    return (site.workshop.assay_home / "ledger" / "ledger.db").is_file()
+
+
+def _history(site: Site) -> list[str]:
+    """Subjects and trees; authors and dates are those of the day."""
+    return site.git("log", "--reverse", "--format=%s %T", site.branch).splitlines()[1:]
+
+
+def _events(site: Site) -> dict[str, list[str]]:
+    """What happened to each task, in order."""
+    sql = "SELECT task_id, type FROM events WHERE type LIKE 'task.%' ORDER BY seq"
+    found: dict[str, list[str]] = {}
+    for row in json.loads(site.assay("ledger", "query", sql, "--json").stdout)["rows"]:
+        found.setdefault(row["task_id"], []).append(row["type"])
+    return found

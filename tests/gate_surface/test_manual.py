@@ -1,0 +1,54 @@
+"""The manual says what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from assay.contracts.gate import Assignment, FailureType
+from assay.contracts.gate_report import GateReport, RunOutcome
+from assay.core.gate import diagram
+from assay.core.gate_retry import MAX_ATTEMPTS, POLICY
+from assay.core.overrides import CATEGORIES
+from assay.core.plan_lint import errors, lint
+from assay.core.plan_reading import read_plan
+from assay.surfaces.cli.gate_session import EXIT
+
+PAGE = (Path(__file__).parents[2] / "docs" / "gate.md").read_text("utf-8")
+
+
+def test_the_diagram_is_the_table() -> None:
+    assert f"```mermaid\n{diagram()}\n```" in PAGE
+
+
+@pytest.mark.parametrize("kind", list(FailureType))
+def test_the_retry_table_is_the_policy(kind: FailureType) -> None:
+    [row] = [line for line in PAGE.splitlines() if line.startswith(f"| `{kind}` |")]
+    _, _, _, again, after, _ = (cell.strip() for cell in row.split("|"))
+    retries, delay, _ = POLICY[kind]
+    assert again.startswith("never" if not retries else "1 time" if retries == 1 else f"{retries} times")
+    assert after == ("–" if not retries else f"{delay:.0f} s" if delay else "at once")
+    assert f"at most {MAX_ATTEMPTS} attempts" in PAGE
+
+
+def test_every_exit_code_and_outcome_is_there() -> None:
+    for outcome in RunOutcome:
+        assert f"`{outcome.value}`" in PAGE
+        assert f"\n| {EXIT[outcome]} | " in PAGE
+
+
+@pytest.mark.parametrize("word", [*CATEGORIES, *Assignment.model_fields, *GateReport.model_fields])
+def test_the_words_of_the_protocol_are_there(word: str) -> None:
+    left_out = {"run_id", "plan", "base_commit", "cost", "notes"}
+    assert word in left_out or f"`{word}`" in PAGE
+
+
+def test_the_example_is_a_plan_that_can_be_run() -> None:
+    found = re.search(r"^```markdown\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    plan, problems = read_plan(found[1], "PLAN.md")
+    assert plan is not None
+    assert len(plan.tasks) == 2
+    assert errors((*problems, *lint(plan, found[1]))) == ()

@@ -1,0 +1,156 @@
+"""Whatever stands in the file, it is read or refused: never a crash, and never longer than its length allows."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.core.commands import is_vacuous, loses_exit_code
+from assay.core.plan_lint import lint
+from assay.core.plan_reading import read_plan
+from assay.core.shell import UnreadableError, is_complete, lex, statements
+from tests.plan.reading import element, fixture
+
+PIECES = [
+    *(
+        "<task>",
+        '<task type="auto">',
+        '<task type="checkpoint:decision" id="a">',
+        "</task>",
+        "<task",
+        "<Task/>",
+        "<tasks>",
+    ),
+    *(
+        "<name>",
+        "</name>",
+        "<files>",
+        "</files>",
+        "<action>",
+        "</action>",
+        "<verify>",
+        "</verify>",
+        "<done>",
+        "</done>",
+    ),
+    *("<heldout>", "</heldout>", "<automated>", "</automated>", "<options>", "<option id=a>", "</options>", "<done/>"),
+    *("```", "````", "~~~", "```bash\n", "`", "``", "<!--", "-->", "---\n", "\n", "\n\n", "\r\n", " ", "\t", "    "),
+    *(
+        "# ",
+        "### Wave 2\n",
+        "### Task 1: x\n",
+        "depends_on=",
+        '"1, 2"',
+        "wave='3'",
+        "- ",
+        "1. ",
+        "* ",
+        "[",
+        "]",
+        "{",
+        "}",
+    ),
+    *("echo a", "pytest -q", "a && b", "|", "||", "&&", ";", "$(", ")", "(", "'", '"', "\\", "<<E", "E\n", "if ", "fi"),
+    *(
+        "phase: 01\n",
+        "must_haves:\n",
+        "  artifacts:\n",
+        "    - path: a\n",
+        "&a ",
+        "*a",
+        "src/{a,b}.py",
+        ",",
+        "..",
+        "/x",
+    ),
+    *(
+        "ü",
+        "日本",
+        "\u2028",
+        "\x00",
+        "\x1b",
+        "&amp;&amp;",
+        "&lt;",
+        "<",
+        ">",
+        "Open the page",
+        "done",
+        "for ",
+        "do ",
+        "!",
+    ),
+]
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=60).map("".join)
+
+
+def lint_all(text: str) -> None:
+    plan, problems = read_plan(text, "PLAN.md")
+    if plan is None:
+        assert any(problem.severity == "error" for problem in problems)
+        return
+    lines = text.count("\n") + text.count("\r") + 1
+    for problem in (*problems, *lint(plan, text)):
+        assert 1 <= problem.line <= lines
+        assert problem.message
+        assert problem.hint
+    ids = [task.id for task in plan.tasks]
+    assert len(set(ids)) == len(ids)
+    assert all(other in ids for task in plan.tasks for other in task.depends_on)
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(text: str) -> None:
+    lint_all(text)
+
+
+@settings(max_examples=400)
+@given(TEXTS)
+def test_any_heap_of_pieces_is_read_or_refused(text: str) -> None:
+    lint_all(text)
+
+
+@given(TEXTS, st.sampled_from(["name", "files", "action", "verify", "done"]))
+def test_whatever_stands_in_one_element(text: str, part: str) -> None:
+    lint_all(element(**{part: text}))
+
+
+@given(TEXTS)
+def test_whatever_stands_in_the_frontmatter(text: str) -> None:
+    lint_all(f"---\n{text}\n---\n{element()}")
+
+
+@given(st.data())
+def test_a_plan_with_a_piece_out_or_in(data: st.DataObject) -> None:
+    text = fixture(data.draw(st.sampled_from(["plain", "sloppy", "checkpoints", "waves", "graph", "pasted", "wrong"])))
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, min(len(text), start + 40)))
+    lint_all(text[:start] + data.draw(st.sampled_from(PIECES)) + text[end:])
+
+
+@given(TEXTS)
+def test_any_command_is_judged(text: str) -> None:
+    assert loses_exit_code(text) or not is_vacuous(text)
+    is_complete(text)
+    try:
+        pieces = lex(text)
+    except UnreadableError:
+        return
+    assert all(text.startswith(piece.text, piece.start) for piece in pieces if not piece.operator)
+    assert "".join("".join(statements(text)).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<", "<task", "<task>", "<task>\n", "`", "` ", "```\n", "```a\n", "<!--", " ", "\n", "# #", "<task a=\"<",
+        "<task>\n<verify>\n", "<files\n", "</task>", "<action>```\n", "(", "{,", "!", "'\n", "[", "\\", "a: [", "&amp;",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("where", ["alone", "name", "files", "action", "verify", "done", "frontmatter"])
+def test_two_mebibytes_of_one_thing_end(text: str, where: str) -> None:
+    """By construction: a search that went over the rest of the text again and again would take hours here."""
+    many = text * (2 * 1024 * 1024 // len(text))
+    if where == "frontmatter":
+        many = f"---\n{many}\n---\n{element()}"
+    lint_all(many if where in ("alone", "frontmatter") else element(**{where: many}))
