@@ -7,9 +7,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 
-from benchmarks import Measurement, check, layers, ledger
+from benchmarks import Measurement, check, gate, layers, ledger
 
-ALL: dict[str, Callable[[bool], list[Measurement]]] = {"ledger": ledger.run, "check": check.run, "layers": layers.run}
+ALL: dict[str, Callable[[bool], list[Measurement]]] = {
+    "ledger": ledger.run,
+    "check": check.run,
+    "layers": layers.run,
+    "gate": gate.run,
+}
 
 
 def main(args: list[str]) -> int:

@@ -165,6 +165,7 @@ def test_a_misspelt_task_is_not_lost_in_silence() -> None:
     text = element(name="A") + element(name="B").replace("<task", "<taks") + element(name="C")
     assert [task.name for task in read(text).tasks] == ["A", "C"]
     assert ("error", "stray-tag", 9) in rules(text)
+    assert rules("Run <verify>, then\n<done> is told.\n" + element()) == []
     broken = element(name="A") + element(name="B").replace('type="auto"', 'type="auto')
     assert ("error", "broken-tag", 8) in rules(broken)
 

@@ -249,7 +249,7 @@ class GateSettings(Component):
 
     executor: ExecutorSpec = Field(
         default="",
-        description="Who does the work: `cmd:<shell command>`, `human` or `script:<file>`. Empty: `--executor` says it.",
+        description="Who does the work: `cmd:<shell command>`, `human` or `script:<file>`. Empty: see `--executor`.",
     )
     architect: ExecutorSpec = Field(
         default="rules",

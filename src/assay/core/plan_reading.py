@@ -206,11 +206,11 @@ class _Task:
                 message = f"<{part.name}> has no </{part.name}>"
                 self._error("unclosed-tag", self._line(part), message, f"write </{part.name}> where it ends")
         name = self._name(heading, kind)
+        if kind.is_checkpoint:
+            return PlanTask(id=self.id, name=name, type=kind, line=self.line, prompt=self._said(without=("files",)))
         if len(names := self._parts("name")) > 1:
             hint = 'is a <task type="auto"> misspelt or missing before the second one?'
             self._error("two-names", self._line(names[1]), "this task has two <name>s", hint)
-        if kind.is_checkpoint:
-            return PlanTask(id=self.id, name=name, type=kind, line=self.line, prompt=self._said(without=("files",)))
         verify = self._commands("verify", "verification")
         heldout = self._commands("heldout")
         if not self._parts("verify", "verification"):

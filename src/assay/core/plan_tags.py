@@ -139,7 +139,8 @@ class Tags:
         """Parts of a task that stand in none, where at least two kinds of them do: there, `<task>` is misspelt."""
         gaps: dict[int, list[Tag]] = {}
         for tag in self._part_tags:
-            if tag.name in ESSENTIAL and not tag.closing and not self._inside(tag.span.start):
+            at = tag.span.start
+            if tag.name in ESSENTIAL and not tag.closing and not self._inside(at) and self._begins(at):
                 gaps.setdefault(bisect_right(self._task_starts, tag.span.start), []).append(tag)
         return tuple(tags[0] for tags in gaps.values() if len({tag.name for tag in tags}) > 1)
 
