@@ -40,6 +40,7 @@ from assay.engine.gate_request import GateRequest, ResumeRequest, Watching, Word
 from assay.engine.gate_run import GateRun
 from assay.engine.gate_words import heed, refuse_senseless
 from assay.engine.gate_world import GateWorld
+from assay.engine.held_out import held_out_files
 from assay.engine.progress import Silent
 from assay.engine.world import World
 from assay.errors import InputError, RepositoryError
@@ -81,7 +82,9 @@ def gate_run(
                 require_sandbox=request.require_sandbox,
             )
         )
-        setup = _setup(world, request, plan_path, hashlib.sha256(raw).hexdigest(), branch)
+        held_out = any(task.heldout for task in plan.tasks)
+        setup = _setup(world, request, plan_path, hashlib.sha256(raw).hexdigest(), branch, held_out=held_out)
+        held_out_files(request.heldout_files)  # an error in them is found now
         _refuse_unusable(setup, plan_path)
         kept = world.artifacts.put(raw)
         exclude(repository, _own_files(repository, plan_path))
@@ -284,7 +287,13 @@ def _driven(
     )
 
 
-def _setup(world: World, request: GateRequest, plan_path: Path, plan_artifact: str, branch: str) -> GateSetup:
+def _is_tracked(repository: Repository, path: Path) -> bool:
+    return path.is_relative_to(repository.root) and bool(repository.git.out("ls-files", "-z", "--", path))
+
+
+def _setup(
+    world: World, request: GateRequest, plan_path: Path, plan_artifact: str, branch: str, *, held_out: bool
+) -> GateSetup:
     gate, repository = world.settings.gate, world.repository
     who = identity(repository)
     executor = request.executor or gate.executor
@@ -298,6 +307,8 @@ def _setup(world: World, request: GateRequest, plan_path: Path, plan_artifact: s
     notes = [*world.notes]
     if signed and not sign:
         notes.append("git is configured to sign commits; these are not signed (--no-sign)")
+    if held_out and _is_tracked(repository, plan_path):
+        notes.append(f"{plan_path.name} is committed, so executors can find its held-out commands in the history")
     hooks = request.hooks or gate.hooks
     skipped, told = _hooks(repository, hooks)
     return GateSetup.model_validate(
@@ -318,6 +329,7 @@ def _setup(world: World, request: GateRequest, plan_path: Path, plan_artifact: s
             "author_name": who.name,
             "author_email": who.email,
             "require_sandbox": request.require_sandbox,
+            "heldout_files": str(request.heldout_files.absolute()) if request.heldout_files else None,
             "sandbox": world.sandbox.level.value,
             "notes": (*notes, *told),
         }

@@ -69,7 +69,11 @@ CLAIMS = {
         "it says success but ended with exit code 4",
     ),
     "no result": ("exit 7", "failure", "exit code 7"),
-    "no result, and last words": ("echo first; echo the last words >&2; exit 7", "failure", "exit code 7:\nfirst\nthe"),
+    "no result, and last words": (
+        "echo first; echo the last words >&2; exit 7",
+        "failure",
+        "exit code 7: the last words\nfirst\nthe",
+    ),
     "not a program": ("./agent.sh", "failure", "exit code 127:"),
 }
 

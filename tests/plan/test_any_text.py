@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.core.commands import is_vacuous, loses_exit_code
+from assay.core.commands import is_vacuous, loses_exit_code, proves_nothing
 from assay.core.plan_lint import lint
 from assay.core.plan_reading import read_plan
 from assay.core.shell import UnreadableError, is_complete, lex, statements
@@ -130,7 +130,8 @@ def test_a_plan_with_a_piece_out_or_in(data: st.DataObject) -> None:
 
 @given(TEXTS)
 def test_any_command_is_judged(text: str) -> None:
-    assert loses_exit_code(text) or not is_vacuous(text)
+    assert proves_nothing(text) or not is_vacuous(text)
+    assert loses_exit_code(text) or not proves_nothing(text)
     is_complete(text)
     try:
         pieces = lex(text)
@@ -147,11 +148,15 @@ def test_any_command_is_judged(text: str) -> None:
         "<task>\n<verify>\n", "<files\n", "</task>", "<action>```\n", "(", "{,", "!", "'\n", "[", "\\", "a: [", "&amp;",
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("where", ["alone", "name", "files", "action", "verify", "done", "frontmatter"])
+@pytest.mark.parametrize("where", ["alone", "name", "files", "action", "verify", "done", "options", "frontmatter"])
 @pytest.mark.parametrize("size", [128 * 1024, pytest.param(2 * 1024 * 1024, marks=pytest.mark.sweep)])
 def test_a_file_full_of_one_thing_ends(text: str, where: str, size: int) -> None:
     """By construction: a search that went over the rest of the text again and again would take hours here."""
     many = text * (size // len(text))
     if where == "frontmatter":
         many = f"---\n{many}\n---\n{element()}"
-    lint_all(many if where in ("alone", "frontmatter") else element(**{where: many}))
+    elif where == "options":
+        many = f'<task type="checkpoint:decision"><options>{many}</options></task>'
+    elif where != "alone":
+        many = element(**{where: many})
+    lint_all(many)

@@ -29,5 +29,6 @@ class GateSetup(Contract):
     author_name: str
     author_email: str
     require_sandbox: bool = False
+    heldout_files: str | None = None
     sandbox: str
     notes: tuple[str, ...] = ()

@@ -15,14 +15,11 @@ from assay.core.shell import Piece, UnreadableError, lex, unquoted
 
 VACUOUS = "says too little: it does not look at whether the change is right"
 
-_SHOWS_ONLY = frozenset(
-    (
-        *(":", "true", "echo", "printf", "cat", "ls", "pwd", "date", "sleep"),
-        *("head", "tail", "wc", "tee", "less", "more"),
-        *("cd", "pushd", "popd", "set", "export", "unset"),
-    )
-)
+_SHOWS_ONLY = frozenset((":", "true", "echo", "printf", "cat", "ls", "pwd", "date", "sleep", "set", "export", "unset"))
 """They succeed whatever the change is, or only show something, or only set the scene."""
+
+_SHOWS_AS_LITTLE = frozenset(("head", "tail", "wc", "tee", "less", "more", "cd", "pushd", "popd"))
+"""As a plan's proof they are no better; a person at the terminal may have a reason."""
 
 _WRAPPERS = frozenset(("sudo", "time", "command", "builtin", "env", "exec", "nohup", "nice", "timeout"))
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh"))
@@ -39,18 +36,23 @@ def is_compound(command: str) -> bool:
 
 
 def is_vacuous(command: str) -> bool:
-    """Whether the exit code says nothing of the change: `true`, `echo ok`, `cat x; true`, `pytest || true`."""
-    return not _can_tell(command, last_of_pipe=False)
+    """Whether the exit code says nothing of the change: `true`, `echo ok`, `test -f x; true`, `pytest || true`."""
+    return not _can_tell(command)
+
+
+def proves_nothing(command: str) -> bool:
+    """The same, as strictly as a plan must be read: `ls | wc -l`, `cd web`, `pytest; sleep 1`."""
+    return not _can_tell(command, strictly=True)
 
 
 def loses_exit_code(command: str) -> bool:
     """Whether a pipe ends in a program that only shows: of `pytest | tail -5` the shell reports tail's exit code."""
-    return not _can_tell(command, last_of_pipe=True)
+    return not _can_tell(command, strictly=True, last_of_pipe=True)
 
 
-def _can_tell(command: str, *, last_of_pipe: bool, depth: int = 0) -> bool:
+def _can_tell(command: str, *, strictly: bool = False, last_of_pipe: bool = False, depth: int = 0) -> bool:
     try:
-        return _Reading(lex(command), last_of_pipe=last_of_pipe, depth=depth).whole()
+        return _Reading(lex(command), strictly, last_of_pipe, depth).whole()
     except UnreadableError:
         return True
 
@@ -65,7 +67,7 @@ class _Heard:
     leaves: bool = False
     """It ends the whole with a failure of its own: `|| exit 1`."""
     keeps: bool = False
-    """Its exit code is that of what ran before it: a bare `exit`."""
+    """What ran before it still counts: a bare `exit` leaves with its exit code."""
 
 
 @dataclass
@@ -73,6 +75,7 @@ class _Reading:
     """One pass over the pieces of a command line."""
 
     pieces: tuple[Piece, ...]
+    strictly: bool
     last_of_pipe: bool
     depth: int = 0
     at: int = 0
@@ -208,11 +211,11 @@ class _Reading:
             nothing = words[1:2] in ([], ["0"])
             return _Heard(not nothing, leaves=not nothing, keeps=len(words) == 1)
         if name in _SHELLS and "-c" in words[1:-1]:
-            inner = words[words.index("-c") + 1]
-            return _Heard(
-                _can_tell(inner, last_of_pipe=self.last_of_pipe and "pipefail" not in words, depth=self.depth + 1)
-            )
-        return _Heard(name not in _SHOWS_ONLY)
+            inner, piped = words[words.index("-c") + 1], self.last_of_pipe and "pipefail" not in words
+            return _Heard(_can_tell(inner, strictly=self.strictly, last_of_pipe=piped, depth=self.depth + 1))
+        if name == "sleep" and not self.strictly:
+            return _Heard(tells=False, keeps=True)  # nobody hides a failure by waiting
+        return _Heard(name not in _SHOWS_ONLY and not (self.strictly and name in _SHOWS_AS_LITTLE))
 
     def _set(self, options: list[str]) -> None:
         if any(option == "errexit" or (option[:1] == "-" and "e" in option) for option in options):

@@ -192,7 +192,7 @@ def _whole_run(
         many = _counted(excuses.blocking, "cannot be verified", "cannot be verified")
         return Verdict.UNVERIFIABLE, f"{many} in the sandbox: a service or the network is missing there"
     if after.verdict is Verdict.PASS:
-        return Verdict.PASS, ""
+        return _exit_code_0(after, report)
     return _other_exit_code(before, after, report, found, excuses)
 
 
@@ -212,6 +212,14 @@ def _whole_run_findings(before: CheckResult | None, after: CheckResult, report: 
         detail = f"{after.name}: no test was executed; on the base {before.report.executed} are"
         return [_run_finding(after, Layer.TEST_IDENTITY, "no-tests", detail, "let the tests run")]
     return []
+
+
+def _exit_code_0(after: CheckResult, report: TestReport) -> tuple[Verdict, str]:
+    """A person's command is believed only if its own tests agree: failures of the base excuse no exit code 0."""
+    failing = [result.id for result in report.results if result.status.bad]
+    if after.kind is CheckKind.VERIFY and failing:
+        return Verdict.FAIL, f"exit code 0, although {_counted(failing, 'fails', 'fail')} in it"
+    return Verdict.PASS, ""
 
 
 def _other_exit_code(

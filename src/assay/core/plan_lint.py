@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from assay.contracts.plan import Plan, PlanProblem, PlanTask, ProblemSeverity
-from assay.core.commands import is_vacuous, loses_exit_code
+from assay.core.commands import loses_exit_code, proves_nothing
 from assay.core.plan_order import may_run_together
 from assay.core.plan_problems import error, shortened, warning
 from assay.core.risk import docs_only, is_test
@@ -121,7 +121,7 @@ class _Linting:
 
     def _command(self, task: PlanTask, command: str, element: str) -> Iterator[PlanProblem]:
         line, shown = self._line(task, command), shortened(command.removeprefix("set -e\n"), 60)
-        if is_vacuous(command):
+        if proves_nothing(command):
             hint = f"let it fail when the task is not done: {_instead(task)}"
             yield error(f"vacuous-{element}", line, f"`{shown}` passes whatever was changed", hint, task.id)
         elif loses_exit_code(command):

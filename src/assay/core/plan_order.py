@@ -20,7 +20,6 @@ _LABEL = re.compile(
     r"(?:task|t|aufgabe|tâche|tarea|tarefa|задача|任务|任務|タスク)[\s_#-]*([0-9][0-9.]*[a-z]?)", re.IGNORECASE
 )
 _NUMBER = re.compile(r"#?([0-9][0-9.]*[a-z]?)")
-_NAMED = re.compile(r"^(?:\S+[ \t]+)?\S+\s*[:：.–—-]\s+(.+)$")
 
 
 @dataclass(frozen=True)

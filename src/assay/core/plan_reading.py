@@ -355,7 +355,7 @@ class _Task:
 
 def _options(text: str) -> str:
     """`<option id="a"><name>…</name>…` as lines a person can read."""
-    text = "\n".join(" ".join(line.split()) for line in text.split("\n"))
+    text = "\n".join(" ".join(line.split()) for line in text.split("\n") if line.strip())
     text = _OPTION.sub(lambda found: f"\n- {found[1]}: " if found[1] else "\n- ", text)
     text = _FOR_AND_AGAINST.sub(lambda found: f"\n  {'for' if found[1][0] in 'pP' else 'against'}: ", text)
     lines = (line.rstrip() for line in _INNER_TAG.sub("", text).split("\n"))

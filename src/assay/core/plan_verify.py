@@ -14,7 +14,7 @@ from html import unescape
 from typing import NamedTuple
 
 from assay.contracts.plan import PlanProblem
-from assay.core.commands import is_vacuous
+from assay.core.commands import proves_nothing
 from assay.core.plan_fields import dedented, is_none
 from assay.core.plan_problems import error, shortened, warning
 from assay.core.plan_prose import is_command, is_plainly_command, words_of
@@ -96,7 +96,7 @@ class Verify:
 
     def only_those_that_tell(self) -> tuple[str, ...]:
         """Without commands that only show something, as long as another one remains."""
-        telling = [command for command in dict.fromkeys(self.commands) if not is_vacuous(command)]
+        telling = [command for command in dict.fromkeys(self.commands) if not proves_nothing(command)]
         return tuple(telling or dict.fromkeys(self.commands))
 
     def _block(self, block: Line) -> None:

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 
 from assay.adapters.git.commit import Identity, Intent, write_commit
 from assay.adapters.git.held import hold
@@ -71,6 +72,7 @@ class Checking:
             verify=task.verify,
             files=task.files,
             heldout=task.heldout,
+            heldout_files=Path(held) if task.heldout and (held := gate.setup.heldout_files) else None,
             verify_seconds=gate.verify_seconds(record),
             flaky_allowed=task.flaky_allowed,
             accept_test_changes=task.test_changes,

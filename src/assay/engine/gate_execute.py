@@ -142,7 +142,7 @@ class Execution:
             home=environment.home,
             dependencies=environment.dependencies,
             includes=environment.includes,
-            masked=(world.home, *environment.masked),
+            masked=(world.home, *environment.masked, *self._secret),
             visible=environment.visible,
             sockets=tuple(Path(path) for path in environment.settings.sockets),
             network=gate.network,
@@ -158,6 +158,13 @@ class Execution:
             cancel=world.cancel,
             on_output=on_output,
         )
+
+    @property
+    def _secret(self) -> tuple[Path, ...]:
+        """The plan, where it holds commands that the executor must not know."""
+        plan = self.gate.plan_file
+        inside = plan.is_relative_to(self.gate.world.repository.root)
+        return (plan,) if inside and any(task.heldout for task in self.gate.plan.tasks) else ()
 
     def _seen(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Protocol
 
 from assay.contracts.gate_record import Override
@@ -27,6 +28,8 @@ class GateRequest:
     minutes: float | None = None
     """The wall-clock budget of the run."""
     require_sandbox: bool = False
+    heldout_files: Path | None = None
+    """A folder whose files are laid over the tree for the plan's held-out commands, and only for them."""
     wait: bool = True
     """Wait for a person who executes a task, instead of stopping with what is left."""
 

@@ -74,6 +74,15 @@ def gate(
         bool,
         typer.Option("--allow-dirty", help="Start although the work tree has changes; the run does not see them."),
     ] = False,
+    heldout_files: Annotated[
+        Path | None,
+        typer.Option(
+            "--heldout-files",
+            metavar="DIR",
+            help="Files that are laid over the tree for the plan's held-out commands, and only for them.",
+            show_default=False,
+        ),
+    ] = None,
     budget_minutes: MinutesOption = None,
     no_wait: NoWaitOption = False,
     require_sandbox: Annotated[
@@ -111,6 +120,7 @@ def gate(
         allow_dirty=allow_dirty,
         minutes=minutes(budget_minutes),
         require_sandbox=require_sandbox,
+        heldout_files=heldout_files,
         wait=not no_wait,
     )
     sitting = Sitting(Output(json=as_json, quiet=quiet, no_color=no_color), mode, wait=not no_wait)

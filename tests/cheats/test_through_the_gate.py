@@ -1,0 +1,106 @@
+"""The tricks of the catalogue, each done by an executor of `assay gate`: none of them is committed."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from assay.surfaces.prove.loading import load
+from assay.surfaces.prove.surroundings import missing
+from assay.surfaces.prove.trial import Bench
+from assay.surfaces.prove.tricks import Act, Catalogue, Project, Trick
+from tests.needs import unavailable
+from tests.workshop import command, workshop_outside_tmp
+
+CATALOGUE: Catalogue = load()
+SAMPLE = 6
+_DO = """
+import json, pathlib, shutil, subprocess, sys
+act = json.loads(r'''{act}''')
+for path, text in act["write"].items():
+    file = pathlib.Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(text.encode())
+for edit in act["edit"]:
+    file = pathlib.Path(edit["path"])
+    file.write_bytes(file.read_bytes().decode().replace(edit["old"], edit["new"]).encode())
+for path in act["delete"]:
+    file = pathlib.Path(path)
+    shutil.rmtree(file) if file.is_dir() and not file.is_symlink() else file.unlink()
+if act["during"]:
+    subprocess.Popen(["/bin/sh", "-euc", act["during"]], start_new_session=True)
+if act["run"]:
+    subprocess.run(["/bin/sh", "-euc", act["run"]])
+"""
+
+
+def _chosen() -> Iterator[object]:
+    """A few for every run, by chance but always the same; all of them in a sweep."""
+    few = {trick.name for trick in random.Random(4).sample(CATALOGUE.tricks, SAMPLE)}
+    for trick in CATALOGUE.tricks:
+        yield pytest.param(trick, id=trick.name, marks=[] if trick.name in few else [pytest.mark.sweep])
+
+
+@pytest.fixture(scope="module")
+def bench(pytestconfig: pytest.Config) -> Iterator[Bench]:
+    parent = pytestconfig.cache.mkdir("workshops") if pytestconfig.cache else pytestconfig.rootpath / ".workshops"
+    with workshop_outside_tmp(parent, "gate") as made:
+        yield Bench(made.folder, made.environment["PATH"], threading.Event())
+
+
+@pytest.mark.parametrize("trick", list(_chosen()))
+def test_a_trick_is_not_committed(bench: Bench, trick: Trick) -> None:
+    project = CATALOGUE.projects[trick.project]
+    lacking = missing((*project.needs, *trick.needs), bench.search)
+    if lacking:
+        unavailable(f"not installed: {lacking}")
+    sample = bench.sample(trick.project, project)
+    env = bench.variables(sample.root, {})
+    plan = bench.folder / "PLAN.md"
+    plan.write_text(_plan(trick, project), "utf-8")
+    said = bench.folder / "gate.json"
+    argv = [*command("gate", str(plan), "--json", "--quiet", "--executor", _executor(trick.cheat))]
+    done = bench.errands.run(
+        ["/bin/sh", "-c", 'exec "$@" >"$0"', str(said), *argv, *_heldout(bench, trick)],
+        sample.root,
+        env,
+        seconds=600,
+        limited=False,
+    )
+    document = json.loads(said.read_text("utf-8"))
+    assert done.code == 1, (done.code, document, done.last_words)
+    assert document["outcome"] in ("failed", "halted")
+    assert document["commit"] is None
+    refs = bench.errands.shell("git for-each-ref --format='%(refname)' refs/heads", sample.root, env, seconds=60)
+    assert refs.output.split() == ["refs/heads/main"], refs.output
+
+
+def _plan(trick: Trick, project: Project) -> str:
+    options = trick.options(project)
+    declared = options.declared or ("**",)
+    verify = "\n".join(options.verify or (project.test,))
+    heldout = f"<heldout>{trick.heldout.command}</heldout>\n" if trick.heldout else ""
+    return (
+        f'# A task for a cheat\n\n<task type="auto">\n<name>Mend it</name>\n<files>{", ".join(declared)}</files>\n'
+        f"<action>Make the failing test pass.</action>\n<verify>\n{verify}\n</verify>\n{heldout}"
+        "<done>All tests pass</done>\n</task>\n"
+    )
+
+
+def _heldout(bench: Bench, trick: Trick) -> list[str]:
+    if not trick.heldout or not trick.heldout.files:
+        return []
+    folder = bench.folder / "heldout"
+    for name, text in trick.heldout.files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    return ["--heldout-files", str(folder)]
+
+
+def _executor(act: Act) -> str:
+    told = json.dumps(act.model_dump(mode="json")).replace("'''", "\\u0027\\u0027\\u0027")
+    return f"cmd:python3 - <<'END-OF-THE-TRICK'\n{_DO.format(act=told)}\nEND-OF-THE-TRICK\n"
