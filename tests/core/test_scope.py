@@ -28,6 +28,10 @@ from assay.core.scope import covers, undeclared
         ("[!ab].py", "a.py", False),
         ("a+b (1).txt", "a+b (1).txt", True),
         ("*.py", "a\nb.py", True),
+        ("app/[id]/page.tsx", "app/[id]/page.tsx", True),
+        ("app/[id]", "app/[id]/page.tsx", True),
+        ("app/[id]/page.tsx", "app/i/page.tsx", True),
+        ("app/[id]/page.tsx", "app/x/page.tsx", False),
     ],
 )
 def test_patterns(pattern: str, path: str, covered: bool) -> None:

@@ -159,7 +159,7 @@ def wait_until(seen: Callable[[], bool], tries: int = 2400) -> bool:
 @pytest.mark.parametrize("level", LEVELS)
 def test_an_interrupt_ends_the_check_and_leaves_nothing(workshop: Workshop, level: str) -> None:
     root, nap = project(workshop, level=level), odd_number()
-    process = workshop.start(root, "check", "--json", "--verify", f"test -f a.txt; sleep {nap}")
+    process = workshop.start(root, "check", "--json", "--verify", f"sleep {nap}; test -f a.txt")
     assert wait_until(lambda: bool(running("sleep", nap)))
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
@@ -176,7 +176,7 @@ def test_killed_outright_it_leaves_no_process_and_the_next_run_sweeps_its_folder
     """`started`: how many of the two trees are under way, so that the other is caught while it starts."""
     root, nap = project(workshop, level=level), odd_number()
     own_slots = {"TMPDIR": str(workshop.home)}  # other runs on this machine may hold the shared ones
-    process = workshop.start(root, "check", "--json", "--verify", f"test -f a.txt; sleep {nap}", env=own_slots)
+    process = workshop.start(root, "check", "--json", "--verify", f"sleep {nap}; test -f a.txt", env=own_slots)
     assert wait_until(lambda: len(running("sleep", nap)) >= started)
     process.kill()
     process.communicate()

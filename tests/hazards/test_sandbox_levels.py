@@ -112,7 +112,7 @@ def test_python_tests_run_against_the_copy_at_the_weaker_levels(real_place: Work
 def test_no_process_stays_behind_at_the_weaker_levels(real_place: Workshop, level: str, made: str) -> None:
     root = real_place.repo({"assay.toml": f'[sandbox]\nlevel = "{level}"\n', "a.txt": "a\n"})
     real_place.write(root, {"a.txt": "b\n"})
-    done = real_place.check(root, "--verify", f"{made} echo started")
+    done = real_place.check(root, "--verify", f"{made} echo started && test -d .")
     assert done.output("verify").strip().endswith("started"), done.stderr
     assert not sleeping("987") and real_place.leftovers == []
 

@@ -149,7 +149,7 @@ def test_a_repository_at_an_odd_path_is_checked_at_that_path(workshop: Workshop,
 def test_a_work_tree_path_that_is_not_utf_8_is_frozen_and_named(workshop: Workshop) -> None:
     root = workshop.repo({"a.txt": "a\n"})
     Path(bytes(root).decode() + "/odd\udcff.txt").write_text("x\n")
-    done = workshop.check(root, "--verify", "ls | wc -l")
+    done = workshop.check(root, "--verify", "ls | wc -l && test -d .")
     assert done.report.changed == ("odd\\xff.txt",), done.stderr
     assert done.output("verify") == "2\n"
 
@@ -159,7 +159,7 @@ def test_the_default_state_folder_below_home_works_and_no_check_sees_it(real_pla
     default.environment.pop("ASSAY_HOME")
     root = default.repo({"a.txt": "a\n"})
     default.write(root, {"a.txt": "b\n"})
-    done = default.check(root, "--verify", "cd ~/.local/state/assay && ls -A")
+    done = default.check(root, "--verify", "cd ~/.local/state/assay && ls -A && test -d .")
     assert done.exit == 0, done.stderr
     assert (default.assay_home / "ledger" / "ledger.db").is_file()
     assert done.output("verify") == ""

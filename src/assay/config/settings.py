@@ -45,7 +45,20 @@ VariableName = Annotated[
 ]
 VariableValue = Annotated[str, Field(strict=True, pattern=rf"^{_TEXT}*$", title="a text")]
 ExecutorSpec = Annotated[
-    str, Field(strict=True, pattern=rf"^{_TEXT}*$", title="`cmd:<shell command>`, `human`, `rules` or `script:<file>`")
+    str,
+    Field(
+        strict=True,
+        pattern=rf"^(human|(cmd|script):{_TEXT}+)?$",
+        title="`cmd:<shell command>`, `human` or `script:<file>`",
+    ),
+]
+ArchitectSpec = Annotated[
+    str,
+    Field(
+        strict=True,
+        pattern=rf"^(rules|human|(cmd|script):{_TEXT}+)$",
+        title="`rules`, `cmd:<shell command>`, `human` or `script:<file>`",
+    ),
 ]
 Revision = Annotated[
     str,
@@ -251,7 +264,7 @@ class GateSettings(Component):
         default="",
         description="Who does the work: `cmd:<shell command>`, `human` or `script:<file>`. Empty: see `--executor`.",
     )
-    architect: ExecutorSpec = Field(
+    architect: ArchitectSpec = Field(
         default="rules",
         description="Who reviews, after the rules, which always do: `rules` (nobody else), `cmd:<shell command>`, "
         "`human` or `script:<file>`.",

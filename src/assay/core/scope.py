@@ -13,8 +13,10 @@ def undeclared(paths: Iterable[str], declared: Sequence[str]) -> tuple[str, ...]
 
 
 def covers(pattern: str, path: str) -> bool:
-    """`*` and `?` stay within a folder, `**` crosses folders; a folder covers all below it."""
-    return bool(_compiled(pattern.removeprefix("./").rstrip("/")).fullmatch(path))
+    """`*` and `?` stay within a folder, `**` crosses folders; a folder covers all below it. A name covers itself, also
+    where it looks like a pattern: `app/[id]/page.tsx`."""
+    pattern = pattern.removeprefix("./").rstrip("/")
+    return path == pattern or path.startswith(f"{pattern}/") or bool(_compiled(pattern).fullmatch(path))
 
 
 @lru_cache(maxsize=512)
