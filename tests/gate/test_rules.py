@@ -22,6 +22,7 @@ from assay.contracts.plan import KeyLink, MustHaves, RequiredArtifact
 from assay.contracts.verdict import Confidence, Verdict
 from assay.core.assignment import assignment
 from assay.core.commit_message import message
+from assay.core.file_requests import granted
 from assay.core.gate_evidence import mismatches
 from assay.core.gate_outcome import halted, outcome
 from assay.core.gate_pass import confidence, unmet
@@ -305,3 +306,22 @@ def test_a_plan_has_a_summary_of_its_own(plan_name: str, summary: str) -> None:
 )
 def test_names_of_branches_are_plain(text: str, short: str) -> None:
     assert slug(text) == short
+
+
+@pytest.mark.parametrize(
+    ("asked", "declared", "given"),
+    [
+        ("uv.lock", ("pyproject.toml",), True),
+        ("uv.lock", ("src",), False),
+        ("web/package-lock.json", ("web/package.json",), True),
+        ("web/package-lock.json", ("package.json",), False),
+        ("shop/__init__.py", ("shop/cart.py",), True),
+        ("shop/__init__.py", ("tests/test_cart.py",), False),
+        ("web/__snapshots__/a.test.js.snap", ("web/a.test.js",), True),
+        ("conftest.py", ("shop/cart.py",), False),
+        ("../uv.lock", ("../pyproject.toml",), False),
+        ("*/__init__.py", ("*/a.py",), False),
+    ],
+)
+def test_which_further_files_are_granted(asked: str, declared: tuple[str, ...], given: bool) -> None:
+    assert granted((asked,), declared) == ((asked,) if given else ())

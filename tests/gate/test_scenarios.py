@@ -413,6 +413,19 @@ def test_a_bad_plan_is_exit_2_and_nothing_changed(tmp_path: Path, text: str, tol
     assert not (site.workshop.assay_home / "ledger").exists()
 
 
+def test_an_executor_may_ask_for_files_that_plainly_belong_to_its_own(tmp_path: Path) -> None:
+    moved = "mkdir shop/tax; mv shop/one.py shop/tax/one.py; : > shop/tax/__init__.py\n"
+    ask = """echo '{"status": "success", "files_requested": ["shop/tax/__init__.py"]}' > "$ASSAY_RESULT"\n"""
+    moved += "sed -i s/shop.one/shop.tax.one/ tests/test_one.py\n"
+    text = plan(task("One", files="shop/tax/one.py, tests/test_one.py"))
+    site = Site.made(tmp_path, text)
+    gated = site.gate(agent(t1=work("one") + moved + ask))
+    assert gated.exit == 0, gated.json
+    assert "shop/tax/__init__.py" in site.git("show", "--name-only", "--format=", site.branch)
+    results = json.loads(next((site.root / ".assay").glob("*/gate-results.json")).read_text())["gate_results"]
+    assert results[0]["outcome"] == "PASSED" and results[0]["commit_sha"] == gated.json["commit"]
+
+
 def test_nobody_to_do_the_work_is_said_at_once(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One")))
     done = site.assay("gate", "PLAN.md")

@@ -56,6 +56,8 @@ class ExecutorResult(Contract):
     task_name: str = ""
     files_modified: tuple[str, ...] | None = None
     """None: it does not say."""
+    files_requested: tuple[str, ...] = ()
+    """Files beyond the declared ones that it needed, such as a lock file: `core.file_requests` answers."""
     verification: ClaimedVerification | None = None
     done_criteria_met: bool | None = None
     evidence: str = ""

@@ -24,6 +24,7 @@ from assay.contracts.plan import PlanTask
 from assay.contracts.report import CheckReport
 from assay.core import architect_rules
 from assay.core.commit_message import message
+from assay.core.file_requests import granted
 from assay.core.gate_evidence import CLAIM_MISMATCH, evidence_of, failure_type
 from assay.core.gate_pass import unmet_by_checks
 from assay.engine.check_run import CheckRun
@@ -64,6 +65,7 @@ class Checking:
         findings: Sequence[Finding],
     ) -> Checked | AttemptFailed:
         gate = self.gate
+        task = task.model_copy(update={"files": (*task.files, *granted(claim.files_requested, task.files))})
         scratch = gate.world.scratch / f"checks-{next(self._numbers)}"
         world = gate.at(onto, task.id, record.attempt, scratch)
         frozen = of_tree(world.store, world.base_tree, tree, findings)

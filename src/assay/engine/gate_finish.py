@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from assay.adapters.git.anchor import write_anchor
@@ -11,8 +12,10 @@ from assay.adapters.scratch import remove
 from assay.contracts.evidence import CheckRow
 from assay.contracts.gate_record import TaskRecord
 from assay.contracts.gate_report import GateReport, MustHaveResult, RunOutcome, RunView, TaskReport
+from assay.contracts.rows import EventRow
 from assay.contracts.verdict import Confidence, Phase, Verdict
 from assay.core.gate_outcome import outcome
+from assay.core.gate_result import gate_result
 from assay.core.must_haves import look
 from assay.core.page_names import aside_name, state_name, summary_name
 from assay.core.state_page import state_page
@@ -37,6 +40,7 @@ def finished(gate: GateWorld, tip: str, budget: str) -> GateReport:
         _write(summary, summary_page(view))
     problem = write_anchor(gate.world.repository, gate.world.ledger.head().to_bytes())
     notes = (*view.warnings, *((f"the ledger's head is not anchored in the repository: {problem}",) if problem else ()))
+    _keep_results(gate, view)
     _tidy(gate, view)
     if ended is RunOutcome.PASSED:
         let_go(gate.world.store, gate.world.run_id)
@@ -132,9 +136,25 @@ def keep_patch(gate: GateWorld, record: TaskRecord) -> None:
         return
     patch = gate.world.store.git().out("diff-tree", "-p", "--binary", record.base_commit, record.tree)
     if patch:
-        folder = gate.world.repository.root / ".assay" / gate.world.run_id
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{record.id}.patch").write_bytes(patch)
+        (_own_folder(gate) / f"{record.id}.patch").write_bytes(patch)
+
+
+def _keep_results(gate: GateWorld, view: RunView) -> None:
+    """The complete result of every task that was begun: a row each, and one file beside the patches."""
+    results = [gate_result(gate.plan.task(task.record.id), task) for task in view.tasks if task.steps]
+    documents = [result.model_dump(mode="json") for result in results]
+    rows = [
+        EventRow(run_id=view.run_id, task_id=str(one["task_id"]), type="gate.result", payload=one) for one in documents
+    ]
+    gate.world.ledger.append(*rows)
+    _write(_own_folder(gate) / "gate-results.json", json.dumps({"gate_results": documents}, indent=2) + "\n")
+
+
+def _own_folder(gate: GateWorld) -> Path:
+    """The run's own folder in the work tree, which git does not see."""
+    folder = gate.world.repository.root / ".assay" / gate.world.run_id
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _tidy(gate: GateWorld, view: RunView) -> None:

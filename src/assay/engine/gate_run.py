@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from assay.adapters.git.commit import BranchMovedError, contains, publish
@@ -22,6 +23,7 @@ from assay.contracts.gate import ArchitectDecision, TaskState, Waiting
 from assay.contracts.gate_record import (
     POLICY,
     Approved,
+    AttemptFailed,
     Committed,
     Executed,
     Moved,
@@ -31,6 +33,7 @@ from assay.contracts.gate_record import (
     TaskRecord,
 )
 from assay.contracts.gate_report import GateReport, RunView
+from assay.contracts.rows import StepStatus, TelemetryRow
 from assay.core.architect_rules import NAME as RULES
 from assay.core.gate_outcome import halted
 from assay.core.gate_pass import unmet_by_architects
@@ -270,7 +273,25 @@ class GateRun:
         self._line.appendleft(record.id)
 
     def _submit(self, task: str, name: str, work: Callable[[], Reported]) -> None:
-        self._stages[self._pool.submit(work)] = _Stage(task, name)
+        attempt = self.journal.records[task].attempt
+        agents = {"execute": self.gate.setup.executor, "check": "engine", "review": self.gate.setup.architect}
+        step = TelemetryRow(run_id=self.gate.world.run_id, step=f"{task}/{name}", agent=agents[name], started_at=_now())
+        self._stages[self._pool.submit(self._timed, step.model_copy(update={"retry_count": attempt - 1}), work)] = (
+            _Stage(task, name)
+        )
+
+    def _timed(self, step: TelemetryRow, work: Callable[[], Reported]) -> Reported:
+        """The work, with a row when it begins and one when it has ended."""
+        ledger = self.gate.world.ledger
+        ledger.append(step)
+        reported = work()
+        status = StepStatus.NEEDS_REVISION if isinstance(reported, AttemptFailed) else StepStatus.DONE
+        ledger.append(step.model_copy(update={"completed_at": _now(), "status": status}))
+        return reported
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _conflicted(record: TaskRecord) -> bool:
