@@ -16,6 +16,7 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _LINK = re.compile(r"^\[[^\]]*\]\(([^)\s]*)\)$")
+_BOLD = re.compile(r"^(?:\*\*|\*)([^*]+)(?:\*\*|\*)$")
 _LINES = re.compile(r":\d+(?:-\d+)?$")
 _CODE = re.compile(r"`([^`]+)`")
 _ENDS_LIKE_A_PATH = re.compile(r"(?:[/*]|\.\w{1,12})$")
@@ -53,7 +54,7 @@ def _paths_of(item: str) -> Iterator[str]:
 
 
 def _cleaned(path: str) -> str:
-    path = path.strip().strip("\"'*").rstrip(";").strip()
+    path = _BOLD.sub(r"\1", path.strip().strip("\"'")).rstrip(";").strip()
     if link := _LINK.match(path):
         path = link[1]
     path = _LINES.sub("", path)
