@@ -7,18 +7,29 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-from collections.abc import Iterator
+import re
+import threading
+import time
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from functools import lru_cache, partial
 from pathlib import Path
 
 from assay import __version__
 from assay.adapters.architects import architect_from
 from assay.adapters.executors import Listen, executor_from
-from assay.adapters.git.commit import Identity, Intent, free_branch, identity, write_commit
+from assay.adapters.git.checked_out import standing_on
+from assay.adapters.git.commit import (
+    Identity,
+    Intent,
+    free_branch,
+    identity,
+    position,
+    refuse_bad_name,
+    write_commit,
+)
 from assay.adapters.git.exclude import exclude
 from assay.adapters.git.hooks import hooks_of, wants_signature
-from assay.adapters.git.repository import Repository, open_repository
+from assay.adapters.git.repository import Repository, open_repository, repository_around
 from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.location import artifacts_path, ledger_path
 from assay.adapters.ledger.sqlite import SqliteLedger
@@ -28,8 +39,7 @@ from assay.contracts.gate_report import RunView
 from assay.contracts.gate_setup import GateSetup
 from assay.contracts.plan import Plan
 from assay.contracts.rows import EventRow
-from assay.core.overrides import security_blockers
-from assay.core.page_names import aside_name, state_name, summaries_of, summary_name
+from assay.core.page_names import MARK, aside_name, state_name, summaries_of, summary_name
 from assay.core.plan_lint import errors, lint
 from assay.core.plan_reading import read_plan
 from assay.core.slug import slug
@@ -59,14 +69,14 @@ def gate_run(
     """An `assay gate`, ready to run: its first row is written, nothing else has happened."""
     raw, text = load_plan(plan_path)
     plan = sound_plan(text, str(plan_path))
-    plan_path = plan_path.absolute()
+    plan_path = plan_path.parent.resolve() / plan_path.name
+    _refuse_foreign_pages(plan_path, plan)
     _refuse_unfinished_plans(plan, plan_path)
     repository = open_repository(directory)
-    branch, base = _branch_and_base(repository, plan, plan_path, request.branch)
-    if not request.allow_dirty:
-        _refuse_dirty(repository, plan_path)
-    settings = settings_at(repository, base)
     home = outside_of(repository, home)
+    branch, base = _branch_and_base(repository, plan, plan_path, request.branch, _promised(home))
+    _refuse_dirty(repository, branch, plan_path, allowed=request.allow_dirty)
+    settings = settings_at(repository, base)
     run_id = new_run_id()
     tree = repository.git.line("rev-parse", f"{base}^{{tree}}")
     with ExitStack() as stack:
@@ -157,18 +167,39 @@ def list_runs(home: Path | None = None) -> list[RunView]:
     if not ledger_path(home).is_file():
         return []
     with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
-        started = ledger.read(EventRow, type="run.started")
-        ids = [one.row.run_id for one in started if one.row.payload.get("command") == "gate"]
-        return [_view(ledger, home, run_id) for run_id in reversed(ids)]
+        return [_view(ledger, home, run_id) for run_id in _setups(home)]
+
+
+def _setups(home: Path) -> dict[str, GateSetup]:
+    """What every run of the gate was started with, newest first."""
+    if not ledger_path(home).is_file():
+        return {}
+    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
+        started = [one.row for one in ledger.read(EventRow, type="run.started")]
+    gates = [row for row in started if row.payload.get("command") == "gate"]
+    return {row.run_id: GateSetup.model_validate(row.payload) for row in reversed(gates)}
+
+
+def _promised(home: Path) -> frozenset[str]:
+    """Branches that runs under way will commit to."""
+    return frozenset(setup.branch for run_id, setup in _setups(home).items() if _is_held(home, run_id))
 
 
 def find_run(text: str, home: Path | None = None) -> str:
-    """The id of the run that is meant: whole, its beginning or its end if that is unique, or `last`."""
-    ids = [view.run_id for view in list_runs(home)]
-    if not ids:
+    """The id of the run that is meant: whole, its beginning or its end if that is unique, or `last`: of the repository
+    that one stands in, or of all if one stands in none."""
+    runs = _setups(private_home(home))
+    if not runs:
         raise InputError("there is no run of `assay gate` yet", hint="`assay gate PLAN.md` starts one")
+    ids = list(runs)
     if text == "last":
-        return ids[0]
+        here = repository_around(Path.cwd())
+        own = [id for id, setup in runs.items() if here is None or setup.repository == str(here)]
+        if not own:
+            raise InputError(
+                f"{here}: there is no run of `assay gate` here", hint=f"the last one elsewhere is {ids[0]}"
+            )
+        return own[0]
     found = [id for id in ids if id == text] or [id for id in ids if id.startswith(text) or id.endswith(text)]
     if len(found) == 1:
         return found[0]
@@ -201,19 +232,25 @@ def say(run_id: str, task_id: str, word: Word, home: Path | None = None) -> str:
     with closing(SqliteLedger(ledger_path(home), "write")) as ledger:
         setup = setup_of(ledger, run_id)
         artifacts = ArtifactStore(artifacts_path(home))
-        repository = open_repository(Path(setup.repository))
-        journal = Journal.opened(ledger, run_id, plan_of(setup, artifacts))
-        if word.override is not None and (blockers := security_blockers(journal.records[task_id])):
-            raise InputError(f"{task_id}: nobody can set this aside: {blockers[0]}", hint="it must be put right")
-        refuse_senseless(journal, task_id, word, repository, setup)
-        journal.say(task_id, word)
-        try:
-            with _held(home, run_id):
-                heed(journal, (), repository, setup)
-                write_state(Path(setup.plan_path), view_of(setup, journal, home=home, running=False))
-        except RunHeldError:
-            return "recorded; the run is under way and hears it"
-    return f"recorded; `assay resume {run_id}` goes on"
+        repository, plan = open_repository(Path(setup.repository)), plan_of(setup, artifacts)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(_held(home, run_id))
+            except RunHeldError:
+                journal = Journal.opened(ledger, run_id, plan)
+                refuse_senseless(journal, task_id, word, repository, setup)
+                journal.say(task_id, word)
+                return "recorded; the run is under way and hears it"
+            # Read now that nobody else can add to it.
+            journal = Journal.opened(ledger, run_id, plan)
+            refuse_senseless(journal, task_id, word, repository, setup)
+            journal.say(task_id, word)
+            heed(journal, lambda _: True, repository, setup)
+            write_state(Path(setup.plan_path), view_of(setup, journal, home=home, running=False))
+            return f"recorded; `assay resume {run_id}` goes on"
+
+
+_TRIES, _PAUSE = 10, 0.05
 
 
 class RunHeldError(InputError):
@@ -226,12 +263,17 @@ def _held(home: Path, run_id: str) -> Iterator[None]:
     folder = home / "runs"
     folder.mkdir(mode=0o700, exist_ok=True)
     with (folder / f"{run_id}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunHeldError(
-                f"{run_id}: another process is at work on it", hint=f"`assay status {run_id}` shows how far it is"
-            ) from None
+        for patience in range(_TRIES):  # somebody may just be looking
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if patience == _TRIES - 1:
+                    raise RunHeldError(
+                        f"{run_id}: another process is at work on it",
+                        hint=f"`assay status {run_id}` shows how far it is",
+                    ) from None
+                time.sleep(_PAUSE)
         yield
 
 
@@ -239,11 +281,12 @@ def _is_held(home: Path, run_id: str) -> bool:
     lock = home / "runs" / f"{run_id}.lock"
     if not lock.is_file():
         return False
-    try:
-        with _held(home, run_id):
-            return False
-    except RunHeldError:
-        return True
+    with lock.open("r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
 
 
 def _view(ledger: SqliteLedger, home: Path, run_id: str) -> RunView:
@@ -279,12 +322,19 @@ def _driven(
             journal=Journal.opened(world.ledger, world.run_id, plan),
             executor=executor_from(setup.executor, folder=plan_file.parent, listen=listen),
             architect=architect_from(setup.architect, folder=plan_file.parent, listen=listen),
-            settings_at=lru_cache(maxsize=None)(partial(settings_at, world.repository)),
             watching=watching,
+            terminal=threading.Lock() if listen is not None else None,
             wait=wait,
             minutes=minutes,
         )
     )
+
+
+def _untracked(repository: Repository, plan_path: Path) -> list[str]:
+    listed = repository.git.records("ls-files", "-z", "--others", "--exclude-standard")
+    own = {path.lstrip("/") for path in _own_files(repository, plan_path)}
+    names = [one.decode("utf-8", "backslashreplace") for one in listed]
+    return [name for name in names if name not in own and repository.root / name != plan_path]
 
 
 def _is_tracked(repository: Repository, path: Path) -> bool:
@@ -309,6 +359,8 @@ def _setup(
         notes.append("git is configured to sign commits; these are not signed (--no-sign)")
     if held_out and _is_tracked(repository, plan_path):
         notes.append(f"{plan_path.name} is committed, so executors can find its held-out commands in the history")
+    if unseen := _untracked(repository, plan_path):
+        notes.append(f"files that are not committed are no part of the run: {', '.join(unseen[:5])}")
     hooks = request.hooks or gate.hooks
     skipped, told = _hooks(repository, hooks)
     return GateSetup.model_validate(
@@ -370,23 +422,36 @@ def _refuse_unusable(setup: GateSetup, plan_path: Path) -> None:
     architect_from(setup.architect, folder=plan_path.parent)
 
 
-def _branch_and_base(repository: Repository, plan: Plan, plan_path: Path, wanted: str | None) -> tuple[str, str]:
+def _branch_and_base(
+    repository: Repository, plan: Plan, plan_path: Path, wanted: str | None, promised: Collection[str]
+) -> tuple[str, str]:
     """Where commits go, and what the first one follows."""
     head, _ = repository.resolve_base("HEAD")
     if wanted is None:
-        text = "-".join(part for part in (plan.phase, plan.plan) if part) or plan.title or plan_path.stem
-        return free_branch(repository, f"assay/{slug(text)}", head), head
-    if repository.git.maybe("check-ref-format", f"refs/heads/{wanted}") is None or wanted.startswith("-"):
-        raise InputError(f"--branch {wanted}: git does not allow such a name", hint="for instance assay/my-change")
-    found = repository.git.maybe("rev-parse", "--verify", "--quiet", f"refs/heads/{wanted}^{{commit}}")
-    return wanted, found or head
+        titled = plan.title if plan.title != plan_path.name else plan_path.stem
+        text = "-".join(part for part in (plan.phase, plan.plan) if part) or titled
+        return free_branch(repository, f"assay/{slug(text)}", head, promised=promised), head
+    refuse_bad_name(repository, wanted)
+    return wanted, position(repository, wanted) or head
 
 
-def _refuse_dirty(repository: Repository, plan_path: Path) -> None:
-    """Executors start from the last commit: what is not committed would be missing, and nobody would see it."""
-    own = {path.lstrip("/") for path in _own_files(repository, plan_path)}
-    if plan_path.is_relative_to(repository.root):
-        own.add(str(plan_path.relative_to(repository.root)))
+def _refuse_dirty(repository: Repository, branch: str, plan_path: Path, *, allowed: bool) -> None:
+    """Executors start from the last commit: what is not committed would be missing, and nobody would see it. Where the
+    branch is checked out, nothing may be in the way of bringing its files along, our own pages included."""
+    own: set[str] = set()
+    if standing_on(repository, branch):
+        tracked = [page for page in _pages(plan_path) if _is_tracked(repository, page)]
+        if tracked:
+            raise RepositoryError(
+                f"{tracked[0]}: is tracked by git, and a run rewrites it while it commits to {branch}",
+                hint=f"git rm --cached {tracked[0].name}, and commit that; or let the work go to another branch",
+            )
+    elif allowed:
+        return
+    else:
+        own = {path.lstrip("/") for path in _own_files(repository, plan_path)}
+        if plan_path.is_relative_to(repository.root):
+            own.add(str(plan_path.relative_to(repository.root)))
     listed = repository.git.records("diff", "--name-only", "-z", "HEAD")
     changed = [path for path in (one.decode("utf-8", "backslashreplace") for one in listed) if path not in own]
     if changed:
@@ -394,7 +459,8 @@ def _refuse_dirty(repository: Repository, plan_path: Path) -> None:
             f"{repository.root}: {changed[0]} and {len(changed) - 1} more files have changes that are not committed"
             if len(changed) > 1
             else f"{repository.root}: {changed[0]} has changes that are not committed",
-            hint="commit or stash them: tasks start from the last commit; --allow-dirty goes on without them",
+            hint="commit or stash them: tasks start from the last commit; --allow-dirty goes on without them, "
+            "if the work goes to another branch",
         )
 
 
@@ -404,12 +470,33 @@ def _own_files(repository: Repository, plan_path: Path) -> list[str]:
     if not folder.is_relative_to(repository.root):
         return ["/.assay/"]
     place = folder.relative_to(repository.root)
-    pages = (state_name(), summary_name(plan_path.name))
-    return ["/.assay/", *(f"/{place / name}" for page in pages for name in (page, aside_name(page)))]
+    names = [page.name for page in _pages(plan_path)]
+    return ["/.assay/", *(f"/{place / name}" for page in names for name in (page, aside_name(page, "*")))]
+
+
+def _pages(plan_path: Path) -> tuple[Path, Path]:
+    return plan_path.with_name(state_name(plan_path.name)), plan_path.with_name(summary_name(plan_path.name))
+
+
+def _refuse_foreign_pages(plan_path: Path, plan: Plan) -> None:
+    """A file of the same name that somebody else wrote, or that a task is to write, is never overwritten."""
+    for page in _pages(plan_path):
+        for task in plan.tasks:
+            if any(str(page).endswith(f"/{path}") for path in task.files):
+                raise InputError(f"{plan_path}:{task.line}: {page.name} is written by Assay, not by a task")
+        if page.is_dir() or (page.is_file() and MARK not in page.read_text("utf-8", "replace")):
+            raise InputError(
+                f"{page}: is not Assay's, and a run would overwrite it",
+                hint="move it, or put the plan into a folder of its own",
+            )
 
 
 def _refuse_unfinished_plans(plan: Plan, plan_path: Path) -> None:
     for name in plan.depends_on:
+        if not re.fullmatch(r"[\w. -]*\w[\w. -]*", name):
+            raise InputError(
+                f"{plan_path.name}: depends_on names {name!r}, which is no name of a plan", hint="as 03-01"
+            )
         if not any(list(plan_path.parent.glob(pattern)) for pattern in summaries_of(name)):
             raise InputError(
                 f"{plan_path.name}: depends on the plan {name}, which is not finished: there is no summary of it",

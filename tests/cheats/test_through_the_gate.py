@@ -103,4 +103,6 @@ def _heldout(bench: Bench, trick: Trick) -> list[str]:
 
 def _executor(act: Act) -> str:
     told = json.dumps(act.model_dump(mode="json")).replace("'''", "\\u0027\\u0027\\u0027")
-    return f"cmd:python3 - <<'END-OF-THE-TRICK'\n{_DO.format(act=told)}\nEND-OF-THE-TRICK\n"
+    # One attempt is enough to see whether it is committed; the others give up at once.
+    act_once = f"[ $ASSAY_ATTEMPT = 1 ] || exit 9\npython3 - <<'END-OF-THE-TRICK'\n{_DO.format(act=told)}\n"
+    return f"cmd:{act_once}END-OF-THE-TRICK\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.contracts.check import CheckKind
 from assay.contracts.gate import (
     ArchitectDecision,
     ArchitectVerdict,
@@ -12,6 +13,7 @@ from assay.contracts.gate import (
 )
 from assay.contracts.gate_record import Checked, CriterionLink, Evidence, TaskRecord, VerifyRun
 from assay.contracts.plan import Plan, PlanTask
+from assay.contracts.report import CheckLine, CheckReport
 from assay.contracts.verdict import Confidence, Verdict
 
 TREE = "a" * 40
@@ -65,3 +67,45 @@ def task(number: int, **changed: object) -> PlanTask:
 
 def plan(*tasks: PlanTask, **changed: object) -> Plan:
     return Plan.model_validate({"path": "PLAN.md", "title": "A plan", "tasks": tasks, **changed})
+
+
+def line(**changed: object) -> CheckLine:
+    sound: dict[str, object] = {
+        "name": "verify",
+        "kind": CheckKind.VERIFY,
+        "tier": 2,
+        "verdict": Verdict.PASS,
+        "baseline": None,
+        "duration_ms": 1,
+        "reused": False,
+        "required": True,
+        "decides": True,
+        "reason": "",
+        "command": "",
+        "assurance": None,
+        "tests": None,
+        "seq": 1,
+        "artifact": None,
+        "exit_code": 0,
+    }
+    return CheckLine.model_validate({**sound, **changed})
+
+
+def check_report(**changed: object) -> CheckReport:
+    sound: dict[str, object] = {
+        "run_id": "r",
+        "tree": TREE,
+        "frozen": TREE,
+        "base": BASE,
+        "base_commit": BASE,
+        "outcome": "passed",
+        "reason": "",
+        "confidence": Confidence.HIGH,
+        "assurance": "bubblewrap",
+        "ledger": "",
+        **dict.fromkeys(
+            ("caps", "checks", "findings", "regressions", "fixed", "standing", "edited", "sensitive", "flaky"), ()
+        ),
+        **dict.fromkeys(("unverifiable_tests", "changed", "notes"), ()),
+    }
+    return CheckReport.model_validate({**sound, **changed})

@@ -11,6 +11,7 @@ from assay.contracts.gate_record import (
     POLICY,
     TASK_EVENTS,
     Approved,
+    Asked,
     AttemptFailed,
     Blocked,
     Checked,
@@ -29,7 +30,7 @@ from assay.contracts.gate_record import (
     VerifyRun,
 )
 from assay.contracts.verdict import Verdict
-from assay.core.gate import TABLE, GateError, apply, diagram, replay
+from assay.core.gate import TABLE, GateError, apply, diagram
 from assay.core.gate_pass import unmet
 from assay.core.gate_retry import MAX_ATTEMPTS, may_retry
 from tests.gate.records import BASE, COMMIT, REJECTED, RULES, SUCCESS, TREE, checked, evidence, failure, record
@@ -44,6 +45,12 @@ HONEST = (
 )
 SKIP = Override(action=OverrideAction.SKIP, reason="the service is down", by="ann", at="now")
 FORCE = SKIP.model_copy(update={"action": OverrideAction.FORCE})
+
+
+def replay(now: TaskRecord, events: tuple[TaskEvent, ...]) -> TaskRecord:
+    for event in events:
+        now = apply(now, event)
+    return now
 
 
 def test_honest_work_goes_straight_through() -> None:
@@ -70,6 +77,7 @@ def test_what_is_not_in_the_table_is_an_error(state: TaskState, kind: str) -> No
         "retried": Retried(by="ann"),
         "overridden": Overridden(override=SKIP),
         "confirmed": Confirmed(by="ann"),
+        "asked": Asked(verdict=REJECTED),
     }
     before = record(state=state)
     if (state, kind) not in TABLE:
@@ -126,7 +134,9 @@ def test_skip_and_force_end_in_states_of_their_own_and_never_finish_by_themselve
     forced = apply(record(), Overridden(override=FORCE))
     assert (skipped.state, forced.state) == (S.SKIPPED, S.FORCED)
     assert not skipped.finished and not forced.finished
-    assert apply(skipped, Confirmed(by="ann")).finished
+    with pytest.raises(GateError):
+        apply(skipped, Confirmed(by="ann"))
+    assert apply(skipped, Confirmed(by="ann", commit=COMMIT)).finished
 
 
 def test_every_event_comes_back_from_its_row() -> None:
@@ -193,7 +203,8 @@ _events: st.SearchStrategy[TaskEvent] = st.one_of(
     st.just(Blocked(error="x")),
     st.just(Retried(by=POLICY)),
     st.builds(Overridden, override=st.sampled_from([SKIP, FORCE])),
-    st.just(Confirmed(by="ann")),
+    st.builds(Confirmed, by=st.just("ann"), commit=st.sampled_from([None, COMMIT])),
+    st.just(Asked(verdict=REJECTED)),
 )
 
 

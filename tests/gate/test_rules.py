@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from assay.contracts.check import CheckKind
 from assay.contracts.gate import (
     ArchitectVerdict,
     ClaimedVerification,
@@ -22,17 +23,30 @@ from assay.contracts.plan import KeyLink, MustHaves, RequiredArtifact
 from assay.contracts.verdict import Confidence, Verdict
 from assay.core.assignment import assignment
 from assay.core.commit_message import message
+from assay.core.criteria import link
 from assay.core.file_requests import granted
 from assay.core.gate_evidence import mismatches
 from assay.core.gate_outcome import halted, outcome
 from assay.core.gate_pass import confidence, unmet
-from assay.core.gate_retry import POLICY, delay, escalation, may_retry, starts_clean
+from assay.core.gate_retry import POLICY, delays, escalation, may_retry, starts_clean
 from assay.core.must_haves import look
 from assay.core.overrides import refused_reason
-from assay.core.page_names import summary_name
+from assay.core.page_names import state_name, summary_name
 from assay.core.schedule import overlap, startable
 from assay.core.slug import slug
-from tests.gate.records import COMMIT, REJECTED, RULES, SUCCESS, evidence, failure, plan, record, task
+from tests.gate.records import (
+    COMMIT,
+    REJECTED,
+    RULES,
+    SUCCESS,
+    check_report,
+    evidence,
+    failure,
+    line,
+    plan,
+    record,
+    task,
+)
 
 S = TaskState
 ASKS = RULES.model_copy(update={"recommendation": Recommendation.MANUAL_REVIEW, "feedback": "look at this"})
@@ -101,7 +115,7 @@ def test_how_often_each_failure_is_tried_again(kind: FailureType, retries: int, 
         )
 
     assert [may_retry(after(count)) for count in (1, 2, 3)] == [retries >= 1, retries >= 2, False]
-    assert delay((failure(kind),)) == pause
+    assert delays((failure(kind),)) is bool(pause)
     assert POLICY[kind].retries == retries
     assert escalation(after(retries + 1))
     assert not retries or not escalation(after(1))
@@ -125,6 +139,9 @@ PLAN = plan(
     task(4),
     task(5, type="checkpoint:decision", files=()),
 )
+
+
+PLAN_IDS = tuple(one.id for one in PLAN.tasks)
 
 
 def fresh(**states: TaskRecord) -> dict[str, TaskRecord]:
@@ -152,6 +169,7 @@ def test_what_may_start_depends_on_order_files_and_slots() -> None:
         (("src/*.py",), ("src/a.py",), True),
         (("src/*.py",), ("src/*.md",), True),  # in doubt, yes
         (("src/*.py",), ("docs/*.md",), False),
+        (("src/**/x.py",), ("src/a",), True),
         (("**/*.py",), ("docs/*.md",), True),
     ],
 )
@@ -166,26 +184,32 @@ def failed(id: str, kind: FailureType = FailureType.VERIFY_FAILURE, *reasons: Re
 
 def test_what_becomes_of_a_run() -> None:
     passed = {id: record(id=id, state=S.APPROVED, commit=COMMIT) for id in fresh()}
-    assert outcome(PLAN, passed, ()) == (RunOutcome.PASSED, "")
-    assert outcome(PLAN, passed, (), budget="spent")[0] is RunOutcome.BUDGET_EXHAUSTED
-    assert outcome(PLAN, passed | {"task-01": failed("task-01")}, ())[0] is RunOutcome.FAILED
-    assert outcome(PLAN, fresh(), ())[0] is RunOutcome.NEEDS_HUMAN
+    assert outcome(PLAN, passed, (), recent=PLAN_IDS) == (RunOutcome.PASSED, "")
+    assert outcome(PLAN, passed, (), recent=PLAN_IDS, budget="spent")[0] is RunOutcome.BUDGET_EXHAUSTED
+    assert outcome(PLAN, passed | {"task-01": failed("task-01")}, (), recent=PLAN_IDS)[0] is RunOutcome.FAILED
+    assert outcome(PLAN, fresh(), (), recent=PLAN_IDS)[0] is RunOutcome.NEEDS_HUMAN
     missing = MustHaveResult(what="artifact: a.py", holds=False, detail="there is no such file")
-    assert outcome(PLAN, passed, (missing,)) == (RunOutcome.FAILED, "artifact: a.py: there is no such file")
+    assert outcome(PLAN, passed, (missing,), recent=PLAN_IDS) == (
+        RunOutcome.FAILED,
+        "artifact: a.py: there is no such file",
+    )
     unjudged = MustHaveResult(what="truth: it is fast", holds=None)
-    assert outcome(PLAN, passed, (unjudged,))[0] is RunOutcome.PASSED
+    assert outcome(PLAN, passed, (unjudged,), recent=PLAN_IDS)[0] is RunOutcome.PASSED
     three = {id: failed(id) for id in ("task-01", "task-02", "task-04")}
-    assert outcome(PLAN, passed | three, ()) == (RunOutcome.HALTED, "3 tasks of wave 1 failed")
-    assert not halted(PLAN, passed | {id: failed(id) for id in ("task-01", "task-02", "task-03")}), "two waves"
+    assert outcome(PLAN, passed | three, (), recent=PLAN_IDS) == (RunOutcome.HALTED, "3 tasks of wave 1 failed")
+    assert not halted(PLAN, passed | {id: failed(id) for id in ("task-01", "task-02", "task-03")}, PLAN_IDS), (
+        "two waves"
+    )
 
 
 def test_wrong_claims_in_three_tasks_halt_the_run() -> None:
     lie = Reason(check="claim-mismatch", detail="x")
     records = fresh(task_01=failed("task-01", FailureType.VERIFY_FAILURE, lie))
     records["task-02"] = record(id="task-02", state=S.APPROVED, commit=COMMIT, evidence=evidence(mismatches=("x",)))
-    assert not halted(PLAN, records)
+    assert not halted(PLAN, records, PLAN_IDS)
     records["task-04"] = record(id="task-04", state=S.REVIEWING, evidence=evidence(mismatches=("x",)))
-    assert "task-01, task-02, task-04" in halted(PLAN, records)
+    assert "task-01, task-02, task-04" in halted(PLAN, records, PLAN_IDS)
+    assert not halted(PLAN, records, ("task-01", "task-02")), "a person has seen the third"
 
 
 @pytest.mark.parametrize(
@@ -199,11 +223,12 @@ def test_wrong_claims_in_three_tasks_halt_the_run() -> None:
         ({"files_modified": ("./a.py",)}, ""),
         ({"files_modified": ("a.py", "b.py")}, "changed b.py, which it did not"),
         ({"files_modified": ()}, "changed a.py, which it does not say"),
+        ({"verification": ClaimedVerification(command="other", exit_code=0)}, ""),
     ],
 )
 def test_only_a_specific_claim_can_be_contradicted(claim: dict[str, Any], wrong: str) -> None:
     run = VerifyRun(command="x", exit_code=1, verdict=Verdict.FAIL)
-    found = list(mismatches(SUCCESS.model_copy(update=claim), (run,), ("a.py",)))
+    found = list(mismatches(SUCCESS.model_copy(update=claim), (run,), ("a.py",), continued=False))
     assert len(found) == bool(wrong)
     assert wrong in "".join(found)
 
@@ -222,6 +247,19 @@ def test_a_retry_is_told_what_went_wrong_before_it_is_told_the_task() -> None:
     assert told.previous_failures == before.failures
     assert told.learnings == ("attempt 1: it did not work",)
     assert "mending the work" in told.directive
+
+
+def test_what_people_decided_is_told_to_everybody_after_them() -> None:
+    one, choice = task(1), task(2, name="Which currency", type="checkpoint:decision")
+    decided = record(id="task-02", checkpoint=True, state=S.APPROVED, note="EUR, please")
+    told = assignment(plan(one, choice), one, record(attempt=1), (decided,), run_id="r", base_commit="b", seconds=None)
+    assert "EUR, please" in told.prompt and "Which currency" in told.prompt
+
+
+def test_a_persons_note_is_told_also_where_nothing_failed() -> None:
+    one = task(1)
+    told = assignment(plan(one), one, record(attempt=2, note="use UTC"), (), run_id="r", base_commit="b", seconds=None)
+    assert "use UTC" in told.prompt and told.directive == "use UTC"
 
 
 def test_held_out_commands_are_never_told() -> None:
@@ -296,8 +334,9 @@ def test_must_haves_are_looked_at_in_the_tree() -> None:
     ("plan_name", "summary"),
     [("PLAN.md", "SUMMARY.md"), ("03-01-PLAN.md", "03-01-SUMMARY.md"), ("feature.md", "SUMMARY.md")],
 )
-def test_a_plan_has_a_summary_of_its_own(plan_name: str, summary: str) -> None:
+def test_a_plan_has_pages_of_its_own(plan_name: str, summary: str) -> None:
     assert summary_name(plan_name) == summary
+    assert state_name(plan_name) == summary.replace("SUMMARY", "STATE")
 
 
 @pytest.mark.parametrize(
@@ -318,6 +357,8 @@ def test_names_of_branches_are_plain(text: str, short: str) -> None:
         ("shop/__init__.py", ("shop/cart.py",), True),
         ("shop/__init__.py", ("tests/test_cart.py",), False),
         ("web/__snapshots__/a.test.js.snap", ("web/a.test.js",), True),
+        ("web/__snapshots__/a.test.js.snap", ("web/a.js",), False),
+        ("web/__snapshots__/payload.js", ("web/a.test.js",), False),
         ("conftest.py", ("shop/cart.py",), False),
         ("../uv.lock", ("../pyproject.toml",), False),
         ("*/__init__.py", ("*/a.py",), False),
@@ -325,3 +366,29 @@ def test_names_of_branches_are_plain(text: str, short: str) -> None:
 )
 def test_which_further_files_are_granted(asked: str, declared: tuple[str, ...], given: bool) -> None:
     assert granted((asked,), declared) == ((asked,) if given else ())
+
+
+@pytest.mark.parametrize(
+    ("criterion", "shown"),
+    [
+        ("All tests pass", "tests:pytest"),
+        ("all 5 tests pass.", "tests:pytest"),
+        ("`pytest -q` exits 0", "verify"),
+        ("The verify command passes", "verify"),
+        ("test_rounding passes", "tests:pytest"),
+        ("cart.py exists", "frozen-tree"),
+        ("The login form makes sense to colour-blind users", None),
+        ("Payment tests pass against the real bank", None),
+        ("Email verification passes for expired tokens", None),
+        ("pytest -q is used in CI", None),
+        ("The build passes", None),
+    ],
+)
+def test_a_criterion_is_linked_only_where_words_leave_no_doubt(criterion: str, shown: str | None) -> None:
+    lines = [
+        line(name="verify", kind=CheckKind.VERIFY, command="pytest -q"),
+        line(name="tests:pytest", kind=CheckKind.TESTS, command="python -m pytest", tests=5),
+    ]
+    report = check_report(checks=lines, fixed=("tests/test_cart.py::test_rounding",))
+    (found,) = link(task(1, done=(criterion,)), report, ("cart.py",))
+    assert found.check == shown

@@ -6,6 +6,7 @@ import fcntl
 import os
 import shutil
 import stat
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,7 +64,11 @@ def remove(folder: Path) -> None:
         else:
             Path(path).unlink(missing_ok=True)
 
-    if sys.version_info >= (3, 12):
-        shutil.rmtree(folder, onexc=retry)
-    else:
-        shutil.rmtree(folder, onerror=retry)
+    try:
+        if sys.version_info >= (3, 12):
+            shutil.rmtree(folder, onexc=retry)
+        else:
+            shutil.rmtree(folder, onerror=retry)
+    except (RecursionError, OSError):
+        # Folders nested deeper than Python or a path can go: rm walks them one by one.
+        subprocess.run(["rm", "-rf", "--", folder], check=True)

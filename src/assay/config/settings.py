@@ -299,6 +299,13 @@ class GateSettings(Component):
     architect_seconds: int = Field(
         default=180, ge=1, le=86_400, strict=True, description="Deadline of an architect's command, in seconds."
     )
+    architect_seconds_max: int = Field(
+        default=600,
+        ge=1,
+        le=86_400,
+        strict=True,
+        description="Deadline of an architect's command in the attempt that follows a time-out, if it is longer.",
+    )
     retry_delay_seconds: int = Field(
         default=30,
         ge=0,

@@ -56,6 +56,8 @@ class Evidence(Contract):
     flaky_allowed: bool = False
     confidence: Confidence
     caps: tuple[str, ...] = ()
+    granted: tuple[str, ...] = ()
+    """Files beyond the declared ones that the executor asked for and was allowed to change."""
     mismatches: tuple[str, ...] = ()
     """Specific claims of the executor that the engine's own observation contradicts."""
 
@@ -111,6 +113,13 @@ class Approved(Contract):
     verdicts: tuple[ArchitectVerdict, ...]
 
 
+class Asked(Contract):
+    """An architect does not decide and asks for a person: nobody else is asked about this attempt."""
+
+    kind: Literal["asked"] = "asked"
+    verdict: ArchitectVerdict
+
+
 class Moved(Contract):
     """What it was checked on is no longer where it would be committed: it is checked again there."""
 
@@ -129,6 +138,8 @@ class AttemptFailed(Contract):
 class Blocked(Contract):
     kind: Literal["blocked"] = "blocked"
     error: str
+    tree: str | None = None
+    """What it has left all the same."""
 
 
 POLICY: Final = "gate:policy"
@@ -153,6 +164,8 @@ class Confirmed(Contract):
     kind: Literal["confirmed"] = "confirmed"
     by: str
     note: str = ""
+    commit: str | None = None
+    """Theirs, in place of a task that they took upon themselves."""
 
 
 class Committed(Contract):
@@ -166,6 +179,7 @@ TaskEvent = Annotated[
     | Executed
     | Checked
     | Approved
+    | Asked
     | Moved
     | AttemptFailed
     | Blocked
@@ -196,21 +210,24 @@ class TaskRecord(Contract):
     verdicts: tuple[ArchitectVerdict, ...] = ()
     commit: str | None = None
     override: Override | None = None
-    settled: bool = False
-    """The person has committed what they took upon themselves."""
+    settled_by: str | None = None
+    """The person's own commit, in place of what they took upon themselves."""
+    asked: ArchitectVerdict | None = None
+    """The word of an architect who asks for a person."""
+    blocked_by: str = ""
     moves: int = 0
     """How often this attempt was checked again because others were committed before it."""
     extra_attempts: int = 0
     """Attempts that a person asked for beyond the bound."""
     note: str = ""
-    """A person's last word about it."""
+    """What a person said is to be done differently."""
 
     @property
     def finished(self) -> bool:
         """Whether tasks that depend on it may start."""
         if self.state is TaskState.APPROVED:
             return self.commit is not None or self.checkpoint
-        return self.settled
+        return self.settled_by is not None
 
     @property
     def concerns(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 
@@ -27,6 +28,12 @@ class Confidence(StrEnum):
     HIGH = "high"
     MEDIUM = "medium"
     LOW = "low"
+
+    @staticmethod
+    def weakest(levels: Iterable[Confidence]) -> Confidence | None:
+        """The lowest of several; None of none."""
+        strongest_first = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW)
+        return max(levels, key=strongest_first.index, default=None)
 
 
 class Severity(StrEnum):

@@ -68,6 +68,7 @@ def _met(evidence: Evidence) -> list[str]:
 
 def _concerns(task: PlanTask, evidence: Evidence, findings: Sequence[Finding], deleted: Sequence[str]) -> list[str]:
     concerns = [*evidence.mismatches]
+    concerns += [f"{path} was changed as well, on the executor's request" for path in evidence.granted]
     concerns += [
         f"{pattern} is declared but was not touched"
         for pattern in task.files

@@ -22,7 +22,7 @@ def assignment(
     base_commit: str,
     seconds: float | None,
 ) -> Assignment:
-    learnings = tuple(learned(record, others))
+    learnings = tuple(learned(plan, record, others))
     what_now = record.note or directive(record.failures)
     most = MAX_ATTEMPTS + record.extra_attempts
     return Assignment(
@@ -46,22 +46,29 @@ def assignment(
     )
 
 
-def learned(record: TaskRecord, others: Iterable[TaskRecord]) -> list[str]:
-    """What failures of this task taught, and claims of other tasks that turned out to be wrong."""
+def learned(plan: Plan, record: TaskRecord, others: Iterable[TaskRecord]) -> list[str]:
+    """What people decided at checkpoints, what failures of this task taught, and claims of other tasks that turned out
+    to be wrong."""
+    others = list(others)
+    decided = [f"decided at “{plan.task(one.id).name}”: {one.note}" for one in others if one.checkpoint and one.note]
     own = [f"attempt {failure.attempt}: {failure.error}" for failure in record.failures]
     elsewhere = [
         f"in {other.id}: {mismatch}"
         for other in others
         for mismatch in (other.evidence.mismatches if other.evidence else ())
     ]
-    return list(dict.fromkeys((*own, *elsewhere)))
+    return list(dict.fromkeys((*decided, *own, *elsewhere)))
 
 
 def prompt(plan: Plan, task: PlanTask, record: TaskRecord, learnings: Sequence[str], what_now: str, most: int) -> str:
-    parts = [_retry_block(record, learnings, what_now, most)] if record.failures else []
+    parts = [_retry_block(record, what_now, most)] if record.failures or record.note else []
     parts.append(f"# {task.name}\n\nPart of the plan: {plan.title}")
+    if learnings:
+        parts.append("## Known so far\n\n" + "\n".join(f"- {one}" for one in learnings))
     if plan.objective:
         parts.append(f"## Objective of the plan\n\n{plan.objective}")
+    if plan.context:
+        parts.append(f"## Context of the plan\n\n{plan.context}")
     parts.append(f"## What to do\n\n{task.action}")
     parts.append("## Files that you may change\n\n" + "\n".join(f"- {path}" for path in task.files))
     verify = "\n".join(f"    {line}" for command in task.verify for line in command.splitlines())
@@ -70,12 +77,11 @@ def prompt(plan: Plan, task: PlanTask, record: TaskRecord, learnings: Sequence[s
     return "\n\n".join(parts) + "\n"
 
 
-def _retry_block(record: TaskRecord, learnings: Sequence[str], what_now: str, most: int) -> str:
-    lines = [f"# This is attempt {record.attempt} of {most}", "", "Earlier attempts did not pass:"]
+def _retry_block(record: TaskRecord, what_now: str, most: int) -> str:
+    lines = [f"# This is attempt {record.attempt} of {most}"]
+    lines += ["", "Earlier attempts did not pass:"] if record.failures else []
     for failure in record.failures:
         lines += ["", f"## Attempt {failure.attempt}: {failure.type}", "", *_told(failure)]
-    if learnings:
-        lines += ["", "## Learned so far", "", *(f"- {one}" for one in learnings)]
     if what_now:
         lines += ["", f"## This time\n\n{what_now}"]
     return "\n".join(lines)

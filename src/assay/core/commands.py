@@ -25,6 +25,8 @@ _WRAPPERS = frozenset(("sudo", "time", "command", "builtin", "env", "exec", "noh
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh"))
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _OPTION_OR_NUMBER = re.compile(r"-|\d+[smhd]?$")
+_GIVES_TEXT = re.compile(r"-[a-z]*c$")
+_ASKS_ABOUT_ITSELF = frozenset(("--version", "--help", "--collect-only", "--co"))
 _NOTHING_MORE = frozenset((";", "&", "\n", ";;"))
 _DEEPEST = 40
 _SHELL = frozenset("|&;<>$`()\n")
@@ -174,8 +176,8 @@ class _Reading:
         if opening == "!":
             while (piece := self._peek()) is not None and piece.text == "!":
                 self.at += 1
-            self._command()
-            return _Heard(tells=True)
+            turned = self._command()
+            return turned if self.strictly else _Heard(tells=True)
         end = {"[[": "]]", "case": "esac", "function": "}"}[opening]
         while (piece := self._peek()) is not None and piece.text != end:
             self.at += 1
@@ -208,11 +210,13 @@ class _Reading:
         if name == "set":
             self._set(words[1:])
         if name == "exit":
-            nothing = words[1:2] in ([], ["0"])
+            nothing = not words[1:] or not words[1].strip("0")
             return _Heard(not nothing, leaves=not nothing, keeps=len(words) == 1)
-        if name in _SHELLS and "-c" in words[1:-1]:
-            inner, piped = words[words.index("-c") + 1], self.last_of_pipe and "pipefail" not in words
+        if name in _SHELLS and (given := [at for at, word in enumerate(words[1:-1], 1) if _GIVES_TEXT.match(word)]):
+            inner, piped = words[given[0] + 1], self.last_of_pipe and "pipefail" not in words
             return _Heard(_can_tell(inner, strictly=self.strictly, last_of_pipe=piped, depth=self.depth + 1))
+        if self.strictly and (_looks_at_nothing(name, words[1:]) or _ASKS_ABOUT_ITSELF & set(words[1:])):
+            return _Heard(tells=False)
         if name == "sleep" and not self.strictly:
             return _Heard(tells=False, keeps=True)  # nobody hides a failure by waiting
         return _Heard(name not in _SHOWS_ONLY and not (self.strictly and name in _SHOWS_AS_LITTLE))
@@ -242,6 +246,13 @@ class _Reading:
     def _skip_lines(self) -> None:
         while self._operator("\n") is not None:
             pass
+
+
+def _looks_at_nothing(name: str, given: list[str]) -> bool:
+    """`test 1`, `[ 1 ]`, `python3 -c pass`, `false` turned round, a trap: none of them looks at a file."""
+    if name in ("test", "["):
+        return len([word for word in given if word != "]"]) < 2
+    return name in ("false", "trap", "wait") or (name.startswith("python") and given in (["-c", "pass"], ["-c", ""]))
 
 
 def _is_wrapping(word: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 
@@ -22,7 +23,7 @@ def message(plan: Plan, task: PlanTask, changed: Sequence[str], *, run_id: str) 
     told = name[known.end() :] if known else name
     subject = f"{kind}({_text(scope)}): {told}" if scope else f"{kind}: {told}"
     cut = f"{subject[: _LONGEST_SUBJECT - 1].rstrip()}…" if len(subject) > _LONGEST_SUBJECT else subject
-    files = "\n".join(f"- {path}" for path in changed)
+    files = "\n".join(f"- {_quoted(path)}" for path in changed)
     whole = f"{told}\n\n" if cut != subject else ""
     return (
         f"{cut}\n\n{whole}Plan: {plan.title}\nTask: {task.name}\nFiles:\n{files}\n\n"
@@ -37,6 +38,11 @@ def kind_of(task: PlanTask, changed: Sequence[str]) -> str:
     if changed and all(Role.TESTS in roles(path) for path in changed):
         return "test"
     return "fix" if _MENDS.match(_NUMBERED.sub("", task.name)) else "feat"
+
+
+def _quoted(path: str) -> str:
+    """A name cannot write lines of its own into the message."""
+    return path if path.isprintable() else json.dumps(path)
 
 
 def _text(scope: str) -> str:

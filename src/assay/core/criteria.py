@@ -2,10 +2,10 @@
 
 | the criterion                                             | is shown by                         |
 |-----------------------------------------------------------|-------------------------------------|
-| quotes a verify command                                   | that command's check                |
-| names a test that passed, by id or by function            | the check that ran it               |
-| speaks of tests, or of passing                            | a check that executed tests         |
-| speaks of the build, types or lint                        | the check of that kind              |
+| quotes a verify command in backticks                      | that command's check                |
+| names a repaired test, by id or by function               | the check that ran it               |
+| says no more than that tests pass                         | a check that executed tests         |
+| says no more than that build, types or lint pass          | the check of that kind              |
 | is nothing but that a declared file exists                | the frozen tree                     |
 """
 
@@ -21,12 +21,17 @@ from assay.contracts.plan import PlanTask
 from assay.contracts.report import CheckLine, CheckReport
 from assay.contracts.verdict import Verdict
 
-_WORDS: Final[tuple[tuple[re.Pattern[str], tuple[CheckKind, ...]], ...]] = (
-    (re.compile(r"\b(build|builds|compile[sd]?|compiles)\b", re.IGNORECASE), (CheckKind.BUILD,)),
-    (re.compile(r"\b(type[- ]?checks?|types? check|mypy|tsc)\b", re.IGNORECASE), (CheckKind.TYPES,)),
-    (re.compile(r"\b(lint|lints|linter|ruff|eslint|flake8)\b", re.IGNORECASE), (CheckKind.LINT,)),
-    (re.compile(r"\btests?\b.*\b(pass|passes|passing|green|succeed|succeeds)\b", re.IGNORECASE), (CheckKind.TESTS,)),
-    (re.compile(r"\b(verify|verification)\b.*\b(pass|passes|succeeds?|exits? 0)\b", re.IGNORECASE), ()),
+_PASSES: Final = r"(?:still\s+)?(?:pass|passes|passing|succeeds?|are green|is green|is clean)\.?"
+_WORDS: Final[tuple[tuple[re.Pattern[str], tuple[CheckKind, ...]], ...]] = tuple(
+    (re.compile(rf"^(?:(?:all|the|every|existing|new|old|unit|both|its|\d+)\s+)*{words}$", re.IGNORECASE), kinds)
+    for words, kinds in (
+        (rf"tests?(?:\s+suite)?\s+{_PASSES}", (CheckKind.TESTS,)),
+        (rf"(?:build|compilation)\s+{_PASSES}", (CheckKind.BUILD,)),
+        (r"(?:project|code|app|package)\s+(?:builds|compiles)\.?", (CheckKind.BUILD,)),
+        (rf"(?:type[- ]?checks?|types|mypy|tsc)\s+{_PASSES}", (CheckKind.TYPES,)),
+        (rf"(?:lint|linter|linting|ruff|eslint|flake8)\s+{_PASSES}", (CheckKind.LINT,)),
+        (rf"(?:verify command|verification)\s+(?:{_PASSES}|exits 0\.?)", (CheckKind.VERIFY,)),
+    )
 )
 _EXISTS: Final = re.compile(r"^`?(?P<path>[\w./-]+)`?\s+(exists?|is there|is created|was created)\.?$", re.IGNORECASE)
 TREE: Final = "frozen-tree"
@@ -41,7 +46,7 @@ def link(task: PlanTask, report: CheckReport, present: Sequence[str]) -> tuple[C
 
 def _shown_by(text: str, passed: Sequence[CheckLine], report: CheckReport, present: Sequence[str]) -> str | None:
     for line in passed:
-        if line.kind is CheckKind.VERIFY and line.command.strip() and line.command in text:
+        if line.kind is CheckKind.VERIFY and f"`{line.command.strip()}`" in text:
             return line.name
     found = _EXISTS.match(text.strip())
     if found and found["path"].removeprefix("./") in present:
@@ -51,13 +56,9 @@ def _shown_by(text: str, passed: Sequence[CheckLine], report: CheckReport, prese
     if named and tests:
         return tests[0].name
     for words, kinds in _WORDS:
-        if not words.search(text):
-            continue
-        wanted = [line for line in passed if line.kind in kinds] or (tests if CheckKind.TESTS in kinds else [])
-        if not kinds:
-            wanted = [line for line in passed if line.kind is CheckKind.VERIFY]
-        if wanted:
-            return wanted[0].name
+        if words.match(text.strip()):
+            wanted = [line for line in passed if line.kind in kinds] or (tests if CheckKind.TESTS in kinds else [])
+            return wanted[0].name if wanted else None
     return None
 
 

@@ -4,7 +4,7 @@
 |-----------------------------------------------|----------------------------------------------------------------|
 | a lock file                                   | the manifest that it belongs to, beside it, is declared         |
 | `__init__.py`                                 | a declared file lies in its folder                             |
-| a snapshot of tests                           | a declared test lies beside its folder                         |
+| a snapshot (`.snap`, `.ambr`) of tests        | a declared test lies beside its folder                         |
 
 Everything else needs the plan's author.
 """
@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from posixpath import basename, dirname, join
 from typing import Final
 
+from assay.core.protected import Role, roles
 from assay.core.scope import covers
 
 _LOCKS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -51,6 +52,6 @@ def _belongs(path: str, declared: Sequence[str]) -> bool:
         return any(covers(pattern, join(folder, manifest)) for manifest in _LOCKS[name] for pattern in declared)
     if name == "__init__.py":
         return any(dirname(pattern) == folder for pattern in declared)
-    if basename(folder) == _SNAPSHOTS:
-        return any(dirname(pattern) == dirname(folder) for pattern in declared)
+    if basename(folder) == _SNAPSHOTS and name.endswith((".snap", ".ambr")):
+        return any(dirname(path) == dirname(folder) and Role.TESTS in roles(path) for path in declared)
     return False

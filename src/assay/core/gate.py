@@ -14,6 +14,7 @@ from assay.contracts.gate import TaskState
 from assay.contracts.gate_record import (
     POLICY,
     Approved,
+    Asked,
     AttemptFailed,
     Blocked,
     Checked,
@@ -36,6 +37,7 @@ S = TaskState
 TABLE: Final[Mapping[tuple[TaskState, str], TaskState]] = {
     (S.PENDING, "started"): S.EXECUTING,
     (S.PENDING, "confirmed"): S.APPROVED,
+    (S.PENDING, "blocked"): S.BLOCKED,
     (S.PENDING, "overridden"): S.SKIPPED,
     (S.EXECUTING, "executed"): S.VERIFYING,
     (S.EXECUTING, "failed"): S.FAILED,
@@ -46,6 +48,7 @@ TABLE: Final[Mapping[tuple[TaskState, str], TaskState]] = {
     (S.VERIFYING, "overridden"): S.SKIPPED,
     (S.REVIEWING, "approved"): S.APPROVED,
     (S.REVIEWING, "failed"): S.FAILED,
+    (S.REVIEWING, "asked"): S.REVIEWING,
     (S.REVIEWING, "moved"): S.VERIFYING,
     (S.REVIEWING, "overridden"): S.SKIPPED,
     (S.APPROVED, "moved"): S.VERIFYING,
@@ -74,12 +77,6 @@ def apply(record: TaskRecord, event: TaskEvent) -> TaskRecord:
     return record.model_copy(update={"state": to, **_learned(record, event)})
 
 
-def replay(record: TaskRecord, events: tuple[TaskEvent, ...]) -> TaskRecord:
-    for event in events:
-        record = apply(record, event)
-    return record
-
-
 def _refusal(record: TaskRecord, event: TaskEvent) -> str:
     """Why the event may not happen although its place in the table is right."""
     match event:
@@ -87,7 +84,9 @@ def _refusal(record: TaskRecord, event: TaskEvent) -> str:
             return "a checkpoint is confirmed by the person, not executed"
         case Started() if event.attempt != record.attempt + 1:
             return f"attempt {event.attempt} cannot follow attempt {record.attempt}"
-        case Confirmed() if not record.checkpoint and record.override is None:
+        case Blocked() if record.state is S.PENDING and not record.checkpoint:
+            return "nobody has tried it yet"
+        case Confirmed() if not record.checkpoint and (record.override is None or event.commit is None):
             return "only a checkpoint can be confirmed; a task must pass"
         case Checked() if event.evidence.claim != record.claim:
             return "the evidence is about another attempt"
@@ -124,7 +123,7 @@ def _learned(record: TaskRecord, event: TaskEvent) -> dict[str, object]:
     """What the event adds to what is known."""
     match event:
         case Started():
-            fresh = {"claim": None, "evidence": None, "candidate": None, "verdicts": (), "moves": 0}
+            fresh = {"claim": None, "evidence": None, "candidate": None, "verdicts": (), "moves": 0, "asked": None}
             return {"attempt": event.attempt, "base_commit": event.base_commit, "tree": event.tree, **fresh}
         case Executed():
             return {"claim": event.claim, "tree": event.tree}
@@ -133,21 +132,24 @@ def _learned(record: TaskRecord, event: TaskEvent) -> dict[str, object]:
             return {"evidence": event.evidence, "candidate": event.commit, "verdicts": (event.rules, *others)}
         case Approved():
             return {"verdicts": event.verdicts}
+        case Asked():
+            return {"asked": event.verdict}
         case Moved():
             return {"evidence": None, "candidate": None, "moves": record.moves + 1}
         case AttemptFailed():
             left = {"tree": event.tree} if event.tree else {}
             return {"failures": (*record.failures, event.failure), "evidence": None, "candidate": None, **left}
         case Blocked():
-            return {"note": event.error}
+            left = {"tree": event.tree} if event.tree else {}
+            return {"blocked_by": event.error, **left}
         case Retried():
             beyond = event.by != POLICY and not may_retry(record)
-            return {"extra_attempts": record.extra_attempts + beyond, "note": event.note}
+            return {"extra_attempts": record.extra_attempts + beyond, "note": event.note or record.note}
         case Overridden():
             state = S.FORCED if event.override.action is OverrideAction.FORCE else S.SKIPPED
             return {"override": event.override, "state": state}
         case Confirmed():
-            return {"note": event.note, "settled": record.override is not None}
+            return {"note": event.note, "settled_by": event.commit}
         case Committed():
             return {"commit": event.commit}
 

@@ -28,8 +28,11 @@ def evidence_of(
     present: Sequence[str],
     touched: Sequence[str],
     large: bool,
+    allowed: tuple[str, ...] = (),
+    continued: bool = False,
 ) -> Evidence:
-    """`present`: changed files that are there now; `touched`: all that the executor changed, put back or not."""
+    """`present`: changed files that are there now; `touched`: all that the executor changed, put back or not;
+    `allowed`: those beyond the declared ones that it asked for."""
     verify = tuple(_verify_runs(task, report))
     return Evidence(
         tree=report.tree,
@@ -40,22 +43,26 @@ def evidence_of(
         large=large,
         failing=tuple(_failing(report, verify)),
         regressions=report.regressions,
-        undeclared=undeclared(touched, task.files),
+        undeclared=undeclared(touched, (*task.files, *allowed)),
         changed=report.changed,
         criteria=link(task, report, present),
         flaky_allowed=task.flaky_allowed,
         confidence=report.confidence,
         caps=report.caps,
-        mismatches=tuple(mismatches(claim, verify, touched)),
+        granted=allowed,
+        mismatches=tuple(mismatches(claim, verify, touched, continued=continued)),
     )
 
 
-def mismatches(claim: ExecutorResult, verify: Sequence[VerifyRun], touched: Sequence[str]) -> Iterable[str]:
-    """Specific claims, an exit code or a list of files, that the engine's own observation contradicts."""
+def mismatches(
+    claim: ExecutorResult, verify: Sequence[VerifyRun], touched: Sequence[str], *, continued: bool
+) -> Iterable[str]:
+    """Specific claims, an exit code or a list of files, that the engine's own observation contradicts. An attempt that
+    continued another's work need not list what that one changed."""
     said = claim.verification
     if said is not None and said.exit_code is not None:
         for run in verify:
-            same = not said.command or said.command.strip() == run.command.strip() or len(verify) == 1
+            same = not said.command.strip() or said.command.strip() == run.command.strip()
             if same and run.exit_code is not None and (said.exit_code == 0) != (run.exit_code == 0):
                 yield f"it says that `{run.command}` ended with exit code {said.exit_code}; here it is {run.exit_code}"
                 break
@@ -64,7 +71,8 @@ def mismatches(claim: ExecutorResult, verify: Sequence[VerifyRun], touched: Sequ
     listed = {path.removeprefix("./") for path in claim.files_modified}
     if invented := sorted(listed - set(touched)):
         yield f"it says that it changed {', '.join(invented[:5])}, which it did not"
-    if hidden := sorted(set(touched) - listed):
+    hidden = sorted(set(touched) - listed)
+    if hidden and not continued:
         yield f"it changed {', '.join(hidden[:5])}, which it does not say"
 
 

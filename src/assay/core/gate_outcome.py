@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from assay.contracts.gate import TaskState
 from assay.contracts.gate_record import TaskRecord
@@ -28,25 +28,31 @@ def exhausted(record: TaskRecord) -> bool:
     return record.state is TaskState.FAILED and not may_retry(record)
 
 
-def halted(plan: Plan, records: Mapping[str, TaskRecord]) -> str:
-    """Why the run must stop at once, if it must."""
-    failed = Counter(plan.task(id).wave for id, record in records.items() if exhausted(record))
+def halted(plan: Plan, records: Mapping[str, TaskRecord], recent: Collection[str]) -> str:
+    """Why the run must stop at once, if it must. `recent`: tasks to which something happened since a person last
+    resumed the run; what they had seen by then does not stop it again."""
+    failed = Counter(plan.task(id).wave for id in recent if exhausted(records[id]))
     for wave, count in sorted(failed.items()):
         if count >= HALT_FAILURES:
             return f"{count} tasks of wave {wave} failed"
-    liars = [id for id, record in records.items() if _contradicted(record)]
+    liars = sorted(id for id in recent if _contradicted(records[id]))
     if len(liars) >= HALT_MISMATCHES:
         return f"what the executor claims is not what was seen, in {', '.join(liars)}"
     return ""
 
 
 def outcome(
-    plan: Plan, records: Mapping[str, TaskRecord], must_haves: Sequence[MustHaveResult], *, budget: str = ""
+    plan: Plan,
+    records: Mapping[str, TaskRecord],
+    must_haves: Sequence[MustHaveResult],
+    *,
+    recent: Collection[str],
+    budget: str = "",
 ) -> tuple[RunOutcome, str]:
     """The outcome, and why it is not `passed`."""
     if budget:
         return RunOutcome.BUDGET_EXHAUSTED, budget
-    if why := halted(plan, records):
+    if why := halted(plan, records, recent):
         return RunOutcome.HALTED, why
     failed = [f"{plan.task(id).name} ({id})" for id, record in records.items() if exhausted(record)]
     if failed:
@@ -71,4 +77,5 @@ def _asks(task: PlanTask, records: Mapping[str, TaskRecord]) -> bool:
 def _contradicted(record: TaskRecord) -> bool:
     if record.evidence is not None and record.evidence.mismatches:
         return True
-    return any(reason.check == CLAIM_MISMATCH for failure in record.failures for reason in failure.reasons)
+    last = record.failures[-1:]
+    return any(reason.check == CLAIM_MISMATCH for failure in last for reason in failure.reasons)

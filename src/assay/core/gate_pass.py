@@ -73,10 +73,7 @@ def confidence(evidence: Evidence, verdicts: Sequence[ArchitectVerdict]) -> Conf
     levels = [evidence.confidence, *(verdict.confidence for verdict in verdicts)]
     if any(link.is_prose for link in evidence.criteria) or any(run.flaky for run in evidence.verify):
         levels.append(Confidence.MEDIUM)
-    return max(levels, key=_STRONGEST_FIRST.index)
-
-
-_STRONGEST_FIRST: Final = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW)
+    return Confidence.weakest(levels) or Confidence.LOW
 
 
 def _holds(run: VerifyRun, evidence: Evidence) -> bool:

@@ -20,18 +20,18 @@ HALT_MISMATCHES: Final = 3
 
 class Policy(NamedTuple):
     retries: int
-    delay_seconds: float
+    delays: bool
     then: str
     """What the next attempt is told to do differently."""
 
 
 POLICY: Final[Mapping[FailureType, Policy]] = {
-    FailureType.EXECUTION_FAILURE: Policy(2, 0, "put right what stopped the last attempt"),
-    FailureType.VERIFY_FAILURE: Policy(2, 0, "make the failing checks pass by mending the work, not the checks"),
-    FailureType.ARCHITECT_REJECTION: Policy(1, 0, "do what the reviewer asks for"),
-    FailureType.TIMEOUT: Policy(1, 30, "finish what was begun; the deadline is the longest there is"),
-    FailureType.MALFORMED: Policy(2, 0, "write a result of the documented form, or none and an exit code"),
-    FailureType.BLOCKED: Policy(0, 0, ""),
+    FailureType.EXECUTION_FAILURE: Policy(2, False, "put right what stopped the last attempt"),
+    FailureType.VERIFY_FAILURE: Policy(2, False, "make the failing checks pass by mending the work, not the checks"),
+    FailureType.ARCHITECT_REJECTION: Policy(1, False, "do what the reviewer asks for"),
+    FailureType.TIMEOUT: Policy(1, True, "finish what was begun; the deadline is the longest there is"),
+    FailureType.MALFORMED: Policy(2, False, "write a result of the documented form, or none and an exit code"),
+    FailureType.BLOCKED: Policy(0, False, ""),
 }
 
 
@@ -55,14 +55,15 @@ def directive(failures: Sequence[Failure]) -> str:
     return POLICY[failures[-1].type].then if failures else ""
 
 
-def delay(failures: Sequence[Failure]) -> float:
-    return POLICY[failures[-1].type].delay_seconds if failures else 0.0
+def delays(failures: Sequence[Failure]) -> bool:
+    """Whether the next attempt waits a while; how long is a setting."""
+    return bool(failures) and POLICY[failures[-1].type].delays
 
 
 def escalation(record: TaskRecord) -> str:
     """Why a person is asked, in words; empty while the gate can go on by itself."""
     if record.state is TaskState.BLOCKED:
-        return f"it says that it is blocked: {record.note}"
+        return f"it says that it is blocked: {record.blocked_by}"
     if record.state is not TaskState.FAILED or may_retry(record):
         return ""
     kinds = [failure.type for failure in record.failures]

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
-_PLAN = re.compile(r"^(?P<before>.*?)PLAN\.md$", re.IGNORECASE)
+_PLAN: Final = re.compile(r"^(?P<before>.*?)PLAN\.md$", re.IGNORECASE)
+MARK: Final = "Written by Assay from its ledger"
+"""Stands in every page, so that nobody else's is ever overwritten."""
 
 
-def state_name() -> str:
-    return "STATE.md"
+def state_name(plan: str) -> str:
+    """`03-01-PLAN.md` has `03-01-STATE.md` beside it, since a folder may hold several plans; others STATE.md."""
+    return f"{_before(plan)}STATE.md"
 
 
 def summary_name(plan: str) -> str:
-    """`03-01-PLAN.md` has `03-01-SUMMARY.md` beside it, since a folder may hold several plans; others SUMMARY.md."""
-    found = _PLAN.match(plan)
-    return f"{found['before']}SUMMARY.md" if found else "SUMMARY.md"
+    return f"{_before(plan)}SUMMARY.md"
 
 
-def aside_name(page: str) -> str:
+def aside_name(page: str, run_id: str) -> str:
     """While it is being written."""
-    return f".{page}.assay"
+    return f".{page}.{run_id}.assay"
 
 
 def summaries_of(plan: str) -> tuple[str, ...]:
     """Where, from the plan's own folder, the summary of another plan may lie that it depends on."""
     names = (f"{plan}-SUMMARY.md", f"{plan}/SUMMARY.md")
     return tuple(f"{folder}{name}" for folder in ("", "../", "../*/") for name in names)
+
+
+def _before(plan: str) -> str:
+    found = _PLAN.match(plan)
+    return found["before"] if found else ""

@@ -221,14 +221,19 @@ _DONE_HINT = "say it in <done>, or write a command for it"
 
 
 def _as_script(parts: list[str]) -> str:
-    """One text for the shell. `set -e` overlooks what fails before an `&&`, so such a line gets its own exit."""
+    """One text for the shell. `set -e` overlooks what fails before an `&&` or behind a `!`, so such a line gets its own
+    exit."""
     if len(parts) == 1 and "\n" not in parts[0]:
         return parts[0]
     lines = [
-        f"{{\n{part}\n}} || exit 1" if at < len(parts) and "&&" in part and not has_blocks(part) else part
+        f"{{\n{part}\n}} || exit 1" if at < len(parts) and _is_overlooked(part) else part
         for at, part in enumerate(parts, start=1)
     ]
     return "\n".join(["set -e", *lines])
+
+
+def _is_overlooked(part: str) -> bool:
+    return ("&&" in part or part.lstrip().startswith("!")) and not has_blocks(part)
 
 
 def _numbered(block: Line) -> Iterator[Line]:

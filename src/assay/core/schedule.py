@@ -9,7 +9,7 @@ from assay.contracts.gate_record import TaskRecord
 from assay.contracts.plan import Plan, PlanTask
 from assay.core.scope import covers
 
-_GLOB = frozenset("*?[")
+_GLOB = frozenset("*?")
 
 
 def startable(
@@ -51,7 +51,7 @@ def overlap(some: Sequence[str], others: Sequence[str]) -> bool:
 def _meet(one: str, other: str) -> bool:
     if covers(one, other) or covers(other, one):
         return True
-    if not (_GLOB & set(one)) or not (_GLOB & set(other)):
+    if not (_GLOB & set(one)) and not (_GLOB & set(other)):
         return False
     first, second = _fixed(one), _fixed(other)
     return first.startswith(second) or second.startswith(first)

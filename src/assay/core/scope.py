@@ -13,10 +13,9 @@ def undeclared(paths: Iterable[str], declared: Sequence[str]) -> tuple[str, ...]
 
 
 def covers(pattern: str, path: str) -> bool:
-    """`*` and `?` stay within a folder, `**` crosses folders; a folder covers all below it. A name covers itself, also
-    where it looks like a pattern: `app/[id]/page.tsx`."""
-    pattern = pattern.removeprefix("./").rstrip("/")
-    return path == pattern or path.startswith(f"{pattern}/") or bool(_compiled(pattern).fullmatch(path))
+    """`*` and `?` stay within a folder, `**` crosses folders; a folder covers all below it. Square brackets are nothing
+    but themselves: `app/[id]/page.tsx` is the name of a file."""
+    return bool(_compiled(pattern.removeprefix("./").rstrip("/")).fullmatch(path))
 
 
 @lru_cache(maxsize=512)
@@ -37,10 +36,6 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         elif pattern[at] == "?":
             out.append("[^/]")
             at += 1
-        elif (end := pattern.find("]", at + 2)) > 0 and pattern[at] == "[":
-            inside = pattern[at + 1 : end].replace("\\", r"\\").replace("[", r"\[")
-            out.append(f"[{'^' + inside[1:] if inside.startswith('!') else inside}]")
-            at = end + 1
         else:
             out.append(re.escape(pattern[at]))
             at += 1

@@ -144,7 +144,7 @@ def _task(view: RunView, task: TaskView) -> dict[str, Value]:
             "skip_reason": f"{category}{record.override.reason}",
             "skipped_by": record.override.by,
             "skipped_at": record.override.at,
-            "requires_manual_commit": not record.settled,
+            "requires_manual_commit": not record.finished,
         }
     return told
 

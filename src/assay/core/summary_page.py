@@ -85,8 +85,8 @@ def _facts(plan: PlanTask, task: TaskView) -> Iterator[str]:
     if not plan.type.is_checkpoint:
         yield f"- attempts: {record.attempt}"
     if record.state is TaskState.BLOCKED:
-        yield f"- blocked: {prose(record.note)}"
-    elif record.note and (record.checkpoint or record.settled):
+        yield f"- blocked: {prose(record.blocked_by)}"
+    elif record.note and record.finished and (record.checkpoint or record.override):
         yield f"- a person's word: {prose(record.note)}"
 
 

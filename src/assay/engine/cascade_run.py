@@ -7,6 +7,7 @@ import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 from assay.adapters.cache import ResultCache
 from assay.adapters.git.program import readable
@@ -22,7 +23,7 @@ from assay.core.judge import Excuses, Judgement, judge
 from assay.core.renames import in_new_names
 from assay.engine.beside import WHOLE_SUITE_MS, Beside
 from assay.engine.execution import Runner, selected, unverifiable
-from assay.engine.held_out import held_out_files
+from assay.engine.held_out import held_out_files, write_layer
 from assay.engine.layers import Layers
 from assay.engine.must_fail import MustFail, Planting
 from assay.engine.old_tests import OldTests
@@ -116,7 +117,7 @@ class CascadeRun:
         self.world.progress.step(f"running {len(self.subject.specs)} checks")
         # Found out before the threads start: a cached property may be computed twice where two ask for it at once.
         _ = (self.runner, self.base, self.tree, self.second_runs, self.layers, self.subject.environment.digest)
-        _ = (self.subject.empty_submodules, self.subject.renames, self.subject.tree_files, self.held_out_tree)
+        _ = (self.subject.empty_submodules, self.subject.renames, self.subject.tree_files, self.held_out_layer)
         done: dict[str, Judged] = {}
         with ThreadPoolExecutor(_WORKERS) as pool, ThreadPoolExecutor(_WORKERS) as bases:
             try:
@@ -138,7 +139,7 @@ class CascadeRun:
             after = unverifiable(spec, self.tree, f"{broken[0]} must pass first")
             return self._end(spec, None, after, None)
         if spec.kind is CheckKind.HELD_OUT:
-            return self._end(spec, None, self.runner.run(spec, self.held_out_tree), None)
+            return self._end(spec, None, self.runner.run(spec, self.tree, over=self.held_out_layer), None)
         known = self._reused(spec, self.base, keys[0], keep)
         base = bases.submit(self._on_base, spec, known, keys[0], keep)
         reused = self._reused(spec, self.tree, keys[1], keep)
@@ -261,10 +262,10 @@ class CascadeRun:
         return (self.base if of_base else self.tree).derived(tree, place)
 
     @cached_property
-    def held_out_tree(self) -> TreeUnderCheck:
-        """The tree with the files of held-out checks over it."""
+    def held_out_layer(self) -> tuple[Path, ...]:
+        """The files of held-out checks, as a layer over the tree: never in git's object store, which others read."""
         files = held_out_files(self.request.heldout_files)
-        return self._derived(self.beside.with_contents(files)) if files else self.tree
+        return (write_layer(files, self.world.scratch / "held-out"),) if files else ()
 
     @cached_property
     def beside(self) -> Beside:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cached_property
 
 from assay.adapters.cache import ResultCache
 from assay.adapters.git.anchor import write_anchor
@@ -104,10 +105,14 @@ class CheckRun:
         found = inspect(
             self.subject.files, self.subject.snapshot.tree, max_file_kb=self.world.settings.check.max_file_kb
         )
-        large = is_large(self.subject.files) or any(
+        return found + (inspect_readiness(self.subject.files, self.subject.snapshot.tree) if self.is_large else [])
+
+    @cached_property
+    def is_large(self) -> bool:
+        """Whether the change touches what is known, or declared, to be dangerous."""
+        return is_large(self.subject.files) or any(
             not undeclared([file.path], self.world.settings.check.large) for file in self.subject.files
         )
-        return found + (inspect_readiness(self.subject.files, self.subject.snapshot.tree) if large else [])
 
     def _nothing_executes(self) -> bool:
         """Whether no check of any tier executes the project, although the change is more than documentation."""

@@ -53,8 +53,10 @@ class Runner:
         argv: Sequence[str] | None = None,
         keep: bool = False,
         network: bool = False,
+        over: tuple[Path, ...] = (),
     ) -> CheckResult:
-        """One check on one tree; `argv` replaces the check's own for a second run of single tests."""
+        """One check on one tree; `argv` replaces the check's own for a second run of single tests, `over` are folders
+        whose files lie over those of the tree."""
         missing = self.missing_tool(spec)
         if missing:
             return unverifiable(spec, tree, missing)
@@ -63,6 +65,7 @@ class Runner:
             view = tree.view(spec.needs)
             if network:
                 view = replace(view, network=True)
+            view = replace(view, over=(*over, *view.over))
             return self._run(spec, tree, view, seconds or self.limits.seconds, argv, keep)
 
     def missing_tool(self, spec: CheckSpec) -> str:

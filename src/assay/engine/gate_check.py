@@ -27,9 +27,9 @@ from assay.core.commit_message import message
 from assay.core.file_requests import granted
 from assay.core.gate_evidence import CLAIM_MISMATCH, evidence_of, failure_type
 from assay.core.gate_pass import unmet_by_checks
+from assay.core.gate_retry import starts_clean
 from assay.engine.check_run import CheckRun
 from assay.engine.gate_world import GateWorld
-from assay.engine.inspection import is_large
 from assay.engine.world import CheckRequest
 from assay.faults import fault_point
 
@@ -65,14 +65,14 @@ class Checking:
         findings: Sequence[Finding],
     ) -> Checked | AttemptFailed:
         gate = self.gate
-        task = task.model_copy(update={"files": (*task.files, *granted(claim.files_requested, task.files))})
         scratch = gate.world.scratch / f"checks-{next(self._numbers)}"
         world = gate.at(onto, task.id, record.attempt, scratch)
         frozen = of_tree(world.store, world.base_tree, tree, findings)
+        allowed = _allowed(task, claim, frozen)
         request = CheckRequest(
             tree=frozen,
             verify=task.verify,
-            files=task.files,
+            files=(*task.files, *allowed),
             heldout=task.heldout,
             heldout_files=Path(held) if task.heldout and (held := gate.setup.heldout_files) else None,
             verify_seconds=gate.verify_seconds(record),
@@ -81,9 +81,17 @@ class Checking:
         )
         run = CheckRun(world, request)
         report = run.checked()
-        large = is_large(run.subject.files)
         remove(scratch)
-        evidence = evidence_of(task, claim, report, present=_present(frozen), touched=_touched(frozen), large=large)
+        evidence = evidence_of(
+            task,
+            claim,
+            report,
+            present=_present(frozen),
+            touched=_touched(frozen),
+            large=run.is_large,
+            allowed=allowed,
+            continued=not starts_clean(record.attempt) or gate.setup.hooks == "run",
+        )
         unmet = unmet_by_checks(evidence)
         if unmet:
             return _refused(record, task, report, unmet, evidence.mismatches)
@@ -103,6 +111,16 @@ class Checking:
         commit = write_commit(self.gate.world.store, intent, sign=setup.sign)
         hold(self.gate.world.store, self.gate.world.run_id, task.id, commit)
         return commit
+
+
+def _allowed(task: PlanTask, claim: ExecutorResult, frozen: Snapshot) -> tuple[str, ...]:
+    """Files beyond the declared ones that it asked for: they are files, and an `__init__.py` is a new one."""
+    kinds = {path.path: path.kind for path in frozen.change.paths}
+    wanted = granted(claim.files_requested, task.files)
+    new = [path for path in wanted if kinds.get(path) is ChangeKind.ADDED]
+    return tuple(new) + tuple(
+        path for path in wanted if kinds.get(path) is ChangeKind.MODIFIED and not path.endswith("__init__.py")
+    )
 
 
 def _present(frozen: Snapshot) -> list[str]:

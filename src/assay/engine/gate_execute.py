@@ -6,6 +6,7 @@ What the executor says is a claim; what comes out of here as an event is what th
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +43,10 @@ def work_folder(home: Path, run_id: str, task_id: str) -> Path:
     return home / "work" / run_id / task_id
 
 
+_LARGEST = 1 << 30
+"""Bytes of one file."""
+
+
 class LeftError(Exception):
     """The run is being stopped; the attempt will be made again."""
 
@@ -66,24 +71,30 @@ class Execution:
         try:
             scratch = self.gate.world.scratch / f"attempt-{next(self._numbers)}"
             base = self.gate.at(str(record.base_commit), task.id, record.attempt, scratch)
-            ran, artifact = self._executed(task, record, place, scratch)
+            with self.gate.at_the_terminal(self.by_person):
+                ran, artifact = self._executed(task, record, place, scratch)
             fault_point("gate.after-execute")
             if ran.cancelled or self.gate.world.cancel.is_set():
                 raise LeftError
             event = self._seen(task, record, place, ran, artifact, base.base_tree, scratch)
-            if not isinstance(event, Blocked) and event.tree is not None:
+            if event.tree is not None:
                 hold(self.gate.world.store, self.gate.world.run_id, f"{task.id}-tree", event.tree)
             fault_point("gate.after-freeze")
-        except LeftError:
+        finally:
             if not self.by_person:
                 remove_work_tree(place.folder)
-            raise
-        remove_work_tree(place.folder)
         return event
+
+    def clear(self, task_id: str) -> None:
+        """What was in a person's work tree is on record now."""
+        remove_work_tree(self._folder(task_id))
+
+    def _folder(self, task_id: str) -> Path:
+        return work_folder(self.gate.world.home, self.gate.world.run_id, task_id)
 
     def _work_tree(self, record: TaskRecord) -> WorkTree:
         """A new one; or, for a person, the one that they have been working in already."""
-        store, folder = self.gate.world.store, work_folder(self.gate.world.home, self.gate.world.run_id, record.id)
+        store, folder = self.gate.world.store, self._folder(record.id)
         if self.by_person:
             found = open_work_tree(store, folder)
             if found is not None and found.base_commit == record.base_commit:
@@ -111,7 +122,7 @@ class Execution:
                 work_tree=place.files,
                 scratch=scratch,
                 run=shell,
-                heard=lambda: gate.journal.is_done(task.id) is not None,
+                heard=lambda: gate.journal.is_done(task.id) is not None or gate.journal.is_set_aside(task.id),
                 say=lambda line: gate.watching.said(task.id, line),
                 cancel=world.cancel,
             )
@@ -161,10 +172,11 @@ class Execution:
 
     @property
     def _secret(self) -> tuple[Path, ...]:
-        """The plan, where it holds commands that the executor must not know."""
-        plan = self.gate.plan_file
-        inside = plan.is_relative_to(self.gate.world.repository.root)
-        return (plan,) if inside and any(task.heldout for task in self.gate.plan.tasks) else ()
+        """The plan and the files of held-out commands, which the executor must not know."""
+        if not any(task.heldout for task in self.gate.plan.tasks):
+            return ()
+        files = self.gate.setup.heldout_files
+        return (self.gate.plan_file, *((Path(files),) if files else ()))
 
     def _seen(
         self,
@@ -178,13 +190,14 @@ class Execution:
     ) -> Executed | AttemptFailed | Blocked:
         """What the engine makes of it. The tree is frozen in any case: a retry goes on from there."""
         claim = ran.claim
+        if heavy := _heavy(place.files):
+            return _failed(record, FailureType.EXECUTION_FAILURE, f"it left {heavy}, which is too large", None, claim)
         try:
-            if claim is not None and claim.status is ExecutorStatus.SUCCESS and self.gate.setup.hooks == "run":
-                refusal = run_hooks(self, record, place, scratch)
-                if refusal is not None:
-                    frozen = freeze(self.gate.world.store, place, base_tree)
-                    return _failed(record, FailureType.VERIFY_FAILURE, refusal.detail, frozen.tree, claim, (refusal,))
             frozen = freeze(self.gate.world.store, place, base_tree)
+            if claim is not None and claim.status is ExecutorStatus.SUCCESS and self.gate.setup.hooks == "run":
+                frozen, refusal = run_hooks(self, record, frozen, scratch)
+                if refusal is not None:
+                    return _failed(record, FailureType.VERIFY_FAILURE, refusal.detail, frozen.tree, claim, (refusal,))
         except RepositoryError as error:  # what it left cannot be frozen
             return _failed(record, FailureType.EXECUTION_FAILURE, error.message, None, claim)
         if ran.timed_out:
@@ -194,7 +207,7 @@ class Execution:
         if claim is None:
             return _failed(record, FailureType.EXECUTION_FAILURE, ran.ended, frozen.tree, None, artifact=artifact)
         if claim.status is ExecutorStatus.BLOCKED:
-            return Blocked(error=str(claim.error))
+            return Blocked(error=str(claim.error), tree=frozen.tree)
         if claim.status is ExecutorStatus.FAILURE or claim.done_criteria_met is False:
             why = claim.error or "it says itself that a done criterion is not met"
             return _failed(record, FailureType.EXECUTION_FAILURE, why, frozen.tree, claim, artifact=artifact)
@@ -205,6 +218,19 @@ class Execution:
             artifact=artifact,
             duration_ms=ran.duration_ms,
         )
+
+
+def _heavy(files: Path) -> str:
+    """The first file too large to be frozen in a sensible time."""
+    waiting = [files]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting += [Path(entry.path)] if entry.name != ".git" else []
+                elif entry.stat(follow_symlinks=False).st_size > _LARGEST:
+                    return str(Path(entry.path).relative_to(files))
+    return ""
 
 
 def _failed(

@@ -24,20 +24,18 @@ from assay.engine.gate_look import view_of
 from assay.engine.gate_world import GateWorld
 from assay.faults import fault_point
 
-_WEAKEST_LAST = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW)
-
 
 def finished(gate: GateWorld, tip: str, budget: str) -> GateReport:
     """Nothing more can be done now: say what became of it, and tidy up."""
     journal = gate.journal
     found = _must_haves(gate, tip)
-    ended, reason = outcome(gate.plan, journal.records, found, budget=budget)
+    ended, reason = outcome(gate.plan, journal.records, found, recent=journal.recent, budget=budget)
     journal.note("run.finished", outcome=ended.value, reason=reason)
     view = view_of(gate.setup, journal, home=gate.world.home, running=False)
     write_state(gate.plan_file, view)
     summary = gate.plan_file.with_name(summary_name(gate.plan_file.name))
     if ended is RunOutcome.PASSED:
-        _write(summary, summary_page(view))
+        _write(summary, summary_page(view), view.run_id)
     problem = write_anchor(gate.world.repository, gate.world.ledger.head().to_bytes())
     notes = (*view.warnings, *((f"the ledger's head is not anchored in the repository: {problem}",) if problem else ()))
     _keep_results(gate, view)
@@ -78,7 +76,7 @@ def report_of(
         branch=view.branch,
         must_haves=view.must_haves,
         bundle=str(bundle) if bundle else None,
-        state=str(Path(view.plan_path).with_name(state_name())),
+        state=str(Path(view.plan_path).with_name(state_name(Path(view.plan_path).name))),
         ledger=view.ledger,
         notes=notes,
     )
@@ -91,7 +89,7 @@ def _confidence(view: RunView, ended: RunOutcome) -> Confidence | None:
     levels = [task.confidence for task in view.tasks if task.confidence is not None]
     if any(one.holds is None for one in view.must_haves) or any(task.record.override for task in view.tasks):
         levels.append(Confidence.MEDIUM)
-    return max(levels, key=_WEAKEST_LAST.index, default=None)
+    return Confidence.weakest(levels)
 
 
 def _must_haves(gate: GateWorld, tip: str) -> tuple[MustHaveResult, ...]:
@@ -127,7 +125,7 @@ def _must_haves(gate: GateWorld, tip: str) -> tuple[MustHaveResult, ...]:
 
 
 def write_state(plan_file: Path, view: RunView) -> None:
-    _write(plan_file.with_name(state_name()), state_page(view))
+    _write(plan_file.with_name(state_name(plan_file.name)), state_page(view), view.run_id)
 
 
 def keep_patch(gate: GateWorld, record: TaskRecord) -> None:
@@ -147,7 +145,9 @@ def _keep_results(gate: GateWorld, view: RunView) -> None:
         EventRow(run_id=view.run_id, task_id=str(one["task_id"]), type="gate.result", payload=one) for one in documents
     ]
     gate.world.ledger.append(*rows)
-    _write(_own_folder(gate) / "gate-results.json", json.dumps({"gate_results": documents}, indent=2) + "\n")
+    _write(
+        _own_folder(gate) / "gate-results.json", json.dumps({"gate_results": documents}, indent=2) + "\n", view.run_id
+    )
 
 
 def _own_folder(gate: GateWorld) -> Path:
@@ -170,9 +170,9 @@ def _tidy(gate: GateWorld, view: RunView) -> None:
         remove(work)
 
 
-def _write(file: Path, text: str) -> None:
+def _write(file: Path, text: str, run_id: str) -> None:
     """All of it or nothing."""
-    aside = file.with_name(aside_name(file.name))
+    aside = file.with_name(aside_name(file.name, run_id))
     aside.write_text(text, "utf-8")
     fault_point("page.before-rename")
     aside.replace(file)

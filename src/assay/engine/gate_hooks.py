@@ -1,20 +1,24 @@
-"""The repository's own commit hooks, run in the sandbox in the task's work tree before anything is frozen.
+"""The repository's own pre-commit hook, run in the sandbox on what an executor left, before anything is checked.
 
-What a hook edits is part of the work from then on. A hook that says no is a failed check.
+It runs in a work tree of its own, made from the frozen tree: nothing that the executor did to its `.git` reaches it.
+What the hook edits is part of the work from then on. A hook that says no is a failed check.
 """
 
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from assay.adapters.executors import ShellJob
 from assay.adapters.git.hooks import hooks_of
-from assay.adapters.git.work_tree import WorkTree
+from assay.adapters.git.snapshot import Snapshot
+from assay.adapters.git.work_tree import freeze, make_work_tree, remove_work_tree
+from assay.adapters.sandbox.job import Bind
 from assay.contracts.gate import Reason
 from assay.contracts.gate_record import TaskRecord
-from assay.contracts.verdict import Verdict
+from assay.contracts.verdict import Assurance, Verdict
 
 if TYPE_CHECKING:
     from assay.engine.gate_execute import Execution
@@ -22,32 +26,46 @@ if TYPE_CHECKING:
 _BEFORE: Final = "pre-commit"
 
 
-def run_hooks(execution: Execution, record: TaskRecord, place: WorkTree, scratch: Path) -> Reason | None:
-    """Why a hook refuses the work, if one does."""
+def run_hooks(
+    execution: Execution, record: TaskRecord, frozen: Snapshot, scratch: Path
+) -> tuple[Snapshot, Reason | None]:
+    """The work as the hook left it, and why the hook refuses it, if it does."""
     world = execution.gate.world
     hooks = hooks_of(world.repository)
     if _BEFORE not in hooks.runnable or hooks.folder is None:
-        return None
-    program = hooks.folder / _BEFORE
+        return frozen, None
+    program, root = hooks.folder / _BEFORE, world.repository.root
+    in_tree = program.is_relative_to(root) and not program.is_relative_to(world.repository.common_dir)
+    place = make_work_tree(
+        world.store,
+        scratch / "hooks",
+        base_commit=str(record.base_commit),
+        tree=frozen.tree,
+        sandboxed=world.sandbox.level is Assurance.BUBBLEWRAP,
+    )
     with world.artifacts.writer(world.settings.limits.output_mb << 20) as writer:
         shell = execution.shell(record, place, scratch, writer)
-        done = shell(_job(program, world.repository.root, world.repository.common_dir))
+        own = tuple(Bind(file, file) for file in hooks.folder.rglob("*") if file.is_file()) if in_tree else ()
+        shell = replace(shell, view=replace(shell.view, includes=(*shell.view.includes, *own)))
+        done = shell(_job(program, program.relative_to(root) if in_tree else None))
         output = writer.finish()
+    world.ledger.append(output.row())
+    after = freeze(world.store, place, frozen.base)
+    remove_work_tree(place.folder)
     if done.exit_code == 0:
-        return None
+        return after, None
     how = f"exit code {done.exit_code}" if done.exit_code is not None else done.limit or done.setup_error or "no end"
-    return Reason(
-        check=f"hook:{_BEFORE}",
-        layer="cascade",
-        verdict=Verdict.FAIL,
-        detail=f"the repository's {_BEFORE} hook refuses it ({how})",
-        artifact=output.hash,
-    )
+    return frozen, _refusal(f"the repository's {_BEFORE} hook refuses it ({how})", output.hash)
 
 
-def _job(program: Path, root: Path, git_dir: Path) -> ShellJob:
-    """The hook looks at what is staged, as it would at a commit. One that lies in the work tree is run from there, for
-    it may need its neighbours; one in the person's `.git` is handed in."""
-    if program.is_relative_to(root) and not program.is_relative_to(git_dir):
-        return ShellJob(command=f"git add --all && exec {shlex.quote(f'./{program.relative_to(root)}')}")
+def _job(program: Path, inside: Path | None) -> ShellJob:
+    """The hook looks at what is staged, as it would at a commit. One that lies in the work tree is run from there, with
+    the person's own files over it: it may need its neighbours, and the executor may have edited them. One in the
+    person's `.git` is handed in."""
+    if inside is not None:
+        return ShellJob(command=f"git add --all && exec {shlex.quote(f'./{inside}')}")
     return ShellJob(command='git add --all && exec "$ASSAY_HOOK"', reads={"ASSAY_HOOK": program})
+
+
+def _refusal(detail: str, artifact: str | None) -> Reason:
+    return Reason(check=f"hook:{_BEFORE}", layer="cascade", verdict=Verdict.FAIL, detail=detail, artifact=artifact)

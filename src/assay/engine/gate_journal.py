@@ -18,8 +18,9 @@ from assay.contracts.gate_record import TASK_EVENTS, Executed, Override, TaskEve
 from assay.contracts.gate_report import Step
 from assay.contracts.plan import Plan
 from assay.contracts.rows import ApprovalRow, EventRow, OverrideRow
-from assay.core.gate import apply
+from assay.core.gate import GateError, apply
 from assay.engine.gate_request import Word, WordKind
+from assay.errors import LedgerError
 from assay.faults import fault_point
 
 _TASK: Final = "task."
@@ -122,6 +123,24 @@ class Journal:
         self.note(_HEARD, word=seq)
         self._heard.add(seq)
 
+    @property
+    def recent(self) -> frozenset[str]:
+        """Tasks that were judged since a person last resumed the run."""
+        resumed = max((event.seq for event in self.run_events if event.row.type == "run.resumed"), default=0)
+        return frozenset(
+            id
+            for id, steps in self.steps.items()
+            if any(step.seq > resumed and step.kind in ("failed", "checked") for step in steps)
+        )
+
+    def has_word(self, task_id: str) -> bool:
+        """Whether a person has said something about the task that had no effect yet."""
+        return any(task == task_id for _, task, _ in self.unheard())
+
+    def is_set_aside(self, task_id: str) -> bool:
+        """Whether a person has said so, and it could not have its effect yet."""
+        return any(task == task_id and word.override is not None for _, task, word in self.unheard())
+
     def is_done(self, task_id: str) -> int | None:
         """Number of the word by which a person says that their work on the task is finished."""
         last = max((step.seq for step in self.steps[task_id] if step.kind == "started"), default=0)
@@ -134,7 +153,11 @@ class Journal:
         row = stored.row
         event = TASK_EVENTS.validate_python(row.payload["event"])
         if row.task_id is not None:
-            self._add(stored, apply(self.records[row.task_id], event), event)
+            try:
+                after = apply(self.records[row.task_id], event)
+            except GateError as error:
+                raise LedgerError(f"run {self.run_id}: row {stored.seq} of the ledger cannot be: {error}") from error
+            self._add(stored, after, event)
 
     def _add(self, stored: Stored[EventRow], after: TaskRecord, event: TaskEvent) -> None:
         self.records[after.id] = after

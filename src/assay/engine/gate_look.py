@@ -22,6 +22,7 @@ from assay.core.plan_reading import read_plan
 from assay.core.schedule import ready, waiting_for
 from assay.engine.gate_execute import work_folder
 from assay.engine.gate_journal import Journal
+from assay.engine.gate_review import asked_in_words
 from assay.errors import InputError, LedgerError
 
 
@@ -83,7 +84,7 @@ def view_of(
 def _task(setup: GateSetup, journal: Journal, task: PlanTask, home: Path, asked: str, *, running: bool) -> TaskView:
     record = journal.records[task.id]
     place = work_folder(home, journal.run_id, task.id) / "files"
-    by_person = setup.executor == HumanExecutor.spec and record.state is TaskState.EXECUTING
+    by_person = setup.executor == HumanExecutor.spec and not record.finished
     sure = record.evidence is not None and record.state is TaskState.APPROVED
     return TaskView(
         record=record,
@@ -102,10 +103,14 @@ def _asks(setup: GateSetup, journal: Journal, task: PlanTask, *, running: bool) 
         return task.prompt or task.name
     if record.state is TaskState.EXECUTING and setup.executor == HumanExecutor.spec:
         return "do the task, then say that it is done"
+    if record.state is TaskState.REVIEWING and record.asked is not None:
+        return asked_in_words(record.asked)
+    if record.state is TaskState.APPROVED and not record.finished and not running:
+        return f"it is approved and not committed yet: `assay resume {journal.run_id}` tries again"
     by_person = setup.architect == HumanArchitect.spec or not running
     if record.state is TaskState.REVIEWING and by_person:
-        return "look at it, and approve or reject it"
-    if record.state in (TaskState.SKIPPED, TaskState.FORCED) and not record.settled:
+        return f"look at it (.assay/{journal.run_id}/{task.id}.patch), and approve or reject it"
+    if record.state in (TaskState.SKIPPED, TaskState.FORCED) and not record.finished:
         return f"commit it yourself to {setup.branch}, then say that it is done"
     return escalation(record)
 

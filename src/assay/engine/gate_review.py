@@ -4,9 +4,10 @@ away, and nothing but a verdict of the schema approves."""
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from assay.adapters.architects import Architect
+from assay.adapters.architects.human import HumanArchitect
 from assay.adapters.executors import SandboxedShell, Site
 from assay.adapters.git.program import readable
 from assay.adapters.git.snapshot import of_tree
@@ -25,7 +26,7 @@ from assay.contracts.gate import (
     ReviewRequest,
     Waiting,
 )
-from assay.contracts.gate_record import Approved, AttemptFailed, Evidence, TaskRecord
+from assay.contracts.gate_record import Approved, Asked, AttemptFailed, Evidence, TaskRecord
 from assay.contracts.plan import PlanTask
 from assay.contracts.verdict import Phase, Verdict
 from assay.core.gate_pass import unmet_by_architects
@@ -43,7 +44,9 @@ class Reviewing:
     gate: GateWorld
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
-    def review(self, task: PlanTask, record: TaskRecord, architect: Architect) -> Approved | AttemptFailed | Waiting:
+    def review(
+        self, task: PlanTask, record: TaskRecord, architect: Architect
+    ) -> Approved | AttemptFailed | Asked | Waiting:
         """Its verdict as an event; or what a person is asked."""
         evidence = record.evidence
         if evidence is None:
@@ -54,12 +57,14 @@ class Reviewing:
             site = Site(
                 work_tree=scratch,
                 scratch=scratch,
-                run=self._shell(world, evidence, sink),
+                run=self._shell(world, record, evidence, sink),
+                heard=lambda: self.gate.journal.has_word(task.id),
                 say=lambda line: self.gate.watching.said(task.id, line),
                 cancel=world.cancel,
             )
-            said = architect.review(self._request(task, record, evidence), site)
-            sink.finish()
+            with self.gate.at_the_terminal(isinstance(architect, HumanArchitect)):
+                said = architect.review(self._request(task, record, evidence), site)
+            world.ledger.append(sink.finish().row())
         remove(scratch)
         if isinstance(said, Waiting):
             return said
@@ -67,7 +72,7 @@ class Reviewing:
             return _no_verdict(record, said, architect.spec)
         return decided(record, said)
 
-    def _shell(self, world: World, evidence: Evidence, sink: ArtifactWriter) -> SandboxedShell:
+    def _shell(self, world: World, record: TaskRecord, evidence: Evidence, sink: ArtifactWriter) -> SandboxedShell:
         frozen = of_tree(world.store, world.base_tree, evidence.tree)
         environment = Subject(world, CheckRequest(tree=frozen)).environment
         tree = TreeUnderCheck(
@@ -82,9 +87,12 @@ class Reviewing:
         limits = world.settings.sandbox
         return SandboxedShell(
             sandbox=world.sandbox,
-            view=tree.view(),
-            variables=environment.check_variables(".") | environment.passed(self.gate.gate.pass_through),
-            limits=Limits(self.gate.gate.architect_seconds, limits.memory_mb, limits.processes),
+            view=replace(tree.view(), network=self.gate.gate.network),
+            # The architect stands in the candidate: what lies there must not become part of its program.
+            variables=environment.check_variables(".")
+            | environment.passed(self.gate.gate.pass_through)
+            | {"PYTHONSAFEPATH": "1", "PATH": environment.path},
+            limits=Limits(self.gate.architect_seconds(record), limits.memory_mb, limits.processes),
             scratch=world.scratch,
             sink=sink,
             cancel=world.cancel,
@@ -109,7 +117,7 @@ class Reviewing:
             checks=(*verify, *passed),
             findings=record.concerns,
             criteria=tuple(link.criterion for link in evidence.criteria if link.is_prose),
-            deadline_seconds=self.gate.gate.architect_seconds,
+            deadline_seconds=self.gate.architect_seconds(record),
         )
 
     def _diff(self, evidence: Evidence) -> str:
@@ -117,15 +125,21 @@ class Reviewing:
         return text if len(text) <= _MOST_DIFF else f"{text[: _MOST_DIFF // 2]}\n[...]\n{text[-_MOST_DIFF // 2 :]}"
 
 
-def decided(record: TaskRecord, verdict: ArchitectVerdict) -> Approved | AttemptFailed | Waiting:
+def decided(record: TaskRecord, verdict: ArchitectVerdict) -> Approved | AttemptFailed | Asked:
     """What follows from a verdict beside those on record."""
-    if verdict.recommendation is Recommendation.MANUAL_REVIEW:
-        return Waiting(question=verdict.feedback or "the architect asks for a person")
+    approves = verdict.verdict is ArchitectDecision.APPROVED
+    hesitates = approves and verdict.recommendation is not Recommendation.COMMIT
+    if hesitates or verdict.recommendation is Recommendation.MANUAL_REVIEW:
+        return Asked(verdict=verdict)
     verdicts = (*record.verdicts, verdict)
-    if verdict.verdict is ArchitectDecision.APPROVED:
+    if approves:
         return Approved(verdicts=verdicts)
     reasons = unmet_by_architects(record.evidence, verdicts) if record.evidence else ()
     return rejected(record, reasons)
+
+
+def asked_in_words(verdict: ArchitectVerdict) -> str:
+    return f"{verdict.by} asks for a person: {verdict.feedback or '; '.join(verdict.concerns) or 'without a word'}"
 
 
 def rejected(record: TaskRecord, reasons: tuple[Reason, ...]) -> AttemptFailed:

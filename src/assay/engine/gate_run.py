@@ -18,12 +18,15 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from assay.adapters.git.checked_out import CheckedOutError
 from assay.adapters.git.commit import BranchMovedError, contains, publish
+from assay.adapters.git.merge import Merged, merge
 from assay.contracts.gate import ArchitectDecision, TaskState, Waiting
 from assay.contracts.gate_record import (
     POLICY,
     Approved,
     AttemptFailed,
+    Blocked,
     Committed,
     Executed,
     Moved,
@@ -37,20 +40,20 @@ from assay.contracts.rows import StepStatus, TelemetryRow
 from assay.core.architect_rules import NAME as RULES
 from assay.core.gate_outcome import halted
 from assay.core.gate_pass import unmet_by_architects
-from assay.core.gate_retry import delay, may_retry, starts_clean
+from assay.core.gate_position import UNDER_WAY
+from assay.core.gate_retry import delays, may_retry, starts_clean
 from assay.core.schedule import startable
 from assay.engine.gate_check import Checking
 from assay.engine.gate_execute import Execution
 from assay.engine.gate_finish import finished, keep_patch, write_state
 from assay.engine.gate_look import view_of
-from assay.engine.gate_review import Reviewing, rejected
-from assay.engine.gate_tip import position, tip_of
+from assay.engine.gate_review import Reviewing, asked_in_words, rejected
+from assay.engine.gate_tip import Tip, tip_of
 from assay.engine.gate_words import heed
 from assay.engine.gate_world import GateWorld
 from assay.faults import fault_point
 
 _TICK = 0.25
-_UNDER_WAY = (TaskState.EXECUTING, TaskState.VERIFYING, TaskState.REVIEWING)
 
 Reported = TaskEvent | Waiting
 
@@ -69,7 +72,6 @@ class GateRun:
         self.execution = Execution(gate)
         self.checking = Checking(gate)
         self.reviewing = Reviewing(gate)
-        self.tip = tip_of(gate.world.repository, gate.setup, gate.journal)
         # Two beyond the executors: one check at a time, and one architect.
         self._pool = ThreadPoolExecutor(gate.setup.slots + 2, thread_name_prefix="gate")
         self._stages: dict[Future[Reported], _Stage] = {}
@@ -93,24 +95,25 @@ class GateRun:
             finally:
                 self._let_go()
         except BaseException as error:
-            self.journal.note("run.interrupted", reason=str(error) or type(error).__name__)
+            self.journal.note("run.interrupted", reason=str(error) or "interrupted")
             self._show()
             raise
-        return finished(self.gate, self.tip, budget)
+        return finished(self.gate, self._tip().commit, budget)
 
     # The loop.
 
     def _drive(self) -> str:
         """Until nothing more can be done without a person. Returns why the budget ended it, if that did."""
         while True:
+            records = self.journal.records
+            if all(record.finished for record in records.values()) or halted(self.plan, records, self.journal.recent):
+                return ""
             if budget := self.gate.budget:
                 return budget
-            if halted(self.plan, self.journal.records):
-                return ""
             self._heed_words()
             self._start_executors()
             self._start_check()
-            if not self._stages and not self._line and not self._pausing():
+            if not self._stages and not self._line and not self._not_before:
                 return ""
             self._settle()
 
@@ -121,18 +124,32 @@ class GateRun:
             return
         done = wait(self._stages, timeout=_TICK, return_when=FIRST_COMPLETED).done
         order = {task.id: number for number, task in enumerate(self.plan.tasks)}
-        for future in sorted(done, key=lambda one: order[self._stages[one].task]):
-            task_id = self._stages.pop(future).task
-            self._take_in(task_id, future.result())
+        ended = sorted(done, key=lambda one: order[self._stages[one].task])
+        tasks = [self._stages.pop(future).task for future in ended]
+        broken = [error for future in ended if (error := future.exception()) is not None]
+        for task_id, future in zip(tasks, ended, strict=True):
+            if future.exception() is None:  # what one has met with costs no other its work
+                self._take_in(task_id, future.result())
+        if broken:
+            raise broken[0]
 
     def _take_in(self, task_id: str, reported: Reported) -> None:
-        """Record what was reported, and do what follows from it."""
+        """Record what was reported, and do what follows from it; unless a person has said something else meanwhile."""
+        before = self.journal.records[task_id]
+        if self._heed_words(only=task_id) and self.journal.records[task_id] is not before:
+            if isinstance(reported, Executed | AttemptFailed | Blocked) and reported.tree is not None:
+                keep_patch(self.gate, before.model_copy(update={"tree": reported.tree}))
+            return
         if isinstance(reported, Waiting):
             self._asked[task_id] = reported.question
+            keep_patch(self.gate, before)
             self._show(task_id)
             return
-        word = self.journal.is_done(task_id) if isinstance(reported, Executed) else None
+        executed = isinstance(reported, Executed | AttemptFailed | Blocked)
+        word = self.journal.is_done(task_id) if executed else None
         self._happened(task_id, reported, word=word)
+        if executed and self.execution.by_person and self.journal.records[task_id].tree is not None:
+            self.execution.clear(task_id)
         self._follow(task_id)
 
     def _follow(self, task_id: str) -> None:
@@ -171,35 +188,56 @@ class GateRun:
             self.gate.world.cancel.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _heed_words(self) -> None:
-        """What people have said meanwhile, where it can have its effect now."""
-        busy = {stage.task for stage in self._stages.values()} | set(self._line)
-        for task_id in heed(self.journal, busy, self.gate.world.repository, self.gate.setup):
+    def _heed_words(self, only: str | None = None) -> bool:
+        """Whether people have said something meanwhile that has its effect now; tasks at work hear it when they end."""
+        busy = {stage.task for stage in self._stages.values()}
+
+        def hears(task_id: str) -> bool:
+            return task_id == only if only is not None else task_id not in busy
+
+        touched = heed(self.journal, hears, self.gate.world.repository, self.gate.setup)
+        for task_id in touched:
             self._asked.pop(task_id, None)
-            self.tip = tip_of(self.gate.world.repository, self.gate.setup, self.journal)
+            if task_id in self._line:
+                self._line.remove(task_id)
+            record = self.journal.records[task_id]
+            if record.override is not None and record.settled_by is None:
+                keep_patch(self.gate, record)
             self._show(task_id)
             self._follow(task_id)
+        return bool(touched)
 
     # Executors.
 
     def _start_executors(self) -> None:
-        records, slots = self.journal.records, self.gate.setup.slots
+        records, slots, now = self.journal.records, self.gate.setup.slots, time.monotonic()
+        self._not_before = {id: when for id, when in self._not_before.items() if when > now}
         at_work = {stage.task for stage in self._stages.values() if stage.name == "execute"}
         for task in self.plan.tasks:  # attempts that were begun by an earlier process, or wait for a person
             if records[task.id].state is TaskState.EXECUTING and task.id not in at_work and len(at_work) < slots:
                 at_work |= self._execute(task.id)
-        held = {id for id, record in records.items() if record.state in _UNDER_WAY} | set(self._not_before)
+        held = {id for id, record in records.items() if record.state in UNDER_WAY} | set(self._not_before)
         for task_id in startable(self.plan, records, at_work, held, slots):
             self._begin(task_id)
             self._execute(task_id)
 
     def _begin(self, task_id: str) -> None:
         record = self.journal.records[task_id]
-        attempt = record.attempt + 1
-        base, tree = record.base_commit, record.tree
-        if starts_clean(attempt) or base is None or tree is None or _conflicted(record):
-            base, tree = self.tip, self.gate.world.store.git().line("rev-parse", f"{self.tip}^{{tree}}")
-        self._happened(task_id, Started(attempt=attempt, base_commit=base, tree=tree))
+        attempt, tip = record.attempt + 1, self._tip().commit
+        goes_on = self.execution.by_person or not starts_clean(attempt)
+        tree = self._onto(record, tip) if goes_on else None
+        if tree is None:
+            if record.tree is not None and self.execution.by_person:
+                keep_patch(self.gate, record)
+            tree = self.gate.world.store.git().line("rev-parse", f"{tip}^{{tree}}")
+        self._happened(task_id, Started(attempt=attempt, base_commit=tip, tree=tree))
+
+    def _onto(self, record: TaskRecord, tip: str) -> str | None:
+        """What the last attempt left, as it would be where the branch is now; None if it left nothing, or conflicts."""
+        if record.base_commit is None or record.tree is None:
+            return None
+        merged = merge(self.gate.world.store, base_commit=record.base_commit, tip=tip, tree=record.tree)
+        return merged.tree if isinstance(merged, Merged) else None
 
     def _execute(self, task_id: str) -> set[str]:
         """The task, if somebody is at work on it now."""
@@ -214,17 +252,9 @@ class GateRun:
         if not may_retry(record):
             keep_patch(self.gate, record)
             return
-        pause = min(delay(record.failures), self.gate.gate.retry_delay_seconds)
-        if pause:
-            self._not_before[record.id] = time.monotonic() + pause
+        if delays(record.failures):
+            self._not_before[record.id] = time.monotonic() + self.gate.gate.retry_delay_seconds
         self._happened(record.id, Retried(by=POLICY))
-
-    def _pausing(self) -> bool:
-        """Whether a retry is due later."""
-        now = time.monotonic()
-        self._not_before = {id: when for id, when in self._not_before.items() if when > now}
-        waiting = [id for id in self._not_before if self.journal.records[id].state is TaskState.PENDING]
-        return bool(waiting)
 
     # Checks, architects, the commit.
 
@@ -232,7 +262,7 @@ class GateRun:
         if not self._line or any(stage.name == "check" for stage in self._stages.values()):
             return
         task_id = self._line.popleft()
-        task, record, onto = self.plan.task(task_id), self.journal.records[task_id], self.tip
+        task, record, onto = self.plan.task(task_id), self.journal.records[task_id], self._tip().commit
         findings = self.journal.frozen.get(task_id, ())
         self._submit(task_id, "check", lambda: self.checking.check(task, record, onto, findings))
 
@@ -242,6 +272,8 @@ class GateRun:
         rules = [verdict for verdict in record.verdicts if verdict.by == RULES]
         if record.evidence is not None and any(one.verdict is not ArchitectDecision.APPROVED for one in rules):
             self._take_in(record.id, rejected(record, unmet_by_architects(record.evidence, rules)))
+        elif record.asked is not None:
+            self._asked[record.id] = asked_in_words(record.asked)
         elif architect is None or len(record.verdicts) > len(rules):
             self._take_in(record.id, Approved(verdicts=record.verdicts))
         else:
@@ -253,24 +285,30 @@ class GateRun:
             raise AssertionError(f"{record.id} has nothing to commit")
         world, setup = self.gate.world, self.gate.setup
         fault_point("gate.before-publish")
+        tip = self._tip()
         here = contains(world.repository, setup.branch, record.candidate)
-        if not here and record.evidence.base_commit != self.tip:
-            self._overtaken(record)
+        if not here and record.evidence.base_commit != tip.commit:
+            self._overtaken(record, tip)
             return
         try:
-            publish(world.store, setup.branch, record.candidate, expected=position(world.repository, setup.branch))
+            publish(world.store, setup.branch, record.candidate, expected=tip.position)
         except BranchMovedError:
-            self._overtaken(record)
+            self._overtaken(record, self._tip())
+            return
+        except CheckedOutError as error:
+            self._asked[record.id] = f"it is approved, but cannot be committed: {error.message}"
+            self._show(record.id)
             return
         fault_point("gate.after-publish")
         self._happened(record.id, Committed(commit=record.candidate, tree=record.evidence.tree))
-        self.tip = tip_of(world.repository, setup, self.journal)
 
-    def _overtaken(self, record: TaskRecord) -> None:
+    def _overtaken(self, record: TaskRecord, tip: Tip) -> None:
         """Others were committed first: it is checked again, before anybody else."""
-        self.tip = tip_of(self.gate.world.repository, self.gate.setup, self.journal)
-        self._happened(record.id, Moved(onto=self.tip))
+        self._happened(record.id, Moved(onto=tip.commit))
         self._line.appendleft(record.id)
+
+    def _tip(self) -> Tip:
+        return tip_of(self.gate.world.repository, self.gate.setup, self.journal)
 
     def _submit(self, task: str, name: str, work: Callable[[], Reported]) -> None:
         attempt = self.journal.records[task].attempt
@@ -292,9 +330,3 @@ class GateRun:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def _conflicted(record: TaskRecord) -> bool:
-    """Whether the last attempt could not be merged: going on from it would meet the same conflict again."""
-    last = record.failures[-1:]
-    return any(reason.check == "merge-conflict" for failure in last for reason in failure.reasons)

@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from assay.adapters.git.commit import position
 from assay.adapters.git.repository import Repository
 from assay.contracts.gate_setup import GateSetup
 from assay.engine.gate_journal import Journal
 from assay.errors import RepositoryError
 
 
-def position(repository: Repository, branch: str) -> str | None:
-    return repository.git.maybe("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
+class Tip(NamedTuple):
+    commit: str
+    """What the next commit follows."""
+    position: str | None
+    """Where the branch is: not there yet, or an older one of the same name with nothing of its own, before the first
+    commit of the run."""
 
 
-def tip_of(repository: Repository, setup: GateSetup, journal: Journal) -> str:
+def tip_of(repository: Repository, setup: GateSetup, journal: Journal) -> Tip:
     """The branch's last commit, also if a person added some; the run's base where nothing was committed yet."""
     found = position(repository, setup.branch)
     ours = _last_commit(journal) or setup.base_commit
-    if found is None or found == ours:
-        return ours if found or ours == setup.base_commit else _lost(setup.branch, ours)
-    if _is_ancestor(repository, ours, found):
-        return found
-    if ours == setup.base_commit and _is_ancestor(repository, found, ours):
-        return ours  # an older branch of the same name, with nothing of its own
-    return _lost(setup.branch, ours)
+    if found is not None and (found == ours or _is_ancestor(repository, ours, found)):
+        return Tip(found, found)
+    if ours == setup.base_commit and (found is None or _is_ancestor(repository, found, ours)):
+        return Tip(ours, found)
+    raise RepositoryError(
+        f"the branch {setup.branch} does not hold {ours[:12]} any more, which this run has committed to it",
+        hint=f"bring it back: git branch --force {setup.branch} {ours[:12]}",
+    )
 
 
 def added_by_others(repository: Repository, setup: GateSetup, journal: Journal) -> tuple[str, ...]:
-    """Commits on the branch, since the run's base, that the run did not make."""
+    """Commits on the branch, since the run's base, that the run did not make and that stand for no task yet."""
     if position(repository, setup.branch) is None:
         return ()
     listed = repository.git.line("rev-list", f"refs/heads/{setup.branch}", "--not", setup.base_commit).splitlines()
-    ours = {record.commit for record in journal.records.values()}
-    return tuple(commit for commit in listed if commit not in ours)
+    known = {commit for record in journal.records.values() for commit in (record.commit, record.settled_by)}
+    return tuple(commit for commit in listed if commit not in known)
 
 
 def _last_commit(journal: Journal) -> str | None:
@@ -41,10 +49,3 @@ def _last_commit(journal: Journal) -> str | None:
 
 def _is_ancestor(repository: Repository, older: str, newer: str) -> bool:
     return repository.git.run("merge-base", "--is-ancestor", older, newer, accept=range(256)).returncode == 0
-
-
-def _lost(branch: str, commit: str) -> str:
-    raise RepositoryError(
-        f"the branch {branch} does not hold {commit[:12]} any more, which this run has committed to it",
-        hint=f"bring it back: git branch --force {branch} {commit[:12]}",
-    )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable
 
 from assay.adapters.git.repository import Repository
-from assay.contracts.gate import ArchitectDecision, ArchitectVerdict, Recommendation, TaskState, Waiting
-from assay.contracts.gate_record import Confirmed, Overridden, Retried, TaskEvent, TaskRecord
+from assay.contracts.gate import ArchitectDecision, ArchitectVerdict, Recommendation, TaskState
+from assay.contracts.gate_record import Blocked, Confirmed, Overridden, Retried, TaskEvent, TaskRecord
 from assay.contracts.gate_setup import GateSetup
 from assay.contracts.verdict import Confidence
+from assay.core.gate import GateError, apply
+from assay.core.overrides import security_blockers
 from assay.core.schedule import ready
 from assay.engine.gate_journal import Journal
 from assay.engine.gate_request import Word, WordKind
@@ -19,11 +21,12 @@ from assay.errors import InputError
 _OVERRIDDEN = (TaskState.SKIPPED, TaskState.FORCED)
 
 
-def heed(journal: Journal, busy: Collection[str], repository: Repository, setup: GateSetup) -> list[str]:
-    """Let every word that can have its effect now have it; the tasks that it was about. `busy` tasks hear it later."""
+def heed(journal: Journal, hears: Callable[[str], bool], repository: Repository, setup: GateSetup) -> list[str]:
+    """Let every word that can have its effect now have it; the tasks that it was about. A task that does not hear now
+    is told later."""
     touched = []
     for seq, task_id, word in list(journal.unheard()):
-        if task_id in busy:
+        if not hears(task_id):
             continue
         try:
             event = _effect(journal, journal.records[task_id], word, repository, setup)
@@ -44,7 +47,19 @@ def refuse_senseless(journal: Journal, task_id: str, word: Word, repository: Rep
 def _effect(
     journal: Journal, record: TaskRecord, word: Word, repository: Repository, setup: GateSetup
 ) -> TaskEvent | None:
-    """The event that follows; None if the word is for whoever is at work on the task."""
+    """The event that follows; None if it is for whoever is at work on the task. InputError if it means nothing."""
+    event = _meant(journal, record, word, repository, setup)
+    if event is not None:
+        try:
+            apply(record, event)
+        except GateError as error:
+            raise InputError(str(error), hint="`assay status` shows what is asked of you") from error
+    return event
+
+
+def _meant(
+    journal: Journal, record: TaskRecord, word: Word, repository: Repository, setup: GateSetup
+) -> TaskEvent | None:
     match word.kind:
         case WordKind.DONE:
             return _done(journal, record, word, repository, setup)
@@ -57,6 +72,8 @@ def _effect(
         case WordKind.SKIP | WordKind.FORCE:
             if record.state in (*_OVERRIDDEN, TaskState.APPROVED) or word.override is None:
                 raise InputError(f"{record.id} is {record.state}: it cannot be set aside any more")
+            if blockers := security_blockers(record):
+                raise InputError(f"{record.id}: nobody can set this aside: {blockers[0]}", hint="it must be put right")
             return Overridden(override=word.override)
 
 
@@ -70,12 +87,13 @@ def _done(
             )
         return Confirmed(by=word.by, note=word.text)
     if record.state in _OVERRIDDEN:
-        if not added_by_others(repository, setup, journal):
+        theirs = added_by_others(repository, setup, journal)
+        if not theirs:
             raise InputError(
                 f"{record.id} was set aside, and nothing was committed to {setup.branch} in its place",
                 hint=f"commit your work to {setup.branch}, then say it again",
             )
-        return Confirmed(by=word.by, note=word.text)
+        return Confirmed(by=word.by, note=word.text, commit=theirs[-1])
     if record.state is TaskState.EXECUTING and setup.executor == "human":
         return None
     raise InputError(
@@ -85,6 +103,8 @@ def _done(
 
 
 def _verdict(record: TaskRecord, word: Word) -> TaskEvent:
+    if record.checkpoint and word.kind is WordKind.REJECTED:
+        return Blocked(error=f"{word.by} says no: {word.text}")
     if record.state is not TaskState.REVIEWING:
         raise InputError(f"{record.id} is {record.state}: nobody waits for a review of it")
     approved = word.kind is WordKind.APPROVED
@@ -96,7 +116,4 @@ def _verdict(record: TaskRecord, word: Word) -> TaskEvent:
         feedback="" if approved else word.text,
         by=f"human ({word.by})",
     )
-    event = decided(record, verdict)
-    if isinstance(event, Waiting):
-        raise AssertionError("a person's verdict asks for nobody else")
-    return event
+    return decided(record, verdict)

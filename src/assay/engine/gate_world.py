@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from assay.adapters.architects import Architect
 from assay.adapters.executors import Executor
-from assay.config import GateSettings, Settings
+from assay.config import GateSettings
 from assay.contracts.gate import FailureType
 from assay.contracts.gate_record import TaskRecord
 from assay.contracts.gate_setup import GateSetup
@@ -22,7 +23,8 @@ from assay.engine.world import World
 @dataclass(frozen=True)
 class GateWorld:
     world: World
-    """Of the run's base. Each check gets one of its own, see `at`."""
+    """Of the run's base, whose settings decide to the end: no task can loosen the checks of another. Each check gets a
+    world of its own, see `at`."""
     setup: GateSetup
     plan: Plan
     plan_file: Path
@@ -30,12 +32,12 @@ class GateWorld:
     executor: Executor
     architect: Architect | None
     """Beside the rules, which always speak."""
-    settings_at: Callable[[str], Settings]
-    """The settings that a commit holds."""
     watching: Watching
     wait: bool
     """Wait for a person who executes a task."""
     minutes: float
+    terminal: threading.Lock | None = None
+    """Held by whoever speaks with the person at the terminal; None if there is none."""
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -52,7 +54,6 @@ class GateWorld:
             attempt=attempt,
             base_commit=commit,
             base_tree=world.store.git().line("rev-parse", f"{commit}^{{tree}}"),
-            settings=self.settings_at(commit),
             notes=(),
             scratch=scratch,
             progress=self.watching.checks(task_id),
@@ -65,6 +66,14 @@ class GateWorld:
     def verify_seconds(self, record: TaskRecord) -> float:
         longest = max(self.gate.verify_seconds, self.gate.verify_seconds_max)
         return longest if _was_late(record) else self.gate.verify_seconds
+
+    def architect_seconds(self, record: TaskRecord) -> float:
+        longest = max(self.gate.architect_seconds, self.gate.architect_seconds_max)
+        return longest if _was_late(record) else self.gate.architect_seconds
+
+    def at_the_terminal(self, wanted: bool) -> AbstractContextManager[object]:
+        """One question at a time: an answer must belong to the question above it."""
+        return self.terminal if wanted and self.terminal is not None else nullcontext()
 
     @property
     def budget(self) -> str:

@@ -6,7 +6,7 @@ What they are and what they print goes into the ledger and nowhere else: finding
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from assay.contracts.check import CheckKind, CheckSpec
@@ -45,3 +45,12 @@ def held_out_files(folder: Path | None) -> dict[str, bytes]:
             raise InputError(f"--heldout-files {folder}: more than {_MOST_BYTES >> 20} MiB")
         found[os.fspath(path.relative_to(folder))] = content
     return found
+
+
+def write_layer(files: Mapping[str, bytes], folder: Path) -> Path:
+    """The files in a folder of the run's own."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return folder

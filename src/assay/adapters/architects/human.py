@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.adapters.architects.review import Reviewed
-from assay.adapters.executors.human import TICK, Listen
+from assay.adapters.executors.human import TICK, Listen, drain
 from assay.adapters.executors.site import Site
 from assay.contracts.gate import ArchitectDecision, ArchitectVerdict, NoVerdict, Recommendation, ReviewRequest, Waiting
 from assay.contracts.verdict import Confidence
@@ -26,7 +26,10 @@ class HumanArchitect:
         for line in (request.diff.rstrip(), *_summary(request), f"{question} Answer {_WORDS}"):
             if line:
                 site.say(line)
+        drain(self.listen)
         while not site.cancel.is_set():
+            if site.heard():
+                return Waiting(question=question)  # they have said it elsewhere
             word = self.listen(TICK)
             verdict = _verdict(word) if word is not None else None
             if verdict:

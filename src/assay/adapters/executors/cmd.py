@@ -86,6 +86,8 @@ def _by_exit_code(code: int, tail: Tail) -> ExecutorResult:
     if code == 0:
         return ExecutorResult(status=ExecutorStatus.SUCCESS)
     said = tail.lines(_SHOWN_LINES)
+    if code in (126, 127):
+        said += "\nthe command cannot be started: it sees committed files only, and a /tmp of its own; see docs/gate.md"
     last = said.rpartition("\n")[2]
     error = f"exit code {code}" + (f": {last}" if last else "") + (f"\n{said}" if said != last else "")
     return ExecutorResult(status=ExecutorStatus.FAILURE, error=error)

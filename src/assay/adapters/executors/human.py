@@ -49,6 +49,12 @@ class Terminal:
             return b""  # the terminal is gone
 
 
+def drain(listen: Listen | None) -> None:
+    """What was typed before the question was put answers nothing."""
+    while listen is not None and listen(0) is not None:
+        continue
+
+
 @dataclass(frozen=True)
 class HumanExecutor:
     listen: Listen | None = None
@@ -59,6 +65,7 @@ class HumanExecutor:
         started = time.monotonic()
         for line in self._instructions(assignment, site):
             site.say(line)
+        drain(self.listen)
         claim = self._await(site)
         duration = round((time.monotonic() - started) * 1000)
         if claim is None:

@@ -8,8 +8,9 @@ publishes again.
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from assay.adapters.git.checked_out import bring_along, standing_on, take_back
@@ -112,21 +113,33 @@ def contains(repository: Repository, branch: str, commit: str) -> bool:
     return asked.returncode == 0
 
 
-def free_branch(repository: Repository, wanted: str, at: str) -> str:
-    """A branch that work on top of `at` may go to: one that is not there, or has nothing that `at` has not."""
+def refuse_bad_name(repository: Repository, wanted: str) -> None:
     if repository.git.maybe("check-ref-format", f"refs/heads/{wanted}") is None or wanted.startswith("-"):
         raise InputError(
             f"{wanted}: git does not allow such a name for a branch",
             hint="letters, digits, dashes and single slashes are safe: assay/my-change",
         )
+
+
+def free_branch(repository: Repository, wanted: str, at: str, *, promised: Collection[str] = ()) -> str:
+    """A branch that work on top of `at` may go to: one that is not there, or has nothing that `at` has not.
+    `promised`: names that others will use."""
+    refuse_bad_name(repository, wanted)
     listed = repository.git.out("for-each-ref", "--format=%(refname)", "refs/heads")
     taken = {os.fsdecode(line).removeprefix("refs/heads/") for line in listed.splitlines()}
-    return next(name for name in _names(_beside_files(wanted, taken)) if _is_free(repository, name, taken, at))
+    names = (name for name in _names(_beside_files(wanted, taken)) if name not in promised)
+    return next(name for name in names if _is_free(repository, name, taken, at))
 
 
 def publish(store: Store, branch: str, commit: str, *, expected: str | None) -> None:
     """Bring the commit into the person's repository, and the branch to it, from where it is expected to be (None: it
-    must not exist yet)."""
+    must not exist yet). One commit to a repository at a time."""
+    with (store.folder / "publish.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _publish(store, branch, commit, expected)
+
+
+def _publish(store: Store, branch: str, commit: str, expected: str | None) -> None:
     repository = store.repository
     if contains(repository, branch, commit):
         return
@@ -159,12 +172,13 @@ def _named(commit: str | None) -> str:
     return commit[:12] if commit else "no such branch"
 
 
-def _position(repository: Repository, branch: str) -> str | None:
+def position(repository: Repository, branch: str) -> str | None:
+    """The commit that a branch is at; None if there is no such branch."""
     return repository.git.maybe("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
 
 
 def _refuse_moved(repository: Repository, branch: str, expected: str | None) -> None:
-    found = _position(repository, branch)
+    found = position(repository, branch)
     if found != expected:
         raise BranchMovedError(branch, expected, found)
 

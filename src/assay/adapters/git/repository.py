@@ -76,6 +76,14 @@ class Repository:
         return commit, self.git.line("rev-parse", f"{commit}^{{tree}}")
 
 
+def repository_around(directory: Path) -> Path | None:
+    """Top of the work tree that one stands in, if one stands in one."""
+    try:
+        return open_repository(directory).root
+    except RepositoryError:
+        return None
+
+
 def open_repository(directory: Path) -> Repository:
     """The repository that `directory` is in, or an error that a newcomer can act on."""
     if not directory.is_dir():
