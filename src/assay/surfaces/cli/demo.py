@@ -1,21 +1,34 @@
-"""`assay demo`: scripted agents on a sample repository; the ones that cheat are caught. Real git, checks and ledger."""
+"""`assay demo`: scripted agents on a sample repository; those that lie are caught. Real git, checks and ledger."""
 
 from __future__ import annotations
 
-import tempfile
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.adapters.git.program import Git
 from assay.app import check_run
+from assay.contracts.gate_report import GateReport, RunView
+from assay.contracts.report import CheckReport
+from assay.contracts.verdict import Outcome
+from assay.engine.gate_request import GateRequest
 from assay.engine.progress import Silent
 from assay.engine.world import CheckRequest
-from assay.errors import InputError
+from assay.gate_app import gate_run
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output
-from assay.surfaces.demo.shop import AGENTS, FILES, Agent
+from assay.surfaces.demo.deserved import AGENTS, wrongs
+from assay.surfaces.demo.evidence import Evidence, gather
+from assay.surfaces.demo.shop import CARELESS, CLAIM, FILES
+from assay.surfaces.demo.shown import print_evidence, print_judged
+from assay.surfaces.demo.stage import Stage, set_up
+from assay.surfaces.live.gate import LiveGate
 from assay.surfaces.report.check import print_report
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 app = typer.Typer(add_completion=False)
 
@@ -31,67 +44,73 @@ def demo(
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Watch four scripted agents mend a bug, or pretend to. Needs no model, no key and no network.
+    """Watch scripted agents work, and the ones that lie be caught. Needs no model, no key and no network.
 
-    A sample repository is made with a failing test. Each agent says that it has mended the bug; `assay check` says
-    whether it has. Everything stays in the directory that is named at the end, for you to look at.
+    A small shop is made, with a bug. First `assay check` looks at one careless change. Then `assay gate` takes four
+    agents through a plan: one is honest, one weakens a test, one changes files that are not its own, one keeps lying.
+    Only what passes is committed. In the end you see the evidence; all of it stays in the directory that is named.
 
-    Exit code: 0 if every agent was judged as it deserves.
+    Exit code: 0 if every agent was judged as it deserves, else 1.
     """
-    place = _new_directory(directory)
-    repository, state = place / "shop", place / "state"
     output = Output(json=as_json, no_color=no_color)
     console = output.results()
-    git = _make(repository)
-    judged: list[dict[str, object]] = []
-    for number, agent in enumerate(AGENTS, start=1):
-        console.rule(f"{number}. {agent.name}")
-        console.print(f'It says: "{agent.claim}"\n', soft_wrap=True)
-        _work(repository, agent)
-        with check_run(repository, CheckRequest(), Silent(), home=state) as run:
-            report = run.run()
-        print_report(console, report)
-        console.print(f"\n{agent.lesson}\n", style="italic", soft_wrap=True)
-        right = report.outcome is agent.outcome
-        said = {"agent": agent.name, "claim": agent.claim, "as_it_deserves": right}
-        judged.append(said | report.model_dump(mode="json", include=_SAID))
-        git.run("checkout", "--quiet", "--", ".")
-    all_right = all(one["as_it_deserves"] for one in judged)
+    stage = set_up(directory, FILES)
+    console.rule("1. assay check: one change")
+    checked = _careless(stage, console)
+    console.rule("2. assay gate: four agents, one plan")
+    report, view = _gate(stage, output.progress())
+    evidence = gather(stage, report, refused=AGENTS[-1].task)
+    console.rule("3. the evidence")
+    print_judged(console, stage, report, view)
+    print_evidence(console, stage, evidence)
+    found = [*_careless_wrongs(checked), *wrongs(report, evidence)]
     if as_json:
-        output.document({"directory": str(place), "agents": judged})
-    console.rule("the evidence")
-    console.print(f"repository  {repository}\nledger      ASSAY_HOME={state} assay ledger show", soft_wrap=True)
-    console.print(f"proof       ASSAY_HOME={state} assay ledger verify --repo {repository}", soft_wrap=True)
-    if not all_right:
-        console.print("\nAn agent was not judged as it deserves: see above.", style="bold red")
-    return 0 if all_right else 1
+        output.document(_document(stage, checked, report, evidence, found))
+    for wrong in found:
+        console.print(f"not as it deserves: {wrong}", style="bold red", soft_wrap=True)
+    if not found:
+        console.print("\nEvery agent was judged as it deserves.", style="bold green")
+    return 1 if found else 0
 
 
-def _new_directory(directory: Path | None) -> Path:
-    if directory is None:
-        return Path(tempfile.mkdtemp(prefix="assay-demo-"))
-    if directory.exists() and any(directory.iterdir()):
-        raise InputError(f"--dir {directory}: there is something in it already", hint="name a directory that is new")
-    directory.mkdir(parents=True, exist_ok=True)
-    return directory.absolute()
+def _careless(stage: Stage, console: Console) -> CheckReport:
+    console.print(f'An agent says: "{CLAIM}"\n')
+    for path, old, new in CARELESS:
+        stage.edit(path, old, new)
+    with check_run(stage.repository, CheckRequest(), Silent(), home=stage.home) as run:
+        report = run.run()
+    stage.undo()
+    print_report(console, report)
+    console.print("\nThe failing test passes now. What it broke is named.\n", style="italic")
+    return report
 
 
-def _make(repository: Path) -> Git:
-    """The sample repository, with one commit."""
-    for path, text in FILES.items():
-        (repository / path).parent.mkdir(parents=True, exist_ok=True)
-        (repository / path).write_text(text, "utf-8")
-    git = Git(repository, settings=("user.name=Assay demo", "user.email=demo@example.invalid", "commit.gpgSign=false"))
-    git.run("init", "--quiet", "--initial-branch=main", ".")
-    git.run("add", "--all")
-    git.run("commit", "--quiet", "--message", "A cart that adds up, nearly")
-    return git
+def _gate(stage: Stage, progress: Console) -> tuple[GateReport, RunView]:
+    live = LiveGate(progress, interactive=progress.is_terminal)
+    request = GateRequest(executor=f"script:{stage.script.name}")
+    with gate_run(stage.repository, stage.plan, request, live, home=stage.home) as run, live.showing():
+        report = run.run()
+        sys.stderr.flush()
+        return report, run.view().model_copy(update={"running": False})
 
 
-def _work(repository: Path, agent: Agent) -> None:
-    for path, (old, new) in agent.edits.items():
-        file = repository / path
-        text = file.read_text("utf-8")
-        if old not in text:
-            raise AssertionError(f"{agent.name}: {path} does not hold what it is to change")
-        file.write_text(text.replace(old, new), "utf-8")
+def _careless_wrongs(report: CheckReport) -> Iterator[str]:
+    if report.outcome is not Outcome.FAILED or not report.fixed or not report.regressions:
+        yield f"the careless change: {report.outcome.value}, not failed for what it broke"
+
+
+def _document(
+    stage: Stage, checked: CheckReport, report: GateReport, evidence: Evidence, found: list[str]
+) -> dict[str, object]:
+    return {
+        "directory": str(stage.place),
+        "as_they_deserve": not found,
+        "wrongs": found,
+        "check": checked.model_dump(mode="json", include=_SAID),
+        "agents": [
+            {"agent": agent.name, "task": task.id, "as_it_deserves": not list(agent.wrongs(task))}
+            for agent, task in zip(AGENTS, report.tasks, strict=True)
+        ],
+        "gate": report.model_dump(mode="json"),
+        "evidence": [asdict(exhibit) for exhibit in evidence.exhibits],
+    }

@@ -38,7 +38,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("check", "assay.surfaces.cli.check", "Put the changes in this repository through proof", "Prove"),
     Command("gate", "assay.surfaces.cli.gate", "Have the tasks of a plan done, and commit only what passes", "Prove"),
     Command("plan", "assay.surfaces.cli.plan", "Read a plan and say what is wrong with it, running nothing", "Prove"),
-    Command("demo", "assay.surfaces.cli.demo", "Watch honest and dishonest changes being judged", "Prove"),
+    Command("demo", "assay.surfaces.cli.demo", "Watch honest and dishonest agents being judged", "Prove"),
     Command("prove", "assay.surfaces.cli.prove", "Try every known trick against the checks on this machine", "Prove"),
     Command("runs", "assay.surfaces.cli.runs", "The runs of the gate, and what became of each", "Follow a run"),
     Command("status", "assay.surfaces.cli.status", "Where a run stands, and what it asks of you", "Follow a run"),

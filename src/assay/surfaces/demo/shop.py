@@ -1,11 +1,11 @@
-"""The sample repository of `assay demo`, and what each scripted agent does to it. Only the standard library is used."""
+"""The sample repository of `assay demo`, and a change that mends its bug carelessly.
+
+It needs nothing but the standard library. What the agents of the plan do to it stands in `agents.yaml`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-
-from assay.contracts.verdict import Outcome
 
 _CART = '''\
 """A shopping cart. Prices are in cents."""
@@ -61,55 +61,11 @@ FILES: Mapping[str, str] = {
     ".gitignore": "__pycache__/\n",
 }
 
-
-@dataclass(frozen=True)
-class Agent:
-    """One scripted agent: what it says, what it does, and what must come of it."""
-
-    name: str
-    claim: str
-    edits: Mapping[str, tuple[str, str]]
-    """Path → (text, what it becomes)."""
-    outcome: Outcome
-    lesson: str
-
-
 _BUG = "return amount - amount * discount_percent // 100"
 _MENDED = "return amount - (amount * discount_percent + 50) // 100"
-_EXPECTED = "self.assertEqual(total([333], discount_percent=50), 166)"
+_GUARD = "if price < 0:"
 
-AGENTS = (
-    Agent(
-        name="the agent that weakens the test",
-        claim="Fixed the rounding. All tests pass.",
-        edits={"tests/test_cart.py": (_EXPECTED, "self.assertTrue(total([333], discount_percent=50) > 0)")},
-        outcome=Outcome.FAILED,
-        lesson="All tests do pass. The base's own test, run on its source, still fails: the claim is worth nothing.",
-    ),
-    Agent(
-        name="the agent that skips the test",
-        claim="Done: the suite is green.",
-        edits={
-            "tests/test_cart.py": (
-                "    def test_a_discount_is_rounded_half_up(self):",
-                '    @unittest.skip("flaky")\n    def test_a_discount_is_rounded_half_up(self):',
-            )
-        },
-        outcome=Outcome.FAILED,
-        lesson="A test that ran before and does not run now proves nothing any more, and is named.",
-    ),
-    Agent(
-        name="the agent that mends one thing and breaks another",
-        claim="Rounding is fixed.",
-        edits={"shop/cart.py": (_BUG, _MENDED + " if discount_percent else 0")},
-        outcome=Outcome.FAILED,
-        lesson="The failing test passes now. Two that passed before do not, and are named as regressions.",
-    ),
-    Agent(
-        name="the honest agent",
-        claim="The discount is now rounded half up.",
-        edits={"shop/cart.py": (_BUG, _MENDED)},
-        outcome=Outcome.PASSED,
-        lesson="The repaired test is named as fail → pass, and nothing else moved. This tree may be committed.",
-    ),
-)
+CLAIM = "The rounding is fixed."
+"""What an agent says that mends one thing and breaks another."""
+CARELESS = (("shop/cart.py", _BUG, _MENDED), ("shop/cart.py", _GUARD, "if price is None:"))
+"""What it does: path, text, what that becomes."""

@@ -37,7 +37,7 @@ _SHORT: Final = 12
 
 def print_gate(console: Console, report: GateReport, view: RunView) -> None:
     """The end of `assay gate` and `assay resume`."""
-    _table(console, view)
+    print_tasks(console, view)
     _failures(console, [task for task in view.tasks if _in_trouble(task)], view)
     _must_haves(console, report.must_haves)
     _notes(console, report.notes)
@@ -63,7 +63,7 @@ def print_status(console: Console, view: RunView) -> None:
         f"{counted.pending} pending; pass rate {counted.pass_rate}, {counted.average_attempts} attempts on average\n",
         "dim",
     )
-    _table(console, view)
+    print_tasks(console, view)
     _bars(console, view)
     _failures(console, [task for task in view.tasks if task.record.failures and not task.record.finished], view)
     _must_haves(console, view.must_haves)
@@ -107,7 +107,8 @@ def print_trouble(console: Console, view: RunView, task: TaskView) -> None:
     _line(console, f"  all of it: assay ledger show {view.run_id}", "dim")
 
 
-def _table(console: Console, view: RunView) -> None:
+def print_tasks(console: Console, view: RunView) -> None:
+    """The table: one line for each task."""
     states = {task.record.id: status_word(task.record) for task in view.tasks}
     width = max([5, *map(len, states.values())])
     console.print(f"{'task':<8} {'state':<{width}} {'tries':>5}  {'confidence':<10}  {'commit':<12}  name", style="dim")

@@ -1,0 +1,100 @@
+"""Where the demo takes place: one directory with the sample repository, the plan, the agents' script and the ledger.
+
+Everything stays there, for the person to look at and to run again.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from assay.adapters.git.program import Git
+from assay.errors import InputError
+
+_PROVIDED: Final = ("PLAN.md", "agents.yaml")
+_SETTINGS: Final = {
+    "user.name": "Assay demo",
+    "user.email": "demo@example.invalid",
+    # What the person has configured for their own work is not asked for here: no signatures, no hooks.
+    "commit.gpgSign": "false",
+    "core.hooksPath": ".git/hooks",
+}
+_START: Final = "import sys; from assay.surfaces.cli.main import main; sys.exit(main())"
+
+
+@dataclass(frozen=True)
+class Stage:
+    place: Path
+
+    @property
+    def repository(self) -> Path:
+        return self.place / "shop"
+
+    @property
+    def home(self) -> Path:
+        """`ASSAY_HOME` of the demo, so that it leaves nothing in the person's own."""
+        return self.place / "state"
+
+    @property
+    def plan(self) -> Path:
+        return self.place / "PLAN.md"
+
+    @property
+    def script(self) -> Path:
+        return self.place / "agents.yaml"
+
+    @property
+    def git(self) -> Git:
+        return Git(self.repository)
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        """Change a file of the work tree."""
+        file = self.repository / path
+        text = file.read_text("utf-8")
+        if old not in text:
+            raise AssertionError(f"{path} does not hold what is to be changed")
+        file.write_text(text.replace(old, new), "utf-8")
+
+    def undo(self) -> None:
+        self.git.run("checkout", "--quiet", "--", ".")
+
+    def assay(self, *args: str) -> subprocess.CompletedProcess[str]:
+        """Another Assay, in a process of its own: what it says, it found on the disk."""
+        argv = [sys.executable, "-P", "-c", _START, *args]
+        return subprocess.run(argv, cwd=self.place, capture_output=True, text=True, check=False)
+
+
+def set_up(directory: Path | None, repository: Mapping[str, str]) -> Stage:
+    """In a new directory, or a temporary one; the sample repository has one commit."""
+    stage = Stage(_new(directory))
+    for name in _PROVIDED:
+        (stage.place / name).write_text(files("assay.surfaces.demo").joinpath(name).read_text("utf-8"), "utf-8")
+    for path, text in repository.items():
+        (stage.repository / path).parent.mkdir(parents=True, exist_ok=True)
+        (stage.repository / path).write_text(text, "utf-8")
+    git = stage.git
+    git.run("init", "--quiet", "--initial-branch=main", "--template=", ".")
+    for name, value in _SETTINGS.items():
+        git.run("config", name, value)
+    git.run("add", "--all")
+    git.run("commit", "--quiet", "--message", "A cart that adds up, nearly")
+    return stage
+
+
+def _new(directory: Path | None) -> Path:
+    if directory is None:
+        return Path(tempfile.mkdtemp(prefix="assay-demo-")).resolve()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        used = any(directory.iterdir())
+    except OSError as error:
+        raise InputError(f"--dir {directory}: {error.strerror}", hint="name a directory that can be made") from error
+    if used:
+        raise InputError(f"--dir {directory}: there is something in it already", hint="name a directory that is new")
+    return directory.resolve()
