@@ -62,9 +62,10 @@ def mismatches(
     said = claim.verification
     if said is not None and said.exit_code is not None:
         for run in verify:
-            same = not said.command.strip() or said.command.strip() == run.command.strip()
+            same = not said.command.strip() or said.command.strip() == run.command.strip() or len(verify) == 1
             if same and run.exit_code is not None and (said.exit_code == 0) != (run.exit_code == 0):
-                yield f"it says that `{run.command}` ended with exit code {said.exit_code}; here it is {run.exit_code}"
+                claimed = f"`{said.command.strip() or run.command}` ended with exit code {said.exit_code}"
+                yield f"it says that {claimed}; here `{run.command}` ended with {run.exit_code}"
                 break
     if claim.files_modified is None:
         return
