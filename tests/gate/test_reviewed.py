@@ -1,0 +1,222 @@
+"""What went wrong once at the gate, and must not again."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.gate.site import FILES, Site, agent, plan, task, work
+
+
+def started(site: Site, *args: str) -> subprocess.Popen[str]:
+    return site.workshop.start(site.root, "gate", "PLAN.md", "--json", *args)
+
+
+def ended(running: subprocess.Popen[str]) -> tuple[int, str]:
+    try:
+        out, err = running.communicate(timeout=180)
+    finally:
+        running.kill()
+    return running.returncode, out + err
+
+
+def until(true: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if true():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it did not come to that")
+
+
+def test_a_time_out_is_tried_again_after_its_pause(tmp_path: Path) -> None:
+    settings = "[gate]\nexecutor_seconds = 2\nretry_delay_seconds = 1\n"
+    site = Site.made(tmp_path, plan(task("One")), settings=settings)
+    gated = site.gate(agent(t1=f'[ "$ASSAY_ATTEMPT" = 2 ] || sleep 30\n{work("one")}'))
+    assert (gated.exit, gated.attempts, gated.failures(1)) == (0, [2], ["TIMEOUT"]), gated.stderr
+
+
+def test_a_word_that_comes_while_a_task_is_at_work_is_heard_before_its_commit(tmp_path: Path) -> None:
+    site = Site.made(tmp_path, plan(task("One")))
+    running = started(site, "--executor", agent(t1=f"sleep 4\n{work('one')}"))
+    until(lambda: "EXECUTING" in site.assay("status", "--json").stdout)
+    said = site.assay("skip", "last", "1", "--category", "time-pressure", "--reason", "We do it by hand today")
+    assert said.returncode == 0, said.stderr
+    code, output = ended(running)
+    assert code == 3 and '"SKIPPED"' in output, output
+    assert site.git("branch", "--list", "assay/*") == ""
+    assert "shop/one.py" in next((site.root / ".assay").glob("*/task-01.patch")).read_text()
+
+
+def test_words_said_at_the_same_time_leave_the_ledger_readable(tmp_path: Path) -> None:
+    site = Site.made(tmp_path, plan(task("One")))
+    site.gate(agent(t1="exit 1"))
+    words = ("skip", "last", "1", "--category", "time-pressure", "--reason", "We do it by hand today")
+    running = [site.workshop.start(site.root, *words) for _ in range(4)]
+    codes = sorted(ended(one)[0] for one in running)
+    assert codes == [0, 2, 2, 2]
+    assert site.assay("runs").returncode == 0
+
+
+def test_a_commit_of_a_person_on_the_branch_is_taken_in_and_the_task_is_checked_on_it(tmp_path: Path) -> None:
+    site = Site.made(tmp_path, plan(task("One"), task("Two")))
+    slow = f"if [ -f shop/one.py ]; then sleep 5; fi\n{work('two')}"
+    running = started(site, "--executor", agent(t1=work("one"), t2=slow))
+    until(lambda: bool(site.git("branch", "--list", site.branch)))
+    other = site.workshop.folder / "other"
+    site.git("worktree", "add", "-q", str(other), site.branch)
+    site.workshop.write(other, {"by-hand.txt": "x\n"})
+    site.workshop.commit(other, "By hand")
+    site.git("worktree", "remove", str(other))
+    code, output = ended(running)
+    assert code == 0, output
+    assert site.subjects() == ["feat(shop-01): One", "By hand", "feat(shop-01): Two"]
+    assert site.shown("by-hand.txt") == "x"
+
+
+def test_a_branch_that_a_person_rewound_is_not_brought_back(tmp_path: Path) -> None:
+    site = Site.made(tmp_path, plan(task("One"), task("Two")))
+    slow = f"if [ -f shop/one.py ]; then sleep 5; fi\n{work('two')}"
+    running = started(site, "--executor", agent(t1=work("one"), t2=slow))
+    until(lambda: bool(site.git("branch", "--list", site.branch)))
+    site.git("branch", "-f", site.branch, "main")
+    code, output = ended(running)
+    assert code == 2 and "does not hold" in output
+    assert site.subjects() == []
+
+
+def test_an_architect_who_asks_for_a_person_is_not_asked_again(tmp_path: Path) -> None:
+    verdict = '{"verdict": "REJECTED", "recommendation": "manual_review", "feedback": "it touches money"}'
+    site = Site.made(tmp_path, plan(task("One")))
+    gated = site.gate(agent(t1=work("one")), "--architect", f"cmd:echo '{verdict}' > \"$ASSAY_VERDICT\"")
+    assert (gated.exit, gated.states) == (3, ["REVIEWING"])
+    assert "it touches money" in gated.json["tasks"][0]["asks"]
+    again = site.resume()
+    assert (again.exit, again.states) == (3, ["REVIEWING"])
+    assert "it touches money" in site.assay("status").stdout
+    assert site.assay("approve", "last", "1", "approved").returncode == 0
+    assert site.resume().exit == 0
+
+
+def test_an_architect_who_approves_and_hesitates_asks_for_a_person(tmp_path: Path) -> None:
+    verdict = '{"verdict": "APPROVED", "recommendation": "retry"}'
+    site = Site.made(tmp_path, plan(task("One")))
+    gated = site.gate(agent(t1=work("one")), "--architect", f"cmd:echo '{verdict}' > \"$ASSAY_VERDICT\"")
+    assert (gated.exit, gated.states) == (3, ["REVIEWING"]), gated.stderr
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    ["echo '*' > .git/info/exclude", "git add -A && git commit -qm mine"],
+    ids=["everything excluded", "committed already"],
+)
+def test_a_hook_sees_what_the_executor_did_whatever_it_did_to_its_git(tmp_path: Path, spoil: str) -> None:
+    site = Site.made(tmp_path, plan(task("One")))
+    hook = site.root / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\n! git diff --cached | grep -q 'return 1'\n")
+    hook.chmod(0o755)
+    gated = site.gate(agent(t1=f"{work('one')}{spoil}\n"), "--hooks", "run")
+    assert gated.states == ["FAILED"]
+    assert "hook:pre-commit" in gated.reasons(1)
+
+
+def test_a_task_cannot_loosen_the_checks_of_the_next(tmp_path: Path) -> None:
+    loosen = 'printf \'[check]\\ndisable = ["*"]\\noptional = ["*"]\\n\' > assay.toml\n'
+    text = plan(
+        task("One", files="assay.toml, shop/one.py, tests/test_one.py"),
+        task("Two", files="shop, tests/test_two.py", verify="python3 -c 'import shop.two'"),
+    )
+    site = Site.made(tmp_path, text)
+    broken = f"{work('two')}printf 'def total(prices):\\n    return 42\\n' > shop/cart.py\n"
+    gated = site.gate(agent(t1=loosen + work("one"), t2=broken))
+    assert gated.states[1] == "FAILED", gated.json
+    assert "regression" in gated.reasons(2)
+
+
+def test_what_is_held_out_is_nowhere_that_an_executor_can_look(tmp_path: Path) -> None:
+    heldout = "<heldout>python3 -m unittest heldout_one</heldout>\n"
+    site = Site.made(tmp_path, "x")
+    elsewhere = site.workshop.home / "plans"
+    elsewhere.mkdir()
+    (elsewhere / "PLAN.md").write_text(plan(task("One", further=heldout)))
+    secret = elsewhere / "secret"
+    secret.mkdir()
+    (secret / "heldout_one.py").write_text(
+        "import unittest\nfrom shop.one import one\n\n\nclass T(unittest.TestCase):\n"
+        "    def test_secret_value(self):\n        self.assertEqual(one(), 77)\n"
+    )
+    spy = f"""grep -rq 'test_secret_valu[e]\\|unittest heldou[t]' {elsewhere} && exit 7
+git cat-file --batch-all-objects --batch | grep -aq 'test_secret_valu[e]' && exit 8
+"""
+    executor = agent(t1=f"{spy}{work('one')}")
+    done = site.assay(
+        "gate", str(elsewhere / "PLAN.md"), "--executor", executor, "--heldout-files", str(secret), "--json", "--quiet"
+    )
+    assert done.returncode == 1
+    assert done.stdout.count('"VERIFY_FAILURE"') == 3, done.stdout
+    assert "heldout" in done.stdout
+
+
+def test_pages_that_somebody_else_wrote_are_not_overwritten(tmp_path: Path) -> None:
+    site = Site.made(tmp_path, plan(task("One")))
+    (site.root / "STATE.md").write_text("months of notes\n")
+    gated = site.gate(agent(t1=work("one")))
+    assert gated.exit == 2 and "STATE.md" in gated.stderr
+    assert (site.root / "STATE.md").read_text() == "months of notes\n"
+
+
+def test_a_plan_reached_by_a_roundabout_way_is_the_same_plan(tmp_path: Path) -> None:
+    site = Site.made(tmp_path, plan(task("One")))
+    done = site.workshop.assay(
+        site.root / "shop", "gate", "../PLAN.md", "--executor", agent(t1=work("one")), "--json", "--quiet"
+    )
+    assert done.returncode == 0, done.stderr
+    assert site.git("status", "--porcelain") == ""
+
+
+def test_folders_nested_deeper_than_a_path_can_be_are_cleared_away(tmp_path: Path) -> None:
+    deep = 'python3 -c \'import os\nfor _ in range(1500): os.mkdir("d"); os.chdir("d")\'\n'
+    site = Site.made(tmp_path, plan(task("One")))
+    gated = site.gate(agent(t1=f"{work('one')}{deep}"))
+    assert gated.exit in (0, 1), gated.stderr
+    assert site.leftovers == []
+
+
+def test_last_is_the_last_run_of_the_repository_that_one_stands_in(tmp_path: Path) -> None:
+    site = Site.made(tmp_path, plan(task("One")))
+    site.gate(agent(t1="exit 1"))
+    other = site.workshop.repo({**FILES, "PLAN.md": plan(task("Two"))}, name="other")
+    assert site.workshop.assay(other, "status").returncode == 2
+    site.workshop.assay(other, "gate", "PLAN.md", "--executor", "cmd:exit 1")
+    assert "One" in site.assay("status").stdout
+    assert "Two" in site.workshop.assay(other, "status").stdout
+
+
+def test_one_commit_stands_for_one_skipped_task(tmp_path: Path) -> None:
+    site = Site.made(tmp_path, plan(task("One", attributes='depends_on=""'), task("Two", attributes='depends_on=""')))
+    site.gate(agent(t1="exit 1", t2="exit 1"))
+    for number in ("1", "2"):
+        words = ("skip", "last", number, "--category", "time-pressure", "--reason", "We do it by hand today")
+        assert site.assay(*words).returncode == 0
+    site.git("checkout", "-q", "-b", site.branch)
+    site.workshop.write(site.root, {"shop/one.py": "x = 1\n"})
+    site.workshop.commit(site.root, "By hand")
+    site.git("checkout", "-q", "main")
+    assert [site.assay("done", "last", number).returncode for number in ("1", "2")] == [0, 2]
+
+
+def test_a_persons_work_survives_a_kill_between_their_word_and_its_record(tmp_path: Path) -> None:
+    site = Site.made(tmp_path, plan(task("One")))
+    assert site.gate("human", "--no-wait").exit == 3
+    place = next((site.workshop.assay_home / "work").glob("*/task-01/files"))
+    site.workshop.run(place, "sh", "-ec", work("one"))
+    assert site.assay("done", "last", "1").returncode == 0
+    killed = site.workshop.assay(site.root, "resume", "last", env={"ASSAY_FAULT": "gate.after-freeze"})
+    assert killed.returncode == -9
+    assert site.resume().exit == 0
+    assert site.subjects() == ["feat(shop-01): One"]
+    assert site.leftovers == []
