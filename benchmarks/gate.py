@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from assay.contracts.gate_report import RunOutcome, RunView
-from assay.engine.gate_request import GateRequest
+from assay.engine.gate.request import GateRequest
 from assay.engine.progress import Progress, Silent
 from assay.gate_app import gate_run
 from benchmarks import Measurement, show

@@ -39,17 +39,17 @@ from assay.contracts.gate_report import RunView
 from assay.contracts.gate_setup import GateSetup
 from assay.contracts.plan import Plan
 from assay.contracts.rows import EventRow
-from assay.core.page_names import MARK, aside_name, state_name, summaries_of, summary_name
-from assay.core.plan_lint import errors, lint
-from assay.core.plan_reading import read_plan
+from assay.core.gate.page_names import MARK, aside_name, state_name, summaries_of, summary_name
+from assay.core.plan.lint import errors, lint
+from assay.core.plan.reading import read_plan
 from assay.core.slug import slug
-from assay.engine.gate_finish import write_state
-from assay.engine.gate_journal import Journal
-from assay.engine.gate_look import plan_of, setup_of, view_of
-from assay.engine.gate_request import GateRequest, ResumeRequest, Watching, Word, WordKind
-from assay.engine.gate_run import GateRun
-from assay.engine.gate_words import heed, refuse_senseless
-from assay.engine.gate_world import GateWorld
+from assay.engine.gate.finishing import write_state
+from assay.engine.gate.journal import Journal
+from assay.engine.gate.looking import plan_of, setup_of, view_of
+from assay.engine.gate.request import GateRequest, ResumeRequest, Watching, Word, WordKind
+from assay.engine.gate.run import GateRun
+from assay.engine.gate.words import heed, refuse_senseless
+from assay.engine.gate.world import GateWorld
 from assay.engine.held_out import held_out_files
 from assay.engine.progress import Silent
 from assay.engine.world import World

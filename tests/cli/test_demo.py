@@ -15,8 +15,8 @@ from rich.console import Console
 
 from assay.contracts.gate import Failure, FailureType, Reason, TaskState
 from assay.contracts.gate_report import GateReport, RunOutcome, TaskReport
-from assay.core.plan_lint import lint
-from assay.core.plan_reading import read_plan
+from assay.core.plan.lint import lint
+from assay.core.plan.reading import read_plan
 from assay.gate_app import view_run
 from assay.surfaces.demo.deserved import AGENTS, Agent, wrongs
 from assay.surfaces.demo.evidence import Evidence, gather

@@ -30,9 +30,9 @@ from assay.contracts.gate_record import (
     VerifyRun,
 )
 from assay.contracts.verdict import Verdict
-from assay.core.gate import TABLE, GateError, apply, diagram
-from assay.core.gate_pass import unmet
-from assay.core.gate_retry import MAX_ATTEMPTS, may_retry
+from assay.core.gate.machine import TABLE, GateError, apply, diagram
+from assay.core.gate.passing import unmet
+from assay.core.gate.retry import MAX_ATTEMPTS, may_retry
 from tests.gate.records import BASE, COMMIT, REJECTED, RULES, SUCCESS, TREE, checked, evidence, failure, record
 
 S = TaskState

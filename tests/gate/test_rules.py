@@ -21,18 +21,18 @@ from assay.contracts.gate_record import CriterionLink, TaskRecord, VerifyRun
 from assay.contracts.gate_report import MustHaveResult, RunOutcome
 from assay.contracts.plan import KeyLink, MustHaves, RequiredArtifact
 from assay.contracts.verdict import Confidence, Verdict
-from assay.core.assignment import assignment
-from assay.core.commit_message import message
-from assay.core.criteria import link
-from assay.core.file_requests import granted
-from assay.core.gate_evidence import mismatches
-from assay.core.gate_outcome import halted, outcome
-from assay.core.gate_pass import confidence, unmet
-from assay.core.gate_retry import POLICY, delays, escalation, may_retry, starts_clean
-from assay.core.must_haves import look
-from assay.core.overrides import refused_reason
-from assay.core.page_names import state_name, summary_name
-from assay.core.schedule import overlap, startable
+from assay.core.gate.assignment import assignment
+from assay.core.gate.commit_message import message
+from assay.core.gate.criteria import link
+from assay.core.gate.evidence import mismatches
+from assay.core.gate.file_requests import granted
+from assay.core.gate.must_haves import look
+from assay.core.gate.outcome import halted, outcome
+from assay.core.gate.overrides import refused_reason
+from assay.core.gate.page_names import state_name, summary_name
+from assay.core.gate.passing import confidence, unmet
+from assay.core.gate.retry import POLICY, delays, escalation, may_retry, starts_clean
+from assay.core.gate.schedule import overlap, startable
 from assay.core.slug import slug
 from tests.gate.records import (
     COMMIT,

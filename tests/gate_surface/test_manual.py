@@ -9,11 +9,11 @@ import pytest
 
 from assay.contracts.gate import Assignment, FailureType
 from assay.contracts.gate_report import GateReport, RunOutcome
-from assay.core.gate import diagram
-from assay.core.gate_retry import MAX_ATTEMPTS, POLICY
-from assay.core.overrides import CATEGORIES
-from assay.core.plan_lint import errors, lint
-from assay.core.plan_reading import read_plan
+from assay.core.gate.machine import diagram
+from assay.core.gate.overrides import CATEGORIES
+from assay.core.gate.retry import MAX_ATTEMPTS, POLICY
+from assay.core.plan.lint import errors, lint
+from assay.core.plan.reading import read_plan
 from assay.surfaces.cli.gate_session import EXIT
 
 PAGE = (Path(__file__).parents[2] / "docs" / "gate.md").read_text("utf-8")

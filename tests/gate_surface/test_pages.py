@@ -12,8 +12,8 @@ from ruamel.yaml import YAML
 from assay.contracts.gate import FailureType
 from assay.contracts.gate_record import POLICY, CriterionLink, OverrideAction, Retried
 from assay.contracts.gate_report import MustHaveResult, RunOutcome, RunView
-from assay.core.state_page import state_page
-from assay.core.summary_page import duration, summary_page
+from assay.core.gate.state_page import state_page
+from assay.core.gate.summary_page import duration, summary_page
 from tests.gate_surface import views
 from tests.gate_surface.test_page_text import HOSTILE
 from tests.gate_surface.views import RUN, executed, failed, overridden, started, view

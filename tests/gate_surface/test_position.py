@@ -7,8 +7,8 @@ import pytest
 from assay.contracts.gate import FailureType
 from assay.contracts.gate_record import POLICY, OverrideAction, Retried, TaskEvent
 from assay.contracts.gate_report import TaskView
-from assay.core.gate_answers import Ask, answers, asked
-from assay.core.gate_position import bar, current, position, statistics, status_word, step_lines
+from assay.core.gate.answers import Ask, answers, asked
+from assay.core.gate.position import bar, current, position, statistics, status_word, step_lines
 from tests.gate_surface import views
 from tests.gate_surface.views import RUN, executed, failed, overridden, started, view
 

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from assay.contracts.gate_report import RunView
-from assay.engine.gate_request import Word, WordKind
+from assay.engine.gate.request import Word, WordKind
 from assay.errors import InputError
 from assay.surfaces.cli.gate_questions import Questions
 from tests.gate_surface import views

@@ -36,8 +36,8 @@ from assay.contracts.gate_record import (
 from assay.contracts.gate_report import GateReport, MustHaveResult, RunOutcome, RunView, Step, TaskReport, TaskView
 from assay.contracts.plan import Plan, PlanTask, TaskType
 from assay.contracts.verdict import Confidence, Verdict
-from assay.core.gate import apply
-from assay.core.gate_retry import escalation
+from assay.core.gate.machine import apply
+from assay.core.gate.retry import escalation
 
 RUN = "20260226T143000Z-abc123"
 TREE, BASE, COMMIT = "a" * 40, "b" * 40, "c" * 40

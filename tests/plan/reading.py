@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from assay.contracts.plan import Plan, PlanProblem, PlanTask
-from assay.core.plan_lint import lint
-from assay.core.plan_reading import read_plan
+from assay.core.plan.lint import lint
+from assay.core.plan.reading import read_plan
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "plans"
 

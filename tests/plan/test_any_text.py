@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.core.commands import is_vacuous, loses_exit_code, proves_nothing
-from assay.core.plan_lint import lint
-from assay.core.plan_reading import read_plan
+from assay.core.plan.lint import lint
+from assay.core.plan.reading import read_plan
 from assay.core.shell import UnreadableError, is_complete, lex, statements
 from tests.plan.reading import element, fixture
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.core.plan_lint import errors, lint
+from assay.core.plan.lint import errors, lint
 from tests.plan.reading import element, problems, read, rules
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from assay.contracts.plan import KeyLink, RequiredArtifact, TaskType
-from assay.core.plan_reading import read_plan
+from assay.core.plan.reading import read_plan
 from tests.plan.reading import element, fixture, only_task, problems, read, rules
 
 

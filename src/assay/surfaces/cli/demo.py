@@ -14,7 +14,7 @@ from assay.app import check_run
 from assay.contracts.gate_report import GateReport, RunView
 from assay.contracts.report import CheckReport
 from assay.contracts.verdict import Outcome
-from assay.engine.gate_request import GateRequest
+from assay.engine.gate.request import GateRequest
 from assay.engine.progress import Silent
 from assay.engine.world import CheckRequest
 from assay.gate_app import gate_run

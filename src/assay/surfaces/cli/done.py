@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from assay.engine.gate_request import WordKind
+from assay.engine.gate.request import WordKind
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output
 from assay.surfaces.cli.words import RunArgument, TaskArgument, speak
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from assay.contracts.gate_record import OverrideAction
-from assay.core.overrides import CONFIRMATION
+from assay.core.gate.overrides import CONFIRMATION
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output
 from assay.surfaces.cli.words import RunArgument, TaskArgument, overriding, subject, tell
 

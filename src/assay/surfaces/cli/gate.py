@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from assay.engine.gate_request import GateRequest
+from assay.engine.gate.request import GateRequest
 from assay.gate_app import gate_run
 from assay.surfaces.cli.gate_session import MinutesOption, Mode, ModeOption, NoWaitOption, Sitting, minutes
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption

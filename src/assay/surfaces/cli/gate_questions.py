@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from assay.contracts.gate_record import OverrideAction
 from assay.contracts.gate_report import RunView, TaskView
-from assay.core.gate_answers import Ask, asked, waiting
-from assay.core.overrides import CATEGORIES
-from assay.engine.gate_request import Word, WordKind
+from assay.core.gate.answers import Ask, asked, waiting
+from assay.core.gate.overrides import CATEGORIES
+from assay.engine.gate.request import Word, WordKind
 from assay.errors import InputError
 from assay.surfaces.cli.text import printable
 from assay.surfaces.cli.words import overriding, plain, speaker

@@ -15,8 +15,8 @@ import typer
 
 from assay.adapters.executors.human import Listen, Terminal
 from assay.contracts.gate_report import GateReport, RunOutcome, RunView
-from assay.core.gate_answers import resume
-from assay.engine.gate_request import ResumeRequest, Watching
+from assay.core.gate.answers import resume
+from assay.engine.gate.request import ResumeRequest, Watching
 from assay.errors import InputError
 from assay.gate_app import resumed_gate, say
 from assay.surfaces.cli.gate_questions import Questions

@@ -10,8 +10,8 @@ import typer
 
 from assay.adapters.plan_files import load_plan
 from assay.contracts.plan import Plan, PlanProblem, ProblemSeverity
-from assay.core.plan_lint import errors, lint
-from assay.core.plan_reading import read_plan
+from assay.core.plan.lint import errors, lint
+from assay.core.plan.reading import read_plan
 from assay.errors import InputError
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, RepoOption, printable, repository_root
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from assay.engine.gate_request import ResumeRequest
+from assay.engine.gate.request import ResumeRequest
 from assay.errors import InputError
 from assay.gate_app import find_run, find_task, resumed_gate, view_run
 from assay.surfaces.cli.gate_session import MinutesOption, Mode, ModeOption, NoWaitOption, Sitting, minutes

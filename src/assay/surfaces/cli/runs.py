@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from assay.contracts.gate_report import RunView
-from assay.core.gate_position import statistics
+from assay.core.gate.position import statistics
 from assay.gate_app import list_runs
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output
 from assay.surfaces.report.gate import print_runs, state_of

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from assay.core.gate_answers import answers, waiting
+from assay.core.gate.answers import answers, waiting
 from assay.gate_app import find_run, view_run
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output
 from assay.surfaces.report.gate import print_status, state_of

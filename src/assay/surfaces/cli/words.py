@@ -14,8 +14,8 @@ import typer
 
 from assay.contracts.gate_record import Override, OverrideAction, TaskRecord
 from assay.contracts.gate_report import RunView
-from assay.core.overrides import CATEGORIES, CONFIRMATION, refused_reason, security_blockers
-from assay.engine.gate_request import Word, WordKind
+from assay.core.gate.overrides import CATEGORIES, CONFIRMATION, refused_reason, security_blockers
+from assay.engine.gate.request import Word, WordKind
 from assay.errors import InputError
 from assay.gate_app import find_run, find_task, say, view_run
 from assay.surfaces.cli.output import Output, printable

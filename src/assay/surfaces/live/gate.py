@@ -17,9 +17,9 @@ from assay.contracts.gate import TaskState
 from assay.contracts.gate_report import RunView, TaskView
 from assay.contracts.report import CheckLine
 from assay.contracts.verdict import Phase, Verdict
-from assay.core.gate_outcome import exhausted
-from assay.core.gate_position import UNDER_WAY, bar, position, statistics
-from assay.core.gate_retry import MAX_ATTEMPTS
+from assay.core.gate.outcome import exhausted
+from assay.core.gate.position import UNDER_WAY, bar, position, statistics
+from assay.core.gate.retry import MAX_ATTEMPTS
 from assay.engine.progress import Progress
 from assay.surfaces.cli.text import printable
 
@@ -42,7 +42,7 @@ class _Working:
 
 @dataclass
 class LiveGate:
-    """Implements `engine.gate_request.Watching` for one console."""
+    """Implements `engine.gate.request.Watching` for one console."""
 
     console: Console
     interactive: bool

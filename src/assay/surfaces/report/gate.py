@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from assay.contracts.gate import Failure, TaskState
 from assay.contracts.gate_report import GateReport, MustHaveResult, RunOutcome, RunView, TaskView
-from assay.core.gate_answers import Ask, answers, asked, resume, waiting
-from assay.core.gate_outcome import exhausted
-from assay.core.gate_position import STEPS, UNDER_WAY, bar, current, position, statistics, status_word, step_lines
+from assay.core.gate.answers import Ask, answers, asked, resume, waiting
+from assay.core.gate.outcome import exhausted
+from assay.core.gate.position import STEPS, UNDER_WAY, bar, current, position, statistics, status_word, step_lines
 from assay.surfaces.cli.text import printable
 
 if TYPE_CHECKING:

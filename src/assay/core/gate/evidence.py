@@ -12,7 +12,7 @@ from assay.contracts.gate_record import Evidence, VerifyRun
 from assay.contracts.plan import PlanTask
 from assay.contracts.report import CheckLine, CheckReport
 from assay.contracts.verdict import Outcome, Severity, Verdict
-from assay.core.criteria import link
+from assay.core.gate.criteria import link
 from assay.core.scope import undeclared
 
 _TRIVIAL: Final = (CheckKind.CONFLICT, CheckKind.SIZE)

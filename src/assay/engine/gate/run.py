@@ -37,20 +37,20 @@ from assay.contracts.gate_record import (
 )
 from assay.contracts.gate_report import GateReport, RunView
 from assay.contracts.rows import StepStatus, TelemetryRow
-from assay.core.architect_rules import NAME as RULES
-from assay.core.gate_outcome import halted
-from assay.core.gate_pass import unmet_by_architects
-from assay.core.gate_position import UNDER_WAY
-from assay.core.gate_retry import delays, may_retry, starts_clean
-from assay.core.schedule import startable
-from assay.engine.gate_check import Checking
-from assay.engine.gate_execute import Execution
-from assay.engine.gate_finish import finished, keep_patch, write_state
-from assay.engine.gate_look import view_of
-from assay.engine.gate_review import Reviewing, asked_in_words, rejected
-from assay.engine.gate_tip import Tip, tip_of
-from assay.engine.gate_words import heed
-from assay.engine.gate_world import GateWorld
+from assay.core.gate.architect_rules import NAME as RULES
+from assay.core.gate.outcome import halted
+from assay.core.gate.passing import unmet_by_architects
+from assay.core.gate.position import UNDER_WAY
+from assay.core.gate.retry import delays, may_retry, starts_clean
+from assay.core.gate.schedule import startable
+from assay.engine.gate.checking import Checking
+from assay.engine.gate.executing import Execution
+from assay.engine.gate.finishing import finished, keep_patch, write_state
+from assay.engine.gate.looking import view_of
+from assay.engine.gate.reviewing import Reviewing, asked_in_words, rejected
+from assay.engine.gate.tip import Tip, tip_of
+from assay.engine.gate.words import heed
+from assay.engine.gate.world import GateWorld
 from assay.faults import fault_point
 
 _TICK = 0.25

@@ -18,9 +18,9 @@ from assay.contracts.gate import TaskState
 from assay.contracts.gate_record import TaskRecord
 from assay.contracts.gate_report import MustHaveResult, RunOutcome
 from assay.contracts.plan import Plan, PlanTask
-from assay.core.gate_evidence import CLAIM_MISMATCH
-from assay.core.gate_retry import HALT_FAILURES, HALT_MISMATCHES, may_retry
-from assay.core.schedule import ready
+from assay.core.gate.evidence import CLAIM_MISMATCH
+from assay.core.gate.retry import HALT_FAILURES, HALT_MISMATCHES, may_retry
+from assay.core.gate.schedule import ready
 
 
 def exhausted(record: TaskRecord) -> bool:

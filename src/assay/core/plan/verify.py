@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from assay.contracts.plan import PlanProblem
 from assay.core.commands import proves_nothing
-from assay.core.plan_fields import dedented, is_none
-from assay.core.plan_problems import error, shortened, warning
-from assay.core.plan_prose import is_command, is_plainly_command, words_of
-from assay.core.plan_tags import Span, Tags
+from assay.core.plan.fields import dedented, is_none
+from assay.core.plan.problems import error, shortened, warning
+from assay.core.plan.prose import is_command, is_plainly_command, words_of
+from assay.core.plan.tags import Span, Tags
 from assay.core.shell import UnreadableError, has_blocks, is_complete, statements
 
 _SHELLS = frozenset(

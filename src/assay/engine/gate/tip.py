@@ -7,7 +7,7 @@ from typing import NamedTuple
 from assay.adapters.git.commit import position
 from assay.adapters.git.repository import Repository
 from assay.contracts.gate_setup import GateSetup
-from assay.engine.gate_journal import Journal
+from assay.engine.gate.journal import Journal
 from assay.errors import RepositoryError
 
 

@@ -14,14 +14,14 @@ from assay.contracts.gate_record import TaskRecord
 from assay.contracts.gate_report import GateReport, MustHaveResult, RunOutcome, RunView, TaskReport
 from assay.contracts.rows import EventRow
 from assay.contracts.verdict import Confidence, Phase, Verdict
-from assay.core.gate_outcome import outcome
-from assay.core.gate_result import gate_result
-from assay.core.must_haves import look
-from assay.core.page_names import aside_name, state_name, summary_name
-from assay.core.state_page import state_page
-from assay.core.summary_page import summary_page
-from assay.engine.gate_look import view_of
-from assay.engine.gate_world import GateWorld
+from assay.core.gate.must_haves import look
+from assay.core.gate.outcome import outcome
+from assay.core.gate.page_names import aside_name, state_name, summary_name
+from assay.core.gate.result import gate_result
+from assay.core.gate.state_page import state_page
+from assay.core.gate.summary_page import summary_page
+from assay.engine.gate.looking import view_of
+from assay.engine.gate.world import GateWorld
 from assay.faults import fault_point
 
 

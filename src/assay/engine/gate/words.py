@@ -9,13 +9,13 @@ from assay.contracts.gate import ArchitectDecision, ArchitectVerdict, Recommenda
 from assay.contracts.gate_record import Blocked, Confirmed, Overridden, Retried, TaskEvent, TaskRecord
 from assay.contracts.gate_setup import GateSetup
 from assay.contracts.verdict import Confidence
-from assay.core.gate import GateError, apply
-from assay.core.overrides import security_blockers
-from assay.core.schedule import ready
-from assay.engine.gate_journal import Journal
-from assay.engine.gate_request import Word, WordKind
-from assay.engine.gate_review import decided
-from assay.engine.gate_tip import added_by_others
+from assay.core.gate.machine import GateError, apply
+from assay.core.gate.overrides import security_blockers
+from assay.core.gate.schedule import ready
+from assay.engine.gate.journal import Journal
+from assay.engine.gate.request import Word, WordKind
+from assay.engine.gate.reviewing import decided
+from assay.engine.gate.tip import added_by_others
 from assay.errors import InputError
 
 _OVERRIDDEN = (TaskState.SKIPPED, TaskState.FORCED)

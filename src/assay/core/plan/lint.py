@@ -9,10 +9,10 @@ from pathlib import PurePosixPath
 
 from assay.contracts.plan import Plan, PlanProblem, PlanTask, ProblemSeverity
 from assay.core.commands import loses_exit_code, proves_nothing
-from assay.core.plan_order import may_run_together
-from assay.core.plan_problems import error, shortened, warning
+from assay.core.gate.schedule import overlap
+from assay.core.plan.order import may_run_together
+from assay.core.plan.problems import error, shortened, warning
 from assay.core.risk import docs_only, is_test
-from assay.core.schedule import overlap
 
 MOST_PRODUCTION_FILES = 3
 

@@ -29,9 +29,9 @@ from assay.contracts.gate_record import AttemptFailed, Blocked, Executed, TaskRe
 from assay.contracts.plan import PlanTask
 from assay.contracts.rows import ArtifactRow
 from assay.contracts.verdict import Assurance
-from assay.core.assignment import assignment
-from assay.engine.gate_hooks import run_hooks
-from assay.engine.gate_world import GateWorld
+from assay.core.gate.assignment import assignment
+from assay.engine.gate.hooks import run_hooks
+from assay.engine.gate.world import GateWorld
 from assay.engine.subject import Subject
 from assay.engine.world import CheckRequest
 from assay.errors import RepositoryError

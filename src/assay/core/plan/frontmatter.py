@@ -16,8 +16,8 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from assay.contracts.plan import KeyLink, MustHaves, PlanProblem, RequiredArtifact
-from assay.core.plan_fields import is_none, paths, references
-from assay.core.plan_problems import error, shortened, warning
+from assay.core.plan.fields import is_none, paths, references
+from assay.core.plan.problems import error, shortened, warning
 
 _LONGEST = 64 * 1024
 _FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[\w +.-]*$")

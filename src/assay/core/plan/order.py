@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.contracts.plan import PlanProblem
-from assay.core.plan_problems import error, shortened
+from assay.core.plan.problems import error, shortened
 
 _LABEL = re.compile(
     r"(?:task|t|aufgabe|tâche|tarea|tarefa|задача|任务|任務|タスク)[\s_#-]*([0-9][0-9.]*[a-z]?)", re.IGNORECASE

@@ -2,7 +2,7 @@
 nothing.
 
 Two transitions ask for more than their place in the table: a task is approved only when the PASS rule
-(`gate_pass.py`) holds for the evidence on record, and committed only with the very tree that the evidence is about.
+(`passing.py`) holds for the evidence on record, and committed only with the very tree that the evidence is about.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from assay.contracts.gate_record import (
     TaskEvent,
     TaskRecord,
 )
-from assay.core.gate_pass import unmet
-from assay.core.gate_retry import MAX_MOVES, may_retry
+from assay.core.gate.passing import unmet
+from assay.core.gate.retry import MAX_MOVES, may_retry
 
 S = TaskState
 

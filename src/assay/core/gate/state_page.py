@@ -7,9 +7,10 @@ from typing import Final
 
 from assay.contracts.gate import Failure, TaskState
 from assay.contracts.gate_report import RunView, TaskView
-from assay.core.gate_answers import answers, waiting
-from assay.core.gate_outcome import exhausted
-from assay.core.gate_position import (
+from assay.core.gate.answers import answers, waiting
+from assay.core.gate.outcome import exhausted
+from assay.core.gate.page_text import Value, code, prose, visible, yaml_block
+from assay.core.gate.position import (
     STEPS,
     UNDER_WAY,
     bar,
@@ -19,8 +20,7 @@ from assay.core.gate_position import (
     status_word,
     step_lines,
 )
-from assay.core.gate_retry import MAX_ATTEMPTS
-from assay.core.page_text import Value, code, prose, visible, yaml_block
+from assay.core.gate.retry import MAX_ATTEMPTS
 
 _MOST_FAILURES: Final = 10
 _HEAD: Final = (

@@ -16,13 +16,13 @@ from assay.contracts.gate_report import MustHaveResult, RunOutcome, RunView, Tas
 from assay.contracts.gate_setup import GateSetup
 from assay.contracts.plan import Plan, PlanTask
 from assay.contracts.rows import EventRow
-from assay.core.gate_pass import confidence
-from assay.core.gate_retry import escalation
-from assay.core.plan_reading import read_plan
-from assay.core.schedule import ready, waiting_for
-from assay.engine.gate_execute import work_folder
-from assay.engine.gate_journal import Journal
-from assay.engine.gate_review import asked_in_words
+from assay.core.gate.passing import confidence
+from assay.core.gate.retry import escalation
+from assay.core.gate.schedule import ready, waiting_for
+from assay.core.plan.reading import read_plan
+from assay.engine.gate.executing import work_folder
+from assay.engine.gate.journal import Journal
+from assay.engine.gate.reviewing import asked_in_words
 from assay.errors import InputError, LedgerError
 
 

@@ -21,7 +21,7 @@ from assay.contracts.gate_record import TaskRecord
 from assay.contracts.verdict import Assurance, Verdict
 
 if TYPE_CHECKING:
-    from assay.engine.gate_execute import Execution
+    from assay.engine.gate.executing import Execution
 
 _BEFORE: Final = "pre-commit"
 

@@ -29,9 +29,9 @@ from assay.contracts.gate import (
 from assay.contracts.gate_record import Approved, Asked, AttemptFailed, Evidence, TaskRecord
 from assay.contracts.plan import PlanTask
 from assay.contracts.verdict import Phase, Verdict
-from assay.core.gate_pass import unmet_by_architects
-from assay.engine.gate_execute import LeftError
-from assay.engine.gate_world import GateWorld
+from assay.core.gate.passing import unmet_by_architects
+from assay.engine.gate.executing import LeftError
+from assay.engine.gate.world import GateWorld
 from assay.engine.subject import Subject
 from assay.engine.trees import TreeUnderCheck
 from assay.engine.world import CheckRequest, World

@@ -22,14 +22,14 @@ from assay.contracts.gate import ExecutorResult, Failure, FailureType, Reason
 from assay.contracts.gate_record import AttemptFailed, Checked, TaskRecord
 from assay.contracts.plan import PlanTask
 from assay.contracts.report import CheckReport
-from assay.core import architect_rules
-from assay.core.commit_message import message
-from assay.core.file_requests import granted
-from assay.core.gate_evidence import CLAIM_MISMATCH, evidence_of, failure_type
-from assay.core.gate_pass import unmet_by_checks
-from assay.core.gate_retry import starts_clean
+from assay.core.gate import architect_rules
+from assay.core.gate.commit_message import message
+from assay.core.gate.evidence import CLAIM_MISMATCH, evidence_of, failure_type
+from assay.core.gate.file_requests import granted
+from assay.core.gate.passing import unmet_by_checks
+from assay.core.gate.retry import starts_clean
 from assay.engine.check_run import CheckRun
-from assay.engine.gate_world import GateWorld
+from assay.engine.gate.world import GateWorld
 from assay.engine.world import CheckRequest
 from assay.faults import fault_point
 

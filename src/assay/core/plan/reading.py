@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from assay.contracts.plan import Plan, PlanProblem, PlanTask, TaskType
-from assay.core.plan_fields import criteria, dedented, is_none, paths, references
-from assay.core.plan_frontmatter import read_frontmatter
-from assay.core.plan_order import Wanted, dependencies, waves
-from assay.core.plan_problems import error, shortened, warning
-from assay.core.plan_tags import Part, Tags, TaskElement, has_too_many_tags
-from assay.core.plan_verify import Verify
+from assay.core.plan.fields import criteria, dedented, is_none, paths, references
+from assay.core.plan.frontmatter import read_frontmatter
+from assay.core.plan.order import Wanted, dependencies, waves
+from assay.core.plan.problems import error, shortened, warning
+from assay.core.plan.tags import Part, Tags, TaskElement, has_too_many_tags
+from assay.core.plan.verify import Verify
 
 MOST_TASKS = 1000
 MOST_FILES = 500

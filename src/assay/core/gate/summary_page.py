@@ -12,9 +12,9 @@ from assay.contracts.gate import ArchitectVerdict, TaskState
 from assay.contracts.gate_record import CriterionLink, TaskRecord
 from assay.contracts.gate_report import MustHaveResult, RunView, TaskView
 from assay.contracts.plan import PlanTask
-from assay.core.gate_position import status_word
-from assay.core.page_text import Value, code, prose, yaml
-from assay.core.state_page import resolution
+from assay.core.gate.page_text import Value, code, prose, yaml
+from assay.core.gate.position import status_word
+from assay.core.gate.state_page import resolution
 
 
 def summary_page(view: RunView) -> str:

@@ -18,8 +18,8 @@ from assay.contracts.gate_record import TASK_EVENTS, Executed, Override, TaskEve
 from assay.contracts.gate_report import Step
 from assay.contracts.plan import Plan
 from assay.contracts.rows import ApprovalRow, EventRow, OverrideRow
-from assay.core.gate import GateError, apply
-from assay.engine.gate_request import Word, WordKind
+from assay.core.gate.machine import GateError, apply
+from assay.engine.gate.request import Word, WordKind
 from assay.errors import LedgerError
 from assay.faults import fault_point
 

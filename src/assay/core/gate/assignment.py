@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from assay.contracts.gate import Assignment, Failure
 from assay.contracts.gate_record import TaskRecord
 from assay.contracts.plan import Plan, PlanTask
-from assay.core.gate_retry import MAX_ATTEMPTS, directive
+from assay.core.gate.retry import MAX_ATTEMPTS, directive
 
 _MOST_REASONS = 12
 

@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 from assay.contracts.gate import FailureType, TaskState
 from assay.contracts.gate_record import TaskRecord
 from assay.contracts.gate_report import RunView, Step, TaskView
-from assay.core.gate_outcome import exhausted
+from assay.core.gate.outcome import exhausted
 
 S = TaskState
 UNDER_WAY: Final = (S.EXECUTING, S.VERIFYING, S.REVIEWING)

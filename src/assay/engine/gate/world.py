@@ -15,8 +15,8 @@ from assay.contracts.gate import FailureType
 from assay.contracts.gate_record import TaskRecord
 from assay.contracts.gate_setup import GateSetup
 from assay.contracts.plan import Plan
-from assay.engine.gate_journal import Journal
-from assay.engine.gate_request import Watching
+from assay.engine.gate.journal import Journal
+from assay.engine.gate.request import Watching
 from assay.engine.world import World
 
 

@@ -1,0 +1,1 @@
+"""A plan, from its text to its tasks, and what is wrong with it. Pure."""

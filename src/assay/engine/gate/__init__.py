@@ -1,0 +1,1 @@
+"""`assay gate`: the loop, what it drives, and what it remembers."""
