@@ -17,6 +17,7 @@ from typing import Any
 from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.location import artifacts_path
 from assay.contracts.report import CheckLine, CheckReport
+from tests.person import programs
 
 START = "import sys; from assay.surfaces.cli.main import main; sys.exit(main())"
 _KEPT = ("LANG", "TMPDIR", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "PIP_INDEX_URL", "NPM_CONFIG_REGISTRY")
@@ -99,7 +100,7 @@ class Workshop:
     def environment(self) -> dict[str, str]:
         """A person's environment: their programs, and nothing of whoever runs the tests."""
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+        path = os.pathsep.join((str(programs()), str(Path(sys.executable).parent), os.environ["PATH"]))
         own = {"PATH": path, "HOME": str(self.home), "ASSAY_HOME": str(self.assay_home), "NO_COLOR": "1"}
         return {**kept, **own, **self.variables}
 
