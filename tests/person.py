@@ -62,7 +62,7 @@ def _make(place: Path, wanted: list[Distribution]) -> None:
             if ".." not in file.parts:  # programs, which name the other environment
                 target = site / file
                 target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(one.locate_file(file), target)
+                shutil.copy2(str(one.locate_file(file)), target)
     starter = place / "bin" / "pytest"
     starter.write_text(_STARTER.format(python=place / "bin" / "python"))
     starter.chmod(0o755)
