@@ -15,6 +15,8 @@ import socket
 import sys
 from collections.abc import Sequence
 
+from assay.surfaces.cli.main import COMMANDS, load_app, main
+
 MOST = 1 << 17
 """Bytes of a request."""
 
@@ -22,10 +24,8 @@ MOST = 1 << 17
 def serve(requests: socket.socket) -> int:
     """Each request has its arguments, folder and variables, and three files: two for the output, one for the answer,
     which is the exit code. Only a fork that is `assay` returns."""
-    # What is imported here need not be imported by each of them.
-    import assay.surfaces.cli.check  # noqa: F401
-    from assay.surfaces.cli.main import main
-
+    for command in COMMANDS:
+        load_app(command)  # what is imported here need not be imported by each of them
     # Python itself sets this variable where there is no locale, and every fork would have found it so.
     locale = {name: os.environ[name] for name in ("LC_CTYPE",) if name in os.environ}
     signal.signal(signal.SIGINT, signal.SIG_DFL)
