@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from assay.surfaces.cli.main import COMMANDS, load_app, main
 
@@ -29,7 +30,7 @@ def serve(requests: socket.socket) -> int:
     # Python itself sets this variable where there is no locale, and every fork would have found it so.
     locale = {name: os.environ[name] for name in ("LC_CTYPE",) if name in os.environ}
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, _take_leave)
     gc.freeze()
     while True:
         text, files, _, _ = socket.recv_fds(requests, MOST, 3)
@@ -46,6 +47,13 @@ def serve(requests: socket.socket) -> int:
     _settle(request["cwd"], request["env"] | locale)
     sys.argv[1:] = request["args"]
     return main()
+
+
+def _take_leave(_number: int, _frame: object) -> None:
+    """Whoever has ended is waited for: the time that they used counts as ours, and so as the suite's."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _be_watched(files: Sequence[int]) -> None:
