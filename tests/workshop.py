@@ -17,6 +17,8 @@ from typing import Any
 from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.location import artifacts_path
 from assay.contracts.report import CheckLine, CheckReport
+from tests import forked
+from tests.person import programs
 
 START = "import sys; from assay.surfaces.cli.main import main; sys.exit(main())"
 _KEPT = ("LANG", "TMPDIR", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "PIP_INDEX_URL", "NPM_CONFIG_REGISTRY")
@@ -99,7 +101,7 @@ class Workshop:
     def environment(self) -> dict[str, str]:
         """A person's environment: their programs, and nothing of whoever runs the tests."""
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+        path = os.pathsep.join((str(programs()), str(Path(sys.executable).parent), os.environ["PATH"]))
         own = {"PATH": path, "HOME": str(self.home), "ASSAY_HOME": str(self.assay_home), "NO_COLOR": "1"}
         return {**kept, **own, **self.variables}
 
@@ -151,13 +153,10 @@ class Workshop:
         self, root: Path, *args: str, env: Mapping[str, str] | None = None, wrap: Sequence[str] = ()
     ) -> subprocess.CompletedProcess[str]:
         """Any command of `assay`; `wrap` is a program that starts it, such as strace or env."""
-        return subprocess.run(
-            [*wrap, *command(*args)],
-            cwd=root,
-            env={**self.environment, **(env or {})},
-            capture_output=True,
-            text=True,
-        )
+        given = {**self.environment, **(env or {})}
+        if not wrap and not forked.needs_a_start({**self.variables, **(env or {})}):
+            return forked.run(args, root, given)
+        return subprocess.run([*wrap, *command(*args)], cwd=root, env=given, capture_output=True, text=True)
 
     def start(self, root: Path, *args: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         """The same, not waited for: it leads a process group of its own, as in a terminal."""

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests import forked
+
 START = "import sys; from assay.surfaces.cli.main import main; sys.exit(main())"
 
 
@@ -15,6 +17,8 @@ def assay(
     *args: str, home: Path, cwd: Path | None = None, env: Mapping[str, str] | None = None, start: str = START
 ) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "ASSAY_HOME": str(home), "NO_COLOR": "1", "COLUMNS": "200", **(env or {})}
+    if start == START and not forked.needs_a_start(env or {}):
+        return forked.run(args, cwd or home.parent, environment)
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", start, *args],
         cwd=cwd or home.parent,

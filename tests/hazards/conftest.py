@@ -12,7 +12,7 @@ from tests.workshop import Workshop, workshop_outside_tmp
 
 @pytest.fixture
 def workshop(tmp_path: Path) -> Workshop:
-    return Workshop(tmp_path)
+    return Workshop.apart(tmp_path)
 
 
 @pytest.fixture

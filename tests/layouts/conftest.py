@@ -11,4 +11,4 @@ from tests.workshop import Workshop
 
 @pytest.fixture
 def workshop(tmp_path: Path) -> Workshop:
-    return Workshop(tmp_path)
+    return Workshop.apart(tmp_path)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
+
 GOOD = "def double(number: int) -> int:\n    return 2 * number\n"
 WRONG = "def double(number: int) -> int:\n    return 3 * number\n"
 IGNORED = ".venv/\n*.egg-info/\nbuild/\n__pycache__/\n"
 
-_BACKENDS = {
-    "setuptools": 'requires = ["setuptools==80.9.0"]\nbuild-backend = "setuptools.build_meta"',
-    "hatch": 'requires = ["hatchling==1.27.0"]\nbuild-backend = "hatchling.build"',
-}
+BACKENDS = {"setuptools": ("setuptools==80.9.0",), "hatch": ("hatchling==1.27.0", "editables==0.5")}
+_MODULES = {"setuptools": "setuptools.build_meta", "hatch": "hatchling.build"}
 
 
 def manifest(backend: str, name: str = "sums") -> str:
-    system = f'[build-system]\n{_BACKENDS[backend]}\n\n[project]\nname = "{name}"\nversion = "1.0"\n'
-    return f'{system}\n[tool.pytest.ini_options]\ntestpaths = ["tests"]\n'
+    requires = json.dumps(BACKENDS[backend])
+    system = f'[build-system]\nrequires = {requires}\nbuild-backend = "{_MODULES[backend]}"\n'
+    project = f'[project]\nname = "{name}"\nversion = "1.0"\n'
+    return f'{system}\n{project}\n[tool.pytest.ini_options]\ntestpaths = ["tests"]\n'
 
 
 def test_of(name: str = "sums") -> str:

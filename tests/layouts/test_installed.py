@@ -9,10 +9,9 @@ import sys
 import pytest
 
 from assay.contracts.verdict import Outcome, Verdict
-from tests.layouts.projects import GOOD, WRONG, project
+from tests.layouts.projects import BACKENDS, GOOD, WRONG, project
 from tests.needs import needs
-from tests.real.packages import PYTEST
-from tests.real.prepared import installed
+from tests.real.prepared import installed_by
 from tests.workshop import START, Workshop
 
 pytestmark = [pytest.mark.registry, needs("git", "bwrap")]
@@ -29,7 +28,7 @@ LAYOUTS = [
 @pytest.mark.parametrize(("backend", "source"), LAYOUTS)
 def test_an_editable_install_is_tested_as_the_frozen_tree_has_it(workshop: Workshop, backend: str, source: str) -> None:
     root = workshop.repo(project(backend, source, WRONG))
-    installed(root, "--editable", ".", PYTEST)
+    installed_by(BACKENDS[backend], root, "--editable", ".")
     code = "sums/numbers.py" if source == "." else "src/sums/numbers.py"
     workshop.write(root, {code: GOOD})
     repaired = workshop.check(root)
@@ -45,7 +44,7 @@ def test_an_editable_install_is_tested_as_the_frozen_tree_has_it(workshop: Works
 def test_an_installed_copy_of_the_old_code_is_not_taken_for_the_change(workshop: Workshop) -> None:
     """The copy in site-packages is good, so its tests pass; the change that they are said to prove is broken."""
     root = workshop.repo(project("setuptools", "src"))
-    installed(root, ".", PYTEST)
+    installed_by(BACKENDS["setuptools"], root, ".")
     workshop.write(root, {"src/sums/numbers.py": WRONG})
     assert workshop.run(root, ".venv/bin/python", "-m", "pytest", "-q").returncode == 0
     done = workshop.check(root)
@@ -60,7 +59,7 @@ def test_an_installed_copy_of_the_old_code_is_not_taken_for_the_change(workshop:
 @_SWEPT
 def test_an_installed_copy_does_no_harm_where_the_tree_itself_is_imported(workshop: Workshop) -> None:
     root = workshop.repo(project("setuptools", "."))
-    installed(root, ".", PYTEST)
+    installed_by(BACKENDS["setuptools"], root, ".")
     workshop.write(root, {"sums/numbers.py": WRONG})
     assert workshop.check(root).report.regressions == ("tests/test_sums.py::test_double",)
 
@@ -75,7 +74,7 @@ def test_edits_after_the_tree_was_frozen_change_nothing(
     outcome as a whole is no pass: what is there now was not checked."""
     files = project("setuptools", "src") | {"tests/conftest.py": "import time\n\ntime.sleep(2)\n"}
     root = workshop.repo(files)
-    installed(root, "--editable", ".", PYTEST)
+    installed_by(BACKENDS["setuptools"], root, "--editable", ".")
     workshop.write(root, {"src/sums/numbers.py": frozen, "note.txt": "a change\n"})
     with subprocess.Popen(
         [sys.executable, "-c", START, "check", "--json"],

@@ -75,4 +75,4 @@ def proved(workshop: Workshop, folder: Path, *args: str) -> tuple[int, dict[str,
 
 @pytest.fixture
 def workshop(tmp_path: Path) -> Workshop:
-    return Workshop(tmp_path)
+    return Workshop.apart(tmp_path)

@@ -33,7 +33,7 @@ class Known:
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
     """One run of a trick of every kind."""
-    workshop = Workshop(tmp_path_factory.mktemp("known"))
+    workshop = Workshop.apart(tmp_path_factory.mktemp("known"))
     folder = catalogue(
         workshop.folder / "catalogue",
         trick("is-stopped"),

@@ -16,13 +16,13 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.needs import REQUIRE_ALL
-from tests.real.packages import Package
+from tests.real.packages import PYTEST, Package
 from tests.workshop import Workshop
 
 RECIPE = "1"
@@ -42,7 +42,7 @@ def cache_folder() -> Path:
 @contextmanager
 def python_project(package: Package, workshop: Workshop) -> Iterator[Path]:
     """The package in a repository of its own, with `.venv` in it, installed with `pip install -e .`."""
-    with _kept(package) as place:
+    with _kept_package(package) as place:
         root = place / package.name
         if not (place / "ready").exists():
             archive = _fetched(
@@ -52,21 +52,35 @@ def python_project(package: Package, workshop: Workshop) -> Iterator[Path]:
             )
             _unpack(archive, root)
             _committed(workshop, root, package, ignored=(".venv/", "*.egg-info/", "__pycache__/", ".pytest_cache/"))
-            installed(root, "--editable", ".", *package.requirements)
+            _installed(root, "--editable", ".", *package.requirements)
             (place / "ready").touch()
         yield _clean(workshop, root)
 
 
-def installed(root: Path, *what: str) -> None:
+def _installed(root: Path, *what: str) -> None:
     """A virtual environment in the project, with what `pip install` is given."""
     _run(root, sys.executable, "-m", "venv", ".venv")
     _run(root, str(root / ".venv/bin/python"), "-m", "pip", "install", "--quiet", "--retries", "1", *what)
 
 
+def installed_by(backend: Sequence[str], root: Path, *options: str) -> None:
+    """The project in an environment of its own, as its developers have it; the options are those of `pip install`.
+
+    What every project needs, pytest and the backend that builds it, is installed once, and copied."""
+    with _kept("environment", PYTEST, *backend) as place:
+        if not (place / "ready").exists():
+            _installed(place, PYTEST, *backend)
+            (place / "ready").touch()
+        shutil.copytree(place / ".venv", root / ".venv", symlinks=True)
+    install = (".venv/bin/python", "-m", "pip", "install", "--quiet", "--no-index", "--no-build-isolation", *options)
+    done = subprocess.run(install, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @contextmanager
 def node_project(package: Package, workshop: Workshop) -> Iterator[Path]:
     """The package in a repository of its own, with what its tests need in `node_modules`."""
-    with _kept(package) as place:
+    with _kept_package(package) as place:
         root = place / package.name
         if not (place / "ready").exists():
             archive = _fetched(place, "npm", "pack", "--silent", f"{package.name}@{package.version}")
@@ -83,11 +97,15 @@ def node_project(package: Package, workshop: Workshop) -> Iterator[Path]:
         yield _clean(workshop, root)
 
 
+def _kept_package(package: Package) -> AbstractContextManager[Path]:
+    return _kept(str(package), package.name, package.version, package.requirements, package.include)
+
+
 @contextmanager
-def _kept(package: Package) -> Iterator[Path]:
-    """The package's folder in the cache, locked. What a broken-off attempt left there is thrown away."""
-    recipe = repr((RECIPE, package.name, package.version, package.requirements, package.include, sys.version_info[:3]))
-    place = cache_folder() / f"{package}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
+def _kept(name: str, *recipe: object) -> Iterator[Path]:
+    """A folder in the cache, locked. What a broken-off attempt left there is thrown away."""
+    state = repr((RECIPE, *recipe, sys.version_info[:3]))
+    place = cache_folder() / f"{name}-{hashlib.sha256(state.encode()).hexdigest()[:12]}"
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.with_name(f"{place.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -11,8 +11,9 @@ from functools import cached_property
 from assay.adapters.checks.readiness import readiness
 from assay.adapters.checks.syntax import new_syntax_errors
 from assay.adapters.git.blobs import BlobReader
+from assay.adapters.git.listing import GITLINK, SYMLINK
 from assay.adapters.git.program import readable
-from assay.adapters.git.snapshot import GITLINK, SYMLINK, Snapshot
+from assay.adapters.git.snapshot import Snapshot
 from assay.contracts.change import ChangeKind
 from assay.contracts.check import CheckKind, CheckResult, Diagnostic
 from assay.contracts.finding import Finding

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from assay.adapters.git.listing import GITLINK, SYMLINK
 from assay.adapters.git.program import readable
-from assay.adapters.git.snapshot import GITLINK, SYMLINK
 from assay.contracts.change import ChangeKind
 from assay.contracts.check import CheckKind, CheckResult, CheckSpec
 from assay.contracts.examined import Examined

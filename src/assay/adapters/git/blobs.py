@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from assay.adapters.git.listing import GITLINK, in_tree
 from assay.adapters.git.program import Git
 from assay.errors import RepositoryError
 
@@ -61,8 +62,7 @@ def blob_reader(git: Git) -> Iterator[BlobReader]:
 
 def gitlinks(git: Git, tree: str) -> list[bytes]:
     """The submodules of a tree, by path."""
-    records = (record.partition(b"\t") for record in git.records("ls-tree", "-r", "-z", tree))
-    return [path for meta, _, path in records if meta.split()[1] == b"commit"]
+    return [one.path for one in in_tree(git, tree) if one.mode == GITLINK]
 
 
 def file_at(git: Git, commit: str, path: str) -> bytes | None:
@@ -73,10 +73,4 @@ def file_at(git: Git, commit: str, path: str) -> bytes | None:
 
 def tree_files(git: Git, tree: str) -> dict[bytes, str]:
     """Every file of the tree, with its blob. Submodules have none."""
-    files: dict[bytes, str] = {}
-    for record in git.records("ls-tree", "-r", "-z", tree):
-        meta, _, path = record.partition(b"\t")
-        _, kind, blob = meta.decode("ascii").split()
-        if kind == "blob":
-            files[path] = blob
-    return files
+    return {one.path: one.thing for one in in_tree(git, tree) if one.mode != GITLINK}

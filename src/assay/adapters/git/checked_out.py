@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from assay.adapters.git.listing import GITLINK, SYMLINK
 from assay.adapters.git.program import Git, GitFailedError, readable
 from assay.adapters.git.repository import Repository
-from assay.adapters.git.snapshot import GITLINK, SYMLINK, Entry, difference, discard_index, raw_entries, set_entries
+from assay.adapters.git.snapshot import Entry, difference, discard_index, raw_entries, set_entries
 from assay.adapters.git.store import Store
 from assay.contracts.change import ChangeKind
 from assay.errors import RepositoryError

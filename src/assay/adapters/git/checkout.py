@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.adapters.git.alternates import write_alternates
+from assay.adapters.git.listing import GITLINK, Held, in_tree
 from assay.adapters.git.objects import verify_objects
 from assay.adapters.git.program import Git, GitFailedError, readable
-from assay.adapters.git.snapshot import GITLINK, blobs_named, fetch_missing
+from assay.adapters.git.snapshot import fetch_missing, files_named
 from assay.adapters.git.store import Store
 from assay.errors import RepositoryError
 from assay.faults import fault_point
@@ -39,7 +41,8 @@ def check_out(store: Store, tree: str, folder: Path, *, verified: bool = True, w
     aside, files, index = folder / "files.new", folder / "files", folder / "index"
     aside.mkdir()
     git = store.git(work_tree=aside, index=index)
-    attributes = blobs_named(git, tree, b".gitattributes").values()
+    held = in_tree(git, tree)
+    attributes = files_named(git, held, b".gitattributes").values()
     ours = ("checkout.workers=0", "checkout.thresholdForParallelism=500")
     git = replace(git, settings=(*ours, *store.without_personal_smudge(attributes)))
     try:
@@ -52,7 +55,7 @@ def check_out(store: Store, tree: str, folder: Path, *, verified: bool = True, w
         ) from error
     if verified:
         verify_objects(git, aside, store.repository.object_format)
-    empty = _fill_submodules(git, store.repository.root, aside, tree)
+    empty = _fill_submodules(git, store.repository.root, aside, held)
     if not whole:
         _leave_out_bytecode(aside)
     fault_point("checkout.before-publish")
@@ -67,14 +70,10 @@ def _leave_out_bytecode(files: Path) -> None:
             shutil.rmtree(cached)
 
 
-def _fill_submodules(git: Git, root: Path, files: Path, tree: str) -> list[str]:
+def _fill_submodules(git: Git, root: Path, files: Path, tree: Sequence[Held]) -> list[str]:
     """Each submodule at the commit that the tree records, from the user's own clone of it."""
     empty: list[str] = []
-    for record in git.records("ls-tree", "-r", "-z", tree):
-        meta, _, path = record.partition(b"\t")
-        mode, _, commit = meta.decode("ascii").split()
-        if mode != GITLINK:
-            continue
+    for commit, path in ((one.thing, one.path) for one in tree if one.mode == GITLINK):
         theirs, ours = root / os.fsdecode(path), files / os.fsdecode(path)
         ours.mkdir(parents=True, exist_ok=True)
         if not (theirs / ".git").exists():
@@ -94,7 +93,8 @@ def _fill_submodules(git: Git, root: Path, files: Path, tree: str) -> list[str]:
         index = files.parent / f"index-{commit[:12]}"
         inner = replace(inside, directory=ours, git_dir=git_dir, work_tree=ours, index=index)
         inner.run("read-tree", "--reset", "-u", inner_tree)
-        empty += [f"{readable(path)}/{below}" for below in _fill_submodules(inner, theirs, ours, inner_tree)]
+        below = _fill_submodules(inner, theirs, ours, in_tree(inner, inner_tree))
+        empty += [f"{readable(path)}/{further}" for further in below]
     return empty
 
 
@@ -103,18 +103,16 @@ def write_minimal_git(store: Store, checkout: Checkout, commit: str, folder: Pat
 
     `object_dirs` are the object stores as the check will see them.
     """
-    git = store.repository.git
     for part in ("refs/heads", "refs/tags", "objects/info", "info"):
         (folder / part).mkdir(parents=True, exist_ok=True)
-    branch = git.maybe("symbolic-ref", "--quiet", "HEAD")
-    if branch is not None and branch.startswith("refs/heads/"):
+    branch = store.repository.branch
+    if branch is not None:
         (folder / "HEAD").write_bytes(os.fsencode(f"ref: {branch}\n"))
         heads = f"{commit} {branch}\n"
     else:
         (folder / "HEAD").write_text(f"{commit}\n")
         heads = ""
-    tags = os.fsdecode(git.out("for-each-ref", "--format=%(objectname) %(refname)", "refs/tags"))
-    refs = sorted((heads + tags).splitlines(), key=lambda line: line.split(" ", 1)[1])
+    refs = sorted((heads + store.repository.tags).splitlines(), key=lambda line: line.split(" ", 1)[1])
     (folder / "packed-refs").write_bytes(os.fsencode("# pack-refs with: sorted\n" + "".join(f"{r}\n" for r in refs)))
     sha256 = store.repository.object_format == "sha256"
     (folder / "config").write_text(

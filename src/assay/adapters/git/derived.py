@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from assay.adapters.git.program import Git
+from assay.adapters.git.listing import in_tree
 from assay.adapters.git.snapshot import Entry, Snapshot, difference, discard_index, set_entries
 from assay.adapters.git.store import Store
 
@@ -22,7 +22,7 @@ def with_base_files(store: Store, snapshot: Snapshot, paths: set[bytes]) -> str:
 def with_contents(store: Store, tree: str, contents: Mapping[bytes, bytes]) -> str:
     """The tree with these files holding these bytes; a file that it does not have is added."""
     git = store.git()
-    modes = _modes(git, tree)
+    modes = {one.path: one.mode for one in in_tree(git, tree)}
     entries = [
         (_mode(modes.get(path)), git.run("hash-object", "-w", "--stdin", stdin=content).stdout.decode().strip(), path)
         for path, content in contents.items()
@@ -43,11 +43,6 @@ def _mode(known: str | None) -> str:
 
 def _as_in_base(entry: Entry) -> tuple[str, str, bytes]:
     return (entry.old_mode if entry.old_mode != "000000" else "0", entry.old_blob, entry.path)
-
-
-def _modes(git: Git, tree: str) -> dict[bytes, str]:
-    records = (record.partition(b"\t") for record in git.records("ls-tree", "-r", "-z", tree))
-    return {path: meta.split()[0].decode("ascii") for meta, _, path in records}
 
 
 def _written(store: Store, tree: str, entries: Sequence[tuple[str, str, bytes]]) -> str:

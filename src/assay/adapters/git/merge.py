@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 from assay.adapters.git.blobs import LARGEST
 from assay.adapters.git.commit import Identity, Intent, write_commit
+from assay.adapters.git.listing import GITLINK, in_tree
 from assay.adapters.git.program import Git, readable
-from assay.adapters.git.snapshot import GITLINK, blobs_named, difference
+from assay.adapters.git.snapshot import difference, files_named
 from assay.adapters.git.store import Store, store_beside
 from assay.core.patterns import root_attribute_rules
 
@@ -62,7 +63,7 @@ def merge(store: Store, *, base_commit: str, tip: str, tree: str) -> Merged | tu
     place.folder.mkdir(mode=0o700, exist_ok=True)
     with place.locked():
         store_beside(store, place.folder, place.repository)
-        rules = root_attribute_rules(blobs_named(git, base, b".gitattributes"))
+        rules = root_attribute_rules(files_named(git, in_tree(git, base), b".gitattributes"))
         (place.git_dir / "info" / "attributes").write_bytes(os.fsencode("".join(f"{rule}\n" for rule in rules)))
         asked = replace(place.git(), settings=_SETTINGS)
         done = asked.run("merge-tree", "--write-tree", "-z", *sides, accept=(0, 1))

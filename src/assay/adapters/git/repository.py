@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -52,6 +53,17 @@ class Repository:
     @cached_property
     def object_format(self) -> str:
         return self.git.maybe("rev-parse", "--show-object-format") or "sha1"
+
+    @cached_property
+    def branch(self) -> str | None:
+        """The full name of the branch that was checked out when it was first asked for."""
+        named = self.git.maybe("symbolic-ref", "--quiet", "HEAD")
+        return named if named is not None and named.startswith("refs/heads/") else None
+
+    @cached_property
+    def tags(self) -> str:
+        """Every tag, as lines of `packed-refs`."""
+        return os.fsdecode(self.git.out("for-each-ref", "--format=%(objectname) %(refname)", "refs/tags"))
 
     @cached_property
     def is_partial(self) -> bool:

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from assay.adapters.git.listing import GITLINK, SYMLINK, Held, in_index, in_tree
 from assay.adapters.git.program import Git, readable
 from assay.adapters.git.store import Store
 from assay.contracts.change import Change, ChangedPath, ChangeKind
@@ -28,9 +29,6 @@ from assay.contracts.verdict import Severity
 from assay.core.patterns import root_attribute_rules, root_ignore_rules
 from assay.errors import RepositoryError
 from assay.faults import fault_point
-
-GITLINK = "160000"
-SYMLINK = "120000"
 
 
 @dataclass(frozen=True)
@@ -154,8 +152,9 @@ def _work_tree(store: Store, base_tree: str, findings: list[Finding]) -> str:
     git = store.git(work_tree=root, index=index)
     try:
         git.run("read-tree", "-i", "-m", base_tree)  # -i: whatever the work tree holds
-        _baseline_attributes(store, git, base_tree)
-        _take_in(store, git, base_tree, findings)
+        base = in_tree(git, base_tree)
+        _baseline_attributes(store, git, base)
+        _take_in(store, git, base, findings)
         fault_point("snapshot.before-tree")
         tree = git.line("write-tree")
         unchanged = _same_as_checkout(git, root, difference(git, base_tree, tree))
@@ -174,20 +173,18 @@ def discard_index(index: Path) -> None:
     index.with_name(index.name + ".lock").unlink(missing_ok=True)
 
 
-def _take_in(store: Store, git: Git, base_tree: str, findings: list[Finding]) -> None:
-    tracked, left_out = _users_index(store)
+def _take_in(store: Store, git: Git, base: Sequence[Held], findings: list[Finding]) -> None:
+    ours, theirs = in_index(git), in_index(store.repository.git)
+    tracked, known = ({one.path for one in index} for index in (theirs, ours))
     # The kept index still has the marks of the last time: each is taken back before those of today are set.
-    marked = [record[2:] for record in git.records("ls-files", "-z", "-t", "--cached") if record[:1] == b"S"]
-    git.run("update-index", "-z", "--no-skip-worktree", "--stdin", stdin=_joined(marked))
-    if left_out:
-        git.run("update-index", "-z", "--skip-worktree", "--stdin", stdin=_joined(left_out))
-    links = _submodules(git) | _submodules(store.repository.git)  # the base's, and those just added
+    _update(git, [one.path for one in ours if one.left_out], "--no-skip-worktree")
+    _update(git, _left_out(store, theirs), "--skip-worktree")
+    links = {one.path for one in (*ours, *theirs) if one.mode == GITLINK}  # the base's, and those just added
     if store.repository.stands_for is None:  # in a task's work tree they stay at the commit that the base records
-        for path in links:
+        for path in sorted(links):
             _take_in_submodule(store, git, path, findings)
     modified = git.records("diff-files", "-z", "--name-only", "--ignore-submodules=all")
-    known = set(git.records("ls-files", "-z"))
-    others = _untracked(store, git, base_tree)
+    others = _untracked(store, git, base)
     nested = [path for path in others if path.endswith(b"/") and path[:-1] not in links]
     findings += [_nested_repository(path) for path in nested]
     added = {path for path in others if not path.endswith(b"/")} | (tracked - known)
@@ -195,11 +192,15 @@ def _take_in(store: Store, git: Git, base_tree: str, findings: list[Finding]) ->
     root = os.fsencode(store.repository.root)
     wanted = [path for path in wanted if path in known or os.path.lexists(os.path.join(root, path))]  # noqa: PTH118
     gone = _behind_links(root, wanted)  # git refuses to look behind a link, where nothing of this tree can be
-    git.run("update-index", "-z", "--force-remove", "--stdin", stdin=_joined(sorted(gone)))
-    kept = [path for path in wanted if path not in gone]
-    git.run("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=_joined(kept))
-    untaken = _taken_out_by_hand(store, known - tracked)
-    git.run("update-index", "-z", "--force-remove", "--stdin", stdin=_joined(untaken))
+    _update(git, sorted(gone), "--force-remove")
+    _update(git, [path for path in wanted if path not in gone], "--add", "--remove", "--replace")
+    _update(git, _taken_out_by_hand(store, known - tracked), "--force-remove")
+
+
+def _update(git: Git, paths: Sequence[bytes], *options: str) -> None:
+    """Tell the index something about these paths."""
+    if paths:
+        git.run("update-index", "-z", *options, "--stdin", stdin=_joined(paths))
 
 
 def _behind_links(root: bytes, paths: Sequence[bytes]) -> set[bytes]:
@@ -234,28 +235,22 @@ def _joined(paths: Sequence[bytes]) -> bytes:
     return b"".join(path + b"\0" for path in paths)
 
 
-def _users_index(store: Store) -> tuple[set[bytes], list[bytes]]:
-    """What the person put under git's control, and the part of it that a sparse checkout left out.
+def _left_out(store: Store, theirs: Sequence[Held]) -> list[bytes]:
+    """What a sparse checkout left out of what the person put under git's control.
 
     A path that is marked as left out but stands in the work tree is not left out: the mark would hide its content.
     """
-    tracked: set[bytes] = set()
-    left_out: list[bytes] = []
     root = os.fsencode(store.repository.root)
-    for record in store.repository.git.records("ls-files", "-z", "-t", "--cached"):
-        tag, path = record[:1], record[2:]
-        tracked.add(path)
-        if tag == b"S" and not os.path.lexists(os.path.join(root, path)):  # noqa: PTH118
-            left_out.append(path)
-    return tracked, left_out
+    marked = [one.path for one in theirs if one.left_out]
+    return [path for path in marked if not os.path.lexists(os.path.join(root, path))]  # noqa: PTH118
 
 
-def _untracked(store: Store, git: Git, base_tree: str) -> list[bytes]:
+def _untracked(store: Store, git: Git, base: Sequence[Held]) -> list[bytes]:
     """Untracked paths that neither the baseline's ignore rules nor the work tree's own cover.
 
     Git is asked twice: in one question, a `!pattern` in the work tree would outrank the baseline's rules.
     """
-    rules = [*_personal_ignore_rules(store), *root_ignore_rules(blobs_named(git, base_tree, b".gitignore"))]
+    rules = [*_personal_ignore_rules(store), *root_ignore_rules(files_named(git, base, b".gitignore"))]
     listed = store.folder / "ignore.rules"
     listed.write_bytes(os.fsencode("".join(f"{rule}\n" for rule in rules)))
     by_baseline = set(git.records("ls-files", "-z", "--others", f"--exclude-from={listed}"))
@@ -274,21 +269,16 @@ def _personal_ignore_rules(store: Store) -> list[str]:
     return rules
 
 
-def blobs_named(git: Git, tree: str, name: bytes) -> dict[str, str]:
+def files_named(git: Git, tree: Sequence[Held], name: bytes) -> dict[str, str]:
     """The content of every file of that name in the tree, by path."""
-    found: dict[str, str] = {}
-    for record in git.records("ls-tree", "-r", "-z", tree):
-        meta, _, path = record.partition(b"\t")
-        mode, kind, blob = meta.decode("ascii").split()
-        if kind == "blob" and mode != SYMLINK and path.rpartition(b"/")[2] == name:
-            found[os.fsdecode(path)] = os.fsdecode(git.out("cat-file", "blob", blob))
-    return found
+    found = [one for one in tree if one.is_file and one.path.rpartition(b"/")[2] == name]
+    return {os.fsdecode(one.path): os.fsdecode(git.out("cat-file", "blob", one.thing)) for one in found}
 
 
-def _baseline_attributes(store: Store, git: Git, base_tree: str) -> None:
+def _baseline_attributes(store: Store, git: Git, base: Sequence[Held]) -> None:
     """The baseline's attributes outrank edited ones; where none was edited there is nothing to say."""
     info = store.git_dir / "info" / "attributes"
-    rules = blobs_named(git, base_tree, b".gitattributes")
+    rules = files_named(git, base, b".gitattributes")
     root = store.repository.root
     edited = any(
         not (root / path).is_file() or (root / path).read_bytes() != os.fsencode(text) for path, text in rules.items()
@@ -346,17 +336,6 @@ def _with_attributes(git: Git, paths: Sequence[bytes], attributes: Sequence[str]
 def set_entries(git: Git, entries: Sequence[tuple[str, str, bytes]]) -> None:
     lines = b"".join(f"{mode} {blob}\t".encode() + path + b"\0" for mode, blob, path in entries)
     git.run("update-index", "-z", "--index-info", stdin=lines)
-
-
-def _submodules(git: Git) -> dict[bytes, str]:
-    """Path and recorded commit of each submodule in the index."""
-    links = {}
-    for record in git.records("ls-files", "-z", "--stage"):
-        meta, _, path = record.partition(b"\t")
-        mode, commit, _stage = meta.decode("ascii").split()
-        if mode == GITLINK:
-            links[path] = commit
-    return links
 
 
 def _take_in_submodule(store: Store, git: Git, path: bytes, findings: list[Finding]) -> None:

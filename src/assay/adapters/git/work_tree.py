@@ -21,9 +21,10 @@ from pathlib import Path
 
 from assay.adapters.git.checkout import Checkout, check_out, write_minimal_git
 from assay.adapters.git.commit import Identity, configured_identity
+from assay.adapters.git.listing import GITLINK, in_tree
 from assay.adapters.git.program import Git, readable
 from assay.adapters.git.repository import Repository
-from assay.adapters.git.snapshot import GITLINK, Snapshot, fetch_missing, snapshot
+from assay.adapters.git.snapshot import Snapshot, fetch_missing, snapshot
 from assay.adapters.git.store import Store, refuse_filters_in_tree, store_beside
 from assay.adapters.sandbox.job import Bind
 from assay.adapters.scratch import remove
@@ -163,13 +164,9 @@ def _quoted(value: str) -> str:
 
 def _edited_submodules(store: Store, work_tree: WorkTree, base_tree: str) -> list[Finding]:
     """Submodules stay at their recorded commit; what was done inside one is said, for it is not in the tree."""
-    findings = []
-    for record in store.git().records("ls-tree", "-r", "-z", base_tree):
-        meta, _, path = record.partition(b"\t")
-        mode, _, commit = meta.decode("ascii").split()
-        if mode == GITLINK and _is_edited(store, work_tree, os.fsdecode(path), commit):
-            findings.append(_submodule_edited(path))
-    return findings
+    links = [one for one in in_tree(store.git(), base_tree) if one.mode == GITLINK]
+    edited = [one for one in links if _is_edited(store, work_tree, os.fsdecode(one.path), one.thing)]
+    return [_submodule_edited(one.path) for one in edited]
 
 
 def _is_edited(store: Store, work_tree: WorkTree, path: str, commit: str) -> bool:

@@ -1,0 +1,63 @@
+"""`assay` in a process of its own that need not import it first: most of what a short command takes is the import.
+
+A process that has imported it is forked for each: what runs is the same program, with its own arguments, variables,
+folder, output and end. Only what Python reads when it starts cannot be given to it this way.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from tests import nursery
+
+_READ_AT_START = ("PYTHON", "LC_", "LANG", "TZ")
+
+
+def needs_a_start(variables: Mapping[str, str]) -> bool:
+    """Whether Python, or the C library below it, would have read one of these variables when it started."""
+    return any(name.startswith(_READ_AT_START) for name in variables)
+
+
+def run(args: Sequence[str], cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """`assay` with these arguments, seen through to its end."""
+    request = json.dumps({"args": args, "cwd": str(cwd), "env": dict(env)}).encode()
+    assert len(request) <= nursery.MOST
+    ours, theirs = socket.socketpair()
+    with ours, tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        with theirs:
+            socket.send_fds(_way(), [request], [output.fileno(), errors.fileno(), theirs.fileno()])
+        answer = ours.recv(64)
+        assert answer, "whoever was to see `assay` through is gone"
+        output.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(["assay", *args], int(answer), output.read(), errors.read())
+
+
+@cache
+def _way() -> socket.socket:
+    """The way to the process that is forked, one for each worker."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-W", "error", nursery.__file__, str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env={name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LC_"))},
+            pass_fds=(theirs.fileno(),),
+        )
+
+    @atexit.register
+    def leave() -> None:
+        ours.close()
+        process.wait()
+
+    return ours

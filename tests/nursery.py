@@ -1,0 +1,84 @@
+"""A program that has imported `assay` and is forked for every run of it; `forked.py` starts it and talks to it.
+
+    python -W error nursery.py SOCKET_FD
+
+It imports nothing of the tests, has no thread, and ends when the other side of the socket is closed.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+from assay.surfaces.cli.main import COMMANDS, load_app, main
+
+MOST = 1 << 17
+"""Bytes of a request."""
+
+
+def serve(requests: socket.socket) -> int:
+    """Each request has its arguments, folder and variables, and three files: two for the output, one for the answer,
+    which is the exit code. Only a fork that is `assay` returns."""
+    for command in COMMANDS:
+        load_app(command)  # what is imported here need not be imported by each of them
+    # Python itself sets this variable where there is no locale, and every fork would have found it so.
+    locale = {name: os.environ[name] for name in ("LC_CTYPE",) if name in os.environ}
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, _take_leave)
+    gc.freeze()
+    while True:
+        text, files, _, _ = socket.recv_fds(requests, MOST, 3)
+        if not text:
+            requests.close()
+            return 0
+        if os.fork() == 0:
+            break
+        for file in files:
+            os.close(file)
+    requests.close()
+    request = json.loads(text)
+    _be_watched(files)
+    _settle(request["cwd"], request["env"] | locale)
+    sys.argv[1:] = request["args"]
+    return main()
+
+
+def _take_leave(_number: int, _frame: object) -> None:
+    """Whoever has ended is waited for: the time that they used counts as ours, and so as the suite's."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _be_watched(files: Sequence[int]) -> None:
+    """Fork once more: the child goes on with the output, the parent tells how it ended."""
+    output, errors, answer = files
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        os.write(answer, str(os.waitstatus_to_exitcode(status)).encode())
+        os._exit(0)
+    os.dup2(output, 1)
+    os.dup2(errors, 2)
+    for file in files:
+        os.close(file)
+
+
+def _settle(folder: str, variables: dict[str, str]) -> None:
+    """As if it had been started there."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(variables)
+    sys.path[0] = ""
+
+
+if __name__ == "__main__":
+    sys.exit(serve(socket.socket(fileno=int(sys.argv[1]))))
