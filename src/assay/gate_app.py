@@ -7,29 +7,21 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import re
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from assay import __version__
 from assay.adapters.architects import architect_from
 from assay.adapters.executors import Listen, executor_from
-from assay.adapters.git.checked_out import standing_on
 from assay.adapters.git.commit import (
-    Identity,
-    Intent,
-    free_branch,
     identity,
-    position,
-    refuse_bad_name,
-    write_commit,
 )
 from assay.adapters.git.exclude import exclude
-from assay.adapters.git.hooks import hooks_of, wants_signature
-from assay.adapters.git.repository import Repository, open_repository, repository_around
+from assay.adapters.git.hooks import wants_signature
+from assay.adapters.git.repository import open_repository, repository_around
 from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.location import artifacts_path, ledger_path
 from assay.adapters.ledger.sqlite import SqliteLedger
@@ -39,13 +31,23 @@ from assay.contracts.gate_report import RunView
 from assay.contracts.gate_setup import GateSetup
 from assay.contracts.plan import Plan
 from assay.contracts.rows import EventRow
-from assay.core.gate.page_names import MARK, aside_name, state_name, summaries_of, summary_name
 from assay.core.plan.lint import errors, lint
 from assay.core.plan.reading import read_plan
-from assay.core.slug import slug
 from assay.engine.gate.finishing import write_state
 from assay.engine.gate.journal import Journal
 from assay.engine.gate.looking import plan_of, setup_of, view_of
+from assay.engine.gate.preflight import (
+    branch_and_base,
+    can_sign,
+    hooks_left_out,
+    is_tracked,
+    own_files,
+    refuse_dirty,
+    refuse_foreign_pages,
+    refuse_unfinished_plans,
+    refuse_unusable,
+    untracked,
+)
 from assay.engine.gate.request import GateRequest, ResumeRequest, Watching, Word, WordKind
 from assay.engine.gate.run import GateRun
 from assay.engine.gate.words import heed, refuse_senseless
@@ -53,7 +55,7 @@ from assay.engine.gate.world import GateWorld
 from assay.engine.held_out import held_out_files
 from assay.engine.progress import Silent
 from assay.engine.world import World
-from assay.errors import InputError, RepositoryError
+from assay.errors import InputError
 
 
 @contextmanager
@@ -70,12 +72,12 @@ def gate_run(
     raw, text = load_plan(plan_path)
     plan = sound_plan(text, str(plan_path))
     plan_path = plan_path.parent.resolve() / plan_path.name
-    _refuse_foreign_pages(plan_path, plan)
-    _refuse_unfinished_plans(plan, plan_path)
+    refuse_foreign_pages(plan_path, plan)
+    refuse_unfinished_plans(plan, plan_path)
     repository = open_repository(directory)
     home = outside_of(repository, home)
-    branch, base = _branch_and_base(repository, plan, plan_path, request.branch, _promised(home))
-    _refuse_dirty(repository, branch, plan_path, allowed=request.allow_dirty)
+    branch, base = branch_and_base(repository, plan, plan_path, request.branch, _promised(home))
+    refuse_dirty(repository, branch, plan_path, allowed=request.allow_dirty)
     settings = settings_at(repository, base)
     run_id = new_run_id()
     tree = repository.git.line("rev-parse", f"{base}^{{tree}}")
@@ -95,9 +97,9 @@ def gate_run(
         held_out = any(task.heldout for task in plan.tasks)
         setup = _setup(world, request, plan_path, hashlib.sha256(raw).hexdigest(), branch, held_out=held_out)
         held_out_files(request.heldout_files)  # an error in them is found now
-        _refuse_unusable(setup, plan_path)
+        refuse_unusable(setup, plan_path)
         kept = world.artifacts.put(raw)
-        exclude(repository, _own_files(repository, plan_path))
+        exclude(repository, own_files(repository, plan_path))
         world.ledger.append(
             kept.row("text/markdown; charset=utf-8"),
             EventRow(run_id=run_id, type="run.started", payload=setup.model_dump(mode="json")),
@@ -330,17 +332,6 @@ def _driven(
     )
 
 
-def _untracked(repository: Repository, plan_path: Path) -> list[str]:
-    listed = repository.git.records("ls-files", "-z", "--others", "--exclude-standard")
-    own = {path.lstrip("/") for path in _own_files(repository, plan_path)}
-    names = [one.decode("utf-8", "backslashreplace") for one in listed]
-    return [name for name in names if name not in own and repository.root / name != plan_path]
-
-
-def _is_tracked(repository: Repository, path: Path) -> bool:
-    return path.is_relative_to(repository.root) and bool(repository.git.out("ls-files", "-z", "--", path))
-
-
 def _setup(
     world: World, request: GateRequest, plan_path: Path, plan_artifact: str, branch: str, *, held_out: bool
 ) -> GateSetup:
@@ -357,12 +348,12 @@ def _setup(
     notes = [*world.notes]
     if signed and not sign:
         notes.append("git is configured to sign commits; these are not signed (--no-sign)")
-    if held_out and _is_tracked(repository, plan_path):
+    if held_out and is_tracked(repository, plan_path):
         notes.append(f"{plan_path.name} is committed, so executors can find its held-out commands in the history")
-    if unseen := _untracked(repository, plan_path):
+    if unseen := untracked(repository, plan_path):
         notes.append(f"files that are not committed are no part of the run: {', '.join(unseen[:5])}")
     hooks = request.hooks or gate.hooks
-    skipped, told = _hooks(repository, hooks)
+    skipped, told = hooks_left_out(repository, hooks)
     return GateSetup.model_validate(
         {
             "version": __version__,
@@ -377,7 +368,7 @@ def _setup(
             "minutes": request.minutes or gate.run_minutes,
             "hooks": hooks,
             "skipped_hooks": skipped,
-            "sign": sign and _can_sign(world, who),
+            "sign": sign and can_sign(world, who),
             "author_name": who.name,
             "author_email": who.email,
             "require_sandbox": request.require_sandbox,
@@ -386,119 +377,3 @@ def _setup(
             "notes": (*notes, *told),
         }
     )
-
-
-def _hooks(repository: Repository, wanted: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The hooks that will not be run, and what is said about them; refused where the person has not decided."""
-    hooks = hooks_of(repository)
-    unable = tuple(name for name in hooks.runnable if name != "pre-commit")
-    if wanted == "refuse" and hooks.runnable:
-        raise InputError(
-            f"{hooks.folder}: the repository has commit hooks ({', '.join(hooks.runnable)}), and Assay commits "
-            "without `git commit`",
-            hint="--hooks run has pre-commit run in the sandbox, before the checks; --hooks skip leaves them out",
-        )
-    if wanted == "run" and unable:
-        raise InputError(
-            f"{hooks.folder}: {', '.join(unable)} looks at commit messages, which Assay cannot have it do",
-            hint="--hooks skip leaves all hooks out, and says so",
-        )
-    left_out = (*(hooks.runnable if wanted == "skip" else ()), *hooks.ignored)
-    return left_out, (f"hooks of the repository that are not run: {', '.join(left_out)}",) if left_out else ()
-
-
-def _can_sign(world: World, who: Identity) -> bool:
-    """Tried before anything is executed: a signature that cannot be made would be found out too late."""
-    intent = Intent(world.base_tree, world.base_commit, "Whether this can be signed\n", who, "0 +0000")
-    try:
-        write_commit(world.store, intent, sign=True)
-    except RepositoryError as error:
-        raise InputError(error.message, hint=f"{error.hint}; or --no-sign, which is recorded") from error
-    return True
-
-
-def _refuse_unusable(setup: GateSetup, plan_path: Path) -> None:
-    executor_from(setup.executor, folder=plan_path.parent)
-    architect_from(setup.architect, folder=plan_path.parent)
-
-
-def _branch_and_base(
-    repository: Repository, plan: Plan, plan_path: Path, wanted: str | None, promised: Collection[str]
-) -> tuple[str, str]:
-    """Where commits go, and what the first one follows."""
-    head, _ = repository.resolve_base("HEAD")
-    if wanted is None:
-        titled = plan.title if plan.title != plan_path.name else plan_path.stem
-        text = "-".join(part for part in (plan.phase, plan.plan) if part) or titled
-        return free_branch(repository, f"assay/{slug(text)}", head, promised=promised), head
-    refuse_bad_name(repository, wanted)
-    return wanted, position(repository, wanted) or head
-
-
-def _refuse_dirty(repository: Repository, branch: str, plan_path: Path, *, allowed: bool) -> None:
-    """Executors start from the last commit: what is not committed would be missing, and nobody would see it. Where the
-    branch is checked out, nothing may be in the way of bringing its files along, our own pages included."""
-    own: set[str] = set()
-    if standing_on(repository, branch):
-        tracked = [page for page in _pages(plan_path) if _is_tracked(repository, page)]
-        if tracked:
-            raise RepositoryError(
-                f"{tracked[0]}: is tracked by git, and a run rewrites it while it commits to {branch}",
-                hint=f"git rm --cached {tracked[0].name}, and commit that; or let the work go to another branch",
-            )
-    elif allowed:
-        return
-    else:
-        own = {path.lstrip("/") for path in _own_files(repository, plan_path)}
-        if plan_path.is_relative_to(repository.root):
-            own.add(str(plan_path.relative_to(repository.root)))
-    listed = repository.git.records("diff", "--name-only", "-z", "HEAD")
-    changed = [path for path in (one.decode("utf-8", "backslashreplace") for one in listed) if path not in own]
-    if changed:
-        raise RepositoryError(
-            f"{repository.root}: {changed[0]} and {len(changed) - 1} more files have changes that are not committed"
-            if len(changed) > 1
-            else f"{repository.root}: {changed[0]} has changes that are not committed",
-            hint="commit or stash them: tasks start from the last commit; --allow-dirty goes on without them, "
-            "if the work goes to another branch",
-        )
-
-
-def _own_files(repository: Repository, plan_path: Path) -> list[str]:
-    """What Assay writes into the work tree, as patterns from its root."""
-    folder = plan_path.parent
-    if not folder.is_relative_to(repository.root):
-        return ["/.assay/"]
-    place = folder.relative_to(repository.root)
-    names = [page.name for page in _pages(plan_path)]
-    return ["/.assay/", *(f"/{place / name}" for page in names for name in (page, aside_name(page, "*")))]
-
-
-def _pages(plan_path: Path) -> tuple[Path, Path]:
-    return plan_path.with_name(state_name(plan_path.name)), plan_path.with_name(summary_name(plan_path.name))
-
-
-def _refuse_foreign_pages(plan_path: Path, plan: Plan) -> None:
-    """A file of the same name that somebody else wrote, or that a task is to write, is never overwritten."""
-    for page in _pages(plan_path):
-        for task in plan.tasks:
-            if any(str(page).endswith(f"/{path}") for path in task.files):
-                raise InputError(f"{plan_path}:{task.line}: {page.name} is written by Assay, not by a task")
-        if page.is_dir() or (page.is_file() and MARK not in page.read_text("utf-8", "replace")):
-            raise InputError(
-                f"{page}: is not Assay's, and a run would overwrite it",
-                hint="move it, or put the plan into a folder of its own",
-            )
-
-
-def _refuse_unfinished_plans(plan: Plan, plan_path: Path) -> None:
-    for name in plan.depends_on:
-        if not re.fullmatch(r"[\w. -]*\w[\w. -]*", name):
-            raise InputError(
-                f"{plan_path.name}: depends_on names {name!r}, which is no name of a plan", hint="as 03-01"
-            )
-        if not any(list(plan_path.parent.glob(pattern)) for pattern in summaries_of(name)):
-            raise InputError(
-                f"{plan_path.name}: depends on the plan {name}, which is not finished: there is no summary of it",
-                hint=f"run that plan first, or take it out of depends_on; looked for {name}-SUMMARY.md around here",
-            )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.config import GateSettings
 from assay.contracts.gate import Assignment, FailureType
 from assay.contracts.gate_report import GateReport, RunOutcome
 from assay.core.gate.machine import diagram
@@ -27,9 +28,9 @@ def test_the_diagram_is_the_table() -> None:
 def test_the_retry_table_is_the_policy(kind: FailureType) -> None:
     [row] = [line for line in PAGE.splitlines() if line.startswith(f"| `{kind}` |")]
     _, _, _, again, after, _ = (cell.strip() for cell in row.split("|"))
-    retries, delay, _ = POLICY[kind]
+    retries, delays, _ = POLICY[kind]
     assert again.startswith("never" if not retries else "1 time" if retries == 1 else f"{retries} times")
-    assert after == ("–" if not retries else f"{delay:.0f} s" if delay else "at once")
+    assert after == ("–" if not retries else f"{GateSettings().retry_delay_seconds} s" if delays else "at once")
     assert f"at most {MAX_ATTEMPTS} attempts" in PAGE
 
 
