@@ -74,20 +74,11 @@ def test_a_second_attempt_goes_on_where_the_first_ended(place: Place) -> None:
     assert place.frozen(made).tree == tree
 
 
-def test_a_base_that_only_the_private_store_has_will_do(place: Place) -> None:
-    tree = place.tree_with({"a.txt": "candidate\n"})
-    commit = place.commit_of(tree)
-    made = make_work_tree(place.store, place.workshop.folder / "task", base_commit=commit, tree=tree, sandboxed=False)
-    assert in_tree(place, made, "log", "--format=%s") == "Change\nWork"
-    assert in_tree(place, made, "status", "--porcelain") == ""
-    assert freeze(place.store, made, tree).entries == ()
-
-
 def test_a_sandboxed_one_borrows_from_where_the_sandbox_shows_the_stores(place: Place) -> None:
     made = place.work_tree(sandboxed=True)
     borrowed = read_alternates(made.files / ".git" / "objects")
     assert borrowed == [bind.at for bind in made.objects] != []
-    assert [bind.source for bind in made.objects] == [place.store.objects, *place.repository.object_dirs]
+    assert [bind.source for bind in made.objects] == [*place.repository.object_dirs]
     assert not any(bind.writable for bind in made.objects)
     (made.files / "a.txt").write_text("edited\n")
     assert [entry.path for entry in place.frozen(made).entries] == [b"a.txt"]

@@ -106,7 +106,9 @@ def _as_trusted(store: Store, files: Path) -> Repository:
 
 
 def _borrowed(store: Store) -> tuple[Bind, ...]:
-    stores = [store.objects, *store.repository.object_dirs]
+    """The person's own objects, which hold the base. Not the private store: what was ever checked lies there, drafts
+    and probes of other tasks among it."""
+    stores = store.repository.object_dirs
     return tuple(Bind(path, _OBJECTS / str(number)) for number, path in enumerate(stores))
 
 

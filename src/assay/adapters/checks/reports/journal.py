@@ -119,4 +119,4 @@ class _Journal:
         elif status == _INTERNAL_ERROR:
             self._tally.broken(f"{self._name}: pytest had an internal error")
         elif status == _USAGE_ERROR:
-            self._tally.broken(f"{self._name}: pytest did not understand its arguments")
+            self._tally.broken("pytest could not begin: a test file or an option that it was given does not exist")
