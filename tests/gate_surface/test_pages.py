@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from assay.contracts.gate import FailureType
-from assay.contracts.gate_record import POLICY, CriterionLink, OverrideAction, Retried
+from assay.contracts.gate_record import POLICY, Confirmed, CriterionLink, OverrideAction, Retried
 from assay.contracts.gate_report import MustHaveResult, RunOutcome, RunView
 from assay.core.gate.state_page import state_page
 from assay.core.gate.summary_page import duration, summary_page
@@ -155,7 +155,7 @@ def test_state_names_every_task_and_what_was_set_aside() -> None:
 
 
 def test_a_task_that_the_person_has_committed_needs_no_commit_any_more() -> None:
-    settled = view({"a": (overridden(OverrideAction.FORCE), *views.CONFIRMED)})
+    settled = view({"a": (overridden(OverrideAction.FORCE), Confirmed(by="ada", commit="c" * 40))})
     [task] = blocks(state_page(settled))["tasks"]
     assert (task["status"], task["requires_manual_commit"]) == ("complete (forced)", False)
 
