@@ -20,6 +20,8 @@ from assay.contracts.report import CheckLine, CheckReport
 from tests import forked
 from tests.person import programs
 
+OWN_PROGRAMS = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+"""PATH with everything that this suite itself is installed with: pytest, ruff and mypy."""
 START = "import sys; from assay.surfaces.cli.main import main; sys.exit(main())"
 _KEPT = ("LANG", "TMPDIR", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "PIP_INDEX_URL", "NPM_CONFIG_REGISTRY")
 GITCONFIG = """

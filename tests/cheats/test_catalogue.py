@@ -16,7 +16,7 @@ from assay.surfaces.prove.loading import CATALOGUE, load
 from assay.surfaces.prove.surroundings import missing
 from assay.surfaces.prove.tricks import Catalogue
 from tests.needs import REQUIRE_ALL
-from tests.workshop import Workshop, workshop_outside_tmp
+from tests.workshop import OWN_PROGRAMS, Workshop, workshop_outside_tmp
 
 FEWEST = 60
 SAMPLE = 4
@@ -36,7 +36,7 @@ def real_place(pytestconfig: pytest.Config) -> Iterator[Workshop]:
     """Outside /tmp, which every sandbox replaces."""
     parent = pytestconfig.cache.mkdir("workshops") if pytestconfig.cache else pytestconfig.rootpath / ".workshops"
     with workshop_outside_tmp(parent, "catalogue") as made:
-        yield made
+        yield Workshop(made.folder, {"PATH": OWN_PROGRAMS})
 
 
 def test_the_catalogue_that_is_installed_is_the_one_of_the_tests() -> None:

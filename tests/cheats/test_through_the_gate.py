@@ -14,7 +14,7 @@ from assay.surfaces.prove.surroundings import missing
 from assay.surfaces.prove.trial import Bench
 from assay.surfaces.prove.tricks import Act, Catalogue, Project, Trick
 from tests.needs import unavailable
-from tests.workshop import command, workshop_outside_tmp
+from tests.workshop import OWN_PROGRAMS, command, workshop_outside_tmp
 
 CATALOGUE: Catalogue = load()
 SAMPLE = 6
@@ -49,7 +49,7 @@ def _chosen() -> Iterator[object]:
 def bench(pytestconfig: pytest.Config) -> Iterator[Bench]:
     parent = pytestconfig.cache.mkdir("workshops") if pytestconfig.cache else pytestconfig.rootpath / ".workshops"
     with workshop_outside_tmp(parent, "gate") as made:
-        yield Bench(made.folder, made.environment["PATH"], threading.Event())
+        yield Bench(made.folder, OWN_PROGRAMS, threading.Event())
 
 
 @pytest.mark.parametrize("trick", list(_chosen()))

@@ -41,7 +41,7 @@ def sandbox_of(facts: SandboxFacts, level: str) -> Sandbox:
     return Supervised(Assurance(level))
 
 
-@pytest.fixture(params=LEVELS)
+@pytest.fixture(params=("bubblewrap", pytest.param("landlock", marks=pytest.mark.sweep), "plain"))
 def bench(request: pytest.FixtureRequest, place: Path, facts: SandboxFacts) -> Bench:
     """At every level."""
     return Bench(place, sandbox_of(facts, request.param))

@@ -108,7 +108,7 @@ ANSWERS = {
 def test_a_person_answers_in_words_and_only_in_these(
     plain: Bench, text: str, expected: tuple[ArchitectDecision, Recommendation, str]
 ) -> None:
-    with typed(text) as terminal:
+    with typed(text, after=0.3) as terminal:
         found = reviewed(plain, "human", listen=terminal)
     assert isinstance(found, ArchitectVerdict) and found.by == "human"
     assert (found.verdict, found.recommendation, found.feedback) == expected

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import pty
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -16,13 +18,18 @@ from tests.executors.bench import Bench, assigned
 
 
 @contextmanager
-def typed(text: str) -> Iterator[Terminal]:
-    """A terminal at which this is typed."""
+def typed(text: str, *, after: float = 0) -> Iterator[Terminal]:
+    """A terminal at which this is typed, after a while: what was typed before a question answers nothing."""
     keyboard, screen = pty.openpty()
+    hand = threading.Timer(after, os.write, (keyboard, text.encode()))
     try:
-        os.write(keyboard, text.encode())
+        if after:
+            hand.start()
+        else:
+            os.write(keyboard, text.encode())
         yield Terminal(screen)
     finally:
+        hand.cancel()
         os.close(keyboard)
         os.close(screen)
 
@@ -39,14 +46,14 @@ WORDS = {
 
 @pytest.mark.parametrize("text,expected", WORDS.items())
 def test_their_word_on_the_terminal_is_the_claim(plain: Bench, text: str, expected: tuple[str, str | None]) -> None:
-    with typed(text) as terminal:
+    with typed(text, after=0.3) as terminal:
         done = HumanExecutor(terminal).execute(assigned(seconds=0.01), plain.site())
     assert done.claim and (done.claim.status, done.claim.error) == expected
     assert done.claim.files_modified is None
 
 
 def test_they_are_told_where_to_work_and_how_to_end(plain: Bench) -> None:
-    with typed("hm\n\n") as terminal:
+    with typed("hm\n\n", after=0.3) as terminal:
         HumanExecutor(terminal).execute(assigned(), plain.site())
     told = "\n".join(plain.said)
     assert str(plain.work_tree) in told and "a.txt" in told and "test -f a.txt" in told
@@ -92,3 +99,11 @@ def test_what_is_no_terminal_says_nothing() -> None:
     assert Terminal(read)(0.01) is None
     os.close(read)
     os.close(write)
+
+
+def test_what_was_typed_before_the_question_answers_nothing(plain: Bench) -> None:
+    heard = iter((False, False, True))
+    with typed("failed too early\n") as terminal:
+        site = replace(plain.site(), heard=lambda: next(heard))
+        done = HumanExecutor(terminal).execute(assigned(), site)
+    assert done.claim and done.claim.status is ExecutorStatus.SUCCESS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,7 +13,13 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
 
 
 def write_alternates(git_dir: Path, stores: Iterable[Path | str]) -> None:
-    (git_dir / _PLACE).write_bytes(os.fsencode("".join(f"{_line(str(store))}\n" for store in stores)))
+    """Whole or not at all: another process may be reading objects through it just now."""
+    file, content = git_dir / _PLACE, os.fsencode("".join(f"{_line(str(store))}\n" for store in stores))
+    if file.is_file() and file.read_bytes() == content:
+        return
+    aside = file.with_name(f"alternates.{os.getpid()}.{threading.get_ident()}")
+    aside.write_bytes(content)
+    aside.replace(file)
 
 
 def read_alternates(objects: Path) -> list[Path]:
