@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import threading
 from collections.abc import Iterator
 
@@ -47,7 +48,8 @@ def _chosen() -> Iterator[object]:
 
 @pytest.fixture(scope="module")
 def bench(pytestconfig: pytest.Config) -> Iterator[Bench]:
-    parent = pytestconfig.cache.mkdir("workshops") if pytestconfig.cache else pytestconfig.rootpath / ".workshops"
+    # Not below pytest's own cache: a trick that asks whether its path speaks of tests would be honest there.
+    parent = pytestconfig.rootpath / ".workshops"
     with workshop_outside_tmp(parent, "gate") as made:
         yield Bench(made.folder, OWN_PROGRAMS, threading.Event())
 
@@ -95,6 +97,7 @@ def _heldout(bench: Bench, trick: Trick) -> list[str]:
     if not trick.heldout or not trick.heldout.files:
         return []
     folder = bench.folder / "heldout"
+    shutil.rmtree(folder, ignore_errors=True)
     for name, text in trick.heldout.files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, "utf-8")

@@ -16,8 +16,6 @@ from tests.executors.bench import Bench
 from tests.needs import unavailable
 from tests.workshop import workshop_outside_tmp
 
-LEVELS = ("bubblewrap", "landlock", "plain")
-
 
 @pytest.fixture(scope="session")
 def facts(tmp_path_factory: pytest.TempPathFactory) -> SandboxFacts:
