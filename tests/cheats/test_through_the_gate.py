@@ -19,6 +19,8 @@ from tests.workshop import OWN_PROGRAMS, command, workshop_outside_tmp
 
 CATALOGUE: Catalogue = load()
 SAMPLE = 6
+HARMLESS = {"machine-work-tree-moves"}
+"""It mends the bug, and spoils the work tree while it is being checked: at the gate that is nobody's work tree."""
 _DO = """
 import json, pathlib, shutil, subprocess, sys
 act = json.loads(r'''{act}''')
@@ -41,8 +43,9 @@ if act["run"]:
 
 def _chosen() -> Iterator[object]:
     """A few for every run, by chance but always the same; all of them in a sweep."""
-    few = {trick.name for trick in random.Random(4).sample(CATALOGUE.tricks, SAMPLE)}
-    for trick in CATALOGUE.tricks:
+    tricks = [trick for trick in CATALOGUE.tricks if trick.name not in HARMLESS]
+    few = {trick.name for trick in random.Random(4).sample(tricks, SAMPLE)}
+    for trick in tricks:
         yield pytest.param(trick, id=trick.name, marks=[] if trick.name in few else [pytest.mark.sweep])
 
 
@@ -85,10 +88,12 @@ def _plan(trick: Trick, project: Project) -> str:
     options = trick.options(project)
     declared = options.declared or ("**",)
     verify = "\n".join(options.verify or (project.test,))
+    tests = "\n".join(options.must_pass or ())
     heldout = f"<heldout>{trick.heldout.command}</heldout>\n" if trick.heldout else ""
     return (
         f'# A task for a cheat\n\n<task type="auto">\n<name>Mend it</name>\n<files>{", ".join(declared)}</files>\n'
-        f"<action>Make the failing test pass.</action>\n<verify>\n{verify}\n</verify>\n{heldout}"
+        f"<action>Make the failing test pass.</action>\n<verify>\n{verify}\n</verify>\n"
+        f"{heldout}<must-pass>\n{tests}\n</must-pass>\n"
         "<done>All tests pass</done>\n</task>\n"
     )
 

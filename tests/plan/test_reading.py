@@ -230,3 +230,15 @@ def test_a_plan_too_large_to_be_one_is_refused() -> None:
     assert "too-large" in [
         problem.rule for problem in problems(element(files="\n".join(f"a{n}.py" for n in range(501))))
     ]
+
+
+def test_tests_that_must_pass_are_named_one_a_line() -> None:
+    named = "<must-pass>\n- `tests/test_a.py::test_b[1, 2]`\n\n  tests/test_c.py::test_d\n</must-pass>"
+    text = (
+        '<task type="auto">\n<name>One</name>\n<files>a.py</files>\n<action>Do it.</action>\n'
+        f"<verify>pytest -q tests/test_a.py</verify>\n{named}\n<done>4 tests pass</done>\n</task>\n"
+    )
+    plan, problems = read_plan(text, "PLAN.md")
+    assert plan is not None and problems == ()
+    assert plan.tasks[0].must_pass == ("tests/test_a.py::test_b[1, 2]", "tests/test_c.py::test_d")
+    assert "must-pass" not in plan.tasks[0].action

@@ -160,6 +160,8 @@ class Assignment(Contract):
     files: tuple[str, ...]
     action: str
     verify: tuple[str, ...]
+    must_pass: tuple[str, ...] = ()
+    """Tests, by id, that must be there and pass."""
     done: tuple[str, ...]
     attempt: int
     max_attempts: int

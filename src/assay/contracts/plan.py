@@ -35,6 +35,8 @@ class PlanTask(Contract):
     """Command lines that must exit 0, each run by the engine."""
     heldout: tuple[str, ...] = ()
     """Further ones that the executor is never shown."""
+    must_pass: tuple[str, ...] = ()
+    """Tests, by id, that must be there, be executed, pass, and depend on the change."""
     done: tuple[str, ...] = ()
     """The criteria, split by line or `;`."""
     depends_on: tuple[str, ...] = ()

@@ -34,6 +34,7 @@ def assignment(
         files=task.files,
         action=task.action,
         verify=task.verify,
+        must_pass=task.must_pass,
         done=task.done,
         attempt=record.attempt,
         max_attempts=most,
@@ -73,6 +74,8 @@ def prompt(plan: Plan, task: PlanTask, record: TaskRecord, learnings: Sequence[s
     parts.append("## Files that you may change\n\n" + "\n".join(f"- {path}" for path in task.files))
     verify = "\n".join(f"    {line}" for command in task.verify for line in command.splitlines())
     parts.append(f"## How it will be verified\n\nBy others, on a copy of your work:\n\n{verify}")
+    if task.must_pass:
+        parts.append("## Tests that must be there and pass\n\n" + "\n".join(f"- {test}" for test in task.must_pass))
     parts.append("## Done when\n\n" + "\n".join(f"- {criterion}" for criterion in task.done))
     return "\n\n".join(parts) + "\n"
 

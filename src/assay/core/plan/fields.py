@@ -89,6 +89,12 @@ def criteria(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def tests(text: str) -> tuple[str, ...]:
+    """Ids of tests, one a line: a comma or a bracket may be part of one."""
+    lines = (_BULLET.sub("", line).strip().strip("`").strip() for line in text.split("\n"))
+    return tuple(line for line in lines if line)
+
+
 def references(text: str) -> tuple[str, ...]:
     """What a `depends_on` names: by commas, with or without brackets and quotes."""
     items = (item.strip().strip("\"'`").strip() for item in re.split(r"[,\n;]", text.strip().strip("[]()")))

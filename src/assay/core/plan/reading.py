@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from assay.contracts.plan import Plan, PlanProblem, PlanTask, TaskType
-from assay.core.plan.fields import criteria, dedented, is_none, paths, references
+from assay.core.plan.fields import criteria, dedented, is_none, paths, references, tests
 from assay.core.plan.frontmatter import read_frontmatter
 from assay.core.plan.order import Wanted, dependencies, waves
 from assay.core.plan.problems import error, shortened, warning
@@ -224,6 +224,7 @@ class _Task:
             action=self._action(name),
             verify=verify,
             heldout=heldout,
+            must_pass=tuple(dict.fromkeys(test for part in self._parts("must-pass") for test in tests(part.content))),
             done=self._done(name),
             flaky_allowed=self._flaky(),
             test_changes=" ".join(self.element.attributes.get("test-changes", "").split()),

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 PARTS = frozenset(
     (
-        *("name", "title", "files", "action", "description", "verify", "verification", "done", "heldout"),
+        *("name", "title", "files", "action", "description", "verify", "verification", "done", "heldout", "must-pass"),
         *("acceptance_criteria", "behavior", "behaviour", "implementation", "read_first", "depends_on", "dependencies"),
         *("what-built", "how-to-verify", "decision", "context", "options", "resume-signal", "instructions"),
     )

@@ -72,6 +72,7 @@ class Checking:
         request = CheckRequest(
             tree=frozen,
             verify=task.verify,
+            must_pass=task.must_pass,
             files=(*task.files, *allowed),
             heldout=task.heldout,
             heldout_files=Path(held) if task.heldout and (held := gate.setup.heldout_files) else None,
