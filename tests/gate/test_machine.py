@@ -62,8 +62,9 @@ def test_honest_work_goes_straight_through() -> None:
 KINDS = sorted({kind for _, kind in TABLE})
 
 
-@pytest.mark.parametrize("state", list(TaskState))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("state", "kind"), [(state, kind) for state in TaskState for kind in KINDS if (state, kind) not in TABLE]
+)
 def test_what_is_not_in_the_table_is_an_error(state: TaskState, kind: str) -> None:
     events: dict[str, TaskEvent] = {
         "started": HONEST[0],
@@ -79,10 +80,8 @@ def test_what_is_not_in_the_table_is_an_error(state: TaskState, kind: str) -> No
         "confirmed": Confirmed(by="ann"),
         "asked": Asked(verdict=REJECTED),
     }
-    before = record(state=state)
-    if (state, kind) not in TABLE:
-        with pytest.raises(GateError, match=f"`{kind}` cannot happen to a task that is {state}"):
-            apply(before, events[kind])
+    with pytest.raises(GateError, match=f"`{kind}` cannot happen to a task that is {state}"):
+        apply(record(state=state), events[kind])
 
 
 @pytest.mark.parametrize(

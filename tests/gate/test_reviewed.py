@@ -179,7 +179,7 @@ def test_a_plan_reached_by_a_roundabout_way_is_the_same_plan(tmp_path: Path) -> 
 
 
 def test_folders_nested_deeper_than_a_path_can_be_are_cleared_away(tmp_path: Path) -> None:
-    deep = 'python3 -c \'import os\nfor _ in range(1500): os.mkdir("d"); os.chdir("d")\'\n'
+    deep = 'python3 -c \'import os\nfor _ in range(3000): os.mkdir("d"); os.chdir("d")\'\n'
     site = Site.made(tmp_path, plan(task("One")))
     gated = site.gate(agent(t1=f"{work('one')}{deep}"))
     assert gated.exit in (0, 1), gated.stderr

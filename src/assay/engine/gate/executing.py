@@ -27,7 +27,6 @@ from assay.adapters.sandbox.job import Limits, View
 from assay.contracts.gate import ExecutorResult, ExecutorStatus, Failure, FailureType, Reason
 from assay.contracts.gate_record import AttemptFailed, Blocked, Executed, TaskRecord
 from assay.contracts.plan import PlanTask
-from assay.contracts.rows import ArtifactRow
 from assay.contracts.verdict import Assurance
 from assay.core.gate.assignment import assignment
 from assay.engine.gate.hooks import run_hooks
@@ -128,7 +127,7 @@ class Execution:
             )
             ran = gate.executor.execute(told, site)
             output = writer.finish()
-        world.ledger.append(ArtifactRow(artifact=output.hash, size=output.size, media_type="text/plain; charset=utf-8"))
+        world.ledger.append(output.row())
         return ran, output.hash
 
     def shell(
@@ -190,8 +189,10 @@ class Execution:
     ) -> Executed | AttemptFailed | Blocked:
         """What the engine makes of it. The tree is frozen in any case: a retry goes on from there."""
         claim = ran.claim
-        if heavy := _heavy(place.files):
-            return _failed(record, FailureType.EXECUTION_FAILURE, f"it left {heavy}, which is too large", None, claim)
+        if why := _heavy(place.files):
+            return _failed(
+                record, FailureType.EXECUTION_FAILURE, f"it cannot be frozen: {why}", None, claim
+            )
         try:
             frozen = freeze(self.gate.world.store, place, base_tree)
             if claim is not None and claim.status is ExecutorStatus.SUCCESS and self.gate.setup.hooks == "run":
@@ -221,15 +222,18 @@ class Execution:
 
 
 def _heavy(files: Path) -> str:
-    """The first file too large to be frozen in a sensible time."""
+    """The first file too large to be frozen in a sensible time, or why a folder cannot be looked into."""
     waiting = [files]
     while waiting:
-        with os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    waiting += [Path(entry.path)] if entry.name != ".git" else []
-                elif entry.stat(follow_symlinks=False).st_size > _LARGEST:
-                    return str(Path(entry.path).relative_to(files))
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting += [Path(entry.path)] if entry.name != ".git" else []
+                    elif entry.stat(follow_symlinks=False).st_size > _LARGEST:
+                        return f"{Path(entry.path).relative_to(files)} is too large"
+        except OSError as error:
+            return str(error.strerror)
     return ""
 
 

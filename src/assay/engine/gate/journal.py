@@ -118,9 +118,9 @@ class Journal:
             found.append((stored.seq, stored.row.task_id, word))
         return iter(sorted((one for one in found if one[0] not in self._heard), key=lambda one: one[0]))
 
-    def heard(self, seq: int) -> None:
+    def heard(self, seq: int, why: str) -> None:
         """The word is used up without an event of its own."""
-        self.note(_HEARD, word=seq)
+        self.note(_HEARD, word=seq, reason=why)
         self._heard.add(seq)
 
     @property

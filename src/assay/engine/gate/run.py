@@ -313,10 +313,14 @@ class GateRun:
     def _submit(self, task: str, name: str, work: Callable[[], Reported]) -> None:
         attempt = self.journal.records[task].attempt
         agents = {"execute": self.gate.setup.executor, "check": "engine", "review": self.gate.setup.architect}
-        step = TelemetryRow(run_id=self.gate.world.run_id, step=f"{task}/{name}", agent=agents[name], started_at=_now())
-        self._stages[self._pool.submit(self._timed, step.model_copy(update={"retry_count": attempt - 1}), work)] = (
-            _Stage(task, name)
+        step = TelemetryRow(
+            run_id=self.gate.world.run_id,
+            step=f"{task}/{name}",
+            agent=agents[name],
+            started_at=_now(),
+            retry_count=attempt - 1,
         )
+        self._stages[self._pool.submit(self._timed, step, work)] = _Stage(task, name)
 
     def _timed(self, step: TelemetryRow, work: Callable[[], Reported]) -> Reported:
         """The work, with a row when it begins and one when it has ended."""

@@ -30,8 +30,8 @@ def heed(journal: Journal, hears: Callable[[str], bool], repository: Repository,
             continue
         try:
             event = _effect(journal, journal.records[task_id], word, repository, setup)
-        except InputError:
-            journal.heard(seq)  # it came too late to mean anything
+        except InputError as error:
+            journal.heard(seq, str(error))  # it came too late to mean anything
             continue
         if event is not None:
             journal.happened(task_id, event, word=seq)
