@@ -190,9 +190,7 @@ class Execution:
         """What the engine makes of it. The tree is frozen in any case: a retry goes on from there."""
         claim = ran.claim
         if why := _heavy(place.files):
-            return _failed(
-                record, FailureType.EXECUTION_FAILURE, f"it cannot be frozen: {why}", None, claim
-            )
+            return _failed(record, FailureType.EXECUTION_FAILURE, f"it cannot be frozen: {why}", None, claim)
         try:
             frozen = freeze(self.gate.world.store, place, base_tree)
             if claim is not None and claim.status is ExecutorStatus.SUCCESS and self.gate.setup.hooks == "run":
