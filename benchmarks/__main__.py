@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 
-from benchmarks import Measurement, check, gate, layers, ledger
+from benchmarks import Measurement, bus, check, gate, layers, ledger
 
 ALL: dict[str, Callable[[bool], list[Measurement]]] = {
     "ledger": ledger.run,
     "check": check.run,
     "layers": layers.run,
     "gate": gate.run,
+    "bus": bus.run,
 }
 
 

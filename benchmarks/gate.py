@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from assay.contracts.budget import Spent
 from assay.contracts.gate_report import RunOutcome, RunView
 from assay.engine.gate.request import GateRequest
 from assay.engine.progress import Progress, Silent
@@ -49,6 +50,9 @@ class Nobody:
 
     def checks(self, task: str) -> Progress:
         return Silent()
+
+    def spending(self, spent: Spent) -> None:
+        return None
 
 
 def run(quick: bool = False) -> list[Measurement]:

@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from assay.config.person import PersonSettings
 from assay.config.wording import Section, sections
 from assay.surfaces.cli.main import COMMANDS, Command, load_app, root_help
 
@@ -112,16 +113,53 @@ setup = ["npm ci"]
 set = { TZ = "UTC" }
 ```
 """
-    return "\n".join([head, *(_section(section) for section in sections())])
+    persons = """# Your own file
+
+Who serves which role, what may be spent and where providers are reached is also read from a file of your own:
+`$ASSAY_CONFIG`, else `$XDG_CONFIG_HOME/assay/assay.toml`, else `~/.config/assay/assay.toml`. What it says under
+`[backends]` and `[budget]`, which are written as above, goes before what a repository says, key by key; a line that
+names a role goes before a `default`, wherever they stand; and `--backend` and `--budget` go before both.
+
+Providers and models are set up here only: a repository that could say where a provider is reached could have your key
+sent to a server of its own. Keys themselves stand in no file; `key_variable` names the environment variable.
+
+```toml
+[backends]
+default = "api:openai:gpt-5"
+researcher = ["api:anthropic:claude-haiku-4-5", "api:openai:gpt-5-mini"]   # the second if the first cannot be reached
+"reviewer:security" = "api:google:gemini-2.5-pro"
+
+[budget]
+usd = 10
+
+[budget.task]
+usd = 2
+
+[providers.office]
+wire = "openai-chat"
+url = "http://models.example/v1"
+key_variable = "OFFICE_KEY"
+
+[models."office:*"]
+tier = 2
+```
+"""
+    own = [section for section in sections(PersonSettings) if section.entries]
+    return "\n".join([head, *map(_section, sections()), persons, *map(_section, own)])
 
 
 def _section(section: Section) -> str:
     rows = [
-        f"| `{one.key}` | {_cell(one.takes)} | `{json.dumps(one.default)}` | {_cell(one.description)} |"
+        f"| `{one.key}` | {_cell(one.takes)} | {_default(one.default)} | {_cell(one.description)} |"
         for one in section.settings
     ]
     table = "\n".join(["| key | takes | default | |", "|---|---|---|---|", *rows])
-    return f"## `[{section.name}]`\n\n{section.description}\n\n{table}\n"
+    name = f"{section.name}.NAME" if section.entries else section.name
+    return f"## `[{name}]`\n\n{section.description}\n\n{table}\n"
+
+
+def _default(value: object) -> str:
+    return "" if value is None else f"`{json.dumps(value)}`"
 
 
 def _cell(text: str) -> str:

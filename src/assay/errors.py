@@ -4,7 +4,8 @@ AssayError
 ├── UserError               the person can put it right                       exit 2
 │   ├── ConfigError         a value in assay.toml or [tool.assay] is wrong
 │   ├── RepositoryError     this directory is not something Assay can check
-│   └── InputError          an option or an argument is wrong
+│   ├── InputError          an option or an argument is wrong
+│   └── BackendError        a model's provider does not let us in, or what it needs is not installed
 ├── MachineError            the machine lacks something that was asked for     exit 2
 │   └── SandboxError        the sandbox that was required cannot be had
 ├── LedgerError             the ledger cannot be read or written               exit 2
@@ -42,6 +43,10 @@ class RepositoryError(UserError):
 
 
 class InputError(UserError):
+    pass
+
+
+class BackendError(UserError):
     pass
 
 

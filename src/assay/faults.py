@@ -40,6 +40,10 @@ FaultPoint = Literal[
     "gate.before-publish",
     "gate.after-publish",
     "page.before-rename",
+    "agent.before-turn",
+    "agent.after-turn",
+    "agent.before-tool",
+    "agent.after-tool",
 ]
 
 FAULT_POINTS: Final[tuple[str, ...]] = get_args(FaultPoint)

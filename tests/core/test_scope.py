@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from assay.core.scope import covers, undeclared
 
@@ -41,3 +45,26 @@ def test_patterns(pattern: str, path: str, covered: bool) -> None:
 
 def test_undeclared_paths_are_those_that_nothing_covers() -> None:
     assert undeclared(["src/a.py", "README.md", "setup.cfg"], ["src", "*.md"]) == ("setup.cfg",)
+
+
+def by_regular_expression(pattern: str, path: str) -> bool:
+    """The meaning, said in the way that can take for ever."""
+    pattern = pattern.removeprefix("./").rstrip("/")
+    words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    pieces = re.findall(r"\*\*/|\*\*|\*|\?|[^*?]", pattern)
+    told = ".*" if pattern in ("", ".") else "".join(words.get(piece, re.escape(piece)) for piece in pieces)
+    return bool(re.fullmatch(told + "(?:/.*)?", path, re.DOTALL))
+
+
+@given(
+    pattern=st.text(alphabet="ab*?/.[", max_size=10),
+    path=st.lists(st.text(alphabet="ab.[", min_size=1, max_size=4), min_size=1, max_size=4).map("/".join),
+)
+@settings(max_examples=1000, deadline=None)
+def test_patterns_mean_what_they_say(pattern: str, path: str) -> None:
+    assert covers(pattern, path) is by_regular_expression(pattern, path)
+
+
+def test_no_pattern_takes_for_ever() -> None:
+    assert not covers("*a" * 250, "a" * 249 + "/" + "a" * 3000)
+    assert not covers("**/" * 160 + "b", "a/" * 1500 + "a")

@@ -7,13 +7,21 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
-from assay.adapters.executors import SandboxedShell, Site, executor_from
+from assay.adapters.backends.choosing import backend_from
+from assay.adapters.bus import Bus
+from assay.adapters.executors import Listen, SandboxedShell, Site
 from assay.adapters.executors.site import Ran
+from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.adapters.sandbox.job import Bind, Limits, Sandbox, View
+from assay.contracts.budget import Budget
 from assay.contracts.gate import Assignment, ReviewedCheck, ReviewRequest
 from assay.contracts.verdict import Assurance, Verdict
+from assay.engine.agents.casting import Casting
+from assay.engine.agents.dispatch import Dispatcher
+from assay.engine.agents.meter import Meter
 
 
 @dataclass
@@ -25,6 +33,7 @@ class Bench:
     """Files of the person's folder that the sandbox shows."""
     cancel: threading.Event = field(default_factory=threading.Event)
     said: list[str] = field(default_factory=list)
+    heard: list[str] = field(default_factory=list)
     output: bytearray = field(default_factory=bytearray)
 
     def __post_init__(self) -> None:
@@ -78,10 +87,21 @@ class Bench:
             sink=_Collected(self.output),
             cancel=self.cancel,
         )
-        return Site(self.work_tree, self.scratch, shell, heard, self.said.append, self.cancel)
+        return Site(
+            self.work_tree, self.scratch, shell, heard, self.said.append, hear=self.heard.append, cancel=self.cancel
+        )
+
+    def casting(self, listen: Listen | None = None) -> Casting:
+        """Who executes and who reviews here; a script lies in the bench's folder."""
+        dispatcher = Dispatcher(Bus(self.ledger, assigned().run_id), Meter(Budget()))
+        return Casting(lambda specs: backend_from(specs, folder=self.folder, listen=listen), dispatcher, listen)
+
+    @cached_property
+    def ledger(self) -> SqliteLedger:
+        return SqliteLedger(self.state / "own" / "ledger.sqlite")
 
     def execute(self, spec: str, assignment: Assignment | None = None) -> Ran:
-        return executor_from(spec, folder=self.folder).execute(assignment or assigned(), self.site())
+        return self.casting().executor([spec]).execute(assignment or assigned(), self.site())
 
     def run(self, command: str, *, seconds: float | None = 60) -> Ran:
         return self.execute(f"cmd:{command}", assigned(seconds=seconds))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +22,7 @@ from tests.executors.test_human import typed
 
 
 def reviewed(bench: Bench, spec: str, request: ReviewRequest | None = None, listen: Listen | None = None) -> Reviewed:
-    architect = architect_from(spec, folder=bench.folder, listen=listen)
+    architect = bench.casting(listen).architect([spec])
     assert architect
     candidate = replace(bench.view, work_tree=None)
     return architect.review(request or asked(), bench.site(view=candidate))
@@ -126,7 +125,7 @@ SCRIPT = """
 
 
 @pytest.mark.parametrize(
-    "attempt,expected", [(1, "REJECTED"), (2, "APPROVED"), (3, "not JSON"), (4, "tired"), (5, "no verdict was given")]
+    "attempt,expected", [(1, "REJECTED"), (2, "APPROVED"), (3, "not JSON"), (4, "tired"), (5, "it is empty")]
 )
 def test_a_scripted_architect_says_what_is_written(plain: Bench, attempt: int, expected: str) -> None:
     (plain.folder / "s.yaml").write_text(SCRIPT)
@@ -135,8 +134,8 @@ def test_a_scripted_architect_says_what_is_written(plain: Bench, attempt: int, e
     assert isinstance(found, NoVerdict) or (isinstance(found, ArchitectVerdict) and found.by == "script:s.yaml")
 
 
-def test_the_rules_are_no_adapter_and_unknown_words_are_refused(tmp_path: Path) -> None:
-    assert architect_from("rules", folder=tmp_path) is None
+def test_the_rules_are_no_adapter_and_unknown_words_are_refused() -> None:
+    assert architect_from("rules") is None
     with pytest.raises(InputError) as caught:
-        architect_from("api:x:y", folder=tmp_path)
-    assert caught.value.hint == "one of: rules, cmd:COMMAND, human, script:FILE.yaml"
+        architect_from("acp:x")
+    assert caught.value.hint == "one of: rules, api:PROVIDER:MODEL, cmd:COMMAND, human, script:FILE.yaml"

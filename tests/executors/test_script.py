@@ -2,35 +2,69 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from assay.adapters import script_file
+from assay.adapters.backends.choosing import backend_from
 from assay.adapters.executors import Executor, executor_from
 from assay.adapters.script_file import read_script
 from assay.contracts.gate import ExecutorStatus
-from assay.errors import InputError
+from assay.contracts.rows import MessageRow
+from assay.errors import BackendError, InputError
 from tests.executors.bench import Bench, assigned
 
-TOOLS = """
+STEPS = """
 - role: executor
   steps:
-    - tool: {write: {path: new/n.txt, content: "n\\n"}}
+    - write: {path: new/n.txt, content: "n\\n"}
     - append: {path: a.txt, content: "more\\n"}
     - edit: {path: src/b.txt, old: b, new: B}
     - run: grep -q B src/b.txt && echo ran > ran.txt
     - say: nearly there
-    - tool: {delete: {path: a.txt}}
+    - delete: {path: a.txt}
 """
 
 
-def test_the_tools_do_what_they_say(bench: Bench) -> None:
-    done = bench.script(TOOLS)
+def test_the_steps_do_what_they_say(bench: Bench) -> None:
+    done = bench.script(STEPS)
     assert done.claim and done.claim.status is ExecutorStatus.SUCCESS, done
     assert bench.files() == {"new/n.txt", "src/b.txt", "ran.txt"}
     assert (bench.work_tree / "src/b.txt").read_text() == "B\n"
     assert (bench.work_tree / "new/n.txt").read_text() == "n\n"
-    assert bench.said == ["nearly there"]
+    assert bench.heard == ["nearly there"]
+
+
+TOOLS = """
+- role: executor
+  steps:
+    - tool: {write: {path: a.txt, content: "hello\\n"}}
+    - tools: [{write: {path: elsewhere.txt, content: x}}, {run: {command: cp a.txt b.txt}}]
+    - write: {path: behind.txt, content: x}
+"""
+
+
+def test_tools_of_the_runtime_are_held_to_the_task_and_what_is_done_behind_it_is_not(plain: Bench) -> None:
+    """The gate finds out about the latter: that is what it is for."""
+    done = plain.script(TOOLS)
+    assert done.claim and done.claim.status is ExecutorStatus.SUCCESS, done
+    assert plain.files() == {"a.txt", "src/b.txt", "b.txt", "behind.txt"}
+    said = [row.row.payload["result"] for row in plain.ledger.read(MessageRow, type="ToolResult")]
+    assert [one["refused"] for one in said if isinstance(one, dict)] == [None, "scope", None]
+
+
+def test_a_breakdown_of_an_executor_is_a_crash_or_a_timeout(plain: Bench) -> None:
+    crashed = plain.script("- {role: executor, steps: [{error: {kind: filtered, why: not nice}}]}")
+    assert crashed.crashed == "not nice" and crashed.claim is None
+    late = plain.script("- {role: executor, steps: [{error: timeout}]}")
+    assert late.timed_out and late.ended == "timeout, says the script"
+
+
+def test_a_provider_that_denies_us_stops_the_run_and_costs_no_attempt(plain: Bench) -> None:
+    with pytest.raises(BackendError, match="no such key"):
+        plain.script("- {role: executor, steps: [{error: {kind: denied, why: no such key}}]}")
 
 
 def test_text_is_appended(plain: Bench) -> None:
@@ -178,7 +212,21 @@ BAD = {
     "- role: executor\n  steps:\n    - {say: x, fail: y}": (3, "a step does one thing"),
     "- role: executor\n  steps:\n    - write: {path: a}": (3, "write needs content"),
     "- role: executor\n  steps:\n    - write: {path: a, content: 1}": (3, "write needs content, as text"),
-    "- role: executor\n  steps:\n    - tool: {say: x}": (3, "'say' is not known"),
+    "- role: executor\n  steps:\n    - tool: {read: {}, list: {}}": (3, "tool names one tool"),
+    "- role: executor\n  steps:\n    - tool: [read]": (3, "tool names one tool"),
+    "- role: executor\n  steps:\n    - tools: {read: {}}": (3, "tools is a list of calls"),
+    "- role: executor\n  steps:\n    - tools: []": (3, "tools is a list of calls"),
+    "- role: executor\n  steps:\n    - tools:\n      - read: {}\n      - 3": (5, "tool names one tool"),
+    "- role: executor\n  steps:\n    - tool: {read: {a: .nan}}": (3, "read cannot be said in JSON"),
+    "- role: executor\n  steps:\n    - error: tired": (3, "'tired' is not a kind"),
+    "- role: executor\n  steps:\n    - error: {why: x}": (3, "None is not a kind"),
+    "- role: executor\n  steps:\n    - error: {kind: crashed, times: -1}": (3, "times: -1 is not a whole number"),
+    "- role: executor\n  steps:\n    - error: {kind: crashed, why: 3}": (3, "why: 3 is not a text"),
+    "- role: executor\n  usage: {tokens: 3}": (2, "'tokens' is not known"),
+    "- role: executor\n  usage: {input_tokens: 1.5}": (2, "input_tokens: 1.5 is not a whole number"),
+    "- role: executor\n  usage: {usd: much}": (2, "usd: 'much' is not an amount of money"),
+    '- role: executor\n  output: "\\ud800"': (2, "output cannot be said in JSON"),
+    "- role: reviewer\n  steps:\n    - delete: a": (3, "reviewer changes no files"),
     "- role: executor\n  steps:\n    - sleep: soon": (3, "not a number of seconds"),
     "- role: executor\n  steps:\n    - sleep: -1": (3, "not a number of seconds"),
     "- role: executor\n  steps:\n    - sleep: .inf": (3, "not a number of seconds"),
@@ -212,20 +260,31 @@ def test_junk_is_refused(tmp_path: Path, content: bytes) -> None:
 @pytest.mark.parametrize("name", ["none.yaml", "."])
 def test_a_script_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="cannot be read"):
-        executor_from(f"script:{name}", folder=tmp_path)
+        backend_from([f"script:{name}"], folder=tmp_path)
 
 
 @pytest.mark.parametrize("spec", ["cmd:make all", "human"])
-def test_an_executor_keeps_the_word_that_named_it(tmp_path: Path, spec: str) -> None:
-    executor: Executor = executor_from(spec, folder=tmp_path)
+def test_an_executor_keeps_the_word_that_named_it(spec: str) -> None:
+    executor: Executor = executor_from(spec)
     assert executor.spec == spec
 
 
 @pytest.mark.parametrize(
-    "spec,words", [("api:x:y", "not there yet"), ("acp:gemini", "not there yet"), ("robot", "robot"), ("cmd: ", "cmd:")]
+    "spec,words", [("cli:x", "not there yet"), ("acp:gemini", "not there yet"), ("robot", "robot"), ("cmd: ", "cmd:")]
 )
-def test_an_unknown_executor_is_refused_with_the_known_ones(tmp_path: Path, spec: str, words: str) -> None:
+def test_an_unknown_executor_is_refused_with_the_known_ones(spec: str, words: str) -> None:
     with pytest.raises(InputError) as caught:
-        executor_from(spec, folder=tmp_path)
+        executor_from(spec)
     assert words in caught.value.message
-    assert caught.value.hint == "one of: cmd:COMMAND, human, script:FILE.yaml"
+    assert caught.value.hint == "one of: api:PROVIDER:MODEL, cmd:COMMAND, human, script:FILE.yaml"
+
+
+def test_every_example_of_the_documentation_is_a_script(pytestconfig: pytest.Config, tmp_path: Path) -> None:
+    text = (pytestconfig.rootpath / "docs" / "scripts.md").read_text("utf-8")
+    examples = re.findall(r"^```yaml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    steps: set[str] = set()
+    for example in examples:
+        (tmp_path / "s.yaml").write_text(example, "utf-8")
+        steps |= {step.name for entry in read_script(tmp_path / "s.yaml").entries for step in entry.steps}
+    assert steps == {"tools", "write", "append", "edit", "delete", "run", "say", "sleep", "fail", "error"}
+    assert all(f"`{word}`" in text for word in (*script_file.ROLES, *script_file.MATCHES, *script_file.FAULTS))

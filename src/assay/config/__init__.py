@@ -1,6 +1,12 @@
-"""Settings, read once: `assay.toml` in the repository's root, or `[tool.assay]` in its `pyproject.toml`.
+"""Settings, read once: `assay.toml` in the repository's root, or `[tool.assay]` in its `pyproject.toml`; and a person's
+own file, which goes before it.
 
-settings.py   what can be set: one frozen model for each component, documented and bounded field by field
+component.py  what the settings of every component have in common
+settings.py   what a repository can set: one frozen model for each component, documented and bounded field by field
+backends.py   who serves which role, and which of several places that say so is right
+budget.py     what agents may spend
+providers.py  who serves models, and what is known about single models
+person.py     what a person can set, where it stands, and how it goes with what a repository says
 reading.py    from text to `Settings`, or a `ConfigError` that names file, line, key and what would be right
 lines.py      on which line of a TOML text a key stands
 wording.py    what a setting takes, in words, from the models' own schema

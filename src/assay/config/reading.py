@@ -11,14 +11,14 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path, PurePath
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from assay.config.lines import line_of
 from assay.config.settings import Settings
-from assay.config.wording import sections, takes
+from assay.config.wording import keys, sections, takes
 from assay.errors import ConfigError
 
 ASSAY_TOML: Final = "assay.toml"
@@ -26,21 +26,30 @@ PYPROJECT: Final = "pyproject.toml"
 FILES: Final = (ASSAY_TOML, PYPROJECT)
 """Where settings may stand, relative to the repository's root."""
 
+PERSONS_OWN: Final = ("providers", "models")
+"""Sections that count in a person's own file only."""
+
 Table = Mapping[str, object]
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class _Source(NamedTuple):
-    """A text, what to call it, and the table in it that is ours."""
+    """A text, what to call it, the table in it that is ours, and what that table should be."""
 
     name: str
     text: str
     prefix: tuple[str, ...]
+    model: type[BaseModel] = Settings
 
     def problem(self, path: Sequence[str | int], why: str) -> str:
         full = (*self.prefix, *path)
         line = line_of(self.text, full)
         where = self.name if line is None else f"{self.name}:{line}"
-        return f"{where}: {'.'.join(part for part in full if isinstance(part, str))}: {why}"
+        key = ".".join(part for part in full if isinstance(part, str))
+        return f"{where}: {key}: {why}" if key else f"{where}: {why}"
+
+
+_HINTS: Final[Mapping[type[BaseModel], str]] = {Settings: "`assay config schema` lists every setting"}
 
 
 def load(root: Path) -> Settings:
@@ -62,12 +71,20 @@ def load_files(files: Mapping[str, bytes]) -> Settings:
 def load_text(text: str, source: str) -> Settings:
     """Settings from one text; a `source` named `pyproject.toml` is read at `[tool.assay]`, any other whole."""
     prefix = ("tool", "assay") if PurePath(source).name == PYPROJECT else ()
-    where = _Source(source, text, prefix)
+    return _understood(_Source(source, text, prefix), Settings)
+
+
+def load_bytes(content: bytes, source: str, model: type[Model]) -> Model:
+    """A whole file as another model than a repository's settings."""
+    return _understood(_Source(source, _decode(source, content), (), model), model)
+
+
+def _understood(where: _Source, model: type[Model]) -> Model:
     table = _our_table(where)
     if problems := _unknown_keys(where, table):
-        raise ConfigError("\n".join(problems), hint="`assay config schema` lists every setting")
+        raise ConfigError("\n".join(problems), hint=_HINTS.get(model))
     try:
-        return Settings.model_validate(table)
+        return model.model_validate(table)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=True)
         raise ConfigError("\n".join(_wrong_value(where, detail) for detail in details)) from error
@@ -138,24 +155,36 @@ def _syntax(source: _Source, message: str) -> str:
 
 def _unknown_keys(source: _Source, table: Table) -> list[str]:
     problems = []
+    known = {section.name: section for section in sections(source.model)}
     for name, value in table.items():
-        known = {section.name: [setting.key for setting in section.settings] for section in sections()}
         if name not in known:
-            problems.append(source.problem((name,), _no_such(name, None)))
+            problems.append(source.problem((name,), _no_such_section(source, name)))
         elif not isinstance(value, Mapping):
             right = f"[{'.'.join((*source.prefix, name))}] begins the section"
             problems.append(source.problem((name,), f"{_show(value)} is not a table; {right}"))
-        else:
-            problems.extend(source.problem((name, key), _no_such(key, name)) for key in value if key not in known[name])
+        elif not known[name].entries:
+            there = {setting.key for setting in known[name].settings}
+            strange = [key for key in value if key not in there]
+            problems.extend(source.problem((name, key), _no_such(source, key, name)) for key in strange)
     return problems
 
 
-def _no_such(key: str, section: str | None) -> str:
+def _no_such_section(source: _Source, name: str) -> str:
+    if source.model is Settings and name in PERSONS_OWN:
+        return (
+            "not in a repository's file: it could send your key to a server of its own; "
+            "write it into your own file, ~/.config/assay/assay.toml"
+        )
+    return _no_such(source, name, None)
+
+
+def _no_such(source: _Source, key: str, section: str | None) -> str:
     """What the key was probably meant to be: a neighbour spelt almost so, or the same key of another section."""
-    here = [setting.name for part in sections() if part.name == section for setting in part.settings]
-    names = here if section else [part.name for part in sections()]
+    known = sections(source.model)
+    here = [setting.name for part in known if part.name == section for setting in part.settings]
+    names = here if section else [part.name for part in known]
     leaves = {name.rpartition(".")[2]: name for name in names}
-    everywhere = {setting.key: setting.name for part in sections() for setting in part.settings}
+    everywhere = {setting.key: setting.name for part in known if not part.entries for setting in part.settings}
     if near := get_close_matches(key, leaves, n=1):
         return f"no such setting; did you mean {leaves[near[0]]}?"
     if near := get_close_matches(key, everywhere, n=1):
@@ -165,10 +194,16 @@ def _no_such(key: str, section: str | None) -> str:
 
 def _wrong_value(source: _Source, detail: ErrorDetails) -> str:
     path = [part for part in detail["loc"] if part != "[key]"]
-    if detail["type"] == "value_error":  # one of our own validators: it says what is right
-        return source.problem(path, detail["msg"].removeprefix("Value error, "))
-    section, key = str(path[0]), str(path[1])
-    return source.problem(path, f"{_show(detail['input'])} will not do; it takes {takes(section, key)}")
+    match detail["type"]:
+        case "value_error":  # one of our own validators: it says what is right
+            return source.problem(path, detail["msg"].removeprefix("Value error, "))
+        case "extra_forbidden":
+            return source.problem(path, f"no such setting; there are {', '.join(keys(path[:-1], source.model))}")
+        case "missing":
+            return source.problem(path, f"is missing; it takes {takes(path, source.model)}")
+    named = keys(path[:-1], source.model) if "[key]" in detail["loc"] else ()
+    right = f"one of {', '.join(named)}" if named else takes(path, source.model)
+    return source.problem(path, f"{_show(detail['input'])} will not do; it takes {right}")
 
 
 def _show(value: object) -> str:

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from assay.config.backends import ArchitectSpec, BackendSettings, ExecutorSpec
+from assay.config.budget import BudgetSettings
+from assay.config.component import Component as Component  # for whoever defines settings of their own
 from assay.core.commands import VACUOUS, is_vacuous
 
 SandboxLevel = Literal["auto", "bubblewrap", "landlock", "plain"]
@@ -44,32 +47,10 @@ VariableName = Annotated[
     str, Field(strict=True, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", title="the name of an environment variable")
 ]
 VariableValue = Annotated[str, Field(strict=True, pattern=rf"^{_TEXT}*$", title="a text")]
-ExecutorSpec = Annotated[
-    str,
-    Field(
-        strict=True,
-        pattern=rf"^(human|(cmd|script):{_TEXT}+)?$",
-        title="`cmd:<shell command>`, `human` or `script:<file>`",
-    ),
-]
-ArchitectSpec = Annotated[
-    str,
-    Field(
-        strict=True,
-        pattern=rf"^(rules|human|(cmd|script):{_TEXT}+)$",
-        title="`rules`, `cmd:<shell command>`, `human` or `script:<file>`",
-    ),
-]
 Revision = Annotated[
     str,
     Field(strict=True, pattern=r"^[^-\s\x00][^\s\x00]*$", title="a git revision such as `HEAD`, `main` or `v1.2`"),
 ]
-
-
-class Component(BaseModel):
-    """The settings of one component: frozen, and no key that we do not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
 class CheckSettings(Component):
@@ -262,12 +243,13 @@ class GateSettings(Component):
 
     executor: ExecutorSpec = Field(
         default="",
-        description="Who does the work: `cmd:<shell command>`, `human` or `script:<file>`. Empty: see `--executor`.",
+        description="Who does the work: `api:<provider>:<model>`, `cmd:<shell command>`, `human` or `script:<file>`. "
+        "Empty: see `--executor`.",
     )
     architect: ArchitectSpec = Field(
         default="rules",
-        description="Who reviews, after the rules, which always do: `rules` (nobody else), `cmd:<shell command>`, "
-        "`human` or `script:<file>`.",
+        description="Who reviews, after the rules, which always do: `rules` (nobody else), `api:<provider>:<model>`, "
+        "`cmd:<shell command>`, `human` or `script:<file>`.",
     )
     slots: int = Field(
         default=4,
@@ -342,3 +324,19 @@ class Settings(Component):
     sandbox: SandboxSettings = SandboxSettings()
     limits: LimitSettings = LimitSettings()
     gate: GateSettings = GateSettings()
+    backends: BackendSettings = BackendSettings()
+    budget: BudgetSettings = BudgetSettings()
+
+    @model_validator(mode="after")
+    def _one_line_for_each_role(self) -> Settings:
+        for role in ("executor", "architect"):
+            if role in self.gate.model_fields_set and getattr(self.backends, role):
+                raise ValueError(f"gate.{role} and backends.{role} say the same; keep one")
+        return self
+
+    @property
+    def backend_lines(self) -> Mapping[str, tuple[str, ...]]:
+        """Who serves which role, as this repository says: those of the gate's own section too."""
+        stated = {"executor": self.gate.executor, "architect": self.gate.architect}
+        own = {role: (spec,) for role, spec in stated.items() if spec and role in self.gate.model_fields_set}
+        return {**own, **self.backends.lines}

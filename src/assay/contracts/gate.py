@@ -191,6 +191,10 @@ class ReviewRequest(Contract):
     task_id: str
     task_name: str
     attempt: int
+    round: int = 1
+    """Which look at this attempt: it is looked at again when others were committed before it."""
+    base_commit: str = ""
+    """What the diff is against."""
     action: str
     done: tuple[str, ...]
     files: tuple[str, ...]

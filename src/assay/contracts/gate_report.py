@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from assay.contracts.base import Contract
+from assay.contracts.budget import Budget, Spent
 from assay.contracts.gate import Failure, TaskState
 from assay.contracts.gate_record import Override, TaskRecord
 from assay.contracts.plan import Plan
@@ -68,6 +69,9 @@ class RunView(Contract):
     tasks: tuple[TaskView, ...]
     must_haves: tuple[MustHaveResult, ...] = ()
     warnings: tuple[str, ...] = ()
+    spent: Spent = Spent()
+    """By agents, so far."""
+    budget: Budget = Budget()
     ledger: str
 
     def task(self, id: str) -> TaskView:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from assay.contracts.base import Contract
+from assay.contracts.budget import Budget
 
 Hooks = Literal["refuse", "run", "skip"]
 
@@ -21,6 +23,10 @@ class GateSetup(Contract):
     branch: str
     executor: str
     architect: str
+    fallbacks: Mapping[str, tuple[str, ...]] = {}
+    """By role: who is asked where the first does not answer."""
+    budget: Budget = Budget()
+    """What agents may spend."""
     slots: int
     minutes: float
     hooks: Hooks

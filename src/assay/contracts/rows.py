@@ -52,6 +52,16 @@ class MessageRow(Contract):
     payload: Mapping[str, JsonValue] = {}
 
 
+class DeliveryRow(Contract):
+    """How far a subscriber of the bus has come; the last row of a subscriber is its cursor."""
+
+    subscriber: str
+    run_id: str | None = None
+    """The run that it listens to; None: to all of them."""
+    upto: int = Field(ge=0)
+    """Sequence number of the last message that it has handled."""
+
+
 class ApprovalRow(Contract):
     """A person, or a rule in a person's place, chose an option at a gate."""
 

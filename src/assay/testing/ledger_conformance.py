@@ -15,12 +15,13 @@ from typing import TypeAlias
 
 import pytest
 
-from assay.adapters.ledger import Ledger, Row, in_order
+from assay.adapters.ledger import Last, Ledger, Row, in_order
 from assay.adapters.ledger.anchors import Anchor
 from assay.contracts.evidence import CheckRow
 from assay.contracts.rows import (
     ApprovalRow,
     ArtifactRow,
+    DeliveryRow,
     EventRow,
     MessageRow,
     OverrideRow,
@@ -94,6 +95,7 @@ ONE_OF_EACH: tuple[Row, ...] = (
     ),
     EventRow(run_id="run-1", type="run.started", payload={"text": 'quote " \ud800 \x00', "ratio": 0.1}),
     ArtifactRow(artifact="b" * 64, size=12, media_type="text/plain", truncated=True),
+    DeliveryRow(subscriber="auditor", run_id="run-1", upto=3),
 )
 
 
@@ -155,6 +157,49 @@ class LedgerConformance:
     def test_reading_goes_on_after_a_sequence_number_up_to_a_limit(self, ledger: Ledger) -> None:
         ledger.append(*(check_row() for _ in range(5)))
         assert [stored.seq for stored in ledger.read(CheckRow, after=2, limit=2)] == [3, 4]
+
+    def test_the_newest_can_come_first(self, ledger: Ledger) -> None:
+        ledger.append(check_row("r1"), check_row("r2"), check_row("r1"), check_row("r1"))
+        assert [stored.seq for stored in ledger.read(CheckRow, newest=True, limit=2, run_id="r1")] == [4, 3]
+
+    def test_an_append_may_depend_on_what_the_last_row_is(self, ledger: Ledger) -> None:
+        """Looked at together with all its conditions: one that does not hold is enough."""
+        none = Last(CheckRow, {"run_id": "r1", "tree": None})
+        assert ledger.append(check_row("r1"), check_row("r1"), provided=[none]) == (1, 2)
+        assert ledger.append(check_row("r1"), provided=[none]) == ()
+        assert ledger.append(check_row("r1"), provided=[Last(CheckRow, {"run_id": "r1"}, seq=1)]) == ()
+        newest = Last(CheckRow, {"run_id": "r1"}, seq=2)
+        assert ledger.append(check_row("r1"), provided=[newest, none]) == ()
+        assert len(ledger.read(CheckRow)) == 2
+        assert ledger.append(check_row("r1"), provided=[newest, Last(EventRow, {"run_id": "r1"})]) == (3,)
+        assert ledger.verify().ok
+
+    def test_of_many_appends_that_depend_on_the_same_row_one_is_written(self, open_ledger: OpenLedger) -> None:
+        connections = [open_ledger() for _ in range(4)]
+        written: list[int] = []
+
+        def work(ledger: Ledger) -> None:
+            for _ in range(10):
+                last = ledger.read(CheckRow, newest=True, limit=1)
+                known = Last(CheckRow, {"run_id": "run-1"}, seq=last[0].seq if last else 0)
+                written.extend(ledger.append(check_row(), provided=[known]))
+
+        threads = [threading.Thread(target=work, args=(ledger,)) for ledger in connections]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(written) == list(range(1, len(written) + 1)), "each built on the one before"
+        assert len(written) >= 10, "whoever comes first is written, so one is in every round"
+
+    def test_a_message_is_there_once_by_its_id(self, ledger: Ledger) -> None:
+        def message(run: str, id: str) -> MessageRow:
+            return MessageRow(message_id=id, run_id=run, sender="engine", recipient="planner", type="Dispatch")
+
+        ledger.append(message("r1", "a"), message("r1", "b"), message("r2", "a"))
+        with pytest.raises(LedgerError):
+            ledger.append(message("r1", "c"), message("r1", "a"))
+        assert [stored.row.message_id for stored in ledger.read(MessageRow, run_id="r1")] == ["a", "b"]
 
     def test_reading_by_an_unknown_column_names_it(self, ledger: Ledger) -> None:
         with pytest.raises(LedgerError, match="no column colour"):

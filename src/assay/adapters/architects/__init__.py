@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from assay.adapters.architects.cmd import CommandArchitect
 from assay.adapters.architects.human import HumanArchitect
 from assay.adapters.architects.review import Architect, Reviewed
-from assay.adapters.architects.script import ScriptedArchitect
 from assay.adapters.executors import unknown
 from assay.adapters.executors.human import Listen
-from assay.adapters.script_file import read_script
 
 __all__ = ["Architect", "Reviewed", "architect_from"]
 
 
-def architect_from(spec: str, *, folder: Path, listen: Listen | None = None) -> Architect | None:
-    """The architect that `spec` names; None for `rules`, which always speak. A script's path counts from `folder`."""
+def architect_from(spec: str, listen: Listen | None = None) -> Architect | None:
+    """The architect that `spec` names, None for `rules`, which always speak. Agents are cast by the engine."""
     kind, _, rest = spec.partition(":")
     if spec == "rules":
         return None
@@ -24,6 +20,4 @@ def architect_from(spec: str, *, folder: Path, listen: Listen | None = None) -> 
         return CommandArchitect(rest)
     if spec == "human":
         return HumanArchitect(listen)
-    if kind == "script" and rest.strip():
-        return ScriptedArchitect(read_script(folder / rest), spec)
     raise unknown("architect", spec, "rules")

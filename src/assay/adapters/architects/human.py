@@ -48,7 +48,7 @@ def _summary(request: ReviewRequest) -> list[str]:
 
 
 def _verdict(word: str) -> ArchitectVerdict | None:
-    first, _, why = word.partition(" ")
+    first, _, why = word.strip().partition(" ")
     why = why.strip()
     match first.rstrip(":").lower():
         case "approve" | "approved" | "a":

@@ -32,7 +32,7 @@ class Terminal:
         line, found, rest = self._begun.partition(b"\n")
         if found:
             self._begun = rest
-            return line.decode("utf-8", "replace").strip()
+            return line.decode("utf-8", "replace").rstrip()
         if not self._open:
             time.sleep(seconds)
         elif select.select([self._descriptor], [], [], seconds)[0]:
@@ -98,7 +98,7 @@ class HumanExecutor:
 
 
 def _claim(word: str) -> ExecutorResult | None:
-    first, _, why = word.partition(" ")
+    first, _, why = word.strip().partition(" ")
     why = why.strip()
     match first.rstrip(":").lower():
         case "" | "done":

@@ -49,6 +49,8 @@ class Site:
     """Whether the person has said that they are finished: `assay done`."""
     say: Callable[[str], None] = lambda _line: None
     """A line for whoever watches."""
+    hear: Callable[[str], None] = lambda _text: None
+    """What an agent is saying, piece by piece, while it says it."""
     cancel: threading.Event = field(default_factory=threading.Event)
 
 

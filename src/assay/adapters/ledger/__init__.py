@@ -10,7 +10,7 @@ Rules, for every implementation (`assay.testing.ledger_conformance` holds them t
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,7 +19,7 @@ from assay.adapters.ledger.tables import TABLES, R, Row, Stored, table_of
 from assay.contracts.base import Contract
 from assay.core.chain import Break, Scalar
 
-__all__ = ["Anchor", "Ledger", "Row", "Stored", "Verification", "in_order", "rows_of"]
+__all__ = ["Anchor", "Last", "Ledger", "Row", "Stored", "Verification", "in_order", "rows_of"]
 
 _PAGE = 1000
 
@@ -36,16 +36,30 @@ class Verification:
         return self.problem is None
 
 
+@dataclass(frozen=True)
+class Last:
+    """A condition of an append: the last row of a kind whose columns equal `where` is still this one."""
+
+    kind: type[Contract]
+    where: Mapping[str, Scalar]
+    seq: int = 0
+    """0: there is none."""
+
+
 class Ledger(Protocol):
-    def append(self, *rows: Row) -> tuple[int, ...]:
-        """Write the rows in one transaction; their sequence numbers, once they are durable.
+    def append(self, *rows: Row, provided: Sequence[Last] = ()) -> tuple[int, ...]:
+        """Write the rows in one transaction; their sequence numbers, once they are durable. If one of the conditions
+        does not hold, looked at in that transaction, nothing is written and there are no numbers.
 
         Raises LedgerBusyError when other writers held the ledger for too long, LedgerError when it cannot be
         written. None of the rows counts then.
         """
 
-    def read(self, kind: type[R], /, *, after: int = 0, limit: int | None = None, **where: Scalar) -> list[Stored[R]]:
-        """Rows of one kind with `seq > after` whose columns equal `where` (None: is null), in order."""
+    def read(
+        self, kind: type[R], /, *, after: int = 0, limit: int | None = None, newest: bool = False, **where: Scalar
+    ) -> list[Stored[R]]:
+        """Rows of one kind with `seq > after` whose columns equal `where` (None: is null), in order; the newest first
+        if that is asked for."""
 
     def head(self) -> Anchor:
         """Where the chain stands; `seq` 0 and the genesis value while it is empty."""
@@ -59,7 +73,7 @@ class Ledger(Protocol):
 def rows_of(ledger: Ledger, kind: type[R], upto: int, **where: Scalar) -> Iterator[Stored[R]]:
     """Rows of one kind up to a sequence number, without holding them all in memory."""
     after = 0
-    while page := ledger.read(kind, after=after, limit=_PAGE, **where):
+    while page := ledger.read(kind, after=after, limit=_PAGE, newest=False, **where):
         for stored in page:
             if stored.seq > upto:
                 return

@@ -29,18 +29,47 @@ def first_schema(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO meta (key, value) VALUES ('ledger_id', ?)", (secrets.token_hex(16),))
 
 
-MIGRATIONS: Final[tuple[Callable[[sqlite3.Connection], None], ...]] = (first_schema,)
+def bus(connection: sqlite3.Connection) -> None:
+    """Cursors of subscribers, and messages that are found by run and recipient and are there once by their id."""
+    for statement in (*schema.data_table("deliveries", _DELIVERIES), *_MESSAGES_BY_ID, *_BUS_INDEXES):
+        connection.execute(statement)
+
+
+_DELIVERIES: Final = """
+    subscriber TEXT NOT NULL,
+    run_id TEXT,
+    upto INTEGER NOT NULL CHECK(upto >= 0),"""
+
+# A unique index alone would let `INSERT OR REPLACE` take the first message away.
+_MESSAGES_BY_ID: Final = (
+    "CREATE UNIQUE INDEX idx_messages_id ON messages(run_id, message_id)",
+    """CREATE TRIGGER messages_once BEFORE INSERT ON messages
+WHEN EXISTS (SELECT 1 FROM messages WHERE run_id = NEW.run_id AND message_id = NEW.message_id) BEGIN
+    SELECT RAISE(ABORT, 'messages: the run has a message of this id already');
+END""",
+)
+
+# With `seq` at its end an index gives a subscriber its next messages without sorting those that it has had.
+_BUS_INDEXES: Final = (
+    "DROP INDEX idx_messages_run",
+    "CREATE INDEX idx_messages_order ON messages(run_id, seq)",
+    "CREATE INDEX idx_messages_recipient ON messages(run_id, recipient, seq)",
+    "CREATE INDEX idx_deliveries_cursor ON deliveries(subscriber, run_id, seq)",
+)
+
+
+MIGRATIONS: Final[tuple[Callable[[sqlite3.Connection], None], ...]] = (first_schema, bus)
 """Version n is what the n-th function makes of version n-1."""
 
 CURRENT: Final = len(MIGRATIONS)
 
 
-def migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the file to the current version. Of several processes one does it, the others see it done."""
-    while version(connection, path) < CURRENT:
+def migrate(connection: sqlite3.Connection, path: Path, upto: int = CURRENT) -> None:
+    """Bring the file to a version. Of several processes one does it, the others see it done."""
+    while version(connection, path) < upto:
         with _immediate(connection):
             done = version(connection, path)  # again, now that nobody else can write
-            if done < CURRENT:
+            if done < upto:
                 step = MIGRATIONS[done]
                 step(connection)
                 now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -65,11 +94,11 @@ def version(connection: sqlite3.Connection, path: Path) -> int:
     return found
 
 
-def expected_schema() -> set[tuple[str, str, str]]:
-    """Type, name and text of everything that the current version defines."""
+def expected_schema(upto: int = CURRENT) -> set[tuple[str, str, str]]:
+    """Type, name and text of everything that a version defines."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
-        migrate(connection, Path(":memory:"))
+        migrate(connection, Path(":memory:"), upto)
         return schema_of(connection)
     finally:
         connection.close()

@@ -134,11 +134,16 @@ def statements() -> Iterator[str]:
     yield from append_only("chain", "seq = NEW.seq OR hash = NEW.hash")
     yield _CHAIN_FOLLOWS
     for table, columns in DATA_TABLES.items():
-        yield f"CREATE TABLE {table} (\n    {_ID}{columns}{_CHAINED}\n)"
-        yield from append_only(table, "id = NEW.id OR seq = NEW.seq")
-        yield _chained(table)
+        yield from data_table(table, columns)
     yield from INDEXES
     yield from VIEWS
+
+
+def data_table(table: str, columns: str) -> Iterator[str]:
+    """A table whose rows have their place in the chain."""
+    yield f"CREATE TABLE {table} (\n    {_ID}{columns}{_CHAINED}\n)"
+    yield from append_only(table, "id = NEW.id OR seq = NEW.seq")
+    yield _chained(table)
 
 
 def append_only(table: str, same_key: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal, Self
 
-from assay.adapters.ledger import Row, Stored, Verification
+from assay.adapters.ledger import Last, Row, Stored, Verification
 from assay.adapters.ledger.anchors import Anchor
 from assay.adapters.ledger.connection import BUSY_MS, eventually, explained, open_for_reading, open_for_writing
 from assay.adapters.ledger.migrations import CURRENT, migrate, version
@@ -66,25 +66,31 @@ class SqliteLedger:
             self._connection.close()
             raise
 
-    def append(self, *rows: Row) -> tuple[int, ...]:
+    def append(self, *rows: Row, provided: Sequence[Last] = ()) -> tuple[int, ...]:
         encoded = [(table_of(type(row)), table_of(type(row)).encode(row)) for row in rows]
         if not encoded:
             return ()
         with self._lock, explained(self.path), self._writing():
             fault_point("ledger.before-insert")
+            if not all(self._holds(condition) for condition in provided):
+                return ()
             seqs = tuple(self._insert(encoded))
             fault_point("ledger.before-commit")
         fault_point("ledger.after-commit")
         return seqs
 
-    def read(self, kind: type[R], /, *, after: int = 0, limit: int | None = None, **where: Scalar) -> list[Stored[R]]:
+    def read(
+        self, kind: type[R], /, *, after: int = 0, limit: int | None = None, newest: bool = False, **where: Scalar
+    ) -> list[Stored[R]]:
         table = table_of(kind)
         condition, arguments = _condition(table, where)
         query = (
             f"SELECT {', '.join((*_LINK_COLUMNS, *table.columns))} FROM {table.name} "  # noqa: S608  our own names
-            f"WHERE seq > ?{condition} ORDER BY seq LIMIT ?"
+            f"WHERE seq > ?{condition} ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT ?"
         )
         with self._lock, explained(self.path):
+            if not self._has(table):
+                return []
             found = self._connection.execute(query, (after, *arguments, -1 if limit is None else limit)).fetchall()
         return [_stored(kind, table, values) for values in found]
 
@@ -97,11 +103,12 @@ class SqliteLedger:
         with self._lock, explained(self.path), self._reading():
             start = Anchor(ledger_id=self.ledger_id, seq=0, hash=genesis(self.ledger_id))
             try:
+                found = version(self._connection, self.path)
                 seq, digest = self._head()
             except sqlite3.DatabaseError as error:
                 return Verification(start, Break(None, f"the file is damaged: {error}"))
             head = start.model_copy(update={"seq": seq, "hash": digest})
-            return Verification(head, verify(self._connection, head, anchors))
+            return Verification(head, verify(self._connection, found, head, anchors))
 
     def close(self) -> None:
         with self._lock:
@@ -117,15 +124,29 @@ class SqliteLedger:
         with explained(self.path):
             if mode == "create":
                 migrate(self._connection, self.path)
-            found = version(self._connection, self.path)
-            if found == 0:
+            self._version = version(self._connection, self.path)
+            if self._version == 0:
                 raise LedgerError(f"{self.path}: is empty, there is no ledger in it")
-            if found < CURRENT and self._writable:
+            if self._version < CURRENT and self._writable:
                 migrate(self._connection, self.path)
+                self._version = CURRENT
             row = self._connection.execute("SELECT value FROM meta WHERE key = 'ledger_id'").fetchone()
         if row is None:
             raise LedgerError(f"{self.path}: has no ledger_id", hint="restore it from a copy")
         return str(row[0])
+
+    def _has(self, table: Table) -> bool:
+        """Whether the file is new enough for the table: a reader does not migrate, but somebody else may have."""
+        if table.since > self._version:
+            self._version = version(self._connection, self.path)
+        return table.since <= self._version
+
+    def _holds(self, condition: Last) -> bool:
+        table = table_of(condition.kind)
+        text, arguments = _condition(table, condition.where)
+        query = f"SELECT MAX(seq) FROM {table.name} WHERE TRUE{text}"  # noqa: S608  our own names
+        (last,) = self._connection.execute(query, arguments).fetchone()
+        return (last or 0) == condition.seq
 
     def _head(self) -> tuple[int, str]:
         row = self._connection.execute("SELECT seq, hash FROM chain ORDER BY seq DESC LIMIT 1").fetchone()

@@ -15,11 +15,19 @@ from typing import Final, Generic, TypeVar
 
 from assay.contracts.base import Contract
 from assay.contracts.evidence import CheckRow
-from assay.contracts.rows import ApprovalRow, ArtifactRow, EventRow, MessageRow, OverrideRow, TelemetryRow
+from assay.contracts.rows import (
+    ApprovalRow,
+    ArtifactRow,
+    DeliveryRow,
+    EventRow,
+    MessageRow,
+    OverrideRow,
+    TelemetryRow,
+)
 from assay.core.chain import Link, Payload, Scalar, canonical_json
 from assay.errors import InternalError, LedgerError
 
-Row = CheckRow | TelemetryRow | MessageRow | ApprovalRow | OverrideRow | EventRow | ArtifactRow
+Row = CheckRow | TelemetryRow | MessageRow | ApprovalRow | OverrideRow | EventRow | ArtifactRow | DeliveryRow
 R = TypeVar("R", bound=Contract)
 
 JSON_COLUMN: Final = "payload"
@@ -34,6 +42,8 @@ class Table:
     name: str
     model: type[Contract]
     derived: tuple[str, ...] = ()
+    since: int = 1
+    """The version of the schema that it came with."""
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -81,6 +91,7 @@ TABLES: Final[Mapping[type[Contract], Table]] = {
         Table("overrides", OverrideRow),
         Table("events", EventRow),
         Table("artifacts", ArtifactRow),
+        Table("deliveries", DeliveryRow, since=2),
     )
 }
 

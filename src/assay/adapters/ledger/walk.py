@@ -15,8 +15,9 @@ from assay.adapters.ledger.tables import TABLES, Table
 from assay.core.chain import Break, Entry, Link, Payload, earliest, first_break, genesis
 
 
-def verify(connection: sqlite3.Connection, head: Anchor, anchors: Sequence[Anchor]) -> Break | None:
-    """Run inside one read transaction."""
+def verify(connection: sqlite3.Connection, version: int, head: Anchor, anchors: Sequence[Anchor]) -> Break | None:
+    """Run inside one read transaction. `version` is that of the file: a reader does not migrate."""
+    tables = [table for table in TABLES.values() if table.since <= version]
 
     def hash_at(seq: int) -> str | None:
         if seq == 0:
@@ -26,8 +27,9 @@ def verify(connection: sqlite3.Connection, head: Anchor, anchors: Sequence[Ancho
 
     connection.text_factory = _text
     try:
-        rows = first_break(head.ledger_id, _entries(connection))
-        return earliest(rows, check_anchors(anchors, head, hash_at), _ids(connection), _structure(connection))
+        rows = first_break(head.ledger_id, _entries(connection, tables))
+        anchored = check_anchors(anchors, head, hash_at)
+        return earliest(rows, anchored, _ids(connection, tables), _structure(connection, version))
     except sqlite3.DatabaseError as error:
         return Break(None, f"the file is damaged: {error}")
     finally:
@@ -56,8 +58,8 @@ class _Rows:
         self.payload = {name: _hashable(value) for name, value in zip(self._table.columns, values[4:], strict=True)}
 
 
-def _entries(connection: sqlite3.Connection) -> Iterator[Entry]:
-    tables = {table.name: _Rows(connection, table) for table in TABLES.values()}
+def _entries(connection: sqlite3.Connection, known: Sequence[Table]) -> Iterator[Entry]:
+    tables = {table.name: _Rows(connection, table) for table in known}
     for values in connection.execute("SELECT seq, tbl, payload_hash, prev_hash, hash FROM chain ORDER BY seq"):
         link = Link(*values)
         yield from _orphans(tables, before=link.seq)
@@ -77,10 +79,10 @@ def _orphans(tables: dict[str, _Rows], before: int | None) -> Iterator[Entry]:
         yield Entry(None, rows.link, rows.payload)
 
 
-def _ids(connection: sqlite3.Connection) -> Break | None:
+def _ids(connection: sqlite3.Connection, tables: Sequence[Table]) -> Break | None:
     """`id` counts the rows of a table; it is not hashed, so it must follow from the order."""
     found = []
-    for table in TABLES.values():
+    for table in tables:
         query = (
             f"SELECT seq, id, place FROM (SELECT seq, id, ROW_NUMBER() OVER (ORDER BY seq) AS place "  # noqa: S608
             f"FROM {table.name}) WHERE id <> place ORDER BY seq LIMIT 1"
@@ -91,12 +93,12 @@ def _ids(connection: sqlite3.Connection) -> Break | None:
     return earliest(*found)
 
 
-def _structure(connection: sqlite3.Connection) -> Break | None:
+def _structure(connection: sqlite3.Connection, version: int) -> Break | None:
     """Indexes that agree with their tables, and the very triggers and constraints that we created."""
     (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if verdict != "ok":
         return Break(None, f"the file is damaged: {verdict}")
-    different = sorted(f"{kind} {name}" for kind, name, _ in expected_schema() ^ schema_of(connection))
+    different = sorted(f"{kind} {name}" for kind, name, _ in expected_schema(version) ^ schema_of(connection))
     if different:
         return Break(None, f"the schema was changed: {different[0]} is missing, added or different")
     return None

@@ -123,6 +123,7 @@ class Execution:
                 run=shell,
                 heard=lambda: gate.journal.is_done(task.id) is not None or gate.journal.is_set_aside(task.id),
                 say=lambda line: gate.watching.said(task.id, line),
+                hear=lambda text: gate.watching.output(task.id, text.encode("utf-8", "replace")),
                 cancel=world.cancel,
             )
             ran = gate.executor.execute(told, site)

@@ -14,6 +14,7 @@ from assay.contracts.gate_record import TaskRecord
 from assay.contracts.gate_report import GateReport, MustHaveResult, RunOutcome, RunView, TaskReport
 from assay.contracts.rows import EventRow
 from assay.contracts.verdict import Confidence, Phase, Verdict
+from assay.core.agent.budget import cost
 from assay.core.gate.must_haves import look
 from assay.core.gate.outcome import outcome
 from assay.core.gate.page_names import aside_name, state_name, summary_name
@@ -31,7 +32,8 @@ def finished(gate: GateWorld, tip: str, budget: str) -> GateReport:
     found = _must_haves(gate, tip)
     ended, reason = outcome(gate.plan, journal.records, found, recent=journal.recent, budget=budget)
     journal.note("run.finished", outcome=ended.value, reason=reason)
-    view = view_of(gate.setup, journal, home=gate.world.home, running=False)
+    spent = gate.meter.spent()
+    view = view_of(gate.setup, journal, home=gate.world.home, running=False, spent=spent)
     write_state(gate.plan_file, view)
     summary = gate.plan_file.with_name(summary_name(gate.plan_file.name))
     if ended is RunOutcome.PASSED:
@@ -78,6 +80,7 @@ def report_of(
         bundle=str(bundle) if bundle else None,
         state=str(Path(view.plan_path).with_name(state_name(Path(view.plan_path).name))),
         ledger=view.ledger,
+        cost=cost(view.spent),
         notes=notes,
     )
 

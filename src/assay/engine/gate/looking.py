@@ -10,6 +10,7 @@ from assay.adapters.executors.human import HumanExecutor
 from assay.adapters.ledger import Ledger
 from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.location import ledger_path
+from assay.contracts.budget import Budget, Spent
 from assay.contracts.gate import TaskState
 from assay.contracts.gate_record import OverrideAction
 from assay.contracts.gate_report import MustHaveResult, RunOutcome, RunView, TaskView
@@ -20,6 +21,7 @@ from assay.core.gate.passing import confidence
 from assay.core.gate.retry import escalation
 from assay.core.gate.schedule import ready, waiting_for
 from assay.core.plan.reading import read_plan
+from assay.engine.agents.on_record import on_record, spent_so_far
 from assay.engine.gate.executing import work_folder
 from assay.engine.gate.journal import Journal
 from assay.engine.gate.reviewing import asked_in_words
@@ -44,8 +46,15 @@ def plan_of(setup: GateSetup, artifacts: ArtifactStore) -> Plan:
 
 
 def view_of(
-    setup: GateSetup, journal: Journal, *, home: Path, running: bool, asked: Mapping[str, str] | None = None
+    setup: GateSetup,
+    journal: Journal,
+    *,
+    home: Path,
+    running: bool,
+    asked: Mapping[str, str] | None = None,
+    spent: Spent | None = None,
 ) -> RunView:
+    """`spent`: by agents, where that is known without reading it from the ledger."""
     events = journal.run_events
     last = events[-1]
     ended = last.row.type == "run.finished"
@@ -77,8 +86,21 @@ def view_of(
             for one in listed
         ),
         warnings=_warnings(setup, journal),
+        spent=spent if spent is not None else _spent(journal),
+        budget=budget_of(setup, journal),
         ledger=str(ledger_path(home)),
     )
+
+
+def budget_of(setup: GateSetup, journal: Journal) -> Budget:
+    """What agents may spend: as the run began, or as a person has said since."""
+    said = [event.row.payload["budget"] for event in journal.run_events if event.row.type == "run.budget"]
+    return Budget.model_validate(said[-1]) if said else setup.budget
+
+
+def _spent(journal: Journal) -> Spent:
+    recorded = on_record(journal.ledger, journal.run_id)
+    return sum((amount for _, _, amount in spent_so_far(recorded)), Spent())
 
 
 def _task(setup: GateSetup, journal: Journal, task: PlanTask, home: Path, asked: str, *, running: bool) -> TaskView:

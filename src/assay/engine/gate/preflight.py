@@ -16,6 +16,7 @@ from assay.contracts.gate_setup import GateSetup
 from assay.contracts.plan import Plan
 from assay.core.gate.page_names import MARK, aside_name, state_name, summaries_of, summary_name
 from assay.core.slug import slug
+from assay.engine.agents.casting import is_agent
 from assay.engine.world import World
 from assay.errors import InputError, RepositoryError
 
@@ -88,9 +89,12 @@ def refuse_dirty(repository: Repository, branch: str, plan_path: Path, *, allowe
         )
 
 
-def refuse_unusable(setup: GateSetup, plan_path: Path) -> None:
-    executor_from(setup.executor, folder=plan_path.parent)
-    architect_from(setup.architect, folder=plan_path.parent)
+def refuse_unusable(setup: GateSetup) -> None:
+    """Words that name nobody."""
+    if not is_agent(setup.executor):
+        executor_from(setup.executor)
+    if not is_agent(setup.architect):
+        architect_from(setup.architect)
 
 
 def hooks_left_out(repository: Repository, wanted: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from assay.contracts.budget import Spent
 from assay.contracts.gate_record import Override
 from assay.contracts.gate_report import RunView
 from assay.engine.progress import Progress
@@ -27,6 +28,8 @@ class GateRequest:
     allow_dirty: bool = False
     minutes: float | None = None
     """The wall-clock budget of the run."""
+    budget: tuple[str, ...] = ()
+    """What agents may spend, where it is not as the settings say: `usd=5`, `task.tokens=200000`."""
     require_sandbox: bool = False
     heldout_files: Path | None = None
     """A folder whose files are laid over the tree for the plan's held-out commands, and only for them."""
@@ -42,6 +45,8 @@ class ResumeRequest:
     """What the next attempt is to do differently."""
     by: str = "person"
     minutes: float | None = None
+    budget: tuple[str, ...] = ()
+    """What agents may spend from now on, in all: what they have spent already counts."""
     wait: bool = True
 
 
@@ -82,3 +87,6 @@ class Watching(Protocol):
     def checks(self, task: str) -> Progress:
         """For the checks of that task."""
         ...
+
+    def spending(self, spent: Spent) -> None:
+        """What the run's agents have spent so far. Called from their own threads."""

@@ -4,15 +4,12 @@ away, and nothing but a verdict of the schema approves."""
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from assay.adapters.architects import Architect
 from assay.adapters.architects.human import HumanArchitect
-from assay.adapters.executors import SandboxedShell, Site
+from assay.adapters.executors import Site
 from assay.adapters.git.program import readable
-from assay.adapters.git.snapshot import of_tree
-from assay.adapters.ledger.artifacts import ArtifactWriter
-from assay.adapters.sandbox.job import Limits
 from assay.adapters.scratch import remove
 from assay.contracts.gate import (
     ArchitectDecision,
@@ -28,13 +25,11 @@ from assay.contracts.gate import (
 )
 from assay.contracts.gate_record import Approved, Asked, AttemptFailed, Evidence, TaskRecord
 from assay.contracts.plan import PlanTask
-from assay.contracts.verdict import Phase, Verdict
+from assay.contracts.verdict import Verdict
 from assay.core.gate.passing import unmet_by_architects
 from assay.engine.gate.executing import LeftError
 from assay.engine.gate.world import GateWorld
-from assay.engine.subject import Subject
-from assay.engine.trees import TreeUnderCheck
-from assay.engine.world import CheckRequest, World
+from assay.engine.viewing import Sight, shell_at
 
 _MOST_DIFF = 200_000
 
@@ -54,12 +49,14 @@ class Reviewing:
         scratch = self.gate.world.scratch / f"review-{next(self._numbers)}"
         world = self.gate.at(evidence.base_commit, task.id, record.attempt, scratch)
         with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
+            shell = shell_at(world, self._sight(record, evidence), sink)
             site = Site(
-                work_tree=scratch,
+                work_tree=shell.view.files,
                 scratch=scratch,
-                run=self._shell(world, record, evidence, sink),
+                run=shell,
                 heard=lambda: self.gate.journal.has_word(task.id),
                 say=lambda line: self.gate.watching.said(task.id, line),
+                hear=lambda text: self.gate.watching.output(task.id, text.encode("utf-8", "replace")),
                 cancel=world.cancel,
             )
             with self.gate.at_the_terminal(isinstance(architect, HumanArchitect)):
@@ -72,30 +69,13 @@ class Reviewing:
             return _no_verdict(record, said, architect.spec)
         return decided(record, said)
 
-    def _shell(self, world: World, record: TaskRecord, evidence: Evidence, sink: ArtifactWriter) -> SandboxedShell:
-        frozen = of_tree(world.store, world.base_tree, evidence.tree)
-        environment = Subject(world, CheckRequest(tree=frozen)).environment
-        tree = TreeUnderCheck(
-            phase=Phase.REVIEW,
+    def _sight(self, record: TaskRecord, evidence: Evidence) -> Sight:
+        return Sight(
             tree=evidence.tree,
             commit=evidence.base_commit,
-            folder=world.scratch / "tree",
-            store=world.store,
-            environment=environment,
-            state=world.home,
-        )
-        limits = world.settings.sandbox
-        return SandboxedShell(
-            sandbox=world.sandbox,
-            view=replace(tree.view(), network=self.gate.gate.network),
-            # The architect stands in the candidate: what lies there must not become part of its program.
-            variables=environment.check_variables(".")
-            | environment.passed(self.gate.gate.pass_through)
-            | {"PYTHONSAFEPATH": "1", "PATH": environment.path},
-            limits=Limits(self.gate.architect_seconds(record), limits.memory_mb, limits.processes),
-            scratch=world.scratch,
-            sink=sink,
-            cancel=world.cancel,
+            seconds=self.gate.architect_seconds(record),
+            network=self.gate.gate.network,
+            passed=self.gate.gate.pass_through,
         )
 
     def _request(self, task: PlanTask, record: TaskRecord, evidence: Evidence) -> ReviewRequest:
@@ -109,6 +89,8 @@ class Reviewing:
             task_id=task.id,
             task_name=task.name,
             attempt=record.attempt,
+            round=record.moves + 1,
+            base_commit=evidence.base_commit,
             action=task.action,
             done=task.done,
             files=task.files,

@@ -44,7 +44,7 @@ from assay.core.gate.position import UNDER_WAY
 from assay.core.gate.retry import delays, may_retry, starts_clean
 from assay.core.gate.schedule import startable
 from assay.engine.gate.checking import Checking
-from assay.engine.gate.executing import Execution
+from assay.engine.gate.executing import Execution, LeftError
 from assay.engine.gate.finishing import finished, keep_patch, write_state
 from assay.engine.gate.looking import view_of
 from assay.engine.gate.reviewing import Reviewing, asked_in_words, rejected
@@ -82,7 +82,9 @@ class GateRun:
         self._not_before: dict[str, float] = {}
 
     def view(self) -> RunView:
-        return view_of(self.gate.setup, self.journal, home=self.gate.world.home, running=True, asked=self._asked)
+        gate = self.gate
+        spent = gate.meter.spent()
+        return view_of(gate.setup, self.journal, home=gate.world.home, running=True, asked=self._asked, spent=spent)
 
     def run(self) -> GateReport:
         self.gate.watching.began(self.view())
@@ -126,12 +128,16 @@ class GateRun:
         order = {task.id: number for number, task in enumerate(self.plan.tasks)}
         ended = sorted(done, key=lambda one: order[self._stages[one].task])
         tasks = [self._stages.pop(future).task for future in ended]
-        broken = [error for future in ended if (error := future.exception()) is not None]
+        broken = [error for future in ended if (error := future.exception()) is not None and not self._may_leave(error)]
         for task_id, future in zip(tasks, ended, strict=True):
             if future.exception() is None:  # what one has met with costs no other its work
                 self._take_in(task_id, future.result())
         if broken:
             raise broken[0]
+
+    def _may_leave(self, error: BaseException) -> bool:
+        """An agent whose budget is spent leaves its attempt as it is; the run stops, and is resumed with another."""
+        return isinstance(error, LeftError) and bool(self.gate.budget)
 
     def _take_in(self, task_id: str, reported: Reported) -> None:
         """Record what was reported, and do what follows from it; unless a person has said something else meanwhile."""

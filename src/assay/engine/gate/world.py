@@ -11,10 +11,12 @@ from pathlib import Path
 from assay.adapters.architects import Architect
 from assay.adapters.executors import Executor
 from assay.config import GateSettings
+from assay.contracts.budget import Budget
 from assay.contracts.gate import FailureType
 from assay.contracts.gate_record import TaskRecord
 from assay.contracts.gate_setup import GateSetup
 from assay.contracts.plan import Plan
+from assay.engine.agents.meter import Meter
 from assay.engine.gate.journal import Journal
 from assay.engine.gate.request import Watching
 from assay.engine.world import World
@@ -36,6 +38,8 @@ class GateWorld:
     wait: bool
     """Wait for a person who executes a task."""
     minutes: float
+    meter: Meter = field(default_factory=lambda: Meter(Budget()))
+    """What agents have spent."""
     terminal: threading.Lock | None = None
     """Held by whoever speaks with the person at the terminal; None if there is none."""
     started: float = field(default_factory=time.monotonic)
@@ -79,7 +83,7 @@ class GateWorld:
     def budget(self) -> str:
         """Why the budget is spent, if it is."""
         spent = (time.monotonic() - self.started) / 60
-        return f"the run's {self.minutes:g} minutes are spent" if spent >= self.minutes else ""
+        return self.meter.stopped or (f"the run's {self.minutes:g} minutes are spent" if spent >= self.minutes else "")
 
 
 def _was_late(record: TaskRecord) -> bool:

@@ -10,6 +10,7 @@ import typer
 
 from assay.engine.gate.request import GateRequest
 from assay.gate_app import gate_run
+from assay.surfaces.cli.agent_options import BudgetOption, TokensOption, UsdOption, budget_words
 from assay.surfaces.cli.gate_session import MinutesOption, Mode, ModeOption, NoWaitOption, Sitting, minutes
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
 from assay.surfaces.cli.words import plain
@@ -37,7 +38,7 @@ def gate(
         typer.Option(
             "--architect",
             metavar="SPEC",
-            help="Who reviews beside the rules: rules (nobody), cmd:…, human or script:…; else gate.architect.",
+            help="Who reviews beside the rules: rules (nobody), api:…, cmd:…, human or script:…; else gate.architect.",
             show_default=False,
         ),
     ] = None,
@@ -83,6 +84,9 @@ def gate(
             show_default=False,
         ),
     ] = None,
+    budget: BudgetOption = None,
+    budget_tokens: TokensOption = None,
+    budget_usd: UsdOption = None,
     budget_minutes: MinutesOption = None,
     no_wait: NoWaitOption = False,
     require_sandbox: Annotated[
@@ -103,6 +107,7 @@ def gate(
 
     \b
     An executor is whoever does the work:
+      --executor api:openai:gpt-5     a model, with Assay's own tools (`assay backends` tells which)
       --executor 'cmd:./agent.sh'     a program; ASSAY_TASK names its task
       --executor human                you edit, and say when you are finished
       --executor script:steps.yaml    prepared steps, for demonstrations
@@ -119,6 +124,7 @@ def gate(
         sign=not no_sign,
         allow_dirty=allow_dirty,
         minutes=minutes(budget_minutes),
+        budget=budget_words(budget, budget_tokens, budget_usd),
         require_sandbox=require_sandbox,
         heldout_files=heldout_files,
         wait=not no_wait,

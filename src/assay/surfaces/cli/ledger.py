@@ -41,7 +41,8 @@ SELECT parts.run_id AS run, REPLACE(SUBSTR(MIN(parts.ts), 1, 19), 'T', ' ') AS s
        SUM(parts.checks) AS checks, SUM(parts.passed) AS passed, runs.state, runs.outcome
 FROM (SELECT run_id, MIN(ts) AS ts, MAX(seq) AS seq, COUNT(*) AS checks, SUM(passed) AS passed
       FROM anvil_checks GROUP BY run_id
-      UNION ALL SELECT run_id, MIN(ts), MAX(seq), 0, 0 FROM events GROUP BY run_id) AS parts
+      UNION ALL SELECT run_id, MIN(ts), MAX(seq), 0, 0 FROM events GROUP BY run_id
+      UNION ALL SELECT run_id, MIN(ts), MAX(seq), 0, 0 FROM messages GROUP BY run_id) AS parts
 LEFT JOIN runs ON runs.run_id = parts.run_id
 GROUP BY parts.run_id ORDER BY MAX(parts.seq) DESC
 """
@@ -52,6 +53,15 @@ FROM anvil_checks WHERE run_id = ? ORDER BY seq
 """
 _EVENTS = """
 SELECT seq, SUBSTR(ts, 12, 8) AS time, task_id AS task, type, payload FROM events WHERE run_id = ? ORDER BY seq
+"""
+_MESSAGES = """
+SELECT seq, SUBSTR(ts, 12, 8) AS time, sender AS "from", recipient AS "to", type, message_id AS id
+FROM messages WHERE run_id = ? ORDER BY seq
+"""
+_HAS_DELIVERIES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'deliveries'"
+_DELIVERIES = """
+SELECT MAX(seq) AS seq, SUBSTR(ts, 12, 8) AS time, subscriber, upto
+FROM deliveries WHERE run_id = ? GROUP BY subscriber ORDER BY subscriber
 """
 
 
@@ -95,7 +105,7 @@ def show(
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> None:
-    """Show recent runs, or the checks and events of one run."""
+    """Show recent runs, or the checks, events and messages of one run, and how far its subscribers have come."""
     path = ledger_path(home or assay_home())
     output = Output(json=as_json, no_color=no_color)
     if run is None:
@@ -104,7 +114,10 @@ def show(
     answers = {
         "checks": query(path, _CHECKS, (run,), limit=limit),
         "events": query(path, _EVENTS, (run,), limit=limit),
+        "messages": query(path, _MESSAGES, (run,), limit=limit),
     }
+    if query(path, _HAS_DELIVERIES).rows:  # a ledger that nobody has written to since has none
+        answers["deliveries"] = query(path, _DELIVERIES, (run,), limit=limit)
     if not any(answer.rows for answer in answers.values()):
         raise InputError(f"{path}: no run {run!r}", hint="`assay ledger show` lists the runs")
     _present(output, answers)
@@ -132,8 +145,8 @@ def query_(
 ) -> None:
     """Ask the ledger in SQL. It can only read.
 
-    Tables: anvil_checks, pipeline_telemetry, messages, approvals, overrides, events, artifacts, chain; and the
-    views runs and tasks.
+    Tables: anvil_checks, pipeline_telemetry, messages, deliveries, approvals, overrides, events, artifacts, chain;
+    and the views runs and tasks.
     """
     answer = query(ledger_path(home or assay_home()), sql, limit=limit, seconds=seconds)
     _present(Output(json=as_json, no_color=no_color), {"rows": answer})

@@ -48,6 +48,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("skip", "assay.surfaces.cli.skip", "Take a task upon yourself, unverified and uncommitted", "Follow a run"),
     Command("force", "assay.surfaces.cli.force", "Set every check aside for a task, in an emergency", "Follow a run"),
     Command("ledger", "assay.surfaces.cli.ledger", "Verify, show, query and export the evidence", "Look back"),
+    Command("audit", "assay.surfaces.cli.audit", "Who overstepped, and what else the auditor saw", "Look back"),
+    Command("backends", "assay.surfaces.cli.backends", "Who serves each role, and whether they can", "Set up"),
     Command("doctor", "assay.surfaces.cli.doctor", "What this machine has, what it lacks, how to get it", "Set up"),
     Command("config", "assay.surfaces.cli.config", "The settings in force, and their schema", "Set up"),
 )

@@ -9,6 +9,7 @@ import typer
 from assay.engine.gate.request import ResumeRequest
 from assay.errors import InputError
 from assay.gate_app import find_run, find_task, resumed_gate, view_run
+from assay.surfaces.cli.agent_options import BudgetOption, TokensOption, UsdOption, budget_words
 from assay.surfaces.cli.gate_session import MinutesOption, Mode, ModeOption, NoWaitOption, Sitting, minutes
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption
 from assay.surfaces.cli.words import RunArgument, plain, refuse_executors, speaker
@@ -33,6 +34,9 @@ def resume(
     note: Annotated[
         str, typer.Option("--note", metavar="TEXT", help="With --retry: what to do differently.", show_default=False)
     ] = "",
+    budget: BudgetOption = None,
+    budget_tokens: TokensOption = None,
+    budget_usd: UsdOption = None,
     budget_minutes: MinutesOption = None,
     no_wait: NoWaitOption = False,
     mode: ModeOption = Mode.AUTONOMOUS,
@@ -42,8 +46,9 @@ def resume(
 ) -> int:
     """Go on with a run: after an answer, an interruption, a crash, a failure, or when its budget ran out.
 
-    What is recorded is not done again; an attempt that was cut off is made anew. The plan is the one that the run
-    was started with, also if the file has changed since.
+    What is recorded is not done again; an attempt that was cut off is made anew, and what a model has said in it is
+    not paid for twice. The plan is the one that the run was started with, also if the file has changed since. Where
+    a budget ran out, give more: --budget counts from the beginning of the run, so it must be more than was spent.
 
     Exit code: as of `assay gate`.
     """
@@ -55,6 +60,7 @@ def resume(
         note=plain("--note", note),
         by=speaker(),
         minutes=minutes(budget_minutes),
+        budget=budget_words(budget, budget_tokens, budget_usd),
         wait=not no_wait,
     )
     sitting = Sitting(Output(json=as_json, quiet=quiet, no_color=no_color), mode, wait=not no_wait)

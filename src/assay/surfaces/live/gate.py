@@ -13,10 +13,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from assay.contracts.budget import Spent
 from assay.contracts.gate import TaskState
 from assay.contracts.gate_report import RunView, TaskView
 from assay.contracts.report import CheckLine
 from assay.contracts.verdict import Phase, Verdict
+from assay.core.agent.budget import summary
 from assay.core.gate.outcome import exhausted
 from assay.core.gate.position import UNDER_WAY, bar, position, statistics
 from assay.core.gate.retry import MAX_ATTEMPTS
@@ -50,6 +52,7 @@ class LiveGate:
     """A person who executes or reviews is asked on this terminal."""
     view: RunView | None = None
     """The run as it was last seen: what to say about it when it is interrupted."""
+    _spent: Spent = field(default_factory=Spent)
     _working: dict[str, _Working] = field(default_factory=dict)
     _told: dict[str, int] = field(default_factory=dict)
     """How many steps of each task have been told."""
@@ -92,6 +95,9 @@ class LiveGate:
 
     def checks(self, task: str) -> Progress:
         return _TaskChecks(self, task)
+
+    def spending(self, spent: Spent) -> None:
+        self._spent = spent
 
     @contextmanager
     def showing(self) -> Iterator[None]:
@@ -175,7 +181,8 @@ class LiveGate:
                 self._row(text, view.task(id), working)
             counted = statistics(view)
             elapsed = time.monotonic() - self._started
-            told = f"  {counted.passed} of {counted.total} passed, {counted.failed} failed, {elapsed:.0f} s"
+            spent = f"; {words}" if (words := summary(self._spent, view.budget.run)) else ""
+            told = f"  {counted.passed} of {counted.total} passed, {counted.failed} failed, {elapsed:.0f} s{spent}"
             text.append(told, style="dim")
         return text
 

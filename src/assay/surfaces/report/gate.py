@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from assay.contracts.gate import Failure, TaskState
 from assay.contracts.gate_report import GateReport, MustHaveResult, RunOutcome, RunView, TaskView
+from assay.core.agent.budget import summary
 from assay.core.gate.answers import Ask, answers, asked, resume, waiting
 from assay.core.gate.outcome import exhausted
 from assay.core.gate.position import STEPS, UNDER_WAY, bar, current, position, statistics, status_word, step_lines
@@ -47,6 +48,8 @@ def print_gate(console: Console, report: GateReport, view: RunView) -> None:
     _line(console, f"  {report.reason}".rstrip())
     if report.confidence and report.outcome is RunOutcome.PASSED:
         _line(console, f"  confidence {report.confidence.value}")
+    if spent := summary(view.spent, view.budget.run):
+        _line(console, f"  {spent}")
     _next(console, report, view)
 
 
@@ -63,6 +66,8 @@ def print_status(console: Console, view: RunView) -> None:
         f"{counted.pending} pending; pass rate {counted.pass_rate}, {counted.average_attempts} attempts on average\n",
         "dim",
     )
+    if spent := summary(view.spent, view.budget.run):
+        _line(console, f"{spent}\n", "dim")
     print_tasks(console, view)
     _bars(console, view)
     _failures(console, [task for task in view.tasks if task.record.failures and not task.record.finished], view)

@@ -1,42 +1,29 @@
-"""`script:FILE.yaml` as an executor: edits by the book, for tests and demonstrations.
+"""What a scripted agent does itself, behind the runtime's back, as an external program would.
 
-Files are written by the engine itself, so a path that leaves the work tree, also through a link, is refused; commands
-run in the sandbox like anybody's.
+Files are written by the engine, so a path that leaves the work tree, also through a link, is refused; commands run in
+the sandbox like anybody's.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
+from assay.adapters.backends.cmd import fault_of
 from assay.adapters.executors.cmd import ran
-from assay.adapters.executors.result import Malformed, parse
-from assay.adapters.executors.site import Ran, ShellJob, Site
+from assay.adapters.executors.site import ShellJob, Site
 from assay.adapters.scratch import remove
-from assay.adapters.script_file import Entry, Script, Step, task_facts
-from assay.contracts.gate import Assignment, ExecutorResult, ExecutorStatus
+from assay.adapters.script_file import Script, Step
+from assay.contracts.agent import Fault, FaultKind
 
-
-@dataclass(frozen=True)
-class ScriptedExecutor:
-    script: Script
-    spec: str
-
-    def execute(self, assignment: Assignment, site: Site) -> Ran:
-        facts = task_facts(assignment.task_id, assignment.task_name, assignment.attempt)
-        entry = self.script.entry("executor", facts)
-        work = Steps(self.script, site, assignment.deadline_seconds)
-        for step in entry.steps:
-            ended = work.take(step)
-            if ended:
-                return ended
-        return _spoken(entry, work.milliseconds)
+ACTS: Final = ("write", "append", "edit", "delete", "run")
+"""Steps that may change the work tree."""
 
 
 class Steps:
-    """The steps of one entry, taken one after the other within one deadline."""
+    """The steps of one turn that need no runtime, taken one after the other within one deadline."""
 
     def __init__(self, script: Script, site: Site, seconds: float | None) -> None:
         self._script = script
@@ -45,22 +32,16 @@ class Steps:
         self._started = time.monotonic()
 
     @property
-    def milliseconds(self) -> int:
-        return round((time.monotonic() - self._started) * 1000)
-
-    @property
     def _left(self) -> float | None:
         return None if self._seconds is None else max(0.0, self._seconds - (time.monotonic() - self._started))
 
-    def take(self, step: Step) -> Ran | None:
-        """Do it. What came of the execution, if this was its end."""
+    def take(self, step: Step) -> Fault | None:
+        """Do it; how the turn has ended, if this was its end."""
         if self._site.cancel.is_set():
-            return self._interrupted()
+            return _INTERRUPTED
         match step.name:
-            case "say":
-                self._site.say(step.given["text"])
             case "fail":
-                return self._failed(step.given["text"])
+                return Fault(kind=FaultKind.FAILED, why=step.given["text"])
             case "sleep":
                 return self._sleep(step.seconds)
             case "run":
@@ -69,27 +50,20 @@ class Steps:
                 self._edit(step)
         return None
 
-    def _sleep(self, seconds: float) -> Ran | None:
+    def _sleep(self, seconds: float) -> Fault | None:
         left = self._left
         if self._site.cancel.wait(seconds if left is None else min(seconds, left)):
-            return self._interrupted()
+            return _INTERRUPTED
         if left is None or seconds < left:
             return None
-        ended = f"not finished after {self._seconds:g} s"
-        return Ran(None, timed_out=True, duration_ms=self.milliseconds, ended=ended)
+        return Fault(kind=FaultKind.TIMEOUT, why=f"not finished after {self._seconds:.0f} s")
 
-    def _run(self, command: str) -> Ran | None:
+    def _run(self, command: str) -> Fault | None:
         execution = self._site.run(ShellJob(command, self._left))
         if ended := ran(execution):
-            return ended
+            return fault_of(ended)
         code = execution.exit_code
-        return self._failed(f"`{command}` ended with exit code {code}") if code else None
-
-    def _failed(self, error: str) -> Ran:
-        return Ran(ExecutorResult(status=ExecutorStatus.FAILURE, error=error), duration_ms=self.milliseconds)
-
-    def _interrupted(self) -> Ran:
-        return Ran(None, cancelled=True, duration_ms=self.milliseconds, ended="interrupted")
+        return Fault(kind=FaultKind.FAILED, why=f"`{command}` ended with exit code {code}") if code else None
 
     def _edit(self, step: Step) -> None:
         at = self._inside(step, follow=step.name != "delete")
@@ -135,14 +109,8 @@ class Steps:
         return real
 
 
+_INTERRUPTED: Final = Fault(kind=FaultKind.CANCELLED, why="interrupted")
+
+
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-def _spoken(entry: Entry, milliseconds: int) -> Ran:
-    if entry.said is None:
-        return Ran(ExecutorResult(status=ExecutorStatus.SUCCESS), duration_ms=milliseconds)
-    claim = parse(entry.said, ExecutorResult)
-    if isinstance(claim, Malformed):
-        return Ran(None, malformed=f"the result is malformed: {claim.why}", duration_ms=milliseconds)
-    return Ran(claim, duration_ms=milliseconds)

@@ -1,0 +1,117 @@
+"""What the bus costs on top of plain SQLite: saying something, and hearing it.
+
+`python -m benchmarks.bus [--quick]`
+
+Plain is a table without chain, ids, routes or cursors, written with the same durability; both take turns in one run.
+Of a message alone the disk takes most of the time; of a hundred at once it is hashing, looking for ids, reading back.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import statistics
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from assay.adapters.bus import Bus, Letter, Subscription
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.contracts.rows import EventRow
+from benchmarks import Measurement, show, timed
+
+PLAIN_TABLES = (
+    "CREATE TABLE messages (id INTEGER PRIMARY KEY, message_id TEXT, run_id TEXT, sender TEXT, recipient TEXT, "
+    "type TEXT, payload TEXT)",
+    "CREATE INDEX idx_messages_run ON messages(run_id)",
+    "CREATE TABLE events (id INTEGER PRIMARY KEY, run_id TEXT, type TEXT, payload TEXT)",
+)
+PLAIN_MESSAGE = (
+    "INSERT INTO messages (message_id, run_id, sender, recipient, type, payload) VALUES (?, 'bench', ?, ?, ?, ?)"
+)
+PLAIN_EVENT = "INSERT INTO events (run_id, type, payload) VALUES ('bench', 'effect', ?)"
+TEXT = "x" * 500
+
+
+def letters(start: int, count: int) -> list[Letter]:
+    return [Letter("engine", "executor", "Repair", {"text": TEXT}, f"m{n}") for n in range(start, start + count)]
+
+
+def publishing(directory: Path, batches: int, size: int) -> Measurement:
+    with (
+        SqliteLedger(directory / f"said-{size}.db") as ledger,
+        closing(_plain(directory / f"plain-said-{size}.db")) as db,
+    ):
+        bus = Bus(ledger, "bench")
+        work = [letters(number * size, size) for number in range(batches)]
+        times = [(timed(lambda w=w: bus.publish_all(w)), timed(lambda w=w: _say(db, w))) for w in work]  # type: ignore[misc]
+    what = "one message" if size == 1 else f"{size} messages at once"
+    return _measured(f"saying {what}, against plain inserts", times, aim=3.0 if size == 1 else 12.0)
+
+
+def delivering(directory: Path, batches: int, size: int) -> Measurement:
+    """A batch is read, each message has one row as its effect, and the cursor moves: against as many plain inserts."""
+    with SqliteLedger(directory / "heard.db") as ledger, closing(_plain(directory / "plain-heard.db")) as db:
+        bus = Bus(ledger, "bench")
+        for number in range(batches):
+            bus.publish_all(letters(number * size, size))
+        hearing = Subscription(ledger, "bench", run_id="bench")
+
+        def heard() -> None:
+            pending = hearing.pending(size)
+            effects = [EventRow(run_id="bench", type="effect", payload={"seq": one.seq}) for one in pending]
+            assert hearing.handled(pending[-1], effects)
+
+        times = [(timed(heard), timed(lambda: _effects(db, size))) for _ in range(batches)]
+        assert hearing.pending() == []
+    return _measured(f"hearing {size} messages with an effect each, against plain inserts", times, aim=20.0)
+
+
+def run(quick: bool = False) -> list[Measurement]:
+    with tempfile.TemporaryDirectory(prefix="assay-bench-") as place:
+        directory = Path(place)
+        return [
+            publishing(directory, batches=200 if quick else 1000, size=1),
+            publishing(directory, batches=30 if quick else 100, size=100),
+            delivering(directory, batches=30 if quick else 100, size=100),
+        ]
+
+
+def _measured(name: str, times: list[tuple[float, float]], aim: float) -> Measurement:
+    ratio = statistics.median(mine for mine, _ in times) / statistics.median(other for _, other in times)
+    return Measurement(name, ratio, "×", f"≤ {aim:g}", ratio <= aim)
+
+
+def _plain(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None)
+    for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", *PLAIN_TABLES):
+        connection.execute(statement)
+    return connection
+
+
+def _say(db: sqlite3.Connection, said: list[Letter]) -> None:
+    def insert() -> None:
+        for one in said:
+            row = (one.message_id, one.sender, one.recipient, one.type, json.dumps(dict(one.payload)))
+            db.execute(PLAIN_MESSAGE, row)
+
+    _transaction(db, insert)
+
+
+def _effects(db: sqlite3.Connection, count: int) -> None:
+    def insert() -> None:
+        for seq in range(count):
+            db.execute(PLAIN_EVENT, (json.dumps({"seq": seq}),))
+
+    _transaction(db, insert)
+
+
+def _transaction(db: sqlite3.Connection, insert: Callable[[], None]) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    insert()
+    db.execute("COMMIT")
+
+
+if __name__ == "__main__":
+    show(run)

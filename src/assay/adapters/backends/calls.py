@@ -1,0 +1,37 @@
+"""From what somebody says they want to call to calls of the conversation. What cannot be read is said in the call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from pydantic import JsonValue, ValidationError
+
+from assay.adapters.script_file import Call
+from assay.contracts.agent import Conversation, ToolCall, Turn
+
+_SHOWN = 60
+
+
+def calls_in(conversation: Conversation, wanted: Iterable[Call]) -> tuple[ToolCall, ...]:
+    """The calls of the next turn, each with an id that no other of the conversation has."""
+    turn = sum(isinstance(entry, Turn) for entry in conversation.entries) + 1
+    return tuple(_call(call, f"{turn}.{number}") for number, call in enumerate(wanted, 1))
+
+
+def _call(call: Call, id: str) -> ToolCall:
+    name = call.name.encode("utf-8", "replace").decode()
+    if not isinstance(call.arguments, dict):
+        return ToolCall(id=id, name=name, malformed=f"an object is wanted, not {_shown(call.arguments)}")
+    try:
+        json.dumps(call.arguments, ensure_ascii=False, allow_nan=False).encode()
+        return ToolCall(id=id, name=name, arguments=call.arguments)
+    except UnicodeEncodeError:
+        return ToolCall(id=id, name=name, malformed="there is half of a character in them")
+    except (ValidationError, ValueError, RecursionError):
+        return ToolCall(id=id, name=name, malformed="they are not JSON, or nested too deeply")
+
+
+def _shown(value: JsonValue) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -1,0 +1,81 @@
+"""Several backends as one: if one cannot serve, the next is asked.
+
+Whoever wrote the last turn is asked first, because it knows its own thoughts; else the order is the person's. What a
+backend keeps in `Turn.provider_state` is given back to it alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue
+
+from assay.adapters.backends import Backend, Identity
+from assay.adapters.executors.site import Site
+from assay.contracts.agent import Conversation, Entry, Fault, FaultKind, Turn
+
+_NEXT: Final = (FaultKind.UNAVAILABLE, FaultKind.DENIED, FaultKind.REJECTED, FaultKind.FILTERED)
+"""What another one may do better. A deadline or a cancellation holds for all of them."""
+
+
+@dataclass(frozen=True)
+class Fallback:
+    backends: Sequence[Backend]
+    """At least one; no two of the same spec."""
+
+    @property
+    def identity(self) -> Identity:
+        return self.backends[0].identity
+
+    def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
+        ends = None if seconds is None else time.monotonic() + seconds
+        whys: list[str] = []
+        fault: Fault | None = None
+        for backend in self._in_order(conversation):
+            left = None if ends is None else ends - time.monotonic()
+            if left is not None and left <= 0:
+                break
+            spec = backend.identity.spec
+            outcome = backend.turn(_for(conversation, spec), site, left)
+            if isinstance(outcome, Turn):
+                state: JsonValue = {"backend": spec, "state": outcome.provider_state}
+                return outcome.model_copy(update={"provider_state": state})
+            fault = outcome
+            whys.append(outcome.why)
+            if outcome.kind not in _NEXT:
+                break
+        if fault is None:
+            return Fault(kind=FaultKind.TIMEOUT, why="no time was left to ask a model")
+        return fault.model_copy(update={"why": "\n".join(whys)})
+
+    def close(self) -> None:
+        with ExitStack() as closing:
+            for backend in self.backends:
+                closing.callback(backend.close)
+
+    def _in_order(self, conversation: Conversation) -> list[Backend]:
+        turns = [entry for entry in conversation.entries if isinstance(entry, Turn)]
+        last = _author(turns[-1]) if turns else None
+        return sorted(self.backends, key=lambda backend: backend.identity.spec != last)
+
+
+def _for(conversation: Conversation, spec: str) -> Conversation:
+    return conversation.model_copy(
+        update={"entries": tuple(_as_seen_by(spec, entry) for entry in conversation.entries)}
+    )
+
+
+def _as_seen_by(spec: str, entry: Entry) -> Entry:
+    if not isinstance(entry, Turn):
+        return entry
+    state = entry.provider_state
+    own = state.get("state") if isinstance(state, dict) and _author(entry) == spec else None
+    return entry.model_copy(update={"provider_state": own})
+
+
+def _author(turn: Turn) -> JsonValue:
+    return turn.provider_state.get("backend") if isinstance(turn.provider_state, dict) else None

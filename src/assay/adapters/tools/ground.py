@@ -1,0 +1,52 @@
+"""What the tools of one agent act on, and until when."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from assay.adapters.executors.site import ShellJob
+from assay.adapters.git.program import Git
+from assay.adapters.sandbox.job import Execution
+from assay.core.agent.tool_rules import FailedError
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Made by the engine for one dispatch."""
+
+    files: Path
+    """The folder: a task's private work tree, or a checkout. The path itself must be no link."""
+    scope: tuple[str, ...] = ()
+    """Paths and patterns (`assay.core.scope`) that may be changed."""
+    run: Callable[[ShellJob], Execution] | None = None
+    """Runs a command line in the sandbox; None: there is no running commands."""
+    git: Git | None = None
+    """At the engine's private store; None: there is no history to look at."""
+    commit: str | None = None
+    """What the agent calls HEAD. Its ancestors are all of the history that can be seen."""
+    secret: tuple[str, ...] = ()
+    """Further patterns of files that are never shown."""
+    cancel: threading.Event = field(default_factory=threading.Event)
+
+
+class Deadline:
+    """How long one call may still take."""
+
+    def __init__(self, seconds: float, cancel: threading.Event) -> None:
+        self._end = time.monotonic() + seconds
+        self._cancel = cancel
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self._end - time.monotonic())
+
+    @property
+    def over(self) -> bool:
+        """Whether the time is up. That the work has been stopped ends the call at once."""
+        if self._cancel.is_set():
+            raise FailedError("The work has been stopped.")
+        return self.left == 0

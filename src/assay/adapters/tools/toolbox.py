@@ -1,0 +1,145 @@
+"""An agent's tools, held to what its role may do. Whatever an agent asks for, it gets a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Final, TypeVar
+
+from pydantic import JsonValue, ValidationError
+
+from assay.adapters.tools import reading, writing
+from assay.adapters.tools.grep import grep
+from assay.adapters.tools.ground import Deadline, Ground
+from assay.adapters.tools.history import history
+from assay.adapters.tools.running import run
+from assay.adapters.tools.symbols import symbols
+from assay.adapters.tools.tree import Tree
+from assay.contracts.agent import ToolCall, ToolResult, ToolSpec
+from assay.contracts.base import Contract
+from assay.contracts.tools import (
+    ARGUMENTS,
+    RUN_SECONDS,
+    Delete,
+    Edit,
+    GitDiff,
+    GitLog,
+    GitShow,
+    Glob,
+    Grep,
+    List,
+    Read,
+    Run,
+    Symbols,
+    Tool,
+    Write,
+)
+from assay.core.agent.tool_rules import FailedError, RefusedError, in_words, invalid, shown, unlisted
+
+_SECONDS: Final = 30.0
+"""What any tool but `run` may take."""
+_OF_HISTORY: Final = frozenset({Tool.GIT_LOG, Tool.GIT_SHOW, Tool.GIT_DIFF})
+
+_Arguments = TypeVar("_Arguments", bound=Contract)
+_Way = Callable[[Ground, Contract, Deadline], str]
+
+
+class Toolbox:
+    def __init__(self, ground: Ground, allowed: Collection[Tool]) -> None:
+        """What the ground cannot serve (commands without a sandbox, history without a store) the agent is not given."""
+        self._ground = ground
+        self._tools = {tool.value: tool for tool in Tool if tool in allowed and _served(ground, tool)}
+        self.specs: tuple[ToolSpec, ...] = tuple(map(spec, self._tools.values()))
+
+    def call(self, call: ToolCall, seconds: float | None = None) -> ToolResult:
+        """`seconds`: what is left of the dispatch; no call takes longer."""
+        try:
+            text = self._carried_out(call, seconds)
+        except RefusedError as refused:
+            return _result(call, refused.text, refused=refused)
+        except FailedError as failed:
+            return _result(call, failed.text, ok=False)
+        except FileNotFoundError:
+            return _result(call, f"There is no {_named(call)}. `list` and `glob` show what there is.", ok=False)
+        except OSError as error:  # what the agent named cannot be read or written
+            return _result(call, f"{_named(call)}: {error.strerror}.", ok=False)
+        return _result(call, text)
+
+    def _carried_out(self, call: ToolCall, seconds: float | None) -> str:
+        tool = self._tools.get(call.name)
+        if tool is None:
+            raise unlisted(call.name, self._tools)
+        arguments = _validated(tool, call)
+        longest = RUN_SECONDS if tool is Tool.RUN else _SECONDS
+        deadline = Deadline(longest if seconds is None else min(longest, seconds), self._ground.cancel)
+        if deadline.over:
+            raise FailedError("There is no time left for this call.")
+        return _WAYS[tool](self._ground, arguments, deadline)
+
+
+def spec(tool: Tool) -> ToolSpec:
+    """What an agent is told of a tool."""
+    schema = ARGUMENTS[tool].model_json_schema()
+    schema["properties"] = {name: _untitled(field) for name, field in schema["properties"].items()}
+    told = " ".join(str(schema.pop("description")).split())
+    return ToolSpec(name=tool.value, description=told, parameters=_untitled(schema))
+
+
+def _untitled(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Titles repeat the names."""
+    return {key: value for key, value in schema.items() if key != "title"}
+
+
+def _served(ground: Ground, tool: Tool) -> bool:
+    if tool in _OF_HISTORY:
+        return ground.git is not None and ground.commit is not None
+    return tool is not Tool.RUN or ground.run is not None
+
+
+def _validated(tool: Tool, call: ToolCall) -> Contract:
+    if call.malformed:
+        raise invalid(tool, f"They could not be read: {call.malformed}")
+    try:
+        return ARGUMENTS[tool].model_validate(dict(call.arguments))
+    except ValidationError as error:
+        raise invalid(tool, in_words(error)) from error
+
+
+def _named(call: ToolCall) -> str:
+    path = call.arguments.get("path")
+    return shown(path) if isinstance(path, str) and path else "such file"
+
+
+def _result(call: ToolCall, text: str, *, ok: bool = True, refused: RefusedError | None = None) -> ToolResult:
+    rule = refused.rule if refused else None
+    return ToolResult(call_id=call.id, name=call.name, text=text, ok=ok and rule is None, refused=rule)
+
+
+def _way(kind: type[_Arguments], do: Callable[[Ground, _Arguments, Deadline], str]) -> _Way:
+    """A tool as one of many: its arguments are of the kind that it was made for."""
+
+    def carry_out(ground: Ground, arguments: Contract, deadline: Deadline) -> str:
+        if not isinstance(arguments, kind):
+            raise AssertionError(f"{kind.__name__} was validated")
+        return do(ground, arguments, deadline)
+
+    return carry_out
+
+
+def _in_tree(kind: type[_Arguments], do: Callable[[Tree, _Arguments, Deadline], str]) -> _Way:
+    return _way(kind, lambda ground, arguments, deadline: do(Tree(ground), arguments, deadline))
+
+
+_WAYS: Final[dict[Tool, _Way]] = {
+    Tool.READ: _in_tree(Read, reading.read),
+    Tool.LIST: _in_tree(List, reading.list_folder),
+    Tool.GLOB: _in_tree(Glob, reading.glob),
+    Tool.GREP: _in_tree(Grep, grep),
+    Tool.GIT_LOG: _way(GitLog, lambda ground, wanted, deadline: history(ground, Tree(ground), deadline).log(wanted)),
+    Tool.GIT_SHOW: _way(GitShow, lambda ground, wanted, deadline: history(ground, Tree(ground), deadline).show(wanted)),
+    Tool.GIT_DIFF: _way(GitDiff, lambda ground, wanted, deadline: history(ground, Tree(ground), deadline).diff(wanted)),
+    Tool.SYMBOLS: _in_tree(Symbols, symbols),
+    Tool.WRITE: _in_tree(Write, writing.write),
+    Tool.EDIT: _in_tree(Edit, writing.edit),
+    Tool.DELETE: _in_tree(Delete, writing.delete),
+    Tool.RUN: _way(Run, run),
+}

@@ -1,0 +1,213 @@
+"""What is known of the agents before a run begins: who serves each, whether they can, and how they answer."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from assay.adapters.backends.api.choice import Choice as ModelChoice
+from assay.adapters.backends.api.choice import choose as choose_model
+from assay.adapters.backends.choosing import backend_from
+from assay.adapters.backends.probing import Probed, probe
+from assay.adapters.executors.site import ShellJob, Site
+from assay.adapters.git.repository import open_repository
+from assay.adapters.sandbox.job import Execution
+from assay.adapters.script_file import read_script
+from assay.app import new_run_id, opened_world, outside_of, resolve_base
+from assay.config import Settings, load
+from assay.config.backends import KEYS, RULES, Choice, Origin, from_command_line
+from assay.config.person import Person, chosen, load_person
+from assay.config.providers import vendor_of
+from assay.core.agent.tiers import Served, TierProblem, problems, tier_of
+from assay.engine.progress import Silent
+from assay.engine.viewing import Sight, shell_at
+from assay.engine.world import CheckRequest
+from assay.errors import InputError, InternalError
+from assay.roles import ROLES
+
+_PLAIN_WORD = re.compile(r"[\w./+@-]+")
+_NOT_ASKED: Final = ("human", "script", RULES)
+"""Kinds that a probe would tell nothing about: a person, prepared answers, rules."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One that may serve an agent, and whether it can."""
+
+    spec: str
+    vendor: str | None = None
+    model: str | None = None
+    tier: int | None = None
+    missing: str = ""
+    """What keeps it from working; empty: it is ready as far as can be told without asking."""
+    hint: str = ""
+    priced: bool | None = None
+    """Whether its price is known; None: it has none that we could know."""
+
+
+@dataclass(frozen=True)
+class Agent:
+    name: str
+    choice: Choice
+    standings: tuple[Standing, ...]
+
+    @property
+    def missing(self) -> str:
+        """Why nobody can serve it, if so: every spec is needed, since the person counts on each of them."""
+        if not self.standings:
+            return "nobody is named"
+        return "; ".join(one.missing for one in self.standings if one.missing)
+
+
+@dataclass(frozen=True)
+class Agents:
+    """Who serves which agent, in the order of the roles."""
+
+    agents: tuple[Agent, ...]
+    problems: tuple[TierProblem, ...]
+
+    @property
+    def ready(self) -> bool:
+        return not any(agent.missing for agent in self.agents) and not any(one.refuse for one in self.problems)
+
+
+@dataclass(frozen=True)
+class Words:
+    """Everything that was said about who serves whom."""
+
+    root: Path
+    repository: Settings
+    person: Person
+    command_line: Mapping[str, tuple[str, ...]]
+
+    def choice(self, agent: str) -> Choice:
+        return chosen(agent, self.person.settings, self.repository, self.command_line)
+
+    def folder(self, origin: Origin) -> Path:
+        """Where paths count from that were written there."""
+        folders = {Origin.COMMAND_LINE: Path.cwd(), Origin.PERSON: self.person.file.parent}
+        return folders.get(origin, self.root)
+
+
+def words(root: Path, options: Sequence[str]) -> Words:
+    return Words(root, load(root), load_person(), from_command_line(options))
+
+
+def agents(said: Words, names: Iterable[str] = ()) -> Agents:
+    """These agents, else every one that can be set: who serves each, and what does not hold between them."""
+    every = dict.fromkeys(agent if agent in KEYS else one.name for one in ROLES.values() for agent in one.agents)
+    found = tuple(_agent(said, name) for name in names or every)
+    served = {agent.name: [Served(one.spec, one.vendor, one.tier) for one in agent.standings] for agent in found}
+    return Agents(found, tuple(problems(served, {name: one.demand for name, one in ROLES.items()})))
+
+
+def probes(said: Words, known: Agents) -> Iterator[Probed]:
+    """Ask each distinct backend that is ready once."""
+    specs: dict[str, Origin] = {}
+    for agent in known.agents:
+        for one in agent.standings:
+            if not one.missing and one.spec.partition(":")[0] not in _NOT_ASKED:
+                specs.setdefault(one.spec, agent.choice.origin)
+    with _site(said, any(spec.startswith("cmd:") for spec in specs)) as site:
+        for spec, origin in specs.items():
+            settings = said.person.settings
+            backend = backend_from(
+                (spec,), folder=said.folder(origin), providers=said.person.providers, models=settings.models
+            )
+            with closing(backend):
+                yield probe(backend, site)
+
+
+def _agent(said: Words, name: str) -> Agent:
+    choice = said.choice(name)
+    return Agent(name, choice, tuple(_standing(said, spec, choice.origin) for spec in choice.specs))
+
+
+def _standing(said: Words, spec: str, origin: Origin) -> Standing:
+    kind, _, rest = spec.partition(":")
+    try:
+        match kind:
+            case "api":
+                return _of_model(said, spec)
+            case "cmd":
+                return Standing(spec, missing=_no_program(rest, said.root))
+            case "script":
+                read_script(said.folder(origin) / rest)
+    except InputError as error:
+        vendor, model, tier = _by_name(said, spec) if kind == "api" else (None, None, None)
+        return Standing(spec, vendor, model, tier, error.message, error.hint or "")
+    return Standing(spec)
+
+
+def _of_model(said: Words, spec: str) -> Standing:
+    found = choose_model(spec, said.person.providers, said.person.settings.models, os.environ)
+    tier = found.settings.tier or tier_of(found.model)
+    return Standing(spec, found.vendor, found.model, tier, priced=_is_priced(found))
+
+
+def _by_name(said: Words, spec: str) -> tuple[str | None, str, int | None]:
+    """What can be told of a model that cannot be reached."""
+    _, provider_name, model = spec.split(":", 2)
+    settings = said.person.model(f"{provider_name}:{model}")
+    provider = said.person.providers.get(provider_name)
+    vendor = vendor_of(provider_name, provider, model, settings) if provider else settings.vendor
+    return vendor, model, settings.tier or tier_of(model)
+
+
+def _is_priced(found: ModelChoice) -> bool:
+    from pydantic_ai.usage import RequestUsage
+
+    from assay.adapters.backends.api.prices import cost
+
+    usage = RequestUsage(input_tokens=1000, output_tokens=1000)
+    return cost(usage, found.provider_name, found.model, found.settings) is not None
+
+
+def _no_program(command: str, root: Path) -> str:
+    """Why a command cannot start, where that can be told: its first word names nothing that the shell would find."""
+    try:
+        first = shlex.split(command)[0]
+    except (ValueError, IndexError):
+        return ""  # the shell may make more of it than we do
+    if not _PLAIN_WORD.fullmatch(first):
+        return ""
+    look = ["/bin/sh", "-c", 'command -v -- "$1"', "sh", first]
+    asked = subprocess.run(look, cwd=root, capture_output=True, check=False)
+    return "" if asked.returncode == 0 else f"there is no program {first}"
+
+
+@contextmanager
+def _site(said: Words, with_shell: bool) -> Iterator[Site]:
+    """Where backends are probed: for commands the repository's base, in the sandbox, with writes thrown away."""
+    if not with_shell:
+        yield Site(work_tree=said.root, scratch=said.root, run=_nothing_is_run)
+        return
+    repository = open_repository(said.root)
+    base = resolve_base(repository, CheckRequest())
+    gate = said.repository.gate
+    with (
+        opened_world(
+            repository,
+            base,
+            said.repository,
+            Silent(),
+            home=outside_of(repository, None),
+            run_id=new_run_id(),
+            require_sandbox=False,
+        ) as world,
+        world.artifacts.writer(said.repository.limits.output_mb << 20) as sink,
+    ):
+        sight = Sight(base[1], base[0], gate.architect_seconds, gate.network, gate.pass_through)
+        shell = shell_at(world, sight, sink)
+        yield Site(work_tree=shell.view.files, scratch=world.scratch, run=shell)
+
+
+def _nothing_is_run(job: ShellJob) -> Execution:
+    raise InternalError(f"{job.command}: no probe but that of a command runs one")

@@ -1,0 +1,154 @@
+"""Who serves which role: what can be written, and which of several places that say so is right.
+
+A line that names the role goes before a `default`, wherever they stand. Among lines that name it, the command line goes
+before the person's own file and that before the repository's; within one place, `reviewer:security` before `reviewer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Final, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
+
+from assay.config.component import Component
+from assay.errors import InputError
+
+_TEXT = r"[^\x00]"
+_BACKEND = rf"human|(cmd|script):{_TEXT}*[^\x00\s]{_TEXT}*|api:[A-Za-z0-9][A-Za-z0-9_.-]*:[^\s\x00]+"
+_KINDS = "`api:<provider>:<model>`, `cmd:<shell command>`, `human` or `script:<file>`"
+_NOT_YET: Final = ("acp", "cli")
+
+BackendSpec = Annotated[str, Field(strict=True, pattern=rf"^({_BACKEND})$", title=_KINDS)]
+ExecutorSpec = Annotated[str, Field(strict=True, pattern=rf"^({_BACKEND})?$", title=_KINDS)]
+ArchitectSpec = Annotated[str, Field(strict=True, pattern=rf"^(rules|{_BACKEND})$", title=f"`rules`, {_KINDS}")]
+
+RoleName = Literal["executor", "architect", "researcher", "specifier", "designer", "planner", "reviewer", "knowledge"]
+FOCI: Final = ("security", "architecture", "correctness")
+"""Of the reviewers: three of them, each with an eye for one thing."""
+DEFAULT: Final = "default"
+RULES: Final = "rules"
+"""What an architect is when nobody else is asked: the deterministic rules alone."""
+
+
+def _one_or_several(written: object) -> object:
+    """One backend may stand without its brackets. Kinds that are still to come are said to be so."""
+    several = (written,) if isinstance(written, str) else written
+    for spec in several if isinstance(several, list | tuple) else ():
+        kind = spec.partition(":")[0] if isinstance(spec, str) else ""
+        if kind in _NOT_YET:
+            raise ValueError(f"{spec!r}: `{kind}:` is not there yet; it takes {_KINDS}")
+    return several
+
+
+def _schema(kinds: str) -> WithJsonSchema:
+    """One, or a list: what may be written, not what it is read into."""
+    several = {"type": "array", "items": {"type": "string", "title": "one of these"}}
+    return WithJsonSchema({"anyOf": [{"type": "string", "title": kinds}, several]})
+
+
+Specs = Annotated[tuple[BackendSpec, ...], BeforeValidator(_one_or_several), _schema(_KINDS)]
+ArchitectSpecs = Annotated[tuple[ArchitectSpec, ...], BeforeValidator(_one_or_several), _schema(f"`rules`, {_KINDS}")]
+
+
+class BackendSettings(Component):
+    """Who serves each role. A list names the first choice and those that are asked when it cannot be reached."""
+
+    default: Specs = Field(default=(), description="Every role that has no line of its own.")
+    executor: Specs = Field(default=(), description="Who does the work of a task; `gate.executor` says the same.")
+    architect: ArchitectSpecs = Field(
+        default=(),
+        description="Who reviews a task after the rules, or `rules` for nobody; `gate.architect` says the same.",
+    )
+    researcher: Specs = Field(default=(), description="Who looks into the code before anything is decided.")
+    specifier: Specs = Field(default=(), description="Who says what is wanted, so that it can be tested.")
+    designer: Specs = Field(default=(), description="Who decides how it is to be built.")
+    planner: Specs = Field(default=(), description="Who cuts a design into tasks.")
+    reviewer: Specs = Field(default=(), description="All three reviewers that have no line of their own.")
+    reviewer_security: Specs = Field(
+        default=(), alias="reviewer:security", description="The reviewer who looks for what can be abused."
+    )
+    reviewer_architecture: Specs = Field(
+        default=(), alias="reviewer:architecture", description="The reviewer who looks at structure and interfaces."
+    )
+    reviewer_correctness: Specs = Field(
+        default=(), alias="reviewer:correctness", description="The reviewer who looks for what is wrong or missing."
+    )
+    knowledge: Specs = Field(default=(), description="Who writes down what was learnt.")
+
+    @property
+    def lines(self) -> Mapping[str, tuple[str, ...]]:
+        """What is set, by the key that it is written under."""
+        written: dict[str, tuple[str, ...]] = self.model_dump(by_alias=True)
+        return {key: specs for key, specs in written.items() if specs}
+
+
+KEYS: Final = tuple(field.alias or name for name, field in BackendSettings.model_fields.items())
+
+
+class Origin(StrEnum):
+    """Where a backend was chosen, the strongest word first."""
+
+    COMMAND_LINE = "command line"
+    PERSON = "person"
+    REPOSITORY = "repository"
+    BUILT_IN = "default"
+
+
+@dataclass(frozen=True)
+class Place:
+    """One place that may say who serves a role."""
+
+    origin: Origin
+    lines: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Who serves one agent, and who said so."""
+
+    agent: str
+    """A role, or one of several agents of it: `reviewer:security`."""
+    specs: tuple[str, ...]
+    """The first choice, then its fallbacks. Empty: nobody was named."""
+    origin: Origin
+    key: str = ""
+    """The line that decided."""
+
+
+def choose(agent: str, places: Sequence[Place]) -> Choice:
+    """Who serves `agent`, by the rule above; `places` with the strongest word first."""
+    names = dict.fromkeys((agent, agent.partition(":")[0]))
+    for wanted in (tuple(names), (DEFAULT,)):
+        for place in places:
+            for key in wanted:
+                if specs := place.lines.get(key):
+                    return Choice(agent, tuple(specs), place.origin, key)
+    return Choice(agent, (RULES,) if agent == "architect" else (), Origin.BUILT_IN)
+
+
+def from_command_line(options: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """`ROLE=SPEC` options; further ones for the same role are its fallbacks."""
+    lines: dict[str, tuple[str, ...]] = {}
+    for option in options:
+        key, equals, spec = option.partition("=")
+        if not equals or key not in KEYS:
+            raise InputError(
+                f"--backend {option}: {key!r} is no role" if equals else f"--backend {option}: there is no `=`",
+                hint=f"ROLE=SPEC, where ROLE is one of {', '.join(KEYS)}",
+            )
+        lines[key] = (*lines.get(key, ()), *_read(option, key, spec))
+    return lines
+
+
+def _read(option: str, key: str, spec: str) -> tuple[str, ...]:
+    try:
+        return BackendSettings.model_validate({key: spec}).lines[key]
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        own_words = detail["msg"].removeprefix("Value error, ") if detail["type"] == "value_error" else ""
+        raise InputError(
+            f"--backend {option}: {own_words or f'{spec!r} names no backend'}", hint=f"SPEC is {_KINDS}"
+        ) from error

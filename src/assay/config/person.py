@@ -1,0 +1,111 @@
+"""A person's own settings: who serves which role, what may be spent, and where their keys may be sent.
+
+They stand in a file of the person's, outside every repository, and go before what a repository says. Where providers
+are reached is said here alone: a repository that could say it could have the person's key sent to a server of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import Field
+
+from assay.config.backends import BackendSettings, Choice, Origin, Place, choose
+from assay.config.budget import BudgetSettings
+from assay.config.component import Component
+from assay.config.providers import BUILT_IN, ModelSettings, Provider, model_settings
+from assay.config.reading import load_bytes
+from assay.config.settings import Settings
+from assay.errors import ConfigError
+
+
+class PersonSettings(Component):
+    """All settings of one person."""
+
+    backends: BackendSettings = BackendSettings()
+    budget: BudgetSettings = BudgetSettings()
+    providers: Mapping[str, Provider] = Field(default={}, description="Services beside those that are built in.")
+    models: Mapping[str, ModelSettings] = Field(
+        default={}, description='Models by `provider:model` or a glob: `[models."openrouter:*"]`.'
+    )
+
+
+@dataclass(frozen=True)
+class Person:
+    settings: PersonSettings
+    file: Path
+    """Where they stand, or would."""
+
+    @property
+    def providers(self) -> Mapping[str, Provider]:
+        """All that there are: the person's own in the place of built-in ones."""
+        return {**BUILT_IN, **self.settings.providers}
+
+    def model(self, name: str) -> ModelSettings:
+        """What is known or wanted of `provider:model`."""
+        return model_settings(self.settings.models, name)
+
+
+def person_file() -> Path:
+    """`$ASSAY_CONFIG`, else `$XDG_CONFIG_HOME/assay/assay.toml`, else `~/.config/assay/assay.toml`."""
+    if chosen := os.environ.get("ASSAY_CONFIG"):
+        return Path(chosen).absolute()
+    folder = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    if folder.is_absolute():  # the XDG rules say to ignore a relative one
+        return folder / "assay" / "assay.toml"
+    try:
+        return Path.home() / ".config" / "assay" / "assay.toml"
+    except RuntimeError as error:
+        raise ConfigError(
+            "there is no home directory to look for your settings in",
+            hint="set XDG_CONFIG_HOME to an absolute path; nothing need be there",
+        ) from error
+
+
+def load_person() -> Person:
+    """The settings of whoever runs this; the defaults if they have no file."""
+    file = person_file()
+    try:
+        content = file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if os.environ.get("ASSAY_CONFIG"):
+            raise ConfigError(
+                f"{file}: there is no such file, though ASSAY_CONFIG names it", hint="unset ASSAY_CONFIG, or write it"
+            ) from error
+        return Person(PersonSettings(), file)
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
+    return Person(load_bytes(content, str(file), PersonSettings), file)
+
+
+def chosen(
+    agent: str, person: PersonSettings, repository: Settings, command_line: Mapping[str, tuple[str, ...]]
+) -> Choice:
+    """Who serves `agent`, of all that was said about it."""
+    return choose(
+        agent,
+        (
+            Place(Origin.COMMAND_LINE, command_line),
+            Place(Origin.PERSON, person.backends.lines),
+            Place(Origin.REPOSITORY, repository.backend_lines),
+        ),
+    )
+
+
+def budget(person: PersonSettings, repository: Settings) -> BudgetSettings:
+    """Limit by limit: the person's, else the repository's, else the default."""
+    theirs = repository.budget.model_dump(exclude_unset=True)
+    return BudgetSettings.model_validate(_over(person.budget.model_dump(exclude_unset=True), theirs))
+
+
+def _over(upper: Mapping[str, object], lower: Mapping[str, object]) -> dict[str, object]:
+    """Two tables as one; where both speak, the upper is right."""
+    merged = {**lower, **upper}
+    for key in upper.keys() & lower.keys():
+        above, below = upper[key], lower[key]
+        if isinstance(above, Mapping) and isinstance(below, Mapping):
+            merged[key] = _over(above, below)
+    return merged

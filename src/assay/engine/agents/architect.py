@@ -1,0 +1,71 @@
+"""An agent as an architect of the gate: `api:` and `script:`. It looks at the candidate and can change nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.adapters.architects import Reviewed
+from assay.adapters.backends import Backend
+from assay.adapters.executors.site import Site
+from assay.adapters.git.program import Git
+from assay.adapters.tools import Ground, Toolbox
+from assay.contracts.agent import Fault, FaultKind, Occasion
+from assay.contracts.gate import ArchitectVerdict, NoVerdict, ReviewRequest
+from assay.engine.agents.dispatch import Dispatcher, Errand
+from assay.engine.agents.executor import denied
+from assay.roles.architect import ROLE
+
+
+@dataclass(frozen=True)
+class AgentArchitect:
+    """Implements `adapters.architects.Architect`."""
+
+    spec: str
+    backend: Backend
+    dispatcher: Dispatcher
+    git: Git | None = None
+
+    def review(self, request: ReviewRequest, site: Site) -> Reviewed:
+        occasion = Occasion(
+            run_id=request.run_id,
+            role=ROLE.name,
+            step=_step(request),
+            task=request.task_id,
+            task_name=request.task_name,
+            attempt=request.attempt,
+            round=request.round,
+        )
+        ground = Ground(
+            files=site.work_tree,
+            scope=(),
+            run=site.run,
+            git=self.git,
+            commit=request.base_commit,
+            cancel=site.cancel,
+        )
+        errand = Errand(
+            request=request,
+            backend=self.backend,
+            toolbox=Toolbox(ground, ROLE.tools),
+            site=site,
+            seconds=request.deadline_seconds,
+        )
+        dispatched = self.dispatcher.dispatch(ROLE, occasion, errand)
+        if isinstance(dispatched.output, ArchitectVerdict):
+            return dispatched.output.model_copy(update={"by": self.spec})
+        return no_verdict(dispatched.fault or Fault(kind=FaultKind.CRASHED, why="it gave no answer"))
+
+
+def no_verdict(fault: Fault) -> NoVerdict:
+    """A fault approves nothing."""
+    if fault.kind is FaultKind.DENIED:
+        raise denied(fault)
+    cancelled = fault.kind in (FaultKind.CANCELLED, FaultKind.BUDGET)
+    why = f"the verdict is malformed: {fault.why}" if fault.kind is FaultKind.MALFORMED else fault.why
+    return NoVerdict(why=why, timed_out=fault.kind is FaultKind.TIMEOUT, cancelled=cancelled)
+
+
+def _step(request: ReviewRequest) -> str:
+    """Another look at the same attempt is another dispatch."""
+    step = f"{request.task_id}/a{request.attempt}"
+    return step if request.round == 1 else f"{step}/r{request.round}"

@@ -1,0 +1,271 @@
+"""One dispatch: a role, a request, a backend, tools. The shell around `core.agent.loop`.
+
+Every entry of the conversation is a message on the bus before anything follows from it. A dispatch that a crash or a
+spent budget has cut short begins again from its messages: turns that are on record are not asked for, and paid for, a
+second time, but what its tools did to the work tree is done again, because the work tree is a new one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from pydantic import JsonValue
+
+from assay.adapters.backends import Backend
+from assay.adapters.bus import Bus
+from assay.adapters.executors.site import Site
+from assay.adapters.tools import Toolbox
+from assay.contracts.agent import (
+    Conversation,
+    Dispatched,
+    Fault,
+    FaultKind,
+    Occasion,
+    RefusalRule,
+    Told,
+    ToolCall,
+    ToolResult,
+    Turn,
+    Usage,
+)
+from assay.contracts.base import Contract
+from assay.contracts.budget import Spent
+from assay.contracts.tools import READING
+from assay.core.agent.faults import FOLLOWS, completion_of
+from assay.core.agent.loop import Answered, Ended, Pause, Repair, Request, Sent, Think, Use, converse, refused
+from assay.engine.agents.meter import Meter
+from assay.engine.agents.on_record import Recorded
+from assay.faults import fault_point
+from assay.roles.asking import request_text
+from assay.roles.role import Role
+
+ENGINE: Final = "engine"
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What a dispatch needs beside its role and its occasion."""
+
+    request: Contract
+    backend: Backend
+    toolbox: Toolbox
+    site: Site
+    seconds: float | None = None
+    """The deadline of the whole dispatch; None: as long as a person needs."""
+    tool_calls: int | None = None
+    """Instead of the role's own allowance."""
+
+
+@dataclass(frozen=True)
+class Dispatcher:
+    bus: Bus
+    meter: Meter
+    recorded: Mapping[str, Recorded] = field(default_factory=dict)
+    """What an earlier process recorded, by dispatch."""
+    spending: Callable[[Spent], None] = lambda _: None
+    """Told after each turn what the run has spent."""
+    patience: float = 1.0
+    """How much of a pause before another try is kept. Tests have none."""
+
+    def dispatch(self, role: Role, occasion: Occasion, errand: Errand) -> Dispatched:
+        """Once, and once more where the fault may have been chance."""
+        again = occasion.model_copy(update={"dispatch": occasion.dispatch + 1})
+        if again.id in self.recorded:  # it had come to that before
+            return self.once(role, again, errand)
+        first = self.once(role, occasion, errand)
+        if first.fault is None or not FOLLOWS[first.fault.kind].again:
+            return first
+        second = self.once(role, again, errand)
+        return second.model_copy(update={"usage": first.usage + second.usage})
+
+    def once(self, role: Role, occasion: Occasion, errand: Errand) -> Dispatched:
+        conversation = Conversation(
+            occasion=occasion,
+            instructions=role.instructions,
+            tools=errand.toolbox.specs,
+            output_schema=role.output.model_json_schema(),
+            entries=(Told(text=request_text(role, errand.request)),),
+        )
+        recorded = self.recorded.get(occasion.id, Recorded())
+        return _Going(self, role, occasion, errand, recorded).go(conversation)
+
+
+class _Going:
+    """A dispatch while it goes on."""
+
+    def __init__(
+        self, dispatcher: Dispatcher, role: Role, occasion: Occasion, errand: Errand, recorded: Recorded
+    ) -> None:
+        self._shell = dispatcher
+        self._role = role
+        self._occasion = occasion
+        self._errand = errand
+        self._recorded = recorded if recorded.can_go_on else recorded.again()
+        self._started = time.monotonic()
+        self._started_at = now()
+        self._turns = 0
+        self._results = 0
+        self._refusals = 0
+        self._usage = Usage()
+        self._model = ""
+
+    def go(self, conversation: Conversation) -> Dispatched:
+        told = conversation.entries[0]
+        self._publish(ENGINE, "Dispatch", "begun", {"occasion": dumped(self._occasion), "request": dumped(told)})
+        allowance = self._errand.tool_calls or self._role.tool_calls
+        ended = self._drive(converse(conversation, self._role.output, allowance))
+        dispatched = self._dispatched(ended)
+        if dispatched.fault is not None:
+            said = f"fault-{self._turns}-{self._recorded.faults}"
+            self._publish(self._occasion.agent, "Fault", said, {"fault": dumped(dispatched.fault)})
+        elif dispatched.output is not None:
+            body = {"output": dumped(dispatched.output), "completion": dumped(dispatched.completion)}
+            self._publish(self._occasion.agent, "Output", "output", body)
+        return dispatched
+
+    def _drive(self, talk: Generator[Request, Sent, Ended]) -> Ended:
+        sent: Sent = None
+        while True:
+            try:
+                request = talk.send(sent)
+            except StopIteration as stop:
+                ended: Ended = stop.value
+                return ended
+            sent = self._do(request)
+
+    def _do(self, request: Request) -> Sent:
+        match request:
+            case Think():
+                return self._think(request.conversation)
+            case Use():
+                return self._use(request.call)
+            case Answered():
+                return self._result(request.result)
+            case Repair():
+                number = request.told.repair
+                self._publish(ENGINE, "Repair", f"repair-{number}", {"text": request.told.text, "repair": number})
+                return None
+            case Pause():
+                return self._pause(request)
+
+    # What the loop asks for.
+
+    def _think(self, conversation: Conversation) -> Turn | Fault:
+        if self._turns < len(self._recorded.turns):
+            turn = self._recorded.turns[self._turns]
+            self._took(turn)
+            return turn
+        if stop := self._stop():
+            return stop
+        began = time.monotonic()
+        turn_or_fault = self._errand.backend.turn(conversation, self._errand.site, self._left())
+        seconds = time.monotonic() - began
+        if isinstance(turn_or_fault, Fault):
+            # A turn knows only of what was left of the time.
+            return self._stop(spending=False) or turn_or_fault
+        fault_point("agent.before-turn")
+        self._publish(
+            self._occasion.agent,
+            "Turn",
+            f"turn-{self._turns}",
+            {"turn": dumped(turn_or_fault), "seconds": round(seconds, 3)},
+        )
+        fault_point("agent.after-turn")
+        self._shell.meter.add(self._role.name, self._occasion.task, Spent.of_turn(turn_or_fault.usage, seconds))
+        self._shell.spending(self._shell.meter.spent())
+        self._took(turn_or_fault)
+        return turn_or_fault
+
+    def _took(self, turn: Turn) -> None:
+        self._turns += 1
+        self._usage = self._usage + turn.usage
+        self._model = turn.model or self._model
+
+    def _use(self, call: ToolCall) -> ToolResult | Fault:
+        if self._results < len(self._recorded.results):
+            known = self._recorded.results[self._results]
+            if known.refused is None and known.name not in READING:
+                self._errand.toolbox.call(call, self._left())
+            return self._result(known)
+        if stop := self._stop(spending=False):
+            return stop
+        if why := self._shell.meter.exhausted(self._role.name, self._occasion.task):
+            return self._result(refused(call, RefusalRule.BUDGET, why))
+        fault_point("agent.before-tool")
+        result = self._errand.toolbox.call(call, self._left())
+        fault_point("agent.after-tool")
+        return self._result(result)
+
+    def _result(self, result: ToolResult) -> ToolResult:
+        if self._results >= len(self._recorded.results):
+            self._publish(ENGINE, "ToolResult", f"result-{self._results}", {"result": dumped(result)})
+            self._shell.meter.add(self._role.name, self._occasion.task, Spent(tool_calls=1))
+        self._results += 1
+        self._refusals += result.refused is not None
+        return result
+
+    def _pause(self, request: Pause) -> Fault | None:
+        """Before another try; the deadline does not wait for it."""
+        left, seconds = self._left(), request.seconds * self._shell.patience
+        if left is not None and seconds >= left:
+            return request.fault
+        if self._errand.site.cancel.wait(seconds):
+            return _CANCELLED
+        return None
+
+    # When it must end.
+
+    def _stop(self, *, spending: bool = True) -> Fault | None:
+        if self._errand.site.cancel.is_set():
+            return _CANCELLED
+        left = self._left()
+        if left is not None and left <= 0:
+            return Fault(kind=FaultKind.TIMEOUT, why=f"not finished after {self._errand.seconds:g} s")
+        if spending and (why := self._shell.meter.exhausted(self._role.name, self._occasion.task)):
+            return Fault(kind=FaultKind.BUDGET, why=why)
+        return None
+
+    def _left(self) -> float | None:
+        seconds = self._errand.seconds
+        return None if seconds is None else seconds - (time.monotonic() - self._started)
+
+    def _dispatched(self, ended: Ended) -> Dispatched:
+        fault = ended.output if isinstance(ended.output, Fault) else None
+        return Dispatched(
+            occasion=self._occasion,
+            output=None if fault else ended.output,
+            fault=fault,
+            completion=completion_of(fault) if fault else self._role.completion(ended.output),
+            usage=self._usage,
+            model=self._model,
+            turns=ended.turns,
+            tool_calls=ended.tool_calls,
+            refusals=self._refusals,
+            repairs=ended.repairs,
+            started_at=self._started_at,
+            completed_at=now(),
+        )
+
+    def _publish(self, sender: str, type: str, name: str, payload: Mapping[str, JsonValue]) -> None:
+        """A message with an id of its own, the same after a crash: what is on record is not written again."""
+        agent, id = self._occasion.agent, self._occasion.id
+        recipient = agent if sender == ENGINE else ENGINE
+        said = {"dispatch": id, "task": self._occasion.task, **payload}
+        take = f"~{self._recorded.take}" if self._recorded.take > 1 else ""
+        self._shell.bus.publish(sender, recipient, type, said, message_id=f"{id}{take}#{name}")
+
+
+_CANCELLED: Final = Fault(kind=FaultKind.CANCELLED, why="interrupted")
+
+
+def dumped(value: Contract) -> dict[str, JsonValue]:
+    body: dict[str, JsonValue] = value.model_dump(mode="json")
+    return body
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,35 @@
+"""The architect: reviews one attempt at a task, after the rules. What it writes while it looks is thrown away."""
+
+from __future__ import annotations
+
+from assay.contracts.agent import Completion, CompletionStatus
+from assay.contracts.base import Contract
+from assay.contracts.gate import ArchitectDecision, ArchitectVerdict, ReviewRequest
+from assay.contracts.tools import READING, Tool
+from assay.errors import InternalError
+from assay.roles.role import MOST_SUMMARY, Role
+
+
+def _completion(output: Contract) -> Completion:
+    if not isinstance(output, ArchitectVerdict):
+        raise InternalError(f"{type(output).__name__} is no verdict of an architect")
+    approved = output.verdict is ArchitectDecision.APPROVED
+    said = output.feedback or "; ".join(output.concerns or output.findings) or output.verdict
+    return Completion(
+        status=CompletionStatus.DONE if approved else CompletionStatus.NEEDS_REVISION,
+        summary=said[:MOST_SUMMARY],
+        findings_count=len(output.concerns) if approved else len(output.findings),
+    )
+
+
+ROLE = Role(
+    name="architect",
+    title="Reviews one attempt at a task",
+    input=ReviewRequest,
+    output=ArchitectVerdict,
+    tools=READING | {Tool.RUN},
+    prompt="architect.md",
+    tier=2,
+    completion=_completion,
+    validates=("executor",),
+)

@@ -1,0 +1,157 @@
+"""`assay audit`: which run is meant, what is printed, how it exits, and that it cannot write."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+import typer
+from pydantic import JsonValue
+
+from assay.adapters.bus import Bus, OffRouteError
+from assay.adapters.bus.tap import Tap
+from assay.adapters.ledger.runs import find_any_run, known_runs
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.contracts.rows import EventRow
+from assay.errors import InputError, LedgerError
+from assay.surfaces.cli.audit import app
+from assay.testing.ledger_conformance import check_row
+
+
+def started(run_id: str, repository: str = "/somewhere") -> EventRow:
+    return EventRow(run_id=run_id, type="run.started", payload={"command": "gate", "repository": repository})
+
+
+@pytest.fixture
+def filled(ledger: SqliteLedger, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SqliteLedger:
+    """`gate-1` oversteps, `check-2` is honest, `said-3` has nothing but messages."""
+    monkeypatch.setenv("ASSAY_HOME", str(home))
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.chdir(tmp_path)
+    ledger.append(started("gate-1"))
+    bus = Bus(ledger, "gate-1")
+    with pytest.raises(OffRouteError):
+        bus.publish("executor", "planner", "evil\x1b[2J", {"task": "task-01"})
+    result: JsonValue = {"call_id": "c", "name": "read", "text": "no", "ok": False, "refused": "secret"}
+    bus.publish("engine", "executor", "ToolResult", {"task": "task-01", "dispatch": "d", "result": result})
+    ledger.append(started("check-2"), check_row("check-2"), EventRow(run_id="check-2", type="run.finished"))
+    Bus(ledger, "said-3").publish("engine", "planner", "Dispatch", {"task": None})
+    return ledger
+
+
+def assay(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str]:
+    command = typer.main.get_command(app)
+    with command.make_context("assay audit", list(args)) as context:
+        code = command.invoke(context)
+    return code, capsys.readouterr().out
+
+
+def test_who_oversteps_is_named_with_exit_1(filled: SqliteLedger, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out = assay(capsys, "gate-1")
+    assert code == 1
+    assert "boundary_violation off-route  gate-1 task-01 executor" in out
+    assert "boundary_violation secret  gate-1 task-01 executor" in out
+    assert "rows 2" in out
+    assert "2 findings  1 run, 1 task" in out
+    assert "\x1b[2J" not in out
+    assert "evil\\x1b[2J" in out
+
+
+@pytest.mark.parametrize("run", ["check-2", "check", "2", "said-3"])
+def test_an_honest_run_is_exit_0(filled: SqliteLedger, capsys: pytest.CaptureFixture[str], run: str) -> None:
+    code, out = assay(capsys, run)
+    assert code == 0
+    assert out.startswith("0 findings  1 run")
+
+
+def test_the_last_run_is_the_one_that_began_last(filled: SqliteLedger, capsys: pytest.CaptureFixture[str]) -> None:
+    filled.append(EventRow(run_id="gate-1", type="run.resumed"))
+    code, out = assay(capsys)
+    assert (code, "audit-said-3-" in out) == (0, True)
+    assert assay(capsys, "last") == (code, out)
+
+
+def test_all_runs_make_one_document(filled: SqliteLedger, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out = assay(capsys, "--all", "--json")
+    document = json.loads(out)
+    assert code == 1
+    assert [finding["run_id"] for finding in document["boundary_violations"]] == ["gate-1", "gate-1"]
+    assert document["period"]["runs"] == 3
+    assert document["tool_health"] == {"read": {"calls": 1, "errors": 0, "refusals": 1}}
+
+
+def test_all_and_a_run_cannot_both_be_meant(filled: SqliteLedger, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError, match="one or the other"):
+        assay(capsys, "--all", "gate-1")
+
+
+def test_no_ledger_is_said_and_none_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / "none"))
+    with pytest.raises(LedgerError, match="no ledger there"):
+        assay(capsys)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("text", "why"), [("-", "several runs"), ("nowhere", "names no run")])
+def test_a_run_that_is_not_one_is_named(filled: SqliteLedger, path: Path, text: str, why: str) -> None:
+    filled.append(started("gate-"), started("-gate"))
+    with pytest.raises(InputError, match=why):
+        find_any_run(path, text, None)
+
+
+def test_an_empty_ledger_has_no_run(ledger: SqliteLedger, path: Path) -> None:
+    with pytest.raises(InputError, match="there is no run yet"):
+        find_any_run(path, "last", None)
+
+
+def test_runs_are_known_by_events_checks_and_messages_newest_first(filled: SqliteLedger, path: Path) -> None:
+    filled.append(check_row("rows-only"))
+    assert [(run.run_id, run.repository) for run in known_runs(path)] == [
+        ("rows-only", None),
+        ("said-3", None),
+        ("check-2", "/somewhere"),
+        ("gate-1", "/somewhere"),
+    ]
+
+
+def test_where_one_stands_the_last_run_is_that_of_the_repository(
+    filled: SqliteLedger,
+    path: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    repository = tmp_path / "shop"
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    monkeypatch.chdir(repository)
+    with pytest.raises(InputError, match="there is no run here"):
+        assay(capsys)
+    filled.append(started("gate-4", str(repository)), started("gate-5"))
+    _, out = assay(capsys)
+    assert "audit-gate-4-" in out
+
+
+def test_the_auditor_cannot_write(filled: SqliteLedger, path: Path) -> None:
+    before = filled.head()
+    with Tap(path) as tap:
+        assert tap.run("gate-1").events
+        with pytest.raises(LedgerError, match="for reading only"):
+            tap._ledger.append(started("forged"))
+        for statement in ("INSERT INTO meta VALUES ('a', 'b')", "DROP TABLE messages", "PRAGMA user_version = 7"):
+            with pytest.raises(sqlite3.OperationalError, match="readonly"):
+                tap._ledger._connection.execute(statement)
+    assert filled.head() == before
+    assert filled.verify().ok
+
+
+def test_what_is_said_while_it_looks_belongs_to_the_next_audit(filled: SqliteLedger, path: Path) -> None:
+    with Tap(path) as tap:
+        Bus(filled, "said-3").publish("engine", "planner", "Dispatch", {"task": None})
+        assert len(tap.run("said-3").envelopes) == 1
+    with Tap(path) as tap:
+        assert len(tap.run("said-3").envelopes) == 2

@@ -1,0 +1,62 @@
+"""Conversations to be continued, and what is heard meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from assay.adapters.executors.site import Site
+from assay.contracts.agent import Conversation, Entry, Occasion, Returned, Told, ToolResult, ToolSpec, Turn
+from tests.executors.bench import Bench
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "finding": {"type": "string", "description": "What was found."},
+        "where": {"type": "array", "items": {"$ref": "#/$defs/Place"}, "default": []},
+        "level": {"anyOf": [{"enum": ["low", "high"], "type": "string"}, {"type": "null"}], "default": None},
+    },
+    "required": ["finding"],
+    "$defs": {"Place": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}},
+}
+READ = ToolSpec(
+    name="read",
+    description="Reads a file.",
+    parameters={
+        "type": "object",
+        "properties": {"path": {"type": "string"}, "first": {"type": "integer"}},
+        "required": ["path"],
+    },
+)
+
+
+def talk(
+    *entries: Entry, role: str = "researcher", instructions: str = "Be brief.", **occasion: str | int
+) -> Conversation:
+    """What has been said to a role so far, the request before anything else."""
+    return Conversation(
+        occasion=Occasion.model_validate({"run_id": "run-1", "role": role, "step": "s", **occasion}),
+        instructions=instructions,
+        tools=(READ,),
+        output_schema=SCHEMA,
+        entries=(Told(text="What is in a.txt?"), *entries),
+    )
+
+
+def after(conversation: Conversation, turn: object, *results: str) -> Conversation:
+    """The conversation with this turn, and what its tools gave."""
+    assert isinstance(turn, Turn), turn
+    returned = [
+        ToolResult(call_id=call.id, name=call.name, text=text) for call, text in zip(turn.calls, results, strict=True)
+    ]
+    return conversation.plus(turn, *((Returned(results=tuple(returned)),) if returned else ()))
+
+
+def repaired(conversation: Conversation, turn: object, repair: int = 1) -> Conversation:
+    """The conversation with an answer that was not of the schema."""
+    assert isinstance(turn, Turn), turn
+    return conversation.plus(turn, Told(text="finding: this field is missing", repair=repair))
+
+
+def site_of(bench: Bench, heard: list[str] | None = None) -> Site:
+    return replace(bench.site(), hear=(heard if heard is not None else []).append)

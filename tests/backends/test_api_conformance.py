@@ -1,0 +1,53 @@
+"""The `api:` backend does what every backend must, on every wire, streaming and not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.adapters.backends import Backend
+from assay.adapters.executors.site import Site
+from assay.config.providers import ModelSettings, Wire
+from assay.contracts.agent import FaultKind
+from assay.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
+from assay.testing.model_server import Answer, Disconnect, Hang, ModelServer, Reply
+from tests.backends.api_world import WIRES, backend, site_in
+
+
+def _answer(play: Play) -> Answer:
+    match play:
+        case Says(answer):
+            return Reply(calls=(("answer", answer),))
+        case Writes(text):
+            return Reply(text=text)
+        case Calls(name, arguments):
+            return Reply(calls=((name, arguments),))
+        case Hangs():
+            return Hang()
+        case Crashes():
+            return Disconnect()
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("wire", WIRES)
+class TestApiBackend(BackendConformance):
+    broken = frozenset((FaultKind.UNAVAILABLE,))
+
+    @pytest.fixture
+    def site(self, tmp_path: Path) -> Site:
+        (tmp_path / "work").mkdir()
+        return site_in(tmp_path / "work")
+
+    @pytest.fixture
+    def stage(self, wire: Wire, stream: bool) -> Iterator[Stage]:
+        servers: list[ModelServer] = []
+
+        def staged(*plays: Play) -> Backend:
+            servers.append(ModelServer([_answer(play) for play in plays]).__enter__())
+            return backend(servers[-1], wire, ModelSettings(stream=stream, max_output_tokens=4096))
+
+        yield staged
+        for server in servers:
+            server.__exit__(None, None, None)

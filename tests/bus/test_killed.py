@@ -1,0 +1,91 @@
+"""Subscribers in processes of their own: whatever is killed when, nothing is lost, doubled or out of order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from assay.adapters.bus import Bus, Letter
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.contracts.rows import DeliveryRow, EventRow
+
+ROOT = Path(__file__).parents[2]
+MESSAGES, BATCH = 10_000, 250
+
+
+def hearer(path: Path, name: str, last: int, batch: int, fault: str = "") -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.bus.hearer", str(path), name, str(last), str(batch)],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "ASSAY_FAULT": fault, "PYTHONDONTWRITEBYTECODE": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def letters(start: int, count: int) -> list[Letter]:
+    return [Letter("engine", "planner", "Dispatch", {"number": n}, f"m{n}") for n in range(start, start + count)]
+
+
+def effects(ledger: SqliteLedger, name: str) -> list[object]:
+    return [stored.row.payload["number"] for stored in ledger.read(EventRow, run_id=name)]
+
+
+def ended(process: subprocess.Popen[str]) -> int:
+    process.communicate(timeout=120)
+    return process.returncode
+
+
+def test_ten_thousand_messages_reach_three_subscribers_once_though_one_is_killed(path: Path) -> None:
+    with SqliteLedger(path, busy_ms=60_000) as ledger:
+        bus = Bus(ledger, "bus")
+        hearing = {name: hearer(path, name, MESSAGES - 1, BATCH) for name in ("view", "record", "victim")}
+        for start in range(0, MESSAGES // 2, 500):
+            bus.publish_all(letters(start, 500))
+        victim = hearing["victim"]
+        assert victim.stdout is not None
+        while "at 1000\n" not in victim.stdout.readline():
+            assert victim.poll() is None, "it must be in the middle of its work"
+        victim.send_signal(signal.SIGKILL)
+        assert ended(victim) == -signal.SIGKILL
+        handled = len(effects(ledger, "victim"))
+        assert 0 < handled < MESSAGES
+        for start in range(MESSAGES // 2, MESSAGES, 500):
+            bus.publish_all(letters(start, 500))
+        hearing["victim"] = hearer(path, "victim", MESSAGES - 1, BATCH)
+        for name, process in hearing.items():
+            assert ended(process) == 0
+            assert effects(ledger, name) == list(range(MESSAGES))
+        assert ledger.verify().ok
+
+
+@pytest.mark.parametrize("point", ["ledger.before-insert", "ledger.before-commit", "ledger.after-commit"])
+def test_wherever_a_subscriber_dies_its_successor_goes_on_from_there(path: Path, point: str) -> None:
+    with SqliteLedger(path) as ledger:
+        Bus(ledger, "bus").publish_all(letters(0, 50))
+        assert ended(hearer(path, "view", 49, 10, fault=f"{point}:3")) == -signal.SIGKILL
+        before = ledger.read(DeliveryRow)
+        batches = 3 if point == "ledger.after-commit" else 2
+        assert len(before) == batches
+        assert effects(ledger, "view") == list(range(10 * batches))
+        assert ended(hearer(path, "view", 49, 10)) == 0
+        assert effects(ledger, "view") == list(range(50))
+
+
+def test_two_processes_of_one_name_share_the_work_and_double_nothing(path: Path) -> None:
+    with SqliteLedger(path) as ledger:
+        Bus(ledger, "bus").publish_all(letters(0, 401))
+        pair = [hearer(path, "view", 400, 10) for _ in range(2)]
+        # Whoever comes to the last message ends; the other may have nothing more to hear, and is ended.
+        while all(process.poll() is None for process in pair):
+            assert len(effects(ledger, "view")) <= 401
+        for process in pair:
+            process.kill()
+            process.communicate(timeout=60)
+        assert effects(ledger, "view") == list(range(401))
+        assert ledger.verify().ok

@@ -1,0 +1,109 @@
+"""The table of routes: every pair of roles and every type is decided, and the memory's rules follow from it."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from assay.contracts.memory import MemoryEntry, MemoryType
+from assay.core.agent.memory_access import may_search, may_write
+from assay.core.agent.routes import AGENTS, ROLES, ROUTES, allowed, why_not
+
+LOOP = {
+    ("perceiver", "planner", "TaskSpec"),
+    ("planner", "executor", "SubTask"),
+    ("planner", "meta_validator", "DispatchManifest"),
+    ("executor", "agent_validator", "ExecutionResult"),
+    ("agent_validator", "executor", "CorrectionSignal"),
+    ("agent_validator", "meta_validator", "SubTaskOutcome"),
+    ("meta_validator", "controller", "ReplanRequest"),
+    ("meta_validator", "controller", "OutcomeSummary"),
+    ("controller", "planner", "PlanDirective"),
+    ("controller", "person", "FinalResult"),
+    ("planner", "memory", "MemoryEntry"),
+    ("meta_validator", "memory", "MemoryEntry"),
+    ("knowledge", "memory", "MemoryEntry"),
+    ("planner", "memory", "MemoryQuery"),
+    ("memory", "planner", "MemoryEntries"),
+    ("auditor", "person", "AuditReport"),
+    ("engine", "person", "Question"),
+    ("engine", "person", "Notice"),
+    ("person", "engine", "Answer"),
+}
+TYPES = sorted({route.type for route in ROUTES})
+
+
+def deserved(sender: str, recipient: str, type: str) -> bool:
+    if sender == "engine" and recipient in AGENTS:
+        return type in ("Dispatch", "ToolResult", "Repair")
+    if sender in AGENTS and recipient == "engine":
+        return type in ("Turn", "Output", "Fault")
+    return (sender, recipient, type) in LOOP
+
+
+def test_every_combination_of_roles_and_types_is_as_the_rules_say() -> None:
+    wrong = [
+        route
+        for route in product(sorted(ROLES), sorted(ROLES), [*TYPES, "Whisper"])
+        if allowed(*route) != deserved(*route)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("role", sorted(ROLES))
+def test_nothing_is_said_to_the_auditor_and_it_says_nothing_but_its_report(role: str) -> None:
+    assert not any(allowed(role, "auditor", type) for type in TYPES)
+    heard = [type for type in TYPES if allowed("auditor", role, type)]
+    assert heard == (["AuditReport"] if role == "person" else [])
+
+
+def test_a_focus_belongs_to_its_role() -> None:
+    assert allowed("engine", "reviewer:security", "Dispatch")
+    assert allowed("reviewer:security", "engine", "Output")
+    assert not allowed("reviewer:security", "person", "FinalResult")
+    assert not allowed("engine", "wizard:reviewer", "Dispatch")
+
+
+@pytest.mark.parametrize(
+    ("route", "words"),
+    [
+        (("engine", "planner", "Dispatch"), ""),
+        (("engine", "wizard", "Dispatch"), "nobody is called 'wizard'"),
+        (("", "engine", "Output"), "nobody is called ''"),
+        (("executor", "planner", "Output"), "executor may say nothing to planner"),
+        (
+            ("engine", "reviewer:security", "Output"),
+            "engine may not say Output to reviewer:security, only Dispatch, Repair, ToolResult",
+        ),
+    ],
+)
+def test_why_a_message_may_not_be_sent_is_said_in_words(route: tuple[str, str, str], words: str) -> None:
+    assert why_not(*route) == words
+
+
+@pytest.mark.parametrize(
+    ("role", "searches", "writes_met", "writes_unmet"),
+    [
+        ("planner", True, True, True),
+        ("meta_validator", False, True, False),
+        ("knowledge", False, True, True),
+        ("perceiver", False, False, False),
+        ("executor", False, False, False),
+        ("agent_validator", False, False, False),
+        ("controller", False, False, False),
+        ("auditor", False, False, False),
+        ("nobody", False, False, False),
+    ],
+)
+def test_who_may_use_the_memory(role: str, searches: bool, writes_met: bool, writes_unmet: bool) -> None:
+    def entry(met: bool) -> MemoryEntry:
+        return MemoryEntry(
+            entry_id="e", task_id="t", type=MemoryType.EPISODIC, content="c", criteria_met=met, timestamp="now"
+        )
+
+    assert (may_search(role), may_write(role, entry(True)), may_write(role, entry(False))) == (
+        searches,
+        writes_met,
+        writes_unmet,
+    )

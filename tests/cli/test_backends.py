@@ -1,0 +1,190 @@
+"""`assay backends` says who serves each role, whether they can, and how they answer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.testing.model_server import HttpError, ModelServer, Reply
+from tests.cli.running import assay
+
+KEY = "sk-very-secret-key"
+AGENTS = (
+    "executor",
+    "architect",
+    "researcher",
+    "specifier",
+    "designer",
+    "planner",
+    "reviewer:security",
+    "reviewer:architecture",
+    "reviewer:correctness",
+    "knowledge",
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "a.txt").write_text("a\n")
+    for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "a"]):
+        subprocess.run(["git", *words], cwd=root, check=True)
+    return root
+
+
+def backends(
+    project: Path, *args: str, mine: str = "", env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    file = project.parent / "mine.toml"
+    file.write_text(mine)
+    variables = {"ASSAY_CONFIG": str(file), "OPENAI_API_KEY": "", **(env or {})}
+    return assay("backends", *args, home=project.parent / "home", cwd=project, env=variables)
+
+
+def document(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def by_agent(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    return {one["agent"]: one for one in document(done)["agents"]}
+
+
+def test_with_nothing_set_every_role_but_the_architect_has_nobody(project: Path) -> None:
+    done = backends(project, "--json")
+    assert done.returncode == 1
+    found = by_agent(done)
+    assert tuple(found) == AGENTS
+    assert [one["spec"] for one in found.pop("architect")["backends"]] == ["rules"]
+    assert all(one["backends"] == [] and not one["ready"] for one in found.values())
+    page = backends(project).stdout
+    assert page.count("nobody is named") == len(AGENTS) - 1
+    assert "--backend default=SPEC" in page
+
+
+def test_each_role_says_who_named_its_backend(project: Path) -> None:
+    (project / "assay.toml").write_text('[backends]\nplanner = "cmd:cat"\ndesigner = "cmd:cat"\n')
+    mine = '[backends]\ndefault = "human"\nplanner = ["cmd:true", "human"]\n'
+    done = backends(project, "--json", "--backend", "knowledge=cmd:sh x", mine=mine)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = by_agent(done)
+    said = {name: (one["from"], one["key"], [b["spec"] for b in one["backends"]]) for name, one in found.items()}
+    assert said["planner"] == ("person", "planner", ["cmd:true", "human"])
+    assert said["designer"] == ("repository", "designer", ["cmd:cat"])
+    assert said["knowledge"] == ("command line", "knowledge", ["cmd:sh x"])
+    assert said["reviewer:security"] == ("person", "default", ["human"])
+    assert document(done)["ok"] is True
+
+
+MISSING: dict[str, tuple[str, str]] = {
+    "key": ("api:openai:gpt-5", "OPENAI_API_KEY"),
+    "provider": ("api:nobody:gpt-5", "there is no provider `nobody`"),
+    "program": ("cmd:no-such-program --fast", "there is no program no-such-program"),
+    "file": ("script:gone.yaml", "gone.yaml"),
+}
+
+
+@pytest.mark.parametrize(("spec", "why"), MISSING.values(), ids=MISSING)
+def test_what_is_missing_is_named(project: Path, spec: str, why: str) -> None:
+    done = backends(project, "--backend", "default=human", "--backend", f"planner={spec}")
+    assert done.returncode == 1
+    assert done.stdout.count("not ready") == 1
+    assert why in done.stdout
+
+
+def test_a_fallback_that_cannot_serve_is_said_too(project: Path) -> None:
+    options = ("--backend", "default=human", "--backend", "default=api:openai:gpt-5")
+    assert backends(project, *options).returncode == 1
+
+
+def test_a_scripts_path_counts_from_where_it_was_written(project: Path) -> None:
+    script = "- role: planner\n  output: {}\n"
+    (project / "theirs.yaml").write_text(script)
+    (project.parent / "mine.yaml").write_text(script)
+    (project / "assay.toml").write_text('[backends]\nplanner = "script:theirs.yaml"\n')
+    mine = '[backends]\ndefault = "human"\nknowledge = "script:mine.yaml"\n'
+    assert backends(project, mine=mine).returncode == 0
+
+
+def test_the_tier_price_and_vendor_of_a_model_are_shown_and_what_does_not_hold(project: Path) -> None:
+    mine = '[backends]\ndefault = "api:openai:gpt-5"\narchitect = "api:openai:strange"\n'
+    done = backends(project, "--json", mine=mine, env={"OPENAI_API_KEY": KEY})
+    found = by_agent(done)
+    (known,) = found["planner"]["backends"]
+    assert (known["vendor"], known["model"], known["tier"], known["priced"]) == ("openai", "gpt-5", 3, True)
+    (strange,) = found["architect"]["backends"]
+    assert (strange["tier"], strange["priced"]) == (None, False)
+    texts = [problem["text"] for problem in document(done)["problems"]]
+    assert any(text.startswith("whether architect is capable enough to judge executor") for text in texts)
+    assert any(text.startswith("perspective-diverse fallback") for text in texts)
+    assert done.returncode == 0  # recorded, not refused
+    assert KEY not in done.stdout
+
+
+def served_by(server: ModelServer) -> str:
+    return (
+        f'[backends]\ndefault = "api:mine:m"\n[providers.mine]\nwire = "openai-chat"\nurl = "{server.url}/v1"\n'
+        'key_variable = "MY_KEY"\n[models."mine:m"]\ntier = 3\ninput_usd = 1000\noutput_usd = 1000\n'
+    )
+
+
+def test_a_probe_asks_each_model_once_and_says_what_it_took(project: Path) -> None:
+    with ModelServer(
+        lambda _: Reply(calls=(("answer", {"word": "assay"}),), input_tokens=11, output_tokens=7)
+    ) as server:
+        done = backends(project, "--probe", "--json", mine=served_by(server), env={"MY_KEY": KEY})
+        page = backends(project, "--probe", mine=served_by(server), env={"MY_KEY": KEY})
+        assert len(server.asked) == 2
+    (probe,) = document(done)["probes"]
+    assert (probe["spec"], probe["answered"], probe["fault"]) == ("api:mine:m", True, "")
+    assert probe["usage"]["usd"] == pytest.approx(0.018)
+    assert (done.returncode, page.returncode) == (0, 0)
+    assert "api:mine:m answered" in page.stdout
+    assert "18 tokens, $0.018000" in page.stdout
+
+
+def test_a_model_that_cannot_answer_is_a_fault_in_words(project: Path) -> None:
+    with ModelServer(lambda _: HttpError(401, "wrong key")) as server:
+        done = backends(project, "--probe", mine=served_by(server), env={"MY_KEY": KEY})
+    assert done.returncode == 1
+    assert "api:mine:m did not answer as it should: denied" in done.stdout
+    assert KEY not in done.stdout + done.stderr
+
+
+def test_an_answer_of_another_form_is_no_answer(project: Path) -> None:
+    with ModelServer(lambda _: Reply(text="Hello there!")) as server:
+        done = backends(project, "--probe", mine=served_by(server), env={"MY_KEY": KEY})
+    assert done.returncode == 1
+    assert "did not answer as it should: malformed" in done.stdout
+
+
+def test_a_program_is_probed_in_the_sandbox_and_people_are_left_alone(project: Path) -> None:
+    command = """cmd:echo '{"word": "assay"}' > "$ASSAY_ANSWER"; touch a-trace"""
+    options = ("--backend", "default=human", "--backend", f"planner={command}", "--backend", "executor=cmd:exit 3")
+    done = backends(project, "--probe", "--json", *options)
+    assert done.stderr == ""
+    said = {one["spec"]: one for one in document(done)["probes"]}
+    assert set(said) == {command, "cmd:exit 3"}
+    assert said[command]["answered"]
+    assert said["cmd:exit 3"]["fault"].startswith("crashed")
+    assert done.returncode == 1
+    assert not (project / "a-trace").exists()
+
+
+@pytest.mark.parametrize("option", ["wizard=human", "planner=gpt-5", "planner"])
+def test_an_option_that_says_nothing_is_bad_input(project: Path, option: str) -> None:
+    done = backends(project, "--backend", option)
+    assert done.returncode == 2
+    assert f"--backend {option}" in done.stderr
+
+
+def test_a_persons_file_that_is_wrong_is_named_with_its_line(project: Path) -> None:
+    done = backends(project, mine='[backends]\nplanner = "gpt-5"\n')
+    assert done.returncode == 2
+    assert "mine.toml:2: backends.planner" in done.stderr

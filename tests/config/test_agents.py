@@ -1,0 +1,326 @@
+"""Who serves which role and what may be spent: what can be written, and who goes before whom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from assay.config import Settings, load_text
+from assay.config.backends import Choice, Origin, Place, choose, from_command_line
+from assay.config.budget import BudgetSettings, limits
+from assay.config.person import PersonSettings, budget, chosen, load_person, person_file
+from assay.config.providers import BUILT_IN, Wire
+from assay.contracts.budget import Allowance
+from assay.errors import ConfigError, InputError
+
+SPECS = ("api:openai:gpt-5", "api:ollama:qwen2.5-coder:7b", "cmd:./agent.sh --fast", "human", "script:a.yaml")
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_backend_may_stand_alone_or_in_a_list(spec: str) -> None:
+    settings = load_text(f'[backends]\ndefault = "{spec}"\n"reviewer:security" = ["{spec}", "human"]\n', "assay.toml")
+    assert settings.backends.default == (spec,)
+    assert settings.backends.reviewer_security == (spec, "human")
+    assert settings.backend_lines == {"default": (spec,), "reviewer:security": (spec, "human")}
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_gates_own_settings_take_the_same_backends(spec: str) -> None:
+    settings = load_text(f'[gate]\nexecutor = "{spec}"\narchitect = "{spec}"\n', "assay.toml")
+    assert settings.backend_lines == {"executor": (spec,), "architect": (spec,)}
+
+
+BAD: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "no kind of backend": (
+        '[backends]\nplanner = "gpt-5"\n',
+        "assay.toml:2: backends.planner: ",
+        ("'gpt-5' will not do", "`api:<provider>:<model>`"),
+    ),
+    "a model without its provider": ('[backends]\nplanner = "api:gpt-5"\n', "assay.toml:2: ", ("will not do",)),
+    "a command that is none": ('[backends]\nplanner = "cmd: "\n', "assay.toml:2: ", ("will not do",)),
+    "one of a list": (
+        '[backends]\nplanner = [\n  "human",\n  "nobody",\n]\n',
+        "assay.toml:4: backends.planner: ",
+        ("'nobody' will not do",),
+    ),
+    "a kind that is to come": (
+        '[backends]\nexecutor = "acp:claude"\n',
+        "assay.toml:2: backends.executor: ",
+        ("`acp:` is not there yet", "`api:<provider>:<model>`"),
+    ),
+    "no role": ('[backends]\nplaner = "human"\n', "assay.toml:2: backends.planer: ", ("backends.planner?",)),
+    "one role in two sections": (
+        '[gate]\nexecutor = "human"\n[backends]\nexecutor = "human"\n',
+        "assay.toml: gate.executor and backends.executor say the same",
+        (),
+    ),
+    "a task's limit of another type": (
+        '[budget.task]\ntokens = "many"\n',
+        "assay.toml:2: budget.task.tokens: ",
+        ("a whole number from 0 to",),
+    ),
+    "money below nothing": ("[budget]\nusd = -1\n", "assay.toml:2: budget.usd: ", ("a number from 0 to 1000000",)),
+    "money without end": ("[budget]\nusd = inf\n", "assay.toml:2: budget.usd: ", ("inf will not do",)),
+    "no kind of limit": (
+        "[budget.task]\ntoken = 1\n",
+        "assay.toml:2: budget.task.token: ",
+        ("there are tokens, usd, requests, tool_calls, minutes",),
+    ),
+    "a limit of no role": (
+        "[budget.roles.planer]\nusd = 1\n",
+        "assay.toml:1: budget.roles.planer: ",
+        ("it takes one of executor, architect",),
+    ),
+    "a role's limit of another type": (
+        "[budget.roles.planner]\nusd = true\n",
+        "assay.toml:2: budget.roles.planner.usd: ",
+        ("true will not do", "a number"),
+    ),
+    "a provider in a repository": (
+        '[check]\n[providers.openai]\nwire = "openai-chat"\nurl = "https://evil.example"\n',
+        "assay.toml:2: providers: not in a repository's file",
+        ("send your key to a server of its own", "your own file"),
+    ),
+    "a model in a repository": ('[models."openai:*"]\ntier = 3\n', "assay.toml:1: models: not in a repository's", ()),
+}
+
+
+@pytest.mark.parametrize(("text", "start", "says"), BAD.values(), ids=BAD)
+def test_what_is_wrong_in_a_repositorys_file_is_refused(text: str, start: str, says: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_text(text, "assay.toml")
+    assert caught.value.message.startswith(start)
+    for phrase in says:
+        assert phrase in caught.value.message
+
+
+# --- a person's own file ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "mine.toml"
+    monkeypatch.setenv("ASSAY_CONFIG", str(path))
+    return path
+
+
+PERSONAL = """
+[backends]
+default = "api:mine:large"
+
+[budget]
+usd = 3
+
+[providers.mine]
+wire = "openai-chat"
+url = "http://127.0.0.1:9/v1"
+key_variable = "MY_KEY"
+
+[models."mine:*"]
+tier = 3
+input_usd = 1.5
+output_usd = 6
+"""
+
+
+def test_a_persons_file_is_read(file: Path) -> None:
+    file.write_text(PERSONAL)
+    person = load_person()
+    assert person.settings.backends.default == ("api:mine:large",)
+    assert person.providers["mine"].wire is Wire.OPENAI_CHAT
+    assert person.providers["openai"] == BUILT_IN["openai"]
+    assert person.model("mine:large").tier == 3
+    assert person.model("other:large").tier is None
+
+
+BAD_PERSONAL: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "no wire": ('[providers.x]\nurl = "http://x"\n', ":1: providers.x.wire: is missing", ('"openai-chat"',)),
+    "a wire that there is not": (
+        '[providers.x]\nwire = "smoke"\nurl = "http://x"\n',
+        ":2: providers.x.wire: 'smoke' will not do",
+        ('one of "openai-chat"',),
+    ),
+    "an address that is none": (
+        '[providers.x]\nwire = "anthropic"\nurl = "ftp://x"\n',
+        ":3: providers.x.url: ",
+        ("an http or https URL",),
+    ),
+    "a provider without an address": ('[providers.x]\nwire = "google"\n', ":1: providers.x: ", ("needs a `url`",)),
+    "a key in the open": (
+        '[providers.x]\nwire = "google"\nurl = "http://x"\nkey = "sk-1"\n',
+        ":4: providers.x.key: no such setting",
+        ("key_variable",),
+    ),
+    "a tier that there is not": ('[models."a:b"]\ntier = 4\n', ":2: models.a:b.tier: ", ("from 1 to 3",)),
+    "a provider that is no table": ("[providers]\nx = 3\n", ":2: providers.x: 3 will not do", ("a table with wire",)),
+    "a section of the repository's": ("[check]\n", ":1: check: no such setting", ("backends, budget, providers",)),
+    "half a price": ('[models."a:b"]\ninput_usd = 1\n', ":1: models.a:b: ", ("given together",)),
+}
+
+
+@pytest.mark.parametrize(("text", "start", "says"), BAD_PERSONAL.values(), ids=BAD_PERSONAL)
+def test_what_is_wrong_in_a_persons_file_is_refused(file: Path, text: str, start: str, says: tuple[str, ...]) -> None:
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_person()
+    assert caught.value.message.startswith(f"{file}{start}")
+    for phrase in says:
+        assert phrase in caught.value.message
+
+
+def test_a_file_that_was_named_must_be_there(file: Path) -> None:
+    with pytest.raises(ConfigError, match=r"mine\.toml: there is no such file, though ASSAY_CONFIG names it"):
+        load_person()
+
+
+def test_a_file_that_cannot_be_read_is_refused(file: Path) -> None:
+    file.mkdir()
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        load_person()
+
+
+def test_nobody_needs_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ASSAY_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert load_person().settings == PersonSettings()
+
+
+def test_where_a_persons_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("ASSAY_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
+    assert person_file() == tmp_path / ".config" / "assay" / "assay.toml"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    assert person_file() == tmp_path / "xdg" / "assay" / "assay.toml"
+    monkeypatch.setenv("ASSAY_CONFIG", str(tmp_path / "own.toml"))
+    assert person_file() == tmp_path / "own.toml"
+
+
+# --- who goes before whom ---------------------------------------------------------------------------------------
+
+Lines = dict[str, tuple[str, ...]]
+A, B, C = ("cmd:a",), ("cmd:b",), ("cmd:c",)
+CHOSEN: dict[str, tuple[str, Lines, Lines, Lines, Choice]] = {
+    "nobody": ("planner", {}, {}, {}, Choice("planner", (), Origin.BUILT_IN)),
+    "an architect is the rules": ("architect", {}, {}, {}, Choice("architect", ("rules",), Origin.BUILT_IN)),
+    "the command line before all": (
+        "planner",
+        {"planner": A},
+        {"planner": B},
+        {"planner": C},
+        Choice("planner", A, Origin.COMMAND_LINE, "planner"),
+    ),
+    "the person before the repository": (
+        "planner",
+        {},
+        {"planner": B},
+        {"planner": C},
+        Choice("planner", B, Origin.PERSON, "planner"),
+    ),
+    "a role's own line before any default": (
+        "planner",
+        {"default": A},
+        {"default": B},
+        {"planner": C},
+        Choice("planner", C, Origin.REPOSITORY, "planner"),
+    ),
+    "the strongest default": (
+        "planner",
+        {},
+        {"default": B},
+        {"default": C},
+        Choice("planner", B, Origin.PERSON, "default"),
+    ),
+    "a focus before its role": (
+        "reviewer:security",
+        {},
+        {"reviewer:security": A, "reviewer": B},
+        {},
+        Choice("reviewer:security", A, Origin.PERSON, "reviewer:security"),
+    ),
+    "a place before a focus": (
+        "reviewer:security",
+        {},
+        {"reviewer": B},
+        {"reviewer:security": C},
+        Choice("reviewer:security", B, Origin.PERSON, "reviewer"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("agent", "line", "person", "repository", "expected"), CHOSEN.values(), ids=CHOSEN)
+def test_who_serves_a_role(agent: str, line: Lines, person: Lines, repository: Lines, expected: Choice) -> None:
+    places = [Place(Origin.COMMAND_LINE, line), Place(Origin.PERSON, person), Place(Origin.REPOSITORY, repository)]
+    assert choose(agent, places) == expected
+
+
+def test_all_that_was_said_is_heard() -> None:
+    repository = load_text('[gate]\nexecutor = "cmd:theirs"\n[backends]\nplanner = "cmd:theirs"\n', "assay.toml")
+    person = PersonSettings.model_validate({"backends": {"planner": "cmd:mine"}})
+    said = {name: chosen(name, person, repository, {"knowledge": ("human",)}) for name in ("executor", "planner")}
+    assert said["executor"].specs == ("cmd:theirs",)
+    assert said["planner"].specs == ("cmd:mine",)
+    assert chosen("knowledge", person, repository, {"knowledge": ("human",)}).origin is Origin.COMMAND_LINE
+
+
+def test_options_for_one_role_are_its_fallbacks() -> None:
+    options = ["reviewer:security=api:openai:gpt-5", "default=human", "reviewer:security=cmd:a=b"]
+    assert from_command_line(options) == {
+        "reviewer:security": ("api:openai:gpt-5", "cmd:a=b"),
+        "default": ("human",),
+    }
+
+
+def test_only_an_architect_may_be_the_rules() -> None:
+    assert from_command_line(["architect=rules"]) == {"architect": ("rules",)}
+    with pytest.raises(InputError, match="'rules' names no backend"):
+        from_command_line(["planner=rules"])
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("human", "there is no `=`"),
+        ("wizard=human", "'wizard' is no role"),
+        ("planner=gpt-5", "'gpt-5' names no backend"),
+        ("planner=", "'' names no backend"),
+        ("planner=cli:codex", "`cli:` is not there yet"),
+    ],
+)
+def test_an_option_that_says_nothing_is_refused(option: str, why: str) -> None:
+    with pytest.raises(InputError) as caught:
+        from_command_line([option])
+    assert caught.value.message.startswith(f"--backend {option}: ")
+    assert why in caught.value.message
+
+
+# --- what may be spent ------------------------------------------------------------------------------------------
+
+
+def test_budgets_are_on_unless_somebody_says_otherwise() -> None:
+    found = limits(Settings().budget)
+    assert found.run == Allowance(tokens=5_000_000, usd=20.0, requests=2_000, tool_calls=10_000)
+    assert found.task == Allowance(tokens=1_500_000, usd=8.0, requests=400, tool_calls=1_000)
+    assert found.roles == {}
+
+
+def test_nothing_is_no_limit() -> None:
+    text = "[budget]\nusd = 0\nminutes = 90\n[budget.task]\ntokens = 0\n[budget.roles.planner]\nrequests = 7\n"
+    found = limits(load_text(text, "assay.toml").budget)
+    assert (found.run.usd, found.run.minutes, found.task.tokens) == (None, 90.0, None)
+    assert found.roles == {"planner": Allowance(requests=7)}
+
+
+def test_a_persons_limits_go_before_the_repositorys_one_by_one() -> None:
+    theirs = "[budget]\nusd = 50\ntokens = 7\n[budget.task]\nusd = 40\n[budget.roles.planner]\nusd = 1\n"
+    own = {"usd": 5, "task": {"tokens": 9}, "roles": {"planner": {"requests": 2}, "reviewer": {"usd": 3}}}
+    merged = budget(PersonSettings.model_validate({"budget": own}), load_text(theirs, "assay.toml"))
+    assert merged == BudgetSettings.model_validate(
+        {
+            "usd": 5,
+            "tokens": 7,
+            "task": {"usd": 40, "tokens": 9},
+            "roles": {"planner": {"usd": 1, "requests": 2}, "reviewer": {"usd": 3}},
+        }
+    )
