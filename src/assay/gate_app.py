@@ -9,13 +9,11 @@ import fcntl
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from assay import __version__
-from assay.adapters.backends import Backend
-from assay.adapters.backends.choosing import backend_from
 from assay.adapters.bus import Bus
 from assay.adapters.executors import Listen
 from assay.adapters.git.commit import identity
@@ -26,19 +24,14 @@ from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.location import artifacts_path, ledger_path
 from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.adapters.plan_files import load_plan
-from assay.agents_app import Words, agents
 from assay.app import new_run_id, opened_world, outside_of, private_home, settings_at
-from assay.config.budget import limits
-from assay.config.person import budget, load_person
-from assay.contracts.budget import Budget
 from assay.contracts.gate_report import RunView
 from assay.contracts.gate_setup import GateSetup
 from assay.contracts.plan import Plan
 from assay.contracts.rows import EventRow
-from assay.core.agent.budget import amended, over
 from assay.core.plan.lint import errors, lint
 from assay.core.plan.reading import read_plan
-from assay.engine.agents.casting import Casting, is_agent
+from assay.engine.agents.casting import Casting
 from assay.engine.agents.dispatch import Dispatcher
 from assay.engine.agents.meter import Meter
 from assay.engine.agents.on_record import on_record, spent_so_far
@@ -65,6 +58,7 @@ from assay.engine.held_out import held_out_files
 from assay.engine.progress import Silent
 from assay.engine.world import World
 from assay.errors import InputError
+from assay.gate_cast import amend_budget, backends_for, budget_for, served
 
 
 @contextmanager
@@ -153,7 +147,7 @@ def resumed_gate(
         )
         plan = plan_of(setup, world.artifacts)
         minutes = request.minutes or setup.minutes
-        _amend_budget(world, setup, plan, request.budget)
+        amend_budget(world, setup, plan, request.budget)
         run = stack.enter_context(_driven(world, setup, plan, watching, listen, wait=request.wait, minutes=minutes))
         for task_id in _to_retry(run.view(), request.retry):
             word = Word(WordKind.RETRY, by=request.by, text=request.note)
@@ -330,7 +324,7 @@ def _driven(
     meter = Meter(budget_of(setup, journal), spent_so_far(recorded))
     dispatcher = Dispatcher(Bus(world.ledger, world.run_id), meter, recorded, watching.spending)
     with ExitStack() as stack:
-        cast = Casting(_backends(setup, listen, stack), dispatcher, listen, world.store.git())
+        cast = Casting(backends_for(setup, listen, stack), dispatcher, listen, world.store.git())
         yield GateRun(
             GateWorld(
                 world=world,
@@ -349,79 +343,12 @@ def _driven(
         )
 
 
-def _backends(setup: GateSetup, listen: Listen | None, stack: ExitStack) -> Callable[[Sequence[str]], Backend]:
-    """How backends are made for the run; the stack lets go of them."""
-    person = load_person()
-
-    def backend(specs: Sequence[str]) -> Backend:
-        made = backend_from(
-            specs,
-            folder=Path(setup.plan_path).parent,
-            listen=listen,
-            providers=person.providers,
-            models=person.settings.models,
-        )
-        stack.callback(made.close)
-        return made
-
-    return backend
-
-
-def _amend_budget(world: World, setup: GateSetup, plan: Plan, words: tuple[str, ...]) -> None:
-    """What agents may spend from now on, if the person says so: more than they have spent, or nothing would follow."""
-    if not words:
-        return
-    journal = Journal.opened(world.ledger, world.run_id, plan)
-    budget = _amended(budget_of(setup, journal), words)
-    spent = view_of(setup, journal, home=world.home, running=False).spent
-    if why := over(budget.run, spent, "run"):
-        raise InputError(why, hint="a budget counts from the beginning of the run: give more than was spent")
-    journal.note("run.budget", budget=budget.model_dump(mode="json"))
-
-
-def _amended(budget: Budget, words: tuple[str, ...]) -> Budget:
-    try:
-        return amended(budget, words)
-    except ValueError as error:
-        raise InputError(
-            f"--budget {error}", hint="for instance --budget tokens=500000 or --budget task.usd=2"
-        ) from error
-
-
-def _served(world: World, request: GateRequest, plan_path: Path) -> tuple[dict[str, tuple[str, ...]], list[str]]:
-    """Who executes and who reviews, by role, the fallbacks behind the first; and what is to be said about them."""
-    asked = {"executor": request.executor, "architect": request.architect}
-    line = {role: (_at(spec, plan_path.parent),) for role, spec in asked.items() if spec}
-    said = Words(world.repository.root, world.settings, load_person(), line)
-    choices = [said.choice(role) for role in asked]
-    served = {choice.agent: tuple(_at(spec, said.folder(choice.origin)) for spec in choice.specs) for choice in choices}
-    if not served["executor"]:
-        raise InputError(
-            "nobody is named who does the work",
-            hint="--executor api:<provider>:<model>, 'cmd:<shell command>', human or script:<file>; or gate.executor",
-        )
-    known = agents(said, asked)
-    for one in (one for agent in known.agents for one in agent.standings):
-        if one.missing and is_agent(one.spec):
-            raise InputError(one.missing, hint=one.hint)
-    problems = known.problems
-    if refused := [problem.text for problem in problems if problem.refuse]:
-        raise InputError("; ".join(refused), hint="`assay backends` shows who serves whom")
-    return served, [problem.text for problem in problems]
-
-
-def _at(spec: str, folder: Path) -> str:
-    """A script's path, wherever the run is resumed."""
-    kind, _, rest = spec.partition(":")
-    return f"script:{folder / rest}" if kind == "script" and not Path(rest).is_absolute() else spec
-
-
 def _setup(
     world: World, request: GateRequest, plan_path: Path, plan_artifact: str, branch: str, *, held_out: bool
 ) -> GateSetup:
     gate, repository = world.settings.gate, world.repository
     who = identity(repository)
-    served, concerns = _served(world, request, plan_path)
+    cast, concerns = served(world, request, plan_path)
     signed = wants_signature(repository)
     sign = signed and request.sign
     notes = [*world.notes]
@@ -441,10 +368,10 @@ def _setup(
             "plan_artifact": plan_artifact,
             "base_commit": world.base_commit,
             "branch": branch,
-            "executor": served["executor"][0],
-            "architect": served["architect"][0],
-            "fallbacks": {role: specs[1:] for role, specs in served.items() if specs[1:]},
-            "budget": _amended(limits(budget(load_person().settings, world.settings)), request.budget),
+            "executor": cast["executor"][0],
+            "architect": cast["architect"][0],
+            "fallbacks": {role: specs[1:] for role, specs in cast.items() if specs[1:]},
+            "budget": budget_for(world.settings, request.budget),
             "slots": request.slots or gate.slots,
             "minutes": request.minutes or gate.run_minutes,
             "hooks": hooks,

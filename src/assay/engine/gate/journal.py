@@ -123,6 +123,11 @@ class Journal:
         self.note(_HEARD, word=seq, reason=why)
         self._heard.add(seq)
 
+    def events(self, task_id: str) -> list[TaskEvent]:
+        """Everything that happened to a task, in order."""
+        rows = self.ledger.read(EventRow, run_id=self.run_id, task_id=task_id)
+        return [TASK_EVENTS.validate_python(one.row.payload["event"]) for one in rows if one.row.type.startswith(_TASK)]
+
     @property
     def recent(self) -> frozenset[str]:
         """Tasks that were judged since a person last resumed the run."""

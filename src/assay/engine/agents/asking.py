@@ -1,0 +1,77 @@
+"""One agent, asked once, outside of any pipeline. It can look at the repository and change nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.adapters.backends import Backend
+from assay.adapters.bus import Bus
+from assay.adapters.executors.site import Site
+from assay.adapters.tools import Ground, Toolbox
+from assay.contracts.agent import Dispatched, Occasion
+from assay.contracts.base import Contract
+from assay.contracts.budget import Budget, Spent
+from assay.contracts.rows import EventRow
+from assay.engine.agents.dispatch import Dispatcher, Errand
+from assay.engine.agents.meter import Meter
+from assay.engine.viewing import Sight, shell_at
+from assay.engine.world import World
+from assay.roles.role import Role
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What an agent is asked, and how."""
+
+    role: Role
+    focus: str | None
+    request: Contract
+    backend: Backend
+    budget: Budget
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Asked:
+    dispatched: Dispatched
+    spent: Spent
+
+
+def ask(world: World, asking: Asking, site: Site) -> Asked:
+    """The answer, or the fault. `site` says how whoever answers is heard; it is given the tree to look at."""
+    world.ledger.append(
+        EventRow(
+            run_id=world.run_id,
+            type="run.started",
+            payload={
+                "command": "ask",
+                "repository": str(world.repository.root),
+                "role": asking.role.name,
+                "backend": asking.backend.identity.spec,
+            },
+        )
+    )
+    meter = Meter(asking.budget)
+    dispatcher = Dispatcher(Bus(world.ledger, world.run_id), meter)
+    with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
+        gate = world.settings.gate
+        sight = Sight(world.base_tree, world.base_commit, gate.architect_seconds, gate.network, gate.pass_through)
+        shell = shell_at(world, sight, sink)
+        ground = Ground(
+            files=shell.view.files,
+            run=shell,
+            git=world.store.git(),
+            commit=world.base_commit,
+            cancel=world.cancel,
+        )
+        placed = Site(shell.view.files, world.scratch, shell, site.heard, site.say, site.hear, world.cancel)
+        occasion = Occasion(run_id=world.run_id, role=asking.role.name, step="ask", focus=asking.focus)
+        errand = Errand(asking.request, asking.backend, Toolbox(ground, asking.role.tools), placed, asking.seconds)
+        dispatched = dispatcher.dispatch(asking.role, occasion, errand)
+        world.ledger.append(sink.finish().row())
+    outcome = "failed" if dispatched.fault else "passed"
+    reason = dispatched.completion.summary if dispatched.fault else ""
+    world.ledger.append(
+        EventRow(run_id=world.run_id, type="run.finished", payload={"outcome": outcome, "reason": reason})
+    )
+    return Asked(dispatched, meter.spent())

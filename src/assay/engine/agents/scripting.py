@@ -1,0 +1,101 @@
+"""A recorded conversation as entries of a script, which say and do the same again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from assay.adapters.script_file import ONE_REQUEST, Breakdown, Call, Entry, Step
+from assay.contracts.agent import FaultKind, Occasion, ToolCall, Turn, Usage
+from assay.engine.agents.on_record import Recorded
+
+_BREAKDOWNS: Final = (
+    FaultKind.UNAVAILABLE,
+    FaultKind.DENIED,
+    FaultKind.REJECTED,
+    FaultKind.FILTERED,
+    FaultKind.CRASHED,
+    FaultKind.TIMEOUT,
+)
+"""Faults of the backend. The others follow from what was said, or come from outside."""
+
+
+def conversations(recorded: Iterable[Recorded]) -> list[Entry]:
+    """Entries for each dispatch: one for its beginning, and one for each repair."""
+    return [entry for one in recorded if one.occasion is not None for entry in _dispatch(one, one.occasion)]
+
+
+def _dispatch(one: Recorded, occasion: Occasion) -> list[Entry]:
+    parts: list[list[Turn]] = [[]]
+    for said in one.entries:
+        if isinstance(said, int):
+            parts.append([])
+        elif isinstance(said, Turn):
+            parts[-1].append(said)
+    ending = _ending(one)
+    last = len(parts) - 1
+    return [_entry(occasion, number, turns, ending if number == last else ()) for number, turns in enumerate(parts)]
+
+
+def _ending(one: Recorded) -> tuple[Step, ...]:
+    fault = one.fault
+    if fault is None:
+        return ()
+    if fault.kind is FaultKind.FAILED:
+        return (Step("fail", {"text": fault.why}),)
+    if fault.kind in _BREAKDOWNS:
+        return (Step("error", breakdown=Breakdown(fault.kind, fault.why)),)
+    return ()
+
+
+def _entry(occasion: Occasion, repair: int, turns: list[Turn], ending: tuple[Step, ...]) -> Entry:
+    steps: list[Step] = []
+    for turn in turns:
+        if turn.calls:
+            steps += [Step("say", {"text": turn.text})] if turn.text else []
+            steps.append(Step("tools", calls=tuple(_call(call) for call in turn.calls)))
+    answers = [turn for turn in turns if not turn.calls]
+    answer = answers[-1] if answers and not ending else None
+    given = answer.answer if answer else None
+    if answer and given is not None and answer.text:
+        steps.append(Step("say", {"text": answer.text}))
+    return Entry(
+        role=occasion.role,
+        match=_match(occasion, repair),
+        steps=(*steps, *ending),
+        output=dict(given) if given is not None else None,
+        raw=answer.text if answer and given is None else None,
+        usage=_each(turns),
+    )
+
+
+def _call(call: ToolCall) -> Call:
+    return Call(call.name, call.malformed if call.malformed else dict(call.arguments))
+
+
+def _match(occasion: Occasion, repair: int) -> Mapping[str, tuple[str, ...]]:
+    """What tells this dispatch from the others of its run."""
+    facts = {
+        "task": occasion.task,
+        "attempt": occasion.attempt if occasion.task else None,
+        "focus": occasion.focus,
+        "iteration": occasion.iteration,
+        "round": occasion.round if occasion.round != 1 else None,
+        "dispatch": occasion.dispatch,
+        "repair": repair or None,
+    }
+    return {word: (str(value),) for word, value in facts.items() if value is not None}
+
+
+def _each(turns: list[Turn]) -> Usage:
+    """Of each turn, with what they used in all spread over them: an entry has one figure."""
+    count = len(turns)
+    if not count:
+        return ONE_REQUEST
+    total = sum((turn.usage for turn in turns), Usage())
+    return Usage(
+        requests=1,
+        input_tokens=-(-total.input_tokens // count),
+        output_tokens=-(-total.output_tokens // count),
+        usd=None if total.usd is None else total.usd / count,
+    )

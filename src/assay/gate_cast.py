@@ -1,0 +1,97 @@
+"""Who works at the gate, and what they may spend: what a person said, here and in their settings, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from assay.adapters.backends import Backend
+from assay.adapters.backends.choosing import backend_from
+from assay.adapters.executors import Listen
+from assay.agents_app import Words, agents
+from assay.config import Settings
+from assay.config.budget import limits
+from assay.config.person import budget, load_person
+from assay.contracts.budget import Budget
+from assay.contracts.gate_setup import GateSetup
+from assay.contracts.plan import Plan
+from assay.core.agent.budget import amended, over
+from assay.engine.agents.casting import is_agent
+from assay.engine.gate.journal import Journal
+from assay.engine.gate.looking import budget_of, view_of
+from assay.engine.gate.request import GateRequest
+from assay.engine.world import World
+from assay.errors import InputError
+
+
+def backends_for(setup: GateSetup, listen: Listen | None, stack: ExitStack) -> Callable[[Sequence[str]], Backend]:
+    """How backends are made for the run; the stack lets go of them."""
+    person = load_person()
+
+    def backend(specs: Sequence[str]) -> Backend:
+        made = backend_from(
+            specs,
+            folder=Path(setup.plan_path).parent,
+            listen=listen,
+            providers=person.providers,
+            models=person.settings.models,
+        )
+        stack.callback(made.close)
+        return made
+
+    return backend
+
+
+def amend_budget(world: World, setup: GateSetup, plan: Plan, words: tuple[str, ...]) -> None:
+    """What agents may spend from now on, if the person says so: more than they have spent, or nothing would follow."""
+    if not words:
+        return
+    journal = Journal.opened(world.ledger, world.run_id, plan)
+    budget = _amended(budget_of(setup, journal), words)
+    spent = view_of(setup, journal, home=world.home, running=False).spent
+    if why := over(budget.run, spent, "run"):
+        raise InputError(why, hint="a budget counts from the beginning of the run: give more than was spent")
+    journal.note("run.budget", budget=budget.model_dump(mode="json"))
+
+
+def budget_for(settings: Settings, words: tuple[str, ...]) -> Budget:
+    """What the agents of a run may spend: as the person says now, as they have set it, as the repository has."""
+    return _amended(limits(budget(load_person().settings, settings)), words)
+
+
+def _amended(budget: Budget, words: tuple[str, ...]) -> Budget:
+    try:
+        return amended(budget, words)
+    except ValueError as error:
+        raise InputError(
+            f"--budget {error}", hint="for instance --budget tokens=500000 or --budget task.usd=2"
+        ) from error
+
+
+def served(world: World, request: GateRequest, plan_path: Path) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """Who executes and who reviews, by role, the fallbacks behind the first; and what is to be said about them."""
+    asked = {"executor": request.executor, "architect": request.architect}
+    line = {role: (_at(spec, plan_path.parent),) for role, spec in asked.items() if spec}
+    said = Words(world.repository.root, world.settings, load_person(), line)
+    choices = [said.choice(role) for role in asked]
+    cast = {choice.agent: tuple(_at(spec, said.folder(choice.origin)) for spec in choice.specs) for choice in choices}
+    if not cast["executor"]:
+        raise InputError(
+            "nobody is named who does the work",
+            hint="--executor api:<provider>:<model>, 'cmd:<shell command>', human or script:<file>; or gate.executor",
+        )
+    known = agents(said, asked)
+    for one in (one for agent in known.agents for one in agent.standings):
+        if one.missing and is_agent(one.spec):
+            raise InputError(one.missing, hint=one.hint)
+    problems = known.problems
+    if refused := [problem.text for problem in problems if problem.refuse]:
+        raise InputError("; ".join(refused), hint="`assay backends` shows who serves whom")
+    return cast, [problem.text for problem in problems]
+
+
+def _at(spec: str, folder: Path) -> str:
+    """A script's path, wherever the run is resumed."""
+    kind, _, rest = spec.partition(":")
+    return f"script:{folder / rest}" if kind == "script" and not Path(rest).is_absolute() else spec

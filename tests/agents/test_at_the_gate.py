@@ -1,0 +1,201 @@
+"""Models as executors and architects of the gate, over real HTTP: proof, spending, stopping, going on, recording."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.testing.model_server import HttpError, Reply, WireProtocol
+from tests.agents.models import APPROVES, MODULE, PLAN, TEST, WRITES, answers, calls, desk
+from tests.gate.site import Site, plan, task
+
+
+@pytest.mark.parametrize("wire", WireProtocol)
+def test_a_model_does_a_task_another_reviews_it_and_what_passed_is_committed(
+    tmp_path: Path, wire: WireProtocol
+) -> None:
+    with desk(tmp_path, wire) as at:
+        code, report, errors = at.gate()
+        assert code == 0, (report, errors)
+        assert (at.model.count("executor"), at.model.count("architect")) == (len(WRITES), len(APPROVES))
+        assert at.site.subjects() == ["feat(shop-01): One"]
+        assert at.site.git("show", f"{at.site.branch}:shop/one.py") + "\n" == MODULE
+        cost: Any = report["cost"]
+        assert cost["requests"] == len(WRITES) + len(APPROVES) and cost["unpriced_requests"] == 0
+        assert cost["usd"] == pytest.approx(cost["requests"] * (11 * 1000 + 7 * 2000) / 1e6)
+        assert "secret-key" not in json.dumps(report) + errors
+        assert at.site.assay("audit", "last").returncode == 0
+
+
+def test_a_model_that_oversteps_is_refused_while_it_does_and_the_auditor_tells(tmp_path: Path) -> None:
+    turns = (
+        calls("write", path="shop/cart.py", content="x"),
+        calls("read", path="../../../../etc/passwd"),
+        *WRITES[1:],
+    )
+    with desk(tmp_path, executor=turns, more="[budget]\nusd = 1000.0\n") as at:
+        code, report, errors = at.gate("--architect", "rules")
+        assert code == 0, (report, errors)
+        audit = at.site.assay("audit", "last", "--json")
+        assert audit.returncode == 1
+        rules = [one["rule"] for one in json.loads(audit.stdout)["boundary_violations"]]
+        assert rules == ["scope", "outside"]
+        heard = [text for _, text in at.model.asked["executor"][1].messages]
+        assert "refused" in heard[-1].lower() or "may" in heard[-1]
+
+
+def test_a_lying_model_is_caught_by_the_checks(tmp_path: Path) -> None:
+    lie = answers(status="success", verification={"command": "python3 -m unittest tests.test_one", "exit_code": 0})
+    wrong = calls("write", path="tests/test_one.py", content=TEST.replace("one(), 1", "one(), 2"))
+    with desk(tmp_path, executor=(WRITES[1], wrong, lie)) as at:
+        code, report, _ = at.gate()
+        assert code == 1
+        tasks: Any = report["tasks"]
+        reasons = {reason["check"] for failure in tasks[0]["failures"] for reason in failure["reasons"]}
+        assert "claim-mismatch" in reasons
+        assert at.site.subjects() == [] and at.model.count("architect") == 0
+
+
+def test_a_model_that_rejects_has_the_task_done_again(tmp_path: Path) -> None:
+    rejects = (answers(verdict="REJECTED", feedback="the name says nothing"),)
+    with desk(tmp_path, architect=rejects) as at:
+        code, report, _ = at.gate()
+        assert code == 1
+        tasks: Any = report["tasks"]
+        assert [one["type"] for one in tasks[0]["failures"]] == ["ARCHITECT_REJECTION"] * 2
+        second = at.model.asked["executor"][len(WRITES)]
+        assert "the name says nothing" in second.messages[0][1]
+
+
+def test_a_spent_budget_stops_the_run_and_more_of_it_goes_on_without_paying_twice(tmp_path: Path) -> None:
+    with desk(tmp_path) as at:
+        code, report, errors = at.gate("--budget", "requests=2")
+        assert (code, report["outcome"]) == (4, "budget_exhausted"), errors
+        assert "2 model calls" in str(report["reason"])
+        assert at.model.count("executor") == 2
+        again, told, why = at.resume("--budget", "requests=2")
+        assert again == 2 and "more than was spent" in why, told
+        assert at.resume()[0] == 4 and at.model.count("executor") == 2
+        code, report, errors = at.resume("--budget", "requests=none")
+        assert code == 0, errors
+        assert at.model.count("executor") == len(WRITES)
+        cost: Any = report["cost"]
+        assert cost["requests"] == len(WRITES) + len(APPROVES)
+
+
+@pytest.mark.parametrize("limit", ["task.tokens=20", "roles.executor.tool_calls=1", "usd=0.03"])
+def test_a_budget_of_a_task_or_role_stops_the_run_as_well(tmp_path: Path, limit: str) -> None:
+    with desk(tmp_path) as at:
+        code, report, _ = at.gate("--budget", limit)
+        assert (code, report["outcome"]) == (4, "budget_exhausted")
+        assert at.model.count("executor") <= 3
+
+
+@pytest.mark.parametrize("point", ["agent.before-turn", "agent.after-turn", "agent.before-tool", "agent.after-tool"])
+def test_a_run_that_is_killed_goes_on_with_what_the_model_has_said(tmp_path: Path, point: str) -> None:
+    with desk(tmp_path) as at:
+        code, _, _ = at.gate(ASSAY_FAULT=f"{point}:3")
+        assert code == -signal.SIGKILL
+        before = at.model.count("executor")
+        code, _, errors = at.resume()
+        assert code == 0, errors
+        # A turn that was not yet on record is asked for again, and only that.
+        assert at.model.count("executor") == len(WRITES) + (point == "agent.before-turn")
+        assert before == (4 if point.endswith("tool") and False else 3)
+        assert at.site.git("show", f"{at.site.branch}:shop/one.py") + "\n" == MODULE
+
+
+def test_a_provider_that_denies_us_is_bad_input_and_the_run_waits_for_it_to_be_put_right(tmp_path: Path) -> None:
+    with desk(tmp_path, executor=(HttpError(401, "no such key"), *WRITES)) as at:
+        code, report, errors = at.gate()
+        assert code == 2 and "no such key" in errors and "secret-key" not in errors, report
+        assert "assay resume" in errors
+        at.model.turns = {"executor": WRITES, "architect": APPROVES}
+        code, report, errors = at.resume()
+        assert code == 0, errors
+        tasks: Any = report["tasks"]
+        assert tasks[0]["attempts"] == 1
+
+
+def test_a_missing_key_is_said_before_anything_begins(tmp_path: Path) -> None:
+    with desk(tmp_path) as at:
+        done = at.site.workshop.assay(
+            at.site.root, "gate", "PLAN.md", "--json", env={"ASSAY_CONFIG": at.env["ASSAY_CONFIG"]}
+        )
+        assert done.returncode == 2 and "LOCAL_KEY" in done.stderr
+        assert json.loads(at.site.assay("runs", "--json").stdout)["runs"] == []
+
+
+def test_a_model_whose_price_is_not_known_is_said_to_be(tmp_path: Path) -> None:
+    with desk(tmp_path) as at:
+        config = Path(at.env["ASSAY_CONFIG"])
+        config.write_text(config.read_text().replace("input_usd = 1000.0\noutput_usd = 2000.0\n", ""))
+        code, report, _ = at.gate()
+        assert code == 0
+        cost: Any = report["cost"]
+        assert cost["unpriced_requests"] == cost["requests"] > 0 and cost["usd"] == 0
+        assert "cost unknown" in at.site.assay("status", "last").stdout
+
+
+def test_an_answer_that_is_not_of_the_schema_is_repaired_or_malformed(tmp_path: Path) -> None:
+    bad = Reply(text="I think it is done!")
+    with desk(tmp_path, executor=(*WRITES[:4], bad, WRITES[4])) as at:
+        assert at.gate()[0] == 0
+    with desk(tmp_path / "worse", executor=(bad,) * 3) as at:
+        code, report, _ = at.gate()
+        tasks: Any = report["tasks"]
+        assert code == 1 and [one["type"] for one in tasks[0]["failures"]] == ["MALFORMED"] * 3
+
+
+def decisions(site: Site) -> list[Any]:
+    """Everything that was decided, without what differs from run to run."""
+    sql = "SELECT task_id, type, json_extract(payload, '$.event') FROM events WHERE type LIKE 'task.%' ORDER BY seq"
+    rows = json.loads(site.assay("ledger", "query", sql, "--json").stdout)["rows"]
+    found = []
+    for task_id, type, event in rows:
+        body = json.loads(event)
+        failure = body.get("failure") or {}
+        evidence = body.get("evidence") or {}
+        tree = body.get("tree") or evidence.get("tree")
+        found.append((task_id, type, failure.get("type"), tree, body.get("claim", {}).get("status")))
+    return found
+
+
+TWO = plan(task("One"), task("Two", files="shop/two.py"))
+
+
+def test_a_recorded_run_of_models_comes_to_the_same_decisions_again(tmp_path: Path) -> None:
+    stray = calls("write", path="shop/cart.py", content="x")
+    unsure = Reply(text="one moment")
+    with desk(tmp_path / "first", executor=(stray, *WRITES[1:4], unsure, WRITES[4])) as at:
+        assert at.gate()[0] == 0
+        script = tmp_path / "again.yaml"
+        done = at.site.assay("record", "last", "-o", str(script))
+        assert done.returncode == 0, done.stderr
+        first = decisions(at.site)
+    second = Site.made(tmp_path / "second", PLAN)
+    gated = second.gate(f"script:{script}", "--architect", f"script:{script}")
+    assert gated.exit == 0, gated.stderr
+    assert decisions(second) == first and len(first) >= 5
+
+
+def test_a_recorded_run_of_a_program_comes_to_the_same_decisions_again(tmp_path: Path) -> None:
+    command = (
+        "cmd:case $ASSAY_TASK_ID-$ASSAY_ATTEMPT in task-01-1) exit 3;; task-01-2) printf '\\377\\000' > shop/bin;; "
+        "task-01-3) rm -f shop/bin; printf 'def one():\\n    return 1\\n' > shop/one.py; "
+        "printf 'import unittest\\nfrom shop.one import one\\nclass T(unittest.TestCase):\\n"
+        "    def test_it(self): self.assertEqual(one(), 1)\\n' > tests/test_one.py;; esac"
+    )
+    first = Site.made(tmp_path / "first", PLAN)
+    gated = first.gate(command, "--architect", 'cmd:echo \'{"verdict": "APPROVED"}\' > $ASSAY_VERDICT')
+    assert gated.exit == 0, gated.stderr
+    script = tmp_path / "again.yaml"
+    assert first.assay("record", "last", "-o", str(script)).returncode == 0
+    second = Site.made(tmp_path / "second", PLAN)
+    again = second.gate(f"script:{script}", "--architect", f"script:{script}")
+    assert again.exit == 0, again.stderr
+    assert [one[:4] for one in decisions(second)] == [one[:4] for one in decisions(first)]
