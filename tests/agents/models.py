@@ -89,6 +89,7 @@ def desk(
     text: str = PLAN,
 ) -> Iterator[Desk]:
     model = Model({"executor": executor, "architect": architect})
+    folder.mkdir(exist_ok=True)
     site = Site.made(folder, text)
     with ModelServer(model.answer) as server:
         config = folder / "assay.toml"

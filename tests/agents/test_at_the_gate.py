@@ -11,7 +11,7 @@ import pytest
 
 from assay.testing.model_server import HttpError, Reply, WireProtocol
 from tests.agents.models import APPROVES, MODULE, PLAN, TEST, WRITES, answers, calls, desk
-from tests.gate.site import Site, plan, task
+from tests.gate.site import Site
 
 
 @pytest.mark.parametrize("wire", WireProtocol)
@@ -57,7 +57,7 @@ def test_a_lying_model_is_caught_by_the_checks(tmp_path: Path) -> None:
         tasks: Any = report["tasks"]
         reasons = {reason["check"] for failure in tasks[0]["failures"] for reason in failure["reasons"]}
         assert "claim-mismatch" in reasons
-        assert at.site.subjects() == [] and at.model.count("architect") == 0
+        assert at.site.git("branch", "--list", "assay/*") == "" and at.model.count("architect") == 0
 
 
 def test_a_model_that_rejects_has_the_task_done_again(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_run_that_is_killed_goes_on_with_what_the_model_has_said(tmp_path: Pat
         assert code == 0, errors
         # A turn that was not yet on record is asked for again, and only that.
         assert at.model.count("executor") == len(WRITES) + (point == "agent.before-turn")
-        assert before == (4 if point.endswith("tool") and False else 3)
+        assert before == 3
         assert at.site.git("show", f"{at.site.branch}:shop/one.py") + "\n" == MODULE
 
 
@@ -153,19 +153,16 @@ def test_an_answer_that_is_not_of_the_schema_is_repaired_or_malformed(tmp_path: 
 
 def decisions(site: Site) -> list[Any]:
     """Everything that was decided, without what differs from run to run."""
-    sql = "SELECT task_id, type, json_extract(payload, '$.event') FROM events WHERE type LIKE 'task.%' ORDER BY seq"
-    rows = json.loads(site.assay("ledger", "query", sql, "--json").stdout)["rows"]
+    sql = "SELECT task_id, type, payload FROM events WHERE type LIKE 'task.%' ORDER BY seq"
+    done = site.assay("ledger", "query", sql, "--json")
+    assert done.returncode == 0, done.stderr
     found = []
-    for task_id, type, event in rows:
-        body = json.loads(event)
-        failure = body.get("failure") or {}
-        evidence = body.get("evidence") or {}
-        tree = body.get("tree") or evidence.get("tree")
-        found.append((task_id, type, failure.get("type"), tree, body.get("claim", {}).get("status")))
+    for row in json.loads(done.stdout)["rows"]:
+        payload = json.loads(row["payload"]) if isinstance(row["payload"], str) else row["payload"]
+        event = payload["event"]
+        tree = event.get("tree") or (event.get("evidence") or {}).get("tree")
+        found.append((row["task_id"], row["type"], payload["state"], (event.get("failure") or {}).get("type"), tree))
     return found
-
-
-TWO = plan(task("One"), task("Two", files="shop/two.py"))
 
 
 def test_a_recorded_run_of_models_comes_to_the_same_decisions_again(tmp_path: Path) -> None:
@@ -198,4 +195,4 @@ def test_a_recorded_run_of_a_program_comes_to_the_same_decisions_again(tmp_path:
     second = Site.made(tmp_path / "second", PLAN)
     again = second.gate(f"script:{script}", "--architect", f"script:{script}")
     assert again.exit == 0, again.stderr
-    assert [one[:4] for one in decisions(second)] == [one[:4] for one in decisions(first)]
+    assert decisions(second) == decisions(first) != []

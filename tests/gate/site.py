@@ -101,6 +101,7 @@ class Site:
 
     @classmethod
     def made(cls, folder: Path, text: str, files: Mapping[str, str | bytes] = FILES, settings: str = "") -> Site:
+        folder.mkdir(exist_ok=True)
         workshop = Workshop.apart(folder)
         own = {"assay.toml": settings} if settings else {}
         root = workshop.repo({**files, **own, "PLAN.md": text})

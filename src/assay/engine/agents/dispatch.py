@@ -25,7 +25,6 @@ from assay.contracts.agent import (
     Fault,
     FaultKind,
     Occasion,
-    RefusalRule,
     Told,
     ToolCall,
     ToolResult,
@@ -36,7 +35,7 @@ from assay.contracts.base import Contract
 from assay.contracts.budget import Spent
 from assay.contracts.tools import READING
 from assay.core.agent.faults import FOLLOWS, completion_of
-from assay.core.agent.loop import Answered, Ended, Pause, Repair, Request, Sent, Think, Use, converse, refused
+from assay.core.agent.loop import Answered, Ended, Pause, Repair, Request, Sent, Think, Use, converse
 from assay.engine.agents.meter import Meter
 from assay.engine.agents.on_record import Recorded
 from assay.faults import fault_point
@@ -191,10 +190,8 @@ class _Going:
             if known.refused is None and known.name not in READING:
                 self._errand.toolbox.call(call, self._left())
             return self._result(known)
-        if stop := self._stop(spending=False):
+        if stop := self._stop():
             return stop
-        if why := self._shell.meter.exhausted(self._role.name, self._occasion.task):
-            return self._result(refused(call, RefusalRule.BUDGET, why))
         fault_point("agent.before-tool")
         result = self._errand.toolbox.call(call, self._left())
         fault_point("agent.after-tool")
