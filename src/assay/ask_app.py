@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,28 +103,25 @@ def request_in(role: Role, text: str, focus: str = "") -> Contract:
     """The request that the text is, for that role."""
     fields = role.input.model_fields
     needed = [name for name, field in fields.items() if field.is_required()]
-    said = _mapping(text)
+    takes = f"it takes: {', '.join(fields)}; it needs: {', '.join(needed) or 'none of them'}"
+    said = _mapping(text, fields)
     if said is None:
-        plain = [name for name in needed if name != "focus" and fields[name].annotation is str]
-        if [name for name in needed if name != "focus"] != plain or len(plain) != 1:
-            raise InputError(
-                f"the request of a {role.name} is a mapping, and this is none", hint=f"it needs: {', '.join(needed)}"
-            )
-        said = {plain[0]: text.strip()}
-    if focus and "focus" in fields:
-        said = {"focus": focus, **said}
+        others = [name for name in needed if name != "focus"]
+        if len(others) != 1 or fields[others[0]].annotation is not str:
+            raise InputError(f"the request for the role {role.name} is a mapping, and this is none", hint=takes)
+        said = {others[0]: text.strip()}
+    if focus:
+        said = {**said, "focus": focus}
     try:
         return role.input.model_validate(said)
     except ValidationError as error:
-        wrong = [f"{'.'.join(map(str, one['loc']))}: {one['msg'].lower()}" for one in error.errors()[:5]]
-        raise InputError(
-            f"the request is not one for a {role.name}: {'; '.join(wrong)}",
-            hint=f"it takes: {', '.join(fields)}; it needs: {', '.join(needed) or 'none of them'}",
-        ) from error
+        wrong = sorted(error.errors(), key=lambda one: one["type"] == "missing")
+        told = [f"{'.'.join(map(str, one['loc']))}: {one['msg'].lower()}" for one in wrong[:5]]
+        raise InputError(f"this is no request for the role {role.name}: {'; '.join(told)}", hint=takes) from error
 
 
-def _mapping(text: str) -> dict[str, object] | None:
-    """JSON or YAML, if it is a mapping."""
+def _mapping(text: str, fields: Collection[str]) -> dict[str, object] | None:
+    """JSON or YAML, if it is a mapping with fields of a request; a sentence with a colon in it is none."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -132,7 +129,9 @@ def _mapping(text: str) -> dict[str, object] | None:
             found = YAML(typ="safe", pure=True).load(text)
         except (YAMLError, RecursionError, ValueError):
             return None
-    return dict(found) if isinstance(found, Mapping) else None
+    if not isinstance(found, Mapping) or not all(isinstance(key, str) for key in found):
+        return None
+    return dict(found) if text.lstrip().startswith("{") or found.keys() & set(fields) else None
 
 
 def _named(backends: Sequence[str], role: str) -> list[str]:

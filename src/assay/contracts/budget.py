@@ -14,11 +14,11 @@ class Allowance(Contract):
     """Limits of one run, role or task. None: no limit of this kind here."""
 
     tokens: int | None = Field(default=None, ge=1)
-    usd: float | None = Field(default=None, gt=0)
+    usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     requests: int | None = Field(default=None, ge=1)
     """Calls of a model."""
     tool_calls: int | None = Field(default=None, ge=1)
-    minutes: float | None = Field(default=None, gt=0)
+    minutes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """That agents are at work, one beside the other added up."""
 
 

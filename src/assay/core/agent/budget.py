@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from assay.contracts.budget import Allowance, Budget, Spent
+from assay.core.agent.routes import AGENTS
 
 _SHORT = 1000
 
@@ -113,8 +114,10 @@ def _within(body: dict[str, Any], scope: list[str], word: str) -> dict[str, Any]
             found: dict[str, Any] = body["run"]
         case ["task"]:
             found = body["task"]
-        case ["roles", role]:
+        case ["roles", role] if role in AGENTS:
             found = body["roles"].setdefault(role, {})
+        case ["roles", role]:
+            raise ValueError(f"{word}: there is no role {role!r}; there are {', '.join(sorted(AGENTS))}")
         case _:
             raise ValueError(f"{word}: is a limit of nothing; it is of the run, of `task.` or of `roles.NAME.`")
     return found

@@ -119,7 +119,9 @@ def _text(request: str) -> str:
     try:
         return path.read_text("utf-8-sig")
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        raise InputError(
+            f"{path}: cannot be read: {error.strerror}", hint="`@FILE` names a file; a text is given as it is"
+        ) from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: byte {error.start} is not UTF-8") from error
 

@@ -1,0 +1,97 @@
+"""What may be spent: when it is, how it is said, and how a person changes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.contracts.agent import Usage
+from assay.contracts.budget import Allowance, Budget, Spent
+from assay.core.agent.budget import amended, cost, exhausted, money, over, summary
+from assay.engine.agents.meter import Meter
+
+SPENT = Spent(requests=3, input_tokens=900, output_tokens=100, usd=1.5, tool_calls=7, seconds=120)
+
+OVER = {
+    "tokens": (Allowance(tokens=1000), Allowance(tokens=1001), "1,000 tokens"),
+    "money": (Allowance(usd=1.5), Allowance(usd=1.51), "$1.5"),
+    "requests": (Allowance(requests=3), Allowance(requests=4), "3 model calls"),
+    "tool calls": (Allowance(tool_calls=7), Allowance(tool_calls=8), "7 tool calls"),
+    "minutes": (Allowance(minutes=2), Allowance(minutes=2.1), "2 minutes"),
+}
+
+
+@pytest.mark.parametrize("reached,left,words", OVER.values(), ids=OVER)
+def test_a_limit_is_spent_when_it_is_reached(reached: Allowance, left: Allowance, words: str) -> None:
+    assert words in over(reached, SPENT, "run") and over(reached, SPENT, "run").startswith("the run's budget of")
+    assert over(left, SPENT, "run") == ""
+    assert over(Allowance(), SPENT, "run") == ""
+
+
+SCOPES = {
+    "of the run": (Budget(run=Allowance(requests=2)), "the run's"),
+    "of the task": (Budget(task=Allowance(requests=2)), "task-01's"),
+    "of the role": (Budget(roles={"reviewer": Allowance(requests=2)}), "the role reviewer's"),
+    "of another role": (Budget(roles={"planner": Allowance(requests=2)}), ""),
+}
+
+
+@pytest.mark.parametrize("budget,whose", SCOPES.values(), ids=SCOPES)
+def test_a_limit_holds_for_what_it_is_a_limit_of(budget: Budget, whose: str) -> None:
+    meter = Meter(budget)
+    meter.add("reviewer", "task-01", Spent(requests=2))
+    assert meter.exhausted("reviewer", "task-01").startswith(whose)
+    assert bool(meter.exhausted("reviewer", "task-01")) == bool(whose)
+    assert meter.stopped == meter.exhausted("reviewer", "task-01")
+    assert exhausted(budget, {}, "reviewer", "task-01") == ""
+
+
+def test_a_price_that_is_not_known_is_said_and_never_taken_for_nothing() -> None:
+    unknown = Spent.of_turn(Usage(requests=1, input_tokens=5, usd=None), 0.0)
+    known = Spent.of_turn(Usage(requests=1, usd=0.25), 0.0)
+    assert money(unknown) == "cost unknown"
+    assert money(known + unknown) == "$0.25 and 1 calls of unknown price"
+    assert cost(known + unknown)["unpriced_requests"] == 1
+    assert "of $9" not in summary(known + unknown, Allowance(usd=9))
+
+
+def test_the_live_line_says_what_is_used_and_of_how_much() -> None:
+    line = summary(SPENT, Allowance(tokens=2_500_000, usd=20))
+    assert line == "3 model calls, 1.0k of 2.5M tokens, $1.50 of $20"
+    assert summary(Spent(), Allowance()) == "" and cost(Spent()) == {}
+
+
+AMENDED = {
+    "usd=5": Budget(run=Allowance(usd=5, tokens=9)),
+    "run.usd=5": Budget(run=Allowance(usd=5, tokens=9)),
+    "tokens=1_000_000": Budget(run=Allowance(tokens=1_000_000)),
+    "tokens=none": Budget(),
+    "task.tokens=12": Budget(run=Allowance(tokens=9), task=Allowance(tokens=12)),
+    "roles.reviewer.requests=20": Budget(run=Allowance(tokens=9), roles={"reviewer": Allowance(requests=20)}),
+    "minutes=1.5": Budget(run=Allowance(tokens=9, minutes=1.5)),
+}
+
+
+@pytest.mark.parametrize("word,budget", AMENDED.items())
+def test_a_person_says_what_may_be_spent_instead(word: str, budget: Budget) -> None:
+    assert amended(Budget(run=Allowance(tokens=9)), [word]) == budget
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "usd",
+        "usd=much",
+        "usd=-1",
+        "usd=0",
+        "euros=3",
+        "tasks.usd=3",
+        "roles.usd=3",
+        "roles.nobody.usd=3",
+        "tokens=1.5",
+        "usd=nan",
+        "usd=inf",
+    ],
+)
+def test_a_word_that_is_no_limit_is_refused(word: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        amended(Budget(), [word])

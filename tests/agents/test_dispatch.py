@@ -1,0 +1,199 @@
+"""A dispatch that is cut short and taken up again: nothing is asked for twice, nothing is left undone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from assay.adapters.backends import Identity
+from assay.adapters.bus import Bus
+from assay.adapters.executors.site import ShellJob, Site
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.adapters.sandbox.job import Execution
+from assay.adapters.tools import Ground, Toolbox
+from assay.contracts.agent import Conversation, Dispatched, Fault, FaultKind, Occasion, ToolCall, Turn, Usage
+from assay.contracts.budget import Allowance, Budget, Spent
+from assay.contracts.rows import MessageRow
+from assay.contracts.tools import READING, WRITING
+from assay.engine.agents.dispatch import Dispatcher, Errand
+from assay.engine.agents.meter import Meter
+from assay.engine.agents.on_record import on_record, spent_so_far
+from assay.roles.role import Role
+from assay.testing.backend_conformance import ROLE as READER
+from assay.testing.backend_conformance import Question
+
+ROLE = Role(
+    name="executor",
+    title="Writes what it is told",
+    input=READER.input,
+    output=READER.output,
+    tools=READING | WRITING,
+    prompt="executor.md",
+    tier=1,
+    completion=READER.completion,
+)
+USAGE = Usage(requests=1, input_tokens=10, output_tokens=5, usd=0.5)
+
+
+def says(finding: str = "done") -> Turn:
+    return Turn(answer={"finding": finding}, usage=USAGE)
+
+
+def writes(path: str, content: str = "x\n") -> Turn:
+    call = ToolCall(id=f"c-{path}", name="write", arguments={"path": path, "content": content})
+    return Turn(calls=(call,), usage=USAGE)
+
+
+def fault(kind: FaultKind) -> Fault:
+    return Fault(kind=kind, why="?")
+
+
+@dataclass
+class Played:
+    """A backend that says what was prepared, by how much the conversation holds already."""
+
+    turns: list[Turn | Fault]
+    asked: list[Conversation] = field(default_factory=list)
+
+    @property
+    def identity(self) -> Identity:
+        return Identity("script:played")
+
+    def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
+        self.asked.append(conversation)
+        return self.turns.pop(0)
+
+    def close(self) -> None:
+        return None
+
+
+def no_shell(_: ShellJob) -> Execution:
+    raise AssertionError("nothing is run here")
+
+
+@dataclass
+class Table:
+    ledger: SqliteLedger
+    folder: Path
+    work_trees: int = 0
+    budget: Budget = field(default_factory=Budget)
+
+    def dispatch(self, *turns: Turn | Fault, again: bool = False, occasion: Occasion | None = None) -> Dispatched:
+        """In a new process, as it were: a new work tree, and what is known comes from the ledger."""
+        self.work_trees += 1
+        self.work_tree.mkdir()
+        self.backend = Played(list(turns))
+        recorded = on_record(self.ledger, "run-1")
+        meter = Meter(self.budget, spent_so_far(recorded))
+        dispatcher = Dispatcher(Bus(self.ledger, "run-1"), meter, recorded, patience=0.0)
+        ground = Ground(files=self.work_tree, scope=("**",), cancel=threading.Event())
+        site = Site(self.work_tree, self.folder, no_shell)
+        errand = Errand(Question(question="?"), self.backend, Toolbox(ground, ROLE.tools), site, 60)
+        occasion = occasion or Occasion(run_id="run-1", role="executor", step="task-01/a1", task="task-01")
+        made = dispatcher.dispatch if again else dispatcher.once
+        try:
+            return made(ROLE, occasion, errand)
+        finally:
+            self.meter = meter
+
+    @property
+    def work_tree(self) -> Path:
+        return self.folder / f"tree-{self.work_trees}"
+
+    @property
+    def files(self) -> set[str]:
+        return {path.name for path in self.work_tree.iterdir()}
+
+    def ids(self) -> list[str]:
+        return [stored.row.message_id for stored in self.ledger.read(MessageRow, run_id="run-1")]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[Table]:
+    with SqliteLedger(tmp_path / "ledger" / "ledger.db") as ledger:
+        yield Table(ledger, tmp_path)
+
+
+def test_a_cut_dispatch_goes_on_where_it_was_in_a_new_work_tree(table: Table) -> None:
+    first = table.dispatch(writes("a"), writes("b"), fault(FaultKind.CANCELLED))
+    assert first.fault is not None and first.fault.kind is FaultKind.CANCELLED
+    second = table.dispatch(writes("c"), says())
+    assert second.fault is None and second.turns == 4 and second.usage.requests == 4
+    assert len(table.backend.asked) == 2, "what is on record is not asked for again"
+    assert table.files == {"a", "b", "c"}, "what tools did is done again"
+    assert table.meter.spent() == Spent(
+        requests=4, input_tokens=40, output_tokens=20, usd=2.0, tool_calls=3, seconds=table.meter.spent().seconds
+    )
+
+
+def test_a_finished_dispatch_is_not_asked_for_again_at_all(table: Table) -> None:
+    table.dispatch(writes("a"), says("first"))
+    before = table.ids()
+    again = table.dispatch()
+    assert again.output == READER.output.model_validate({"finding": "first"})
+    assert table.files == {"a"} and table.ids() == before
+
+
+def test_repairs_are_taken_up_as_well(table: Table) -> None:
+    table.dispatch(Turn(text="nonsense", usage=USAGE), fault(FaultKind.CANCELLED))
+    again = table.dispatch(says())
+    assert again.fault is None and again.repairs == 1
+    assert table.backend.asked[0].repairs == 1
+
+
+def test_what_an_agent_did_behind_the_runtimes_back_only_it_can_do_again(table: Table) -> None:
+    table.dispatch(writes("a").model_copy(update={"acted": True}), fault(FaultKind.CANCELLED))
+    again = table.dispatch(writes("a"), says())
+    assert again.fault is None and len(table.backend.asked) == 2
+    assert table.ids() == [
+        "task-01/a1/executor#begun",
+        "task-01/a1/executor#turn-0",
+        "task-01/a1/executor#result-0",
+        "task-01/a1/executor#fault-1-0",
+        "task-01/a1/executor~2#begun",
+        "task-01/a1/executor~2#turn-0",
+        "task-01/a1/executor~2#result-0",
+        "task-01/a1/executor~2#turn-1",
+        "task-01/a1/executor~2#output",
+    ]
+    assert table.meter.spent().requests == 3, "the first take has been paid for too"
+
+
+def test_another_attempt_is_another_dispatch(table: Table) -> None:
+    table.dispatch(writes("a"), says())
+    other = Occasion(run_id="run-1", role="executor", step="task-01/a2", task="task-01", attempt=2)
+    table.dispatch(says("second"), occasion=other)
+    assert table.files == set() and len(table.backend.asked) == 1
+    assert table.meter.spent("task-01").requests == 3, "a task pays for all its attempts"
+
+
+@pytest.mark.parametrize("kind", [FaultKind.CRASHED, FaultKind.MALFORMED])
+def test_what_may_have_been_chance_is_asked_for_once_more(table: Table, kind: FaultKind) -> None:
+    done = table.dispatch(fault(kind), says(), again=True)
+    assert done.fault is None and done.occasion.dispatch == 2
+    assert "task-01/a1/executor/d2#output" in table.ids()
+
+
+@pytest.mark.parametrize("kind", [FaultKind.DENIED, FaultKind.FAILED, FaultKind.TIMEOUT, FaultKind.BUDGET])
+def test_what_was_no_chance_is_not(table: Table, kind: FaultKind) -> None:
+    done = table.dispatch(fault(kind), says(), again=True)
+    assert done.fault is not None and done.fault.kind is kind and len(table.backend.asked) == 1
+
+
+def test_a_second_dispatch_that_was_cut_is_taken_up_and_not_the_first(table: Table) -> None:
+    table.dispatch(fault(FaultKind.CRASHED), writes("a"), fault(FaultKind.CANCELLED), again=True)
+    done = table.dispatch(says(), again=True)
+    assert done.fault is None and done.occasion.dispatch == 2 and len(table.backend.asked) == 1
+
+
+def test_a_budget_is_looked_at_before_a_turn_and_counts_what_was_spent_before(table: Table) -> None:
+    table.budget = Budget(run=Allowance(usd=1.0))
+    stopped = table.dispatch(writes("a"), writes("b"), says())
+    assert stopped.fault is not None and stopped.fault.kind is FaultKind.BUDGET
+    assert len(table.backend.asked) == 2 and "$1" in stopped.fault.why and table.meter.stopped == stopped.fault.why
+    table.budget = Budget(run=Allowance(usd=1.2))
+    assert table.dispatch(says()).fault is None
