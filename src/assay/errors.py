@@ -8,6 +8,7 @@ AssayError
 │   └── BackendError        a model's provider does not let us in, or what it needs is not installed
 ├── MachineError            the machine lacks something that was asked for     exit 2
 │   └── SandboxError        the sandbox that was required cannot be had
+├── UnavailableError        a model's provider cannot be reached now           exit 1
 ├── LedgerError             the ledger cannot be read or written               exit 2
 │   ├── LedgerBusyError     another writer held it for longer than we wait
 │   └── LedgerCorruptError  it does not verify
@@ -56,6 +57,10 @@ class MachineError(AssayError):
 
 class SandboxError(MachineError):
     pass
+
+
+class UnavailableError(AssayError):
+    exit_code = 1
 
 
 class LedgerError(AssayError):

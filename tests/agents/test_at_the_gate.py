@@ -121,6 +121,22 @@ def test_a_provider_that_denies_us_is_bad_input_and_the_run_waits_for_it_to_be_p
         assert tasks[0]["attempts"] == 1
 
 
+def test_a_provider_that_cannot_be_reached_costs_no_attempt_and_the_run_goes_on_when_it_can(tmp_path: Path) -> None:
+    down = HttpError(503, "down for maintenance", retry_after=0)
+    with desk(tmp_path, executor=(*WRITES[:2], down), architect=(down,)) as at:
+        code, report, errors = at.gate()
+        assert code == 1 and "down for maintenance" in errors and "assay resume" in errors, report
+        assert at.model.count("executor") == 2 + 3, "twice more, and then no longer"
+        at.model.turns = {"executor": WRITES, "architect": (down,)}
+        code, report, errors = at.resume()
+        assert code == 1 and "architect" in errors and at.model.count("architect") == 6, "and once more all over"
+        at.model.turns = {"executor": WRITES, "architect": APPROVES}
+        code, report, errors = at.resume()
+        assert code == 0, errors
+        tasks: Any = report["tasks"]
+        assert tasks[0]["attempts"] == 1 and at.model.count("executor") == 5 + len(WRITES) - 2
+
+
 def test_a_missing_key_is_said_before_anything_begins(tmp_path: Path) -> None:
     with desk(tmp_path) as at:
         done = at.site.workshop.assay(

@@ -12,7 +12,7 @@ from assay.adapters.tools import Ground, Toolbox
 from assay.contracts.agent import Fault, FaultKind, Occasion
 from assay.contracts.gate import ArchitectVerdict, NoVerdict, ReviewRequest
 from assay.engine.agents.dispatch import Dispatcher, Errand
-from assay.engine.agents.executor import denied
+from assay.engine.agents.executor import not_served
 from assay.roles.architect import ROLE
 
 
@@ -58,8 +58,8 @@ class AgentArchitect:
 
 def no_verdict(fault: Fault) -> NoVerdict:
     """A fault approves nothing."""
-    if fault.kind is FaultKind.DENIED:
-        raise denied(fault)
+    if fault.kind in (FaultKind.DENIED, FaultKind.UNAVAILABLE):
+        raise not_served(fault)
     cancelled = fault.kind in (FaultKind.CANCELLED, FaultKind.BUDGET)
     why = f"the verdict is malformed: {fault.why}" if fault.kind is FaultKind.MALFORMED else fault.why
     return NoVerdict(why=why, timed_out=fault.kind is FaultKind.TIMEOUT, cancelled=cancelled)

@@ -12,7 +12,7 @@ from assay.adapters.tools import Ground, Toolbox
 from assay.contracts.agent import Dispatched, Fault, FaultKind, Occasion
 from assay.contracts.gate import Assignment, ExecutorResult, ExecutorStatus
 from assay.engine.agents.dispatch import Dispatcher, Errand
-from assay.errors import BackendError
+from assay.errors import AssayError, BackendError, UnavailableError
 from assay.roles.executor import ROLE
 
 
@@ -70,11 +70,15 @@ def ran(dispatched: Dispatched, milliseconds: int) -> Ran:
         case FaultKind.FAILED:
             claim = ExecutorResult(status=ExecutorStatus.FAILURE, error=fault.why)
             return Ran(claim, duration_ms=milliseconds)
-        case FaultKind.DENIED:
-            raise denied(fault)
+        case FaultKind.DENIED | FaultKind.UNAVAILABLE:
+            raise not_served(fault)
     return Ran(None, crashed=fault.why, ended=fault.why, duration_ms=milliseconds)
 
 
-def denied(fault: Fault) -> BackendError:
-    """Another attempt would be denied like this one: the run stops, and goes on when the person has put it right."""
-    return BackendError(fault.why, hint="put that right (`assay backends --probe` tries it), then `assay resume last`")
+def not_served(fault: Fault) -> AssayError:
+    """It is no fault of the work, and another attempt would fare no better: the run stops, and goes on from here when
+    the provider answers again, or the person has put it right."""
+    if fault.kind is FaultKind.DENIED:
+        hint = "put that right (`assay backends --probe` tries it), then `assay resume last`"
+        return BackendError(fault.why, hint=hint)
+    return UnavailableError(fault.why, hint="everything is kept: `assay resume last` goes on when it can be reached")
