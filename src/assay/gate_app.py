@@ -324,7 +324,9 @@ def _driven(
     meter = Meter(budget_of(setup, journal), spent_so_far(recorded))
     dispatcher = Dispatcher(Bus(world.ledger, world.run_id), meter, recorded, watching.spending)
     with ExitStack() as stack:
-        cast = Casting(backends_for(setup, listen, stack), dispatcher, listen, world.store.git())
+        cast = Casting(
+            backends_for(setup, listen, stack), dispatcher, listen, world.store.git(), world.settings.tools.secret
+        )
         yield GateRun(
             GateWorld(
                 world=world,

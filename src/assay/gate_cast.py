@@ -16,10 +16,12 @@ from assay.config.person import budget, load_person
 from assay.contracts.budget import Budget
 from assay.contracts.gate_setup import GateSetup
 from assay.contracts.plan import Plan
-from assay.core.agent.budget import amended, over
+from assay.core.agent.budget import amended
 from assay.engine.agents.casting import is_agent
+from assay.engine.agents.meter import Meter
+from assay.engine.agents.on_record import on_record, spent_so_far
 from assay.engine.gate.journal import Journal
-from assay.engine.gate.looking import budget_of, view_of
+from assay.engine.gate.looking import budget_of
 from assay.engine.gate.request import GateRequest
 from assay.engine.world import World
 from assay.errors import InputError
@@ -49,9 +51,11 @@ def amend_budget(world: World, setup: GateSetup, plan: Plan, words: tuple[str, .
         return
     journal = Journal.opened(world.ledger, world.run_id, plan)
     budget = _amended(budget_of(setup, journal), words)
-    spent = view_of(setup, journal, home=world.home, running=False).spent
-    if why := over(budget.run, spent, "run"):
-        raise InputError(why, hint="a budget counts from the beginning of the run: give more than was spent")
+    recorded = on_record(world.ledger, world.run_id)
+    meter = Meter(budget, spent_so_far(recorded))
+    for one in recorded.values():
+        if one.occasion and (why := meter.exhausted(one.occasion.role, one.occasion.task)):
+            raise InputError(why, hint="a budget counts from the beginning of the run: give more than was spent")
     journal.note("run.budget", budget=budget.model_dump(mode="json"))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.testing.model_server import Answer, Asked, ModelServer, Reply, WireProtocol
-from tests.gate.site import Site, plan, task
+from tests.gate.site import FILES, Site, plan, task
 
 MODULE = "def one():\n    return 1\n"
 TEST = (
@@ -87,10 +87,12 @@ def desk(
     executor: Sequence[Answer] = WRITES,
     architect: Sequence[Answer] = APPROVES,
     text: str = PLAN,
+    files: Mapping[str, str | bytes] = FILES,
+    settings: str = "",
 ) -> Iterator[Desk]:
     model = Model({"executor": executor, "architect": architect})
     folder.mkdir(exist_ok=True)
-    site = Site.made(folder, text)
+    site = Site.made(folder, text, files, settings)
     with ModelServer(model.answer) as server:
         config = folder / "assay.toml"
         config.write_text(

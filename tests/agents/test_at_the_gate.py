@@ -11,7 +11,8 @@ import pytest
 
 from assay.testing.model_server import HttpError, Reply, WireProtocol
 from tests.agents.models import APPROVES, MODULE, PLAN, TEST, WRITES, answers, calls, desk
-from tests.gate.site import Site
+from tests.crash.bench import wait_until
+from tests.gate.site import FILES, Site
 
 
 @pytest.mark.parametrize("wire", WireProtocol)
@@ -212,3 +213,64 @@ def test_a_recorded_run_of_a_program_comes_to_the_same_decisions_again(tmp_path:
     again = second.gate(f"script:{script}", "--architect", f"script:{script}")
     assert again.exit == 0, again.stderr
     assert decisions(second) == decisions(first) != []
+
+
+def test_commands_of_an_agent_see_secret_files_empty_and_those_of_the_checks_do_not(tmp_path: Path) -> None:
+    text = PLAN.replace("<verify>", "<verify>grep -q nter2 .env && ")
+    looks = (
+        calls("run", command="cat .env deploy/prod.txt; ls -a"),
+        calls("read", path="deploy/prod.txt"),
+        *WRITES[1:],
+    )
+    settings = '[tools]\nsecret = ["deploy/**"]\n'
+    files = {**FILES, ".env": "PASSWORD=hunter2\n", "deploy/prod.txt": "hunter3\n"}
+    with desk(tmp_path, executor=looks, text=text, files=files, settings=settings) as at:
+        code, report, errors = at.gate("--architect", "rules")
+        assert code == 0, (report, errors)
+        heard = " ".join(text for _, text in at.model.asked["executor"][-1].messages)
+        assert ".env" in heard and "hunter" not in heard
+
+
+def test_a_tool_that_an_interruption_ends_is_used_again_and_its_real_result_told(tmp_path: Path) -> None:
+    slow = calls("run", command="test -e /dev/shm/never || sleep 2; echo finished")
+    with desk(tmp_path, executor=(slow, *WRITES[1:])) as at:
+        process = at.site.workshop.start(at.site.root, "gate", "PLAN.md", "--json", "--quiet", env=dict(at.env))
+        wait_until(lambda: at.model.count("executor") == 1 and _is_running(at.site, "sleep"), lambda: "never ran")
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 130
+        code, _, errors = at.resume()
+        assert code == 0, errors
+        heard = [text for role, text in at.model.asked["executor"][1].messages if role == "tool"]
+        assert "finished" in heard[-1] and "stopped" not in heard[-1]
+
+
+def _is_running(site: Site, word: str) -> bool:
+    return any(word in line for line in site.processes())
+
+
+def test_a_fault_that_was_overcome_is_not_in_the_script(tmp_path: Path) -> None:
+    with desk(tmp_path / "first", executor=(WRITES[0], HttpError(401, "no such key"))) as at:
+        assert at.gate()[0] == 2
+        at.model.turns = {"executor": WRITES, "architect": APPROVES}
+        assert at.resume()[0] == 0
+        script = tmp_path / "again.yaml"
+        assert at.site.assay("record", "last", "-o", str(script)).returncode == 0
+    second = Site.made(tmp_path / "second", PLAN)
+    gated = second.gate(f"script:{script}", "--architect", f"script:{script}")
+    assert gated.exit == 0, gated.stderr
+
+
+def test_what_was_cut_short_is_no_success_in_the_script(tmp_path: Path) -> None:
+    with desk(tmp_path / "first") as at:
+        assert at.gate("--budget", "requests=2")[0] == 4
+        refused = at.site.assay("record", "last")
+        assert refused.returncode == 2 and "nobody has done or said anything" in refused.stderr
+
+
+def test_what_a_filtered_answer_has_cost_is_paid_and_counts(tmp_path: Path) -> None:
+    filtered = Reply(text="no", finish="content_filter", input_tokens=100_000, output_tokens=50_000)
+    with desk(tmp_path, executor=(filtered,)) as at:
+        code, report, _ = at.gate("--budget", "usd=100")
+        assert (code, report["outcome"]) == (4, "budget_exhausted")
+        cost: Any = report["cost"]
+        assert cost["requests"] == 1 and cost["usd"] == pytest.approx(200.0)

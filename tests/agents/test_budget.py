@@ -49,7 +49,7 @@ def test_a_price_that_is_not_known_is_said_and_never_taken_for_nothing() -> None
     unknown = Spent.of_turn(Usage(requests=1, input_tokens=5, usd=None), 0.0)
     known = Spent.of_turn(Usage(requests=1, usd=0.25), 0.0)
     assert money(unknown) == "cost unknown"
-    assert money(known + unknown) == "$0.25 and 1 calls of unknown price"
+    assert money(known + unknown) == "$0.25 and 1 call of unknown price"
     assert cost(known + unknown)["unpriced_requests"] == 1
     assert "of $9" not in summary(known + unknown, Allowance(usd=9))
 

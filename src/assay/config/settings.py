@@ -315,6 +315,15 @@ class GateSettings(Component):
     )
 
 
+class ToolSettings(Component):
+    """What the tools of agents show."""
+
+    secret: tuple[PathGlob, ...] = Field(
+        default=(),
+        description="Files whose content no agent is shown, beside those that Assay knows by name (`.env`, keys …).",
+    )
+
+
 class Settings(Component):
     """All settings of one repository."""
 
@@ -324,6 +333,7 @@ class Settings(Component):
     sandbox: SandboxSettings = SandboxSettings()
     limits: LimitSettings = LimitSettings()
     gate: GateSettings = GateSettings()
+    tools: ToolSettings = ToolSettings()
     backends: BackendSettings = BackendSettings()
     budget: BudgetSettings = BudgetSettings()
 

@@ -216,6 +216,8 @@ class Fault(Contract):
     """For a person: what happened and what would put it right."""
     retry_after: float | None = None
     """Seconds that the provider asks us to wait."""
+    usage: Usage = Usage()
+    """What the call that ended in it has used all the same."""
 
 
 class CompletionStatus(StrEnum):

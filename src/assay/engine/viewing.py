@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from assay.adapters.executors import SandboxedShell
+from assay.adapters.git.listing import in_tree
 from assay.adapters.git.snapshot import of_tree
 from assay.adapters.ledger.artifacts import ArtifactWriter
 from assay.adapters.sandbox.job import Limits
 from assay.contracts.verdict import Phase
+from assay.core.agent.secret_files import is_secret
 from assay.engine.subject import Subject
 from assay.engine.trees import TreeUnderCheck
 from assay.engine.world import CheckRequest, World
@@ -26,6 +28,8 @@ class Sight:
     network: bool = False
     passed: tuple[str, ...] = ()
     """Environment variables that commands get beside those that checks get."""
+    hide_secrets: bool = False
+    """Files that are likely to hold secrets are shown empty: for agents."""
 
 
 def shell_at(world: World, sight: Sight, sink: ArtifactWriter) -> SandboxedShell:
@@ -42,9 +46,10 @@ def shell_at(world: World, sight: Sight, sink: ArtifactWriter) -> SandboxedShell
         state=world.home,
     )
     limits = world.settings.sandbox
+    hidden = secret_files(world, sight.tree) if sight.hide_secrets else ()
     return SandboxedShell(
         sandbox=world.sandbox,
-        view=replace(tree.view(), network=sight.network),
+        view=replace(tree.view(), network=sight.network, hidden=hidden),
         # Whoever looks stands in the candidate: what lies there must not become part of their program.
         variables=environment.check_variables(".")
         | environment.passed(sight.passed)
@@ -54,3 +59,9 @@ def shell_at(world: World, sight: Sight, sink: ArtifactWriter) -> SandboxedShell
         sink=sink,
         cancel=world.cancel,
     )
+
+
+def secret_files(world: World, tree: str) -> tuple[str, ...]:
+    """Files of a tree whose content no agent is shown."""
+    names = (one.path.decode("utf-8", "surrogateescape") for one in in_tree(world.store.git(), tree) if one.is_file)
+    return tuple(name for name in names if is_secret(name, world.settings.tools.secret))

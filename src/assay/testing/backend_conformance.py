@@ -208,7 +208,7 @@ class BackendConformance:
         backend.close()
         assert dispatched.fault is not None and dispatched.fault.kind in self.broken
         assert dispatched.fault.why
-        assert table.types() == ["Dispatch", "Fault"]
+        assert table.types()[0] == "Dispatch" and set(table.types()[1:]) == {"Fault"}
 
     def test_a_spent_budget_stops_it_before_the_next_turn(self, stage: Stage, table: Table) -> None:
         table.budget = Budget(run=Allowance(tool_calls=1))
@@ -216,7 +216,7 @@ class BackendConformance:
         dispatched = table.dispatch(backend)
         backend.close()
         assert dispatched.fault is not None and dispatched.fault.kind is FaultKind.BUDGET
-        assert "1 tool calls" in dispatched.fault.why
+        assert "1 tool call " in dispatched.fault.why
         assert dispatched.turns == 1
 
     def test_any_character_comes_through(self, stage: Stage, table: Table) -> None:

@@ -91,7 +91,13 @@ class CommandBackend:
             why = f"the answer in {where} is malformed: byte {error.start} is not UTF-8"
             return Fault(kind=FaultKind.MALFORMED, why=why)
         calls = calls_in(conversation, _wanted(text))
-        return Turn(text="" if calls else text, calls=calls, model=self.identity.spec, usage=_PRICE_UNKNOWN)
+        return Turn(
+            text="" if calls else text,
+            calls=calls,
+            model=self.identity.spec,
+            usage=_PRICE_UNKNOWN,
+            acted=conversation.occasion.role == "executor",
+        )
 
 
 def request_text(conversation: Conversation) -> str:

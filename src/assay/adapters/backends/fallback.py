@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from assay.adapters.backends import Backend, Identity
 from assay.adapters.executors.site import Site
-from assay.contracts.agent import Conversation, Entry, Fault, FaultKind, Turn
+from assay.contracts.agent import Conversation, Entry, Fault, FaultKind, Turn, Usage
 
 _NEXT: Final = (FaultKind.UNAVAILABLE, FaultKind.DENIED, FaultKind.REJECTED, FaultKind.FILTERED)
 """What another one may do better. A deadline or a cancellation holds for all of them."""
@@ -33,8 +33,7 @@ class Fallback:
 
     def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
         ends = None if seconds is None else time.monotonic() + seconds
-        whys: list[str] = []
-        fault: Fault | None = None
+        faults: list[Fault] = []
         for backend in self._in_order(conversation):
             left = None if ends is None else ends - time.monotonic()
             if left is not None and left <= 0:
@@ -43,14 +42,12 @@ class Fallback:
             outcome = backend.turn(_for(conversation, spec), site, left)
             if isinstance(outcome, Turn):
                 state: JsonValue = {"backend": spec, "state": outcome.provider_state}
-                return outcome.model_copy(update={"provider_state": state})
-            fault = outcome
-            whys.append(outcome.why)
+                usage = sum((fault.usage for fault in faults), outcome.usage)
+                return outcome.model_copy(update={"provider_state": state, "usage": usage})
+            faults.append(outcome)
             if outcome.kind not in _NEXT:
                 break
-        if fault is None:
-            return Fault(kind=FaultKind.TIMEOUT, why="no time was left to ask a model")
-        return fault.model_copy(update={"why": "\n".join(whys)})
+        return _together(faults)
 
     def close(self) -> None:
         with ExitStack() as closing:
@@ -61,6 +58,22 @@ class Fallback:
         turns = [entry for entry in conversation.entries if isinstance(entry, Turn)]
         last = _author(turns[-1]) if turns else None
         return sorted(self.backends, key=lambda backend: backend.identity.spec != last)
+
+
+def _together(faults: Sequence[Fault]) -> Fault:
+    """What they come to. If one could not be reached, asking again may help, whatever the others say."""
+    if not faults:
+        return Fault(kind=FaultKind.TIMEOUT, why="no time was left to ask a model")
+    transient = [fault for fault in faults if fault.kind is FaultKind.UNAVAILABLE]
+    pauses = [fault.retry_after for fault in transient if fault.retry_after is not None]
+    last = faults[-1]
+    helps = bool(transient) and last.kind in _NEXT
+    return Fault(
+        kind=FaultKind.UNAVAILABLE if helps else last.kind,
+        why="\n".join(fault.why for fault in faults),
+        retry_after=min(pauses, default=None) if helps else last.retry_after,
+        usage=sum((fault.usage for fault in faults), Usage()),
+    )
 
 
 def _for(conversation: Conversation, spec: str) -> Conversation:

@@ -113,12 +113,18 @@ class _Question:
             if left <= 0:
                 return Fault(kind=FaultKind.TIMEOUT, why=f"no answer after {seconds:g} s")
             if self._site.heard():
-                return self._finished()
+                return self._acted(self._finished())
             line = self._listen(left)
             said = None if line is None else self._take(line)
             if said:
-                return said
+                return self._acted(said)
         return Fault(kind=FaultKind.CANCELLED, why="interrupted")
+
+    def _acted(self, said: Turn | Fault) -> Turn | Fault:
+        """An executor may have worked in the work tree meanwhile."""
+        if isinstance(said, Fault) or self._conversation.occasion.role != "executor":
+            return said
+        return said.model_copy(update={"acted": True})
 
     def _finished(self) -> Turn | Fault:
         """`assay done`: what was typed so far is the answer. To an executor, the work tree is answer enough."""

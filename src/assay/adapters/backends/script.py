@@ -48,7 +48,7 @@ class ScriptedBackend:
                     return Turn(text=said.text, calls=calls, model=self._spec, usage=entry.usage, acted=acted)
                 case "error" if step.breakdown:
                     if self._breaks(step.breakdown, occasion, entry, number):
-                        return Fault(kind=step.breakdown.kind, why=step.breakdown.why)
+                        return Fault(kind=step.breakdown.kind, why=step.breakdown.why, usage=entry.usage)
                 case _:
                     acted = acted or step.name in ACTS
                     if fault := work.take(step):

@@ -56,7 +56,7 @@ class Steps:
             return _INTERRUPTED
         if left is None or seconds < left:
             return None
-        return Fault(kind=FaultKind.TIMEOUT, why=f"not finished after {self._seconds:.0f} s")
+        return Fault(kind=FaultKind.TIMEOUT, why=f"not finished after {self._seconds:g} s")
 
     def _run(self, command: str) -> Fault | None:
         execution = self._site.run(ShellJob(command, self._left))

@@ -62,7 +62,10 @@ class Bus:
         for letter in letters:
             self._refuse_off_route(letter)
         before: dict[str, Envelope] = {}
-        while new := [letter for letter in letters if letter.message_id not in before]:
+        once: dict[str, Letter] = {}
+        for letter in letters:
+            once.setdefault(letter.message_id, letter)
+        while new := [letter for letter in once.values() if letter.message_id not in before]:
             absent = [Last(MessageRow, {"run_id": self._run_id, "message_id": one.message_id}) for one in new]
             seqs = self._ledger.append(*map(self._row, new), *also, provided=absent)
             if seqs:

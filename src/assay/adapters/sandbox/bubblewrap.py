@@ -139,6 +139,7 @@ class Bubblewrap:
         command += ["--ro-bind", str(PROBES), str(_INSIDE / "probes")]
         command += ["--bind", str(job.scratch / "report"), str(_INSIDE / "report")]
         command += _masks(view.masked, nothing)
+        command += _hides(view, nothing)
         unseen = (Path("/tmp"), view.root, *map(Path, _PRIVATE), *view.masked, *((view.home,) if view.home else ()))
         for path in open_sockets(view.root, unseen, view.sockets):
             command += ["--ro-bind", str(nothing), str(path)]
@@ -198,6 +199,14 @@ def _shown_again(view: View) -> list[str]:
     needed = (*view.visible, *((view.home,) if view.home else ()), *view.dependencies)
     hidden = [path for path in needed if any(path.is_relative_to(private) for private in _PRIVATE) and path.exists()]
     return [word for path in sorted(set(hidden)) for word in ("--ro-bind", str(path), str(path))]
+
+
+def _hides(view: View, nothing: Path) -> list[str]:
+    """Files of the tree become empty. One that is no longer there, or lies behind a link by now, is left alone: a mount
+    would make a file in its place."""
+    top = view.work_tree or view.files
+    there = [path for path in view.hidden if (top / path).is_file() and (top / path).resolve() == top.resolve() / path]
+    return [word for path in there for word in ("--ro-bind", str(nothing), str(view.root / path))]
 
 
 def _masks(masked: tuple[Path, ...], nothing: Path) -> list[str]:

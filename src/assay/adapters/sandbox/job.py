@@ -48,6 +48,8 @@ class View:
     says where it finds them."""
     masked: tuple[Path, ...] = ()
     """What no check may see: Assay's own state, credentials."""
+    hidden: tuple[str, ...] = ()
+    """Files of the tree that are shown empty, by their paths from its root."""
     visible: tuple[Path, ...] = ()
     """Directories that must stay visible although they lie below a private /tmp or /run."""
     sockets: tuple[Path, ...] = ()

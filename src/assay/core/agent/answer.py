@@ -62,9 +62,19 @@ def _object(text: str, field: str) -> dict[str, object] | Malformed:
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError):  # then for what stands around it; a text inside the object is left alone
-        text = _without_thoughts(text).strip()
-        return _object_within(text, field) if text else Malformed("it holds thoughts and no answer")
+        return _object_around(_without_thoughts(text).strip(), field)
     return whole if isinstance(whole, dict) else Malformed(f"it is JSON, but not an object: {_shown(whole)}")
+
+
+def _object_around(text: str, field: str) -> dict[str, object] | Malformed:
+    """The object in a text without blocks of thoughts. Of a block whose beginning the provider has swallowed, only the
+    end is there: what stands behind it goes before, if it holds an object at all."""
+    for tag in _THOUGHTS:
+        _, closing, rest = text.rpartition(f"</{tag}>")
+        found = _object_within(rest.strip(), field) if closing else Malformed("")
+        if not isinstance(found, Malformed):
+            return found
+    return _object_within(text, field) if text else Malformed("it holds thoughts and no answer")
 
 
 def _object_within(text: str, field: str) -> dict[str, object] | Malformed:
@@ -82,15 +92,14 @@ def _object_within(text: str, field: str) -> dict[str, object] | Malformed:
 
 
 def _without_thoughts(text: str) -> str:
-    """Without reasoning blocks; one that is not closed is left for the JSON reader to stumble over. Of a block whose
-    beginning the provider has swallowed, only the end is there."""
+    """Without reasoning blocks; one that is not closed is left for the JSON reader to stumble over."""
     for tag in _THOUGHTS:
         opening, closing = f"<{tag}>", f"</{tag}>"
         kept, at = [], 0
         while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start)) >= 0:
             kept.append(text[at:start])
             at = end + len(closing)
-        text = "".join((*kept, text[at:])).rpartition(closing)[2]
+        text = "".join((*kept, text[at:]))
     return text
 
 

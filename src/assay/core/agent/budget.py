@@ -1,6 +1,6 @@
 """When a budget is spent, in words. Pure.
 
-Limits are looked at before each call, so that a run ends at most one call beyond them.
+Limits are looked at before each call, so that a run ends at most one call beyond them for each agent at work.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from assay.contracts.budget import Allowance, Budget, Spent
 from assay.core.agent.routes import AGENTS
 
 _SHORT = 1000
+_A_CENT = 0.01
 
 
 def exhausted(budget: Budget, spent: dict[str, Spent], role: str, task: str | None) -> str:
@@ -45,9 +46,9 @@ def over(allowance: Allowance, spent: Spent, scope: str) -> str:
     if allowance.usd is not None and spent.usd >= allowance.usd:
         return f"{whose} budget of ${allowance.usd:g} is spent ({money(spent)})"
     if allowance.requests is not None and spent.requests >= allowance.requests:
-        return f"{whose} budget of {allowance.requests:,} model calls is spent"
+        return f"{whose} budget of {counted(allowance.requests, 'model call')} is spent"
     if allowance.tool_calls is not None and spent.tool_calls >= allowance.tool_calls:
-        return f"{whose} budget of {allowance.tool_calls:,} tool calls is spent"
+        return f"{whose} budget of {counted(allowance.tool_calls, 'tool call')} is spent"
     if allowance.minutes is not None and spent.seconds >= 60 * allowance.minutes:
         return f"{whose} budget of {allowance.minutes:g} minutes of agents at work is spent"
     return ""
@@ -56,10 +57,19 @@ def over(allowance: Allowance, spent: Spent, scope: str) -> str:
 def money(spent: Spent) -> str:
     """What it has cost, as far as that is known."""
     if not spent.unpriced:
-        return f"${spent.usd:.2f}"
+        return _dollars(spent.usd)
     if spent.unpriced == spent.requests:
         return "cost unknown"
-    return f"${spent.usd:.2f} and {spent.unpriced} calls of unknown price"
+    return f"{_dollars(spent.usd)} and {counted(spent.unpriced, 'call')} of unknown price"
+
+
+def _dollars(usd: float) -> str:
+    """In cents, or as many digits as it takes to show that it is not nothing."""
+    return f"${usd:.2f}" if usd >= _A_CENT or not usd else f"${usd:.2g}"
+
+
+def counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def summary(spent: Spent, allowance: Allowance) -> str:
@@ -72,7 +82,7 @@ def summary(spent: Spent, allowance: Allowance) -> str:
         else (f"{_short(spent.tokens)} of {_short(allowance.tokens)} tokens")
     )
     limit = "" if allowance.usd is None or spent.unpriced else f" of ${allowance.usd:g}"
-    return f"{spent.requests} model calls, {tokens}, {money(spent)}{limit}"
+    return f"{counted(spent.requests, 'model call')}, {tokens}, {money(spent)}{limit}"
 
 
 def cost(spent: Spent) -> dict[str, float]:

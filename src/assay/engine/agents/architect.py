@@ -24,6 +24,8 @@ class AgentArchitect:
     backend: Backend
     dispatcher: Dispatcher
     git: Git | None = None
+    secret: tuple[str, ...] = ()
+    """Further patterns of files that it is not shown."""
 
     def review(self, request: ReviewRequest, site: Site) -> Reviewed:
         occasion = Occasion(
@@ -41,6 +43,7 @@ class AgentArchitect:
             run=site.run,
             git=self.git,
             commit=request.base_commit,
+            secret=self.secret,
             cancel=site.cancel,
         )
         errand = Errand(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pydantic import JsonValue
+
 from assay.adapters.backends import Backend
 from assay.adapters.bus import Bus
 from assay.adapters.executors.site import Site
@@ -55,19 +57,32 @@ def ask(world: World, asking: Asking, site: Site) -> Asked:
     dispatcher = Dispatcher(Bus(world.ledger, world.run_id), meter)
     with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
         gate = world.settings.gate
-        sight = Sight(world.base_tree, world.base_commit, gate.architect_seconds, gate.network, gate.pass_through)
+        sight = Sight(
+            world.base_tree,
+            world.base_commit,
+            gate.architect_seconds,
+            gate.network,
+            gate.pass_through,
+            hide_secrets=True,
+        )
         shell = shell_at(world, sight, sink)
         ground = Ground(
             files=shell.view.files,
             run=shell,
             git=world.store.git(),
             commit=world.base_commit,
+            secret=world.settings.tools.secret,
             cancel=world.cancel,
         )
         placed = Site(shell.view.files, world.scratch, shell, site.heard, site.say, site.hear, world.cancel)
         occasion = Occasion(run_id=world.run_id, role=asking.role.name, step="ask", focus=asking.focus)
         errand = Errand(asking.request, asking.backend, Toolbox(ground, asking.role.tools), placed, asking.seconds)
-        dispatched = dispatcher.dispatch(asking.role, occasion, errand)
+        try:
+            dispatched = dispatcher.dispatch(asking.role, occasion, errand)
+        except BaseException as error:
+            payload: dict[str, JsonValue] = {"reason": str(error) or "interrupted"}
+            world.ledger.append(EventRow(run_id=world.run_id, type="run.interrupted", payload=payload))
+            raise
         world.ledger.append(sink.finish().row())
     outcome = "failed" if dispatched.fault else "passed"
     reason = dispatched.completion.summary if dispatched.fault else ""

@@ -25,16 +25,17 @@ class Casting:
     dispatcher: Dispatcher
     listen: Listen | None = None
     git: Git | None = None
+    secret: tuple[str, ...] = ()
 
     def executor(self, specs: Sequence[str]) -> Executor:
         if not is_agent(specs[0]):
             return executor_from(specs[0], self.listen)
-        return AgentExecutor(specs[0], self.backend(specs), self.dispatcher, self.git)
+        return AgentExecutor(specs[0], self.backend(specs), self.dispatcher, self.git, self.secret)
 
     def architect(self, specs: Sequence[str]) -> Architect | None:
         if not is_agent(specs[0]):
             return architect_from(specs[0], self.listen)
-        return AgentArchitect(specs[0], self.backend(specs), self.dispatcher, self.git)
+        return AgentArchitect(specs[0], self.backend(specs), self.dispatcher, self.git, self.secret)
 
 
 def is_agent(spec: str) -> bool:

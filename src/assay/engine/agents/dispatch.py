@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -75,10 +75,12 @@ class Dispatcher:
         again = occasion.model_copy(update={"dispatch": occasion.dispatch + 1})
         if again.id in self.recorded:  # it had come to that before
             return self.once(role, again, errand)
+        began = time.monotonic()
         first = self.once(role, occasion, errand)
         if first.fault is None or not FOLLOWS[first.fault.kind].again:
             return first
-        second = self.once(role, again, errand)
+        left = None if errand.seconds is None else errand.seconds - (time.monotonic() - began)
+        second = self.once(role, again, replace(errand, seconds=left))
         return second.model_copy(update={"usage": first.usage + second.usage})
 
     def once(self, role: Role, occasion: Occasion, errand: Errand) -> Dispatched:
@@ -106,21 +108,34 @@ class _Going:
         self._recorded = recorded if recorded.can_go_on else recorded.again()
         self._started = time.monotonic()
         self._started_at = now()
+        self._begin()
+
+    def _begin(self) -> None:
         self._turns = 0
         self._results = 0
         self._refusals = 0
+        self._faults = self._recorded.faults
+        self._last_fault: Fault | None = None
         self._usage = Usage()
         self._model = ""
 
     def go(self, conversation: Conversation) -> Dispatched:
+        try:
+            return self._go(conversation)
+        except DivergedError:
+            self._recorded = self._recorded.again()
+            self._begin()
+            return self._go(conversation)
+
+    def _go(self, conversation: Conversation) -> Dispatched:
         told = conversation.entries[0]
         self._publish(ENGINE, "Dispatch", "begun", {"occasion": dumped(self._occasion), "request": dumped(told)})
         allowance = self._errand.tool_calls or self._role.tool_calls
         ended = self._drive(converse(conversation, self._role.output, allowance))
         dispatched = self._dispatched(ended)
         if dispatched.fault is not None:
-            said = f"fault-{self._turns}-{self._recorded.faults}"
-            self._publish(self._occasion.agent, "Fault", said, {"fault": dumped(dispatched.fault)})
+            if dispatched.fault != self._last_fault:
+                self._met(dispatched.fault, 0.0)
         elif dispatched.output is not None:
             body = {"output": dumped(dispatched.output), "completion": dumped(dispatched.completion)}
             self._publish(self._occasion.agent, "Output", "output", body)
@@ -165,7 +180,10 @@ class _Going:
         seconds = time.monotonic() - began
         if isinstance(turn_or_fault, Fault):
             # A turn knows only of what was left of the time.
-            return self._stop(spending=False) or turn_or_fault
+            stop = self._stop(spending=False)
+            fault = stop.model_copy(update={"usage": turn_or_fault.usage}) if stop else turn_or_fault
+            self._met(fault, seconds)
+            return fault
         fault_point("agent.before-turn")
         self._publish(
             self._occasion.agent,
@@ -179,6 +197,16 @@ class _Going:
         self._took(turn_or_fault)
         return turn_or_fault
 
+    def _met(self, fault: Fault, seconds: float) -> None:
+        """A fault is on record like any other word, and what it has cost is paid."""
+        said: dict[str, JsonValue] = {"fault": dumped(fault), "seconds": round(seconds, 3)}
+        self._publish(self._occasion.agent, "Fault", f"fault-{self._turns}-{self._faults}", said)
+        self._shell.meter.add(self._role.name, self._occasion.task, Spent.of_turn(fault.usage, seconds))
+        self._shell.spending(self._shell.meter.spent())
+        self._usage = self._usage + fault.usage
+        self._faults += 1
+        self._last_fault = fault
+
     def _took(self, turn: Turn) -> None:
         self._turns += 1
         self._usage = self._usage + turn.usage
@@ -187,20 +215,30 @@ class _Going:
     def _use(self, call: ToolCall) -> ToolResult | Fault:
         if self._results < len(self._recorded.results):
             known = self._recorded.results[self._results]
-            if known.refused is None and known.name not in READING:
-                self._errand.toolbox.call(call, self._left())
+            self._do_again(call, known)
             return self._result(known)
         if stop := self._stop():
             return stop
         fault_point("agent.before-tool")
+        began = time.monotonic()
         result = self._errand.toolbox.call(call, self._left())
         fault_point("agent.after-tool")
-        return self._result(result)
+        if self._errand.site.cancel.is_set():
+            return _CANCELLED  # what it says now is that it was stopped: it is used again when the run goes on
+        return self._result(result, time.monotonic() - began)
 
-    def _result(self, result: ToolResult) -> ToolResult:
+    def _do_again(self, call: ToolCall, known: ToolResult) -> None:
+        """What the tool did to the work tree of before; reading has done nothing."""
+        if known.refused is not None or known.repeated or known.name in READING:
+            return
+        if self._errand.toolbox.call(call, self._left()).ok != known.ok:
+            raise DivergedError
+
+    def _result(self, result: ToolResult, seconds: float = 0.0) -> ToolResult:
         if self._results >= len(self._recorded.results):
-            self._publish(ENGINE, "ToolResult", f"result-{self._results}", {"result": dumped(result)})
-            self._shell.meter.add(self._role.name, self._occasion.task, Spent(tool_calls=1))
+            said: dict[str, JsonValue] = {"result": dumped(result), "seconds": round(seconds, 3)}
+            self._publish(ENGINE, "ToolResult", f"result-{self._results}", said)
+            self._shell.meter.add(self._role.name, self._occasion.task, Spent(tool_calls=1, seconds=seconds))
         self._results += 1
         self._refusals += result.refused is not None
         return result
@@ -254,6 +292,11 @@ class _Going:
         said = {"dispatch": id, "task": self._occasion.task, **payload}
         take = f"~{self._recorded.take}" if self._recorded.take > 1 else ""
         self._shell.bus.publish(sender, recipient, type, said, message_id=f"{id}{take}#{name}")
+
+
+class DivergedError(Exception):
+    """In the new work tree a tool did not do what it did before, so the conversation is not true of it: it begins
+    anew."""
 
 
 _CANCELLED: Final = Fault(kind=FaultKind.CANCELLED, why="interrupted")

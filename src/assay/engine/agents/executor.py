@@ -24,6 +24,8 @@ class AgentExecutor:
     backend: Backend
     dispatcher: Dispatcher
     git: Git | None = None
+    secret: tuple[str, ...] = ()
+    """Further patterns of files that it is not shown."""
 
     def execute(self, assignment: Assignment, site: Site) -> Ran:
         began = time.monotonic()
@@ -41,6 +43,7 @@ class AgentExecutor:
             run=site.run,
             git=self.git,
             commit=assignment.base_commit,
+            secret=self.secret,
             cancel=site.cancel,
         )
         errand = Errand(

@@ -24,7 +24,9 @@ class Recorded:
     """Turns, results and repairs (their numbers) in order."""
     faults: int = 0
     fault: Fault | None = None
-    """The last one."""
+    """The last one, unless it was overcome."""
+    finished: bool = False
+    """It has answered."""
     spent: Spent = field(default_factory=Spent)
     """In all takes."""
 
@@ -58,19 +60,28 @@ def _add(one: Recorded, row: MessageRow) -> None:
     match row.type:
         case "Turn":
             turn = Turn.model_validate(row.payload["turn"])
+            one.fault = None
             one.turns.append(turn)
             one.entries.append(turn)
-            one.spent = one.spent + Spent.of_turn(turn.usage, float(str(row.payload["seconds"])))
+            one.spent = one.spent + Spent.of_turn(turn.usage, _seconds(row))
         case "ToolResult":
             result = ToolResult.model_validate(row.payload["result"])
             one.results.append(result)
             one.entries.append(result)
-            one.spent = one.spent + Spent(tool_calls=1)
+            one.spent = one.spent + Spent(tool_calls=1, seconds=_seconds(row))
         case "Repair":
             one.entries.append(int(str(row.payload["repair"])))
         case "Fault":
             one.faults += 1
             one.fault = Fault.model_validate(row.payload["fault"])
+            one.spent = one.spent + Spent.of_turn(one.fault.usage, _seconds(row))
+        case "Output":
+            one.fault = None
+            one.finished = True
+
+
+def _seconds(row: MessageRow) -> float:
+    return float(str(row.payload.get("seconds", 0)))
 
 
 def spent_so_far(recorded: Mapping[str, Recorded]) -> Iterator[tuple[str, str | None, Spent]]:

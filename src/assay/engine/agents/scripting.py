@@ -18,11 +18,22 @@ _BREAKDOWNS: Final = (
     FaultKind.TIMEOUT,
 )
 """Faults of the backend. The others follow from what was said, or come from outside."""
+_FROM_OUTSIDE: Final = (FaultKind.BUDGET, FaultKind.CANCELLED)
 
 
 def conversations(recorded: Iterable[Recorded]) -> list[Entry]:
-    """Entries for each dispatch: one for its beginning, and one for each repair."""
-    return [entry for one in recorded if one.occasion is not None for entry in _dispatch(one, one.occasion)]
+    """Entries for each dispatch that came to an end: one for its beginning, and one for each repair."""
+    return [
+        entry
+        for one in recorded
+        if one.occasion is not None and _has_ended(one)
+        for entry in _dispatch(one, one.occasion)
+    ]
+
+
+def _has_ended(one: Recorded) -> bool:
+    """What was cut short from outside has said nothing that could be said again."""
+    return one.finished or (one.fault is not None and one.fault.kind not in _FROM_OUTSIDE)
 
 
 def _dispatch(one: Recorded, occasion: Occasion) -> list[Entry]:

@@ -29,9 +29,11 @@ from assay.contracts.gate_record import AttemptFailed, Blocked, Executed, TaskRe
 from assay.contracts.plan import PlanTask
 from assay.contracts.verdict import Assurance
 from assay.core.gate.assignment import assignment
+from assay.engine.agents.executor import AgentExecutor
 from assay.engine.gate.hooks import run_hooks
 from assay.engine.gate.world import GateWorld
 from assay.engine.subject import Subject
+from assay.engine.viewing import secret_files
 from assay.engine.world import CheckRequest
 from assay.errors import RepositoryError
 from assay.faults import fault_point
@@ -157,6 +159,7 @@ class Execution:
             visible=environment.visible,
             sockets=tuple(Path(path) for path in environment.settings.sockets),
             network=gate.network,
+            hidden=secret_files(world, str(record.tree)) if isinstance(self.gate.executor, AgentExecutor) else (),
         )
         sandbox = world.settings.sandbox
         return SandboxedShell(

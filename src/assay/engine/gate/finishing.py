@@ -31,8 +31,8 @@ def finished(gate: GateWorld, tip: str, budget: str) -> GateReport:
     journal = gate.journal
     found = _must_haves(gate, tip)
     ended, reason = outcome(gate.plan, journal.records, found, recent=journal.recent, budget=budget)
-    journal.note("run.finished", outcome=ended.value, reason=reason)
     spent = gate.meter.spent()
+    journal.note("run.finished", outcome=ended.value, reason=reason, spent=spent.model_dump(mode="json"))
     view = view_of(gate.setup, journal, home=gate.world.home, running=False, spent=spent)
     write_state(gate.plan_file, view)
     summary = gate.plan_file.with_name(summary_name(gate.plan_file.name))

@@ -27,6 +27,8 @@ from assay.engine.gate.journal import Journal
 from assay.engine.gate.reviewing import asked_in_words
 from assay.errors import InputError, LedgerError
 
+_BUDGET = "run.budget"
+
 
 def setup_of(ledger: Ledger, run_id: str) -> GateSetup:
     """What the run was started with."""
@@ -56,7 +58,7 @@ def view_of(
 ) -> RunView:
     """`spent`: by agents, where that is known without reading it from the ledger."""
     events = journal.run_events
-    last = events[-1]
+    last = [event for event in events if event.row.type != _BUDGET][-1]
     ended = last.row.type == "run.finished"
     steps = [step.at for steps in journal.steps.values() for step in steps]
     must = [event.row.payload for event in events if event.row.type == "run.must-haves"]
@@ -86,7 +88,7 @@ def view_of(
             for one in listed
         ),
         warnings=_warnings(setup, journal),
-        spent=spent if spent is not None else _spent(journal),
+        spent=spent if spent is not None else _spent(journal, last.row),
         budget=budget_of(setup, journal),
         ledger=str(ledger_path(home)),
     )
@@ -94,11 +96,14 @@ def view_of(
 
 def budget_of(setup: GateSetup, journal: Journal) -> Budget:
     """What agents may spend: as the run began, or as a person has said since."""
-    said = [event.row.payload["budget"] for event in journal.run_events if event.row.type == "run.budget"]
+    said = [event.row.payload["budget"] for event in journal.run_events if event.row.type == _BUDGET]
     return Budget.model_validate(said[-1]) if said else setup.budget
 
 
-def _spent(journal: Journal) -> Spent:
+def _spent(journal: Journal, last: EventRow) -> Spent:
+    """As the end of the run says it, else summed up."""
+    if "spent" in last.payload:
+        return Spent.model_validate(last.payload["spent"])
     recorded = on_record(journal.ledger, journal.run_id)
     return sum((amount for _, _, amount in spent_so_far(recorded)), Spent())
 

@@ -27,6 +27,7 @@ from assay.contracts.gate_record import Approved, Asked, AttemptFailed, Evidence
 from assay.contracts.plan import PlanTask
 from assay.contracts.verdict import Verdict
 from assay.core.gate.passing import unmet_by_architects
+from assay.engine.agents.architect import AgentArchitect
 from assay.engine.gate.executing import LeftError
 from assay.engine.gate.world import GateWorld
 from assay.engine.viewing import Sight, shell_at
@@ -76,6 +77,7 @@ class Reviewing:
             seconds=self.gate.architect_seconds(record),
             network=self.gate.gate.network,
             passed=self.gate.gate.pass_through,
+            hide_secrets=isinstance(self.gate.architect, AgentArchitect),
         )
 
     def _request(self, task: PlanTask, record: TaskRecord, evidence: Evidence) -> ReviewRequest:

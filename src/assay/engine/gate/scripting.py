@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from assay.adapters.git.blobs import blob_reader
 from assay.adapters.git.listing import SYMLINK, Held, in_tree
-from assay.adapters.git.program import Git
+from assay.adapters.git.program import Git, GitFailedError
 from assay.adapters.script_file import Breakdown, Entry, Step
 from assay.contracts.agent import FaultKind
 from assay.contracts.gate import ArchitectDecision, ArchitectVerdict, ExecutorResult, Failure, FailureType
@@ -24,31 +24,45 @@ from assay.contracts.gate_record import Approved, Asked, AttemptFailed, Blocked,
 from assay.contracts.gate_setup import GateSetup
 from assay.core.gate.architect_rules import NAME as RULES
 from assay.engine.agents.casting import is_agent
-from assay.engine.agents.on_record import on_record
+from assay.engine.agents.on_record import Recorded, on_record
 from assay.engine.agents.scripting import conversations
 from assay.engine.gate.journal import Journal
 from assay.errors import InputError
 
 _EXECUTABLE: Final = "100755"
+_PIECE: Final = 48_000
+"""Bytes of a file in one command: the kernel takes no longer ones than 128 KiB."""
 _BY_ARCHITECTS: Final = "architect"
 
 
 def script_of(setup: GateSetup, journal: Journal, git: Git) -> list[Entry]:
     """Entries for every dispatch and every attempt of the run."""
-    entries = conversations(on_record(journal.ledger, journal.run_id).values())
+    recorded = on_record(journal.ledger, journal.run_id).values()
+    acted = {_attempt(one) for one in recorded if not one.can_go_on}
+    entries = conversations(one for one in recorded if _attempt(one) not in acted)
     for task in journal.plan.tasks:
         events = journal.events(task.id)
-        if not is_agent(setup.executor):
-            entries += _Attempts(git, task.id).entries(events)
+        wanted = acted if is_agent(setup.executor) else None
+        entries += _Attempts(git, task.id, wanted).entries(events)
         if not is_agent(setup.architect):
             entries += _verdicts(task.id, events)
     return entries
+
+
+def _attempt(one: Recorded) -> tuple[str, int] | None:
+    """Of which task and attempt the dispatch of an executor was."""
+    occasion = one.occasion
+    if occasion is None or occasion.task is None or occasion.role != "executor":
+        return None
+    return occasion.task, occasion.attempt
 
 
 @dataclass(frozen=True)
 class _Attempts:
     git: Git
     task_id: str
+    wanted: Collection[tuple[str, int] | None] | None
+    """Only these; None: all."""
 
     def entries(self, events: list[TaskEvent]) -> Iterator[Entry]:
         started: Started | None = None
@@ -56,7 +70,8 @@ class _Attempts:
             if isinstance(event, Started):
                 started = event
             elif isinstance(event, Executed | AttemptFailed | Blocked) and started is not None:
-                yield self._entry(started, event)
+                if self.wanted is None or (self.task_id, started.attempt) in self.wanted:
+                    yield self._entry(started, event)
                 started = None  # what fails later fails in the checks, not in the executor's hands
 
     def _entry(self, started: Started, ended: Executed | AttemptFailed | Blocked) -> Entry:
@@ -64,8 +79,6 @@ class _Attempts:
         match = {"task": (self.task_id,), "attempt": (str(started.attempt),)}
         if isinstance(ended, Blocked):
             return Entry("executor", match, steps, output={"status": "blocked", "error": ended.error})
-        if isinstance(ended, Executed):
-            return Entry("executor", match, steps, output=_claim(ended.claim))
         if ended.claim is not None:
             return Entry("executor", match, steps, output=_claim(ended.claim))
         if ended.failure.type is FailureType.MALFORMED:
@@ -78,13 +91,21 @@ class _Attempts:
         try:
             old = {one.path: one for one in in_tree(self.git, before)}
             new = {one.path: one for one in in_tree(self.git, after)}
-        except OSError as error:
+        except GitFailedError as error:
             raise InputError(f"{self.task_id}: what it left is no longer there: {error}") from error
-        for path in old.keys() - new.keys():
+        for path in sorted(old):
+            if path not in new or _kind(old[path]) != _kind(new[path]):
+                yield Step("delete", {"path": _named(path)})
+        # A file where a folder was: its files are deleted, and the folder is still there.
+        folders = {b"/".join(parts[:n]) for parts in (path.split(b"/") for path in old) for n in range(1, len(parts))}
+        for path in sorted(new.keys() & folders):
             yield Step("delete", {"path": _named(path)})
-        for path, held in new.items():
-            if path not in old or (old[path].mode, old[path].thing) != (held.mode, held.thing):
-                yield from self._written(held, old.get(path))
+        for path, held in sorted(new.items()):
+            before_it = old.get(path)
+            if before_it is None or _kind(before_it) != _kind(held):
+                yield from self._written(held, None)
+            elif (before_it.mode, before_it.thing) != (held.mode, held.thing):
+                yield from self._written(held, before_it)
 
     def _written(self, held: Held, before: Held | None) -> Iterator[Step]:
         path = _named(held.path)
@@ -94,24 +115,35 @@ class _Attempts:
             raise InputError(f"{path}: with its {size} bytes it is too large for a script")
         if held.mode == SYMLINK:
             target = content.decode("utf-8", "surrogateescape")
-            yield _run(f"rm -rf {shlex.quote(path)}; mkdir -p $(dirname {shlex.quote(path)})")
-            yield _run(f"ln -s {shlex.quote(target)} {shlex.quote(path)}")
+            yield _run(f"{_in_its_folder(path)} ln -sfn {shlex.quote(target)} {shlex.quote(path)}")
             return
         if before is None or before.thing != held.thing:
-            yield _file(path, content)
+            yield from _file(path, content)
         if held.mode == _EXECUTABLE and (before is None or before.mode != held.mode):
             yield _run(f"chmod +x {shlex.quote(path)}")
         elif before is not None and before.mode == _EXECUTABLE and held.mode != _EXECUTABLE:
             yield _run(f"chmod -x {shlex.quote(path)}")
 
 
-def _file(path: str, content: bytes) -> Step:
+def _kind(held: Held) -> str:
+    """A link and a file of the same name are two things."""
+    return SYMLINK if held.mode == SYMLINK else "file"
+
+
+def _file(path: str, content: bytes) -> Iterator[Step]:
     try:
-        return Step("write", {"path": path, "content": content.decode("utf-8")})
+        yield Step("write", {"path": path, "content": content.decode("utf-8")})
     except UnicodeDecodeError:
         there = shlex.quote(path)
-        data = base64.b64encode(content).decode()
-        return _run(f"mkdir -p $(dirname {there}) && echo {data} | base64 -d > {there}")
+        yield _run(f"{_in_its_folder(path)} : > {there}")
+        for at in range(0, len(content), _PIECE):
+            piece = base64.b64encode(content[at : at + _PIECE]).decode()
+            yield _run(f"echo {piece} | base64 -d >> {there}")
+
+
+def _in_its_folder(path: str) -> str:
+    folder = path.rpartition("/")[0]
+    return f"mkdir -p {shlex.quote(folder)} &&" if folder else ""
 
 
 def _run(command: str) -> Step:
@@ -136,10 +168,11 @@ def _verdicts(task_id: str, events: list[TaskEvent]) -> Iterator[Entry]:
     for event in events:
         if isinstance(event, Started):
             attempt = event.attempt
-        verdict = _verdict(event)
-        if verdict is not None:
-            said = verdict.model_dump(mode="json", exclude={"by"})
-            yield Entry("architect", {"task": (task_id,), "attempt": (str(attempt),)}, output=said)
+        match = {"task": (task_id,), "attempt": (str(attempt),)}
+        if (verdict := _verdict(event)) is not None:
+            yield Entry("architect", match, output=verdict.model_dump(mode="json", exclude={"by"}))
+        elif _is_late(event):
+            yield Entry("architect", match, (Step("error", breakdown=Breakdown(FaultKind.TIMEOUT, "it was late")),))
 
 
 def _verdict(event: TaskEvent) -> ArchitectVerdict | None:
@@ -152,6 +185,13 @@ def _verdict(event: TaskEvent) -> ArchitectVerdict | None:
         case AttemptFailed() if event.failure.type is FailureType.ARCHITECT_REJECTION:
             return _rejection(event.failure)
     return None
+
+
+def _is_late(event: TaskEvent) -> bool:
+    """Whether an architect's time was over."""
+    if not isinstance(event, AttemptFailed) or event.failure.type is not FailureType.TIMEOUT:
+        return False
+    return any(reason.check == _BY_ARCHITECTS for reason in event.failure.reasons)
 
 
 def _rejection(failure: Failure) -> ArchitectVerdict | None:

@@ -13,7 +13,7 @@ from assay.adapters.executors.site import Site
 from assay.ask_app import Answer, Question, asked_once, nobody_runs_here
 from assay.contracts.agent import FaultKind
 from assay.contracts.budget import Allowance
-from assay.core.agent.budget import cost, summary
+from assay.core.agent.budget import cost, counted, summary
 from assay.errors import InputError
 from assay.roles import ROLES
 from assay.surfaces.cli.agent_options import BudgetOption, TokensOption, UsdOption, backend_words, budget_words
@@ -33,7 +33,9 @@ def ask(
     agent: Annotated[
         str,
         typer.Argument(
-            metavar="ROLE", help="Whom: researcher, reviewer:security …; see `assay backends`.", show_default=False
+            metavar="ROLE",
+            help="Whom: researcher:impact, reviewer:security, planner …; see `assay backends`.",
+            show_default=False,
         ),
     ],
     request: Annotated[
@@ -72,7 +74,7 @@ def ask(
     `assay ledger show` tell, and `assay record last` writes it as a script.
 
     \b
-      assay ask researcher "where are passwords checked?" --backend api:openai:gpt-5
+      assay ask researcher:impact "where are passwords checked?" --backend api:openai:gpt-5
       assay ask reviewer:security @request.yaml
 
     Exit code: 0 an answer of the schema; 1 none; 2 bad input; 4 the budget is spent; 130 interrupted.
@@ -154,6 +156,6 @@ def _print(console: Console, answer: Answer) -> None:
         console.print(f"{dispatched.fault.kind.value.upper()}  ", style="bold red", end="")
         console.print(printable(dispatched.fault.why), soft_wrap=True)
     spent = summary(answer.asked.spent, Allowance())
-    told = f"run {answer.run_id}  {dispatched.turns} turns, {dispatched.tool_calls} tool calls"
+    told = f"run {answer.run_id}  {counted(dispatched.turns, 'turn')}, {counted(dispatched.tool_calls, 'tool call')}"
     refused = f", {dispatched.refusals} refused" if dispatched.refusals else ""
     console.print(printable(f"{told}{refused}{f'; {spent}' if spent else ''}"), style="dim", soft_wrap=True)

@@ -9,7 +9,7 @@ from assay.adapters.backends import Identity
 from assay.adapters.backends.api import loop
 from assay.adapters.backends.api.choice import Choice
 from assay.adapters.executors.site import Site
-from assay.contracts.agent import Conversation, Fault, FaultKind, Turn
+from assay.contracts.agent import Conversation, Fault, FaultKind, Turn, Usage
 
 if TYPE_CHECKING:
     from assay.adapters.backends.api.session import Session
@@ -30,7 +30,8 @@ class ApiBackend:
         if not site.cancel.is_set():
             session, events = self._opened()
             outcome = events.run(lambda hear: session.turn(conversation, hear, seconds), site.hear, site.cancel)
-        return outcome or Fault(kind=FaultKind.CANCELLED, why=f"the question to {self._choice.name} was cancelled")
+        why = f"the question to {self._choice.name} was cancelled"
+        return outcome or Fault(kind=FaultKind.CANCELLED, why=why, usage=Usage(requests=1, usd=None))
 
     def close(self) -> None:
         with self._lock:

@@ -9,7 +9,7 @@ import httpx2
 from pydantic_ai import exceptions as theirs
 
 from assay.adapters.backends.api.choice import Choice
-from assay.contracts.agent import Fault, FaultKind
+from assay.contracts.agent import Fault, FaultKind, Usage
 
 _MOST = 500
 _SHORTEST_KEY = 6
@@ -60,6 +60,12 @@ _TABLE: Final[tuple[tuple[type[Exception], FaultKind, str, str], ...]] = (
 )
 
 
+_REFUSED_AT_ONCE: Final = Usage(requests=1)
+"""Nobody charges for a call that they did not take."""
+COST_UNKNOWN: Final = Usage(requests=1, usd=None)
+"""It was cut short: what was said until then may have to be paid."""
+
+
 def fault(error: Exception, choice: Choice) -> Fault:
     kind, what, remedy = next(row[1:] for row in _TABLE if isinstance(error, row[0]))
     if isinstance(error, theirs.ModelAuthenticationError) and choice.provider.key_variable:
@@ -67,7 +73,7 @@ def fault(error: Exception, choice: Choice) -> Fault:
     status = f" (HTTP {error.status_code})" if isinstance(error, theirs.ModelHTTPError) else ""
     said = _bounded(_without_key(_said(error), choice.key))
     why = f"{choice.name} {what}{status}: {said}; {remedy}"
-    return Fault(kind=kind, why=why, retry_after=getattr(error, "retry_after", None))
+    return Fault(kind=kind, why=why, retry_after=getattr(error, "retry_after", None), usage=_REFUSED_AT_ONCE)
 
 
 def filtered(choice: Choice, details: Mapping[str, object] | None) -> Fault:
@@ -83,7 +89,7 @@ def broken_off(choice: Choice) -> Fault:
 
 def late(choice: Choice, seconds: float | None) -> Fault:
     why = f"{choice.name} did not answer within {seconds:g} s; allow more time or ask for less"
-    return Fault(kind=FaultKind.TIMEOUT, why=why)
+    return Fault(kind=FaultKind.TIMEOUT, why=why, usage=COST_UNKNOWN)
 
 
 def _said(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from typing import cast
 
 from pydantic_ai.messages import (
@@ -24,6 +25,9 @@ from assay.adapters.backends.api.providers import connect
 from assay.config.providers import Wire
 from assay.contracts.agent import Conversation, Fault, Turn
 
+# What pydantic-ai warns its own users of (settings that a model ignores, schemas that it adapts) is not for ours.
+warnings.filterwarnings("ignore", module=r"pydantic_ai\..*")
+
 
 class Session:
     def __init__(self, choice: Choice) -> None:
@@ -41,7 +45,9 @@ class Session:
             return faults.late(self._choice, seconds) if deadline.expired() else faults.fault(error, self._choice)
         except faults.PEER_ERRORS as error:
             return faults.fault(error, self._choice)
-        return self._judged(response)
+        turn = messages.turn(response, self._choice.name, self._cost(response))
+        fault = self._fault(response)
+        return fault.model_copy(update={"usage": turn.usage}) if fault else turn
 
     async def aclose(self) -> None:
         await self._connection.aclose()
@@ -74,14 +80,17 @@ class Session:
             settings["max_retries"] = 0
         return cast(ModelSettings, settings)  # each kind of model has keys of its own beside the common ones
 
-    def _judged(self, response: ModelResponse) -> Turn | Fault:
+    def _cost(self, response: ModelResponse) -> float | None:
+        choice = self._choice
+        return prices.cost(response.usage, choice.provider_name, response.model_name or choice.model, choice.settings)
+
+    def _fault(self, response: ModelResponse) -> Fault | None:
+        """Why the response is no turn, if so. It is paid for all the same."""
         if response.finish_reason == "content_filter":
             return faults.filtered(self._choice, response.provider_details)
         if response.state != "complete" or response.finish_reason == "error" or self._is_unfinished(response):
             return faults.broken_off(self._choice)
-        choice = self._choice
-        usd = prices.cost(response.usage, choice.provider_name, response.model_name or choice.model, choice.settings)
-        return messages.turn(response, choice.name, usd)
+        return None
 
     def _is_unfinished(self, response: ModelResponse) -> bool:
         """A stream whose end is missing looks like a short answer, and an answer without anything like an empty one."""
