@@ -108,10 +108,21 @@ def agents(said: Words, names: Iterable[str] = ()) -> Agents:
     return Agents(found, tuple(problems(served, {name: one.demand for name, one in ROLES.items()})))
 
 
+def refuse_commands_of_repositories(choice: Choice) -> None:
+    """A question is no reason to run a program that only the repository has named."""
+    commands = [spec for spec in choice.specs if spec.startswith("cmd:")]
+    if choice.origin is Origin.REPOSITORY and commands:
+        raise InputError(
+            f"{choice.agent}: the repository has named the program that would be run: {commands[0]}",
+            hint=f"if you trust it, name it yourself: --backend, or {choice.agent} under [backends] in your own file",
+        )
+
+
 def probes(said: Words, known: Agents) -> Iterator[Probed]:
     """Ask each distinct backend that is ready once."""
     specs: dict[str, Origin] = {}
     for agent in known.agents:
+        refuse_commands_of_repositories(agent.choice)
         for one in agent.standings:
             if not one.missing and one.spec.partition(":")[0] not in _NOT_ASKED:
                 specs.setdefault(one.spec, agent.choice.origin)

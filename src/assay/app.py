@@ -23,6 +23,7 @@ from assay.adapters.sandbox.supervised import Supervised
 from assay.adapters.scratch import scratch_folder
 from assay.adapters.slots import Slots
 from assay.config import FILES, Settings, assay_home, load, load_files
+from assay.config.person import load_person, without_keys
 from assay.contracts.verdict import Assurance
 from assay.engine.check_run import CheckRun
 from assay.engine.progress import Progress
@@ -115,6 +116,7 @@ def opened_world(
 ) -> Iterator[World]:
     """Everything outside that a run touches; its scratch folder and its hold on the ledger end with it."""
     store = open_store(repository, home)
+    settings, told = without_keys(settings, load_person())
     with scratch_folder(home, run_id) as scratch, closing(SqliteLedger(ledger_path(home))) as ledger:
         facts = remembered_facts(home / "cache" / "sandbox.json", scratch / "probe", repository.search)
         sandbox = choose(facts, settings.sandbox.level, require=require_sandbox or settings.sandbox.require)
@@ -129,7 +131,7 @@ def opened_world(
             base_commit=base[0],
             base_tree=base[1],
             settings=settings,
-            notes=tuple(told for told in (note, _tidied(home, store, settings)) if told),
+            notes=(*told, *(one for one in (note, _tidied(home, store, settings)) if one)),
             ledger=ledger,
             ledger_path=ledger_path(home),
             artifacts=ArtifactStore(artifacts_path(home)),

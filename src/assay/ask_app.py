@@ -17,7 +17,7 @@ from assay.adapters.executors.human import Listen
 from assay.adapters.executors.site import ShellJob, Site
 from assay.adapters.git.repository import open_repository
 from assay.adapters.sandbox.job import Execution
-from assay.agents_app import Words
+from assay.agents_app import Words, refuse_commands_of_repositories
 from assay.app import new_run_id, opened_world, outside_of, resolve_base, settings_at
 from assay.config.backends import RULES, from_command_line
 from assay.config.person import load_person
@@ -71,6 +71,7 @@ def asked_once(directory: Path, question: Question, site: Site, *, listen: Liste
             f"nobody is named who serves {question.agent}",
             hint=f"--backend api:<provider>:<model>, or {name} under [backends]; `assay backends` shows them",
         )
+    refuse_commands_of_repositories(choice)
     backend = backend_from(
         choice.specs,
         folder=said.folder(choice.origin),

@@ -18,8 +18,18 @@ from assay.config.budget import BudgetSettings
 from assay.config.component import Component
 from assay.config.providers import BUILT_IN, ModelSettings, Provider, model_settings
 from assay.config.reading import load_bytes
-from assay.config.settings import Settings
+from assay.config.settings import Settings, VariableName
 from assay.errors import ConfigError
+
+
+class TrustSettings(Component):
+    """What repositories may have of the person's."""
+
+    pass_through: tuple[VariableName, ...] = Field(
+        default=(),
+        alias="pass",
+        description="Variables with a provider's key that a repository's `pass` may hand to its checks and executors.",
+    )
 
 
 class PersonSettings(Component):
@@ -27,6 +37,7 @@ class PersonSettings(Component):
 
     backends: BackendSettings = BackendSettings()
     budget: BudgetSettings = BudgetSettings()
+    trust: TrustSettings = TrustSettings()
     providers: Mapping[str, Provider] = Field(default={}, description="Services beside those that are built in.")
     models: Mapping[str, ModelSettings] = Field(
         default={}, description='Models by `provider:model` or a glob: `[models."openrouter:*"]`.'
@@ -96,9 +107,47 @@ def chosen(
 
 
 def budget(person: PersonSettings, repository: Settings) -> BudgetSettings:
-    """Limit by limit: the person's, else the repository's, else the default."""
-    theirs = repository.budget.model_dump(exclude_unset=True)
-    return BudgetSettings.model_validate(_over(person.budget.model_dump(exclude_unset=True), theirs))
+    """Limit by limit: the person's, else the lower one of the default and the repository's. A repository cannot spend
+    more of a person's money than they would have spent without it."""
+    theirs = repository.budget.model_dump()
+    lowered = _lower(BudgetSettings().model_dump(), theirs)
+    return BudgetSettings.model_validate(_over(person.budget.model_dump(exclude_unset=True), lowered))
+
+
+def without_keys(repository: Settings, person: Person) -> tuple[Settings, tuple[str, ...]]:
+    """The repository's settings, and what is to be said about them. A repository cannot have the person's keys handed
+    to its own programs: of the variables that providers' keys are in, it passes those that the person allows."""
+    named = {provider.key_variable for provider in person.providers.values() if provider.key_variable}
+    keys = named - set(person.settings.trust.pass_through)
+    environment, gate = repository.environment, repository.gate
+    held = sorted(keys & {*environment.pass_through, *gate.pass_through})
+    if not held:
+        return repository, ()
+    kept = {
+        "environment": environment.model_copy(
+            update={"pass_through": tuple(one for one in environment.pass_through if one not in keys)}
+        ),
+        "gate": gate.model_copy(update={"pass_through": tuple(one for one in gate.pass_through if one not in keys)}),
+    }
+    note = (
+        f"the repository's settings would pass on {', '.join(held)}, which holds a key of yours: withheld "
+        f"(allow it with `pass` under [trust] in {person.file})"
+    )
+    return repository.model_copy(update=kept), (note,)
+
+
+def _lower(defaults: Mapping[str, object], theirs: Mapping[str, object]) -> dict[str, object]:
+    """Number by number the lower one; 0 is no limit, and none is lower than any."""
+    merged: dict[str, object] = {**theirs, **defaults}
+    for key, other in theirs.items():
+        own = defaults.get(key)
+        if isinstance(other, Mapping):
+            merged[key] = _lower(own if isinstance(own, Mapping) else {}, other)
+        elif isinstance(other, int | float) and isinstance(own, int | float):
+            merged[key] = min((one for one in (own, other) if one), default=type(own)(0))
+        else:
+            merged[key] = other if own is None else own
+    return merged
 
 
 def _over(upper: Mapping[str, object], lower: Mapping[str, object]) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from itertools import islice
 
 from pydantic import JsonValue, ValidationError
 
@@ -11,12 +12,14 @@ from assay.adapters.script_file import Call
 from assay.contracts.agent import Conversation, ToolCall, Turn
 
 _SHOWN = 60
+_MOST = 64
+"""Calls of a turn that are looked at; the engine carries out fewer."""
 
 
 def calls_in(conversation: Conversation, wanted: Iterable[Call]) -> tuple[ToolCall, ...]:
     """The calls of the next turn, each with an id that no other of the conversation has."""
     turn = sum(isinstance(entry, Turn) for entry in conversation.entries) + 1
-    return tuple(_call(call, f"{turn}.{number}") for number, call in enumerate(wanted, 1))
+    return tuple(_call(call, f"{turn}.{number}") for number, call in enumerate(islice(wanted, _MOST), 1))
 
 
 def _call(call: Call, id: str) -> ToolCall:

@@ -35,6 +35,7 @@ SAME_CALL: Final = 3
 DEAF: Final = 3
 """Turns of nothing but refused calls after the allowance is spent."""
 MOST_CALLS_IN_A_TURN: Final = 32
+_TOO_MANY: Final = f"at most {MOST_CALLS_IN_A_TURN} calls are carried out in one turn"
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class Pause:
 
 @dataclass(frozen=True)
 class Answered:
-    """A call that needs no carrying out: it is refused, or known already. It is recorded all the same."""
+    """A call that needs no carrying out: it is refused, or known already. It is recorded all the same. Sent back: None,
+    or a Fault that ends the dispatch."""
 
     result: ToolResult
 
@@ -159,21 +161,25 @@ class _Talk:
         """The results, in the order of the calls."""
         results: list[ToolResult] = []
         spent = self.tool_calls >= self.allowance
-        for number, call in enumerate(calls):
-            result = yield from self._one(call, number)
+        for call in calls[:MOST_CALLS_IN_A_TURN]:
+            result = yield from self._one(call)
             if isinstance(result, Fault):
                 return result
             results.append(result)
+        too_many = [refused(call, RefusalRule.BUDGET, _TOO_MANY) for call in calls[MOST_CALLS_IN_A_TURN:]]
+        if too_many and isinstance(cut := (yield Answered(too_many[0])), Fault):  # one word for all of them
+            return cut
+        results += too_many
         self._deaf = self._deaf + 1 if spent else 0
         if self._deaf > DEAF:
             why = f"it goes on calling tools although its {self.allowance} calls are spent"
             return Fault(kind=FaultKind.LOOPING, why=why)
         return tuple(results)
 
-    def _one(self, call: ToolCall, number: int) -> Generator[Request, Sent, ToolResult | Fault]:
-        if refusal := self._refusal(call, number):
-            yield Answered(refusal)
-            return refusal
+    def _one(self, call: ToolCall) -> Generator[Request, Sent, ToolResult | Fault]:
+        if refusal := self._refusal(call):
+            cut = yield Answered(refusal)
+            return cut if isinstance(cut, Fault) else refusal
         self.tool_calls += 1
         same = (call.name, call.arguments)
         self._in_a_row = self._in_a_row + 1 if same == self._last else 1
@@ -182,8 +188,8 @@ class _Talk:
             return Fault(kind=FaultKind.LOOPING, why=why)
         if self._in_a_row > 1 and self._last_result is not None:
             known = self._last_result.model_copy(update={"call_id": call.id, "repeated": True})
-            yield Answered(known)
-            return known
+            cut = yield Answered(known)
+            return cut if isinstance(cut, Fault) else known
         result = yield Use(call)
         if isinstance(result, Fault):
             return result
@@ -192,10 +198,7 @@ class _Talk:
         self._last, self._last_result = same, result
         return result
 
-    def _refusal(self, call: ToolCall, number: int) -> ToolResult | None:
-        if number >= MOST_CALLS_IN_A_TURN:
-            why = f"at most {MOST_CALLS_IN_A_TURN} calls are carried out in one turn"
-            return refused(call, RefusalRule.BUDGET, why)
+    def _refusal(self, call: ToolCall) -> ToolResult | None:
         if self.tool_calls >= self.allowance:
             why = f"your {self.allowance} tool calls are spent: give your answer now, with what you know"
             return refused(call, RefusalRule.BUDGET, why)

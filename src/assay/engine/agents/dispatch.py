@@ -158,7 +158,7 @@ class _Going:
             case Use():
                 return self._use(request.call)
             case Answered():
-                return self._result(request.result)
+                return self._stop(spending=False) or self._result(request.result)
             case Repair():
                 number = request.told.repair
                 self._publish(ENGINE, "Repair", f"repair-{number}", {"text": request.told.text, "repair": number})

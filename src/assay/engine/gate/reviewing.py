@@ -26,6 +26,7 @@ from assay.contracts.gate import (
 from assay.contracts.gate_record import Approved, Asked, AttemptFailed, Evidence, TaskRecord
 from assay.contracts.plan import PlanTask
 from assay.contracts.verdict import Verdict
+from assay.core.agent.secret_files import is_secret
 from assay.core.gate.passing import unmet_by_architects
 from assay.engine.agents.architect import AgentArchitect
 from assay.engine.gate.executing import LeftError
@@ -105,8 +106,20 @@ class Reviewing:
         )
 
     def _diff(self, evidence: Evidence) -> str:
-        text = readable(self.gate.world.store.git().out("diff-tree", "-p", evidence.base_commit, evidence.tree))
+        git = self.gate.world.store.git()
+        hidden = self._not_shown(evidence)
+        without = [f":(top,exclude,literal){path}" for path in hidden]
+        # Path by path, without patterns: names come from the change.
+        text = readable(git.out("diff-tree", "-p", evidence.base_commit, evidence.tree, "--", ":/", *without))
+        text = "".join((text, *(f"[{path} changed; it may hold secrets and is not shown]\n" for path in hidden)))
         return text if len(text) <= _MOST_DIFF else f"{text[: _MOST_DIFF // 2]}\n[...]\n{text[-_MOST_DIFF // 2 :]}"
+
+    def _not_shown(self, evidence: Evidence) -> list[str]:
+        """Changed files whose content no agent is shown."""
+        if not isinstance(self.gate.architect, AgentArchitect):
+            return []
+        more = self.gate.world.settings.tools.secret
+        return [path for path in evidence.changed if is_secret(path, more)]
 
 
 def decided(record: TaskRecord, verdict: ArchitectVerdict) -> Approved | AttemptFailed | Asked:

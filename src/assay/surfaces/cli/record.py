@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +41,7 @@ def record(
     """
     if into is None and as_json:
         raise InputError("--json says where the script was written", hint="name a file with --output FILE")
-    if into is not None and into.exists() and not force:
+    if into is not None and os.path.lexists(into) and not force:
         raise InputError(f"{into}: is there already", hint="--force replaces it, or name another file")
     script = script_of_run(run)
     if into is None:
@@ -60,11 +62,15 @@ def record(
 
 
 def _write(path: Path, text: str) -> None:
-    """All of it, or nothing."""
-    aside = path.with_name(f".{path.name}.new")
+    """All of it, or nothing, and through no link that somebody has laid there."""
+    aside: Path | None = None
     try:
-        aside.write_text(text, encoding="utf-8")
+        descriptor, name = tempfile.mkstemp(prefix=".assay-", dir=path.parent)
+        aside = Path(name)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
         aside.replace(path)
     except OSError as error:
-        aside.unlink(missing_ok=True)
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+        if aside is not None:
+            aside.unlink(missing_ok=True)
+        raise InputError(f"{path}: cannot be written: {error.strerror}", hint="name another file") from error
