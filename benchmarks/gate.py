@@ -51,6 +51,9 @@ class Nobody:
     def checks(self, task: str) -> Progress:
         return Silent()
 
+    def doing(self, task: str, line: str) -> None:
+        return None
+
     def spending(self, spent: Spent) -> None:
         return None
 

@@ -6,7 +6,7 @@ import pytest
 
 from assay.contracts.agent import Usage
 from assay.contracts.budget import Allowance, Budget, Spent
-from assay.core.agent.budget import amended, cost, exhausted, money, over, summary
+from assay.core.agent.budget import amended, cost, exhausted, money, more_of_it, over, summary
 from assay.engine.agents.meter import Meter
 
 SPENT = Spent(requests=3, input_tokens=900, output_tokens=100, usd=1.5, tool_calls=7, seconds=120)
@@ -95,3 +95,11 @@ def test_a_person_says_what_may_be_spent_instead(word: str, budget: Budget) -> N
 def test_a_word_that_is_no_limit_is_refused(word: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         amended(Budget(), [word])
+
+
+def test_what_would_be_enough_is_suggested() -> None:
+    assert more_of_it(Allowance(usd=1.5), SPENT) == " --budget usd=3"
+    assert more_of_it(Allowance(tokens=10, usd=9), SPENT) == " --budget tokens=2000"
+    assert more_of_it(Allowance(tool_calls=7), SPENT) == " --budget tool_calls=14"
+    assert "said above" in more_of_it(Allowance(), SPENT)
+    assert more_of_it(Allowance(), Spent()) == ""

@@ -15,6 +15,8 @@ from assay.adapters.executors.site import Ran, Site
 from assay.contracts.gate import Assignment, ExecutorResult, ExecutorStatus
 
 TICK = 0.5
+_ENDS = 20
+"""So many ends of the input in a row, and there is nobody any more."""
 
 Listen = Callable[[float], str | None]
 """Waits for so many seconds for a line from the person; None: nothing was said."""
@@ -27,6 +29,7 @@ class Terminal:
         self._descriptor = descriptor
         self._open = os.isatty(descriptor)
         self._begun = b""
+        self._ends = 0
 
     def __call__(self, seconds: float) -> str | None:
         line, found, rest = self._begun.partition(b"\n")
@@ -37,7 +40,9 @@ class Terminal:
             time.sleep(seconds)
         elif select.select([self._descriptor], [], [], seconds)[0]:
             data = self._read()
-            self._open = bool(data)  # at its end it will say nothing more, for ever
+            # Ctrl-D at the beginning of a line is an end that is none; a terminal that is gone says nothing for ever.
+            self._ends = 0 if data else self._ends + 1
+            self._open = self._ends < _ENDS
             self._begun += data
             return self(0) if b"\n" in self._begun else None
         return None

@@ -51,6 +51,8 @@ class Site:
     """A line for whoever watches."""
     hear: Callable[[str], None] = lambda _text: None
     """What an agent is saying, piece by piece, while it says it."""
+    doing: Callable[[str], None] = lambda _line: None
+    """What happens between two turns of an agent, in one line: a tool that it uses, an answer that it must repair."""
     cancel: threading.Event = field(default_factory=threading.Event)
 
 

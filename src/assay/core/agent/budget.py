@@ -54,6 +54,22 @@ def over(allowance: Allowance, spent: Spent, scope: str) -> str:
     return ""
 
 
+def more_of_it(allowance: Allowance, spent: Spent) -> str:
+    """What to add to `assay resume` so that it goes on: twice what was used of the run's limit, if it is one of those
+    that is spent."""
+    used: dict[str, float] = {
+        "tokens": spent.tokens,
+        "usd": spent.usd,
+        "requests": spent.requests,
+        "tool_calls": spent.tool_calls,
+    }
+    for kind, amount in used.items():
+        limit = getattr(allowance, kind)
+        if limit is not None and amount >= limit:
+            return f" --budget {kind}={2 * amount:.10g}"
+    return " --budget … (what to raise is said above)" if spent.requests else ""
+
+
 def money(spent: Spent) -> str:
     """What it has cost, as far as that is known."""
     if not spent.unpriced:

@@ -42,10 +42,18 @@ FOLLOWS: Final[Mapping[FaultKind, Follows]] = {
 }
 
 
-def pause(fault: Fault, retry: int) -> float:
-    """Seconds before the n-th retry: as long as the provider asks for, else longer each time, never for ever."""
+def may_ask_again(fault: Fault) -> bool:
+    """Whether a new dispatch may fare better, and can begin at once."""
+    return FOLLOWS[fault.kind].again and (fault.retry_after or 0.0) <= _LONGEST_PAUSE
+
+
+def pause(fault: Fault, retry: int) -> float | None:
+    """Seconds before the n-th retry: as long as the provider asks for, else longer each time. None: there is no point,
+    because it asks for longer than anybody here waits."""
+    if retry > FOLLOWS[fault.kind].retries:
+        return None
     wanted = fault.retry_after if fault.retry_after is not None else 2.0 ** (retry - 1)
-    return min(max(wanted, 0.0), _LONGEST_PAUSE)
+    return max(wanted, 0.0) if wanted <= _LONGEST_PAUSE else None
 
 
 def completion_of(fault: Fault) -> Completion:

@@ -27,7 +27,7 @@ from assay.contracts.agent import (
 )
 from assay.contracts.base import Contract
 from assay.core.agent.answer import Malformed, parse, validated
-from assay.core.agent.faults import FOLLOWS, pause
+from assay.core.agent.faults import pause
 
 REPAIRS: Final = 2
 SAME_CALL: Final = 3
@@ -151,10 +151,11 @@ class _Talk:
                 return said
             if not isinstance(said, Fault):
                 raise TypeError(f"a turn is wanted, not {said!r}")
-            if retries >= FOLLOWS[said.kind].retries:
-                return said
             retries += 1
-            if isinstance(cut := (yield Pause(pause(said, retries), said)), Fault):
+            seconds = pause(said, retries)
+            if seconds is None:
+                return said
+            if isinstance(cut := (yield Pause(seconds, said)), Fault):
                 return cut
 
     def use(self, calls: tuple[ToolCall, ...]) -> Generator[Request, Sent, tuple[ToolResult, ...] | Fault]:

@@ -74,7 +74,7 @@ def ask(world: World, asking: Asking, site: Site) -> Asked:
             secret=world.settings.tools.secret,
             cancel=world.cancel,
         )
-        placed = Site(shell.view.files, world.scratch, shell, site.heard, site.say, site.hear, world.cancel)
+        placed = Site(shell.view.files, world.scratch, shell, site.heard, site.say, site.hear, site.doing, world.cancel)
         occasion = Occasion(run_id=world.run_id, role=asking.role.name, step="ask", focus=asking.focus)
         errand = Errand(asking.request, asking.backend, Toolbox(ground, asking.role.tools), placed, asking.seconds)
         try:

@@ -34,7 +34,7 @@ from assay.contracts.agent import (
 from assay.contracts.base import Contract
 from assay.contracts.budget import Spent
 from assay.contracts.tools import READING
-from assay.core.agent.faults import FOLLOWS, completion_of
+from assay.core.agent.faults import completion_of, may_ask_again
 from assay.core.agent.loop import Answered, Ended, Pause, Repair, Request, Sent, Think, Use, converse
 from assay.engine.agents.meter import Meter
 from assay.engine.agents.on_record import Recorded
@@ -43,6 +43,7 @@ from assay.roles.asking import request_text
 from assay.roles.role import Role
 
 ENGINE: Final = "engine"
+_SHOWN: Final = 120
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Dispatcher:
             return self.once(role, again, errand)
         began = time.monotonic()
         first = self.once(role, occasion, errand)
-        if first.fault is None or not FOLLOWS[first.fault.kind].again:
+        if first.fault is None or not may_ask_again(first.fault):
             return first
         left = None if errand.seconds is None else errand.seconds - (time.monotonic() - began)
         second = self.once(role, again, replace(errand, seconds=left))
@@ -160,6 +161,7 @@ class _Going:
             case Answered():
                 return self._stop(spending=False) or self._result(request.result)
             case Repair():
+                self._errand.site.doing(f"its answer is not of the schema; asked again ({request.told.repair})")
                 number = request.told.repair
                 self._publish(ENGINE, "Repair", f"repair-{number}", {"text": request.told.text, "repair": number})
                 return None
@@ -219,6 +221,7 @@ class _Going:
             return self._result(known)
         if stop := self._stop():
             return stop
+        self._errand.site.doing(f"▸ {in_short(call)}")
         fault_point("agent.before-tool")
         began = time.monotonic()
         result = self._errand.toolbox.call(call, self._left())
@@ -241,6 +244,8 @@ class _Going:
             self._shell.meter.add(self._role.name, self._occasion.task, Spent(tool_calls=1, seconds=seconds))
         self._results += 1
         self._refusals += result.refused is not None
+        if result.refused is not None:
+            self._errand.site.doing(f"✗ {result.name}: {result.text[:_SHOWN]}")
         return result
 
     def _pause(self, request: Pause) -> Fault | None:
@@ -248,6 +253,7 @@ class _Going:
         left, seconds = self._left(), request.seconds * self._shell.patience
         if left is not None and seconds >= left:
             return request.fault
+        self._errand.site.say(f"{self._occasion.agent}: {request.fault.why} (asked again in {seconds:g} s)")
         if self._errand.site.cancel.wait(seconds):
             return _CANCELLED
         return None
@@ -300,6 +306,12 @@ class DivergedError(Exception):
 
 
 _CANCELLED: Final = Fault(kind=FaultKind.CANCELLED, why="interrupted")
+
+
+def in_short(call: ToolCall) -> str:
+    """A call in one line, for whoever watches."""
+    told = " ".join(str(value).split("\n")[0] for value in call.arguments.values())
+    return f"{call.name} {told}"[:_SHOWN]
 
 
 def dumped(value: Contract) -> dict[str, JsonValue]:

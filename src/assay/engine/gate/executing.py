@@ -105,7 +105,7 @@ class Execution:
             store, folder, base_commit=str(record.base_commit), tree=str(record.tree), sandboxed=apart
         )
 
-    def _executed(self, task: PlanTask, record: TaskRecord, place: WorkTree, scratch: Path) -> tuple[Ran, str]:
+    def _executed(self, task: PlanTask, record: TaskRecord, place: WorkTree, scratch: Path) -> tuple[Ran, str | None]:
         gate, world = self.gate, self.gate.world
         seconds = None if self.by_person else gate.executor_seconds(record)
         told = assignment(
@@ -126,12 +126,13 @@ class Execution:
                 heard=lambda: gate.journal.is_done(task.id) is not None or gate.journal.is_set_aside(task.id),
                 say=lambda line: gate.watching.said(task.id, line),
                 hear=lambda text: gate.watching.output(task.id, text.encode("utf-8", "replace")),
+                doing=lambda line: gate.watching.doing(task.id, line),
                 cancel=world.cancel,
             )
             ran = gate.executor.execute(told, site)
             output = writer.finish()
         world.ledger.append(output.row())
-        return ran, output.hash
+        return ran, output.hash if output.size else None
 
     def shell(
         self,
@@ -187,7 +188,7 @@ class Execution:
         record: TaskRecord,
         place: WorkTree,
         ran: Ran,
-        artifact: str,
+        artifact: str | None,
         base_tree: str,
         scratch: Path,
     ) -> Executed | AttemptFailed | Blocked:

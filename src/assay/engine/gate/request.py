@@ -84,6 +84,9 @@ class Watching(Protocol):
     def output(self, task: str, data: bytes) -> None:
         """What the executor prints, while it does. Called from its own thread."""
 
+    def doing(self, task: str, line: str) -> None:
+        """What the task's agent does between two turns. Called from its own thread."""
+
     def checks(self, task: str) -> Progress:
         """For the checks of that task."""
         ...

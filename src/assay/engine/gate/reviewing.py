@@ -59,6 +59,7 @@ class Reviewing:
                 heard=lambda: self.gate.journal.has_word(task.id),
                 say=lambda line: self.gate.watching.said(task.id, line),
                 hear=lambda text: self.gate.watching.output(task.id, text.encode("utf-8", "replace")),
+                doing=lambda line: self.gate.watching.doing(task.id, line),
                 cancel=world.cancel,
             )
             with self.gate.at_the_terminal(isinstance(architect, HumanArchitect)):

@@ -98,7 +98,7 @@ class GateRun:
                 self._let_go()
         except BaseException as error:
             self.journal.note("run.interrupted", reason=str(error) or "interrupted")
-            self._show()
+            write_state(self.gate.plan_file, self.view().model_copy(update={"running": False, "interrupted": True}))
             raise
         return finished(self.gate, self._tip().commit, budget)
 

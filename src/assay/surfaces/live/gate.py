@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _SHOWN: Final = 60
+_KEPT: Final = 2000
 _PERSON: Final = "human"
 
 
@@ -38,8 +39,22 @@ class _Working:
     """A task that is under way."""
 
     since: float
-    said: str = ""
     checks: dict[tuple[str, Phase], float] = field(default_factory=dict)
+    _heard: bytes = b""
+
+    def heard(self, data: bytes) -> None:
+        """What is printed or said comes in pieces, of a line or of a word."""
+        self._heard = (self._heard + data)[-_KEPT:]
+
+    def begin(self, line: str = "") -> None:
+        """Something new, in place of what was heard."""
+        self._heard = f"{line}\n".encode() if line else b""
+
+    @property
+    def said(self) -> str:
+        """The last line that says something."""
+        lines = self._heard.decode("utf-8", "replace").split("\n")
+        return next((line for line in map(str.strip, reversed(lines)) if line), "")
 
 
 @dataclass
@@ -88,10 +103,14 @@ class LiveGate:
             self._print(f"{task}: {line}", "cyan")
 
     def output(self, task: str, data: bytes) -> None:
-        line = printable(data[-500:].decode("utf-8", "replace").strip().rpartition("\n")[2]).strip()
         working = self._working.get(task)
-        if working is not None and line:
-            working.said = line
+        if working is not None:
+            working.heard(data)
+
+    def doing(self, task: str, line: str) -> None:
+        working = self._working.get(task)
+        if working is not None:
+            working.begin(line)
 
     def checks(self, task: str) -> Progress:
         return _TaskChecks(self, task)
@@ -127,7 +146,7 @@ class LiveGate:
         id = task.record.id
         with self._lock:
             if task.record.state in UNDER_WAY:
-                self._working.setdefault(id, _Working(time.monotonic())).said = ""
+                self._working.setdefault(id, _Working(time.monotonic())).begin()
             else:
                 self._working.pop(id, None)
 
@@ -195,7 +214,8 @@ class LiveGate:
         if task.record.state is TaskState.VERIFYING and working.checks:
             (check, phase), _ = max(working.checks.items(), key=lambda item: item[1])
             doing = f"{check} on the {'base' if phase is Phase.BASELINE else 'change'}"
-        text.append(f"{printable(doing)[:_SHOWN]}\n", style="dim")
+        shown = printable(doing)
+        text.append(f"{shown if len(shown) <= _SHOWN else '…' + shown[-_SHOWN:]}\n", style="dim")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from assay.contracts.gate import Failure, TaskState
 from assay.contracts.gate_report import GateReport, MustHaveResult, RunOutcome, RunView, TaskView
-from assay.core.agent.budget import summary
+from assay.core.agent.budget import more_of_it, summary
 from assay.core.gate.answers import Ask, answers, asked, resume, waiting
 from assay.core.gate.outcome import exhausted
 from assay.core.gate.position import STEPS, UNDER_WAY, bar, current, position, statistics, status_word, step_lines
@@ -215,7 +215,8 @@ def _go_on(console: Console, view: RunView) -> None:
     if view.outcome is RunOutcome.PASSED or any(asked(task) is Ask.FAILURE for task in view.tasks):
         return
     when = "when you have answered, go on with" if waiting(view) else "go on with"
-    _line(console, f"  {when}: {resume(view.run_id)}")
+    more = more_of_it(view.budget.run, view.spent) if view.outcome is RunOutcome.BUDGET_EXHAUSTED else ""
+    _line(console, f"  {when}: {resume(view.run_id)}{more}")
 
 
 def _line(console: Console, text: str, style: str = "") -> None:
