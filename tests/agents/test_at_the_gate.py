@@ -12,7 +12,7 @@ import pytest
 from assay.testing.model_server import HttpError, Reply, WireProtocol
 from tests.agents.models import APPROVES, MODULE, PLAN, TEST, WRITES, answers, calls, desk
 from tests.crash.bench import wait_until
-from tests.gate.site import FILES, Site
+from tests.gate.site import FILES, Site, plan, task
 
 
 @pytest.mark.parametrize("wire", WireProtocol)
@@ -237,7 +237,8 @@ def test_a_tool_that_an_interruption_ends_is_used_again_and_its_real_result_told
         process = at.site.workshop.start(at.site.root, "gate", "PLAN.md", "--json", "--quiet", env=dict(at.env))
         wait_until(lambda: at.model.count("executor") == 1 and _is_running(at.site, "sleep"), lambda: "never ran")
         process.send_signal(signal.SIGINT)
-        assert process.wait() == 130
+        process.communicate(timeout=60)
+        assert process.returncode == 130
         code, _, errors = at.resume()
         assert code == 0, errors
         heard = [text for role, text in at.model.asked["executor"][1].messages if role == "tool"]
@@ -274,3 +275,14 @@ def test_what_a_filtered_answer_has_cost_is_paid_and_counts(tmp_path: Path) -> N
         assert (code, report["outcome"]) == (4, "budget_exhausted")
         cost: Any = report["cost"]
         assert cost["requests"] == 1 and cost["usd"] == pytest.approx(200.0)
+
+
+def test_a_secret_file_that_changed_is_not_shown_to_a_model_that_reviews(tmp_path: Path) -> None:
+    """Its executor may write it only where the plan says so, and then by a command."""
+    text = plan(task("One", files="shop/one.py, tests/test_one.py, .env"))
+    writes = (calls("run", command="echo TOKEN=hunter2 > .env"), *WRITES[1:])
+    with desk(tmp_path, executor=writes, text=text) as at:
+        at.gate()
+        asked = at.model.asked["architect"][0]
+        told = " ".join(text for _, text in asked.messages)
+        assert "hunter2" not in told and ".env changed" in told and "shop/one.py" in told
