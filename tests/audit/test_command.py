@@ -60,6 +60,22 @@ def test_who_oversteps_is_named_with_exit_1(filled: SqliteLedger, capsys: pytest
     assert "evil\\x1b[2J" in out
 
 
+def test_what_an_agent_called_by_any_name_stays_readable(
+    ledger: SqliteLedger, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ASSAY_HOME", str(home))
+    bus = Bus(ledger, "gate-1")
+    for name in ("n" * 1_000_000, "two\nlines", "read", *(f"a{number}" for number in range(100))):
+        refused = None if name == "read" else "unlisted"
+        result: JsonValue = {"call_id": "c", "name": name, "text": name, "ok": not refused, "refused": refused}
+        bus.publish("engine", "executor", "ToolResult", {"task": "task-01", "dispatch": "d", "result": result})
+    code, out = assay(capsys, "gate-1")
+    assert code == 1 and len(out) < 10_000
+    assert "read      1       0        0" in out and "… and 83 more" in out
+    code, out = assay(capsys, "gate-1", "--json")
+    assert len(json.loads(out)["tool_health"]) == 103 and len(out) < 60_000
+
+
 @pytest.mark.parametrize("run", ["check-2", "check", "2", "said-3"])
 def test_an_honest_run_is_exit_0(filled: SqliteLedger, capsys: pytest.CaptureFixture[str], run: str) -> None:
     code, out = assay(capsys, run)

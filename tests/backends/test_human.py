@@ -152,12 +152,12 @@ def test_later_they_are_shown_what_is_new_and_everything_if_they_ask(plain: Benc
     said = after(said, asked(plain, "!read path=a.txt", said), "an a")
     plain.said.clear()
     answer = asked(plain, "no idea\n.", said)
-    assert plain.said[:2] == ["[result of read]", "an a"] and "What is in a.txt?" not in plain.said
+    assert plain.said[:4] == ["[result of read]", "```", "an a", "```"] and "What is in a.txt?" not in plain.said
     plain.said.clear()
     asked(plain, "?\nx: y\n.", repaired(said, answer))
     assert plain.said[0] == "finding: this field is missing"
     told = "\n".join(plain.said)
-    assert "What is in a.txt?" in told and "You said:\nno idea" in told
+    assert "What is in a.txt?" in told and "You said:\n```\nno idea\n```" in told
 
 
 def test_without_a_terminal_there_is_nobody_to_ask(plain: Bench) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +89,27 @@ def test_differences_between_commits_and_with_the_files(place: Place) -> None:
     assert "ignored" not in shown and "run.py" not in desk.ok("git_diff", path="a.txt")
     assert "-two\n+3" in desk.ok("git_diff", revision="HEAD~1", path="a.txt")
     assert "-two\n+2" in desk.ok("git_diff", revision="HEAD~1", to="HEAD")
+
+
+# Subjects that a reader of lines could stumble over.
+@pytest.mark.parametrize("subject", ["x\u2028\u2003", "\u2028", "a\x0bb\x0cc\x85d", "-", "\u2003 y"])
+def test_any_subject_is_listed(place: Place, subject: str) -> None:
+    place.git("commit", "-q", "--allow-empty", "--cleanup=verbatim", "-m", subject)
+    place.git("commit", "-q", "--allow-empty", "-m", "last")
+    desk = at(place)
+    assert desk.ok("git_log", limit=2).split("\n")[1].startswith(place.git("rev-parse", "--short", "HEAD~1"))
+    assert f"revision {place.git('rev-parse', '--short', 'HEAD~1')}" in desk.ok("git_log", limit=1)
+    assert subject.strip() in desk.ok("git_show", revision="HEAD~1")
+
+
+def test_what_git_cannot_do_is_a_result(place: Place) -> None:
+    desk = at(place)
+    blob, tree = place.git("rev-parse", "HEAD:a.txt"), place.tree
+    for thing in (blob, tree):
+        (place.root / ".git" / "objects" / thing[:2] / thing[2:]).unlink()
+    desk.put("a.txt", "1\r\n")
+    for tool in (Tool.GIT_SHOW, Tool.GIT_DIFF):
+        assert "git" in desk.failed(tool)
 
 
 @pytest.mark.parametrize(
@@ -197,6 +220,96 @@ def test_no_program_of_the_repositorys_runs(place: Place, tmp_path: Path) -> Non
     trace.unlink(missing_ok=True)
     assert "+four" in desk.ok("git_diff") and "+three" in desk.ok("git_show") and desk.ok("git_log")
     assert not trace.exists()
+
+
+def test_a_filter_of_the_persons_is_not_run_by_what_an_agent_writes(place: Place, tmp_path: Path) -> None:
+    trace = tmp_path / "ran"
+    for key in ("clean", "smudge", "process"):
+        place.git("config", f"filter.theirs.{key}", f"touch {trace}; cat")
+    desk = at(place)
+    desk.put(".gitattributes", "* filter=theirs diff=theirs working-tree-encoding=UTF-16\n")
+    desk.put("src/.gitattributes", "* filter=theirs -diff\n")
+    desk.put("a.txt", "one\n2\n")
+    desk.put("src/run.py", "x = 2\n")
+    said = desk.ok("git_diff")
+    assert "-two\n+2" in said and "-x = 1\n+x = 2" in said
+    assert not trace.exists()
+
+
+def test_what_a_filter_of_the_persons_converts_is_said_not_to_be_compared(place: Place, tmp_path: Path) -> None:
+    committed(place, "Before", {".gitattributes": "*.bin filter=theirs\n*.txt filter=unknown\n"})
+    place.git("config", "filter.theirs.clean", "tr a-z n-za-m")
+    place.git("config", "filter.theirs.smudge", "tr a-z n-za-m")
+    committed(place, "Filtered", {"x.bin": "hello\n", "y.bin": "hello\n"})
+    desk = at(place)
+    assert (desk.files / "x.bin").read_text() == "hello\n" and "uryyb" in place.git("show", "HEAD:x.bin")
+    place.git("config", "filter.theirs.clean", f"touch {tmp_path / 'ran'}; cat")
+    desk = replace(desk, ground_more={"git": Place(place.workshop, place.root).store.git(), "commit": place.head})
+    (desk.files / ".gitattributes").unlink()
+    (desk.files / "y.bin").unlink()
+    desk.put("a.txt", "one\n2\n")
+    said = desk.ok("git_diff")
+    assert "-two\n+2" in said and "[not compared, for git converts them on their way into a commit: x.bin]" in said
+    assert "deleted file" in said and not (tmp_path / "ran").exists()
+
+
+def test_line_endings_of_a_checkout_are_no_difference(place: Place) -> None:
+    place.git("config", "core.autocrlf", "true")
+    desk = at(place)
+    assert (desk.files / "a.txt").read_bytes() == b"one\r\ntwo\r\n"
+    assert desk.ok("git_diff", path="a.txt") == (
+        "Nothing differs.\n[not shown: the lines end in CRLF here, and in LF in the commit: a.txt]"
+    )
+    desk.put("a.txt", b"one\r\n2\r\n")
+    assert " one\n-two\n+2\n[" in desk.ok("git_diff", path="a.txt")
+
+
+def test_links_modes_binaries_and_what_is_no_file_any_more(place: Place) -> None:
+    (place.root / "link").symlink_to("a.txt")
+    committed(place, "All", {name: f"{name}\n" for name in ("b.bin", "c.sh", "d", "e/f", "g", "h")})
+    desk = at(place)
+    (desk.files / "link").unlink()
+    desk.link("link", "src/run.py")
+    desk.put("b.bin", b"\0\1")
+    (desk.files / "c.sh").chmod(0o755)
+    (desk.files / "d").unlink()
+    desk.put("d/inside", "new\n")
+    (desk.files / "e/f").unlink()
+    (desk.files / "e").rmdir()
+    desk.link("e", "../beside")
+    (desk.files / "g").unlink()
+    os.mkfifo(desk.files / "g")
+    (desk.files / "h").unlink()
+    desk.link("h", "../canary.txt")
+    said = desk.ok("git_diff")
+    for words in (
+        "-a.txt",
+        "+src/run.py",
+        "Binary files a/b.bin and b/b.bin differ",
+        "new mode 100755",
+        "-d\n",
+        "-e/f",
+    ):
+        assert words in said
+    assert "-g\n" in said and "+../canary.txt" in said and CANARY not in said
+    assert "new files, not shown here: d/inside, e" in said
+
+
+def test_a_hard_link_to_a_secret_file_is_not_shown(place: Place) -> None:
+    desk = at(place)
+    desk.put(".env", HIDDEN)
+    (desk.files / "a.txt").unlink()
+    (desk.files / "a.txt").hardlink_to(desk.files / ".env")
+    said = desk.ok("git_diff")
+    assert HIDDEN not in said and "may hold secrets: a.txt" in said
+
+
+def test_a_file_without_end_does_not_hold_it_up(place: Place) -> None:
+    desk = at(place)
+    os.truncate(desk.files / "a.txt", 1 << 40)
+    desk.put("src/run.py", "x = 2\n")
+    said = desk.ok("git_diff")
+    assert "+x = 2" in said and "not shown, for they are too large: a.txt" in said
 
 
 def test_the_work_tree_and_the_store_stay_as_they_are(place: Place) -> None:

@@ -102,6 +102,24 @@ def test_arguments_that_do_not_validate_are_refused_in_words(
     assert (desk.files / "a.txt").read_text() == "x\n"
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        ToolCall(id="c", name="n" * 3_000_000),
+        ToolCall(id="c", name="read", arguments={"k" * 3_000_000: 1, "path": "a"}),
+        ToolCall(id="c", name="read", arguments={f"{number}\n" * 50_000: 1 for number in range(9)}),
+        ToolCall(id="c", name="read", malformed="m" * 3_000_000),
+        ToolCall(id="c", name="read", arguments={"path": "p" * 3_000_000}),
+        ToolCall(id="c", name="git_log", arguments={"revision": "r" * 3_000_000}),
+    ],
+    ids=lambda call: f"{call.name[:9]} {len(str(call.arguments)[:99])}",
+)
+def test_what_an_agent_says_is_not_sent_back_at_any_length(desk: Desk, call: ToolCall) -> None:
+    result = desk.toolbox.call(call)
+    assert result.refused is not None and len(result.text) < 2200 and "\n" not in result.text
+    assert result.name == call.name[:200]
+
+
 def test_arguments_that_could_not_be_read_are_refused(desk: Desk) -> None:
     result = desk.toolbox.call(ToolCall(id="c", name="list", malformed="line 1: it is not JSON"))
     assert result.refused is RefusalRule.ARGUMENTS and "line 1: it is not JSON" in result.text

@@ -75,6 +75,24 @@ def test_it_is_not_shown_under_another_name(desk: Desk) -> None:
     assert (desk.files / ".env").read_text() == HIDDEN
 
 
+def test_it_is_not_shown_as_the_same_file_by_another_name(desk: Desk) -> None:
+    desk.put("node_modules/deep/.env", f"def password_12345(): {HIDDEN}\n")
+    desk.put("one.py", "def password(): pass\n")
+    (desk.files / "hard.py").hardlink_to(desk.files / "node_modules/deep/.env")
+    (desk.files / "two.py").hardlink_to(desk.files / "one.py")
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("read", {}),
+        ("symbols", {}),
+        ("edit", {"old": "password", "new": "x"}),
+    ]
+    for tool, arguments in calls:
+        assert desk.refused(tool, path="hard.py", **arguments) == "secret"
+    said = desk.ok("grep", pattern="password")
+    assert HIDDEN not in said and "two.py:1" in said and said.endswith("[not searched: 1 file that may hold secrets]")
+    assert "not looked into, for it may hold secrets: hard.py" in desk.ok("symbols", name="password_12345")
+    assert desk.ok("read", path="two.py") == "1\tdef password(): pass"
+
+
 def test_the_person_can_name_further_files(tmp_path: Path) -> None:
     desk = Desk(tmp_path, ground_more={"secret": ("config/private/**", "*.license")})
     for path in ("config/private/a.py", "x.license"):

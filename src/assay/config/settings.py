@@ -121,7 +121,8 @@ class EnvironmentSettings(Component):
     pass_through: tuple[VariableName, ...] = Field(
         default=(),
         alias="pass",
-        description="Environment variables that checks get as they are. All others are withheld.",
+        description="Environment variables that checks get as they are. All others are withheld, and so are keys of "
+        "providers, unless your own file allows them: `pass` under `[trust]`.",
     )
     set: Mapping[VariableName, VariableValue] = Field(
         default={},
@@ -306,7 +307,8 @@ class GateSettings(Component):
     pass_through: tuple[VariableName, ...] = Field(
         default=(),
         alias="pass",
-        description="Environment variables that executors get beside those that checks get, such as an API key.",
+        description="Environment variables that executors get beside those that checks get. A provider's key is "
+        "withheld unless your own file allows it: `pass` under `[trust]`.",
     )
     hooks: Literal["refuse", "run", "skip"] = Field(
         default="refuse",

@@ -15,7 +15,7 @@ from assay.adapters.tools.ground import Deadline
 from assay.adapters.tools.reading import is_binary
 from assay.adapters.tools.tree import TooLargeError, Tree, Walk
 from assay.contracts.tools import Grep, Tool
-from assay.core.agent.tool_rules import counted, invalid, shown, with_notes
+from assay.core.agent.tool_rules import RefusedError, counted, invalid, shown, with_notes
 from assay.core.globs import matches
 
 _SEARCHER: Final = Path(__file__).with_name("searcher.py")
@@ -82,6 +82,8 @@ class _Texts:
                 continue
             try:
                 content = self.tree.read(entry.at, _FILE_BYTES)
+            except RefusedError:
+                self.secret += 1
             except TooLargeError:
                 self.too_large.append(shown(entry.path))
             except OSError as error:

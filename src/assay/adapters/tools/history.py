@@ -1,8 +1,8 @@
 """The tools that look at history: log, show and diff.
 
-Git is asked at the engine's own store, where nothing that an agent wrote runs or lies. That store also holds drafts of
-other tasks, so a revision counts only if it belongs to the history of the commit that the work started from. Files that
-may hold secrets are left out of what is shown.
+Git is asked at the engine's own store, where nothing that an agent wrote runs or lies; how files are compared with it
+is said in `compared.py`. That store also holds drafts of other tasks, so a revision counts only if it belongs to the
+history of the commit that the work started from. Files that may hold secrets are left out of what is shown.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import os
 import selectors
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from assay.adapters.git.listing import Held
 from assay.adapters.git.program import Git
+from assay.adapters.tools.compared import Compared, scratch_git
 from assay.adapters.tools.ground import Deadline, Ground
 from assay.adapters.tools.reading import page
 from assay.adapters.tools.tree import Tree
@@ -31,6 +33,7 @@ from assay.core.agent.tool_rules import (
     shown,
     with_notes,
 )
+from assay.errors import RepositoryError
 
 _SHOWN_BYTES: Final = 64 << 10
 _NAMES_BYTES: Final = 16 << 20
@@ -59,11 +62,15 @@ class History:
             f"--max-count={wanted.limit + 1}",
             "--format=%h %as %an: %s",
         )
-        lines = self._text((*asked, revision, "--", *_pathspecs(path))).lines
-        if not lines:
+        said = self._text((*asked, revision, "--", *(_pathspecs(path) if path else ()))).removesuffix("\n")
+        if not said:
             return "No commit changed it." if path else "There is no commit."
-        more = f"there are older commits; raise `limit`, or go on from revision {lines[-1].split()[0]}"
-        return with_notes(lines[: wanted.limit], [more if len(lines) > wanted.limit else ""])
+        lines = said.split("\n")  # and at nothing else that a subject may hold
+        if len(lines) <= wanted.limit:
+            return said
+        older = lines[wanted.limit].partition(" ")[0]
+        more = f"there are older commits; raise `limit`, or go on from revision {older}"
+        return with_notes(lines[: wanted.limit], [more])
 
     def show(self, wanted: GitShow) -> str:
         revision = self._revision(Tool.GIT_SHOW, wanted.revision)
@@ -73,7 +80,7 @@ class History:
         # Against the first parent; a commit without one against nothing.
         parent = self.git.maybe("rev-parse", "--verify", "--quiet", f"{revision}^1")
         compared = (parent, revision) if parent else ("--root", "--no-commit-id", revision)
-        return f"{said.text.rstrip()}\n\n{self._difference(('diff-tree', '-r', *compared), ())}"
+        return f"{said.rstrip()}\n\n{self._difference(('diff-tree', '-r', *compared), ())}"
 
     def diff(self, wanted: GitDiff) -> str:
         revision = self._revision(Tool.GIT_DIFF, wanted.revision)
@@ -81,23 +88,40 @@ class History:
         if wanted.to:
             other = self._revision(Tool.GIT_DIFF, wanted.to)
             return self._difference(("diff-tree", "-r", revision, other), path)
-        with tempfile.TemporaryDirectory(prefix="assay-index-") as scratch:
-            return self._at_work(Path(scratch) / "index")._against_files(revision, path)
+        with tempfile.TemporaryDirectory(prefix="assay-diff-") as folder:
+            scratch = Path(folder)
+            aside = replace(self, git=scratch_git(self.git, scratch))
+            return aside._against_files(scratch, revision, path)
 
-    def _at_work(self, index: Path) -> History:
-        """With the files as they are now, and an index that holds the base."""
-        files = self.tree.root
-        git = replace(self.git, directory=files, work_tree=files, index=index)
-        git.run("read-tree", self.commit)
-        return replace(self, git=git)
-
-    def _against_files(self, revision: str, path: tuple[str, ...]) -> str:
-        # Files that git does not know yet are in no difference.
-        asked = ("ls-files", "--others", "--exclude-standard", "-z", "--", *_pathspecs(path))
-        new = [shown(os.fsdecode(one)) for one in self._bytes(asked, _NAMES_BYTES).data.split(b"\0") if one]
+    def _against_files(self, scratch: Path, revision: str, path: tuple[str, ...]) -> str:
+        # What came about after the revision is compared with nothing.
+        since = {one.path: Held("", "", one.path) for one in self._held(self.commit, path)}
+        base = since | {one.path: one for one in self._held(revision, path)}
+        compared = Compared(self.git, self.tree, self.deadline)
+        compared.look(base.values())
+        self.git.run("read-tree", self.commit)
+        new = [shown(os.fsdecode(one)) for one in self._new_files(path) if one not in base]
+        compared.take_back_conversions(base)
+        self.git.run("read-tree", revision)
+        compared.put_into_index(scratch, base)
+        difference = self._difference(("diff-index", "--cached", revision), path)
         listed = f"new files, not shown here: {', '.join(new[:LISTED])}" if new else ""
         more = f"and {counted(len(new) - LISTED, 'further new file')}" if len(new) > LISTED else ""
-        return with_notes([self._difference(("diff-index", revision), path)], [listed, more])
+        return with_notes([difference], [*compared.notes(), listed, more])
+
+    def _held(self, revision: str, path: tuple[str, ...]) -> list[Held]:
+        listed = self._bytes(("ls-tree", "-r", "-z", revision, "--", *_pathspecs(path)), _NAMES_BYTES)
+        if listed.cut:
+            raise FailedError("There are too many files to be compared. Name a `path`.")
+        records = (record.partition(b"\t") for record in listed.data.split(b"\0") if record)
+        return [Held(meta[:6].decode("ascii"), meta.split()[2].decode("ascii"), name) for meta, _, name in records]
+
+    def _new_files(self, path: tuple[str, ...]) -> list[bytes]:
+        """What git does not know yet. It is asked for names, and so reads no file but those that ignore some."""
+        files = self.tree.root
+        looking = replace(self, git=replace(self.git, directory=files, work_tree=files))
+        asked = ("ls-files", "--others", "--exclude-standard", "-z", "--", *_pathspecs(path))
+        return [name for name in looking._bytes(asked, _NAMES_BYTES).data.split(b"\0") if name]
 
     def _difference(self, asked: tuple[str, ...], path: tuple[str, ...]) -> str:
         command, *rest = asked
@@ -109,7 +133,7 @@ class History:
         shown_places = (*places, *(f":(top,exclude,literal){name}" for name in hidden))
         said = self._text((command, "--patch", *_PLAIN, *rest, *shown_places))
         note = f"not shown, for they may hold secrets: {', '.join(map(shown, hidden[:20]))}" if hidden else ""
-        return with_notes([said.text.rstrip("\n") or "Nothing differs."], [note])
+        return with_notes([said.rstrip("\n") or "Nothing differs."], [note])
 
     def _file(self, wanted: GitShow, revision: str) -> str:
         path = "/".join(names(wanted.path))  # what is a link leads nowhere in git
@@ -141,13 +165,13 @@ class History:
             raise outside(revision, "it is not in the history of the commit that the work started from")
         return found
 
-    def _text(self, asked: tuple[str, ...]) -> _Text:
+    def _text(self, asked: tuple[str, ...]) -> str:
         output = self._bytes(asked, _SHOWN_BYTES)
         text = output.data.decode("utf-8", "replace")
         if output.cut:
             text = text.rpartition("\n")[0] or text
             text += f"\n[cut after {counted(_SHOWN_BYTES, 'byte')}: name a `path`, or a lower `limit`]"
-        return _Text(text)
+        return text
 
     def _bytes(self, asked: tuple[str, ...], most: int) -> _Output:
         # The wrapper takes paths to the letter, always; here exclusions need the long form, which says so itself.
@@ -157,15 +181,6 @@ class History:
                 return _heard(process, most, self.deadline, asked[0])
             finally:
                 process.kill()
-
-
-@dataclass(frozen=True)
-class _Text:
-    text: str
-
-    @property
-    def lines(self) -> list[str]:
-        return self.text.splitlines()
 
 
 @dataclass(frozen=True)
@@ -199,7 +214,11 @@ def _heard(process: subprocess.Popen[bytes], most: int, deadline: Deadline, comm
     return _Output(bytes(data[:most]), cut=len(data) > most)
 
 
-def history(ground: Ground, tree: Tree, deadline: Deadline) -> History:
+def ask(ground: Ground, deadline: Deadline, question: Callable[[History], str]) -> str:
+    """The answer. That git cannot give one is a result like any other."""
     if ground.git is None or ground.commit is None:
         raise AssertionError("a toolbox offers history only where there is one")
-    return History(ground.git, ground.commit, tree, deadline)
+    try:
+        return question(History(ground.git, ground.commit, Tree(ground), deadline))
+    except RepositoryError as error:
+        raise FailedError(f"{error.message}.") from error

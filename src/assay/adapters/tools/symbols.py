@@ -15,7 +15,7 @@ from assay.adapters.tools.ground import Deadline
 from assay.adapters.tools.reading import is_binary
 from assay.adapters.tools.tree import Names, TooLargeError, Tree, Walk
 from assay.contracts.tools import MATCHES, Symbols, Tool
-from assay.core.agent.tool_rules import FailedError, counted, invalid, shown, with_notes
+from assay.core.agent.tool_rules import FailedError, RefusedError, counted, invalid, shown, with_notes
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -132,6 +132,8 @@ def _sources(tree: Tree, walk: Walk, name: bytes) -> Iterator[tuple[str, bytes]]
 def _content(tree: Tree, at: Names, walk: Walk) -> bytes:
     try:
         return tree.read(at, _FILE_BYTES)
+    except RefusedError:
+        walk.left_out.append(f"not looked into, for it may hold secrets: {shown('/'.join(at))}")
     except TooLargeError:
         if _language("/".join(at), b""):
             walk.left_out.append(f"too large to be looked into: {shown('/'.join(at))}")

@@ -10,7 +10,7 @@ from pydantic import JsonValue, ValidationError
 from assay.adapters.tools import reading, writing
 from assay.adapters.tools.grep import grep
 from assay.adapters.tools.ground import Deadline, Ground
-from assay.adapters.tools.history import history
+from assay.adapters.tools.history import History, ask
 from assay.adapters.tools.running import run
 from assay.adapters.tools.symbols import symbols
 from assay.adapters.tools.tree import Tree
@@ -33,8 +33,9 @@ from assay.contracts.tools import (
     Tool,
     Write,
 )
-from assay.core.agent.tool_rules import FailedError, RefusedError, in_words, invalid, shown, unlisted
+from assay.core.agent.tool_rules import FailedError, RefusedError, in_words, invalid, shortened, shown, unlisted
 
+_NAME: Final = 200
 _SECONDS: Final = 30.0
 """What any tool but `run` may take."""
 _OF_HISTORY: Final = frozenset({Tool.GIT_LOG, Tool.GIT_SHOW, Tool.GIT_DIFF})
@@ -97,7 +98,7 @@ def _served(ground: Ground, tool: Tool) -> bool:
 
 def _validated(tool: Tool, call: ToolCall) -> Contract:
     if call.malformed:
-        raise invalid(tool, f"They could not be read: {call.malformed}")
+        raise invalid(tool, f"They could not be read: {shortened(call.malformed, 500)}")
     try:
         return ARGUMENTS[tool].model_validate(dict(call.arguments))
     except ValidationError as error:
@@ -111,7 +112,7 @@ def _named(call: ToolCall) -> str:
 
 def _result(call: ToolCall, text: str, *, ok: bool = True, refused: RefusedError | None = None) -> ToolResult:
     rule = refused.rule if refused else None
-    return ToolResult(call_id=call.id, name=call.name, text=text, ok=ok and rule is None, refused=rule)
+    return ToolResult(call_id=call.id, name=call.name[:_NAME], text=text, ok=ok and rule is None, refused=rule)
 
 
 def _way(kind: type[_Arguments], do: Callable[[Ground, _Arguments, Deadline], str]) -> _Way:
@@ -129,14 +130,18 @@ def _in_tree(kind: type[_Arguments], do: Callable[[Tree, _Arguments, Deadline], 
     return _way(kind, lambda ground, arguments, deadline: do(Tree(ground), arguments, deadline))
 
 
+def _of_history(kind: type[_Arguments], do: Callable[[History, _Arguments], str]) -> _Way:
+    return _way(kind, lambda ground, arguments, deadline: ask(ground, deadline, lambda history: do(history, arguments)))
+
+
 _WAYS: Final[dict[Tool, _Way]] = {
     Tool.READ: _in_tree(Read, reading.read),
     Tool.LIST: _in_tree(List, reading.list_folder),
     Tool.GLOB: _in_tree(Glob, reading.glob),
     Tool.GREP: _in_tree(Grep, grep),
-    Tool.GIT_LOG: _way(GitLog, lambda ground, wanted, deadline: history(ground, Tree(ground), deadline).log(wanted)),
-    Tool.GIT_SHOW: _way(GitShow, lambda ground, wanted, deadline: history(ground, Tree(ground), deadline).show(wanted)),
-    Tool.GIT_DIFF: _way(GitDiff, lambda ground, wanted, deadline: history(ground, Tree(ground), deadline).diff(wanted)),
+    Tool.GIT_LOG: _of_history(GitLog, History.log),
+    Tool.GIT_SHOW: _of_history(GitShow, History.show),
+    Tool.GIT_DIFF: _of_history(GitDiff, History.diff),
     Tool.SYMBOLS: _in_tree(Symbols, symbols),
     Tool.WRITE: _in_tree(Write, writing.write),
     Tool.EDIT: _in_tree(Edit, writing.edit),

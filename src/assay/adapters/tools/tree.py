@@ -3,7 +3,7 @@
 A path is first resolved: link by link, by reading them and not by following. What comes of that has no link in it, and
 is then opened name by name from the root, each within the folder before it and never through a link. Whoever swaps a
 link in between makes the opening fail; nothing outside is ever touched. The rules on secrets and scope are asked about
-the resolved path, which is the one that is opened.
+the resolved path, which is the one that is opened; a file that bears several names is asked about as what it is.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -116,7 +117,7 @@ class Tree:
                 at.pop()
                 continue
             refuse_git(name, path)
-            target = self._link((*at, name))
+            target = self.link((*at, name))
             if target is None:
                 at.append(name)
                 continue
@@ -182,7 +183,7 @@ class Tree:
         """All of a file. One with more than `most` bytes is an error."""
         if not at:
             raise FailedError("The project's root is a folder, not a file.")
-        with self._folder(at[:-1]) as folder, self._opened(at, folder) as file:
+        with self.opened(at) as file:
             content = file.read(most + 1)
         if len(content) > most:
             raise TooLargeError(f"{shown('/'.join(at))} is too large for this tool: {counted(most, 'byte')} at most.")
@@ -207,7 +208,7 @@ class Tree:
                 raise FailedError(f"{shown('/'.join(at))} is a folder. Delete its files one by one.")
             os.unlink(at[-1], dir_fd=folder)
 
-    def _link(self, at: Names) -> str | None:
+    def link(self, at: Names) -> str | None:
         """Where it leads, if it is a link. The names before it hold none."""
         try:
             with self._folder(at[:-1]) as folder:
@@ -228,16 +229,56 @@ class Tree:
             os.close(folder)
 
     @contextmanager
-    def _opened(self, at: Names, folder: int) -> Iterator[BinaryIO]:
-        descriptor = os.open(at[-1], _FILE, dir_fd=folder)
+    def opened(self, at: Names) -> Iterator[BinaryIO]:
+        with self._folder(at[:-1]) as folder:
+            descriptor = os.open(at[-1], _FILE, dir_fd=folder)
         try:
-            mode = os.fstat(descriptor).st_mode
-            if not stat.S_ISREG(mode):
-                raise FailedError(f"{shown('/'.join(at))} is {_kind(mode)}, not a file.")
+            info = os.fstat(descriptor)
+            if not stat.S_ISREG(info.st_mode):
+                raise FailedError(f"{shown('/'.join(at))} is {_kind(info.st_mode)}, not a file.")
+            if info.st_nlink > 1:
+                self._refuse_hard_link(at, info)
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 yield file
         finally:
             os.close(descriptor)
+
+    def _refuse_hard_link(self, at: Names, info: os.stat_result) -> None:
+        """A secret file is not shown under another name that is the file itself."""
+        path = "/".join(at)
+        if not self.is_secret(path) and (self._secrets is None or (info.st_dev, info.st_ino) in self._secrets):
+            raise secret(path)
+
+    @cached_property
+    def _secrets(self) -> frozenset[tuple[int, int]] | None:
+        """What the secret files are, by device and number; None: not all can be looked through."""
+        try:
+            return self._looked_through()
+        except OSError:
+            return None
+
+    def _looked_through(self) -> frozenset[tuple[int, int]] | None:
+        found: set[tuple[int, int]] = set()
+        waiting: list[Names] = [()]
+        left = _MOST_ENTRIES
+        while waiting:
+            at = waiting.pop()
+            entries = self.listed(at)
+            left -= len(entries)
+            if left < 0 or len(at) > _DEEPEST:
+                return None
+            waiting += (entry.at for entry in entries if entry.folder)
+            found.update(self._identities(at, [entry for entry in entries if entry.file]))
+        return frozenset(found)
+
+    def _identities(self, at: Names, files: list[Entry]) -> Iterator[tuple[int, int]]:
+        hidden = [entry.at[-1] for entry in files if self.is_secret(entry.path)]
+        if not hidden:
+            return
+        with self._folder(at) as folder:
+            for name in hidden:
+                info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                yield info.st_dev, info.st_ino
 
     def _mode(self, at: Names, folder: int) -> int | None:
         """The mode of the file that is there; None: nothing is."""

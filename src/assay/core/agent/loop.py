@@ -35,6 +35,9 @@ SAME_CALL: Final = 3
 DEAF: Final = 3
 """Turns of nothing but refused calls after the allowance is spent."""
 MOST_CALLS_IN_A_TURN: Final = 32
+_NAME: Final = 200
+_WHY: Final = 1000
+"""Characters: an agent's own words come back to it, and go on record, in no greater length."""
 _TOO_MANY: Final = f"at most {MOST_CALLS_IN_A_TURN} calls are carried out in one turn"
 
 
@@ -211,4 +214,4 @@ class _Talk:
 
 def refused(call: ToolCall, rule: RefusalRule, why: str) -> ToolResult:
     """A call that is not carried out, as the agent is shown it."""
-    return ToolResult(call_id=call.id, name=call.name, text=f"refused: {why}", ok=False, refused=rule)
+    return ToolResult(call_id=call.id, name=call.name[:_NAME], text=f"refused: {why[:_WHY]}", ok=False, refused=rule)

@@ -21,6 +21,7 @@ _PATH_BYTES: Final = 4096
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _REVISION = re.compile(r"[0-9A-Za-z_@][0-9A-Za-z_./+^~-]*")
 _MOST_ERRORS: Final = 5
+_MOST_TEXT: Final = 2000
 
 OF_TOOLS: Final = frozenset(
     {
@@ -119,9 +120,18 @@ def shown(path: str) -> str:
 
 def in_words(error: ValidationError) -> str:
     errors = error.errors(include_url=False, include_input=False)
-    said = [f"{'.'.join(map(str, one['loc'])) or 'all'}: {one['msg']}" for one in errors[:_MOST_ERRORS]]
+    said = [f"{_place(one['loc'])}: {shortened(one['msg'], 200)}" for one in errors[:_MOST_ERRORS]]
     left = len(errors) - len(said)
-    return "; ".join((*said, *((f"and {left} more",) if left else ()))) + "."
+    return shortened("; ".join((*said, *((f"and {left} more",) if left else ()))), _MOST_TEXT) + "."
+
+
+def _place(names: Sequence[str | int]) -> str:
+    """Where in the arguments. What they call a field is theirs, of any length and with anything in it."""
+    return shortened(".".join(shown(shortened(str(name), 60)) for name in names), 200) or "all"
+
+
+def shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def with_notes(lines: Iterable[str], notes: Iterable[str]) -> str:

@@ -11,7 +11,8 @@ from typing import Final
 from assay.contracts.agent import RefusalRule
 from assay.contracts.audit import AuditFinding, Detection
 from assay.core.agent.routes import REFUSED, why_not
-from assay.core.audit.observed import ObservedRun, part, text
+from assay.core.agent.tool_rules import shortened
+from assay.core.audit.observed import NAME, ObservedRun, part, text
 
 FENCES: Final = frozenset((RefusalRule.UNLISTED, RefusalRule.OUTSIDE, RefusalRule.SCOPE, RefusalRule.SECRET))
 """Refusals that are about what a role may do; the others are slips of the pen and spent budgets."""
@@ -45,7 +46,7 @@ def _refused_tools(run: ObservedRun) -> Iterator[AuditFinding]:
         result = part(said.payload, "result")
         rule, name, shown = (text(result, key) for key in ("refused", "name", "text"))
         if rule in FENCES:
-            detail = f"{name} was refused: {shown.strip().partition(chr(10))[0]}"
+            detail = f"{shortened(name, NAME)} was refused: {shown.strip().partition(chr(10))[0]}"
             yield run.finding(_VIOLATION, rule, [said], role=said.recipient, detail=detail)
 
 

@@ -1,19 +1,24 @@
 """A run as the auditor sees it: what was said and what happened, in the order of the ledger.
 
 Rows are taken as they are found: what somebody wrote into them in another form than ours is passed over, no error.
+Names and words that an agent chose are of any length; a report holds the beginning of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
 from assay.contracts.audit import AuditFinding, Detection
 from assay.contracts.bus import Envelope
 from assay.contracts.rows import EventRow
+from assay.core.agent.tool_rules import shortened
+
+NAME: Final = 100
+_DETAIL: Final = 1000
 
 Fields: TypeAlias = Mapping[str, JsonValue]
 
@@ -44,13 +49,14 @@ class ObservedRun:
     ) -> AuditFinding:
         """What these messages and events show; the task is that of the last of them."""
         last = shown[-1]
+        task = task_of(last) if isinstance(last, Envelope) else last.row.task_id
         return AuditFinding(
             kind=kind,
             rule=rule,
             run_id=self.run_id,
-            task=task_of(last) if isinstance(last, Envelope) else last.row.task_id,
-            role=role,
-            detail=detail,
+            task=None if task is None else shortened(task, NAME),
+            role=shortened(role, NAME),
+            detail=shortened(detail, _DETAIL),
             seqs=tuple(one.seq for one in shown),
             messages=tuple(one.id for one in shown if isinstance(one, Envelope)),
         )

@@ -16,10 +16,11 @@ from assay.contracts.audit import (
     ToolHealth,
     Trend,
 )
+from assay.core.agent.tool_rules import shortened
 from assay.core.audit.answers import claim_mismatches, silent_roles
 from assay.core.audit.boundaries import boundary_violations
 from assay.core.audit.convergence import convergence_failures, drift, thrashing, trends
-from assay.core.audit.observed import ObservedRun, part, text
+from assay.core.audit.observed import NAME, ObservedRun, part, text
 
 DETECTIONS: Final[tuple[Callable[[ObservedRun], Iterator[AuditFinding]], ...]] = (
     boundary_violations,
@@ -89,7 +90,7 @@ class _Seen:
     def _tools(self, run: ObservedRun) -> None:
         for said in run.said("ToolResult"):
             result = part(said.payload, "result")
-            counts = self.tools[text(result, "name")]
+            counts = self.tools[shortened(text(result, "name"), NAME)]
             counts["calls"] += 1
             counts["refusals"] += result.get("refused") is not None
             counts["errors"] += result.get("refused") is None and result.get("ok") is False

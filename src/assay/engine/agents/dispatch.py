@@ -215,12 +215,11 @@ class _Going:
         self._model = turn.model or self._model
 
     def _use(self, call: ToolCall) -> ToolResult | Fault:
-        if self._results < len(self._recorded.results):
-            known = self._recorded.results[self._results]
-            self._do_again(call, known)
-            return self._result(known)
-        if stop := self._stop():
+        on_record = self._recorded.results[self._results : self._results + 1]
+        if stop := self._stop(spending=not on_record):
             return stop
+        for known in on_record:
+            return self._do_again(call, known) or self._result(known)
         self._errand.site.doing(f"▸ {in_short(call)}")
         fault_point("agent.before-tool")
         began = time.monotonic()
@@ -230,12 +229,16 @@ class _Going:
             return _CANCELLED  # what it says now is that it was stopped: it is used again when the run goes on
         return self._result(result, time.monotonic() - began)
 
-    def _do_again(self, call: ToolCall, known: ToolResult) -> None:
+    def _do_again(self, call: ToolCall, known: ToolResult) -> Fault | None:
         """What the tool did to the work tree of before; reading has done nothing."""
         if known.refused is not None or known.repeated or known.name in READING:
-            return
-        if self._errand.toolbox.call(call, self._left()).ok != known.ok:
+            return None
+        again = self._errand.toolbox.call(call, self._left())
+        if stop := self._stop(spending=False):
+            return stop
+        if again.ok != known.ok:
             raise DivergedError
+        return None
 
     def _result(self, result: ToolResult, seconds: float = 0.0) -> ToolResult:
         if self._results >= len(self._recorded.results):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.contracts.audit import AuditFinding, AuditReport
+from assay.contracts.audit import AuditFinding, AuditReport, ToolHealth
 from assay.surfaces.cli.text import printable
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 _MOST = 20
 """Of one kind; the rest is counted, and in --json."""
 _ROWS = 8
+_NAME = 40
 
 
 def print_audit(console: Console, report: AuditReport) -> None:
@@ -61,12 +62,25 @@ def _trends(console: Console, report: AuditReport) -> None:
 def _tools(console: Console, report: AuditReport) -> None:
     if not report.tool_health:
         return
-    width = max(4, *(len(name) for name in report.tool_health))
+    # Those that were carried out first: an agent can call by any number of names.
+    used = sorted(report.tool_health.items(), key=lambda one: (one[1].calls == one[1].refusals, one[0]))
+    rows = [(_column(name), health) for name, health in used[:_MOST]]
+    width = max(4, *(len(name) for name, _ in rows))
     console.print(f"{'tool':<{width}}  calls  errors  refused", style="dim")
-    for name, health in report.tool_health.items():
-        row = f"{name:<{width}}  {health.calls:>5}  {health.errors:>6}  {health.refusals:>7}"
-        console.print(printable(row), soft_wrap=True)
+    for name, health in rows:
+        console.print(f"{name:<{width}}  {_counts(health)}", soft_wrap=True)
+    if len(used) > _MOST:
+        console.print(f"… and {len(used) - _MOST} more", style="dim")
     console.print()
+
+
+def _column(name: str) -> str:
+    shown = printable(name).replace("\n", "\\n").replace("\t", "\\t")
+    return shown if len(shown) <= _NAME else f"{shown[:_NAME]}…"
+
+
+def _counts(health: ToolHealth) -> str:
+    return f"{health.calls:>5}  {health.errors:>6}  {health.refusals:>7}"
 
 
 def _count(number: int, word: str) -> str:
