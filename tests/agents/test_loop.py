@@ -141,6 +141,11 @@ def test_after_two_repairs_it_is_malformed() -> None:
     assert isinstance(ended.output, Fault) and "not JSON" in ended.output.why
 
 
+def test_an_answer_that_was_cut_off_is_said_to_be() -> None:
+    ended = driven(*(Turn(text='{"verdict": ', cut=True) for _ in range(3))).run()
+    assert isinstance(ended.output, Fault) and "limit of output tokens" in ended.output.why
+
+
 def test_results_of_tools_are_shown_in_the_order_of_the_calls() -> None:
     loop = driven(Turn(calls=(call(path="a"), call(path="b"))), GOOD)
     ended = loop.run()

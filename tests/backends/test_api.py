@@ -13,7 +13,17 @@ import pytest
 from assay.adapters.backends.api import api_backend
 from assay.config.providers import ModelSettings, Provider, Wire
 from assay.contracts.agent import Conversation, FaultKind, Told, Turn
-from assay.testing.model_server import Asked, Disconnect, Garbage, Hang, HttpError, ModelServer, Reply, StreamError
+from assay.testing.model_server import (
+    Asked,
+    Disconnect,
+    Garbage,
+    Hang,
+    HttpError,
+    ModelServer,
+    Reply,
+    StreamError,
+    WireProtocol,
+)
 from tests.backends.api_world import (
     KEY,
     MODELS,
@@ -423,6 +433,23 @@ def test_a_provider_that_is_not_openai_hears_nothing_of_the_account_there(
     (asked,) = server.asked
     assert "somebody" not in str(asked.headers)
     assert "prompt_cache_key" not in asked.body
+
+
+@every_wire
+def test_headers_of_the_environment_are_not_for_everybody_who_speaks_a_protocol(
+    wire: Wire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS"):
+        monkeypatch.setenv(name, "X-Team: somebody\nAuthorization: Bearer somebody\nX-Api-Key: somebody")
+    with ModelServer([Reply(text="x")]) as server:
+        url = server.base_url(WireProtocol(wire))
+        providers = {"local": Provider(wire=wire, url=url, key_variable="MODEL_KEY")}
+        model = api_backend("api:local:m", providers, {}, {"MODEL_KEY": KEY})
+        the_turn(model.turn(conversation(), site_in(tmp_path), 60))
+        model.close()
+    headers = server.asked[0].headers
+    assert "somebody" not in str(headers)
+    assert KEY in " ".join(headers.values())
 
 
 def test_an_answer_can_be_asked_for_as_text_of_a_schema(tmp_path: Path) -> None:

@@ -47,6 +47,47 @@ def test_the_name_of_a_model_may_have_colons() -> None:
     assert choose("api:ollama:qwen3:8b", {}, {}, {}).model == "qwen3:8b"
 
 
+@pytest.mark.parametrize(
+    ("model", "named"),
+    [
+        ("a#b", "'#'"),
+        ("a?key=1", "'?'"),
+        ("a%2f..%2fb", "'%'"),
+        ("a\\b", r"'\\'"),
+        ("a b", "' '"),
+        (" gpt-5", "' '"),
+        ("gpt-5\n", r"'\n'"),
+        ("a\x00b", r"'\x00'"),
+        ("a\x1b[31m", r"'\x1b'"),
+        ("a\u00a0b", r"'\xa0'"),
+        ("a\u202eb", r"'\u202e'"),
+    ],
+)
+def test_a_name_that_would_be_read_as_something_else_is_refused(model: str, named: str) -> None:
+    with pytest.raises(InputError) as refused:
+        choose(f"api:google:{model}", {}, {}, KEYS)
+    assert str(refused.value).endswith(f"the name of a model cannot have {named} in it")
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize("model", ["qwen3:8b", "anthropic/claude-4.5", "@cf/meta/llama", "ft:gpt-5:a::b", "模型_1+x"])
+def test_names_as_providers_have_them_are_taken(model: str) -> None:
+    assert choose(f"api:openrouter:{model}", {}, {}, KEYS).model == model
+
+
+@pytest.mark.parametrize(
+    ("spec", "variable"),
+    [("api:openai:m", "OPENAI"), ("api:openai-chat:m", "OPENAI"), ("api:anthropic:m", "ANTHROPIC")],
+)
+def test_headers_of_the_environment_are_for_the_vendor_they_name(
+    spec: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"{variable}_CUSTOM_HEADERS", "X-Team: ours")
+    connection = connect(choose(spec, {}, {}, KEYS))
+    assert connection.model.client.default_headers["X-Team"] == "ours"  # type: ignore[attr-defined]
+    asyncio.run(connection.aclose())
+
+
 def test_an_unknown_provider_is_refused_and_the_known_ones_are_named() -> None:
     with pytest.raises(InputError, match="there is no provider `opnai`") as refused:
         api_backend("api:opnai:gpt-5", {"mine": Provider(wire=Wire.OPENAI_CHAT, url="http://127.0.0.1/v1")}, environ={})

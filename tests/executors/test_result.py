@@ -33,6 +33,7 @@ BROKEN = {
     "a thought without an end": ('<think>{"status": "suc', "not JSON"),
     "an integer without an end": ('{"status": "success", "x": ' + "9" * 5000 + "}", "not JSON that can be read"),
     "a text that is none": ('{"status": "failure", "error": "\\ud800"}', '"\\ud800" is half of a character'),
+    "a number without end": ('{"status": "success", "x": 1e999}', "a number in it is not one that JSON has"),
     "many wrong files": ('{"status": "success", "files_modified": [1,2,3,4,5,6,7]}', "and 2 more"),
     "a long value": ('{"status": "' + "x" * 500 + '"}', "…"),
 }

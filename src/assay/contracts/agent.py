@@ -124,6 +124,8 @@ class Turn(Contract):
     answer: Mapping[str, JsonValue] | None = None
     """Its answer, if it gave one in a form of its own beside the text (a call of the answer tool)."""
     calls: tuple[ToolCall, ...] = ()
+    cut: bool = False
+    """The provider ended it at the limit of output tokens."""
     thoughts: str = ""
     """Reasoning that the model shows. For people; never evidence and never shown to another agent."""
     model: str = ""

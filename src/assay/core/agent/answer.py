@@ -42,12 +42,15 @@ def parse(data: bytes, contract: type[Said]) -> Said | Malformed:
 def validated(found: Mapping[str, object], contract: type[Said]) -> Said | Malformed:
     """The object, if it is of the contract."""
     try:
-        json.dumps(found, ensure_ascii=False).encode()  # JSON can spell half a character, which no file can hold
+        # JSON can spell half a character, and a number without end, which nothing can hold.
+        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
         return contract.model_validate(found)
     except UnicodeEncodeError as error:
         return Malformed(f"{_shown(error.object[error.start])} is half of a character")
     except ValidationError as error:
         return Malformed(_in_words(error.errors()))
+    except ValueError:
+        return Malformed("a number in it is not one that JSON has")
 
 
 def _first_field(contract: type[BaseModel]) -> str:

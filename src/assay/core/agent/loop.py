@@ -119,7 +119,13 @@ def answer_in(turn: Turn, contract: type[Contract]) -> Contract | Malformed:
     """What the turn says, as the contract that is asked for."""
     if turn.answer is not None:
         return validated(turn.answer, contract)
-    return parse(turn.text.encode("utf-8", "surrogatepass"), contract)
+    found = parse(turn.text.encode("utf-8", "surrogatepass"), contract)
+    if turn.cut and isinstance(found, Malformed):
+        return Malformed(
+            "it was cut off at the limit of output tokens: be briefer (a person can raise that limit: "
+            "`max_output_tokens` of the model)"
+        )
+    return found
 
 
 def repair_text(why: str) -> str:

@@ -10,6 +10,7 @@ import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import urlsplit
 
 from assay.config.providers import BUILT_IN, ModelSettings, Provider, Wire, model_settings, vendor_of
 from assay.errors import InputError
@@ -20,6 +21,8 @@ _MODULES: Final[Mapping[Wire, str]] = {
     Wire.ANTHROPIC: "anthropic",
     Wire.GOOGLE: "google.genai",
 }
+_UNFIT: Final = frozenset("#?%\\")
+"""Some providers have the name of the model in the address, where these mean something else."""
 _INSTALL: Final[Mapping[str, str]] = {
     "pydantic_ai": "pip install assay",
     "openai": "pip install assay",
@@ -53,6 +56,12 @@ class Choice:
         """OpenAI's own service, or a plain way to it; others that speak its protocol take less than it does."""
         return self.provider.wire in (Wire.OPENAI_CHAT, Wire.OPENAI_RESPONSES) and self.provider.vendor == "openai"
 
+    @property
+    def is_anthropic(self) -> bool:
+        """Anthropic's own service."""
+        at_home = urlsplit(self.provider.url or "").hostname == "api.anthropic.com"
+        return self.provider.wire is Wire.ANTHROPIC and at_home
+
 
 def choose(
     spec: str,
@@ -65,6 +74,7 @@ def choose(
     name, _, model = rest.partition(":")
     if scheme != "api" or not name or not model.strip():
         raise InputError(f"`{spec}` names no model", hint="write `api:<provider>:<model>`, such as `api:openai:gpt-5`")
+    _require_fit(spec, model)
     known = {**BUILT_IN, **providers}
     provider = known.get(name)
     if provider is None:
@@ -75,6 +85,15 @@ def choose(
     _require_packages(spec, provider)
     settings = model_settings(models, f"{name}:{model}")
     return Choice(spec, name, provider, model, settings, _key(spec, provider, environ))
+
+
+def _require_fit(spec: str, model: str) -> None:
+    for character in model:
+        if character in _UNFIT or character.isspace() or not character.isprintable():
+            raise InputError(
+                f"{spec!a}: the name of a model cannot have {character!a} in it",
+                hint="write the name as the provider lists it, without spaces and without any of # ? % \\",
+            )
 
 
 def _require_packages(spec: str, provider: Provider) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import httpx2
 from pydantic_ai import exceptions as theirs
 
+from assay.adapters.backends.api.bounds import TooLargeError
 from assay.adapters.backends.api.choice import Choice
 from assay.contracts.agent import Fault, FaultKind, Usage
 
@@ -21,6 +22,7 @@ PEER_ERRORS: Final = (
     httpx2.StreamError,
     RuntimeError,  # pydantic-ai's own are among them
     # What the libraries trip over when an answer is not of the protocol.
+    ArithmeticError,
     AssertionError,
     AttributeError,
     LookupError,
@@ -33,6 +35,7 @@ _IF_ALWAYS: Final = "wait, or set `stream = false` for the model if it always do
 
 # The first that fits.
 _TABLE: Final[tuple[tuple[type[Exception], FaultKind, str, str], ...]] = (
+    (TooLargeError, FaultKind.REJECTED, "says too much", "ask for less or use another model"),
     (theirs.ContentFilterError, FaultKind.FILTERED, "withheld the answer", "word the task differently or use another"),
     (theirs.ModelQuotaExceededError, FaultKind.DENIED, "has no quota or credit left", "top up the account"),
     (theirs.ModelRateLimitError, FaultKind.UNAVAILABLE, "limits the rate", "wait, or ask less at the same time"),
@@ -67,13 +70,15 @@ COST_UNKNOWN: Final = Usage(requests=1, usd=None)
 
 
 def fault(error: Exception, choice: Choice) -> Fault:
+    error = next((one for one in _and_causes(error) if isinstance(one, TooLargeError)), error)
     kind, what, remedy = next(row[1:] for row in _TABLE if isinstance(error, row[0]))
     if isinstance(error, theirs.ModelAuthenticationError) and choice.provider.key_variable:
         remedy = f"check the key in `{choice.provider.key_variable}` and what it allows"
     status = f" (HTTP {error.status_code})" if isinstance(error, theirs.ModelHTTPError) else ""
     said = _bounded(_without_key(_said(error), choice.key))
     why = f"{choice.name} {what}{status}: {said}; {remedy}"
-    return Fault(kind=kind, why=why, retry_after=getattr(error, "retry_after", None), usage=_REFUSED_AT_ONCE)
+    usage = COST_UNKNOWN if isinstance(error, TooLargeError) else _REFUSED_AT_ONCE
+    return Fault(kind=kind, why=why, retry_after=getattr(error, "retry_after", None), usage=usage)
 
 
 def filtered(choice: Choice, details: Mapping[str, object] | None) -> Fault:
@@ -90,6 +95,14 @@ def broken_off(choice: Choice) -> Fault:
 def late(choice: Choice, seconds: float | None) -> Fault:
     why = f"{choice.name} did not answer within {seconds:g} s; allow more time or ask for less"
     return Fault(kind=FaultKind.TIMEOUT, why=why, usage=COST_UNKNOWN)
+
+
+def _and_causes(error: Exception) -> Iterator[Exception]:
+    """The SDKs wrap whatever goes wrong while they read."""
+    at: BaseException | None = error
+    while isinstance(at, Exception):
+        yield at
+        at = at.__cause__ or at.__context__
 
 
 def _said(error: Exception) -> str:

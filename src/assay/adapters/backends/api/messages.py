@@ -5,14 +5,16 @@
 - The answer is asked for as a call of the tool `answer`; text is taken too. An answer beside calls of other tools was
   given before it could see their results, and is not taken.
 - Every call gets a result, because providers refuse a conversation in which one is missing.
+- What a provider sends is bounded, and is JSON: the ledger takes nothing else.
 - A provider gets its own turns back as it wrote them (`Turn.provider_state`); the turns of others it gets retold.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, count
 from typing import Final, Literal
 
 import pydantic_core
@@ -33,7 +35,9 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.usage import RequestUsage
 
+from assay.adapters.backends.api.bounds import LARGEST, LONGEST_NAME, MOST_CALLS, MOST_TOKENS, TooLargeError
 from assay.contracts.agent import Conversation, Returned, Told, ToolCall, Turn, Usage
 
 ANSWER: Final = "answer"
@@ -42,6 +46,8 @@ _TOO_EARLY: Final = "Not taken: you had not seen the results of the other calls.
 _NOT_TAKEN: Final = "Not taken."
 _NOTHING: Final = "(nothing)"
 _CUT: Final = "the limit of output tokens was reached and the rest is missing"
+_LONG_NAME: Final = f"the name of the tool is longer than {LONGEST_NAME} characters"
+_NO_NUMBER: Final = "not JSON: a number in them is too large"
 
 
 def parameters(conversation: Conversation, answer: Literal["tool", "schema"]) -> ModelRequestParameters:
@@ -149,13 +155,26 @@ def _retold(turn: Turn, calls_before: int) -> ModelResponse:
 
 
 def sound(response: ModelResponse) -> ModelResponse:
-    """The response with every part of the type it should be, with text that can be written down as UTF-8, and without
-    two calls of the same id. The SDKs check nothing of it. Raises a ValueError if it cannot be had."""
-    dumped = ModelMessagesTypeAdapter.dump_python([replace(response, parts=_tidied(response.parts))], warnings=False)
+    """The response with every part of the type it should be, with text that can be written down as UTF-8, without
+    two calls of the same id, and of a size that can be worked with. The SDKs check nothing of it. Raises a ValueError
+    or TooLargeError if it cannot be had."""
+    tidied = replace(response, parts=_tidied(_bounded(response.parts)))
+    dumped = ModelMessagesTypeAdapter.dump_python([tidied], warnings=False)
     (checked,) = ModelMessagesTypeAdapter.validate_python(dumped)
     if not isinstance(checked, ModelResponse):
         raise ValueError(f"a {checked.kind} in place of a response")
-    return checked
+    name = checked.model_name[:LONGEST_NAME] if checked.model_name else None
+    return replace(checked, usage=_counted(checked.usage), model_name=name)
+
+
+def _counted(usage: RequestUsage) -> RequestUsage:
+    """With counts that can be. Where there were others, nothing can be said of the cost."""
+    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+    given = {name: getattr(usage, name) for name in names}
+    counts = {name: min(max(0, number), MOST_TOKENS) for name, number in given.items()}
+    # Something was asked. pydantic-ai has nothing but zeros where it could not make sense of what it got.
+    adds_up = 0 < counts["input_tokens"] >= counts["cache_read_tokens"] + counts["cache_write_tokens"]
+    return usage if adds_up and counts == given else RequestUsage(**counts, unmeasured_requests=1)
 
 
 def turn(response: ModelResponse, author: str, usd: float | None) -> Turn:
@@ -170,11 +189,12 @@ def turn(response: ModelResponse, author: str, usd: float | None) -> Turn:
         text=f"{text}\n[{_CUT}]" if cut else text,
         answer=answer,
         calls=others,
+        cut=cut,
         thoughts="\n".join(part.content for part in response.parts if isinstance(part, ThinkingPart) and part.content),
         model=f"{author.partition(':')[0]}:{response.model_name}" if response.model_name else author,
         usage=_usage(response, usd),
         # Else it is retold as the engine saw it.
-        provider_state={"author": author, "response": _dumped(response)} if as_written else None,
+        provider_state=_state(response, author) if as_written else None,
     )
 
 
@@ -186,24 +206,52 @@ def _text(response: ModelResponse, broken_answer: ToolCallPart | None) -> str:
 
 def _call(part: ToolCallPart, response: ModelResponse) -> ToolCall:
     arguments, why = _arguments(part)
+    if len(part.tool_name) > LONGEST_NAME:
+        return ToolCall(id=part.tool_call_id, name=part.tool_name[:LONGEST_NAME], malformed=_LONG_NAME)
     if why and response.finish_reason == "length":
         why = f"not JSON: {_CUT}"
     return ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=arguments or {}, malformed=why)
 
 
+def _bounded(parts: Sequence[ModelResponsePart]) -> list[ModelResponsePart]:
+    """Without the calls that are too many. In their place it is said how many they were."""
+    calls = [at for at, part in enumerate(parts) if isinstance(part, ToolCallPart)]
+    if len(calls) <= MOST_CALLS:
+        return list(parts)
+    beyond = set(calls[MOST_CALLS:])
+    kept = [part for at, part in enumerate(parts) if at not in beyond]
+    note = TextPart(f"[{len(beyond)} more calls of this turn were dropped: {MOST_CALLS} are the most]")
+    return [*kept[: calls[0]], note, *kept[calls[0] :]]
+
+
 def _tidied(parts: Sequence[ModelResponsePart]) -> list[ModelResponsePart]:
     seen: set[str] = set()
+    size = 0
     tidied: list[ModelResponsePart] = []
     for part in parts:
         if isinstance(part, TextPart | ThinkingPart):
             part = replace(part, content=writable(part.content))
+            size += len(part.content)
         elif isinstance(part, ToolCallPart):
-            part = replace(part, args=writable(_raw(part)))
-            if part.tool_call_id in seen:
-                part = replace(part, tool_call_id=f"{part.tool_call_id}-{len(tidied)}")
+            part = _tidied_call(part, seen)
+            size += len(_raw(part))
             seen.add(part.tool_call_id)
         tidied.append(part)
+    if size > LARGEST:
+        raise TooLargeError(LARGEST)
     return tidied
+
+
+def _tidied_call(part: ToolCallPart, seen: Container[str]) -> ToolCallPart:
+    id = part.tool_call_id[:LONGEST_NAME]
+    ids = chain([id], (f"{id}-{number}" for number in count(2)))
+    return replace(
+        part,
+        # One character too many is kept, as a sign that it is not the name that was meant.
+        tool_name=part.tool_name[: LONGEST_NAME + 1],
+        args=writable(_raw(part)),
+        tool_call_id=next(one for one in ids if one not in seen),
+    )
 
 
 def writable(text: str) -> str:
@@ -218,6 +266,8 @@ def _arguments(part: ToolCallPart) -> tuple[dict[str, JsonValue] | None, str]:
         value = pydantic_core.from_json(raw or "{}", allow_inf_nan=False)
     except ValueError as error:
         return None, f"not JSON: {error}"
+    if not _is_json(value):
+        return None, _NO_NUMBER
     return (value, "") if isinstance(value, dict) else (None, f"not an object but {raw[:80]}")
 
 
@@ -225,19 +275,30 @@ def _raw(part: ToolCallPart) -> str:
     return part.args if isinstance(part.args, str) else json.dumps(part.args or {}, ensure_ascii=False)
 
 
-def _dumped(response: ModelResponse) -> JsonValue:
+def _is_json(value: object) -> bool:
+    """`1e999` is read as infinity and half a character as one, but neither can be written."""
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:
+        return False
+    return True
+
+
+def _state(response: ModelResponse, author: str) -> JsonValue:
+    """None: it holds what could be neither kept nor sent again."""
     (dumped,) = ModelMessagesTypeAdapter.dump_python([response], mode="json", exclude_none=True)
     value: JsonValue = {key: dumped[key] for key in dumped if key not in ("usage", "timestamp")}
-    return value
+    sent_again = [part.args_as_dict() for part in response.tool_calls]
+    return {"author": author, "response": value} if _is_json([value, sent_again]) else None
 
 
 def _usage(response: ModelResponse, usd: float | None) -> Usage:
     used = response.usage
     return Usage(
         requests=1,
-        input_tokens=max(0, used.input_tokens),
-        output_tokens=max(0, used.output_tokens),
-        cache_read_tokens=max(0, used.cache_read_tokens),
-        cache_write_tokens=max(0, used.cache_write_tokens),
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        cache_read_tokens=used.cache_read_tokens,
+        cache_write_tokens=used.cache_write_tokens,
         usd=usd,
     )

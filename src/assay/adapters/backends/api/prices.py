@@ -5,6 +5,7 @@ The table is the one that was installed; nothing is fetched.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -29,9 +30,10 @@ def cost(usage: RequestUsage, provider: str, model: str, settings: ModelSettings
     if settings.input_usd is not None and settings.output_usd is not None:
         return _by(settings, usage, settings.input_usd, settings.output_usd)
     try:
-        return float(calc_price(usage, model, provider_id=_TABLE_NAMES.get(provider, provider)).total_price)
-    except (LookupError, ValueError):  # a model it does not know; counts that do not add up
+        usd = float(calc_price(usage, model, provider_id=_TABLE_NAMES.get(provider, provider)).total_price)
+    except (LookupError, ValueError, ArithmeticError):  # a model it does not know; counts that do not add up
         return None
+    return usd if 0 <= usd < math.inf else None
 
 
 def _by(settings: ModelSettings, usage: RequestUsage, input_usd: float, output_usd: float) -> float:

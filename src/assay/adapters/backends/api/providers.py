@@ -1,8 +1,9 @@
 """From a choice to a connection: the model of pydantic-ai, on an HTTP client that goes where it was told and nowhere
 else.
 
-The SDKs look into the environment for addresses, proxies, further keys and retries. All of it is said here instead:
-the address always, no proxy but the configured one, no key but the one chosen, and no retries, which are the engine's.
+The SDKs look into the environment for addresses, proxies, further keys, headers and retries. All of it is said here
+instead: the address always, no proxy but the configured one, no key but the one chosen, the headers of the environment
+for the vendor that they are named after alone, and no retries, which are the engine's.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, create_async_httpx2_client, infer_model
 from pydantic_ai.profiles import ModelProfile
 
+from assay.adapters.backends.api.bounds import BoundedTransport
 from assay.adapters.backends.api.choice import Choice
 from assay.config.providers import Wire
 from assay.errors import InputError
@@ -43,7 +45,7 @@ def connect(choice: Choice) -> Connection:
     if choice.provider.wire is Wire.OTHER:
         return Connection(_inferred(choice), None)
     # With a transport of our own, the proxies of the environment are not looked up.
-    transport = httpx2.AsyncHTTPTransport(proxy=choice.provider.proxy)
+    transport = BoundedTransport(proxy=choice.provider.proxy)
     http = create_async_httpx2_client(timeout=_SILENCE, transport=transport)
     return Connection(_BUILDERS[choice.provider.wire](choice, http), http)
 
@@ -73,6 +75,7 @@ def _openai_provider(choice: Choice, http: httpx2.AsyncClient) -> Any:  # noqa: 
         return OpenAIProvider(openai_client=client)
     # Read from the environment, and nobody else's business.
     client.organization = client.project = client.admin_api_key = None
+    client._custom_headers = {}
     return OpenAICompatibleProvider(choice.provider_name, openai_client=client, profile=_profile(choice))
 
 
@@ -97,6 +100,8 @@ def _anthropic(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
     client = AsyncAnthropic(
         api_key=choice.key or _NO_KEY, base_url=choice.provider.url, http_client=http, max_retries=0
     )
+    if not choice.is_anthropic:
+        client._custom_headers = {}  # read from the environment
     return AnthropicModel(choice.model, provider=AnthropicProvider(anthropic_client=client))
 
 

@@ -14,11 +14,16 @@ from pydantic_ai.messages import (
     PartStartEvent,
     TextPart,
     TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
+    ToolCallPart,
+    ToolCallPartDelta,
 )
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
 from assay.adapters.backends.api import faults, messages, prices
+from assay.adapters.backends.api.bounds import LARGEST, TooLargeError
 from assay.adapters.backends.api.choice import Choice
 from assay.adapters.backends.api.loop import Hear
 from assay.adapters.backends.api.providers import connect
@@ -41,11 +46,11 @@ class Session:
         try:
             async with asyncio.timeout(seconds) as deadline:
                 response = messages.sound(await self._ask(said, settings, wanted, hear))
+                turn = messages.turn(response, self._choice.name, self._cost(response))
         except TimeoutError as error:
             return faults.late(self._choice, seconds) if deadline.expired() else faults.fault(error, self._choice)
         except faults.PEER_ERRORS as error:
             return faults.fault(error, self._choice)
-        turn = messages.turn(response, self._choice.name, self._cost(response))
         fault = self._fault(response)
         return fault.model_copy(update={"usage": turn.usage}) if fault else turn
 
@@ -61,8 +66,12 @@ class Session:
             if response.text:
                 hear(messages.writable(response.text))
             return response
+        size = 0
         async with model.request_stream(said, settings, wanted) as stream:
             async for event in stream:
+                size += _size(event)
+                if size > LARGEST:
+                    raise TooLargeError(LARGEST)
                 if text := _spoken(event):
                     hear(messages.writable(text))
             return stream.get()
@@ -95,6 +104,21 @@ class Session:
     def _is_unfinished(self, response: ModelResponse) -> bool:
         """A stream whose end is missing looks like a short answer, and an answer without anything like an empty one."""
         return response.finish_reason is None and (self._choice.settings.stream or not response.parts)
+
+
+def _size(event: ModelResponseStreamEvent) -> int:
+    """Characters that the answer has grown by."""
+    match event:
+        case PartStartEvent(part=TextPart(content=grown) | ThinkingPart(content=grown) | ToolCallPart(args=grown)):
+            return len(grown or "")
+        case PartDeltaEvent(
+            delta=TextPartDelta(content_delta=grown)
+            | ThinkingPartDelta(content_delta=grown)
+            | ToolCallPartDelta(args_delta=grown)
+        ):
+            return len(grown or "")
+        case _:
+            return 0
 
 
 def _spoken(event: ModelResponseStreamEvent) -> str:
