@@ -8,7 +8,7 @@ import shlex
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +24,7 @@ from assay.app import new_run_id, opened_world, outside_of, resolve_base
 from assay.config import Settings, load
 from assay.config.backends import KEYS, RULES, Choice, Origin, from_command_line
 from assay.config.person import Person, chosen, load_person
-from assay.config.providers import vendor_of
+from assay.config.providers import meant, same_key, vendor_of
 from assay.core.agent.tiers import Served, TierProblem, problems, tier_of
 from assay.engine.progress import Silent
 from assay.engine.viewing import Sight, shell_at
@@ -48,6 +48,8 @@ class Standing:
     missing: str = ""
     """What keeps it from working; empty: it is ready as far as can be told without asking."""
     hint: str = ""
+    fault: str = ""
+    """Why it did not answer when it was asked; empty too where it was not asked."""
     priced: bool | None = None
     """Whether its price is known; None: it has none that we could know."""
 
@@ -63,7 +65,7 @@ class Agent:
         """Why nobody can serve it, if so: every spec is needed, since the person counts on each of them."""
         if not self.standings:
             return "nobody is named"
-        return "; ".join(one.missing for one in self.standings if one.missing)
+        return "; ".join(one.missing or one.fault for one in self.standings if one.missing or one.fault)
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,19 @@ class Agents:
     problems: tuple[TierProblem, ...]
 
     @property
-    def ready(self) -> bool:
-        return not any(agent.missing for agent in self.agents) and not any(one.refuse for one in self.problems)
+    def able(self) -> bool:
+        """Whether all that are named can serve, and may. That nobody is named for a role is no failure yet."""
+        named = [agent for agent in self.agents if agent.standings]
+        return not any(agent.missing for agent in named) and not any(one.refuse for one in self.problems)
+
+    def having_answered(self, answers: Iterable[Probed]) -> Agents:
+        """The same agents, with what came of asking those that serve them."""
+        faults = {one.spec: one.fault for one in answers}
+        asked = [
+            replace(agent, standings=tuple(replace(one, fault=faults.get(one.spec, "")) for one in agent.standings))
+            for agent in self.agents
+        ]
+        return replace(self, agents=tuple(asked))
 
 
 @dataclass(frozen=True)
@@ -87,6 +100,15 @@ class Words:
     person: Person
     command_line: Mapping[str, tuple[str, ...]]
 
+    @classmethod
+    def spoken(cls, root: Path, repository: Settings, person: Person, options: Sequence[str]) -> Words:
+        """With `ROLE=SPEC` options. What is almost the name of a model is told how to become one."""
+        for option in options:
+            spec = option.partition("=")[2]
+            if near := meant(spec, person.providers):
+                raise InputError(f"--backend {option}: {spec!r} names no backend", hint=f"did you mean {near}?")
+        return cls(root, repository, person, from_command_line(options))
+
     def choice(self, agent: str) -> Choice:
         return chosen(agent, self.person.settings, self.repository, self.command_line)
 
@@ -97,13 +119,24 @@ class Words:
 
 
 def words(root: Path, options: Sequence[str]) -> Words:
-    return Words(root, load(root), load_person(), from_command_line(options))
+    return Words.spoken(root, load(root), load_person(), options)
+
+
+def agents_of(roles: Iterable[str] = ()) -> tuple[str, ...]:
+    """The agents of these roles that can be set, else of all: each reviewer has a line of its own."""
+    found: dict[str, None] = {}
+    for word in roles or ROLES:
+        name, _, focus = word.partition(":")
+        role = ROLES.get(name)
+        if role is None or (focus and word not in role.agents):
+            raise InputError(f"{word}: there is no such role", hint=f"there are: {', '.join(agents_of())}")
+        found |= dict.fromkeys([word] if focus else [one if one in KEYS else name for one in role.agents])
+    return tuple(found)
 
 
 def agents(said: Words, names: Iterable[str] = ()) -> Agents:
     """These agents, else every one that can be set: who serves each, and what does not hold between them."""
-    every = dict.fromkeys(agent if agent in KEYS else one.name for one in ROLES.values() for agent in one.agents)
-    found = tuple(_agent(said, name) for name in names or every)
+    found = tuple(_agent(said, name) for name in names or agents_of())
     served = {agent.name: [Served(one.spec, one.vendor, one.tier) for one in agent.standings] for agent in found}
     return Agents(found, tuple(problems(served, {name: one.demand for name, one in ROLES.items()})))
 
@@ -152,9 +185,23 @@ def _standing(said: Words, spec: str, origin: Origin) -> Standing:
             case "script":
                 read_script(said.folder(origin) / rest)
     except InputError as error:
-        vendor, model, tier = _by_name(said, spec) if kind == "api" else (None, None, None)
-        return Standing(spec, vendor, model, tier, error.message, error.hint or "")
+        if kind != "api":
+            return Standing(spec, missing=error.message, hint=error.hint or "")
+        vendor, model, tier = _by_name(said, spec)
+        return Standing(
+            spec, vendor, model, tier, error.message, _other_variable(said, spec, error) or error.hint or ""
+        )
     return Standing(spec)
+
+
+def _other_variable(said: Words, spec: str, error: InputError) -> str:
+    """What to do where it is the key that is missing, and it is there under another name."""
+    provider = said.person.providers.get(spec.split(":")[1])
+    variable = provider.key_variable if provider else None
+    if not variable or variable not in error.message:
+        return ""
+    other = same_key(variable, os.environ)
+    return f'{other} is set: `export {variable}="${other}"`' if other else ""
 
 
 def _of_model(said: Words, spec: str) -> Standing:

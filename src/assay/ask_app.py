@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-
-from pydantic import ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from assay.adapters.backends.choosing import backend_from
 from assay.adapters.executors.human import Listen
 from assay.adapters.executors.site import ShellJob, Site
 from assay.adapters.git.repository import open_repository
 from assay.adapters.sandbox.job import Execution
-from assay.agents_app import Words, refuse_commands_of_repositories
+from assay.agents_app import Words, agents, refuse_commands_of_repositories
 from assay.app import new_run_id, opened_world, outside_of, resolve_base, settings_at
-from assay.config.backends import RULES, from_command_line
+from assay.config.backends import RULES, Choice
 from assay.config.person import load_person
-from assay.contracts.base import Contract
+from assay.contracts.budget import Spent
 from assay.engine.agents.asking import Asked, Asking, ask
+from assay.engine.agents.on_record import on_record, spent_so_far
 from assay.engine.progress import Silent
-from assay.engine.world import CheckRequest
+from assay.engine.world import CheckRequest, World
 from assay.errors import InputError, InternalError
 from assay.gate_cast import budget_for
-from assay.roles import role as role_named
-from assay.roles.role import Role
+from assay.roles import ROLES, Role
+from assay.roles.requests import request_in
 
 _WORKS_AT_THE_GATE = "executor"
 
@@ -41,6 +37,8 @@ class Question:
     """A role, or one of several agents of it: `reviewer:security`."""
     text: str
     """The request as YAML or JSON; or, for a role that needs but one text, that text."""
+    source: str = "REQUEST"
+    """Where the text stands: the name of its file."""
     backends: Sequence[str] = ()
     budget: tuple[str, ...] = ()
     seconds: float | None = None
@@ -52,32 +50,39 @@ class Answer:
     asked: Asked
 
 
-def asked_once(directory: Path, question: Question, site: Site, *, listen: Listen | None = None) -> Answer:
-    name, _, focus = question.agent.partition(":")
-    role = role_named(name)
+Interrupted = Callable[[str, Spent], None]
+"""Told of the run that the person breaks off, and of what it has cost, before anything is cleared away."""
+
+
+def asked_role(agent: str) -> tuple[Role, str]:
+    """The role that can be asked under that name, and the focus that the name says."""
+    name, _, focus = agent.partition(":")
     if name == _WORKS_AT_THE_GATE:
         raise InputError("an executor changes files, so it works at the gate", hint="`assay gate PLAN.md --executor …`")
-    if focus and "focus" not in role.input.model_fields:
-        raise InputError(f"{question.agent}: a {name} has no focus", hint=f"ask for {name}")
-    request = request_in(role, question.text, focus)
+    if name not in ROLES:
+        there = ", ".join(one for one in ROLES if one != _WORKS_AT_THE_GATE)
+        raise InputError(f"{agent}: there is no such role", hint=f"there are: {there}")
+    return ROLES[name], focus
+
+
+def asked_once(
+    directory: Path, question: Question, site: Site, interrupted: Interrupted, *, listen: Listen | None = None
+) -> Answer:
+    role, focus = asked_role(question.agent)
+    request = request_in(role, question.text, focus=focus, source=question.source)
+    focus = getattr(request, "focus", "")
+    agent = f"{role.name}:{focus}" if focus else role.name
     repository = open_repository(directory)
     base = resolve_base(repository, CheckRequest())
     settings = settings_at(repository, base[0])
-    person = load_person()
-    said = Words(repository.root, settings, person, from_command_line(_named(question.backends, name)))
-    choice = said.choice(question.agent)
-    if not choice.specs or choice.specs == (RULES,):
-        raise InputError(
-            f"nobody is named who serves {question.agent}",
-            hint=f"--backend api:<provider>:<model>, or {name} under [backends]; `assay backends` shows them",
-        )
-    refuse_commands_of_repositories(choice)
+    said = Words.spoken(repository.root, settings, load_person(), _named(question.backends, role.name))
+    choice = _chosen(said, agent)
     backend = backend_from(
         choice.specs,
         folder=said.folder(choice.origin),
         listen=listen,
-        providers=person.providers,
-        models=person.settings.models,
+        providers=said.person.providers,
+        models=said.person.settings.models,
     )
     with (
         closing(backend),
@@ -97,42 +102,31 @@ def asked_once(directory: Path, question: Question, site: Site, *, listen: Liste
             return Answer(world.run_id, ask(world, asking, site))
         except KeyboardInterrupt:
             world.cancel.set()
+            interrupted(world.run_id, _spent(world))
             raise
 
 
-def request_in(role: Role, text: str, focus: str = "") -> Contract:
-    """The request that the text is, for that role."""
-    fields = role.input.model_fields
-    needed = [name for name, field in fields.items() if field.is_required()]
-    takes = f"it takes: {', '.join(fields)}; it needs: {', '.join(needed) or 'none of them'}"
-    said = _mapping(text, fields)
-    if said is None:
-        others = [name for name in needed if name != "focus"]
-        if len(others) != 1 or fields[others[0]].annotation is not str:
-            raise InputError(f"the request for the role {role.name} is a mapping, and this is none", hint=takes)
-        said = {others[0]: text.strip()}
-    if focus:
-        said = {**said, "focus": focus}
-    try:
-        return role.input.model_validate(said)
-    except ValidationError as error:
-        wrong = sorted(error.errors(), key=lambda one: one["type"] == "missing")
-        told = [f"{'.'.join(map(str, one['loc']))}: {one['msg'].lower()}" for one in wrong[:5]]
-        raise InputError(f"this is no request for the role {role.name}: {'; '.join(told)}", hint=takes) from error
+def _chosen(said: Words, agent: str) -> Choice:
+    """Who serves the agent, if somebody can."""
+    (known,) = agents(said, [agent]).agents
+    choice = known.choice
+    if not choice.specs or choice.specs == (RULES,):
+        raise InputError(
+            f"nobody is named who serves {agent}",
+            hint=f"--backend api:<provider>:<model>, or {agent.partition(':')[0]} under [backends]; "
+            "`assay backends` shows them",
+        )
+    refuse_commands_of_repositories(choice)
+    for one in known.standings:
+        if one.missing and one.spec.startswith("api:"):
+            raise InputError(one.missing, hint=one.hint)
+    return choice
 
 
-def _mapping(text: str, fields: Collection[str]) -> dict[str, object] | None:
-    """JSON or YAML, if it is a mapping with fields of a request; a sentence with a colon in it is none."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        try:
-            found = YAML(typ="safe", pure=True).load(text)
-        except (YAMLError, RecursionError, ValueError):
-            return None
-    if not isinstance(found, Mapping) or not all(isinstance(key, str) for key in found):
-        return None
-    return dict(found) if text.lstrip().startswith("{") or found.keys() & set(fields) else None
+def _spent(world: World) -> Spent:
+    """By the record, which holds every turn that has come back."""
+    amounts = (amount for _, _, amount in spent_so_far(on_record(world.ledger, world.run_id)))
+    return sum(amounts, Spent())
 
 
 def _named(backends: Sequence[str], role: str) -> list[str]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
+from assay.testing.model_server import Answer, Hang, HttpError, ModelServer, Reply
 from tests.workshop import Workshop
 
 SCRIPT = """
@@ -86,6 +89,109 @@ def test_an_answer_that_is_none_and_a_spent_budget_have_exit_codes_of_their_own(
     assert spent.returncode == 4 and "1,000 tokens" in json.loads(spent.stdout)["fault"]["why"]
 
 
+def test_stdout_has_the_answer_alone_and_stderr_what_happened(shop: tuple[Workshop, Path]) -> None:
+    workshop, root = shop
+    asked = ("ask", "researcher:architecture", "what is there?", "--backend", "script:s.yaml")
+    done = workshop.assay(root, *asked)
+    assert json.loads(done.stdout)["summary"] == "one module"
+    said = done.stderr.splitlines()
+    assert said[0] == "let me look" and said[1].startswith("▸ read") and "shop.py" in said[1]
+    assert any(line.startswith("✗ write") for line in said), "a refusal is marked"
+    assert said[-1].startswith("run ") and "3 turns, 4 tool calls, 2 refused" in said[-1]
+    assert "" not in said
+    quiet = workshop.assay(root, *asked, "-q")
+    assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
+
+
+def test_an_answer_stays_json_whatever_is_in_it(tmp_path: Path) -> None:
+    workshop = Workshop.apart(tmp_path)
+    strange = "\x1b[2J \x9b \u202e \U000e0001 é"
+    answer = {"completion": {"status": "DONE", "summary": "x"}, "focus": "impact", "summary": strange}
+    said = json.dumps({**answer, "findings": [], "source_files_examined": []})
+    script = [{"role": "researcher", "raw": said}]
+    root = workshop.repo({"s.yaml": json.dumps(script)})
+    done = workshop.assay(root, "ask", "researcher:impact", "?", "--backend", "script:s.yaml", "-q")
+    assert json.loads(done.stdout)["summary"] == strange
+    assert "é" in done.stdout and not {"\x1b", "\x9b", "\u202e", "\U000e0001"} & set(done.stdout)
+
+
+def test_a_fault_is_said_on_stderr_even_if_it_is_to_be_quiet_and_that_it_was_asked_twice(
+    shop: tuple[Workshop, Path],
+) -> None:
+    workshop, root = shop
+    asked = ("ask", "researcher:impact", "?", "--backend", "script:s.yaml")
+    done = workshop.assay(root, *asked)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "MALFORMED  " in done.stderr and "asked twice" in done.stderr
+    assert "not of the schema; asked again (1)" in done.stderr, "a repair is visible"
+    quiet = workshop.assay(root, *asked, "-q")
+    assert quiet.stderr.startswith("MALFORMED  ") and "run " not in quiet.stderr
+    assert json.loads(workshop.assay(root, *asked, "--json").stdout)["dispatches"] == 2
+
+
+def test_the_focus_of_the_request_chooses_the_agent(shop: tuple[Workshop, Path]) -> None:
+    workshop, root = shop
+    workshop.configure(root, '[backends]\nreviewer = "human"\n"reviewer:security" = "script:r.yaml"\n')
+    verdict = {"review_focus": "security", "scope": "code", "verdict": "approve", "confidence": "high"}
+    body = {**verdict, "summary": "fine", "completion": {"status": "DONE", "summary": "fine"}}
+    (root / "r.yaml").write_text(json.dumps([{"role": "reviewer", "match": {"focus": "security"}, "output": body}]))
+    request = "{request: x, scope: code, focus: security, subject: a diff}"
+    done = workshop.assay(root, "ask", "reviewer", request, "--json")
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert json.loads(done.stdout)["role"] == "reviewer:security"
+
+
+def test_what_a_role_takes_and_answers_can_be_had_without_a_repository_or_a_backend(tmp_path: Path) -> None:
+    workshop = Workshop.apart(tmp_path)
+    schema = workshop.assay(tmp_path, "ask", "planner", "--schema")
+    assert schema.returncode == 0 and set(json.loads(schema.stdout)) == {"request", "answer"}
+    example = workshop.assay(tmp_path, "ask", "researcher:impact", "--example")
+    assert (example.returncode, example.stderr) == (0, "")
+    assert "\nrequest: " in example.stdout and "\n# questions: " in example.stdout
+
+
+def by_model(root: Path, server: ModelServer) -> dict[str, str]:
+    """Variables with which a researcher is a model that costs a dollar for a thousand tokens."""
+    (root.parent / "mine.toml").write_text(
+        f'[backends]\nresearcher = "api:mine:m"\n[providers.mine]\nwire = "openai-chat"\nurl = "{server.url}/v1"\n'
+        '[models."mine:m"]\ninput_usd = 1000\noutput_usd = 1000\n'
+    )
+    return {"ASSAY_CONFIG": str(root.parent / "mine.toml")}
+
+
+FAULTS: dict[str, tuple[Answer, int]] = {
+    "DENIED": (HttpError(401, "wrong key"), 2),
+    "UNAVAILABLE": (HttpError(503, "later", retry_after=0), 1),
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_whether_the_provider_lets_us_in_decides_the_exit_code(shop: tuple[Workshop, Path], kind: str) -> None:
+    workshop, root = shop
+    answer, code = FAULTS[kind]
+    with ModelServer(lambda _: answer) as server:
+        done = workshop.assay(root, "ask", "researcher:impact", "?", env=by_model(root, server))
+    assert (done.returncode, done.stdout) == (code, "")
+    assert kind in done.stderr
+
+
+def test_whoever_breaks_it_off_is_told_which_run_it_was_and_what_it_cost(shop: tuple[Workshop, Path]) -> None:
+    workshop, root = shop
+    answers: list[Answer] = [Reply(calls=(("list", {}),), input_tokens=900, output_tokens=100), Hang()]
+    with ModelServer(answers) as server:
+        running = workshop.start(root, "ask", "researcher:impact", "?", env=by_model(root, server))
+        assert running.stderr is not None
+        for line in running.stderr:
+            if line.startswith("▸ list"):
+                break
+        os.kill(running.pid, signal.SIGINT)
+        stdout, stderr = running.communicate(timeout=60)
+    assert (running.returncode, stdout) == (130, "")
+    assert "broken off; 1 model call, 1.0k tokens, $1.00" in stderr
+    (run,) = [line.split()[1] for line in stderr.splitlines() if line.startswith("run ")]
+    assert workshop.assay(root, "audit", run).returncode == 0
+
+
 WRONG = {
     "a role that there is not": (("tester", "x"), "there is no such role"),
     "an executor": (("executor", "x"), "works at the gate"),
@@ -95,6 +201,10 @@ WRONG = {
     "a script that there is not": (("researcher:impact", "x", "--backend", "script:none.yaml"), "none.yaml"),
     "a file that there is not": (("researcher:impact", "@none.yaml", "--backend", "script:s.yaml"), "none.yaml"),
     "fields that there are not": (("architect", "{colour: red}", "--backend", "script:s.yaml"), "colour"),
+    "no request": (("researcher:impact", "--backend", "script:s.yaml"), "REQUEST is missing"),
+    "two foci": (("researcher:impact", "{request: x, focus: patterns}", "--backend", "script:s.yaml"), "patterns"),
+    "a mapping that breaks off": (("researcher:impact", "{request: x", "--backend", "script:s.yaml"), "REQUEST:1: "),
+    "a model without its provider": (("researcher:impact", "x", "--backend", "api:gpt-5"), "api:openai:gpt-5"),
     "a budget that is none": (("researcher:impact", "x", "--backend", "script:s.yaml", "--budget", "usd"), "usd"),
     "a provider that there is not": (("researcher:impact", "x", "--backend", "api:nobody:x"), "no provider `nobody`"),
 }

@@ -58,14 +58,41 @@ def by_agent(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 def test_with_nothing_set_every_role_but_the_architect_has_nobody(project: Path) -> None:
     done = backends(project, "--json")
-    assert done.returncode == 1
+    assert done.returncode == 0, "that nobody is named is a note"
     found = by_agent(done)
     assert tuple(found) == AGENTS
     assert [one["spec"] for one in found.pop("architect")["backends"]] == ["rules"]
     assert all(one["backends"] == [] and not one["ready"] for one in found.values())
     page = backends(project).stdout
-    assert page.count("nobody is named") == len(AGENTS) - 1
+    assert "researcher, specifier, designer, planner" in page
+    assert page.count("nobody is named") == 2, "before the architect and behind it"
     assert "--backend default=SPEC" in page
+
+
+def test_roles_that_are_asked_about_must_have_somebody(project: Path) -> None:
+    mine = '[backends]\nplanner = "human"\n"reviewer:security" = "human"\n'
+    assert tuple(by_agent(backends(project, "planner", "--json", mine=mine))) == ("planner",)
+    assert backends(project, "planner", "reviewer:security", mine=mine).returncode == 0
+    done = backends(project, "reviewer", "--json", mine=mine)
+    assert done.returncode == 1 and document(done)["ok"] is False
+    assert {name: one["ready"] for name, one in by_agent(done).items()} == {
+        "reviewer:security": True,
+        "reviewer:architecture": False,
+        "reviewer:correctness": False,
+    }
+
+
+@pytest.mark.parametrize("role", ["wizard", "reviewer:colour", "planner:security"])
+def test_a_role_that_there_is_not_is_bad_input(project: Path, role: str) -> None:
+    done = backends(project, role)
+    assert done.returncode == 2
+    assert f"{role}: there is no such role" in done.stderr and "reviewer:security" in done.stderr
+
+
+def test_roles_that_share_a_backend_stand_in_one_row(project: Path) -> None:
+    page = backends(project, mine='[backends]\ndefault = "human"\ndesigner = "cmd:cat"\n').stdout
+    assert "specifier\n  human\n    set by person (default): ready\ndesigner\n  cmd:cat\n" in page
+    assert page.count("human") == 2
 
 
 def test_each_role_says_who_named_its_backend(project: Path) -> None:
@@ -127,6 +154,16 @@ def test_the_tier_price_and_vendor_of_a_model_are_shown_and_what_does_not_hold(p
     assert KEY not in done.stdout
 
 
+def test_a_tier_that_is_not_known_is_one_note_with_its_remedy(project: Path) -> None:
+    mine = '[backends]\ndefault = "api:openai:strange"\n'
+    page = backends(project, mine=mine, env={"OPENAI_API_KEY": KEY}).stdout
+    assert page.count("the tier of api:openai:strange is not known") == 1
+    assert "whether architect is capable" in page and "whether reviewer:security is capable" in page
+    assert '[models."openai:strange"]\n  tier = 2' in page
+    again = backends(project, mine=f'{mine}[models."openai:strange"]\ntier = 2\n', env={"OPENAI_API_KEY": KEY}).stdout
+    assert "not known" not in again and "[models." not in again
+
+
 def served_by(server: ModelServer) -> str:
     return (
         f'[backends]\ndefault = "api:mine:m"\n[providers.mine]\nwire = "openai-chat"\nurl = "{server.url}/v1"\n'
@@ -145,30 +182,38 @@ def test_a_probe_asks_each_model_once_and_says_what_it_took(project: Path) -> No
     assert (probe["spec"], probe["answered"], probe["fault"]) == ("api:mine:m", True, "")
     assert probe["usage"]["usd"] == pytest.approx(0.018)
     assert (done.returncode, page.returncode) == (0, 0)
-    assert "api:mine:m answered" in page.stdout
+    assert "ready, answered as mine:m in " in page.stdout
     assert "18 tokens, $0.018000" in page.stdout
+    assert all(one["ready"] for one in by_agent(done).values())
 
 
 def test_a_model_that_cannot_answer_is_a_fault_in_words(project: Path) -> None:
     with ModelServer(lambda _: HttpError(401, "wrong key")) as server:
         done = backends(project, "--probe", mine=served_by(server), env={"MY_KEY": KEY})
+        told = backends(
+            project, "--probe", "--json", "--backend", "planner=human", mine=served_by(server), env={"MY_KEY": KEY}
+        )
     assert done.returncode == 1
-    assert "api:mine:m did not answer as it should: denied" in done.stdout
-    assert KEY not in done.stdout + done.stderr
+    assert done.stdout.count("does not answer: denied: ") == 1 and "401" in done.stdout
+    assert "ready" not in done.stdout
+    found = by_agent(told)
+    assert found["planner"]["ready"] and not found["designer"]["ready"]
+    assert found["designer"]["backends"][0]["fault"].startswith("denied: ")
+    assert KEY not in done.stdout + done.stderr + told.stdout
 
 
 def test_an_answer_of_another_form_is_no_answer(project: Path) -> None:
     with ModelServer(lambda _: Reply(text="Hello there!")) as server:
         done = backends(project, "--probe", mine=served_by(server), env={"MY_KEY": KEY})
     assert done.returncode == 1
-    assert "did not answer as it should: malformed" in done.stdout
+    assert "does not answer: malformed" in done.stdout
 
 
 def test_a_program_is_probed_in_the_sandbox_and_people_are_left_alone(project: Path) -> None:
     command = """cmd:echo '{"word": "assay"}' > "$ASSAY_ANSWER"; touch a-trace"""
     options = ("--backend", "default=human", "--backend", f"planner={command}", "--backend", "executor=cmd:exit 3")
     done = backends(project, "--probe", "--json", *options)
-    assert done.stderr == ""
+    assert "cmd:exit 3 does not answer" in done.stderr
     said = {one["spec"]: one for one in document(done)["probes"]}
     assert set(said) == {command, "cmd:exit 3"}
     assert said[command]["answered"]
@@ -182,6 +227,45 @@ def test_an_option_that_says_nothing_is_bad_input(project: Path, option: str) ->
     done = backends(project, "--backend", option)
     assert done.returncode == 2
     assert f"--backend {option}" in done.stderr
+
+
+NEAR_MISSES: dict[str, tuple[str, str]] = {
+    "a model without its provider": ("api:gpt-5", "api:openai:gpt-5"),
+    "a model without anything": ("claude-opus-4-5", "api:anthropic:claude-opus-4-5"),
+    "a provider without a model": ("api:anthropic", "api:anthropic:claude-sonnet-4-5"),
+    "no kind": ("google:gemini-3", "api:google:gemini-3"),
+    "one's own provider": ("api:office", "api:office:<model>"),
+}
+
+
+@pytest.mark.parametrize(("spec", "meant"), NEAR_MISSES.values(), ids=NEAR_MISSES)
+def test_what_is_almost_a_model_is_told_how_to_become_one(project: Path, spec: str, meant: str) -> None:
+    mine = '[providers.office]\nwire = "openai-chat"\nurl = "http://127.0.0.1:9/v1"\n'
+    done = backends(project, "--backend", f"planner={spec}", mine=mine)
+    assert done.returncode == 2
+    assert f"did you mean {meant}?" in done.stderr
+
+
+def test_a_key_that_is_there_under_another_name_is_pointed_to(project: Path) -> None:
+    options = ("planner", "--backend", "planner=api:google:gemini-2.5-pro")
+    held = {"GOOGLE_API_KEY": "", "GEMINI_API_KEY": KEY}
+    done = backends(project, *options, env=held)
+    assert done.returncode == 1
+    assert 'GEMINI_API_KEY is set: `export GOOGLE_API_KEY="$GEMINI_API_KEY"`' in done.stdout
+    assert KEY not in done.stdout
+    assert "GEMINI" not in backends(project, *options, env={"GOOGLE_API_KEY": "", "GEMINI_API_KEY": ""}).stdout
+
+
+@pytest.mark.parametrize("line", [f'key = "{KEY}"', f'api_key = "{KEY}"', f'key_variable = "{KEY}"'])
+def test_a_key_in_a_file_is_told_where_it_belongs_and_not_repeated(project: Path, line: str) -> None:
+    mine = f'[providers.office]\nwire = "openai-chat"\nurl = "http://127.0.0.1:9/v1"\n{line}\n'
+    done = backends(project, mine=mine)
+    assert done.returncode == 2
+    assert (
+        f"mine.toml:4: providers.office.{line.split()[0]}: " in done.stderr
+        and "`key_variable` names that variable" in done.stderr
+    )
+    assert KEY not in done.stdout + done.stderr
 
 
 def test_a_persons_file_that_is_wrong_is_named_with_its_line(project: Path) -> None:

@@ -45,6 +45,18 @@ def test_quiet_silences_progress_only(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr() == ("result\n", "")
 
 
+@pytest.mark.parametrize(("no_color", "variable"), [(True, ""), (False, "1"), (False, "")])
+def test_without_colours_there_is_no_bold_either(
+    no_color: bool, variable: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("NO_COLOR", variable)
+    Output(no_color=no_color).results().print("word", style="bold red")
+    plain = no_color or bool(variable)
+    assert (capsys.readouterr().out == "word\n") is plain
+
+
 def test_the_root_is_the_nearest_directory_with_a_git_directory_or_file(tmp_path: Path) -> None:
     inner = tmp_path / "outer" / "inner"
     inner.mkdir(parents=True)

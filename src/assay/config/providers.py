@@ -6,12 +6,14 @@ is never part of the configuration. What a person sets for a name takes the plac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic_core import InitErrorDetails
 
 from assay.config.component import Component
 from assay.config.settings import VariableName
@@ -32,6 +34,13 @@ class Wire(StrEnum):
     """One that pydantic-ai knows under the provider's name; its own package and variables apply."""
 
 
+_KEYS: Final = frozenset({"key", "api_key", "apikey", "secret", "token"})
+_WHERE_KEYS_BELONG: Final = (
+    "a key belongs into an environment variable, and `key_variable` names that variable: "
+    '`key_variable = "OFFICE_KEY"` and `export OFFICE_KEY=…`'
+)
+
+
 class Provider(Component):
     """A service that answers for models."""
 
@@ -50,6 +59,24 @@ class Provider(Component):
         description="A proxy on the way to it. The proxy variables of the environment are not followed, because they "
         "would send the key where nobody said it should go.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _holds_no_key(cls, written: object) -> object:
+        held = sorted(_KEYS & written.keys()) if isinstance(written, Mapping) else []
+        if held:
+            why = {"error": ValueError(f"no such setting; {_WHERE_KEYS_BELONG}")}
+            at = [InitErrorDetails(type="value_error", loc=(name,), input=None, ctx=why) for name in held]
+            raise ValidationError.from_exception_data(cls.__name__, at)
+        return written
+
+    @field_validator("key_variable", mode="before")
+    @classmethod
+    def _names_a_variable(cls, written: object) -> object:
+        """What is no name may be the key itself, so it is not repeated."""
+        if isinstance(written, str) and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", written):
+            raise ValueError(f"this is not the name of a variable; {_WHERE_KEYS_BELONG}")
+        return written
 
     @model_validator(mode="after")
     def _has_an_address(self) -> Provider:
@@ -135,6 +162,18 @@ BUILT_IN_MODELS: Final[Mapping[str, ModelSettings]] = {
     "lmstudio:*": ModelSettings(input_usd=0, output_usd=0),
 }
 
+_HOMES: Final[tuple[tuple[str, str, str], ...]] = (
+    ("gpt|chatgpt|codex|o[1-9]", "openai", "gpt-5"),
+    ("claude", "anthropic", "claude-sonnet-4-5"),
+    ("gemini|gemma", "google", "gemini-2.5-pro"),
+    ("deepseek", "deepseek", "deepseek-chat"),
+    ("grok", "xai", "grok-4"),
+    ("mistral|magistral|codestral|devstral|ministral", "mistral", "mistral-large-latest"),
+)
+"""How names of models begin, who serves them at home, and a model of theirs."""
+_ALSO_CALLED: Final[Mapping[str, str]] = {"GOOGLE_API_KEY": "GEMINI_API_KEY"}
+"""Variables that other programs look for the same key in."""
+
 # As aggregators spell them → as the vendors' own providers are called here.
 _SPELLINGS: Final[Mapping[str, str]] = {"mistralai": "mistral", "x-ai": "xai", "meta": "meta-llama"}
 
@@ -154,3 +193,21 @@ def vendor_of(name: str, provider: Provider, model: str, settings: ModelSettings
     prefix, slash, _ = model.partition("/")
     vendor = settings.vendor or provider.vendor or (prefix.lower() if slash and prefix else name)
     return _SPELLINGS.get(vendor, vendor)
+
+
+def meant(spec: str, providers: Mapping[str, Provider]) -> str | None:
+    """What was probably meant by a spec that lacks its kind, its provider or its model: `api:openai:gpt-5`."""
+    name, colon, model = spec.removeprefix("api:").partition(":")
+    if spec.startswith("api:") and name and model:
+        return None
+    if name in providers:
+        usual = next((usual for _, home, usual in _HOMES if home == name), "<model>")
+        return f"api:{name}:{model or usual}"
+    home = next((home for begins, home, _ in _HOMES if re.match(rf"({begins})(?![a-z])", name.lower())), None)
+    return f"api:{home}:{name}{colon}{model}" if home else None
+
+
+def same_key(variable: str, environ: Mapping[str, str]) -> str | None:
+    """Another variable that is set and by its name holds the key that is looked for in `variable`."""
+    other = _ALSO_CALLED.get(variable)
+    return other if other and environ.get(other, "").strip() else None

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from assay.adapters.backends.probing import Probed
-from assay.agents_app import Agent, Agents, Standing, agents, probes, words
+from assay.agents_app import Agent, Agents, Standing, agents, agents_of, probes, words
 from assay.contracts.agent import Usage
+from assay.core.agent.tiers import TierProblem
 from assay.errors import InputError
 from assay.surfaces.cli.agent_options import BackendOption, backend_words
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, RepoOption, printable, repository_root
@@ -21,8 +24,20 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 
+_UNVERIFIED = " cannot be verified: "
+"""Between what a problem is about and why, where it cannot be told whether it is one."""
+
+
 @app.command()
 def backends(
+    roles: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ROLE",
+            help="Only these: planner, reviewer, reviewer:security … Somebody must be named for each of them.",
+            show_default=False,
+        ),
+    ] = None,
     repo: RepoOption = Path(),
     backend: BackendOption = None,
     ask: Annotated[
@@ -44,64 +59,102 @@ def backends(
     Roles are set under [backends], in your own ~/.config/assay/assay.toml and in the repository's assay.toml.
     Yours goes before the repository's, and --backend before both.
 
-    Exits with 0 when all are ready, and have answered if they were asked; with 1 when one is not.
+    Exits with 0 when all that are named can serve, and have answered if they were asked; with 1 when one cannot, or
+    when nobody is named for a ROLE that you asked about.
     """
     if not repo.is_dir():
         raise InputError(f"--repo {repo}: there is no such directory")
+    names = agents_of(roles or ())
     output = Output(json=as_json, no_color=no_color)
     said = words(repository_root(repo), backend_words(backend))
-    known = agents(said)
-    console = output.results()
-    _print_agents(console, known)
-    answered = []
-    for one in probes(said, known) if ask else ():
-        answered.append(one)
-        _print_probe(console, one)
-    well = known.ready and not any(one.fault for one in answered)
+    known = agents(said, names)
+    answered = list(_asked(output.progress(), probes(said, known))) if ask else []
+    known = known.having_answered(answered)
+    well = known.able and not (roles and any(not agent.standings for agent in known.agents))
     if as_json:
         output.document(_document(well, str(said.person.file), known, answered if ask else None))
+    else:
+        _print_agents(output.results(), known, {one.spec: one for one in answered})
+        _print_notes(output.results(), known, said.person.file)
     return 0 if well else 1
 
 
-def _print_agents(console: Console, known: Agents) -> None:
-    width = max(len(agent.name) for agent in known.agents)
-    for agent in known.agents:
-        name = agent.name
-        for one in agent.standings:
-            console.print(printable(f"{name:<{width}}  {one.spec}"), style="bold", soft_wrap=True)
-            console.print(printable(f"{'':<{width}}  {_facts(agent, one)}"), soft_wrap=True)
-            name = ""
-        if not agent.standings:
-            console.print(f"{name:<{width}}  nobody is named", style="yellow", soft_wrap=True)
+def _asked(console: Console, coming: Iterable[Probed]) -> Iterator[Probed]:
+    """Each takes its time, so it is said that one has answered."""
+    for one in coming:
+        state = "does not answer" if one.fault else "answers"
+        console.print(printable(f"{one.spec} {state}"), style="dim", soft_wrap=True)
+        yield one
+
+
+def _print_agents(console: Console, known: Agents, answered: Mapping[str, Probed]) -> None:
+    """Roles that stand together and are served by the same stand in one row."""
+    for _, group in groupby(known.agents, key=lambda agent: (agent.choice.origin, agent.choice.key, agent.standings)):
+        same = list(group)
+        console.print(", ".join(agent.name for agent in same), style="bold", soft_wrap=True)
+        for one in same[0].standings:
+            console.print(printable(f"  {one.spec}"), soft_wrap=True)
+            able = not (one.missing or one.fault)
+            facts = printable(f"    {_facts(same[0], one, answered.get(one.spec))}")
+            console.print(facts, style=None if able else "red", soft_wrap=True)
+        if not same[0].standings:
+            console.print("  nobody is named", style="yellow")
+
+
+def _print_notes(console: Console, known: Agents, file: Path) -> None:
     if any(not agent.standings for agent in known.agents):
         console.print(
-            "\nName somebody for all that have nobody: `default` under [backends], or --backend default=SPEC."
+            "\nnote: name somebody for all that have nobody with `default` under [backends], or with "
+            "--backend default=SPEC",
+            soft_wrap=True,
         )
-    for problem in known.problems:
-        word = "refused" if problem.refuse else "note"
-        console.print(printable(f"\n{word}: {problem.text}"), style="red" if problem.refuse else None, soft_wrap=True)
+    for refuse, text in _notes(known.problems):
+        word = "refused" if refuse else "note"
+        console.print(printable(f"\n{word}: {text}"), style="red" if refuse else None, soft_wrap=True)
+    if any(_UNVERIFIED in problem.text for problem in known.problems) and (models := _of_unknown_tier(known)):
+        console.print(printable(f"A tier is set, from 1 (small) to 3 (strong), in {file}:"), soft_wrap=True)
+        for model in models:
+            console.print(printable(f'  [models."{model}"]\n  tier = 2'), soft_wrap=True)
 
 
-def _facts(agent: Agent, one: Standing) -> str:
+def _notes(problems: Sequence[TierProblem]) -> Iterator[tuple[bool, str]]:
+    """One for each cause: what cannot be verified for the same reason is said together."""
+    together: dict[tuple[bool, str], list[str]] = {}
+    for problem in problems:
+        about, _, cause = problem.text.partition(_UNVERIFIED)
+        together.setdefault((problem.refuse, cause or about), []).append(about)
+    for (refuse, cause), abouts in together.items():
+        yield refuse, cause if abouts == [cause] else f"{cause}, so it cannot be verified {'; '.join(abouts)}"
+
+
+def _of_unknown_tier(known: Agents) -> list[str]:
+    """Models by the names that settings know them by."""
+    standings = [one for agent in known.agents for one in agent.standings]
+    return list(dict.fromkeys(one.spec.removeprefix("api:") for one in standings if one.model and one.tier is None))
+
+
+def _facts(agent: Agent, one: Standing, answered: Probed | None) -> str:
     model = f"{one.vendor or 'vendor unknown'}, {_tier(one)}, " if one.model else ""
     price = {True: "price known, ", False: "price unknown, ", None: ""}[one.priced]
-    state = f"not ready: {one.missing}{f' ({one.hint})' if one.hint else ''}" if one.missing else "ready"
     key = f" ({agent.choice.key})" if agent.choice.key else ""
-    return f"{model}{price}set by {agent.choice.origin}{key}: {state}"
+    return f"{model}{price}set by {agent.choice.origin}{key}: {_state(one, answered)}"
+
+
+def _state(one: Standing, answered: Probed | None) -> str:
+    if one.missing:
+        return f"not ready: {one.missing}{f' ({one.hint})' if one.hint else ''}"
+    if one.fault:
+        return f"does not answer: {one.fault}"
+    if answered is None:
+        return "ready"
+    used = answered.usage
+    who = f" as {answered.model}" if answered.model else ""
+    tokens = f", {used.tokens} tokens, {_cost(used)}" if used.requests else ""
+    return f"ready, answered{who} in {answered.milliseconds} ms{tokens}"
 
 
 def _tier(one: Standing) -> str:
     return "tier unknown" if one.tier is None else f"tier {one.tier}"
-
-
-def _print_probe(console: Console, one: Probed) -> None:
-    if one.fault:
-        console.print(printable(f"\n{one.spec} did not answer as it should: {one.fault}"), style="red", soft_wrap=True)
-        return
-    used = one.usage
-    tokens = f", {used.tokens} tokens, {_cost(used)}" if used.requests else ""
-    who = f" as {one.model}" if one.model else ""
-    console.print(printable(f"\n{one.spec} answered{who} in {one.milliseconds} ms{tokens}"), soft_wrap=True)
 
 
 def _cost(used: Usage) -> str:

@@ -1,13 +1,15 @@
 """What all commands share: their common options, and where they write.
 
 Results go to stdout, progress and logs to stderr; with `--json` stdout holds one JSON document and nothing else.
-Colour is off with `--no-color`, with `NO_COLOR`, and when the stream is not a terminal. Text that a repository
-chose (paths, test ids, output) is shown through `printable`, so that it cannot drive the terminal.
+Colours, and with them bold and dim, are off with `--no-color`, with `NO_COLOR`, and when the stream is not a terminal.
+Text that a repository chose (paths, test ids, output) is shown through `printable`, so that it cannot drive the
+terminal.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -75,11 +77,12 @@ class Output:
     def _console(self, *, stderr: bool, quiet: bool) -> Console:
         from rich.console import Console
 
+        plain = self.no_color or bool(os.environ.get("NO_COLOR"))
         # Square brackets in a path are no markup, and numbers need no colours of their own.
         return Console(
             stderr=stderr,
             quiet=quiet,
-            no_color=self.no_color or None,
+            color_system=None if plain else "auto",  # `no_color` would keep bold and dim
             markup=False,
             highlight=False,
             emoji=False,
