@@ -154,7 +154,7 @@ BAD_PERSONAL: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "a tier that there is not": ('[models."a:b"]\ntier = 4\n', ":2: models.a:b.tier: ", ("from 1 to 3",)),
     "a provider that is no table": ("[providers]\nx = 3\n", ":2: providers.x: 3 will not do", ("a table with wire",)),
-    "a section of the repository's": ("[check]\n", ":1: check: no such setting", ("backends, budget, providers",)),
+    "a section of the repository's": ("[check]\n", ":1: check: no such setting", ("backends, budget, trust",)),
     "half a price": ('[models."a:b"]\ninput_usd = 1\n', ":1: models.a:b: ", ("given together",)),
 }
 
