@@ -320,7 +320,7 @@ def test_a_persons_limits_go_before_the_repositorys_one_by_one() -> None:
         {
             "usd": 5,
             "tokens": 7,
-            "task": {"usd": 40, "tokens": 9},
+            "task": {"usd": 8, "tokens": 9},
             "roles": {"planner": {"usd": 1, "requests": 2}, "reviewer": {"usd": 3}},
         }
     )
