@@ -15,7 +15,17 @@ from assay.adapters.executors.site import ShellJob, Site
 from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.adapters.sandbox.job import Execution
 from assay.adapters.tools import Ground, Toolbox
-from assay.contracts.agent import Conversation, Dispatched, Fault, FaultKind, Occasion, ToolCall, Turn, Usage
+from assay.contracts.agent import (
+    Conversation,
+    Dispatched,
+    Fault,
+    FaultKind,
+    Occasion,
+    OutputHeader,
+    ToolCall,
+    Turn,
+    Usage,
+)
 from assay.contracts.budget import Allowance, Budget, Spent
 from assay.contracts.rows import MessageRow
 from assay.contracts.tools import READING, WRITING
@@ -197,3 +207,12 @@ def test_a_budget_is_looked_at_before_a_turn_and_counts_what_was_spent_before(ta
     assert len(table.backend.asked) == 2 and "$1" in stopped.fault.why and table.meter.stopped == stopped.fault.why
     table.budget = Budget(run=Allowance(usd=1.2))
     assert table.dispatch(says()).fault is None
+
+
+def test_an_answer_goes_on_record_with_who_gave_it_when_and_in_which_schema(table: Table) -> None:
+    table.dispatch(says("found"))
+    (said,) = [one.row.payload for one in table.ledger.read(MessageRow, run_id="run-1", type="Output")]
+    header = OutputHeader.model_validate(said["output"])
+    assert (header.agent, header.instance, header.step) == ("executor", "task-01/a1/executor", "task-01/a1")
+    assert header.schema_version == ROLE.schema_version and header.payload["finding"] == "found"
+    assert header.started_at <= header.completed_at

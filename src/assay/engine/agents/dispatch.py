@@ -25,6 +25,7 @@ from assay.contracts.agent import (
     Fault,
     FaultKind,
     Occasion,
+    OutputHeader,
     Told,
     ToolCall,
     ToolResult,
@@ -138,7 +139,8 @@ class _Going:
             if dispatched.fault != self._last_fault:
                 self._met(dispatched.fault, 0.0)
         elif dispatched.output is not None:
-            body = {"output": dumped(dispatched.output), "completion": dumped(dispatched.completion)}
+            header = self._header(dispatched, dispatched.output)
+            body = {"output": dumped(header), "completion": dumped(dispatched.completion)}
             self._publish(self._occasion.agent, "Output", "output", body)
         return dispatched
 
@@ -292,6 +294,17 @@ class _Going:
             repairs=ended.repairs,
             started_at=self._started_at,
             completed_at=now(),
+        )
+
+    def _header(self, dispatched: Dispatched, output: Contract) -> OutputHeader:
+        return OutputHeader(
+            agent=self._occasion.agent,
+            instance=self._occasion.id,
+            step=self._occasion.step,
+            started_at=dispatched.started_at,
+            completed_at=dispatched.completed_at,
+            schema_version=self._role.schema_version,
+            payload=dumped(output),
         )
 
     def _publish(self, sender: str, type: str, name: str, payload: Mapping[str, JsonValue]) -> None:
