@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import pytest
 
 from assay.testing.model_server import HttpError, Reply, WireProtocol
 from tests.agents.models import APPROVES, MODULE, PLAN, TEST, WRITES, answers, calls, desk
-from tests.crash.bench import wait_until
 from tests.gate.site import FILES, Site, plan, task
 
 
@@ -235,7 +235,9 @@ def test_a_tool_that_an_interruption_ends_is_used_again_and_its_real_result_told
     slow = calls("run", command="test -e /dev/shm/never || sleep 2; echo finished")
     with desk(tmp_path, executor=(slow, *WRITES[1:])) as at:
         process = at.site.workshop.start(at.site.root, "gate", "PLAN.md", "--json", "--quiet", env=dict(at.env))
-        wait_until(lambda: at.model.count("executor") == 1 and _is_running(at.site, "sleep"), lambda: "never ran")
+        while not (at.model.count("executor") == 1 and _is_running(at.site, "sleep")):
+            assert process.poll() is None, "it never came to that"
+            time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
         assert process.returncode == 130
