@@ -14,8 +14,12 @@ from assay.testing.model_server import HttpError, Reply, WireProtocol
 from tests.agents.models import APPROVES, MODULE, PLAN, TEST, WRITES, answers, calls, desk
 from tests.gate.site import FILES, Site, plan, task
 
+SWEPT = pytest.mark.sweep
+"""Further variants of what is tried in every run."""
+WIRES = [pytest.param(wire, marks=[] if wire is WireProtocol.OPENAI_CHAT else [SWEPT]) for wire in WireProtocol]
 
-@pytest.mark.parametrize("wire", WireProtocol)
+
+@pytest.mark.parametrize("wire", WIRES)
 def test_a_model_does_a_task_another_reviews_it_and_what_passed_is_committed(
     tmp_path: Path, wire: WireProtocol
 ) -> None:
@@ -88,7 +92,10 @@ def test_a_spent_budget_stops_the_run_and_more_of_it_goes_on_without_paying_twic
         assert cost["requests"] == len(WRITES) + len(APPROVES)
 
 
-@pytest.mark.parametrize("limit", ["task.tokens=20", "roles.executor.tool_calls=1", "usd=0.03"])
+@pytest.mark.parametrize(
+    "limit",
+    ["task.tokens=20", *(pytest.param(one, marks=SWEPT) for one in ("roles.executor.tool_calls=1", "usd=0.03"))],
+)
 def test_a_budget_of_a_task_or_role_stops_the_run_as_well(tmp_path: Path, limit: str) -> None:
     with desk(tmp_path) as at:
         code, report, _ = at.gate("--budget", limit)
@@ -96,7 +103,12 @@ def test_a_budget_of_a_task_or_role_stops_the_run_as_well(tmp_path: Path, limit:
         assert at.model.count("executor") <= 3
 
 
-@pytest.mark.parametrize("point", ["agent.before-turn", "agent.after-turn", "agent.before-tool", "agent.after-tool"])
+POINTS = ("agent.after-turn", "agent.before-tool")
+
+
+@pytest.mark.parametrize(
+    "point", ["agent.before-turn", *(pytest.param(one, marks=SWEPT) for one in POINTS), "agent.after-tool"]
+)
 def test_a_run_that_is_killed_goes_on_with_what_the_model_has_said(tmp_path: Path, point: str) -> None:
     with desk(tmp_path) as at:
         code, _, _ = at.gate(ASSAY_FAULT=f"{point}:3")
@@ -231,6 +243,7 @@ def test_commands_of_an_agent_see_secret_files_empty_and_those_of_the_checks_do_
         assert ".env" in heard and "hunter" not in heard
 
 
+@SWEPT
 def test_a_tool_that_an_interruption_ends_is_used_again_and_its_real_result_told(tmp_path: Path) -> None:
     slow = calls("run", command="test -e /dev/shm/never || sleep 2; echo finished")
     with desk(tmp_path, executor=(slow, *WRITES[1:])) as at:
@@ -251,6 +264,7 @@ def _is_running(site: Site, word: str) -> bool:
     return any(word in line for line in site.processes())
 
 
+@SWEPT
 def test_a_fault_that_was_overcome_is_not_in_the_script(tmp_path: Path) -> None:
     with desk(tmp_path / "first", executor=(WRITES[0], HttpError(401, "no such key"))) as at:
         assert at.gate()[0] == 2

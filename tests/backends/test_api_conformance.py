@@ -30,7 +30,9 @@ def _answer(play: Play) -> Answer:
             return Disconnect()
 
 
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize(
+    "stream", [pytest.param(True, id="streamed"), pytest.param(False, id="whole", marks=pytest.mark.sweep)]
+)
 @pytest.mark.parametrize("wire", WIRES)
 class TestApiBackend(BackendConformance):
     broken = frozenset((FaultKind.UNAVAILABLE,))

@@ -89,6 +89,7 @@ def sampled(catalogue: Catalogue, search: str) -> list[str]:
     return sorted(firsts.values())[:SAMPLE]
 
 
+@pytest.mark.sweep  # `make catalogue-check` tries all of them
 def test_a_sample_of_the_tricks_is_stopped_and_their_twins_pass(catalogue: Catalogue, real_place: Workshop) -> None:
     names = sampled(catalogue, real_place.environment["PATH"])
     asked = [word for name in names for word in ("--trick", name)]

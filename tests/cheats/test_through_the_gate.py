@@ -18,7 +18,7 @@ from tests.needs import unavailable
 from tests.workshop import OWN_PROGRAMS, command, workshop_outside_tmp
 
 CATALOGUE: Catalogue = load()
-SAMPLE = 6
+SAMPLE = 3
 HARMLESS = {"machine-work-tree-moves"}
 """It mends the bug, and spoils the work tree while it is being checked: at the gate that is nobody's work tree."""
 _DO = """

@@ -57,7 +57,12 @@ def root(workshop: Workshop) -> Path:
             {"tests/test_sums.py": TEST.replace("== 3", "> 0"), "tests/test_data.py": DATA.replace("==", "<=")},
             "edited-expectation",
         ),
-        ("a lying conftest", {"tests/unit/conftest.py": "", "conftest.py": LIE}, "edited-expectation"),
+        pytest.param(
+            "a lying conftest",
+            {"tests/unit/conftest.py": "", "conftest.py": LIE},
+            "edited-expectation",
+            marks=pytest.mark.sweep,
+        ),
         ("everything expected to fail", {"conftest.py": XFAIL}, "test-skipped"),
         (
             "edited data, and a comment elsewhere",

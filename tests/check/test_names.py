@@ -35,7 +35,7 @@ def put(root: Path, name: bytes, content: str) -> None:
         file.write(content)
 
 
-_ORDINARY = ("newline", "not utf-8", "leading dash")
+_ORDINARY = ("newline", "not utf-8")
 SAMPLE = [
     pytest.param(name, id=what, marks=[] if what in _ORDINARY else [pytest.mark.sweep]) for what, name in NAMES.items()
 ]

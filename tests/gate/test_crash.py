@@ -17,14 +17,10 @@ EXECUTOR = agent(t1=work("one"), t2=work("two"))
 CASES = [(point, count) for point in FAULT_POINTS for count in (1, 2, 5)]
 SAMPLE = {
     ("gate.started", 1),
-    ("gate.before-event", 2),
     ("gate.after-event", 5),
     ("gate.after-freeze", 1),
-    ("gate.after-check", 2),
-    ("commit.before-ref", 1),
     ("commit.after-ref", 1),
     ("gate.after-publish", 2),
-    ("page.before-rename", 5),
 }
 """The rest is run by `make test-sweep`."""
 

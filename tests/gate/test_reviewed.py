@@ -61,6 +61,7 @@ def test_words_said_at_the_same_time_leave_the_ledger_readable(tmp_path: Path) -
     assert site.assay("runs").returncode == 0
 
 
+@pytest.mark.sweep
 def test_a_commit_of_a_person_on_the_branch_is_taken_in_and_the_task_is_checked_on_it(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One"), task("Two")))
     slow = f"if [ -f shop/one.py ]; then sleep 5; fi\n{work('two')}"
@@ -77,6 +78,7 @@ def test_a_commit_of_a_person_on_the_branch_is_taken_in_and_the_task_is_checked_
     assert site.shown("by-hand.txt") == "x"
 
 
+@pytest.mark.sweep
 def test_a_branch_that_a_person_rewound_is_not_brought_back(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One"), task("Two")))
     slow = f"if [ -f shop/one.py ]; then sleep 5; fi\n{work('two')}"

@@ -185,7 +185,7 @@ def test_a_person_who_is_not_waited_for_comes_back_later(tmp_path: Path) -> None
     assert site.leftovers == []
 
 
-@pytest.mark.parametrize("word", ["approved", "rejected"])
+@pytest.mark.parametrize("word", [pytest.param("approved", marks=pytest.mark.sweep), "rejected"])
 def test_a_person_reviews(tmp_path: Path, word: str) -> None:
     site = Site.made(tmp_path, plan(task("One")))
     gated = site.gate(agent(t1=work("one")), "--architect", "human")
@@ -275,7 +275,8 @@ def test_held_out_commands_are_run_and_never_shown(tmp_path: Path) -> None:
     assert "heldout" in gated.reasons(1)
 
 
-@pytest.mark.parametrize("allowed", [pytest.param(False, marks=pytest.mark.sweep), True])
+@pytest.mark.sweep
+@pytest.mark.parametrize("allowed", [False, True])
 def test_a_flaky_verify_command_passes_only_where_the_plan_allows_it(tmp_path: Path, allowed: bool) -> None:
     """It fails at once and passes some seconds after the checks began: the second run is later."""
     attributes = 'flaky="allowed"' if allowed else ""
@@ -331,14 +332,28 @@ true
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [
-        ("git add -A && git commit -qm own && git reset -q --hard HEAD", ""),
-        ("git update-index --skip-worktree shop/cart.py && echo 'x = 1' >> shop/cart.py", "scope"),
-        ("echo shop/extra.py >> .git/info/exclude && echo 1 > shop/extra.py", "scope"),
-        ("git config core.excludesFile /tmp/x && echo shop/extra.py > /tmp/x && echo 1 > shop/extra.py", "scope"),
-        ("sed -i 's/3)/3 or True)/' tests/test_cart.py", "protected-file"),
-        ("rm -rf .git", ""),
+        pytest.param("git add -A && git commit -qm own && git reset -q --hard HEAD", "", id="own commits"),
+        pytest.param(
+            "git update-index --skip-worktree shop/cart.py && echo 'x = 1' >> shop/cart.py",
+            "scope",
+            id="skip-worktree",
+            marks=pytest.mark.sweep,
+        ),
+        pytest.param("echo shop/extra.py >> .git/info/exclude && echo 1 > shop/extra.py", "scope", id="info/exclude"),
+        pytest.param(
+            "git config core.excludesFile /tmp/x && echo shop/extra.py > /tmp/x && echo 1 > shop/extra.py",
+            "scope",
+            id="excludesFile",
+            marks=pytest.mark.sweep,
+        ),
+        pytest.param(
+            "sed -i 's/3)/3 or True)/' tests/test_cart.py",
+            "protected-file",
+            id="undeclared test",
+            marks=pytest.mark.sweep,
+        ),
+        pytest.param("rm -rf .git", "", id="no git", marks=pytest.mark.sweep),
     ],
-    ids=["own commits", "skip-worktree", "info/exclude", "excludesFile", "undeclared test", "no git"],
 )
 def test_what_an_executor_does_to_its_git_hides_nothing(tmp_path: Path, spoil: str, told: str) -> None:
     site = Site.made(tmp_path, plan(task("One")))

@@ -146,6 +146,7 @@ def test_uv_run_works_in_an_environment_that_uv_made_and_nothing_is_written(work
 
 @pytest.mark.registry
 @needs("npm")
+@pytest.mark.sweep
 def test_vitest_works_below_a_throwaway_layer_and_nothing_is_written(workshop: Workshop) -> None:
     package = {"name": "a", "private": True, "type": "module", "scripts": {"test": "vitest run"}}
     test = "import { expect, test } from 'vitest'\nimport { f } from './f.js'\ntest('f', () => expect(f()).toBe(1))\n"

@@ -108,6 +108,7 @@ def test_a_silent_error_path_is_said_in_high_risk_code_only() -> None:
     assert types_of("src/a.py", content) == []
 
 
+@pytest.mark.sweep
 def test_the_standard_library_holds_hardly_any_secrets() -> None:
     library = Path(sysconfig.get_path("stdlib"))
     alarms = []

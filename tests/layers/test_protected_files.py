@@ -20,7 +20,10 @@ def root(workshop: Workshop) -> Path:
     return workshop.repo({"conftest.py": "", "sums.py": WRONG, "tests/test_sums.py": TEST})
 
 
-@pytest.mark.parametrize("path", ["tests/test_sums.py", "pytest.ini", ".github/x.yml"])
+@pytest.mark.parametrize(
+    "path",
+    ["tests/test_sums.py", *(pytest.param(one, marks=pytest.mark.sweep) for one in ("pytest.ini", ".github/x.yml"))],
+)
 def test_an_undeclared_protected_file_is_put_back_and_named(workshop: Workshop, root: Path, path: str) -> None:
     workshop.write(root, {"sums.py": RIGHT, path: "# edited\n"})
     run = workshop.check(root, "--files", "sums.py")
@@ -78,9 +81,9 @@ def test_an_edited_runners_configuration_is_tried_in_its_old_form(workshop: Work
     [
         ('lint.ignore = ["F841"]\n', "def f():\n    unused = 1\n", "weakened-configuration"),
         ("", "def f():\n    unused = 1  # noqa\n", "blanket-suppression"),
-        ("", "# ruff: noqa\ndef f():\n    unused = 1\n", "blanket-suppression"),
-        ("", "def f():\n    unused = 1  # noqa: F841\n", None),
-        ('lint.ignore = ["E501"]\n', "def f():\n    return 1\n", None),
+        pytest.param("", "# ruff: noqa\ndef f():\n    unused = 1\n", "blanket-suppression", marks=pytest.mark.sweep),
+        pytest.param("", "def f():\n    unused = 1  # noqa: F841\n", None, marks=pytest.mark.sweep),
+        pytest.param('lint.ignore = ["E501"]\n', "def f():\n    return 1\n", None, marks=pytest.mark.sweep),
     ],
 )
 def test_what_was_quieted_is_heard_again(workshop: Workshop, config: str, source: str, rule: str | None) -> None:
@@ -104,6 +107,7 @@ def test_what_a_moved_file_always_did_is_not_held_against_the_move(workshop: Wor
     assert_passed(run)
 
 
+@pytest.mark.sweep
 def test_a_word_that_was_given_once_does_not_stand_for_ever(workshop: Workshop, root: Path) -> None:
     workshop.write(root, {"tests/test_sums.py": TEST.replace("== 3", "== 2")})
     assert_passed(workshop.check(root, "--accept-test-changes", "the rule was changed"))
