@@ -212,7 +212,7 @@ def _of_model(said: Words, spec: str) -> Standing:
 
 def _by_name(said: Words, spec: str) -> tuple[str | None, str, int | None]:
     """What can be told of a model that cannot be reached."""
-    _, provider_name, model = spec.split(":", 2)
+    provider_name, _, model = spec.partition(":")[2].partition(":")
     settings = said.person.model(f"{provider_name}:{model}")
     provider = said.person.providers.get(provider_name)
     vendor = vendor_of(provider_name, provider, model, settings) if provider else settings.vendor

@@ -302,3 +302,11 @@ def test_a_secret_file_that_changed_is_not_shown_to_a_model_that_reviews(tmp_pat
         asked = at.model.asked["architect"][0]
         told = " ".join(text for _, text in asked.messages)
         assert "hunter2" not in told and ".env changed" in told and "shop/one.py" in told
+
+
+def test_a_word_that_names_nobody_is_bad_input(tmp_path: Path) -> None:
+    site = Site.made(tmp_path, PLAN)
+    for spec in ("api:gpt-5", "api::x", "acp:gemini", "human:x"):
+        gated = site.gate(spec)
+        assert gated.exit == 2 and spec in gated.stderr and "hint:" in gated.stderr, gated.stderr
+    assert json.loads(site.assay("runs", "--json").stdout)["runs"] == []
