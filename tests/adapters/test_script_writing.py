@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.adapters.script_file import FAULTS, MATCHES, ROLES, Breakdown, Call, Entry, Step, read_script
+from assay.adapters.script_file import FAULTS, MATCHES, Breakdown, Call, Entry, Step, read_script
 from assay.adapters.script_writing import script_text
 from assay.contracts.agent import FaultKind, Usage
+from assay.core.agent.routes import SERVED
 
 texts = st.text() | st.text(alphabet="ab:#-'\"{}[]|>&*!%@` \n\t\r\x85\u2028\ufeffé0159._~=<,\\")
 """Anything, and more often what YAML makes something of."""
@@ -49,7 +50,7 @@ def entries(draw: st.DrawFn) -> Entry:
     edits = any(step.name == "write" for step in taken)
     answer = draw(st.sampled_from(("output", "raw", "nothing")))
     return Entry(
-        role="executor" if edits else draw(st.sampled_from(ROLES)),
+        role="executor" if edits else draw(st.sampled_from(SERVED)),
         match=draw(matches),
         steps=taken,
         output=draw(values) if answer == "output" else None,

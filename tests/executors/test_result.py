@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.adapters.executors.result import Malformed, Tail, parse
+from assay.adapters.executors.result import Tail
 from assay.contracts.gate import ArchitectDecision, ArchitectVerdict, ExecutorResult, ExecutorStatus, Recommendation
 from assay.contracts.verdict import Confidence
+from assay.core.agent.answer import Malformed, parse
 
 OBJECT = '{"status": "failure", "error": "e {x}"}'
 AROUND = {

@@ -13,6 +13,7 @@ from assay.adapters.executors import Executor, executor_from
 from assay.adapters.script_file import read_script
 from assay.contracts.gate import ExecutorStatus
 from assay.contracts.rows import MessageRow
+from assay.core.agent import routes
 from assay.errors import BackendError, InputError
 from tests.executors.bench import Bench, assigned
 
@@ -287,4 +288,4 @@ def test_every_example_of_the_documentation_is_a_script(pytestconfig: pytest.Con
         (tmp_path / "s.yaml").write_text(example, "utf-8")
         steps |= {step.name for entry in read_script(tmp_path / "s.yaml").entries for step in entry.steps}
     assert steps == {"tools", "write", "append", "edit", "delete", "run", "say", "sleep", "fail", "error"}
-    assert all(f"`{word}`" in text for word in (*script_file.ROLES, *script_file.MATCHES, *script_file.FAULTS))
+    assert all(f"`{word}`" in text for word in (*routes.SERVED, *script_file.MATCHES, *script_file.FAULTS))

@@ -31,25 +31,9 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from assay.contracts.agent import FaultKind, Occasion, Usage
+from assay.core.agent.routes import SERVED
 from assay.errors import InputError
 
-ROLES: Final = (
-    "executor",
-    "architect",
-    "researcher",
-    "specifier",
-    "designer",
-    "planner",
-    "reviewer",
-    "knowledge",
-    "challenger",
-    "domain_expert",
-    "devils_advocate",
-    "synthesizer",
-    "perceiver",
-    "agent_validator",
-    "meta_validator",
-)
 MATCHES: Final = ("task", "attempt", "focus", "iteration", "round", "step", "dispatch", "repair")
 FAULTS: Final = (
     FaultKind.UNAVAILABLE,
@@ -127,13 +111,6 @@ class Entry:
     usage: Usage = ONE_REQUEST
     """Of each turn."""
     line: int = field(default=0, compare=False)
-
-    @property
-    def said(self) -> bytes | None:
-        """What the role writes in the end: `raw` as it stands, or `output` as JSON."""
-        if self.raw is not None:
-            return self.raw.encode("utf-8", "surrogatepass")
-        return None if self.output is None else json.dumps(self.output).encode()
 
     def matches(self, role: str, facts: Facts) -> bool:
         return role == self.role and all(_any_of(facts.get(word, ()), wanted) for word, wanted in self.match.items())
@@ -234,8 +211,8 @@ class _Reader:
     def entry(self, item: object, line: int) -> Entry:
         entry = self._mapping(item, line, "an entry", _KEYS)
         role = entry.get("role")
-        if not isinstance(role, str) or role not in ROLES:
-            raise self._script.wrong(line, f"role: {role!r} is not a role", f"one of: {', '.join(ROLES)}")
+        if not isinstance(role, str) or role not in SERVED:
+            raise self._script.wrong(line, f"role: {role!r} is not a role", f"one of: {', '.join(SERVED)}")
         if "output" in entry and "raw" in entry:
             raise self._script.wrong(_line_of(entry, "raw"), "an entry has `output` or `raw`, not both")
         steps = self._steps(entry)

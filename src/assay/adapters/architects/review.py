@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from assay.adapters.executors.result import Malformed, parse
 from assay.adapters.executors.site import Ran, Site
 from assay.contracts.gate import ArchitectVerdict, NoVerdict, ReviewRequest, Waiting
+from assay.core.agent.answer import Malformed, parse
 
 Reviewed = ArchitectVerdict | Waiting | NoVerdict
 

@@ -21,12 +21,13 @@ from assay.adapters.backends import Identity
 from assay.adapters.backends.calls import calls_in
 from assay.adapters.backends.wording import prompt_of
 from assay.adapters.executors.cmd import fresh_file, ran
-from assay.adapters.executors.result import Malformed, Tail, read_written
+from assay.adapters.executors.result import Tail, read_written
 from assay.adapters.executors.site import Ran, ShellJob, Site
 from assay.adapters.sandbox.job import Execution
 from assay.adapters.scratch import remove
 from assay.adapters.script_file import Call
 from assay.contracts.agent import Conversation, Fault, FaultKind, Turn, Usage
+from assay.core.agent.answer import Malformed
 
 MOST_BYTES = 8 << 20
 """Of an answer."""

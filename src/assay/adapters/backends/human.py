@@ -21,10 +21,10 @@ from assay.adapters.backends import Identity
 from assay.adapters.backends.calls import calls_in
 from assay.adapters.backends.wording import fields, in_words
 from assay.adapters.executors.human import TICK, Listen, drain
-from assay.adapters.executors.result import Malformed
 from assay.adapters.executors.site import Site
 from assay.adapters.script_file import Call
 from assay.contracts.agent import Conversation, Fault, FaultKind, Turn, Usage
+from assay.core.agent.answer import Malformed
 
 _MOST_BYTES = 8 << 20
 _SHORT = 12

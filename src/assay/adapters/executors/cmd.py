@@ -10,11 +10,12 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.adapters.executors.result import Malformed, Tail, parse, read_written
+from assay.adapters.executors.result import Tail, read_written
 from assay.adapters.executors.site import Ran, ShellJob, Site
 from assay.adapters.sandbox.job import Execution
 from assay.adapters.scratch import remove
 from assay.contracts.gate import Assignment, ExecutorResult, ExecutorStatus
+from assay.core.agent.answer import Malformed, parse
 
 _SHOWN_LINES = 20
 

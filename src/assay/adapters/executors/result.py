@@ -10,9 +10,7 @@ import os
 import stat
 from pathlib import Path
 
-from assay.core.agent.answer import Malformed, parse
-
-__all__ = ["MOST_BYTES", "Malformed", "Tail", "parse", "read_written"]
+from assay.core.agent.answer import Malformed
 
 MOST_BYTES = 1 << 20
 

@@ -10,26 +10,26 @@ from __future__ import annotations
 from itertools import product
 from typing import Final, NamedTuple
 
-AGENTS: Final = frozenset(
-    (
-        "executor",
-        "architect",
-        "researcher",
-        "specifier",
-        "designer",
-        "planner",
-        "reviewer",
-        "knowledge",
-        "challenger",
-        "domain_expert",
-        "devils_advocate",
-        "synthesizer",
-        "perceiver",
-        "agent_validator",
-        "meta_validator",
-        "controller",
-    )
+SERVED: Final = (
+    "executor",
+    "architect",
+    "researcher",
+    "specifier",
+    "designer",
+    "planner",
+    "reviewer",
+    "knowledge",
+    "challenger",
+    "domain_expert",
+    "devils_advocate",
+    "synthesizer",
+    "perceiver",
+    "agent_validator",
+    "meta_validator",
 )
+"""Roles that a backend serves. The controller is code."""
+
+AGENTS: Final = frozenset((*SERVED, "controller"))
 """Roles that the engine dispatches."""
 
 ROLES: Final = AGENTS | {"engine", "person", "memory", "auditor"}

@@ -5,27 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.adapters.architects import Reviewed
-from assay.adapters.backends import Backend
 from assay.adapters.executors.site import Site
-from assay.adapters.git.program import Git
-from assay.adapters.tools import Ground, Toolbox
 from assay.contracts.agent import Fault, FaultKind, Occasion
 from assay.contracts.gate import ArchitectVerdict, NoVerdict, ReviewRequest
-from assay.engine.agents.dispatch import Dispatcher, Errand
 from assay.engine.agents.executor import not_served
+from assay.engine.agents.placed import PlacedAgent
 from assay.roles.architect import ROLE
 
 
 @dataclass(frozen=True)
-class AgentArchitect:
+class AgentArchitect(PlacedAgent):
     """Implements `adapters.architects.Architect`."""
-
-    spec: str
-    backend: Backend
-    dispatcher: Dispatcher
-    git: Git | None = None
-    secret: tuple[str, ...] = ()
-    """Further patterns of files that it is not shown."""
 
     def review(self, request: ReviewRequest, site: Site) -> Reviewed:
         occasion = Occasion(
@@ -37,23 +27,7 @@ class AgentArchitect:
             attempt=request.attempt,
             round=request.round,
         )
-        ground = Ground(
-            files=site.work_tree,
-            scope=(),
-            run=site.run,
-            git=self.git,
-            commit=request.base_commit,
-            secret=self.secret,
-            cancel=site.cancel,
-        )
-        errand = Errand(
-            request=request,
-            backend=self.backend,
-            toolbox=Toolbox(ground, ROLE.tools),
-            site=site,
-            seconds=request.deadline_seconds,
-        )
-        dispatched = self.dispatcher.dispatch(ROLE, occasion, errand)
+        dispatched = self.dispatcher.dispatch(ROLE, occasion, self.errand(ROLE, request, site))
         if isinstance(dispatched.output, ArchitectVerdict):
             return dispatched.output.model_copy(update={"by": self.spec})
         return no_verdict(dispatched.fault or Fault(kind=FaultKind.CRASHED, why="it gave no answer"))

@@ -57,8 +57,6 @@ class Errand:
     site: Site
     seconds: float | None = None
     """The deadline of the whole dispatch; None: as long as a person needs."""
-    tool_calls: int | None = None
-    """Instead of the role's own allowance."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +130,7 @@ class _Going:
     def _go(self, conversation: Conversation) -> Dispatched:
         told = conversation.entries[0]
         self._publish(ENGINE, "Dispatch", "begun", {"occasion": dumped(self._occasion), "request": dumped(told)})
-        allowance = self._errand.tool_calls or self._role.tool_calls
-        ended = self._drive(converse(conversation, self._role.output, allowance))
+        ended = self._drive(converse(conversation, self._role.output, self._role.tool_calls))
         dispatched = self._dispatched(ended)
         if dispatched.fault is not None:
             if dispatched.fault != self._last_fault:

@@ -5,27 +5,17 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from assay.adapters.backends import Backend
 from assay.adapters.executors.site import Ran, Site
-from assay.adapters.git.program import Git
-from assay.adapters.tools import Ground, Toolbox
 from assay.contracts.agent import Dispatched, Fault, FaultKind, Occasion
 from assay.contracts.gate import Assignment, ExecutorResult, ExecutorStatus
-from assay.engine.agents.dispatch import Dispatcher, Errand
+from assay.engine.agents.placed import PlacedAgent
 from assay.errors import AssayError, BackendError, UnavailableError
 from assay.roles.executor import ROLE
 
 
 @dataclass(frozen=True)
-class AgentExecutor:
+class AgentExecutor(PlacedAgent):
     """Implements `adapters.executors.Executor`."""
-
-    spec: str
-    backend: Backend
-    dispatcher: Dispatcher
-    git: Git | None = None
-    secret: tuple[str, ...] = ()
-    """Further patterns of files that it is not shown."""
 
     def execute(self, assignment: Assignment, site: Site) -> Ran:
         began = time.monotonic()
@@ -37,24 +27,8 @@ class AgentExecutor:
             task_name=assignment.task_name,
             attempt=assignment.attempt,
         )
-        ground = Ground(
-            files=site.work_tree,
-            scope=assignment.files,
-            run=site.run,
-            git=self.git,
-            commit=assignment.base_commit,
-            secret=self.secret,
-            cancel=site.cancel,
-        )
-        errand = Errand(
-            request=assignment,
-            backend=self.backend,
-            toolbox=Toolbox(ground, ROLE.tools),
-            site=site,
-            seconds=assignment.deadline_seconds,
-        )
         # Once: the gate itself counts attempts.
-        dispatched = self.dispatcher.once(ROLE, occasion, errand)
+        dispatched = self.dispatcher.once(ROLE, occasion, self.errand(ROLE, assignment, site, assignment.files))
         return ran(dispatched, round((time.monotonic() - began) * 1000))
 
 

@@ -1,0 +1,44 @@
+"""An agent with a place at the gate: whoever executes or reviews there is dispatched in the same way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.adapters.backends import Backend
+from assay.adapters.executors.site import Site
+from assay.adapters.git.program import Git
+from assay.adapters.tools import Ground, Toolbox
+from assay.contracts.gate import Assignment, ReviewRequest
+from assay.engine.agents.dispatch import Dispatcher, Errand
+from assay.roles.role import Role
+
+
+@dataclass(frozen=True)
+class PlacedAgent:
+    spec: str
+    backend: Backend
+    dispatcher: Dispatcher
+    git: Git | None = None
+    secret: tuple[str, ...] = ()
+    """Further patterns of files that it is not shown."""
+
+    def errand(
+        self, role: Role, request: Assignment | ReviewRequest, site: Site, scope: tuple[str, ...] = ()
+    ) -> Errand:
+        """What it is asked, with its tools where it stands. `scope`: what it may change."""
+        ground = Ground(
+            files=site.work_tree,
+            scope=scope,
+            run=site.run,
+            git=self.git,
+            commit=request.base_commit,
+            secret=self.secret,
+            cancel=site.cancel,
+        )
+        return Errand(
+            request=request,
+            backend=self.backend,
+            toolbox=Toolbox(ground, role.tools),
+            site=site,
+            seconds=request.deadline_seconds,
+        )
