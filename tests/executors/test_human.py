@@ -107,3 +107,16 @@ def test_what_was_typed_before_the_question_answers_nothing(plain: Bench) -> Non
         site = replace(plain.site(), heard=lambda: next(heard))
         done = HumanExecutor(terminal).execute(assigned(), site)
     assert done.claim and done.claim.status is ExecutorStatus.SUCCESS
+
+
+def test_the_end_of_input_at_a_terminal_is_none_and_what_is_typed_later_is_heard() -> None:
+    ours, theirs = pty.openpty()
+    try:
+        terminal = Terminal(theirs)
+        os.write(ours, b"\x04")
+        assert terminal(1.0) is None
+        os.write(ours, b"  failed no idea\n")
+        assert terminal(1.0) == "  failed no idea"
+    finally:
+        os.close(ours)
+        os.close(theirs)
