@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from assay.adapters.architects import Reviewed, architect_from
+from assay.adapters.executors import KINDS
 from assay.adapters.executors.human import Listen
 from assay.contracts.gate import (
     ArchitectDecision,
@@ -137,5 +138,5 @@ def test_a_scripted_architect_says_what_is_written(plain: Bench, attempt: int, e
 def test_the_rules_are_no_adapter_and_unknown_words_are_refused() -> None:
     assert architect_from("rules") is None
     with pytest.raises(InputError) as caught:
-        architect_from("acp:x")
-    assert caught.value.hint == "one of: rules, api:PROVIDER:MODEL, cmd:COMMAND, human, script:FILE.yaml"
+        architect_from("robot:x")
+    assert caught.value.hint == f"one of: rules, {KINDS}"

@@ -63,6 +63,8 @@ CREDENTIALS = (
     ".vault-token", ".password-store", ".local/share/keyrings", ".claude", ".claude.json", ".codex", ".gemini", ".qwen",
     ".config/github-copilot", ".copilot", ".local/share/opencode", ".config/goose", ".cargo/credentials",
     ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml", ".config/containers/auth.json", ".terraform.d",
+    ".config/opencode", ".local/state/opencode", ".local/share/goose", ".config/mini-swe-agent", ".config/gh-copilot",
+    ".aider", ".aider.conf.yml",
 )  # fmt: skip
 
 

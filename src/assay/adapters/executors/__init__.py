@@ -7,9 +7,9 @@ from assay.adapters.executors.human import HumanExecutor, Listen, Terminal
 from assay.adapters.executors.site import Executor, Ran, SandboxedShell, ShellJob, Site
 from assay.errors import InputError
 
-__all__ = ["Executor", "Listen", "Ran", "SandboxedShell", "ShellJob", "Site", "Terminal", "executor_from"]
+KINDS = "api:PROVIDER:MODEL, cli:PRESET, acp:PRESET, cmd:COMMAND, human, script:FILE.yaml"
 
-_NOT_YET = ("acp", "cli")
+__all__ = ["KINDS", "Executor", "Listen", "Ran", "SandboxedShell", "ShellJob", "Site", "Terminal", "executor_from"]
 
 
 def executor_from(spec: str, listen: Listen | None = None) -> Executor:
@@ -24,7 +24,5 @@ def executor_from(spec: str, listen: Listen | None = None) -> Executor:
 
 def unknown(role: str, spec: str, *others: str) -> InputError:
     """The error for a word that names nobody."""
-    kind = spec.partition(":")[0]
-    later = f"; `{kind}:` is not there yet" if kind in _NOT_YET else ""
-    known = ", ".join((*others, "api:PROVIDER:MODEL", "cmd:COMMAND", "human", "script:FILE.yaml"))
-    return InputError(f"{spec!r} is not an {role} that is known here{later}", hint=f"one of: {known}")
+    known = ", ".join((*others, KINDS))
+    return InputError(f"{spec!r} is not an {role} that is known here", hint=f"one of: {known}")

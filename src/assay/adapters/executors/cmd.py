@@ -61,8 +61,11 @@ class CommandExecutor:
 
 
 def ran(execution: Execution) -> Ran | None:
-    """What came of an execution that did not end as its program wanted; None if it did."""
+    """What came of an execution that did not end as its program wanted; None if it did, or had nothing left to do and
+    was ended for that."""
     code, duration = execution.exit_code, execution.duration_ms
+    if execution.ended:
+        return None
     if execution.cancelled:
         return Ran(None, cancelled=True, duration_ms=duration, ended="interrupted")
     if execution.timed_out:

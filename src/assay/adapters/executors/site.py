@@ -9,13 +9,18 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 from assay.adapters.checks.reports import merge
-from assay.adapters.sandbox.job import Bind, Execution, Job, Limits, Place, Sandbox, Sink, View
+from assay.adapters.sandbox.home import at_home
+from assay.adapters.sandbox.job import Bind, Execution, Job, Limits, OwnHome, Place, Sandbox, Sink, View
+from assay.adapters.sandbox.startup import guarded
+from assay.contracts.agent import Activity
 from assay.contracts.gate import Assignment, ExecutorResult
+from assay.contracts.verdict import Assurance
 
 _HANDED = Path("/run/assay/handed")
 
@@ -33,6 +38,22 @@ class ShellJob:
     writes: Mapping[str, Path] = field(default_factory=dict)
     """Files that it may write, by variable; each lies in a folder of its own, which is there already."""
     on_output: Callable[[bytes], None] | None = None
+    home: OwnHome | None = None
+    """A HOME of its own, in place of the person's."""
+    hosts: tuple[str, ...] | None = None
+    """The only hosts that it can reach; None: as the site says. Where the sandbox cannot see to it, a line tells."""
+    stdin: int | None = None
+    """A file descriptor that it reads from; None: nothing."""
+    visible: tuple[Path, ...] = ()
+    """Folders that it needs, wherever they lie."""
+    shown: bool = True
+    """Whether what it prints is for whoever watches. A protocol is only kept, and passed to `on_output`."""
+    say: Callable[[str], None] = lambda _line: None
+    """A line for whoever watches."""
+    on_refused: Callable[[str], None] = lambda _host: None
+    """Told of each host that it was kept from: `example.com:443`. It is called in another thread."""
+    enough: threading.Event | None = None
+    """Set when it is no longer needed: it is then ended, and that is no fault of its own (`Execution.ended`)."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +74,16 @@ class Site:
     """What an agent is saying, piece by piece, while it says it."""
     doing: Callable[[str], None] = lambda _line: None
     """What happens between two turns of an agent, in one line: a tool that it uses, an answer that it must repair."""
+    noted: Callable[[Activity], None] = lambda _activity: None
+    """What a program with tools of its own is seen doing; it goes on record."""
+    scope: tuple[str, ...] = ()
+    """Paths and patterns (`assay.core.scope`) that may be changed here; empty: none."""
+    level: Assurance = Assurance.PLAIN
+    """Of the sandbox that runs it."""
+    secret: tuple[str, ...] = ()
+    """Further patterns of files that no agent is shown."""
+    seen_at: Path | None = None
+    """Where the work tree is, as what runs here sees it; None: where it is on the machine."""
     cancel: threading.Event = field(default_factory=threading.Event)
 
 
@@ -99,23 +130,36 @@ class SandboxedShell:
 
     def __call__(self, job: ShellJob) -> Execution:
         scratch = Path(tempfile.mkdtemp(prefix="shell-", dir=self.scratch))
-        view = replace(self.view, handed=self._handed(job))
+        view = replace(
+            self.view,
+            handed=self._handed(job),
+            own_home=job.home or self.view.own_home,
+            hosts=self.view.hosts if job.hosts is None else job.hosts,
+            visible=(*self.view.visible, *job.visible),
+        )
         place = self.sandbox.place(view, scratch)
         limits = self.limits if job.seconds is None else replace(self.limits, seconds=job.seconds)
-        return self.sandbox.run(
-            Job(
-                argv=("/bin/sh", "-c", job.command),
-                cwd=place.root,
-                env=self._variables(job, place),
-                view=view,
-                place=place,
-                scratch=scratch,
-                limits=limits,
-                cancel=self.cancel,
-                on_output=self._tell(job),
-            ),
-            self.sink,
-        )
+        strongest = self.sandbox.level is Assurance.BUBBLEWRAP
+        if view.hosts and not strongest:
+            job.say(f"without bubblewrap nothing keeps it to {', '.join(view.hosts)}: it can reach any host")
+        with guarded(view.own_home, scratch, job.say, sealed=strongest) if view.own_home else nullcontext():
+            return self.sandbox.run(
+                Job(
+                    argv=("/bin/sh", "-c", job.command),
+                    cwd=place.root,
+                    env=self._variables(job, place),
+                    view=view,
+                    place=place,
+                    scratch=scratch,
+                    limits=limits,
+                    cancel=self.cancel,
+                    on_output=self._tell(job),
+                    stdin=job.stdin,
+                    enough=job.enough,
+                    on_refused=job.on_refused,
+                ),
+                self.sink,
+            )
 
     @staticmethod
     def _handed(job: ShellJob) -> tuple[Bind, ...]:
@@ -131,10 +175,11 @@ class SandboxedShell:
         # What Python compiles is no work of the executor's.
         temporary = {"TMPDIR": str(place.temporary), "PYTHONPYCACHEPREFIX": str(place.temporary / "pycache")}
         modules = {"PYTHONPATH": ":".join(map(str, place.module_path))} if place.module_path else {}
-        return merge(self.variables, modules) | temporary | dict(job.env) | read | written
+        base = at_home(self.variables, place.home, self.view.home) if place.home else self.variables
+        return merge(base, modules) | temporary | dict(job.env) | read | written
 
     def _tell(self, job: ShellJob) -> Callable[[bytes], None]:
-        listeners = [listener for listener in (self.on_output, job.on_output) if listener]
+        listeners = [listener for listener in (self.on_output if job.shown else None, job.on_output) if listener]
 
         def tell(data: bytes) -> None:
             for listener in listeners:

@@ -2,16 +2,20 @@
 
 - the machine's root is read-only; /tmp, /run and /dev are private; Assay's state and credentials are masked;
 - the frozen checkout, HOME and dependencies are lower layers: what a check writes there is thrown away with it;
-- an executor's work tree is bound there instead, and keeps what is written;
+- an executor's work tree is bound there instead, and keeps what is written; so is a HOME of its own, beside the
+  person's;
 - own user, pid, ipc, host-name and (unless declared) network namespaces; no capabilities, also for root; a session
-  of its own. Sockets of the machine (docker, D-Bus, ssh-agent) live in /run and /tmp and are out of sight.
+  of its own. Sockets of the machine (docker, D-Bus, ssh-agent) live in /run and /tmp and are out of sight;
+- where hosts are named, one socket leads out of the network namespace, to them alone (`gateway.py`, `relay.py`).
 Where layers cannot be had, the checkout is copied and dependencies are read-only.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -20,7 +24,10 @@ from typing import Literal
 
 from assay.adapters.mounts import mount_table, mounts
 from assay.adapters.sandbox.cgroup import make_group
+from assay.adapters.sandbox.gateway import Gateway
 from assay.adapters.sandbox.guests import mount_points
+from assay.adapters.sandbox.home import HOME_INSIDE, home_mounts
+from assay.adapters.sandbox.hosts import Host, allowed
 from assay.adapters.sandbox.job import Execution, Job, Place, Sink, View
 from assay.adapters.sandbox.process import launch
 from assay.adapters.sandbox.sockets import open_sockets
@@ -30,7 +37,11 @@ LayerKind = Literal["disk", "memory", "none"]
 """Where throwaway layers keep what is written: beside the checkout, in memory, or there are none."""
 
 PROBES = Path(__file__).parents[1] / "checks" / "probes"
+RELAY = Path(__file__).with_name("relay.py")
+_INTERPRETER = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable)))
+"""Not that of a virtual environment: whoever works in the sandbox may be at work on that very one."""
 _INSIDE = Path("/run/assay")
+_GATEWAY = "gateway.sock"
 _PRIVATE = ("/tmp", "/var/tmp", "/run", "/dev/shm")
 
 
@@ -60,6 +71,7 @@ class Bubblewrap:
             probes=_INSIDE / "probes",
             temporary=Path("/tmp"),
             handed=tuple(bind.at for bind in view.handed),
+            home=HOME_INSIDE if view.own_home else None,
         )
 
     def run(self, job: Job, sink: Sink) -> Execution:
@@ -89,7 +101,11 @@ class Bubblewrap:
         }
         file = job.scratch / "spec.json"
         file.write_text(json.dumps(spec), "utf-8")
-        with mount_points(job.view) if job.view.work_tree else nullcontext():
+        hosts = None if job.view.hosts is None else allowed(job.view.hosts)
+        with (
+            mount_points(job.view) if job.view.work_tree else nullcontext(),
+            nullcontext() if hosts is None else Gateway(job.scratch / _GATEWAY, hosts, job.on_refused),
+        ):
             return launch(job, file, group, sink)
 
     def written(self, job: Job) -> Path:
@@ -139,14 +155,19 @@ class Bubblewrap:
         command += ["--ro-bind", str(PROBES), str(_INSIDE / "probes")]
         command += ["--bind", str(job.scratch / "report"), str(_INSIDE / "report")]
         command += _masks(view.masked, nothing)
+        command += home_mounts(view.own_home, view.root, nothing) if view.own_home else []
         command += _hides(view, nothing)
         unseen = (Path("/tmp"), view.root, *map(Path, _PRIVATE), *view.masked, *((view.home,) if view.home else ()))
         for path in open_sockets(view.root, unseen, view.sockets):
             command += ["--ro-bind", str(nothing), str(path)]
         command += ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
-        command += [] if view.network else ["--unshare-net"]
+        command += [] if view.network and view.hosts is None else ["--unshare-net"]
         command += ["--cap-drop", "ALL", "--new-session", "--die-with-parent", "--chdir", str(job.cwd)]
-        return [*command, "--", *job.argv]
+        if view.hosts is None:
+            return [*command, "--", *job.argv]
+        command += ["--ro-bind", str(job.scratch / _GATEWAY), str(_INSIDE / _GATEWAY)]
+        command += ["--ro-bind", str(RELAY), str(_INSIDE / RELAY.name)]
+        return [*command, "--", *_relayed(allowed(view.hosts), job.argv)]
 
     def _files(self, job: Job, layers: dict[Path, Path]) -> list[str]:
         """HOME, the files, then dependencies: each may lie inside the one before."""
@@ -194,9 +215,18 @@ def _home(home: Path, layers: dict[Path, Path]) -> list[str]:
     return [word for path in covered for word in ("--bind", str(layers[path]), str(path))]
 
 
+def _relayed(hosts: tuple[Host, ...], argv: tuple[str, ...]) -> list[str]:
+    """The program, behind one who carries its connections to the gateway."""
+    places = {(address, str(host.port)): str(host) for host in hosts for address in host.stands_at}
+    stand_ins = [word for place, host in places.items() for word in (*place, host)]
+    relay = [str(_INTERPRETER), "-I", "-S", str(_INSIDE / RELAY.name), str(_INSIDE / _GATEWAY)]
+    return [*relay, *stand_ins, "--", *argv]
+
+
 def _shown_again(view: View) -> list[str]:
     """What the check needs although it lies below a directory that was just made private."""
-    needed = (*view.visible, *((view.home,) if view.home else ()), *view.dependencies)
+    interpreter = () if view.hosts is None else (Path(sys.base_prefix), _INTERPRETER.parent)
+    needed = (*view.visible, *((view.home,) if view.home else ()), *view.dependencies, *interpreter)
     hidden = [path for path in needed if any(path.is_relative_to(private) for private in _PRIVATE) and path.exists()]
     return [word for path in sorted(set(hidden)) for word in ("--ro-bind", str(path), str(path))]
 

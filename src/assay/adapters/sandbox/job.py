@@ -21,6 +21,20 @@ class Bind:
 
 
 @dataclass(frozen=True)
+class OwnHome:
+    """A HOME that is none of the person's, made for one program."""
+
+    folder: Path
+    """On the machine; it keeps what is written there."""
+    shared: tuple[tuple[Path, str], ...] = ()
+    """Folders and files of the person's that the program reads and writes as its own, never as copies (a login that is
+    renewed in a copy is lost to the person): where each is, and its path from the new HOME."""
+    kept: tuple[tuple[Path, str], ...] = ()
+    """The same, but read-only: what lies inside a shared folder and decides what the program does the next time that
+    the person starts it, outside."""
+
+
+@dataclass(frozen=True)
 class View:
     """What a check sees of the world. The frozen files stand where the repository stands."""
 
@@ -54,6 +68,11 @@ class View:
     """Directories that must stay visible although they lie below a private /tmp or /run."""
     sockets: tuple[Path, ...] = ()
     network: bool = False
+    hosts: tuple[str, ...] | None = None
+    """With these, a network of its own from which nothing but they can be reached: `api.example.com` (port 443),
+    `example.com:8080`, `*.example.com`, `127.0.0.1:11434`. `network` is not used then."""
+    own_home: OwnHome | None = None
+    """HOME for this one job; `home` stays where it is, for what dependencies need there."""
     work_tree: Path | None = None
     """A folder that stands at `root` and keeps what is written there: an executor's. `files`, `over`, `under` and
     `git` are not used then."""
@@ -80,6 +99,8 @@ class Place:
     """Where modules of the project must be looked up, when the checkout is not at the repository's path."""
     handed: tuple[Path, ...] = ()
     """Where each of the view's `handed` is."""
+    home: Path | None = None
+    """HOME, where the view has one of the job's own."""
 
 
 class Sink(Protocol):
@@ -102,6 +123,12 @@ class Job:
     """What it writes into the repository is wanted afterwards: see `Sandbox.written`."""
     cancel: threading.Event = field(default_factory=threading.Event)
     on_output: Callable[[bytes], None] | None = None
+    stdin: int | None = None
+    """What it reads from; None: nothing."""
+    enough: threading.Event | None = None
+    """Set when it is no longer needed: it is ended then."""
+    on_refused: Callable[[str], None] | None = None
+    """Told of each connection that was refused: `example.com:443`."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +141,8 @@ class Execution:
     timed_out: bool = False
     """At its deadline, or because it was silent for too long: then `limit` says so."""
     cancelled: bool = False
+    ended: bool = False
+    """By the engine, because `enough` was set."""
     limit: str = ""
     """The limit that ended it, in words."""
     setup_error: str = ""

@@ -36,7 +36,7 @@ def launch(job: Job, spec: Path, group: Group | None, sink: Sink) -> Execution:
     with setup_log.open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(LAUNCHER), str(spec), str(log.fileno()), str(os.getpid())],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if job.stdin is None else job.stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=_launcher_environment(job.env),
@@ -56,6 +56,8 @@ def launch(job: Job, spec: Path, group: Group | None, sink: Sink) -> Execution:
         return Execution(None, duration, timed_out=True, limit=f"{job.limits.idle_seconds:g} s without any output")
     if ended_by == "cancel":
         return Execution(None, duration, cancelled=True)
+    if ended_by == "enough":
+        return Execution(None, duration, ended=True)
     limit = ended_by or exceeded
     said = setup_log.read_text("utf-8", "replace").strip()
     if process.returncode == SETUP_FAILED and said:
@@ -103,6 +105,8 @@ def _over(job: Job, seconds: float, silent: float) -> str:
     """Why it must end now, if so."""
     if job.cancel.is_set():
         return "cancel"
+    if job.enough and job.enough.is_set():
+        return "enough"
     if seconds > job.limits.seconds:
         return "deadline"
     return "silence" if job.limits.idle_seconds is not None and silent > job.limits.idle_seconds else ""

@@ -17,6 +17,7 @@ from assay.adapters.git.alternates import write_alternates
 from assay.adapters.sandbox.bubblewrap import PROBES, copied
 from assay.adapters.sandbox.cgroup import make_group
 from assay.adapters.sandbox.guests import linked
+from assay.adapters.sandbox.home import linked_home, shared
 from assay.adapters.sandbox.job import Execution, Job, Place, Sink, View
 from assay.adapters.sandbox.process import launch
 from assay.contracts.verdict import Assurance
@@ -43,7 +44,8 @@ class Supervised:
         root = view.work_tree or self._copy(view, scratch / "copy")
         sources = tuple(path for path in (root / "src", root) if path.is_dir())
         handed = tuple(bind.source for bind in view.handed)
-        return Place(root, scratch / "report", PROBES, scratch / "tmp", module_path=sources, handed=handed)
+        home = view.own_home.folder if view.own_home else None
+        return Place(root, scratch / "report", PROBES, scratch / "tmp", module_path=sources, handed=handed, home=home)
 
     def _copy(self, view: View, copy: Path) -> Path:
         copied(view, copy)
@@ -70,14 +72,17 @@ class Supervised:
         landlocked = self.level is Assurance.LANDLOCK
         own = [str(job.place.root), *(str(job.scratch / name) for name in ("report", "tmp", "home"))]
         own += [str(bind.source) for bind in job.view.handed if bind.writable]
-        fresh = {"HOME": str(job.scratch / "home"), "TMPDIR": str(job.place.temporary)}
+        own_home = job.view.own_home
+        if own_home:
+            own += [str(own_home.folder), *(str(source) for source, _ in shared(own_home))]
+        fresh = {"HOME": str(job.place.home or job.scratch / "home"), "TMPDIR": str(job.place.temporary)}
         bytecode = {"PYTHONPYCACHEPREFIX": str(job.place.temporary / "pycache")}
         spec = {
             "groups": group.procs if group else (),
             "confine": True,
             "layers": [],
             "landlock": landlocked,
-            "no_sockets": landlocked and not job.view.network,
+            "no_sockets": landlocked and not _may_connect(job.view),
             "writable": [*own, *(device for device in _DEVICES if Path(device).exists())],
             "argv": list(job.argv),
             "cwd": str(job.cwd),
@@ -85,5 +90,13 @@ class Supervised:
         }
         file = job.scratch / "spec.json"
         file.write_text(json.dumps(spec), "utf-8")
-        with linked(job.view) if job.view.work_tree else nullcontext():
+        with (
+            linked(job.view) if job.view.work_tree else nullcontext(),
+            linked_home(own_home) if own_home else nullcontext(),
+        ):
             return launch(job, file, group, sink)
+
+
+def _may_connect(view: View) -> bool:
+    """Without a network of its own there is no telling hosts apart: it can reach all, or none."""
+    return view.network if view.hosts is None else bool(view.hosts)
