@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.adapters.git.repository import Repository
+from assay.adapters.git.user_hooks import persons_hook
 
 _RUNNABLE = ("pre-commit", "prepare-commit-msg", "commit-msg")
 _IGNORED = ("post-commit", "post-index-change", "reference-transaction")
@@ -49,5 +50,5 @@ def _folder(repository: Repository) -> Path:
 
 
 def _executable(folder: Path, names: tuple[str, ...]) -> tuple[str, ...]:
-    """As git does, a hook that may not be executed is none."""
-    return tuple(name for name in names if (folder / name).is_file() and os.access(folder / name, os.X_OK))
+    """Assay's own hook is none: it asks for evidence, which the gate brings."""
+    return tuple(name for name in names if persons_hook(folder, name))

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import os
 import posixpath
-import secrets
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.adapters.git.listing import GITLINK, SYMLINK, Held, in_index, in_tree
+from assay.adapters.git.pending import tree_of_index
 from assay.adapters.git.program import Git, readable
 from assay.adapters.git.store import Store
 from assay.contracts.change import Change, ChangedPath, ChangeKind
@@ -124,7 +124,7 @@ def fetch_missing(git: Git, tree: str, *, known_to: Git | None = None) -> None:
 
 
 def _staged_tree(store: Store) -> str:
-    """What the user's index holds, entry by entry: theirs is neither locked nor refreshed, and may be split."""
+    """What the user's index holds, as git would commit it: theirs is neither locked nor refreshed, and may be split."""
     theirs = store.repository.git
     if unmerged := theirs.records("ls-files", "-z", "--unmerged"):
         path = readable(unmerged[0].partition(b"\t")[2])
@@ -132,13 +132,7 @@ def _staged_tree(store: Store) -> str:
             f"{path}: a merge conflict is not resolved yet, so what is staged is no tree",
             hint="resolve it and `git add` it, or check the work tree without --staged",
         )
-    index = store.folder / f"index.staged-{secrets.token_hex(4)}"
-    git = store.git(index=index)
-    try:
-        git.run("update-index", "-z", "--index-info", stdin=theirs.out("ls-files", "-z", "--stage"))
-        return git.line("write-tree")
-    finally:
-        discard_index(index)
+    return tree_of_index(store.repository, store.repository.git_dir / "index", store.objects)
 
 
 def _work_tree(store: Store, base_tree: str, findings: list[Finding]) -> str:

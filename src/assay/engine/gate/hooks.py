@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from assay.adapters.executors import ShellJob
 from assay.adapters.git.hooks import hooks_of
 from assay.adapters.git.snapshot import Snapshot
+from assay.adapters.git.user_hooks import persons_hook
 from assay.adapters.git.work_tree import freeze, make_work_tree, remove_work_tree
 from assay.adapters.sandbox.job import Bind
 from assay.contracts.gate import Reason
@@ -32,9 +33,10 @@ def run_hooks(
     """The work as the hook left it, and why the hook refuses it, if it does."""
     world = execution.gate.world
     hooks = hooks_of(world.repository)
-    if _BEFORE not in hooks.runnable or hooks.folder is None:
+    program = persons_hook(hooks.folder, _BEFORE) if hooks.folder else None
+    if program is None or hooks.folder is None:
         return frozen, None
-    program, root = hooks.folder / _BEFORE, world.repository.root
+    root = world.repository.root
     in_tree = program.is_relative_to(root) and not program.is_relative_to(world.repository.common_dir)
     place = make_work_tree(
         world.store,

@@ -51,7 +51,10 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("ledger", "assay.surfaces.cli.ledger", "Verify, show, query and export the evidence", "Look back"),
     Command("record", "assay.surfaces.cli.record", "Write a run as a script, to have it again", "Look back"),
     Command("audit", "assay.surfaces.cli.audit", "Who overstepped, and what else the auditor saw", "Look back"),
+    Command("hook", "assay.surfaces.cli.hook", "Have git refuse commits that have no passing evidence", "Set up"),
+    Command("export", "assay.surfaces.cli.export", "Have the agent that you use check its work with Assay", "Set up"),
     Command("backends", "assay.surfaces.cli.backends", "Who serves each role, and whether they can", "Set up"),
+    Command("agents", "assay.surfaces.cli.agents", "The agents as files, for a coding agent that you have", "Set up"),
     Command("doctor", "assay.surfaces.cli.doctor", "What this machine has, what it lacks, how to get it", "Set up"),
     Command("config", "assay.surfaces.cli.config", "The settings in force, and their schema", "Set up"),
 )

@@ -1,0 +1,81 @@
+"""Is there passing evidence for a tree? Asked of the ledger, which is only read.
+
+Two kinds of rows tell of a verdict on a whole tree: the beginning and the end of an `assay check`, and a task of the
+gate that was checked and committed. Rows of single checks do not: a tree passes as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from assay.adapters.ledger.query import query
+from assay.contracts.verdict import Assurance, Outcome
+from assay.core.commit_evidence import Seen
+from assay.core.outcome import weakest
+
+_OF_CHECKS: Final = """
+SELECT began.run_id, began.payload, ended.payload, COALESCE(ended.ts, began.ts),
+       COALESCE(ended.seq, began.seq) AS place,
+       (SELECT json_group_array(DISTINCT assurance) FROM anvil_checks
+        WHERE run_id = began.run_id AND assurance IS NOT NULL)
+FROM events AS began
+LEFT JOIN events AS ended ON ended.run_id = began.run_id AND ended.type = 'run.finished'
+WHERE began.type = 'run.started' AND (?1 = '' OR instr(began.payload, ?1) > 0)
+  AND json_extract(began.payload, '$.command') = 'check'
+  AND json_extract(began.payload, '$.repository') IN ({roots})
+ORDER BY place DESC LIMIT 100
+"""
+_OF_TASKS: Final = """
+SELECT done.run_id, done.payload, checked.payload, done.ts, done.seq AS place, began.payload
+FROM events AS done
+JOIN events AS began ON began.run_id = done.run_id AND began.type = 'run.started'
+JOIN events AS checked ON checked.seq = (
+    SELECT MAX(seq) FROM events
+    WHERE run_id = done.run_id AND task_id = done.task_id AND type = 'task.checked' AND seq < done.seq)
+WHERE done.type = 'task.committed' AND (?1 = '' OR instr(done.payload, ?1) > 0)
+  AND json_extract(began.payload, '$.repository') IN ({roots})
+ORDER BY place DESC LIMIT 100
+"""
+
+
+def checks_on_record(ledger: Path, roots: Sequence[str], tree: str = "") -> tuple[Seen, ...]:
+    """What is known of this tree, or of any, in these work trees; newest first, the last hundred of each kind."""
+    if not ledger.is_file():
+        return ()
+    marks = ", ".join("?" * len(roots))
+    checks, tasks = (query(ledger, sql.format(roots=marks), (tree, *roots)).rows for sql in (_OF_CHECKS, _OF_TASKS))
+    found = [(int(str(row[4])), _of_check(row)) for row in checks]
+    found += [(int(str(row[4])), _of_task(row)) for row in tasks]
+    ordered = sorted(found, key=lambda one: one[0], reverse=True)
+    return tuple(seen for _, seen in ordered if not tree or seen.tree == tree)
+
+
+def _of_check(row: Sequence[object]) -> Seen:
+    run_id, began, ended, at, _, levels = row
+    start, end = json.loads(str(began)), json.loads(str(ended)) if ended is not None else {}
+    return Seen(
+        run_id=str(run_id),
+        tree=str(start["tree"]),
+        base_commit=str(start["base_commit"]),
+        outcome=end.get("outcome"),
+        reason=str(end.get("reason") or ""),
+        at=str(at),
+        assurance=weakest([Assurance(level) for level in json.loads(str(levels)) or [start["sandbox"]]]),
+    )
+
+
+def _of_task(row: Sequence[object]) -> Seen:
+    """A task is committed only if it passed."""
+    run_id, done, checked, at, _, began = row
+    evidence = json.loads(str(checked))["event"]["evidence"]
+    return Seen(
+        run_id=str(run_id),
+        tree=str(json.loads(str(done))["event"]["tree"]),
+        base_commit=str(evidence["base_commit"]),
+        outcome=Outcome.PASSED,
+        at=str(at),
+        assurance=Assurance(json.loads(str(began))["sandbox"]),
+    )

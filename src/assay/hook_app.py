@@ -1,0 +1,300 @@
+"""Hooks: what git and coding agents call when somebody wants to commit, or says that they are done.
+
+Looking for evidence is what every commit waits for, so what only a check needs is imported when one is run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from assay.adapters.git.pending import (
+    Pending,
+    counting_bases,
+    is_empty,
+    knowing,
+    pending,
+    tree_of_index,
+    worktree_roots,
+)
+from assay.adapters.git.program import readable
+from assay.adapters.git.repository import Repository, open_repository
+from assay.adapters.git.user_hooks import Done, Hook, hooks_folder, hooks_in, install, own_folders, uninstall
+from assay.adapters.ledger.location import ledger_path
+from assay.adapters.stop_rounds import StopRounds
+from assay.config.home import assay_home
+from assay.core.commit_evidence import Ruling, Seen, Standing, rule
+from assay.core.feedback import MOST_ROUNDS, feedback
+from assay.engine.evidence_for import checks_on_record
+from assay.errors import AssayError, InternalError, MachineError, RepositoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from assay.contracts.report import CheckReport
+    from assay.engine.progress import Progress
+
+_OWN_INDEX: Final = "index"
+_WHOLE_INDEX: Final = "index.lock"
+_MOST_PATHS: Final = 5
+
+
+@dataclass(frozen=True)
+class Other:
+    """A passing check of another tree, and where the two differ."""
+
+    seen: Seen
+    missing: tuple[str, ...]
+    """Files that were checked and are not in the commit."""
+    unchecked: tuple[str, ...]
+    """Files of the commit that were not there when it was checked."""
+    differing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What was found of a commit that is to be made."""
+
+    tree: str
+    ruling: Ruling
+    ledger: Path
+    command: str = ""
+    """What would produce the evidence that is missing."""
+    other: Other | None = None
+
+
+@dataclass(frozen=True)
+class Status:
+    folder: Path
+    """Where git looks for hooks."""
+    hooks: tuple[Hook, ...]
+    """Those there, and any of Assay's where git does not look."""
+    head: Ruling | None
+    """What is on record of the commit that one stands on; None if there is none."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """An agent says that it is done."""
+
+    agent: str
+    directory: Path
+    conversation: str
+    again: bool | None
+    """Whether it goes on only because it was sent back; None: its program does not say."""
+
+
+@dataclass(frozen=True)
+class StopAnswer:
+    send_back: str = ""
+    """What it must put right; empty: it may stop."""
+    remark: str = ""
+    """For the person."""
+
+
+def install_hooks(directory: Path, *, check: bool) -> tuple[Path, list[Done]]:
+    repository = open_repository(directory)
+    done = install(repository, own_program(), check=check)
+    return hooks_folder(repository), done
+
+
+def uninstall_hooks(directory: Path) -> list[Done]:
+    return uninstall(open_repository(directory))
+
+
+def hooks_status(directory: Path) -> Status:
+    repository = open_repository(directory)
+    folder = hooks_folder(repository)
+    elsewhere = [hook for other in own_folders(repository) if other != folder for hook in hooks_in(other)]
+    known = (*hooks_in(folder), *(hook for hook in elsewhere if hook.state.ours))
+    head = repository.git.maybe("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    return Status(folder, known, _of_commit(repository, head) if head else None)
+
+
+def own_program() -> str:
+    """The `assay` that is running, as something that a shell can start."""
+    called, beside = Path(sys.argv[0]), Path(sys.executable).with_name("assay")
+    for candidate in (called.absolute() if called.name == "assay" else beside, beside):
+        if candidate.is_file() and os.access(candidate, os.X_OK):
+            return str(candidate)
+    if found := shutil.which("assay"):
+        return str(Path(found).absolute())
+    raise MachineError(
+        "there is no program `assay` that a hook could start", hint="install it, for instance with `uv tool install`"
+    )
+
+
+def look(directory: Path, variables: Mapping[str, str]) -> Looked:
+    """What is on record of the commit that git is about to make. Nothing is changed by it."""
+    repository = open_repository(directory)
+    commit = pending(repository, variables)
+    ledger = ledger_path(assay_home())
+    with _scratch_objects() as objects:
+        tree = tree_of_index(repository, commit.index, objects)
+        ruling = _ruled(repository, commit, tree, ledger)
+        if ruling.accepted:
+            return Looked(tree, ruling, ledger)
+        other = _other(repository, commit, tree, ledger, objects)
+        return Looked(tree, ruling, ledger, _command(repository, commit, tree, objects), other)
+
+
+def check_pending(directory: Path, variables: Mapping[str, str], progress: Progress) -> CheckReport:
+    """`assay check` of exactly what git is about to commit, which need not be what is staged."""
+    from assay.adapters.git.snapshot import of_tree
+    from assay.app import choose_settings, new_run_id, opened_world, outside_of, resolve_base
+    from assay.engine.check_run import CheckRun
+    from assay.engine.world import CheckRequest
+
+    repository = open_repository(directory)
+    commit = pending(repository, variables)
+    plain = CheckRequest()
+    base = resolve_base(repository, plain)
+    if not counting_bases(repository, commit.parents, {base[0]}):
+        base = repository.resolve_base("HEAD")
+    settings, note = choose_settings(repository, base[0], plain)
+    home = outside_of(repository, None)
+    with opened_world(
+        repository, base, settings, progress, home=home, run_id=new_run_id(), require_sandbox=False, note=note
+    ) as world:
+        tree = tree_of_index(repository, commit.index, world.store.objects)
+        return CheckRun(world, CheckRequest(tree=of_tree(world.store, base[1], tree))).run()
+
+
+def agent_stopped(stop: Stop) -> StopAnswer:
+    """Check what the agent leaves, and send it back with what is wrong, but not for ever."""
+    rounds = StopRounds(assay_home() / "agent-stops", f"{stop.agent} {stop.conversation}")
+    wrong, remark = _wrong_with(stop.directory)
+    if not wrong:
+        rounds.forget()
+        return StopAnswer(remark=remark)
+    before = 0 if stop.again is False else rounds.count()
+    if before >= MOST_ROUNDS:
+        rounds.forget()
+        return StopAnswer(remark=f"Assay has sent it back {before} times and lets it stop now, unproven.\n{wrong}")
+    rounds.keep(before + 1)
+    return StopAnswer(send_back=wrong)
+
+
+def _wrong_with(directory: Path) -> tuple[str, str]:
+    """What is wrong with the work, and what the person should know otherwise. What keeps Assay from checking is wrong
+    as well, unless there is nothing that could be checked: an agent may have caused it."""
+    from assay.app import check_run
+    from assay.contracts.verdict import Outcome
+    from assay.engine.progress import Silent
+    from assay.engine.world import CheckRequest
+
+    try:
+        open_repository(directory).resolve_base("HEAD")
+    except RepositoryError as error:
+        return "", f"Assay checked nothing: {error.message}"
+    try:
+        with check_run(directory, CheckRequest(), Silent()) as run:
+            if run.subject.frozen.change.empty:
+                return "", ""
+            report = run.run()
+    except InternalError:
+        raise
+    except AssayError as error:
+        return f"`assay check` could not be run: {error.message}" + (f" ({error.hint})" if error.hint else ""), ""
+    return ("", "") if report.outcome is Outcome.PASSED else (feedback(report), "")
+
+
+def _of_commit(repository: Repository, head: str) -> Ruling:
+    """What is on record of a commit that is made already."""
+    git = repository.git
+    tree = git.line("rev-parse", f"{head}^{{tree}}")
+    parents = git.line("rev-list", "--parents", "--max-count=1", head).split()[1:]
+    trees = {commit: git.line("rev-parse", f"{commit}^{{tree}}") for commit in parents}
+    return _ruled(repository, Pending(trees, Path()), tree, ledger_path(assay_home()), first=not parents)
+
+
+def _ruled(repository: Repository, commit: Pending, tree: str, ledger: Path, *, first: bool | None = None) -> Ruling:
+    if first is None:
+        first = commit.first_of_branch and is_empty(repository)
+    seen = checks_on_record(ledger, worktree_roots(repository), tree)
+    return rule(
+        tree,
+        seen,
+        parent_trees=commit.parents.values(),
+        counting=_counting(repository, commit, seen),
+        first=first,
+    )
+
+
+def _counting(repository: Repository, commit: Pending, seen: Iterable[Seen]) -> frozenset[str] | None:
+    if commit.first_of_branch:
+        return None
+    return counting_bases(repository, commit.parents, {one.base_commit for one in seen})
+
+
+def _other(repository: Repository, commit: Pending, tree: str, ledger: Path, objects: Path) -> Other | None:
+    """The newest passing check of another tree that would have counted."""
+    from assay.adapters.git.snapshot import difference
+    from assay.adapters.git.store import open_store
+    from assay.contracts.change import ChangeKind
+
+    passed = [one for one in checks_on_record(ledger, worktree_roots(repository)) if one.passed and one.tree != tree]
+    counting = _counting(repository, commit, passed)
+    found = next((one for one in passed if counting is None or one.base_commit in counting), None)
+    if found is None:
+        return None
+    store = open_store(repository, assay_home())
+    git = knowing(repository.git, objects, (*repository.object_dirs, store.objects))
+    if git.maybe("cat-file", "-e", f"{found.tree}^{{tree}}") is None:
+        return None  # tidied away since, or checked in another work tree
+    entries = difference(git, found.tree, tree)
+    named = {
+        kind: tuple(readable(entry.path) for entry in entries if entry.kind is kind)[:_MOST_PATHS]
+        for kind in ChangeKind
+    }
+    return Other(found, named[ChangeKind.DELETED], named[ChangeKind.ADDED], named[ChangeKind.MODIFIED])
+
+
+def _command(repository: Repository, commit: Pending, tree: str, objects: Path) -> str:
+    """What would produce the evidence: of what is staged, and so everything that is to be committed staged first."""
+    import shlex
+
+    from assay.adapters.git.snapshot import difference
+    from assay.app import resolve_base
+    from assay.engine.world import CheckRequest
+
+    base = ""
+    if commit.first_of_branch:
+        base = " --base REV"
+    elif not counting_bases(repository, commit.parents, {resolve_base(repository, CheckRequest())[0]}):
+        base = " --base HEAD"
+    check = f"assay check --staged{base}"
+    if commit.index.name == _OWN_INDEX:
+        return check
+    if commit.index.name == _WHOLE_INDEX:
+        return f"git add --update && {check}"
+    git = knowing(repository.git, objects, repository.object_dirs)
+    entries = difference(git, next(iter(commit.parents.values())), tree)
+    paths = " ".join(shlex.quote(os.fsdecode(entry.path)) for entry in entries)
+    return f"git reset --quiet && git add --all -- {paths} && {check}"
+
+
+@contextmanager
+def _scratch_objects() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="assay-objects-") as folder:
+        yield Path(folder)
+
+
+def standing_words(ruling: Ruling) -> str:
+    """What was found, in a few words."""
+    return {
+        Standing.FIRST: "the first commit: there is nothing to compare it with",
+        Standing.UNCHANGED: "its tree is that of its parent",
+        Standing.PASSED: "its tree has passed",
+        Standing.REFUSED: "its tree was checked and did not pass",
+        Standing.OTHER_BASE: "its tree was checked only against a commit that is no ancestor",
+        Standing.UNFINISHED: "a check of its tree came to no verdict",
+        Standing.NONE: "nothing is on record of its tree",
+    }[ruling.standing]

@@ -1,0 +1,77 @@
+"""The pipeline's tables: whole, and without a loop that has no end."""
+
+from __future__ import annotations
+
+from graphlib import CycleError, TopologicalSorter
+
+import pytest
+
+from assay.contracts.agent import FaultKind
+from assay.core.agent.faults import FOLLOWS
+from assay.core.agent.loop import REPAIRS
+from assay.core.gate.passing import SIGNALS, SIGNALS_LARGE
+from assay.core.gate.retry import MAX_ATTEMPTS, POLICY
+from assay.surfaces.export.definitions import PLACES
+from assay.surfaces.export.kinds import KINDS
+from assay.surfaces.export.pipeline import BUDGETS, EDGES, END, GATES, STEPS, diagram
+from assay.surfaces.export.references import dispatch_patterns
+from tests.export.reading import exported, flowing
+
+IDS = [step.id for step in STEPS]
+
+
+def order(bounded: bool) -> list[str]:
+    """The steps in an order in which they can come, with or without the ways back that are bounded."""
+    graph: dict[str, set[str]] = {}
+    for edge in EDGES:
+        if bounded or not edge.bound:
+            graph.setdefault(edge.target, set()).add(edge.source)
+    return list(TopologicalSorter(graph).static_order())
+
+
+def test_every_loop_has_an_edge_that_is_bounded() -> None:
+    assert order(bounded=False)
+    with pytest.raises(CycleError):
+        order(bounded=True)
+
+
+def test_every_step_is_reached_and_left() -> None:
+    assert {edge.target for edge in EDGES} == {*IDS[1:], END}
+    assert {edge.source for edge in EDGES} == set(IDS)
+    assert len(set(IDS)) == len(IDS)
+
+
+def test_every_agent_has_a_step_and_every_step_an_agent() -> None:
+    assert {step.agent for step in STEPS} == set(PLACES)
+
+
+def test_the_diagram_shows_every_step_and_every_edge() -> None:
+    lines = diagram().splitlines()
+    assert lines[0] == "flowchart TD"
+    assert len([line for line in lines if "-->" in line]) == len(EDGES)
+    for step in STEPS:
+        assert sum(f'"{step.id} {step.title}<br/>' in line for line in lines) == 1
+    assert '    S6 -- "NEEDS_REVISION<br/>(max 3)" --> S6r' in lines
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_orchestrator_is_told_every_step_and_every_gate(kind: str) -> None:
+    page = flowing(next(text for path, text in exported(kind).items() if "orchestrator" in path))
+    for step in STEPS:
+        assert f"**Step {step.id}, {step.title}.** {step.does}" in page
+    for gate in GATES:
+        for option in gate.options:
+            assert f"| `{gate.id}` | {gate.step} | `{option.id}`" in page
+    assert f"at least {SIGNALS} distinct passing checks ({SIGNALS_LARGE} for a Large one)" in page
+
+
+def test_numbers_that_the_product_has_are_the_products() -> None:
+    most = {budget.loop: budget.most for budget in BUDGETS}
+    assert most["Attempts at one task"] == MAX_ATTEMPTS
+    assert most["Corrections of an output that is not of its schema"] == REPAIRS
+    assert (
+        most["Retries of a tool inside an agent, for an error that may pass"] == FOLLOWS[FaultKind.UNAVAILABLE].retries
+    )
+    page = dispatch_patterns()
+    for failure, policy in POLICY.items():
+        assert f"| `{failure}` | {policy.retries} |" in page

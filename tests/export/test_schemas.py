@@ -1,0 +1,86 @@
+"""Contracts as typed YAML, and examples that are of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Literal
+
+import pytest
+from pydantic import Field, JsonValue
+
+from assay.contracts.base import Contract
+from assay.roles import ROLES
+from assay.surfaces.export.definitions import PLACES
+from assay.surfaces.export.references import references
+from assay.surfaces.export.schemas import Schema, examples, schemas
+from assay.surfaces.export.typed_yaml import typed_yaml
+from tests.export.reading import fences, parsed, section
+
+SCHEMAS = schemas(ROLES)
+
+
+class Inner(Contract):
+    id: str = Field(min_length=1, description="Its own.")
+    size: int = Field(default=1, ge=0, le=3)
+
+
+class Other(Contract):
+    word: str
+
+
+class Outer(Contract):
+    colour: Literal["red", "green"]
+    name: str | None = None
+    words: tuple[str, ...] = Field(default=(), max_length=2)
+    inner: Inner | None = None
+    inners: tuple[Inner, ...] = Field(min_length=1)
+    other: Other
+    others: tuple[Other, ...] = ()
+    ways: Mapping[str, tuple[str, ...]] = {}
+    more: Mapping[str, JsonValue] = {}
+    sure: bool = False
+    hidden: str = ""
+
+
+def test_a_contract_is_written_field_by_field() -> None:
+    assert (
+        typed_yaml(Outer, {"Other": "other-schema"}, ("hidden",))
+        == """\
+colour: red | green  # required
+name: text  # optional, or null
+words: [text]  # optional, at most 2
+inner:  # optional, or null
+  # Its own.
+  id: text  # required, not empty
+  size: integer  # optional, 0 to 3
+inners:  # required, at least 1
+    # Its own.
+  - id: text  # required, not empty
+    size: integer  # optional, 0 to 3
+other: other-schema  # required
+others: [other-schema]  # optional
+ways: {text: [text]}  # optional
+more: {text: anything}  # optional
+sure: true | false  # optional
+"""
+    )
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=[one.name for one in SCHEMAS])
+def test_every_field_of_a_contract_is_in_its_schema_and_the_example_is_of_it(schema: Schema) -> None:
+    typed, example = fences(section(references()["schemas"], schema.name), "yaml")
+    assert list(parsed(typed)) == list(schema.contract.model_fields)
+    assert parsed(example) == examples()[schema.name]
+    schema.contract.model_validate_json(json.dumps(parsed(example)))
+
+
+def test_there_is_one_example_for_each_schema() -> None:
+    assert list(examples()) == [one.name for one in SCHEMAS]
+    assert len(SCHEMAS) == 10
+
+
+def test_who_writes_and_who_reads_a_schema_are_agents() -> None:
+    everybody = {*PLACES, "all agents", "nobody after it"}
+    for one in SCHEMAS:
+        assert {one.producer, *one.consumers.split(", ")} <= everybody

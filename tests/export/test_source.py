@@ -1,0 +1,129 @@
+"""The definitions come from the product's own prompts, contracts and tables: who changes those changes the export."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import assay
+from assay.contracts.base import Contract
+from assay.contracts.check import CheckKind
+from assay.contracts.pipeline.plan import PlanRequest
+from assay.contracts.tools import READING, Tool
+from assay.errors import InternalError
+from assay.roles import ROLES
+from assay.surfaces.export import copilot
+from assay.surfaces.export.definitions import PLACES, agents
+from assay.surfaces.export.hosts import ABILITY, Ability
+from assay.surfaces.export.pipeline import CASCADE, TIERS
+from assay.surfaces.export.prompts import taken_apart
+from assay.surfaces.export.schemas import schemas
+from tests.export.reading import exported, flowing, section
+
+ROLE_OF = {
+    "researcher": "researcher",
+    "spec": "specifier",
+    "designer": "designer",
+    "planner": "planner",
+    "implementer": "executor",
+    "adversarial-reviewer": "reviewer",
+    "knowledge-agent": "knowledge",
+}
+PROGRAM = """
+import json, assay
+from assay.surfaces.export.copilot import files
+print(json.dumps([assay.__file__, files()]))
+"""
+
+
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What a copy of the product exports in which every prompt has a sentence more."""
+    root = tmp_path_factory.mktemp("product")
+    package = Path(assay.__file__).parent
+    shutil.copytree(package, root / "assay", ignore=shutil.ignore_patterns("__pycache__"))
+    for prompt in (root / "assay" / "roles" / "prompts").glob("*.md"):
+        text = prompt.read_text().replace("## How to work\n", f"## How to work\n\nMind the {prompt.stem[::-1]} gap.\n")
+        prompt.write_text(text.replace("## Tools\n\n", "## Tools\n\n- Mind the tools of all.\n"))
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env={"PYTHONPATH": str(root)}, capture_output=True, text=True, check=True
+    )
+    where, files = json.loads(done.stdout)
+    assert where.startswith(str(root))
+    found: dict[str, str] = files
+    return found
+
+
+@pytest.mark.parametrize(("name", "role"), ROLE_OF.items())
+def test_a_sentence_more_in_a_prompt_is_a_sentence_more_in_the_definition(
+    name: str, role: str, changed: dict[str, str]
+) -> None:
+    sentence = f"Mind the {role[::-1]} gap."
+    path = copilot.HOST.file(name)
+    assert sentence in section(changed[path], "Workflow")
+    assert sentence not in exported("copilot")[path]
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_what_all_prompts_have_in_common_is_in_every_definition(name: str, changed: dict[str, str]) -> None:
+    assert "Mind the tools of all." in section(changed[copilot.HOST.file(name)], "Operating Rules")
+
+
+@pytest.mark.parametrize(("name", "role"), ROLE_OF.items())
+def test_no_part_of_a_prompt_is_lost(name: str, role: str) -> None:
+    page = flowing(exported("copilot")[copilot.HOST.file(name)])
+    names = {"executor": "implementer", "specifier": "spec agent"}
+    for paragraph in ROLES[role].instructions.split("\n"):
+        words = " ".join(paragraph.lstrip("-0123456789. ").split())
+        for old, new in names.items():
+            words = words.replace(old, new)
+        known = words.startswith("#") or words in page
+        assert known or "JSON" in words or words.startswith("otherwise as plain"), paragraph
+
+
+def test_of_the_rules_only_the_one_about_handing_over_json_is_left_out() -> None:
+    common = ROLES["planner"].instructions.partition("## How your words are taken")[2]
+    [agent] = [one for one in agents() if one.name == "planner"]
+    assert common.count("\n- ") == len(agent.prompt.rules) + 1
+
+
+def test_a_heading_without_a_place_is_our_own_fault() -> None:
+    with pytest.raises(InternalError, match="'Something new'"):
+        taken_apart("You are it.\n\n## Something new\n\ntext\n")
+
+
+class Wish(Contract):
+    """Another request, another answer."""
+
+    colour: str
+
+
+def test_title_tools_and_contracts_are_the_roles() -> None:
+    planner = replace(ROLES["planner"], title="Paints", input=Wish, output=Wish, tools=READING | {Tool.RUN})
+    [agent] = [one for one in agents({**ROLES, "planner": planner}) if one.name == "planner"]
+    assert (agent.summary, agent.input, agent.schema.contract) == ("Paints", Wish, Wish)
+    assert Ability.RUN in agent.abilities
+    [known] = [one for one in agents() if one.name == "planner"]
+    assert (known.input, Ability.RUN in known.abilities) == (PlanRequest, False)
+
+
+def test_every_role_of_the_pipeline_has_an_agent() -> None:
+    assert set(ROLE_OF.values()) == set(ROLES) - {"architect"}  # at the gate alone
+    contracts = {one.contract for one in schemas(ROLES)}
+    assert {ROLES[role].output for role in ROLE_OF.values() if role != "executor"} <= contracts
+
+
+def test_every_tool_has_something_that_stands_in_for_it() -> None:
+    assert set(ABILITY) == set(Tool)
+
+
+def test_every_kind_of_check_has_its_tier() -> None:
+    kinds = [kind for kinds in CASCADE.values() for kind in kinds]
+    assert sorted(kinds) == sorted(CheckKind)
+    assert list(TIERS) == list(CASCADE) == [1, 2, 3, 4]

@@ -1,0 +1,223 @@
+"""The configuration of agents' hooks: written into what is there, and taken out again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from assay.adapters.git.user_hooks import NAMES
+from assay.surfaces.export.hooks import DIALECTS, Dialect, merged, read_document, without, written
+from tests.cli.running import assay
+
+AGENTS = sorted(DIALECTS)
+OTHERS = {
+    "model": "m",
+    "hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "mine"}]}], "Z": [], "A": []},
+    "zebra": [1, {"é": None}],
+    "apple": 2.50,
+}
+
+
+def export(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    return assay("export", "hooks", *args, home=folder.parent / "state", cwd=folder)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("agent", "file", "events"),
+    [
+        ("claude", ".claude/settings.json", ["Stop", "SubagentStop"]),
+        ("codex", ".codex/hooks.json", ["Stop", "SubagentStop"]),
+        ("qwen", ".qwen/settings.json", ["Stop", "SubagentStop"]),
+        ("gemini", ".gemini/settings.json", ["AfterAgent"]),
+    ],
+)
+def test_an_agent_is_told_what_to_run_when_it_stops(project: Path, agent: str, file: str, events: list[str]) -> None:
+    done = export(project, agent)
+    assert done.returncode == 0, done.stderr
+    assert f"wrote {project / file}" in done.stdout
+    command = f"assay hook run agent-stop --agent {agent}"
+    timeout = 900 if agent in ("claude", "codex") else 900_000
+    entry = {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
+    assert json.loads((project / file).read_text()) == {"hooks": {event: [entry] for event in events}}
+
+
+def test_copilot_has_a_file_of_its_own(project: Path) -> None:
+    assert export(project, "copilot").returncode == 0
+    entry = {"type": "command", "bash": "assay hook run agent-stop --agent copilot", "timeoutSec": 900}
+    found = json.loads((project / ".github/hooks/assay.json").read_text())
+    assert found == {"version": 1, "hooks": {"agentStop": [entry], "subagentStop": [entry]}}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_written_twice_is_written_once_and_removed_nothing_is_left(project: Path, agent: str) -> None:
+    file = project / DIALECTS[agent].file
+    export(project, agent)
+    once, when = file.read_bytes(), file.stat().st_mtime_ns
+    again = export(project, agent)
+    assert "nothing to do" in again.stdout
+    assert (file.read_bytes(), file.stat().st_mtime_ns) == (once, when)
+    assert export(project, agent, "--remove").returncode == 0
+    assert not file.exists()
+    assert "nothing to do" in export(project, agent, "--remove").stdout
+
+
+@pytest.mark.parametrize("agent", [name for name in AGENTS if name != "copilot"])
+@pytest.mark.parametrize("indent", ["  ", "    ", "\t"])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_everything_that_was_there_stays_and_comes_back(project: Path, agent: str, indent: str, end: str) -> None:
+    file = project / DIALECTS[agent].file
+    file.parent.mkdir()
+    before = json.dumps(OTHERS, indent=indent, ensure_ascii=False) + end
+    file.write_text(before)
+    file.chmod(0o600)
+    assert export(project, agent).returncode == 0
+    found = json.loads(file.read_text())
+    assert {**found, "hooks": None} == {**OTHERS, "hooks": None}
+    assert list(found) == list(OTHERS)
+    assert list(found["hooks"]) == ["PreToolUse", "Z", "A", *DIALECTS[agent].events]
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert export(project, agent, "--remove").returncode == 0
+    assert file.read_text() == before
+
+
+def test_a_hook_of_somebody_else_for_the_same_event_stays_beside_it() -> None:
+    claude = DIALECTS["claude"]
+    mine = {"hooks": [{"type": "command", "command": "mine"}]}
+    both = merged(claude, {"hooks": {"Stop": [mine]}}, "f")
+    assert both["hooks"]["Stop"] == [mine, claude.entry()]
+    assert without(claude, both, "f") == {"hooks": {"Stop": [mine]}}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=AGENTS)
+def test_an_older_entry_is_replaced_where_it_stands(dialect: Dialect) -> None:
+    event = dialect.events[0]
+    old = json.loads(json.dumps(dialect.entry()).replace("900", "60"))
+    last = {"hooks": [{"type": "command", "command": "last"}]}
+    found = merged(dialect, {"hooks": {event: [old, last]}}, "f")
+    assert found["hooks"][event] == [dialect.entry(), last]
+
+
+def test_a_document_is_not_changed_by_being_looked_at() -> None:
+    before = read_document("f", json.dumps(OTHERS))
+    merged(DIALECTS["claude"], before, "f")
+    without(DIALECTS["claude"], before, "f")
+    assert before == OTHERS
+    assert json.loads(written(before)) == OTHERS
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{\n  // mine\n}", "settings.json:2: not valid JSON"),
+        ("{", "not valid JSON"),
+        ("[]", "holds no JSON object"),
+        ('{"hooks": []}', "hooks is no object"),
+        ('{"hooks": {"Stop": {}}}', "hooks.Stop is no list"),
+        ('{"a": 1, "a": 2}', "'a' is there twice"),
+    ],
+)
+@pytest.mark.parametrize("option", [(), ("--remove",)])
+def test_what_cannot_be_written_again_as_it_was_is_left_alone(
+    project: Path, text: str, words: str, option: tuple[str, ...]
+) -> None:
+    file = project / ".claude" / "settings.json"
+    file.parent.mkdir()
+    file.write_text(text)
+    done = export(project, "claude", *option)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert file.read_text() == text
+    assert [path.name for path in file.parent.iterdir()] == ["settings.json"]
+
+
+def test_a_settings_file_that_is_a_link_stays_one(project: Path) -> None:
+    real = project.parent / "dotfiles.json"
+    real.write_text("{}\n")
+    (project / ".claude").mkdir()
+    (project / ".claude" / "settings.json").symlink_to(real)
+    assert export(project, "claude").returncode == 0
+    assert (project / ".claude" / "settings.json").is_symlink()
+    assert "agent-stop" in real.read_text()
+
+
+def test_an_empty_settings_file_is_an_empty_document(project: Path) -> None:
+    (project / ".claude").mkdir()
+    (project / ".claude" / "settings.json").write_text("")
+    assert export(project, "claude").returncode == 0
+
+
+def test_a_folder_in_which_nothing_can_be_made_is_said(project: Path) -> None:
+    (project / ".claude").write_text("")
+    done = export(project, "claude")
+    assert done.returncode == 2
+    assert ".claude" in done.stderr
+    assert export(project, "claude", "gone").returncode == 2
+
+
+def test_printed_nothing_is_written(project: Path) -> None:
+    done = export(project, "gemini", "--print")
+    assert json.loads(done.stdout)["hooks"]["AfterAgent"]
+    assert list(project.iterdir()) == []
+
+
+def test_the_root_of_the_repository_is_meant_where_no_other_is_named(project: Path) -> None:
+    (project / ".git").mkdir()
+    (project / "below").mkdir()
+    assert export(project / "below", "claude").returncode == 0
+    assert (project / ".claude" / "settings.json").is_file()
+
+
+@pytest.mark.parametrize("agent", ["aider", "goose", "mini-swe-agent", "generic"])
+def test_for_programs_without_such_hooks_there_are_words_and_no_file(project: Path, agent: str) -> None:
+    done = export(project, agent)
+    assert done.returncode == 0
+    assert "has no hook" in done.stderr
+    assert "assay check" in done.stdout
+    assert list(project.iterdir()) == []
+
+
+def test_opencode_gets_a_plugin_and_a_file_of_somebody_else_is_left(project: Path) -> None:
+    plugin = project / ".opencode" / "plugin" / "assay.js"
+    assert export(project, "opencode").returncode == 0
+    assert "session.idle" in plugin.read_text()
+    assert "nothing to do" in export(project, "opencode").stdout
+    assert export(project, "opencode", "--remove").returncode == 0
+    assert not plugin.exists()
+    plugin.write_text("// mine\n")
+    assert export(project, "opencode").returncode == 2
+    assert export(project, "opencode", "--remove").returncode == 2
+    assert plugin.read_text() == "// mine\n"
+
+
+def test_hooks_for_a_folder_of_a_team_find_assay_by_its_name(project: Path) -> None:
+    assert export(project, "git").returncode == 2
+    assert export(project, "git", ".").returncode == 0
+    for name in NAMES:
+        assert os.access(project / name, os.X_OK)
+        assert "\nassay=assay\n" in (project / name).read_text()
+    assert "nothing to do" in export(project, "git", ".").stdout
+    assert export(project, "git", ".", "--remove").returncode == 0
+    assert list(project.iterdir()) == []
+    (project / "pre-commit").write_text("#!/bin/sh\n")
+    done = export(project, "git", ".")
+    assert done.returncode == 2
+    assert "assay hook run pre-commit || exit 1" in done.stderr
+    assert [path.name for path in project.iterdir()] == ["pre-commit"]
+
+
+def test_json_says_what_was_done(project: Path) -> None:
+    found = json.loads(export(project, "claude", "--json").stdout)
+    file = str(project / ".claude" / "settings.json")
+    assert found == {"kind": "claude", "hooks": True, "changed": [{"path": file, "removed": False}]}
+    assert json.loads(export(project, "aider", "--json").stdout)["hooks"] is False

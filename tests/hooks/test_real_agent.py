@@ -1,0 +1,49 @@
+"""A real agent, with the hook that is exported for it: what Assay finds reaches the model."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from assay.testing.model_server import ModelServer, Reply, WireProtocol
+from tests.hooks.place import Place
+from tests.programs.real.installed import installed
+
+pytestmark = pytest.mark.registry
+
+
+@pytest.fixture
+def claude(pytestconfig: pytest.Config) -> str:
+    return str(installed("claude", pytestconfig))
+
+
+def test_claude_is_sent_back_three_times_with_what_is_wrong_and_then_may_stop(
+    place: Place, claude: str, tmp_path: Path
+) -> None:
+    assert place.assay("export", "hooks", "claude").returncode == 0
+    place.commit("hooks")
+    place.write(a="<<<<<<< ours\nx\n=======\ny\n>>>>>>> theirs\n")
+    with ModelServer(lambda _: Reply(text="It is done.")) as server:
+        told = {
+            "ANTHROPIC_BASE_URL": server.base_url(WireProtocol.ANTHROPIC),
+            "ANTHROPIC_API_KEY": "no-real-key-0123456789",
+            "ANTHROPIC_MODEL": "scripted",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CONFIG_DIR": str(tmp_path / "claude"),
+        }
+        done = subprocess.run(
+            [claude, "-p", "Say that it is done.", "--output-format", "stream-json", "--verbose"],
+            cwd=place.root,
+            env={**place.workshop.environment, **told},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=180,
+        )
+        asked = list(server.asked)
+    assert done.returncode == 0, done.stderr
+    heard = [any("a.md:1" in text for _, text in one.messages) for one in asked]
+    assert heard == [False, True, True, True]
+    assert "lets it stop now, unproven" in done.stdout

@@ -1,0 +1,60 @@
+"""Which evidence lets a commit through."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.core.commit_evidence import Seen, Standing, rule
+
+
+def seen(outcome: str | None = "passed", base: str = "parent", tree: str = "tree", run_id: str = "run") -> Seen:
+    return Seen(run_id=run_id, tree=tree, base_commit=base, outcome=outcome)
+
+
+@pytest.mark.parametrize(
+    ("checks", "standing", "accepted"),
+    [
+        ([], Standing.NONE, False),
+        ([seen()], Standing.PASSED, True),
+        ([seen("failed")], Standing.REFUSED, False),
+        ([seen("unverifiable")], Standing.REFUSED, False),
+        ([seen("interrupted")], Standing.UNFINISHED, False),
+        ([seen(None)], Standing.UNFINISHED, False),
+        ([seen(tree="another")], Standing.NONE, False),
+        ([seen(base="elsewhere")], Standing.OTHER_BASE, False),
+        ([seen(base="ancestor")], Standing.PASSED, True),
+        ([seen("failed"), seen()], Standing.REFUSED, False),
+        ([seen(), seen("failed")], Standing.PASSED, True),
+        ([seen(None), seen()], Standing.PASSED, True),
+        ([seen("interrupted"), seen("failed")], Standing.REFUSED, False),
+        ([seen("failed", base="elsewhere"), seen()], Standing.PASSED, True),
+        ([seen(base="elsewhere"), seen("failed")], Standing.REFUSED, False),
+        ([seen("failed", tree="another"), seen()], Standing.PASSED, True),
+    ],
+)
+def test_the_newest_verdict_on_exactly_the_tree_against_a_base_that_counts_decides(
+    checks: list[Seen], standing: Standing, accepted: bool
+) -> None:
+    ruling = rule("tree", checks, parent_trees=["old"], counting={"parent", "ancestor"})
+    assert (ruling.standing, ruling.accepted) == (standing, accepted)
+
+
+def test_what_decided_is_named() -> None:
+    checks = [seen("interrupted", run_id="third"), seen("failed", run_id="second"), seen(run_id="first")]
+    ruling = rule("tree", checks, parent_trees=[], counting={"parent"})
+    assert ruling.seen == checks[1]
+
+
+def test_a_tree_of_a_parent_needs_no_evidence_and_no_evidence_stops_it() -> None:
+    ruling = rule("tree", [seen("failed")], parent_trees=["tree", "other"], counting={"parent"})
+    assert (ruling.standing, ruling.accepted) == (Standing.UNCHANGED, True)
+
+
+def test_the_first_commit_of_all_goes_in() -> None:
+    ruling = rule("tree", [], parent_trees=[], counting=None, first=True)
+    assert (ruling.standing, ruling.accepted) == (Standing.FIRST, True)
+
+
+def test_without_parents_every_base_counts() -> None:
+    assert rule("tree", [seen(base="anything")], parent_trees=[], counting=None).accepted
+    assert not rule("tree", [], parent_trees=[], counting=None).accepted
