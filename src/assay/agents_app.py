@@ -16,6 +16,7 @@ from assay.adapters.backends.api.choice import Choice as ModelChoice
 from assay.adapters.backends.api.choice import choose as choose_model
 from assay.adapters.backends.choosing import backend_from
 from assay.adapters.backends.probing import Probed, probe
+from assay.adapters.backends.programs.locating import is_named_preset, is_older, locate_acp, locate_cli, version_of
 from assay.adapters.executors.site import ShellJob, Site
 from assay.adapters.git.repository import open_repository
 from assay.adapters.sandbox.job import Execution
@@ -27,12 +28,14 @@ from assay.config.person import Person, chosen, load_person
 from assay.config.providers import meant, same_key, vendor_of
 from assay.core.agent.tiers import Served, TierProblem, problems, tier_of
 from assay.engine.progress import Silent
-from assay.engine.viewing import Sight, shell_at
+from assay.engine.viewing import Sight, seen_at, shell_at
 from assay.engine.world import CheckRequest
 from assay.errors import InputError, InternalError
 from assay.roles import ROLES
 
 _PLAIN_WORD = re.compile(r"[\w./+@-]+")
+_PROGRAMS: Final = ("cmd:", "cli:", "acp:")
+"""Specs of programs, which need a place to run."""
 _NOT_ASKED: Final = ("human", "script", RULES)
 """Kinds that a probe would tell nothing about: a person, prepared answers, rules."""
 
@@ -143,7 +146,16 @@ def agents(said: Words, names: Iterable[str] = ()) -> Agents:
 
 def refuse_commands_of_repositories(choice: Choice) -> None:
     """A question is no reason to run a program that only the repository has named."""
-    commands = [spec for spec in choice.specs if spec.startswith("cmd:")]
+    _refuse_of_repository(choice, [spec for spec in choice.specs if spec.startswith("cmd:")])
+    refuse_login_for_repositories(choice)
+
+
+def refuse_login_for_repositories(choice: Choice) -> None:
+    """A repository may name a preset. A command line of its own would be run with the person's login."""
+    _refuse_of_repository(choice, [one for one in choice.specs if one.startswith("acp:") and not is_named_preset(one)])
+
+
+def _refuse_of_repository(choice: Choice, commands: Sequence[str]) -> None:
     if choice.origin is Origin.REPOSITORY and commands:
         raise InputError(
             f"{choice.agent}: the repository has named the program that would be run: {commands[0]}",
@@ -159,12 +171,9 @@ def probes(said: Words, known: Agents) -> Iterator[Probed]:
         for one in agent.standings:
             if not one.missing and one.spec.partition(":")[0] not in _NOT_ASKED:
                 specs.setdefault(one.spec, agent.choice.origin)
-    with _site(said, any(spec.startswith("cmd:") for spec in specs)) as site:
+    with _site(said, any(spec.startswith(_PROGRAMS) for spec in specs)) as site:
         for spec, origin in specs.items():
-            settings = said.person.settings
-            backend = backend_from(
-                (spec,), folder=said.folder(origin), providers=said.person.providers, models=settings.models
-            )
+            backend = backend_from((spec,), folder=said.folder(origin), person=said.person)
             with closing(backend):
                 yield probe(backend, site)
 
@@ -180,6 +189,8 @@ def _standing(said: Words, spec: str, origin: Origin) -> Standing:
         match kind:
             case "api":
                 return _of_model(said, spec)
+            case "cli" | "acp":
+                return _of_program(said, spec)
             case "cmd":
                 return Standing(spec, missing=_no_program(rest, said.root))
             case "script":
@@ -208,6 +219,19 @@ def _of_model(said: Words, spec: str) -> Standing:
     found = choose_model(spec, said.person.providers, said.person.settings.models, os.environ)
     tier = found.settings.tier or tier_of(found.model)
     return Standing(spec, found.vendor, found.model, tier, priced=_is_priced(found))
+
+
+def _of_program(said: Words, spec: str) -> Standing:
+    """A coding agent: it must be there, and not be older than what is known to work."""
+    locate = locate_cli if spec.startswith("cli:") else locate_acp
+    found = locate(spec, said.person.settings.programs, said.root)
+    preset, tier = found.preset, tier_of(found.model) if found.model else None
+    standing = Standing(spec, preset.vendor if preset else None, found.model or None, tier)
+    version = version_of(found.argv[0]) if preset and not preset.acp_program else ""
+    if preset and version and is_older(version, preset.minimum):
+        too_old = f"{found.argv[0]} is version {version}; {preset.minimum} is the oldest that is known to work"
+        return replace(standing, missing=too_old, hint=f"renew it: {preset.install}")
+    return standing
 
 
 def _by_name(said: Words, spec: str) -> tuple[str | None, str, int | None]:
@@ -264,7 +288,7 @@ def _site(said: Words, with_shell: bool) -> Iterator[Site]:
     ):
         sight = Sight(base[1], base[0], gate.architect_seconds, gate.network, gate.pass_through)
         shell = shell_at(world, sight, sink)
-        yield Site(work_tree=shell.view.files, scratch=world.scratch, run=shell)
+        yield Site(shell.view.files, world.scratch, shell, seen_at=seen_at(shell), level=world.sandbox.level)
 
 
 def _nothing_is_run(job: ShellJob) -> Execution:

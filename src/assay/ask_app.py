@@ -77,13 +77,7 @@ def asked_once(
     settings = settings_at(repository, base[0])
     said = Words.spoken(repository.root, settings, load_person(), _named(question.backends, role.name))
     choice = _chosen(said, agent)
-    backend = backend_from(
-        choice.specs,
-        folder=said.folder(choice.origin),
-        listen=listen,
-        providers=said.person.providers,
-        models=said.person.settings.models,
-    )
+    backend = backend_from(choice.specs, folder=said.folder(choice.origin), listen=listen, person=said.person)
     with (
         closing(backend),
         opened_world(
@@ -118,7 +112,7 @@ def _chosen(said: Words, agent: str) -> Choice:
         )
     refuse_commands_of_repositories(choice)
     for one in known.standings:
-        if one.missing and one.spec.startswith("api:"):
+        if one.missing and one.spec.startswith(("api:", "cli:", "acp:")):
             raise InputError(one.missing, hint=one.hint)
     return choice
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from assay.adapters.backends import Backend
 from assay.adapters.backends.choosing import backend_from
 from assay.adapters.executors import Listen
-from assay.agents_app import Words, agents
+from assay.agents_app import Words, agents, refuse_login_for_repositories
 from assay.config import Settings
 from assay.config.budget import limits
 from assay.config.person import budget, load_person
@@ -32,13 +32,7 @@ def backends_for(setup: GateSetup, listen: Listen | None, stack: ExitStack) -> C
     person = load_person()
 
     def backend(specs: Sequence[str]) -> Backend:
-        made = backend_from(
-            specs,
-            folder=Path(setup.plan_path).parent,
-            listen=listen,
-            providers=person.providers,
-            models=person.settings.models,
-        )
+        made = backend_from(specs, folder=Path(setup.plan_path).parent, listen=listen, person=person)
         stack.callback(made.close)
         return made
 
@@ -79,11 +73,14 @@ def served(world: World, request: GateRequest, plan_path: Path) -> tuple[dict[st
     line = {role: (_at(spec, plan_path.parent),) for role, spec in asked.items() if spec}
     said = Words(world.repository.root, world.settings, load_person(), line)
     choices = [said.choice(role) for role in asked]
+    for choice in choices:
+        refuse_login_for_repositories(choice)
     cast = {choice.agent: tuple(_at(spec, said.folder(choice.origin)) for spec in choice.specs) for choice in choices}
     if not cast["executor"]:
         raise InputError(
             "nobody is named who does the work",
-            hint="--executor api:<provider>:<model>, 'cmd:<shell command>', human or script:<file>; or gate.executor",
+            hint="--executor cli:<preset>, acp:<preset>, api:<provider>:<model>, 'cmd:<shell command>', human or "
+            "script:<file>; or gate.executor",
         )
     known = agents(said, asked)
     for one in (one for agent in known.agents for one in agent.standings):

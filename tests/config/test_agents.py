@@ -44,10 +44,10 @@ BAD: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "assay.toml:4: backends.planner: ",
         ("'nobody' will not do",),
     ),
-    "a kind that is to come": (
-        '[backends]\nexecutor = "acp:claude"\n',
+    "a coding agent without a name": (
+        '[backends]\nexecutor = "acp:"\n',
         "assay.toml:2: backends.executor: ",
-        ("`acp:` is not there yet", "`api:<provider>:<model>`"),
+        ("'acp:' will not do", "`cli:<preset>`"),
     ),
     "no role": ('[backends]\nplaner = "human"\n', "assay.toml:2: backends.planer: ", ("backends.planner?",)),
     "one role in two sections": (
@@ -285,7 +285,7 @@ def test_only_an_architect_may_be_the_rules() -> None:
         ("wizard=human", "'wizard' is no role"),
         ("planner=gpt-5", "'gpt-5' names no backend"),
         ("planner=", "'' names no backend"),
-        ("planner=cli:codex", "`cli:` is not there yet"),
+        ("planner=cli:", "'cli:' names no backend"),
     ],
 )
 def test_an_option_that_says_nothing_is_refused(option: str, why: str) -> None:

@@ -17,13 +17,18 @@ from assay.config.component import Component
 from assay.errors import InputError
 
 _TEXT = r"[^\x00]"
-_BACKEND = rf"human|(cmd|script):{_TEXT}*[^\x00\s]{_TEXT}*|api:[A-Za-z0-9][A-Za-z0-9_.-]*:[^\s\x00]+"
-_KINDS = "`api:<provider>:<model>`, `cmd:<shell command>`, `human` or `script:<file>`"
-_NOT_YET: Final = ("acp", "cli")
+_BACKEND = (
+    rf"human|(acp|cmd|script):{_TEXT}*[^\x00\s]{_TEXT}*|api:[A-Za-z0-9][A-Za-z0-9_.-]*:[^\s\x00]+"
+    r"|cli:[a-z0-9][a-z0-9-]*(:[^\s\x00]+)?"
+)
+KINDS = (
+    "`api:<provider>:<model>`, `cli:<preset>`, `acp:<preset or command>`, `cmd:<shell command>`, `human` or "
+    "`script:<file>`"
+)
 
-BackendSpec = Annotated[str, Field(strict=True, pattern=rf"^({_BACKEND})$", title=_KINDS)]
-ExecutorSpec = Annotated[str, Field(strict=True, pattern=rf"^({_BACKEND})?$", title=_KINDS)]
-ArchitectSpec = Annotated[str, Field(strict=True, pattern=rf"^(rules|{_BACKEND})$", title=f"`rules`, {_KINDS}")]
+BackendSpec = Annotated[str, Field(strict=True, pattern=rf"^({_BACKEND})$", title=KINDS)]
+ExecutorSpec = Annotated[str, Field(strict=True, pattern=rf"^({_BACKEND})?$", title=KINDS)]
+ArchitectSpec = Annotated[str, Field(strict=True, pattern=rf"^(rules|{_BACKEND})$", title=f"`rules`, {KINDS}")]
 
 RoleName = Literal["executor", "architect", "researcher", "specifier", "designer", "planner", "reviewer", "knowledge"]
 FOCI: Final = ("security", "architecture", "correctness")
@@ -34,13 +39,8 @@ RULES: Final = "rules"
 
 
 def _one_or_several(written: object) -> object:
-    """One backend may stand without its brackets. Kinds that are still to come are said to be so."""
-    several = (written,) if isinstance(written, str) else written
-    for spec in several if isinstance(several, list | tuple) else ():
-        kind = spec.partition(":")[0] if isinstance(spec, str) else ""
-        if kind in _NOT_YET:
-            raise ValueError(f"{spec!r}: `{kind}:` is not there yet; it takes {_KINDS}")
-    return several
+    """One backend may stand without its brackets."""
+    return (written,) if isinstance(written, str) else written
 
 
 def _schema(kinds: str) -> WithJsonSchema:
@@ -49,8 +49,8 @@ def _schema(kinds: str) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [{"type": "string", "title": kinds}, several]})
 
 
-Specs = Annotated[tuple[BackendSpec, ...], BeforeValidator(_one_or_several), _schema(_KINDS)]
-ArchitectSpecs = Annotated[tuple[ArchitectSpec, ...], BeforeValidator(_one_or_several), _schema(f"`rules`, {_KINDS}")]
+Specs = Annotated[tuple[BackendSpec, ...], BeforeValidator(_one_or_several), _schema(KINDS)]
+ArchitectSpecs = Annotated[tuple[ArchitectSpec, ...], BeforeValidator(_one_or_several), _schema(f"`rules`, {KINDS}")]
 
 
 class BackendSettings(Component):
@@ -150,5 +150,5 @@ def _read(option: str, key: str, spec: str) -> tuple[str, ...]:
         detail = error.errors(include_url=False)[0]
         own_words = detail["msg"].removeprefix("Value error, ") if detail["type"] == "value_error" else ""
         raise InputError(
-            f"--backend {option}: {own_words or f'{spec!r} names no backend'}", hint=f"SPEC is {_KINDS}"
+            f"--backend {option}: {own_words or f'{spec!r} names no backend'}", hint=f"SPEC is {KINDS}"
         ) from error

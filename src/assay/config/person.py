@@ -16,6 +16,7 @@ from pydantic import Field
 from assay.config.backends import BackendSettings, Choice, Origin, Place, choose
 from assay.config.budget import BudgetSettings
 from assay.config.component import Component
+from assay.config.programs import ProgramSettings
 from assay.config.providers import BUILT_IN, ModelSettings, Provider, model_settings
 from assay.config.reading import load_bytes
 from assay.config.settings import Settings, VariableName
@@ -38,6 +39,9 @@ class PersonSettings(Component):
     backends: BackendSettings = BackendSettings()
     budget: BudgetSettings = BudgetSettings()
     trust: TrustSettings = TrustSettings()
+    programs: Mapping[str, ProgramSettings] = Field(
+        default={}, description="Coding agents by the name of their preset: `[programs.claude]`."
+    )
     providers: Mapping[str, Provider] = Field(default={}, description="Services beside those that are built in.")
     models: Mapping[str, ModelSettings] = Field(
         default={}, description='Models by `provider:model` or a glob: `[models."openrouter:*"]`.'

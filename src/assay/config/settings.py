@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from assay.config.backends import ArchitectSpec, BackendSettings, ExecutorSpec
+from assay.config.backends import KINDS, ArchitectSpec, BackendSettings, ExecutorSpec
 from assay.config.budget import BudgetSettings
 from assay.config.component import Component as Component  # for whoever defines settings of their own
 from assay.core.commands import VACUOUS, is_vacuous
@@ -244,13 +244,11 @@ class GateSettings(Component):
 
     executor: ExecutorSpec = Field(
         default="",
-        description="Who does the work: `api:<provider>:<model>`, `cmd:<shell command>`, `human` or `script:<file>`. "
-        "Empty: see `--executor`.",
+        description=f"Who does the work: {KINDS}. Empty: see `--executor`.",
     )
     architect: ArchitectSpec = Field(
         default="rules",
-        description="Who reviews, after the rules, which always do: `rules` (nobody else), `api:<provider>:<model>`, "
-        "`cmd:<shell command>`, `human` or `script:<file>`.",
+        description=f"Who reviews, after the rules, which always do: `rules` (nobody else), {KINDS}.",
     )
     slots: int = Field(
         default=4,

@@ -138,6 +138,35 @@ class Turn(Contract):
     it reads it."""
 
 
+class ActivityKind(StrEnum):
+    """What a program can be seen doing by itself within a turn."""
+
+    SAID = "said"
+    THOUGHT = "thought"
+    TOOL = "tool"
+    """It uses a tool of its own."""
+    RESULT = "result"
+    """What came of that."""
+    REFUSED = "refused"
+    """Something it wanted to do was not allowed: by the engine, the sandbox or a limit of the program's own."""
+    NOTE = "note"
+    """Anything else that is worth a line: a retry, a warning."""
+
+
+class Activity(Contract):
+    """One thing that a program with tools of its own did within a turn, as it says itself: a claim, but a refusal by
+    the engine."""
+
+    kind: ActivityKind
+    name: str = ""
+    """Of the tool."""
+    text: str = ""
+    paths: tuple[str, ...] = ()
+    """Files that it concerns, from the root of the work tree where they lie in it."""
+    ok: bool | None = None
+    """Of a result: whether the tool succeeded."""
+
+
 class Returned(Contract):
     """The results of the tools that the turn before called."""
 

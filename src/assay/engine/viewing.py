@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from assay.adapters.executors import SandboxedShell
 from assay.adapters.git.listing import in_tree
 from assay.adapters.git.snapshot import of_tree
 from assay.adapters.ledger.artifacts import ArtifactWriter
 from assay.adapters.sandbox.job import Limits
-from assay.contracts.verdict import Phase
+from assay.contracts.verdict import Assurance, Phase
 from assay.core.agent.secret_files import is_secret
 from assay.engine.subject import Subject
 from assay.engine.trees import TreeUnderCheck
@@ -59,6 +60,12 @@ def shell_at(world: World, sight: Sight, sink: ArtifactWriter) -> SandboxedShell
         sink=sink,
         cancel=world.cancel,
     )
+
+
+def seen_at(shell: SandboxedShell) -> Path:
+    """Where what runs there finds its tree."""
+    view = shell.view
+    return view.root if shell.sandbox.level is Assurance.BUBBLEWRAP else view.work_tree or view.files
 
 
 def secret_files(world: World, tree: str) -> tuple[str, ...]:

@@ -117,7 +117,8 @@ class Table:
         return [stored.row for stored in self.ledger.read(MessageRow, run_id="run-1")]
 
     def types(self) -> list[str]:
-        return [row.type for row in self.messages()]
+        """Of what was said to and by the engine. What a program does by itself in between is its own affair."""
+        return [row.type for row in self.messages() if row.type != "Activity"]
 
 
 class BackendConformance:

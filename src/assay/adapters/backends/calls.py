@@ -22,6 +22,24 @@ def calls_in(conversation: Conversation, wanted: Iterable[Call]) -> tuple[ToolCa
     return tuple(_call(call, f"{turn}.{number}") for number, call in enumerate(islice(wanted, _MOST), 1))
 
 
+def calls_wanted(text: str) -> list[Call]:
+    """The calls, if that is what a text says: `{"tool_calls": [{"name": …, "arguments": {…}}]}` and nothing else."""
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    if not isinstance(said, dict) or set(said) != {"tool_calls"} or not isinstance(said["tool_calls"], list):
+        return []
+    return [_read(call) for call in said["tool_calls"]]
+
+
+def _read(call: JsonValue) -> Call:
+    """What is no call at all names no tool, and is refused like any other that does not exist."""
+    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
+        return Call("", call if not isinstance(call, dict) else "a call without a name")
+    return Call(str(call["name"]), call.get("arguments", {}))
+
+
 def _call(call: Call, id: str) -> ToolCall:
     name = call.name.encode("utf-8", "replace").decode()
     if not isinstance(call.arguments, dict):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from assay.adapters.backends import Backend
@@ -10,31 +10,35 @@ from assay.adapters.backends.api import api_backend
 from assay.adapters.backends.cmd import CommandBackend
 from assay.adapters.backends.fallback import Fallback
 from assay.adapters.backends.human import HumanBackend
+from assay.adapters.backends.programs.acp.backend import AcpBackend
+from assay.adapters.backends.programs.cli import CliBackend
+from assay.adapters.backends.programs.locating import locate_acp, locate_cli
 from assay.adapters.backends.script import ScriptedBackend
-from assay.adapters.executors import unknown
+from assay.adapters.executors import KINDS, unknown
 from assay.adapters.executors.human import Listen
 from assay.adapters.script_file import read_script
-from assay.config.providers import ModelSettings, Provider
+from assay.config.person import Person, PersonSettings
 from assay.errors import InputError
 
 
 def backend_from(
-    specs: Sequence[str],
-    *,
-    folder: Path,
-    listen: Listen | None = None,
-    providers: Mapping[str, Provider] | None = None,
-    models: Mapping[str, ModelSettings] | None = None,
+    specs: Sequence[str], *, folder: Path, listen: Listen | None = None, person: Person | None = None
 ) -> Backend:
-    """The backend that the specs name, the later ones as fallbacks. A script's path counts from `folder`.
+    """The backend that the specs name, the later ones as fallbacks. A script's path counts from `folder`; coding agents
+    are never looked for in the work tree that this is in.
 
-    An InputError says what a spec lacks: its provider, key, package or file.
+    An InputError says what a spec lacks: its provider, key, package, program or file.
     """
+    theirs = person.settings if person else PersonSettings()
 
     def one(spec: str) -> Backend:
         kind, _, rest = spec.partition(":")
         if kind == "api":
-            return api_backend(spec, providers, models)
+            return api_backend(spec, person.providers if person else None, theirs.models)
+        if kind == "cli" and rest.strip():
+            return CliBackend(locate_cli(spec, theirs.programs, folder))
+        if kind == "acp" and rest.strip():
+            return AcpBackend(locate_acp(spec, theirs.programs, folder))
         if kind == "cmd" and rest.strip():
             return CommandBackend(rest)
         if spec == "human":
@@ -44,6 +48,6 @@ def backend_from(
         raise unknown("agent", spec)
 
     if not specs:
-        raise InputError("no backend is named", hint="api:PROVIDER:MODEL, cmd:COMMAND, human or script:FILE.yaml")
+        raise InputError("no backend is named", hint=f"one of: {KINDS}")
     named = [one(spec) for spec in dict.fromkeys(specs)]
     return named[0] if len(named) == 1 else Fallback(named)

@@ -15,17 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import JsonValue
-
 from assay.adapters.backends import Identity
-from assay.adapters.backends.calls import calls_in
+from assay.adapters.backends.calls import calls_in, calls_wanted
 from assay.adapters.backends.wording import prompt_of
 from assay.adapters.executors.cmd import fresh_file, ran
 from assay.adapters.executors.result import Tail, read_written
 from assay.adapters.executors.site import Ran, ShellJob, Site
 from assay.adapters.sandbox.job import Execution
 from assay.adapters.scratch import remove
-from assay.adapters.script_file import Call
 from assay.contracts.agent import Conversation, Fault, FaultKind, Turn, Usage
 from assay.core.agent.answer import Malformed
 
@@ -91,7 +88,7 @@ class CommandBackend:
         except UnicodeDecodeError as error:
             why = f"the answer in {where} is malformed: byte {error.start} is not UTF-8"
             return Fault(kind=FaultKind.MALFORMED, why=why)
-        calls = calls_in(conversation, _wanted(text))
+        calls = calls_in(conversation, calls_wanted(text))
         return Turn(
             text="" if calls else text,
             calls=calls,
@@ -142,24 +139,6 @@ def _last_lines(errors: Path, printed: _Printed) -> str:
     tail = Tail()
     tail.add(written or b"")
     return tail.lines(_SHOWN_LINES) or printed.tail.lines(_SHOWN_LINES)
-
-
-def _wanted(text: str) -> list[Call]:
-    """The calls, if that is what it says."""
-    try:
-        said = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    if not isinstance(said, dict) or set(said) != {"tool_calls"} or not isinstance(said["tool_calls"], list):
-        return []
-    return [_call(call) for call in said["tool_calls"]]
-
-
-def _call(call: JsonValue) -> Call:
-    """What is no call at all names no tool, and is refused like any other that does not exist."""
-    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
-        return Call("", call if not isinstance(call, dict) else "a call without a name")
-    return Call(str(call["name"]), call.get("arguments", {}))
 
 
 class _Printed:

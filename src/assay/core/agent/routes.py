@@ -45,7 +45,7 @@ class Route(NamedTuple):
 
 
 _ASKED: Final = ("Dispatch", "ToolResult", "Repair")
-_ANSWERED: Final = ("Turn", "Output", "Fault")
+_ANSWERED: Final = ("Turn", "Output", "Fault", "Activity")
 
 _PERSON: Final = (
     Route("engine", "person", "Question"),

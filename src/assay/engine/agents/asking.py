@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
@@ -16,7 +16,7 @@ from assay.contracts.budget import Budget, Spent
 from assay.contracts.rows import EventRow
 from assay.engine.agents.dispatch import Dispatcher, Errand
 from assay.engine.agents.meter import Meter
-from assay.engine.viewing import Sight, shell_at
+from assay.engine.viewing import Sight, seen_at, shell_at
 from assay.engine.world import World
 from assay.roles.role import Role
 
@@ -74,7 +74,16 @@ def ask(world: World, asking: Asking, site: Site) -> Asked:
             secret=world.settings.tools.secret,
             cancel=world.cancel,
         )
-        placed = Site(shell.view.files, world.scratch, shell, site.heard, site.say, site.hear, site.doing, world.cancel)
+        placed = replace(
+            site,
+            work_tree=shell.view.files,
+            scratch=world.scratch,
+            run=shell,
+            seen_at=seen_at(shell),
+            level=world.sandbox.level,
+            secret=world.settings.tools.secret,
+            cancel=world.cancel,
+        )
         occasion = Occasion(run_id=world.run_id, role=asking.role.name, step="ask", focus=asking.focus)
         errand = Errand(asking.request, asking.backend, Toolbox(ground, asking.role.tools), placed, asking.seconds)
         try:

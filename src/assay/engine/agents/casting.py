@@ -14,7 +14,7 @@ from assay.engine.agents.architect import AgentArchitect
 from assay.engine.agents.dispatch import Dispatcher
 from assay.engine.agents.executor import AgentExecutor
 
-AGENTS: Final = ("api", "script")
+AGENTS: Final = ("api", "acp", "cli", "script")
 """Kinds of specs that add turns to a conversation of the engine's."""
 
 
@@ -36,6 +36,11 @@ class Casting:
         if not is_agent(specs[0]):
             return architect_from(specs[0], self.listen)
         return AgentArchitect(specs[0], self.backend(specs), self.dispatcher, self.git, self.secret)
+
+
+def works_alone(spec: str) -> bool:
+    """Whether it is a program with tools of its own: what it left is on record, and not how."""
+    return spec.partition(":")[0] in ("acp", "cli")
 
 
 def is_agent(spec: str) -> bool:

@@ -7,6 +7,7 @@ second time, but what its tools did to the work tree is done again, because the 
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,8 @@ from assay.adapters.bus import Bus
 from assay.adapters.executors.site import Site
 from assay.adapters.tools import Toolbox
 from assay.contracts.agent import (
+    Activity,
+    ActivityKind,
     Conversation,
     Dispatched,
     Fault,
@@ -177,7 +180,8 @@ class _Going:
         if stop := self._stop():
             return stop
         began = time.monotonic()
-        turn_or_fault = self._errand.backend.turn(conversation, self._errand.site, self._left())
+        site = replace(self._errand.site, noted=self._noted)
+        turn_or_fault = self._errand.backend.turn(conversation, site, self._left())
         seconds = time.monotonic() - began
         if isinstance(turn_or_fault, Fault):
             # A turn knows only of what was left of the time.
@@ -197,6 +201,12 @@ class _Going:
         self._shell.spending(self._shell.meter.spent())
         self._took(turn_or_fault)
         return turn_or_fault
+
+    def _noted(self, activity: Activity) -> None:
+        """What a program does by itself. It is never repeated from the record, so it needs no id that a crash keeps."""
+        name = f"activity-{self._turns}-{secrets.token_hex(8)}"
+        self._publish(self._occasion.agent, "Activity", name, {"activity": dumped(activity)})
+        self._refusals += activity.kind is ActivityKind.REFUSED
 
     def _met(self, fault: Fault, seconds: float) -> None:
         """A fault is on record like any other word, and what it has cost is paid."""

@@ -33,7 +33,7 @@ from assay.engine.agents.executor import AgentExecutor
 from assay.engine.gate.hooks import run_hooks
 from assay.engine.gate.world import GateWorld
 from assay.engine.subject import Subject
-from assay.engine.viewing import secret_files
+from assay.engine.viewing import secret_files, seen_at
 from assay.engine.world import CheckRequest
 from assay.errors import RepositoryError
 from assay.faults import fault_point
@@ -127,6 +127,10 @@ class Execution:
                 say=lambda line: gate.watching.said(task.id, line),
                 hear=lambda text: gate.watching.output(task.id, text.encode("utf-8", "replace")),
                 doing=lambda line: gate.watching.doing(task.id, line),
+                scope=told.files,
+                seen_at=seen_at(shell),
+                level=world.sandbox.level,
+                secret=world.settings.tools.secret,
                 cancel=world.cancel,
             )
             ran = gate.executor.execute(told, site)

@@ -31,7 +31,7 @@ from assay.core.gate.passing import unmet_by_architects
 from assay.engine.agents.architect import AgentArchitect
 from assay.engine.gate.executing import LeftError
 from assay.engine.gate.world import GateWorld
-from assay.engine.viewing import Sight, shell_at
+from assay.engine.viewing import Sight, seen_at, shell_at
 
 _MOST_DIFF = 200_000
 
@@ -60,6 +60,9 @@ class Reviewing:
                 say=lambda line: self.gate.watching.said(task.id, line),
                 hear=lambda text: self.gate.watching.output(task.id, text.encode("utf-8", "replace")),
                 doing=lambda line: self.gate.watching.doing(task.id, line),
+                seen_at=seen_at(shell),
+                level=world.sandbox.level,
+                secret=world.settings.tools.secret,
                 cancel=world.cancel,
             )
             with self.gate.at_the_terminal(isinstance(architect, HumanArchitect)):

@@ -23,7 +23,7 @@ from assay.contracts.gate import ArchitectDecision, ArchitectVerdict, ExecutorRe
 from assay.contracts.gate_record import Approved, Asked, AttemptFailed, Blocked, Executed, Started, TaskEvent
 from assay.contracts.gate_setup import GateSetup
 from assay.core.gate.architect_rules import NAME as RULES
-from assay.engine.agents.casting import is_agent
+from assay.engine.agents.casting import is_agent, works_alone
 from assay.engine.agents.on_record import Recorded, on_record
 from assay.engine.agents.scripting import conversations
 from assay.engine.gate.journal import Journal
@@ -38,7 +38,8 @@ _BY_ARCHITECTS: Final = "architect"
 def script_of(setup: GateSetup, journal: Journal, git: Git) -> list[Entry]:
     """Entries for every dispatch and every attempt of the run."""
     recorded = on_record(journal.ledger, journal.run_id).values()
-    acted = {_attempt(one) for one in recorded if not one.can_go_on}
+    alone = works_alone(setup.executor)
+    acted = {attempt for one in recorded if (attempt := _attempt(one)) and (alone or not one.can_go_on)}
     entries = conversations(one for one in recorded if _attempt(one) not in acted)
     for task in journal.plan.tasks:
         events = journal.events(task.id)

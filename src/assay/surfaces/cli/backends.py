@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.adapters.backends.probing import Probed
+from assay.adapters.backends.programs.standing import program_standings
 from assay.agents_app import Agent, Agents, Standing, agents, agents_of, probes, words
 from assay.contracts.agent import Usage
 from assay.core.agent.tiers import TierProblem
 from assay.errors import InputError
 from assay.surfaces.cli.agent_options import BackendOption, backend_words
+from assay.surfaces.cli.backends_programs import print_programs
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, RepoOption, printable, repository_root
 
 if TYPE_CHECKING:
@@ -51,13 +53,17 @@ def backends(
     \b
     A backend is whoever can take a role:
       api:openai:gpt-5          a model, by provider and name
-      cmd:./agent.sh            a program
+      cli:claude                a coding agent of yours, started without its screen
+      acp:goose                 the same, over the Agent Client Protocol: it asks before it writes
+      cmd:./agent.sh            any other program
       human                     you
       script:answers.yaml       prepared answers, for demonstrations
 
     \b
     Roles are set under [backends], in your own ~/.config/assay/assay.toml and in the repository's assay.toml.
-    Yours goes before the repository's, and --backend before both.
+    Yours goes before the repository's, and --backend before both. Below the roles stand the coding agents that are
+    on this machine, whether a login was found, and how far each keeps itself to the files of a task. In any case
+    they work in the sandbox, and what they changed is judged by the diff.
 
     Exits with 0 when all that are named can serve, and have answered if they were asked; with 1 when one cannot, or
     when nobody is named for a ROLE that you asked about.
@@ -70,12 +76,15 @@ def backends(
     known = agents(said, names)
     answered = list(_asked(output.progress(), probes(said, known))) if ask else []
     known = known.having_answered(answered)
+    programs = () if roles else program_standings(said.person.settings.programs, said.root)
     well = known.able and not (roles and any(not agent.standings for agent in known.agents))
     if as_json:
-        output.document(_document(well, str(said.person.file), known, answered if ask else None))
+        document = _document(well, str(said.person.file), known, answered if ask else None)
+        output.document(document | {"programs": [asdict(one) for one in programs]})
     else:
         _print_agents(output.results(), known, {one.spec: one for one in answered})
         _print_notes(output.results(), known, said.person.file)
+        print_programs(output.results(), programs)
     return 0 if well else 1
 
 

@@ -1,0 +1,142 @@
+"""mini-swe-agent: `mini`.
+
+All that it can do is to run commands. It has no limit of its own, and none could hold: the sandbox and the diff are
+what counts. It prints text for people, in blocks with a heading each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from assay.adapters.backends.programs.known.litellm_errors import fault_in
+from assay.adapters.backends.programs.lines import shown
+from assay.adapters.backends.programs.preset import Errand, Final, Invocation, Limit, Preset
+from assay.contracts.agent import Activity, ActivityKind, Fault, FaultKind, Usage
+
+_LONGEST_ARGUMENT = 100_000
+"""Bytes. The system takes 128 kB, and the program reads a task from nowhere else."""
+_TOO_LONG = (
+    "Your task is in the file that the variable ASSAY_TASK names. Read all of it first, in parts, for instance by `sed "
+    '-n 1,150p "$ASSAY_TASK"`; then do what it says.'
+)
+
+_STEP = re.compile(r"^mini-swe-agent \(step (?P<step>\d+), \$(?P<usd>\d+(?:\.\d+)?)\):$")
+_HEADING = re.compile(r"^(System|User|Tool|Exit):$")
+_RULE = re.compile(r"^─+$")
+_FENCE = "```"
+_SAVED = "Saved trajectory to "
+_NOT_EXECUTED = "action was not executed"
+_GAVE_UP = {
+    "RepeatedFormatError": "it answered three times without a command",
+    "LimitsExceeded": "it reached a limit of its own",
+    "TimeExceeded": "it reached a limit of its own",
+}
+
+
+def invoke(errand: Errand) -> Invocation:
+    fits = len(errand.prompt.encode("utf-8", "replace")) <= _LONGEST_ARGUMENT
+    model = ("--model", errand.model) if errand.model else ()
+    return Invocation(
+        (
+            *("--yolo", "--exit-immediately", "--cost-limit", "0", "--output", "/dev/null", *model),
+            f"--task={errand.prompt if fits else _TOO_LONG}",
+        ),
+        _VARIABLES,
+        handed={} if fits else {"ASSAY_TASK": errand.prompt},
+    )
+
+
+_VARIABLES = {
+    "MSWEA_CONFIGURED": "true",
+    "MSWEA_SILENT_STARTUP": "1",
+    "MSWEA_COST_TRACKING": "ignore_errors",  # or it ends at a model whose price it does not know
+    "MSWEA_MODEL_RETRY_STOP_AFTER_ATTEMPT": "4",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "COLUMNS": "10000",  # it breaks lines that are longer
+}
+
+
+class MiniStream:
+    """A block is whole when the next begins."""
+
+    def __init__(self) -> None:
+        self._heading = ""
+        self._lines: list[str] = []
+        self._words = ""
+        self._steps = 0
+        self._usd = 0.0
+
+    def line(self, text: str) -> Iterable[Activity]:
+        line = text.rstrip()
+        step, heading = _STEP.match(line), _HEADING.match(line)
+        if not step and not heading and not _RULE.match(line):
+            self._lines.append(line)
+            return ()
+        told = tuple(self._told())
+        self._heading, self._lines = heading[1] if heading else "Step" if step else "", []
+        if step:
+            self._steps, self._usd = int(step["step"]), float(step["usd"])
+        return told
+
+    def _told(self) -> Iterator[Activity]:
+        if self._heading == "Step":
+            words, *commands = self._parts()
+            if words:
+                self._words = words
+                yield Activity(kind=ActivityKind.SAID, text=shown(words))
+            for command in commands:
+                yield Activity(kind=ActivityKind.TOOL, name="bash", text=shown(command))
+        elif self._heading == "Tool" and _NOT_EXECUTED not in self._lines:
+            code = self._lines[1] if self._lines[:1] == ["<returncode>"] and len(self._lines) > 1 else ""
+            words = "\n".join(self._lines[3:])
+            yield Activity(kind=ActivityKind.RESULT, name="bash", text=shown(words), ok=code == "0")
+
+    def _parts(self) -> tuple[str, ...]:
+        """What it said, then its commands, each between two fences."""
+        parts: list[list[str]] = [[]]
+        for line in self._lines:
+            if line == _FENCE:
+                parts.append([])
+            else:
+                parts[-1].append(line)
+        return tuple("\n".join(part).strip() for part in (parts[0], *parts[1::2]))
+
+    def final(self, exit_code: int | None) -> Final:
+        usage = Usage(requests=max(1, self._steps), usd=self._usd or None)
+        last = [line for line in self._lines if not line.startswith(_SAVED)]
+        said = "\n".join(last).strip() if self._heading == "Exit" else ""
+        return Final(said or self._words, usage, fault=_fault(said))
+
+
+def _fault(said: str) -> Fault | None:
+    """Why it gave up, in the words that it left with."""
+    if why := _GAVE_UP.get(said):
+        return Fault(kind=FaultKind.FAILED, why=f"{said}: {why}")
+    return fault_in(said)
+
+
+PRESET = Preset(
+    name="mini-swe-agent",
+    program="mini",
+    install="pipx install mini-swe-agent && pipx inject mini-swe-agent mcp",
+    minimum="2.4.0",
+    invoke=invoke,
+    stream=MiniStream,
+    limit=Limit.NONE,
+    limits="none: all that it does are commands",
+    hosts=("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "openrouter.ai"),
+    keys=(
+        "OPENAI_API_KEY", "OPENAI_API_BASE", "ANTHROPIC_API_KEY", "ANTHROPIC_API_BASE", "GEMINI_API_KEY",
+        "OPENROUTER_API_KEY", "OLLAMA_API_BASE", "MSWEA_MODEL_NAME",
+    ),
+    login=(".config/mini-swe-agent/.env",),
+    logged_in=(".config/mini-swe-agent/.env",),
+    startup=(".config/mini-swe-agent/.env",),
+    troubles=(
+        "it cannot work without commands, and does not keep to a role that may run none",
+        "it prints text only: tokens are not told, and the price is rounded to cents",
+        "a task above 100 kB it is told to read from a file",
+        "it needs `mcp` in its environment, and ends at once without it",
+    ),
+)  # fmt: skip

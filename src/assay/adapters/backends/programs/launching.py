@@ -1,0 +1,197 @@
+"""One run of a program, prepared: a HOME of its own with the real login in it, the variables that it may have, the
+hosts that it may reach; and what it said afterwards, as a turn."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from assay.adapters.backends.calls import calls_in, calls_wanted
+from assay.adapters.backends.cmd import fault_of
+from assay.adapters.backends.programs.locating import Program
+from assay.adapters.backends.programs.noting import whole
+from assay.adapters.backends.programs.preset import Errand, Final, Given, Invocation
+from assay.adapters.backends.wording import prompt_for_program
+from assay.adapters.executors.cmd import fresh_file, ran
+from assay.adapters.executors.result import Tail, read_written
+from assay.adapters.executors.site import ShellJob, Site
+from assay.adapters.sandbox.job import Execution, OwnHome
+from assay.adapters.scratch import remove
+from assay.contracts.agent import Activity, ActivityKind, Conversation, Fault, FaultKind, Turn
+from assay.contracts.gate import ExecutorResult, ExecutorStatus
+from assay.core.agent.answer import Malformed, parse
+
+_MOST_ERRORS = 8 << 20
+_SHOWN_LINES = 20
+_MOST_WORDS = 8000
+"""Characters of an executor's own words that are kept as its evidence."""
+_PORTS: Mapping[str, int] = {"https": 443, "wss": 443, "http": 80, "ws": 80}
+EXECUTOR = "executor"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    job: ShellJob
+    errors: Path
+
+    def last_lines(self) -> str:
+        """The end of its standard error."""
+        written = read_written(self.errors, _MOST_ERRORS)
+        if isinstance(written, Malformed):
+            return f"(its standard error: {written.why})"
+        tail = Tail()
+        tail.add(written or b"")
+        return tail.lines(_SHOWN_LINES)
+
+
+@contextmanager
+def prepared(program: Program, invocation: Invocation, site: Site, seconds: float | None) -> Iterator[Prepared]:
+    folder = Path(tempfile.mkdtemp(prefix="program-", dir=site.scratch))
+    try:
+        given = dict(invocation.handed) | ({"ASSAY_PROMPT": invocation.stdin} if invocation.stdin is not None else {})
+        errors = fresh_file(folder / "errors", "errors.txt")
+        variables = person_variables(program)
+        job = ShellJob(
+            command=_command(program, invocation),
+            seconds=seconds,
+            env={"ASSAY_TASK": "in the prompt", **variables, **invocation.variables},
+            reads={_variable(name): _written(folder / "given" / name, content) for name, content in given.items()},
+            writes={"ASSAY_ERRORS": errors},
+            home=_home(program, invocation, folder / "home"),
+            hosts=allowed_hosts(program, {**variables, **invocation.variables}),
+            visible=_installed_in(program.argv[0]),
+            shown=False,
+            say=site.say,
+            on_refused=lambda host: site.noted(_kept_from(host)),
+        )
+        yield Prepared(job, errors)
+    finally:
+        remove(folder)
+
+
+def errand_of(program: Program, conversation: Conversation, site: Site) -> Errand:
+    works = conversation.occasion.role == EXECUTOR
+    held = program.preset is not None and program.preset.schema and program.spec.startswith("cli:")
+    return Errand(
+        prompt=prompt_for_program(conversation, works=works, tools=not held),
+        model=program.model,
+        scope=site.scope,
+        files=tuple(path for path in site.scope if (site.work_tree / path).is_file()),
+        may_run=any(tool.name == "run" for tool in conversation.tools),
+        level=site.level,
+        root=site.seen_at or site.work_tree,
+        schema=None if works else conversation.output_schema,
+        variables=person_variables(program),
+    )
+
+
+def turned(conversation: Conversation, final: Final, program: Program) -> Turn | Fault:
+    """What the program said, as a turn. An executor may say what it did in words of its own: it is a claim either way,
+    and asking again for its form would have all of the work done again."""
+    if final.fault is not None and not _is_only_malformed(final):
+        return final.fault.model_copy(update={"usage": final.usage})
+    works = conversation.occasion.role == EXECUTOR
+    text = whole(final.text)
+    calls = () if works else calls_in(conversation, calls_wanted(text))
+    return Turn(
+        text="" if calls else text,
+        answer=_in_own_words(text) if works else None,
+        calls=calls,
+        model=final.model or program.spec,
+        usage=final.usage,
+        acted=works,
+    )
+
+
+def _is_only_malformed(final: Final) -> bool:
+    """The program itself would not take the answer of its model. It is shown what is wrong with it, like any other."""
+    return final.fault is not None and final.fault.kind is FaultKind.MALFORMED and bool(final.text.strip())
+
+
+def fault_from(execution: Execution, last_lines: str) -> Fault | None:
+    """Why it did not come to its own end, if so."""
+    ended = ran(execution)
+    return fault_of(ended, last_lines) if ended else None
+
+
+def person_variables(program: Program) -> dict[str, str]:
+    """What the program is given of the person's: nothing but what the preset and the person name."""
+    named = (*(program.preset.keys if program.preset else ()), *program.settings.pass_through)
+    return {name: os.environ[name] for name in named if name in os.environ} | dict(program.settings.set)
+
+
+def allowed_hosts(program: Program, variables: Mapping[str, str]) -> tuple[str, ...]:
+    usual = program.preset.hosts if program.preset else ()
+    named = [host for value in variables.values() if (host := _host_in(value))]
+    return tuple(dict.fromkeys((*usual, *program.settings.hosts, *named)))
+
+
+def login_folders(program: Program) -> tuple[str, ...]:
+    """Below HOME."""
+    return (*(program.preset.login if program.preset else ()), *program.settings.share)
+
+
+def _kept_from(host: str) -> Activity:
+    return Activity(kind=ActivityKind.REFUSED, name="network", text=f"a connection to {host}, which is not allowed")
+
+
+def _installed_in(path: str) -> tuple[Path, ...]:
+    """The folders that the program needs of itself: where it is called, and where it really is."""
+    real = Path(path).resolve()
+    modules = next((above.parent for above in real.parents if above.name == "node_modules"), real.parent)
+    return Path(path).parent, modules
+
+
+def _host_in(value: str) -> str:
+    try:
+        url = urlsplit(value)
+        port = url.port or _PORTS.get(url.scheme)
+    except ValueError:
+        return ""
+    return f"{url.hostname}:{port}" if url.hostname and port and url.scheme in _PORTS else ""
+
+
+def _home(program: Program, invocation: Invocation, folder: Path) -> OwnHome:
+    """Fresh, with the person's login shared into it; settings that the preset wants only where the person has none."""
+    folder.mkdir(mode=0o700)
+    real = Path.home()
+    shared = tuple((real / name, name) for name in login_folders(program) if (real / name).exists())
+    startup = program.preset.startup if program.preset else ()
+    for name, content in invocation.home.items():
+        if not any(Path(name).is_relative_to(theirs) for _, theirs in shared):
+            _written(folder / name, content)
+    inside = [name for name in startup if any(Path(name).is_relative_to(theirs) for _, theirs in shared)]
+    return OwnHome(folder, shared, tuple((real / name, name) for name in inside))
+
+
+def _written(path: Path, content: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode("utf-8", "replace"))
+    return path
+
+
+def _command(program: Program, invocation: Invocation) -> str:
+    own = [shlex.quote(program.argv[0]), *map(_word, invocation.arguments), *map(_word, program.settings.arguments)]
+    read = ' <"$ASSAY_PROMPT"' if invocation.stdin is not None else ""
+    return f'exec 2>"$ASSAY_ERRORS"\nexec {" ".join(own)}{read}'
+
+
+def _word(argument: str | Given) -> str:
+    return f'"${_variable(argument.name)}"' if isinstance(argument, Given) else shlex.quote(argument)
+
+
+def _variable(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _in_own_words(text: str) -> dict[str, str] | None:
+    """The claim, where it is not of the schema; None where it is."""
+    if not isinstance(parse(text.encode("utf-8", "replace"), ExecutorResult), Malformed):
+        return None
+    return {"status": ExecutorStatus.SUCCESS, "evidence": text.strip()[-_MOST_WORDS:]}

@@ -1,0 +1,144 @@
+"""From a spec to a program on this machine: `cli:claude`, `cli:codex:gpt-5`, `acp:goose`, `acp:my-agent --acp`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.adapters.backends.programs.known import PRESETS
+from assay.adapters.backends.programs.preset import Errand, Invocation, Preset
+from assay.adapters.programs import search_outside
+from assay.config.programs import ProgramSettings
+from assay.errors import InputError
+
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Program:
+    """One that is there."""
+
+    spec: str
+    """As the person wrote it."""
+    name: str
+    """Of its preset, or of the program itself where there is none."""
+    argv: tuple[str, ...]
+    """Its path; of an `acp:` command that was written out, its arguments too."""
+    preset: Preset | None
+    settings: ProgramSettings
+    model: str = ""
+
+    def acp_invocation(self, errand: Errand) -> Invocation:
+        """How it is made to speak the protocol: as the preset knows, or as the person wrote it out."""
+        known = self.preset.acp(errand) if self.preset and self.preset.acp else Invocation(())
+        arguments = self.argv[1:] or known.arguments
+        return Invocation(arguments, known.variables, handed=known.handed, home=known.home)
+
+
+def preset_for_cli(spec: str) -> tuple[Preset, str]:
+    """The preset that `cli:<preset>[:<model>]` names, and the model."""
+    name, _, model = spec.partition(":")[2].partition(":")
+    preset = PRESETS.get(name)
+    if preset is None or preset.invoke is None:
+        known = ", ".join(name for name, one in PRESETS.items() if one.invoke)
+        raise InputError(f"{spec!r}: there is no preset of that name", hint=f"there are: {known}; or use cmd: or acp:")
+    return preset, model
+
+
+def locate_cli(spec: str, programs: Mapping[str, ProgramSettings], outside: Path) -> Program:
+    preset, model = preset_for_cli(spec)
+    settings = programs.get(preset.name, ProgramSettings())
+    path = _found(spec, preset.program, settings, outside, preset.install)
+    return Program(spec, preset.name, (path,), preset, settings, model or settings.model)
+
+
+def locate_acp(spec: str, programs: Mapping[str, ProgramSettings], outside: Path) -> Program:
+    """One word that is a preset's name is started as the preset knows; anything else is a command line, without a
+    shell: what could be smuggled behind a `;` would have the login too."""
+    try:
+        words = shlex.split(spec.partition(":")[2])
+    except ValueError as error:
+        raise InputError(f"{spec!r}: {error}", hint="quote it as a shell would have it") from error
+    if not words:
+        raise InputError(f"{spec!r} names no program", hint=f"acp:<preset> ({', '.join(_speaking())}) or acp:<command>")
+    known = PRESETS.get(words[0]) if len(words) == 1 else None
+    if known and known.acp:
+        settings = programs.get(known.name, ProgramSettings())
+        path = _found(
+            spec, known.acp_program or known.program, settings, outside, known.install, adapter=bool(known.acp_program)
+        )
+        return Program(spec, known.name, (path,), known, settings, settings.model)
+    preset = _by_program(words[0])
+    name = preset.name if preset else Path(words[0]).name
+    settings = programs.get(name, ProgramSettings())
+    path = _found(spec, words[0], settings, outside, preset.install if preset else "", adapter=True)
+    return Program(spec, name, (path, *words[1:]), preset, settings, settings.model)
+
+
+def is_named_preset(spec: str) -> bool:
+    """Whether a spec names a preset and nothing more: then what is run is what the preset says."""
+    kind, _, rest = spec.partition(":")
+    return kind == "cli" or (kind == "acp" and rest in _speaking())
+
+
+def _speaking() -> tuple[str, ...]:
+    return tuple(name for name, preset in PRESETS.items() if preset.acp)
+
+
+def _by_program(word: str) -> Preset | None:
+    name = Path(word).name
+    return next((one for one in PRESETS.values() if name in (one.program, one.acp_program)), None)
+
+
+def _found(
+    spec: str, program: str, settings: ProgramSettings, outside: Path, install: str, *, adapter: bool = False
+) -> str:
+    """Where it is. `path` of the settings is that of the program itself, and not of an adapter of its own."""
+    try:
+        return program_path(program, ProgramSettings() if adapter else settings, outside)
+    except InputError as error:
+        raise InputError(
+            f"{spec}: {error.message}", hint=f"install it: {install}" if install else error.hint
+        ) from error
+
+
+def program_path(program: str, settings: ProgramSettings, outside: Path) -> str:
+    """Where a program is, never in the work tree that `outside` is in."""
+    wanted = settings.path or program
+    if os.sep in wanted:
+        path = Path(wanted).expanduser()
+        if path.is_absolute() and path.is_file() and os.access(path, os.X_OK):
+            return str(path)
+        raise InputError(f"{wanted} is no program", hint="an absolute path of a program, or a name on PATH")
+    found = shutil.which(wanted, path=search_outside(outside))
+    if found is None:
+        raise InputError(f"there is no program {wanted}", hint="its folder must be on PATH, outside the repository")
+    return found
+
+
+def version_of(path: str) -> str:
+    """What it says itself; empty if it does not."""
+    try:
+        asked = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    found = _VERSION.search(asked.stdout) or _VERSION.search(asked.stderr)
+    return found.group() if found else ""
+
+
+def is_older(version: str, minimum: str) -> bool:
+    return _numbers(version) < _numbers(minimum)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))

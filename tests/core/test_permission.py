@@ -1,0 +1,127 @@
+"""What a program with tools of its own may do when it asks."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from assay.contracts.agent import RefusalRule
+from assay.core.agent.permission import Allowed, Bounds, Kind, Refused, Wish, decide, from_root, wish_of
+from assay.core.agent.tool_rules import RefusedError
+
+ROOT = "/w/project"
+BOUNDS = Bounds(ROOT, scope=("src/**", "a.txt"), may_run=True)
+READER = Bounds(ROOT, scope=(), may_run=False)
+
+SCOPE, OUTSIDE, SECRET = RefusalRule.SCOPE, RefusalRule.OUTSIDE, RefusalRule.SECRET
+UNLISTED, ARGUMENTS = RefusalRule.UNLISTED, RefusalRule.ARGUMENTS
+
+# kind, paths → the rule that refuses it; None: it is allowed.
+BY_KIND: list[tuple[Kind, tuple[str, ...], RefusalRule | None]] = [
+    (Kind.READ, (), None),
+    (Kind.READ, (f"{ROOT}/b.txt",), None),
+    (Kind.READ, ("b.txt",), None),
+    (Kind.READ, (ROOT,), None),
+    (Kind.READ, (f"file://{ROOT}/b.txt",), None),
+    (Kind.READ, ("/etc/passwd",), OUTSIDE),
+    (Kind.READ, ("~/.ssh/id_rsa",), OUTSIDE),
+    (Kind.READ, (f"{ROOT}-other/b.txt",), OUTSIDE),
+    (Kind.READ, (f"{ROOT}/../b.txt",), OUTSIDE),
+    (Kind.READ, (f"{ROOT}/.git/config",), OUTSIDE),
+    (Kind.READ, (f"{ROOT}/.env",), SECRET),
+    (Kind.SEARCH, ("src",), None),
+    (Kind.SEARCH, ("src", "/"), OUTSIDE),
+    (Kind.EDIT, (f"{ROOT}/a.txt",), None),
+    (Kind.EDIT, (f"{ROOT}/src/deep/x.py", "a.txt"), None),
+    (Kind.EDIT, (f"{ROOT}/a.txt", f"{ROOT}/b.txt"), SCOPE),
+    (Kind.EDIT, (f"{ROOT}/src/../b.txt",), OUTSIDE),
+    (Kind.EDIT, (f"{ROOT}/src/.git/hooks/x",), OUTSIDE),
+    (Kind.EDIT, (f"{ROOT}/src/.env",), SECRET),
+    (Kind.EDIT, (ROOT,), ARGUMENTS),
+    (Kind.EDIT, (), ARGUMENTS),
+    (Kind.DELETE, ("b.txt",), SCOPE),
+    (Kind.DELETE, ("a.txt",), None),
+    (Kind.MOVE, ("a.txt", "b.txt"), SCOPE),
+    (Kind.MOVE, ("a.txt", "src/a.txt"), None),
+    (Kind.EXECUTE, (), None),
+    (Kind.EXECUTE, ("/etc",), None),
+    (Kind.THINK, (), None),
+    (Kind.FETCH, (), UNLISTED),
+    (Kind.SWITCH_MODE, (), UNLISTED),
+]
+
+
+@pytest.mark.parametrize("kind,paths,rule", BY_KIND)
+def test_what_is_wanted_is_allowed_by_its_kind_and_its_files(
+    kind: Kind, paths: tuple[str, ...], rule: RefusalRule | None
+) -> None:
+    decision = decide(Wish(kind, paths=paths), BOUNDS)
+    assert (decision.rule if isinstance(decision, Refused) else None) == rule
+
+
+def test_each_kind_of_the_protocol_is_in_the_table() -> None:
+    assert {kind for kind, _, _ in BY_KIND} == set(Kind)
+
+
+@pytest.mark.parametrize("kind", [Kind.EDIT, Kind.DELETE, Kind.MOVE, Kind.EXECUTE])
+def test_a_role_that_only_reads_changes_and_runs_nothing(kind: Kind) -> None:
+    assert isinstance(decide(Wish(kind, paths=("a.txt",)), READER), Refused)
+
+
+def test_a_refusal_tells_what_may_be_changed() -> None:
+    decision = decide(Wish(Kind.EDIT, paths=(f"{ROOT}/b.txt",)), BOUNDS)
+    assert isinstance(decision, Refused)
+    assert "b.txt" in decision.why and "src/**, a.txt" in decision.why
+
+
+# As real agents put it: kind, the tool's name, files pointed out, arguments → the rule that refuses it.
+ASKED: dict[str, tuple[str, str, tuple[str, ...], JsonValue, RefusalRule | None]] = {
+    "goose reads": ("other", "read", (), {"path": f"{ROOT}/b.txt"}, None),
+    "goose writes": ("other", "write", (), {"path": f"{ROOT}/a.txt", "content": "x"}, None),
+    "goose writes elsewhere": ("other", "write", (), {"path": f"{ROOT}/b.txt", "content": "x"}, SCOPE),
+    "goose edits elsewhere": ("other", "edit", (), {"path": "b.txt", "before": "a", "after": "b"}, SCOPE),
+    "goose looks around": ("other", "developer__tree", (), {"path": ROOT, "depth": 2}, None),
+    "goose runs": ("other", "shell", (), {"command": "touch b.txt"}, None),
+    "goose without a name": ("other", "", (), {"path": "b.txt"}, SCOPE),
+    "goose makes an app": ("other", "apps__create_app", (), {"prd": "an app"}, ARGUMENTS),
+    "goose delegates": ("other", "delegate", (), {"instructions": "do it"}, UNLISTED),
+    "gemini writes": ("edit", "", (f"{ROOT}/b.txt",), None, SCOPE),
+    "qwen edits": ("edit", "", (f"{ROOT}/a.txt",), {"file_path": f"{ROOT}/a.txt", "old_string": "a"}, None),
+    "one file is pointed out and another one given": ("edit", "", ("a.txt",), {"file_path": "b.txt"}, SCOPE),
+    "opencode writes": ("edit", "", (f"{ROOT}/a.txt",), {"filepath": f"{ROOT}/a.txt", "diff": "--- b.txt"}, None),
+    "copilot writes": ("edit", "", (), {"fileName": f"{ROOT}/b.txt", "diff": ""}, SCOPE),
+    "codex patches": ("edit", "", (), {"changes": {f"{ROOT}/a.txt": {}, f"{ROOT}/b.txt": {}}}, SCOPE),
+    "codex runs": ("execute", "", (), {"command": ["bash", "-lc", "touch b.txt"], "cwd": "/"}, None),
+    "a command without a kind": ("", "", (), {"cmd": "ls"}, None),
+    "an address without a kind": ("", "", (), {"url": "https://example.com"}, UNLISTED),
+    "a tool that replaces what it finds": ("", "searchReplace", (), {"path": "b.txt"}, SCOPE),
+    "a kind that nobody knows": ("dance", "", (), {"path": "b.txt"}, SCOPE),
+    "nothing is told": ("", "", (), None, UNLISTED),
+    "a text that is no path": ("edit", "", (), {"source": "a\nb", "file": 3}, ARGUMENTS),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_what_agents_really_ask_is_understood(name: str) -> None:
+    kind, tool, named, arguments, rule = ASKED[name]
+    decision = decide(wish_of(kind, tool, named, arguments), BOUNDS)
+    assert (decision.rule if isinstance(decision, Refused) else None) == rule
+
+
+@given(st.text(max_size=40))
+def test_no_path_leads_out_of_the_project(path: str) -> None:
+    """Whatever it is called: it is refused, or it is a path below the root that has no way up."""
+    try:
+        at = from_root(path, ROOT)
+    except RefusedError:
+        return
+    assert not at.startswith("/") and ".." not in at.split("/")
+
+
+@given(
+    st.text(max_size=12), st.lists(st.text(max_size=12), max_size=3), st.dictionaries(st.text(max_size=8), st.text())
+)
+def test_whatever_is_asked_it_is_decided(tool: str, named: list[str], arguments: dict[str, JsonValue]) -> None:
+    assert isinstance(decide(wish_of("other", tool, named, arguments), READER), Allowed | Refused)

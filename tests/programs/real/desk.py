@@ -1,0 +1,137 @@
+"""A project, a plan, a model that is played, and a real program between them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from assay.adapters.ledger.location import ledger_path
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.contracts.rows import MessageRow
+from assay.testing.model_server import Answer, Asked, ModelServer, Reply, WireProtocol
+from tests.agents.models import MODULE, TEST
+from tests.gate.site import FILES, Gated, Site, plan, task
+
+PLAN = plan(task("One"))
+WIRES: Mapping[str, WireProtocol] = {
+    "claude": WireProtocol.ANTHROPIC,
+    "codex": WireProtocol.OPENAI_RESPONSES,
+    "gemini": WireProtocol.GOOGLE,
+    "goose": WireProtocol.OPENAI_CHAT,
+    "opencode": WireProtocol.OPENAI_CHAT,
+    "qwen": WireProtocol.OPENAI_CHAT,
+}
+
+
+def _written(name: str, path: str, content: str, root: Path) -> tuple[str, Mapping[str, object]]:
+    """The call by which each program writes a file."""
+    at = str(root / path)
+    match name:
+        case "claude":
+            return "Write", {"file_path": at, "content": content}
+        case "codex" if content:
+            return "exec_command", {"cmd": f"cat > {path} <<'END'\n{content}END"}
+        case "codex":
+            return "exec_command", {"cmd": f"rm {path}"}
+        case "gemini" | "qwen":
+            return "write_file", {"file_path": at, "content": content}
+        case "goose":
+            return "write", {"path": at, "content": content}
+        case _:
+            return "write", {"filePath": at, "content": content}
+
+
+@dataclass
+class Player:
+    """The model behind the program: it says one thing after the other, by what the conversation holds already."""
+
+    program: str
+    root: Path
+    script: Sequence[tuple[str, str] | str]
+    """Files to be written, as (path, content), and words."""
+    retry: Sequence[tuple[str, str] | str] = ()
+    """From the second attempt on; else the same again."""
+    asked: list[Asked] = field(default_factory=list)
+
+    def answer(self, asked: Asked) -> Answer:
+        self.asked.append(asked)
+        if not asked.tools:  # a title for the session, and the like
+            return Reply(text="A title")
+        again = any("This is attempt " in text for _, text in asked.messages)
+        script = self.retry if again and self.retry else self.script
+        roles = [role for role, _ in asked.messages]
+        prompt = max(at for at, (_, text) in enumerate(asked.messages) if "You are the executor" in text)
+        said = roles[prompt:].count("assistant")
+        step = script[min(said, len(script) - 1)]
+        if isinstance(step, str):
+            return Reply(text=step)
+        return Reply(calls=(_written(self.program, *step, self.root),))
+
+    def heard(self) -> str:
+        """Everything that the model was ever told."""
+        return "\n".join(text for asked in self.asked for _, text in asked.messages)
+
+
+@dataclass(frozen=True)
+class Desk:
+    site: Site
+    player: Player
+    env: Mapping[str, str]
+    home: Path
+
+    def gate(self, spec: str, *args: str) -> Gated:
+        return self.site.gate(spec, *args, env=self.env)
+
+    def activities(self, kind: str) -> list[dict[str, Any]]:
+        """What the program was seen doing, as the bus has it."""
+        with SqliteLedger(ledger_path(self.home), "read") as ledger:
+            rows = [stored.row for stored in ledger.read(MessageRow)]
+        found: list[Any] = [row.payload["activity"] for row in rows if row.type == "Activity"]
+        return [one for one in found if one["kind"] == kind]
+
+
+HONEST = (("shop/one.py", MODULE), ("tests/test_one.py", TEST), "Done: one() is there, with a test.")
+STRAY = ("shop/stray.py", "stray = 1\n")
+
+
+@contextmanager
+def desk(
+    folder: Path,
+    name: str,
+    program: Path,
+    script: Sequence[tuple[str, str] | str],
+    retry: Sequence[tuple[str, str] | str] = (),
+    answer: Callable[[Asked], Answer] | None = None,
+    settings: str = "",
+) -> Iterator[Desk]:
+    site = Site.made(folder, PLAN, FILES, settings)
+    player = Player(name, site.root, script, retry)
+    with ModelServer(answer or player.answer) as server:
+        config = folder / "person.toml"
+        config.write_text(_config(name, program, server))
+        yield Desk(site, player, {"ASSAY_CONFIG": str(config)}, site.workshop.assay_home)
+
+
+def _config(name: str, program: Path, server: ModelServer) -> str:
+    url = server.base_url(WIRES[name])
+    key = "a-key-that-is-long-enough-to-be-one"
+    variables = {
+        "claude": {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": key, "ANTHROPIC_MODEL": "played"},
+        "codex": {"CODEX_API_KEY": key, "OPENAI_API_KEY": key, "OPENAI_BASE_URL": url},
+        "gemini": {"GEMINI_API_KEY": key, "GOOGLE_GEMINI_BASE_URL": url},
+        "goose": {
+            "GOOSE_PROVIDER": "openai",
+            "GOOSE_MODEL": "played",
+            "OPENAI_HOST": server.url,
+            "OPENAI_API_KEY": key,
+        },
+        "qwen": {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": url, "OPENAI_MODEL": "played"},
+        "opencode": {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": url},
+    }[name]
+    model = {"gemini": "gemini-2.5-flash", "codex": "played", "opencode": "openai/played"}.get(name, "")
+    given = ", ".join(f"{variable} = {json.dumps(value)}" for variable, value in variables.items())
+    return f"[programs.{name}]\npath = {json.dumps(str(program))}\nmodel = {json.dumps(model)}\nset = {{ {given} }}\n"

@@ -1,0 +1,90 @@
+"""A scripted agent in a bench: what it is told to do, and what was seen of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic import JsonValue
+
+from assay.adapters.backends.programs.acp.backend import AcpBackend
+from assay.adapters.backends.programs.locating import Program
+from assay.adapters.backends.programs.preset import Preset
+from assay.adapters.executors.site import Site
+from assay.config.programs import ProgramSettings
+from assay.contracts.agent import Activity, ActivityKind, Conversation, Fault, FaultKind, Turn
+from tests.backends.talk import talk
+from tests.executors.bench import Bench
+
+Step = dict[str, Any]
+
+
+def program(*arguments: str, preset: Preset | None = None, model: str = "", variables: Step | None = None) -> Program:
+    settings = ProgramSettings(set=variables or {})
+    return Program("acp:test", "test", arguments, preset, settings, model)
+
+
+@dataclass
+class Stage:
+    """Where it plays. `replace` makes another one, of which the same is seen."""
+
+    bench: Bench
+    heard: list[str] = field(default_factory=list)
+    doing: list[str] = field(default_factory=list)
+    noted: list[Activity] = field(default_factory=list)
+    conversation: Conversation = field(default_factory=lambda: talk(role="executor"))
+    scope: tuple[str, ...] = ("a.txt",)
+    seconds: float | None = 60
+    preset: Preset | None = None
+    model: str = ""
+    patience: float = 60.0
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def reading(self) -> Stage:
+        """With a role whose words are the answer."""
+        return replace(self, conversation=talk(role="researcher"))
+
+    def site(self) -> Site:
+        return replace(
+            self.bench.site(),
+            hear=self.heard.append,
+            doing=self.doing.append,
+            noted=self.noted.append,
+            scope=self.scope,
+            seen_at=self.bench.root if self.bench.strongest else None,
+        )
+
+    def backend(self, *steps: Step, **script: JsonValue) -> AcpBackend:
+        return self.scripted({"runs": [{"steps": steps}], **script})
+
+    def scripted(self, script: Step) -> AcpBackend:
+        (self.bench.work_tree / "script.json").write_text(json.dumps(script))
+        return self.command(sys.executable, "-m", "assay.testing.acp_agent", "script.json")
+
+    def command(self, *argv: str) -> AcpBackend:
+        made = program(*argv, preset=self.preset, model=self.model, variables=self.variables)
+        return AcpBackend(made, patience=self.patience)
+
+    def play(self, *steps: Step, **script: JsonValue) -> Turn | Fault:
+        return self.backend(*steps, **script).turn(self.conversation, self.site(), self.seconds)
+
+    def turn(self, *steps: Step, **script: JsonValue) -> Turn:
+        came = self.play(*steps, **script)
+        assert isinstance(came, Turn), came
+        return came
+
+    def fault(self, kind: FaultKind, *steps: Step, **script: JsonValue) -> Fault:
+        came = self.play(*steps, **script)
+        assert isinstance(came, Fault), came
+        assert came.kind is kind, came
+        return came
+
+    def seen(self, kind: ActivityKind) -> list[Activity]:
+        return [activity for activity in self.noted if activity.kind is kind]
+
+    def file(self, name: str) -> str | None:
+        path = self.bench.work_tree / name
+        return path.read_text() if path.exists() else None

@@ -1,0 +1,42 @@
+"""The conformance suite, with an agent that plays what it is told over the Agent Client Protocol."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from assay.adapters.backends.programs.acp.backend import AcpBackend
+from assay.adapters.executors.site import Site
+from assay.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Writes
+from assay.testing.backend_conformance import Stage as Staged
+from tests.executors.bench import Bench
+from tests.programs.scripted_agent import Stage
+
+
+class TestConformance(BackendConformance):
+    @pytest.fixture
+    def site(self, bench: Bench) -> Site:
+        return Stage(bench).site()
+
+    @pytest.fixture
+    def stage(self, bench: Bench) -> Staged:
+        def of(*plays: Play) -> AcpBackend:
+            return Stage(bench).scripted({"runs": [{"steps": played(play)} for play in plays]})
+
+        return of
+
+
+def played(play: Play) -> list[dict[str, Any]]:
+    match play:
+        case Says(answer):
+            return [{"say": json.dumps(dict(answer), ensure_ascii=False)}]
+        case Writes(text):
+            return [{"spell": text}]
+        case Calls(name, arguments):
+            return [{"say": json.dumps({"tool_calls": [{"name": name, "arguments": dict(arguments)}]})}]
+        case Hangs():
+            return [{"sleep": True}]
+        case Crashes():
+            return [{"complain": "it broke down"}, {"exit": 1}]

@@ -1,0 +1,68 @@
+"""The conformance suite, with a program that prints what Claude Code prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from assay.adapters.backends.programs.cli import CliBackend
+from assay.adapters.backends.programs.known.claude import PRESET
+from assay.adapters.backends.programs.locating import Program
+from assay.adapters.executors.site import Site
+from assay.config.programs import ProgramSettings
+from assay.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
+from tests.executors.bench import Bench
+
+PROGRAM = """#!/usr/bin/env python3
+import json, pathlib, sys, time
+sys.stdin.read()
+plays = json.loads(pathlib.Path("plays.json").read_text())
+played = pathlib.Path("played")
+number = int(played.read_text()) if played.exists() else 0
+played.write_text(str(number + 1))
+play = plays[number]
+print(json.dumps({"type": "system", "subtype": "init", "model": "scripted"}), flush=True)
+if play["kind"] == "hangs":
+    time.sleep(3600)
+if play["kind"] == "crashes":
+    print("it broke down", file=sys.stderr)
+    sys.exit(1)
+print(json.dumps({"type": "result", "subtype": "success", "is_error": False, "result": play["text"]}))
+"""
+
+
+class TestConformance(BackendConformance):
+    @pytest.fixture
+    def site(self, bench: Bench) -> Site:
+        return bench.site()
+
+    @pytest.fixture
+    def stage(self, bench: Bench) -> Stage:
+        def of(*plays: Play) -> CliBackend:
+            (bench.work_tree / "plays.json").write_text(json.dumps(_played(plays)))
+            program = bench.work_tree / "program"
+            program.write_text(PROGRAM)
+            program.chmod(0o755)
+            return CliBackend(Program("cli:claude", "claude", ("./program",), PRESET, ProgramSettings()))
+
+        return of
+
+
+def _played(plays: Sequence[Play]) -> list[dict[str, str]]:
+    return [_one(play) for play in plays]
+
+
+def _one(play: Play) -> dict[str, str]:
+    match play:
+        case Says(answer):
+            return {"kind": "says", "text": json.dumps(dict(answer), ensure_ascii=False)}
+        case Writes(text):
+            return {"kind": "says", "text": text}
+        case Calls(name, arguments):
+            return {"kind": "says", "text": json.dumps({"tool_calls": [{"name": name, "arguments": dict(arguments)}]})}
+        case Hangs():
+            return {"kind": "hangs", "text": ""}
+        case Crashes():
+            return {"kind": "crashes", "text": ""}

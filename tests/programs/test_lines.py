@@ -1,0 +1,62 @@
+"""What is read from lines that a program printed, and what is not."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import JsonValue
+
+from assay.adapters.backends.programs.lines import (
+    amount_at,
+    count_at,
+    fields,
+    kind_of_status,
+    objects_at,
+    relative,
+    text_at,
+    value_at,
+)
+from assay.contracts.agent import FaultKind
+
+
+@pytest.mark.parametrize("line", ["", "{", "[]", "null", "5", '"x"', "[" * 100_000, "\ud800"])
+def test_a_line_without_an_object_is_nothing(line: str) -> None:
+    assert fields(line) is None
+
+
+def test_a_value_lies_at_its_path_or_is_not_there() -> None:
+    told: dict[str, JsonValue] = {"a": {"b": "text", "n": 3, "list": [1, {"c": 1}, None]}}
+    assert (value_at(told, "a", "b"), value_at(told, "a", "b", "c"), value_at(told, "x", "b")) == ("text", None, None)
+    assert (text_at(told, "a", "b"), text_at(told, "a", "n")) == ("text", "")
+    assert (objects_at(told, "a", "list"), objects_at(told, "a", "b")) == ([{"c": 1}], [])
+
+
+@pytest.mark.parametrize(("told", "count"), [(7, 7), (7.9, 7), (-1, 0), (1e400, 0), (float("nan"), 0), ("7", 0)])
+def test_only_a_sane_number_is_a_count(told: JsonValue, count: int) -> None:
+    assert count_at({"n": told}, "n") == count
+
+
+@pytest.mark.parametrize(
+    ("told", "amount"), [(0.5, 0.5), (0, 0.0), (-1, None), (1e400, None), (True, None), ("1", None)]
+)
+def test_only_a_sane_number_is_an_amount(told: JsonValue, amount: float | None) -> None:
+    assert amount_at({"n": told}, "n") == amount
+
+
+@pytest.mark.parametrize(
+    ("path", "found"), [("/tree/src/a.py", "src/a.py"), ("/trees/a.py", "/trees/a.py"), ("a.py", "a.py")]
+)
+def test_a_path_is_told_from_the_root_where_it_lies_below_it(path: str, found: str) -> None:
+    assert relative(path, "/tree") == found
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (401, FaultKind.DENIED), (402, FaultKind.DENIED), (403, FaultKind.DENIED), (404, FaultKind.DENIED),
+        (400, FaultKind.REJECTED), (413, FaultKind.REJECTED),
+        (408, FaultKind.UNAVAILABLE), (429, FaultKind.UNAVAILABLE), (500, FaultKind.UNAVAILABLE),
+        (529, FaultKind.UNAVAILABLE), (302, FaultKind.FAILED),
+    ],
+)  # fmt: skip
+def test_a_status_says_what_kind_of_fault_it_is(status: int, kind: FaultKind) -> None:
+    assert kind_of_status(status) is kind
