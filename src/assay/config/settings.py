@@ -258,7 +258,21 @@ class GateSettings(Component):
         description="Executors that work at the same time.",
     )
     executor_seconds: int = Field(
-        default=300, ge=1, le=86_400, strict=True, description="Deadline of an executor, in seconds."
+        default=300, ge=1, le=86_400, strict=True, description="Deadline of an executor that is a command or a script."
+    )
+    agent_seconds: int = Field(
+        default=1800,
+        ge=1,
+        le=86_400,
+        strict=True,
+        description="Deadline of an executor that is a model or a coding agent (`api:`, `cli:`, `acp:`).",
+    )
+    idle_seconds: int = Field(
+        default=600,
+        ge=1,
+        le=86_400,
+        strict=True,
+        description="How long a coding agent that executes may print nothing before it counts as stuck.",
     )
     executor_seconds_max: int = Field(
         default=900,

@@ -107,16 +107,17 @@ def desk(
     retry: Sequence[tuple[str, str] | str] = (),
     answer: Callable[[Asked], Answer] | None = None,
     settings: str = "",
+    mark: str = "",
 ) -> Iterator[Desk]:
     site = Site.made(folder, PLAN, FILES, settings)
     player = Player(name, site.root, script, retry)
     with ModelServer(answer or player.answer) as server:
         config = folder / "person.toml"
-        config.write_text(_config(name, program, server))
+        config.write_text(_config(name, program, server, mark))
         yield Desk(site, player, {"ASSAY_CONFIG": str(config)}, site.workshop.assay_home)
 
 
-def _config(name: str, program: Path, server: ModelServer) -> str:
+def _config(name: str, program: Path, server: ModelServer, mark: str) -> str:
     url = server.base_url(WIRES[name])
     key = "a-key-that-is-long-enough-to-be-one"
     variables = {
@@ -133,5 +134,6 @@ def _config(name: str, program: Path, server: ModelServer) -> str:
         "opencode": {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": url},
     }[name]
     model = {"gemini": "gemini-2.5-flash", "codex": "played", "opencode": "openai/played"}.get(name, "")
-    given = ", ".join(f"{variable} = {json.dumps(value)}" for variable, value in variables.items())
+    marked = variables | {"ASSAY_TEST_MARK": mark}
+    given = ", ".join(f"{variable} = {json.dumps(value)}" for variable, value in marked.items())
     return f"[programs.{name}]\npath = {json.dumps(str(program))}\nmodel = {json.dumps(model)}\nset = {{ {given} }}\n"

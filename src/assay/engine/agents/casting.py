@@ -38,6 +38,11 @@ class Casting:
         return AgentArchitect(specs[0], self.backend(specs), self.dispatcher, self.git, self.secret)
 
 
+def thinks(spec: str) -> bool:
+    """Whether a model is behind it, which takes its time."""
+    return spec.startswith(("api:", "acp:", "cli:"))
+
+
 def works_alone(spec: str) -> bool:
     """Whether it is a program with tools of its own: what it left is on record, and not how."""
     return spec.partition(":")[0] in ("acp", "cli")

@@ -29,6 +29,7 @@ from assay.contracts.gate_record import AttemptFailed, Blocked, Executed, TaskRe
 from assay.contracts.plan import PlanTask
 from assay.contracts.verdict import Assurance
 from assay.core.gate.assignment import assignment
+from assay.engine.agents.casting import works_alone
 from assay.engine.agents.executor import AgentExecutor
 from assay.engine.gate.hooks import run_hooks
 from assay.engine.gate.world import GateWorld
@@ -171,12 +172,16 @@ class Execution:
             sandbox=world.sandbox,
             view=view,
             variables=environment.check_variables(".") | environment.passed(gate.pass_through),
-            limits=Limits(self.gate.executor_seconds(record), sandbox.memory_mb, sandbox.processes),
+            limits=Limits(self.gate.executor_seconds(record), sandbox.memory_mb, sandbox.processes, self._idle),
             scratch=scratch,
             sink=sink,
             cancel=world.cancel,
             on_output=on_output,
         )
+
+    @property
+    def _idle(self) -> float | None:
+        return self.gate.gate.idle_seconds if works_alone(self.gate.executor.spec) else None
 
     @property
     def _secret(self) -> tuple[Path, ...]:

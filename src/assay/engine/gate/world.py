@@ -16,6 +16,7 @@ from assay.contracts.gate import FailureType
 from assay.contracts.gate_record import TaskRecord
 from assay.contracts.gate_setup import GateSetup
 from assay.contracts.plan import Plan
+from assay.engine.agents.casting import thinks
 from assay.engine.agents.meter import Meter
 from assay.engine.gate.journal import Journal
 from assay.engine.gate.request import Watching
@@ -64,8 +65,8 @@ class GateWorld:
         )
 
     def executor_seconds(self, record: TaskRecord) -> float:
-        longest = max(self.gate.executor_seconds, self.gate.executor_seconds_max)
-        return longest if _was_late(record) else self.gate.executor_seconds
+        usual = self.gate.agent_seconds if thinks(self.executor.spec) else self.gate.executor_seconds
+        return max(usual, self.gate.executor_seconds_max) if _was_late(record) else usual
 
     def verify_seconds(self, record: TaskRecord) -> float:
         longest = max(self.gate.verify_seconds, self.gate.verify_seconds_max)
