@@ -159,7 +159,8 @@ def _refuse_of_repository(choice: Choice, commands: Sequence[str]) -> None:
     if choice.origin is Origin.REPOSITORY and commands:
         raise InputError(
             f"{choice.agent}: the repository has named the program that would be run: {commands[0]}",
-            hint=f"if you trust it, name it yourself: --backend, or {choice.agent} under [backends] in your own file",
+            hint="if you trust it, name it yourself: on the command line, or in your own file, "
+            f"{choice.agent} under [backends]",
         )
 
 
@@ -180,6 +181,10 @@ def probes(said: Words, known: Agents) -> Iterator[Probed]:
 
 def _agent(said: Words, name: str) -> Agent:
     choice = said.choice(name)
+    try:
+        refuse_login_for_repositories(choice)
+    except InputError as error:
+        return Agent(name, choice, (Standing(choice.specs[0], missing=error.message, hint=error.hint or ""),))
     return Agent(name, choice, tuple(_standing(said, spec, choice.origin) for spec in choice.specs))
 
 
@@ -225,9 +230,11 @@ def _of_program(said: Words, spec: str) -> Standing:
     """A coding agent: it must be there, and not be older than what is known to work."""
     locate = locate_cli if spec.startswith("cli:") else locate_acp
     found = locate(spec, said.person.settings.programs, said.root)
-    preset, tier = found.preset, tier_of(found.model) if found.model else None
-    standing = Standing(spec, preset.vendor if preset else None, found.model or None, tier)
-    version = version_of(found.argv[0]) if preset and not preset.acp_program else ""
+    preset, known = found.preset, said.person.model(spec)
+    tier = known.tier or (tier_of(found.model) if found.model else None)
+    standing = Standing(spec, known.vendor or (preset.vendor if preset else None), found.model or None, tier)
+    is_itself = preset is not None and (spec.startswith("cli:") or not preset.acp_program)
+    version = version_of(found.argv[0]) if is_itself else ""
     if preset and version and is_older(version, preset.minimum):
         too_old = f"{found.argv[0]} is version {version}; {preset.minimum} is the oldest that is known to work"
         return replace(standing, missing=too_old, hint=f"renew it: {preset.install}")

@@ -292,14 +292,14 @@ class GateSettings(Component):
         description="Deadline of a verify command in the attempt that follows a time-out, if it is longer.",
     )
     architect_seconds: int = Field(
-        default=180, ge=1, le=86_400, strict=True, description="Deadline of an architect's command, in seconds."
+        default=180, ge=1, le=86_400, strict=True, description="Deadline of an architect, in seconds."
     )
     architect_seconds_max: int = Field(
         default=600,
         ge=1,
         le=86_400,
         strict=True,
-        description="Deadline of an architect's command in the attempt that follows a time-out, if it is longer.",
+        description="Deadline of an architect in the attempt that follows a time-out, if it is longer.",
     )
     retry_delay_seconds: int = Field(
         default=30,

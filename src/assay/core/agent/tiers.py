@@ -28,6 +28,8 @@ _SMALL: Final = frozenset(
 """Words of a name, apart from the rest of it, that make a small model: `gpt-5-mini`, but not `gemini`."""
 _FAMILIES: Final[tuple[tuple[str, int], ...]] = (
     ("claude-*opus*", 3),
+    ("opus*", 3),
+    ("sonnet*", 2),
     ("claude-*sonnet*", 2),
     ("gpt-4*", 2),
     ("gpt-[5-9]*", 3),

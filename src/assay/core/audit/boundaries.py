@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from assay.contracts.agent import RefusalRule
+from assay.contracts.agent import ActivityKind, RefusalRule
 from assay.contracts.audit import AuditFinding, Detection
 from assay.core.agent.routes import REFUSED, why_not
 from assay.core.agent.tool_rules import shortened
@@ -24,6 +24,7 @@ def boundary_violations(run: ObservedRun) -> Iterator[AuditFinding]:
     yield from _refused_messages(run)
     yield from _messages_off_route(run)
     yield from _refused_tools(run)
+    yield from _refused_to_programs(run)
 
 
 def _refused_messages(run: ObservedRun) -> Iterator[AuditFinding]:
@@ -48,6 +49,16 @@ def _refused_tools(run: ObservedRun) -> Iterator[AuditFinding]:
         if rule in FENCES:
             detail = f"{shortened(name, NAME)} was refused: {shown.strip().partition(chr(10))[0]}"
             yield run.finding(_VIOLATION, rule, [said], role=said.recipient, detail=detail)
+
+
+def _refused_to_programs(run: ObservedRun) -> Iterator[AuditFinding]:
+    """What coding agents tried by themselves and were kept from."""
+    for said in run.said("Activity"):
+        activity = part(said.payload, "activity")
+        kind, name, shown = (text(activity, key) for key in ("kind", "name", "text"))
+        if kind == ActivityKind.REFUSED:
+            detail = f"{shortened(name, NAME)} was refused: {shown.strip().partition(chr(10))[0]}"
+            yield run.finding(_VIOLATION, "program", [said], role=said.sender, detail=detail)
 
 
 def _rule(type: str) -> str:

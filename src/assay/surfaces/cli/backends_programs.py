@@ -23,9 +23,8 @@ def print_programs(console: Console, programs: Sequence[ProgramStanding]) -> Non
             console.print(printable(f"    {_facts(one)}"), style=style, soft_wrap=True)
             console.print(printable(f"    limits itself: {one.limits}"), soft_wrap=True)
     if absent := [one.name for one in programs if not one.path]:
-        console.print(
-            printable(f"  not installed: {', '.join(absent)} (--json says how, and what is known to go wrong)")
-        )
+        words = f"  not installed: {', '.join(absent)} (--json says how, and what is known to go wrong)"
+        console.print(printable(words), soft_wrap=True)
 
 
 def _facts(one: ProgramStanding) -> str:

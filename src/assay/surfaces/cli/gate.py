@@ -38,7 +38,7 @@ def gate(
         typer.Option(
             "--architect",
             metavar="SPEC",
-            help="Who reviews beside the rules: rules (nobody), api:…, cmd:…, human or script:…; else gate.architect.",
+            help="Who reviews beside the rules: rules (nobody), or whoever could be an executor; else gate.architect.",
             show_default=False,
         ),
     ] = None,
@@ -107,8 +107,10 @@ def gate(
 
     \b
     An executor is whoever does the work:
-      --executor api:openai:gpt-5     a model, with Assay's own tools (`assay backends` tells which)
-      --executor 'cmd:./agent.sh'     a program; ASSAY_TASK names its task
+      --executor cli:claude           a coding agent of yours, without its screen (`assay backends` lists them)
+      --executor acp:goose            the same, over a protocol in which it asks before it writes
+      --executor api:openai:gpt-5     a model, with Assay's own tools
+      --executor 'cmd:./agent.sh'     any other program; ASSAY_TASK names its task
       --executor human                you edit, and say when you are finished
       --executor script:steps.yaml    prepared steps, for demonstrations
 

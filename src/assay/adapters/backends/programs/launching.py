@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from assay.adapters.backends.calls import calls_in, calls_wanted
 from assay.adapters.backends.cmd import fault_of
 from assay.adapters.backends.programs.locating import Program
-from assay.adapters.backends.programs.noting import whole
+from assay.adapters.backends.programs.noting import Notes, whole
 from assay.adapters.backends.programs.preset import Errand, Final, Given, Invocation
 from assay.adapters.backends.wording import prompt_for_program
 from assay.adapters.executors.cmd import fresh_file, ran
@@ -68,7 +68,7 @@ def prepared(program: Program, invocation: Invocation, site: Site, seconds: floa
             visible=_installed_in(program.argv[0]),
             shown=False,
             say=site.say,
-            on_refused=lambda host: site.noted(_kept_from(host)),
+            on_refused=lambda host: Notes(site).add(_kept_from(host)),
         )
         yield Prepared(job, errors)
     finally:

@@ -142,10 +142,10 @@ PRESET = Preset(
         "AZURE_API_VERSION", "AIDER_MODEL", "AIDER_WEAK_MODEL", "AIDER_EDITOR_MODEL", "AIDER_EDIT_FORMAT",
     ),
     troubles=(
-        "it prints text only: tokens are rounded, and what it did is read from its words",
-        "it ends with 0 whatever the provider says, and goes on asking an overloaded one for a minute",
-        "with neither a model nor a key it waits five minutes for a browser",
-        "it runs no commands, and reads neither ~/.aider.conf.yml nor ~/.env: give it keys by the environment",
-        "it sees no file before the model has named it, but those of the scope",
+        "It prints text only: tokens are rounded, and what it did is read from its words.",
+        "It ends with 0 whatever the provider says, and goes on asking an overloaded one for a minute.",
+        "With neither a model nor a key it waits five minutes for a browser.",
+        "It runs no commands, and reads neither ~/.aider.conf.yml nor ~/.env: give it keys by the environment.",
+        "It sees no file before the model has named it, but those of the scope.",
     ),
 )  # fmt: skip

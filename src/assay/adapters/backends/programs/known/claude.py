@@ -211,6 +211,7 @@ PRESET = Preset(
     program="claude",
     install="npm install -g @anthropic-ai/claude-code (for acp: also @zed-industries/claude-agent-acp)",
     minimum="2.1.0",
+    vendor="anthropic",
     invoke=invoke,
     stream=ClaudeStream,
     limit=Limit.PATHS,

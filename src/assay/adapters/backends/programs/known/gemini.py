@@ -230,6 +230,7 @@ PRESET = Preset(
     program="gemini",
     install="npm install -g @google/gemini-cli",
     minimum="0.61.0",
+    vendor="google",
     invoke=invoke,
     stream=GeminiStream,
     limit=Limit.PATHS,
@@ -248,9 +249,9 @@ PRESET = Preset(
     acp_reads=False,
     acp_mode="default",
     troubles=(
-        "it calls a command that failed a success, and ends with the provider's status as its exit code",
-        "a key that it keeps in the desktop's keyring cannot be reached: set GEMINI_API_KEY",
-        "Vertex AI in one region needs `hosts = [\"REGION-aiplatform.googleapis.com\"]`",
-        "settings, hooks and servers that the project itself has in `.gemini` apply",
+        "It calls a command that failed a success, and ends with the provider's status as its exit code.",
+        "A key that it keeps in the desktop's keyring cannot be reached: set GEMINI_API_KEY.",
+        "Vertex AI in one region needs `hosts = [\"REGION-aiplatform.googleapis.com\"]`.",
+        "Settings, hooks and servers that the project itself has in `.gemini` apply.",
     ),
 )  # fmt: skip

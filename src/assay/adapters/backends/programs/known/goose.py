@@ -160,7 +160,8 @@ def _fault(trouble: str) -> Fault:
 PRESET = Preset(
     name="goose",
     program="goose",
-    install="see https://github.com/aaif-goose/goose, or: npm install -g @aaif/goose-binary-linux-x64",
+    install="as its own site says; from npm it is called goose-binary-linux-x64 (@aaif/goose-binary-linux-x64): "
+    "name that as `path` under [programs.goose]",
     minimum="1.52.0",
     invoke=invoke,
     stream=GooseStream,
@@ -202,9 +203,9 @@ PRESET = Preset(
     acp=acp,
     acp_mode="approve",
     troubles=(
-        "it ends with 0 after an error of the provider",
-        "a key that it keeps in the desktop's keyring cannot be reached: set it in the environment",
-        "without a scope and without commands it has no tools of its own; with either it has all of them",
-        "a provider other than OpenAI, Anthropic, Google and OpenRouter needs `hosts`",
+        "It ends with 0 after an error of the provider.",
+        "A key that it keeps in the desktop's keyring cannot be reached: set it in the environment.",
+        "Without a scope and without commands it has no tools of its own; with either it has all of them.",
+        "A provider other than OpenAI, Anthropic, Google and OpenRouter needs `hosts`.",
     ),
 )

@@ -134,9 +134,9 @@ PRESET = Preset(
     logged_in=(".config/mini-swe-agent/.env",),
     startup=(".config/mini-swe-agent/.env",),
     troubles=(
-        "it cannot work without commands, and does not keep to a role that may run none",
-        "it prints text only: tokens are not told, and the price is rounded to cents",
-        "a task above 100 kB it is told to read from a file",
-        "it needs `mcp` in its environment, and ends at once without it",
+        "It cannot work without commands, and does not keep to a role that may run none.",
+        "It prints text only: tokens are not told, and the price is rounded to cents.",
+        "A task above 100 kB it is told to read from a file.",
+        "It needs `mcp` in its environment, and ends at once without it.",
     ),
 )  # fmt: skip

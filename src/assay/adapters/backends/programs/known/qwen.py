@@ -220,9 +220,9 @@ PRESET = Preset(
     acp_mode="default",
     schema=True,
     troubles=(
-        "it calls an error of the provider a success, and a command that failed too",
-        "it goes on asking a provider that fails, or limits the rate, for a minute and a half",
-        "it edits no file that it has not read in the same run",
-        "settings and servers that the project itself has in `.qwen` apply",
+        "It calls an error of the provider a success, and a command that failed too.",
+        "It goes on asking a provider that fails, or limits the rate, for a minute and a half.",
+        "It edits no file that it has not read in the same run.",
+        "Settings and servers that the project itself has in `.qwen` apply.",
     ),
 )
