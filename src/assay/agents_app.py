@@ -17,6 +17,7 @@ from assay.adapters.backends.api.choice import choose as choose_model
 from assay.adapters.backends.choosing import backend_from
 from assay.adapters.backends.probing import Probed, probe
 from assay.adapters.backends.programs.locating import is_named_preset, is_older, locate_acp, locate_cli, version_of
+from assay.adapters.backends.programs.standing import require_hosts
 from assay.adapters.executors.site import ShellJob, Site
 from assay.adapters.git.repository import open_repository
 from assay.adapters.sandbox.job import Execution
@@ -155,12 +156,21 @@ def refuse_login_for_repositories(choice: Choice) -> None:
     _refuse_of_repository(choice, [one for one in choice.specs if one.startswith("acp:") and not is_named_preset(one)])
 
 
+def refuse_weaker_sandbox(specs: Iterable[str], repository: Settings, person: Person) -> None:
+    """A repository cannot take away the walls around a program that carries the person's login."""
+    level, programs = repository.sandbox.level, [spec for spec in specs if spec.startswith(("cli:", "acp:"))]
+    if programs and level in ("landlock", "plain") and not person.settings.trust.weaker_sandbox:
+        raise InputError(
+            f"{programs[0]}: the repository wants a weaker sandbox (sandbox.level = {level!r}) for what has your login",
+            hint=f"remove that line, or allow it: `weaker_sandbox = true` under [trust] in {person.file}",
+        )
+
+
 def _refuse_of_repository(choice: Choice, commands: Sequence[str]) -> None:
     if choice.origin is Origin.REPOSITORY and commands:
         raise InputError(
-            f"{choice.agent}: the repository has named the program that would be run: {commands[0]}",
-            hint="if you trust it, name it yourself: on the command line, or in your own file, "
-            f"{choice.agent} under [backends]",
+            f"the repository has named the program that would be run: {commands[0]}",
+            hint="if you trust it, name it yourself: on the command line, or in your own file, under [backends]",
         )
 
 
@@ -174,23 +184,20 @@ def probes(said: Words, known: Agents) -> Iterator[Probed]:
                 specs.setdefault(one.spec, agent.choice.origin)
     with _site(said, any(spec.startswith(_PROGRAMS) for spec in specs)) as site:
         for spec, origin in specs.items():
-            backend = backend_from((spec,), folder=said.folder(origin), person=said.person)
+            backend = backend_from((spec,), folder=said.folder(origin), root=said.root, person=said.person)
             with closing(backend):
                 yield probe(backend, site)
 
 
 def _agent(said: Words, name: str) -> Agent:
     choice = said.choice(name)
-    try:
-        refuse_login_for_repositories(choice)
-    except InputError as error:
-        return Agent(name, choice, (Standing(choice.specs[0], missing=error.message, hint=error.hint or ""),))
     return Agent(name, choice, tuple(_standing(said, spec, choice.origin) for spec in choice.specs))
 
 
 def _standing(said: Words, spec: str, origin: Origin) -> Standing:
     kind, _, rest = spec.partition(":")
     try:
+        refuse_login_for_repositories(Choice("", (spec,), origin))
         match kind:
             case "api":
                 return _of_model(said, spec)
@@ -228,8 +235,10 @@ def _of_model(said: Words, spec: str) -> Standing:
 
 def _of_program(said: Words, spec: str) -> Standing:
     """A coding agent: it must be there, and not be older than what is known to work."""
+    refuse_weaker_sandbox((spec,), said.repository, said.person)
     locate = locate_cli if spec.startswith("cli:") else locate_acp
     found = locate(spec, said.person.settings.programs, said.root)
+    require_hosts(found)
     preset, known = found.preset, said.person.model(spec)
     tier = known.tier or (tier_of(found.model) if found.model else None)
     standing = Standing(spec, known.vendor or (preset.vendor if preset else None), found.model or None, tier)

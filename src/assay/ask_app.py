@@ -77,7 +77,8 @@ def asked_once(
     settings = settings_at(repository, base[0])
     said = Words.spoken(repository.root, settings, load_person(), _named(question.backends, role.name))
     choice = _chosen(said, agent)
-    backend = backend_from(choice.specs, folder=said.folder(choice.origin), listen=listen, person=said.person)
+    folder, root = said.folder(choice.origin), repository.root
+    backend = backend_from(choice.specs, folder=folder, root=root, listen=listen, person=said.person)
     with (
         closing(backend),
         opened_world(

@@ -325,7 +325,11 @@ def _driven(
     dispatcher = Dispatcher(Bus(world.ledger, world.run_id), meter, recorded, watching.spending)
     with ExitStack() as stack:
         cast = Casting(
-            backends_for(setup, listen, stack), dispatcher, listen, world.store.git(), world.settings.tools.secret
+            backends_for(setup, world.repository.root, listen, stack),
+            dispatcher,
+            listen,
+            world.store.git(),
+            world.settings.tools.secret,
         )
         yield GateRun(
             GateWorld(

@@ -9,7 +9,7 @@ from pathlib import Path
 from assay.adapters.backends import Backend
 from assay.adapters.backends.choosing import backend_from
 from assay.adapters.executors import Listen
-from assay.agents_app import Words, agents, refuse_login_for_repositories
+from assay.agents_app import Words, agents, refuse_login_for_repositories, refuse_weaker_sandbox
 from assay.config import Settings
 from assay.config.budget import limits
 from assay.config.person import budget, load_person
@@ -27,12 +27,14 @@ from assay.engine.world import World
 from assay.errors import InputError
 
 
-def backends_for(setup: GateSetup, listen: Listen | None, stack: ExitStack) -> Callable[[Sequence[str]], Backend]:
-    """How backends are made for the run; the stack lets go of them."""
+def backends_for(
+    setup: GateSetup, root: Path, listen: Listen | None, stack: ExitStack
+) -> Callable[[Sequence[str]], Backend]:
+    """How backends are made for the run in the repository at `root`; the stack lets go of them."""
     person = load_person()
 
     def backend(specs: Sequence[str]) -> Backend:
-        made = backend_from(specs, folder=Path(setup.plan_path).parent, listen=listen, person=person)
+        made = backend_from(specs, folder=Path(setup.plan_path).parent, root=root, listen=listen, person=person)
         stack.callback(made.close)
         return made
 
@@ -75,6 +77,7 @@ def served(world: World, request: GateRequest, plan_path: Path) -> tuple[dict[st
     choices = [said.choice(role) for role in asked]
     for choice in choices:
         refuse_login_for_repositories(choice)
+        refuse_weaker_sandbox(choice.specs, world.settings, said.person)
     cast = {choice.agent: tuple(_at(spec, said.folder(choice.origin)) for spec in choice.specs) for choice in choices}
     if not cast["executor"]:
         raise InputError(

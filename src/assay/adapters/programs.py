@@ -16,6 +16,12 @@ def search_outside(directory: Path) -> str:
     )
 
 
+def is_inside(path: Path, directory: Path) -> bool:
+    """Whether a path leads into the work tree that `directory` is in."""
+    top = _work_tree(directory.resolve())
+    return top is not None and path.resolve().is_relative_to(top)
+
+
 def _work_tree(directory: Path) -> Path | None:
     """Found without asking git, for which git must be found first."""
     return next((place for place in (directory, *directory.parents) if os.path.lexists(place / ".git")), None)

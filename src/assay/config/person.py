@@ -16,7 +16,7 @@ from pydantic import Field
 from assay.config.backends import BackendSettings, Choice, Origin, Place, choose
 from assay.config.budget import BudgetSettings
 from assay.config.component import Component
-from assay.config.programs import ProgramSettings
+from assay.config.programs import ProgramSettings, is_login
 from assay.config.providers import BUILT_IN, ModelSettings, Provider, model_settings
 from assay.config.reading import load_bytes
 from assay.config.settings import Settings, VariableName
@@ -30,6 +30,11 @@ class TrustSettings(Component):
         default=(),
         alias="pass",
         description="Variables with a provider's key that a repository's `pass` may hand to its checks and executors.",
+    )
+    weaker_sandbox: bool = Field(
+        default=False,
+        strict=True,
+        description="Let a repository's `sandbox.level` weaken the sandbox of coding agents, which have your login.",
     )
 
 
@@ -122,9 +127,11 @@ def without_keys(repository: Settings, person: Person) -> tuple[Settings, tuple[
     """The repository's settings, and what is to be said about them. A repository cannot have the person's keys handed
     to its own programs: of the variables that providers' keys are in, it passes those that the person allows."""
     named = {provider.key_variable for provider in person.providers.values() if provider.key_variable}
-    keys = named - set(person.settings.trust.pass_through)
     environment, gate = repository.environment, repository.gate
-    held = sorted(keys & {*environment.pass_through, *gate.pass_through})
+    wanted = {*environment.pass_through, *gate.pass_through}
+    logins = {name for name in wanted if is_login(name)}
+    keys = (named | logins) - set(person.settings.trust.pass_through)
+    held = sorted(keys & wanted)
     if not held:
         return repository, ()
     kept = {

@@ -3,6 +3,7 @@ so: whoever could say it could have a program of theirs run with the person's lo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated
@@ -11,6 +12,14 @@ from pydantic import AfterValidator, Field
 
 from assay.config.component import Component
 from assay.config.settings import VariableName, VariableValue
+
+_LOGIN = re.compile(r"(ANTHROPIC|CLAUDE|CODEX|OPENAI|GEMINI|GOOGLE|COPILOT|GITHUB|GH|DASHSCOPE|QWEN)_.*(KEY|TOKEN)")
+
+
+def is_login(variable: str) -> bool:
+    """Whether a variable is one in which a coding agent's login stands."""
+    return _LOGIN.fullmatch(variable) is not None or variable in ("GH_TOKEN", "GITHUB_TOKEN")
+
 
 _WORD = Annotated[str, Field(strict=True, pattern=r"^[^\x00]*$", title="a text")]
 _HOST = Annotated[

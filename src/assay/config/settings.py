@@ -265,7 +265,8 @@ class GateSettings(Component):
         ge=1,
         le=86_400,
         strict=True,
-        description="Deadline of an executor that is a model or a coding agent (`api:`, `cli:`, `acp:`).",
+        description="Deadline of an executor that is a model or a coding agent (`api:`, `cli:`, `acp:`), and of a "
+        "coding agent that reviews.",
     )
     idle_seconds: int = Field(
         default=600,

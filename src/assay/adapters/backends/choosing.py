@@ -22,10 +22,15 @@ from assay.errors import InputError
 
 
 def backend_from(
-    specs: Sequence[str], *, folder: Path, listen: Listen | None = None, person: Person | None = None
+    specs: Sequence[str],
+    *,
+    folder: Path,
+    root: Path | None = None,
+    listen: Listen | None = None,
+    person: Person | None = None,
 ) -> Backend:
     """The backend that the specs name, the later ones as fallbacks. A script's path counts from `folder`; coding agents
-    are never looked for in the work tree that this is in.
+    are never looked for in the repository at `root`.
 
     An InputError says what a spec lacks: its provider, key, package, program or file.
     """
@@ -36,9 +41,9 @@ def backend_from(
         if kind == "api":
             return api_backend(spec, person.providers if person else None, theirs.models)
         if kind == "cli" and rest.strip():
-            return CliBackend(locate_cli(spec, theirs.programs, folder))
+            return CliBackend(locate_cli(spec, theirs.programs, root or folder))
         if kind == "acp" and rest.strip():
-            return AcpBackend(locate_acp(spec, theirs.programs, folder))
+            return AcpBackend(locate_acp(spec, theirs.programs, root or folder))
         if kind == "cmd" and rest.strip():
             return CommandBackend(rest)
         if spec == "human":

@@ -16,7 +16,7 @@ from assay.contracts.gate import FailureType
 from assay.contracts.gate_record import TaskRecord
 from assay.contracts.gate_setup import GateSetup
 from assay.contracts.plan import Plan
-from assay.engine.agents.casting import thinks
+from assay.engine.agents.casting import thinks, works_alone
 from assay.engine.agents.meter import Meter
 from assay.engine.gate.journal import Journal
 from assay.engine.gate.request import Watching
@@ -73,8 +73,9 @@ class GateWorld:
         return longest if _was_late(record) else self.gate.verify_seconds
 
     def architect_seconds(self, record: TaskRecord) -> float:
-        longest = max(self.gate.architect_seconds, self.gate.architect_seconds_max)
-        return longest if _was_late(record) else self.gate.architect_seconds
+        alone = self.architect is not None and works_alone(self.architect.spec)
+        usual = self.gate.agent_seconds if alone else self.gate.architect_seconds
+        return max(usual, self.gate.architect_seconds_max) if _was_late(record) else usual
 
     def at_the_terminal(self, wanted: bool) -> AbstractContextManager[object]:
         """One question at a time: an answer must belong to the question above it."""

@@ -6,14 +6,16 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from assay.adapters.backends.programs.known import PRESETS
 from assay.adapters.backends.programs.preset import Errand, Invocation, Preset
-from assay.adapters.programs import search_outside
+from assay.adapters.programs import is_inside, search_outside
 from assay.config.programs import ProgramSettings
 from assay.errors import InputError
 
@@ -112,28 +114,49 @@ def _found(
 def program_path(program: str, settings: ProgramSettings, outside: Path) -> str:
     """Where a program is, never in the work tree that `outside` is in."""
     wanted = settings.path or program
-    if os.sep in wanted:
-        path = Path(wanted).expanduser()
-        if path.is_absolute() and path.is_file() and os.access(path, os.X_OK):
-            return str(path)
+    if os.sep not in wanted:
+        found = shutil.which(wanted, path=search_outside(outside))
+        if found is None:
+            raise InputError(f"there is no program {wanted}", hint="its folder must be on PATH, outside the repository")
+        wanted = found
+    path = Path(wanted).expanduser()
+    if not (path.is_absolute() and path.is_file() and os.access(path, os.X_OK)):
         raise InputError(f"{wanted} is no program", hint="an absolute path of a program, or a name on PATH")
-    found = shutil.which(wanted, path=search_outside(outside))
-    if found is None:
-        raise InputError(f"there is no program {wanted}", hint="its folder must be on PATH, outside the repository")
-    return found
+    if is_inside(path, outside):
+        raise InputError(
+            f"{wanted} lies in the repository, where a change decides what it is", hint="install it elsewhere"
+        )
+    return str(path)
 
 
 def version_of(path: str) -> str:
     """What it says itself; empty if it does not."""
     try:
-        asked = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
+        said = _said_version(path)
+    except OSError:  # it is no program after all, which starting it will tell
         return ""
-    found = _VERSION.search(asked.stdout) or _VERSION.search(asked.stderr)
+    found = _VERSION.search(said)
     return found.group() if found else ""
+
+
+def _said_version(path: str) -> str:
+    with subprocess.Popen(
+        [path, "--version"],
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as asked:
+        try:
+            return asked.communicate(timeout=_SECONDS)[0]
+        except subprocess.TimeoutExpired:
+            return ""
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(asked.pid, signal.SIGKILL)  # a wrapper leaves its child behind
 
 
 def is_older(version: str, minimum: str) -> bool:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.adapters.backends.programs.known import PRESETS
-from assay.adapters.backends.programs.locating import is_older, program_path, version_of
+from assay.adapters.backends.programs.launching import allowed_hosts, person_variables
+from assay.adapters.backends.programs.locating import Program, is_older, program_path, version_of
 from assay.adapters.backends.programs.preset import Limit, Preset
+from assay.adapters.sandbox.hosts import allowed
 from assay.config.programs import ProgramSettings
 from assay.errors import InputError
 
@@ -46,6 +48,11 @@ def program_standings(programs: Mapping[str, ProgramSettings], outside: Path) ->
         return tuple(
             pool.map(lambda one: _standing(one, programs.get(one.name, ProgramSettings()), outside), PRESETS.values())
         )
+
+
+def require_hosts(program: Program) -> None:
+    """An InputError where a host that it is to reach cannot be let in."""
+    allowed(allowed_hosts(program, person_variables(program)))
 
 
 def login_of(preset: Preset, settings: ProgramSettings) -> str:
