@@ -243,7 +243,7 @@ def _of_program(said: Words, spec: str) -> Standing:
     tier = known.tier or (tier_of(found.model) if found.model else None)
     standing = Standing(spec, known.vendor or (preset.vendor if preset else None), found.model or None, tier)
     is_itself = preset is not None and (spec.startswith("cli:") or not preset.acp_program)
-    version = version_of(found.argv[0]) if is_itself else ""
+    version = version_of(found.argv[0], said.root) if is_itself else ""
     if preset and version and is_older(version, preset.minimum):
         too_old = f"{found.argv[0]} is version {version}; {preset.minimum} is the oldest that is known to work"
         return replace(standing, missing=too_old, hint=f"renew it: {preset.install}")

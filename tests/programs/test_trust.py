@@ -140,3 +140,13 @@ def test_what_runs_is_looked_for_outside_the_repository_wherever_it_was_named(
     backend = backend_from(["cli:claude"], folder=workshop.home, root=root)
     assert isinstance(backend, CliBackend)
     assert backend.program.argv == (str(own),)
+
+
+def test_what_a_program_starts_in_turn_is_not_of_the_repository(shop: tuple[Workshop, Path]) -> None:
+    """Most of them are scripts that `env` finds an interpreter for."""
+    workshop, root = shop
+    put(root / "bin" / "node", f"#!/bin/sh\ntouch {root}/ran\necho 2.1.0\n")
+    own = put(workshop.folder / "own" / "claude", "#!/usr/bin/env node\n")
+    path = f"{root}/bin:{own.parent}:{workshop.environment['PATH']}"
+    workshop.assay(root, "backends", "--json", env={"PATH": path})
+    assert not (root / "ran").exists()

@@ -129,20 +129,22 @@ def program_path(program: str, settings: ProgramSettings, outside: Path) -> str:
     return str(path)
 
 
-def version_of(path: str) -> str:
-    """What it says itself; empty if it does not."""
+def version_of(path: str, outside: Path) -> str:
+    """What it says itself; empty if it does not. What it starts in turn, such as `node`, is no program of the work tree
+    that `outside` is in either."""
     try:
-        said = _said_version(path)
+        said = _said_version(path, {**os.environ, "PATH": search_outside(outside), "NODE_OPTIONS": ""})
     except OSError:  # it is no program after all, which starting it will tell
         return ""
     found = _VERSION.search(said)
     return found.group() if found else ""
 
 
-def _said_version(path: str) -> str:
+def _said_version(path: str, variables: Mapping[str, str]) -> str:
     with subprocess.Popen(
         [path, "--version"],
         cwd="/",
+        env=variables,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

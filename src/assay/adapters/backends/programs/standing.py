@@ -78,7 +78,7 @@ def _standing(preset: Preset, settings: ProgramSettings, outside: Path) -> Progr
         name=preset.name,
         ways=(*((f"cli:{preset.name}",) if preset.invoke else ()), *((f"acp:{preset.name}",) if preset.acp else ())),
         path=path,
-        version=version_of(path) if path else "",
+        version=version_of(path, outside) if path else "",
         minimum=preset.minimum,
         login=login_of(preset, settings),
         limit=preset.limit,
