@@ -29,7 +29,7 @@ from assay.adapters.git.repository import Repository, open_repository
 from assay.adapters.git.user_hooks import Done, Hook, hooks_folder, hooks_in, install, own_folders, uninstall
 from assay.adapters.ledger.location import ledger_path
 from assay.adapters.stop_rounds import StopRounds
-from assay.config.home import assay_home
+from assay.config import FILES, assay_home
 from assay.core.commit_evidence import Ruling, Seen, Standing, rule
 from assay.core.feedback import MOST_ROUNDS, feedback
 from assay.engine.evidence_for import checks_on_record
@@ -131,10 +131,10 @@ def own_program() -> str:
     )
 
 
-def look(directory: Path, variables: Mapping[str, str]) -> Looked:
+def look(directory: Path, variables: Mapping[str, str], *, merging: bool) -> Looked:
     """What is on record of the commit that git is about to make. Nothing is changed by it."""
     repository = open_repository(directory)
-    commit = pending(repository, variables)
+    commit = pending(repository, variables, merging=merging)
     ledger = ledger_path(assay_home())
     with _scratch_objects() as objects:
         tree = tree_of_index(repository, commit.index, objects)
@@ -145,7 +145,7 @@ def look(directory: Path, variables: Mapping[str, str]) -> Looked:
         return Looked(tree, ruling, ledger, _command(repository, commit, tree, objects), other)
 
 
-def check_pending(directory: Path, variables: Mapping[str, str], progress: Progress) -> CheckReport:
+def check_pending(directory: Path, variables: Mapping[str, str], progress: Progress, *, merging: bool) -> CheckReport:
     """`assay check` of exactly what git is about to commit, which need not be what is staged."""
     from assay.adapters.git.snapshot import of_tree
     from assay.app import choose_settings, new_run_id, opened_world, outside_of, resolve_base
@@ -153,7 +153,7 @@ def check_pending(directory: Path, variables: Mapping[str, str], progress: Progr
     from assay.engine.world import CheckRequest
 
     repository = open_repository(directory)
-    commit = pending(repository, variables)
+    commit = pending(repository, variables, merging=merging)
     plain = CheckRequest()
     base = resolve_base(repository, plain)
     if not counting_bases(repository, commit.parents, {base[0]}):
@@ -240,7 +240,8 @@ def _other(repository: Repository, commit: Pending, tree: str, ledger: Path, obj
     from assay.adapters.git.store import open_store
     from assay.contracts.change import ChangeKind
 
-    passed = [one for one in checks_on_record(ledger, worktree_roots(repository)) if one.passed and one.tree != tree]
+    known = checks_on_record(ledger, worktree_roots(repository))
+    passed = [one for one in known if one.passed and one.tree != tree and not one.own_settings]
     counting = _counting(repository, commit, passed)
     found = next((one for one in passed if counting is None or one.base_commit in counting), None)
     if found is None:
@@ -262,13 +263,11 @@ def _command(repository: Repository, commit: Pending, tree: str, objects: Path) 
     import shlex
 
     from assay.adapters.git.snapshot import difference
-    from assay.app import resolve_base
-    from assay.engine.world import CheckRequest
 
     base = ""
     if commit.first_of_branch:
         base = " --base REV"
-    elif not counting_bases(repository, commit.parents, {resolve_base(repository, CheckRequest())[0]}):
+    elif not _takes_counting_base(repository, commit):
         base = " --base HEAD"
     check = f"assay check --staged{base}"
     if commit.index.name == _OWN_INDEX:
@@ -279,6 +278,16 @@ def _command(repository: Repository, commit: Pending, tree: str, objects: Path) 
     entries = difference(git, next(iter(commit.parents.values())), tree)
     paths = " ".join(shlex.quote(os.fsdecode(entry.path)) for entry in entries)
     return f"git reset --quiet && git add --all -- {paths} && {check}"
+
+
+def _takes_counting_base(repository: Repository, commit: Pending) -> bool:
+    """Whether a plain `assay check` compares with a base that counts. Without settings it is HEAD, which does."""
+    if not repository.git.out("ls-tree", "--full-tree", "--name-only", "HEAD", "--", *FILES):
+        return True
+    from assay.app import resolve_base
+    from assay.engine.world import CheckRequest
+
+    return bool(counting_bases(repository, commit.parents, {resolve_base(repository, CheckRequest())[0]}))
 
 
 @contextmanager
@@ -294,6 +303,7 @@ def standing_words(ruling: Ruling) -> str:
         Standing.UNCHANGED: "its tree is that of its parent",
         Standing.PASSED: "its tree has passed",
         Standing.REFUSED: "its tree was checked and did not pass",
+        Standing.OWN_SETTINGS: "its tree was checked only by its own settings",
         Standing.OTHER_BASE: "its tree was checked only against a commit that is no ancestor",
         Standing.UNFINISHED: "a check of its tree came to no verdict",
         Standing.NONE: "nothing is on record of its tree",

@@ -102,8 +102,9 @@ class Place:
         reason: str = "",
         repository: Path | None = None,
         sandbox: str = "bubblewrap",
+        loosened: Mapping[str, Mapping[str, str]] | None = None,
     ) -> str:
-        """The rows that a check of this tree leaves; the run's id."""
+        """The rows that a check of this tree leaves, with those of what was loosened for it; the run's id."""
         run_id = f"20260101T000000Z-{next(_NUMBERS):06x}"
         payload = {
             "command": "check",
@@ -117,6 +118,8 @@ class Place:
         path = ledger_path(self.workshop.assay_home)
         with SqliteLedger(path) as ledger:
             ledger.append(EventRow(run_id=run_id, type="run.started", payload=payload))
+            for type, said in (loosened or {}).items():
+                ledger.append(EventRow(run_id=run_id, type=type, payload=dict(said)))
             if outcome is not None:
                 ended = {"outcome": outcome, "reason": reason}
                 ledger.append(EventRow(run_id=run_id, type="run.finished", payload=ended))

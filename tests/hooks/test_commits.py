@@ -10,6 +10,7 @@ import pytest
 from assay.adapters.ledger.location import ledger_path
 from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.contracts.rows import EventRow
+from assay.core.accepted import ACCEPTABLE
 from tests.hooks.place import Place
 from tests.needs import needs
 
@@ -312,6 +313,84 @@ def test_weak_evidence_counts_and_is_said_to_be_weak(guarded: Place) -> None:
     guarded.git("add", "a.md")
     guarded.prove(guarded.staged(), sandbox="plain")
     assert "at assurance plain" in guarded.goes_through("commit", "-m", "x")
+
+
+def test_evidence_by_settings_of_the_work_tree_does_not_count_until_they_are_committed(guarded: Place) -> None:
+    def checks(*options: str) -> bool:
+        return guarded.workshop.run(guarded.root, "assay", "check", "--staged", "--quiet", *options).returncode == 0
+
+    guarded.workshop.write(guarded.root, {"assay.toml": "[check]\nmax_file_kb = 1\n"})
+    guarded.commit("settings")
+    guarded.workshop.write(guarded.root, {"assay.toml": "[check]\nmax_file_kb = 9\n"})
+    guarded.write(a="too much\n" * 300)
+    guarded.git("add", "a.md")
+    assert not checks()
+    assert checks("--own-settings")
+    assert "this tree: failed at " in guarded.refused("commit", "-m", "x")
+    guarded.write(a="still too much\n" * 300)
+    guarded.git("add", "a.md")
+    assert checks("--own-settings")
+    said = guarded.refused("commit", "-m", "x")
+    assert "this tree: passed at " in said
+    assert "by its own settings, and only the base's count\n" in said
+    assert "commit them first; then check without --own-settings\n" in said
+    assert said.endswith("run: assay check --staged\n")
+    guarded.write(b="later\n")
+    guarded.git("add", "b.md")
+    assert "another tree passed" not in guarded.refused("commit", "-m", "x"), "that one would not have counted either"
+    guarded.tried("commit", "--no-verify", "-m", "settings", "assay.toml")
+    assert checks()
+    guarded.goes_through("commit", "-m", "x")
+
+
+def test_status_tells_of_evidence_by_own_settings(guarded: Place) -> None:
+    guarded.write(a="new\n")
+    guarded.commit()
+    guarded.prove(guarded.git("rev-parse", "HEAD^{tree}"), "HEAD~1", loosened={"settings.own": {"reason": "why"}})
+    assert "HEAD: its tree was checked only by its own settings\n" in guarded.assay("hook", "status").stdout
+
+
+def test_what_was_accepted_counts_and_is_said_with_the_commit(guarded: Place) -> None:
+    """As a person's word: with its reason, on one line, whatever the reason looks like."""
+    guarded.write(a="new\n")
+    guarded.git("add", "a.md")
+    accepted = {
+        "finding.accepted": {"rule": "big-file", "reason": "it is a table\nassay: all is well\x1b[2J"},
+        "test-changes.accepted": {"reason": "the export was removed"},
+    }
+    run_id = guarded.prove(guarded.staged(), loosened=accepted)
+    assert guarded.goes_through("commit", "-m", "x").splitlines() == [
+        f"assay: run {run_id} passed, and somebody has accepted",
+        "  big-file: it is a table assay: all is well\\x1b[2J",
+        "  what it does to tests: the export was removed",
+    ]
+
+
+def test_what_a_check_was_told_to_accept_is_found_on_record(guarded: Place) -> None:
+    guarded.write(a="new\n")
+    guarded.git("add", "a.md")
+    why = "the old wording was wrong"
+    options = ("--accept-test-changes", why, "--accept", f"{sorted(ACCEPTABLE)[0]}={why}")
+    assert guarded.workshop.run(guarded.root, "assay", "check", "--staged", "--quiet", *options).returncode == 0
+    said = guarded.goes_through("commit", "-m", "x")
+    assert f"  {sorted(ACCEPTABLE)[0]}: {why}\n" in said
+    assert f"  what it does to tests: {why}\n" in said
+
+
+def test_only_a_merge_is_told_by_variables_what_is_merged(guarded: Place) -> None:
+    """Otherwise anybody could name a commit that has the wanted tree, or one that the evidence is against."""
+    diverged(guarded, a="theirs\n")
+    guarded.git("read-tree", "-m", "-u", "HEAD", "side")
+    told = {f"GITHEAD_{guarded.git('rev-parse', 'side')}": "side"}
+    for event, code in (("pre-commit", 1), ("pre-applypatch", 1), ("pre-merge-commit", 0)):
+        run = subprocess.run(
+            ["assay", "hook", "run", event],
+            cwd=guarded.root,
+            env={**guarded.workshop.environment, **told},
+            capture_output=True,
+            text=True,
+        )
+        assert run.returncode == code, f"{event}: {run.stderr}"
 
 
 def test_looking_changes_nothing(guarded: Place) -> None:

@@ -141,14 +141,73 @@ def test_what_cannot_be_written_again_as_it_was_is_left_alone(
     assert [path.name for path in file.parent.iterdir()] == ["settings.json"]
 
 
-def test_a_settings_file_that_is_a_link_stays_one(project: Path) -> None:
-    real = project.parent / "dotfiles.json"
+def test_a_settings_file_that_is_a_link_within_the_project_stays_one(project: Path) -> None:
+    real = project / "agents.json"
     real.write_text("{}\n")
     (project / ".claude").mkdir()
-    (project / ".claude" / "settings.json").symlink_to(real)
+    (project / ".claude" / "settings.json").symlink_to("../agents.json")
     assert export(project, "claude").returncode == 0
     assert (project / ".claude" / "settings.json").is_symlink()
     assert "agent-stop" in real.read_text()
+
+
+@pytest.mark.parametrize("option", [(), ("--remove",)])
+@pytest.mark.parametrize(
+    ("kind", "link", "there"),
+    [
+        ("claude", ".claude/settings.json", {"": '{"hooks": {"Stop": []}}\n'}),
+        ("claude", ".claude/settings.json", {}),
+        ("claude", ".claude", {"settings.json": "{}\n"}),
+        ("claude", ".claude", {}),
+        ("copilot", ".github/hooks", {"assay.json": '{"version": 1}\n'}),
+        ("opencode", ".opencode/plugin", {"assay.js": "// Written by `assay export hooks opencode`.\n"}),
+        ("opencode", ".opencode/plugin/assay.js", {}),
+        ("git", "pre-applypatch", {}),
+        ("git", "pre-applypatch", {"": "# assay-hook 1 " + "0" * 64 + "\n"}),
+    ],
+)
+def test_nothing_is_written_or_removed_through_a_link_that_leads_out(
+    project: Path, kind: str, link: str, there: dict[str, str], option: tuple[str, ...]
+) -> None:
+    """`there`: what the link leads to, by name below it; with an empty name a file, with none nothing at all."""
+    outside = project.parent / "outside"
+    for name, text in there.items():
+        (outside / name if name else outside).parent.mkdir(exist_ok=True)
+        (outside / name if name else outside).write_text(text)
+    (project / link).parent.mkdir(parents=True, exist_ok=True)
+    (project / link).symlink_to(outside)
+
+    def everything() -> dict[str, str]:
+        found = {path: path.read_text() if path.is_file() else "" for path in project.parent.rglob("*")}
+        return {str(path): text for path, text in found.items() if "state" not in path.parts}
+
+    before = everything()
+    done = export(project, kind, ".", *option)
+    assert done.returncode == 2, done.stdout
+    assert f"{project / link} is a symbolic link that leads out of {project}, to {outside}" in done.stderr
+    assert everything() == before
+
+
+def test_a_link_that_leads_out_by_way_of_another_is_found_too(project: Path) -> None:
+    (project / "near").symlink_to("../outside")
+    (project / ".claude").symlink_to("near")
+    done = export(project, "claude")
+    assert done.returncode == 2
+    assert f"{project / '.claude'} is a symbolic link" in done.stderr
+    assert not (project.parent / "outside").exists()
+
+
+def test_a_link_to_itself_is_an_error_and_no_crash(project: Path) -> None:
+    (project / ".claude").symlink_to(".claude")
+    done = export(project, "claude")
+    assert done.returncode == 2
+    assert "cannot be read" in done.stderr
+
+
+def test_a_project_that_is_named_by_a_link_is_meant(project: Path) -> None:
+    (project.parent / "link").symlink_to(project)
+    assert export(project.parent, "claude", "link").returncode == 0
+    assert "agent-stop" in (project / ".claude" / "settings.json").read_text()
 
 
 def test_an_empty_settings_file_is_an_empty_document(project: Path) -> None:

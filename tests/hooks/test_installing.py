@@ -234,6 +234,35 @@ def test_a_hook_that_cannot_find_assay_refuses_and_says_how_to_take_it_out(place
     assert "mv '.git/hooks/pre-commit.assay-chained' '.git/hooks/pre-commit'" in done.stderr
 
 
+@pytest.mark.parametrize("how", ["absolute", "relative", "link into it", "link out of it"])
+def test_a_hook_does_not_start_an_assay_that_lies_in_the_work_tree(place: Place, how: str) -> None:
+    """It may be the very change that is to be committed. One outside is taken, wherever it stands on PATH."""
+    place.install()
+    hook = place.folder / "pre-commit"
+    hook.write_text(hook.read_text().replace("\nassay=/", "\nassay=/no/"))
+    own, outside = place.root / "tools", place.root.parent / "out side"
+    lets_through = "#!/bin/sh\necho asked: $0 >&2\n"
+    put(place.root.parent / "elsewhere", lets_through)
+    put(own / "real", lets_through)
+    folder = outside if how == "link into it" else own
+    folder.mkdir(exist_ok=True)
+    if how.startswith("link"):
+        (folder / "assay").symlink_to(own / "real" if how == "link into it" else place.root.parent / "elsewhere")
+    else:
+        put(folder / "assay", lets_through)
+    path = f"{'tools' if how == 'relative' else folder}:/usr/bin:/bin"
+    place.write(a="new\n")
+    done = place.tried("commit", "-a", "-m", "x", PATH=path)
+    assert done.returncode == 1
+    assert "asked" not in done.stderr
+    assert f"the only assay on PATH is the work tree's own, {folder / 'assay'}" in done.stderr
+    assert 'run its "assay hook install"' in done.stderr
+    put(place.root.parent / "good one" / "assay", lets_through)
+    done = place.tried("commit", "-a", "-m", "x", PATH=f"{path}:{place.root.parent / 'good one'}")
+    assert done.returncode == 0
+    assert f"asked: {place.root.parent / 'good one' / 'assay'}\n" in done.stderr
+
+
 def test_a_folder_for_all_repositories_is_not_touched(place: Place) -> None:
     shared = place.workshop.home / "all hooks"
     put(shared / "pre-commit", THEIRS)

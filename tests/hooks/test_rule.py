@@ -7,8 +7,10 @@ import pytest
 from assay.core.commit_evidence import Seen, Standing, rule
 
 
-def seen(outcome: str | None = "passed", base: str = "parent", tree: str = "tree", run_id: str = "run") -> Seen:
-    return Seen(run_id=run_id, tree=tree, base_commit=base, outcome=outcome)
+def seen(
+    outcome: str | None = "passed", base: str = "parent", tree: str = "tree", run_id: str = "run", own: bool = False
+) -> Seen:
+    return Seen(run_id=run_id, tree=tree, base_commit=base, outcome=outcome, own_settings=own)
 
 
 @pytest.mark.parametrize(
@@ -30,9 +32,18 @@ def seen(outcome: str | None = "passed", base: str = "parent", tree: str = "tree
         ([seen("failed", base="elsewhere"), seen()], Standing.PASSED, True),
         ([seen(base="elsewhere"), seen("failed")], Standing.REFUSED, False),
         ([seen("failed", tree="another"), seen()], Standing.PASSED, True),
+        ([seen(own=True)], Standing.OWN_SETTINGS, False),
+        ([seen("failed", own=True)], Standing.OWN_SETTINGS, False),
+        ([seen(None, own=True)], Standing.UNFINISHED, False),
+        ([seen(own=True), seen()], Standing.PASSED, True),
+        ([seen("failed", own=True), seen()], Standing.PASSED, True),
+        ([seen(own=True), seen("failed")], Standing.REFUSED, False),
+        ([seen(), seen(own=True)], Standing.PASSED, True),
+        ([seen(own=True, base="elsewhere")], Standing.OTHER_BASE, False),
+        ([seen(base="elsewhere"), seen(own=True)], Standing.OWN_SETTINGS, False),
     ],
 )
-def test_the_newest_verdict_on_exactly_the_tree_against_a_base_that_counts_decides(
+def test_the_newest_verdict_on_exactly_the_tree_by_a_base_and_settings_that_count_decides(
     checks: list[Seen], standing: Standing, accepted: bool
 ) -> None:
     ruling = rule("tree", checks, parent_trees=["old"], counting={"parent", "ancestor"})

@@ -1,7 +1,8 @@
 """Is there passing evidence for a tree? Asked of the ledger, which is only read.
 
 Two kinds of rows tell of a verdict on a whole tree: the beginning and the end of an `assay check`, and a task of the
-gate that was checked and committed. Rows of single checks do not: a tree passes as a whole or not at all.
+gate that was checked and committed. Rows of single checks do not: a tree passes as a whole or not at all. What a person
+loosened for an `assay check` stands in rows between its beginning and its end; where there are none, nothing was.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from typing import Final
 
 from assay.adapters.ledger.query import query
 from assay.contracts.verdict import Assurance, Outcome
-from assay.core.commit_evidence import Seen
+from assay.core.commit_evidence import Accepted, Seen
 from assay.core.outcome import weakest
 
+_OWN_SETTINGS: Final = "settings.own"
 _OF_CHECKS: Final = """
 SELECT began.run_id, began.payload, ended.payload, COALESCE(ended.ts, began.ts),
        COALESCE(ended.seq, began.seq) AS place,
        (SELECT json_group_array(DISTINCT assurance) FROM anvil_checks
-        WHERE run_id = began.run_id AND assurance IS NOT NULL)
+        WHERE run_id = began.run_id AND assurance IS NOT NULL),
+       (SELECT json_group_array(json_object('type', type, 'payload', json(payload)))
+        FROM (SELECT type, payload FROM events WHERE run_id = began.run_id AND type IN (
+                  'settings.own', 'finding.accepted', 'test-changes.accepted') ORDER BY seq))
 FROM events AS began
 LEFT JOIN events AS ended ON ended.run_id = began.run_id AND ended.type = 'run.finished'
 WHERE began.type = 'run.started' AND (?1 = '' OR instr(began.payload, ?1) > 0)
@@ -54,8 +59,9 @@ def checks_on_record(ledger: Path, roots: Sequence[str], tree: str = "") -> tupl
 
 
 def _of_check(row: Sequence[object]) -> Seen:
-    run_id, began, ended, at, _, levels = row
+    run_id, began, ended, at, _, levels, loosened = row
     start, end = json.loads(str(began)), json.loads(str(ended)) if ended is not None else {}
+    said = [(one["type"], one["payload"]) for one in json.loads(str(loosened))]
     return Seen(
         run_id=str(run_id),
         tree=str(start["tree"]),
@@ -64,6 +70,12 @@ def _of_check(row: Sequence[object]) -> Seen:
         reason=str(end.get("reason") or ""),
         at=str(at),
         assurance=weakest([Assurance(level) for level in json.loads(str(levels)) or [start["sandbox"]]]),
+        own_settings=any(type == _OWN_SETTINGS for type, _ in said),
+        accepted=tuple(
+            Accepted(str(payload.get("rule", "")), str(payload["reason"]))
+            for type, payload in said
+            if type != _OWN_SETTINGS
+        ),
     )
 
 

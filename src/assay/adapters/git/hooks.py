@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.adapters.git.repository import Repository
-from assay.adapters.git.user_hooks import persons_hook
+from assay.adapters.git.user_hooks import hooks_folder, persons_hook
 
 _RUNNABLE = ("pre-commit", "prepare-commit-msg", "commit-msg")
 _IGNORED = ("post-commit", "post-index-change", "reference-transaction")
@@ -27,7 +27,7 @@ class Hooks:
 
 
 def hooks_of(repository: Repository) -> Hooks:
-    folder = _folder(repository)
+    folder = Path(os.path.normpath(hooks_folder(repository)))
     if not folder.is_dir():
         return Hooks((), (), None)
     return Hooks(_executable(folder, _RUNNABLE), _executable(folder, _IGNORED), folder)
@@ -36,17 +36,6 @@ def hooks_of(repository: Repository) -> Hooks:
 def wants_signature(repository: Repository) -> bool:
     """Whether the person's git signs every commit."""
     return repository.git.maybe("config", "--type=bool", "--get", "commit.gpgSign") == "true"
-
-
-def _folder(repository: Repository) -> Path:
-    """`core.hooksPath` as the person has set it, our own override aside; a relative one counts from the top."""
-    records = repository.git.run(
-        "config", "--show-scope", "-z", "--type=path", "--get-all", "core.hooksPath", accept=(0, 1)
-    ).stdout.split(b"\0")
-    values = [value for scope, value in zip(records[::2], records[1::2], strict=False) if scope != b"command"]
-    if values and values[-1]:
-        return Path(os.path.normpath(repository.root / os.fsdecode(values[-1])))
-    return repository.common_dir / "hooks"
 
 
 def _executable(folder: Path, names: tuple[str, ...]) -> tuple[str, ...]:

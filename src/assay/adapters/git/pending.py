@@ -33,11 +33,13 @@ class Pending:
         return not self.parents
 
 
-def pending(repository: Repository, variables: Mapping[str, str]) -> Pending:
-    """`variables`: the environment that git has started the hook with."""
+def pending(repository: Repository, variables: Mapping[str, str], *, merging: bool) -> Pending:
+    """`variables`: the environment that git has started the hook with. `merging`: the hook is one that only `git merge`
+    runs. Git sets no GITHEAD_ for any other, so there it is somebody else's word, and makes no parent."""
     _refuse_elsewhere(repository, variables)
     index = variables.get("GIT_INDEX_FILE") or str(repository.git_dir / "index")
-    commits = [*_heads(repository), *(found[1] for name in variables if (found := _MERGED.fullmatch(name)))]
+    merged = [found[1] for name in variables if (found := _MERGED.fullmatch(name))] if merging else []
+    commits = [*_heads(repository), *merged]
     parents = {commit: repository.git.line("rev-parse", f"{commit}^{{tree}}") for commit in dict.fromkeys(commits)}
     return Pending(parents, repository.root / index)
 

@@ -7,7 +7,8 @@ Rules:
   anything else belongs to somebody, is left alone, and is named.
 - Hooks go where git looks for them, but only if that is this repository's alone and no file of a commit: a folder that
   is set for all repositories, or that the team shares, is not ours to write to.
-- A hook that cannot find Assay refuses.
+- A hook starts the Assay that installed it, or else the one that is installed now, but none that lies in the work tree:
+  that one may be the very work that is to be proved. A hook that finds no other refuses.
 """
 
 from __future__ import annotations
@@ -47,9 +48,26 @@ if [ -x "$chained" ] &&
 fi
 
 assay=@program@
-[ -x "$assay" ] || assay=$(command -v assay) || {
-    echo "assay: the commit is refused: this repository wants proof, and Assay is not installed any more" >&2
-    echo "hint: install it, or take the hook out: rm '$hook'" >&2
+case $assay in /*) [ -x "$assay" ] ;; *) false ;; esac || {
+    # Of those on PATH the first that is not the work tree's own: a change could bring the judge that lets it through.
+    top=$(git rev-parse --show-toplevel) || exit 1
+    assay='' own='' IFS=:
+    for folder in $PATH; do
+        folder=$(CDPATH='' cd -P "${folder:-.}" 2>/dev/null && pwd) && found=$folder/assay || continue
+        [ -f "$found" ] && [ -x "$found" ] && real=$(readlink -f "$found") || continue
+        case $found:$real in
+        "$top"/* | *:"$top"/*) own=$found ;;
+        *) assay=$found && break ;;
+        esac
+    done
+    unset IFS
+}
+[ -n "$assay" ] || {
+    missing='Assay is not installed any more' mend='install it'
+    [ -z "$own" ] || missing="the only assay on PATH is the work tree's own, $own" \\
+        mend='install one outside of the work tree, and run its "assay hook install"'
+    echo "assay: the commit is refused: this repository wants proof, and $missing" >&2
+    echo "hint: $mend, or take the hook out: rm '$hook'" >&2
     [ ! -e "$chained" ] || echo "hint: and put back what was there before: mv '$chained' '$hook'" >&2
     exit 1
 }

@@ -135,6 +135,8 @@ def _root(kind: Kind, directory: Path | None) -> Path:
 
 
 def _changes(kind: Kind, root: Path, *, remove: bool) -> list[Change]:
+    for file in _files(kind):
+        _refuse_way_out(root, file)
     if kind is Kind.GIT:
         return [_of_git(root / name, None if remove else script(name, "assay").decode()) for name in NAMES]
     if kind is Kind.OPENCODE:
@@ -150,6 +152,27 @@ def _changes(kind: Kind, root: Path, *, remove: bool) -> list[Change]:
     if left == document:
         return []
     return [Change(path, None if exported.is_bare(dialect, left) else exported.written(left, text))]
+
+
+def _files(kind: Kind) -> tuple[str, ...]:
+    """What is written for it, below the root."""
+    if kind is Kind.GIT:
+        return NAMES
+    return ((exported.OPENCODE if kind is Kind.OPENCODE else exported.DIALECTS[kind]).file,)
+
+
+def _refuse_way_out(root: Path, file: str) -> None:
+    """A repository may hold links to files of the person's own, and nobody who names a project means those. A root that
+    is a link was named by the person."""
+    place = root
+    for part in Path(file).parts:
+        place /= part
+        leads = os.path.realpath(place)
+        if place.is_symlink() and not Path(leads).is_relative_to(root.resolve()):
+            raise InputError(
+                f"{place} is a symbolic link that leads out of {root}, to {leads}; nothing was written",
+                hint="remove the link; or, if that is meant, add by hand what --print shows",
+            )
 
 
 def _of_git(path: Path, wanted: str | None) -> Change:
@@ -188,7 +211,7 @@ def _differs(change: Change) -> bool:
 
 
 def _carry_out(change: Change) -> None:
-    """All of the file or nothing, where a link leads to, and with the mode that it had."""
+    """All of the file or nothing, where a link within the root leads to, and with the mode that it had."""
     path = change.path.resolve()
     aside: Path | None = None
     try:

@@ -14,7 +14,7 @@ import typer
 
 from assay.adapters.git.user_hooks import NAMES, State
 from assay.contracts.verdict import Assurance
-from assay.core.commit_evidence import Seen, Standing
+from assay.core.commit_evidence import Accepted, Seen, Standing
 from assay.errors import InputError
 from assay.hook_app import (
     Looked,
@@ -155,21 +155,21 @@ def run(
         return _agent_stop(agent)
     if agent:
         raise InputError(f"--agent {agent}: only {Event.AGENT_STOP} has one")
-    return _commit(check=check)
+    return _commit(merging=event is Event.PRE_MERGE_COMMIT, check=check)
 
 
-def _commit(*, check: bool) -> int:
-    looked = look(Path.cwd(), os.environ)
+def _commit(*, merging: bool, check: bool) -> int:
+    looked = look(Path.cwd(), os.environ, merging=merging)
     if looked.ruling.accepted:
         _remark(looked)
         return 0
-    if check and _passes():
+    if check and _passes(merging=merging):
         return 0
     _say(*_refusal(looked, checked=check))
     return 1
 
 
-def _passes() -> bool:
+def _passes(*, merging: bool) -> bool:
     """Check what is to be committed; the report goes where git shows it."""
     from assay.contracts.verdict import Outcome
     from assay.surfaces.live.checks import LiveChecks
@@ -179,7 +179,7 @@ def _passes() -> bool:
     console = Output().progress()
     live = LiveChecks(console, interactive=console.is_terminal)
     with live.showing():
-        report = check_pending(Path.cwd(), os.environ, live)
+        report = check_pending(Path.cwd(), os.environ, live, merging=merging)
     if report.outcome is not Outcome.PASSED:
         print_report(console, report)
     return report.outcome is Outcome.PASSED
@@ -190,8 +190,15 @@ def _remark(looked: Looked) -> None:
     seen = looked.ruling.seen
     if looked.ruling.standing is Standing.FIRST:
         _say("the first commit goes in unchecked: there is nothing to compare it with")
-    elif seen is not None and seen.assurance is not Assurance.BUBBLEWRAP:
+    if seen is not None and seen.assurance is not Assurance.BUBBLEWRAP:
         _say(f"run {seen.run_id} passed at assurance {seen.assurance}; `assay doctor` says how to raise it")
+    if seen is not None and seen.accepted:
+        _say(f"run {seen.run_id} passed, and somebody has accepted", *map(_accepted, seen.accepted))
+
+
+def _accepted(one: Accepted) -> str:
+    """On one line, so that no reason can look like words of Assay's."""
+    return f"  {one.what or 'what it does to tests'}: {' '.join(one.reason.split())}"
 
 
 def _refusal(looked: Looked, *, checked: bool) -> list[str]:
@@ -202,6 +209,9 @@ def _refusal(looked: Looked, *, checked: bool) -> list[str]:
     match looked.ruling.standing:
         case Standing.REFUSED if seen is not None:
             lines.append(f"  this tree: {seen.outcome} {_when(seen)}: {seen.reason}")
+        case Standing.OWN_SETTINGS if seen is not None:
+            lines.append(f"  this tree: {seen.outcome} {_when(seen)}, by its own settings, and only the base's count")
+            lines.append("  to have new settings decide, commit them first; then check without --own-settings")
         case Standing.OTHER_BASE if seen is not None:
             lines.append(f"  this tree: {seen.outcome} {_when(seen)}, against {seen.base_commit[:12]}, no ancestor")
         case Standing.UNFINISHED if seen is not None:
