@@ -17,7 +17,7 @@ from assay.adapters.backends.api.choice import choose as choose_model
 from assay.adapters.backends.choosing import backend_from
 from assay.adapters.backends.probing import Probed, probe
 from assay.adapters.backends.programs.locating import is_named_preset, is_older, locate_acp, locate_cli, version_of
-from assay.adapters.backends.programs.standing import require_hosts
+from assay.adapters.backends.programs.standing import how_to_log_in, login_of, require_hosts
 from assay.adapters.executors.site import ShellJob, Site
 from assay.adapters.git.repository import open_repository
 from assay.adapters.sandbox.job import Execution
@@ -54,6 +54,8 @@ class Standing:
     hint: str = ""
     fault: str = ""
     """Why it did not answer when it was asked; empty too where it was not asked."""
+    note: str = ""
+    """What may keep it from working, though that cannot be told for certain."""
     priced: bool | None = None
     """Whether its price is known; None: it has none that we could know."""
 
@@ -247,6 +249,8 @@ def _of_program(said: Words, spec: str) -> Standing:
     if preset and version and is_older(version, preset.minimum):
         too_old = f"{found.argv[0]} is version {version}; {preset.minimum} is the oldest that is known to work"
         return replace(standing, missing=too_old, hint=f"renew it: {preset.install}")
+    if preset and not login_of(preset, found.settings):
+        return replace(standing, note=f"no login was found: {how_to_log_in(preset)}")
     return standing
 
 

@@ -92,11 +92,17 @@ class Table:
     work_trees: int = 0
     budget: Budget = field(default_factory=Budget)
 
-    def dispatch(self, *turns: Turn | Fault, again: bool = False, occasion: Occasion | None = None) -> Dispatched:
+    def dispatch(
+        self,
+        *turns: Turn | Fault,
+        again: bool = False,
+        occasion: Occasion | None = None,
+        backend: Played | None = None,
+    ) -> Dispatched:
         """In a new process, as it were: a new work tree, and what is known comes from the ledger."""
         self.work_trees += 1
         self.work_tree.mkdir()
-        self.backend = Played(list(turns))
+        self.backend = backend or Played(list(turns))
         recorded = on_record(self.ledger, "run-1")
         meter = Meter(self.budget, spent_so_far(recorded))
         dispatcher = Dispatcher(Bus(self.ledger, "run-1"), meter, recorded, patience=0.0)
@@ -171,6 +177,27 @@ def test_what_an_agent_did_behind_the_runtimes_back_only_it_can_do_again(table: 
         "task-01/a1/executor~2#output",
     ]
     assert table.meter.spent().requests == 3, "the first take has been paid for too"
+
+
+def test_what_an_agent_did_before_it_failed_only_it_can_do_again(table: Table) -> None:
+    failed = Fault(kind=FaultKind.UNAVAILABLE, why="?", acted=True)
+    table.dispatch(failed, writes("a"), fault(FaultKind.CANCELLED))
+    again = table.dispatch(writes("b"), says())
+    assert again.fault is None and len(table.backend.asked) == 2, "it begins anew"
+    assert table.files == {"b"} and "task-01/a1/executor~2#begun" in table.ids()
+
+
+def test_it_counts_also_where_it_was_the_person_who_ended_it(table: Table) -> None:
+    class Interrupted(Played):
+        def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
+            site.cancel.set()
+            return Fault(kind=FaultKind.CRASHED, why="ended", acted=True)
+
+    table.dispatch(writes("a"), fault(FaultKind.CANCELLED))
+    table.dispatch(backend=Interrupted([]))
+    (known,) = on_record(table.ledger, "run-1").values()
+    assert known.fault is not None and known.fault.kind is FaultKind.CANCELLED
+    assert not known.can_go_on
 
 
 def test_another_attempt_is_another_dispatch(table: Table) -> None:

@@ -65,6 +65,15 @@ def test_if_none_can_serve_the_last_fault_tells_of_all(tmp_path: Path) -> None:
     assert outcome == Fault(kind=FaultKind.UNAVAILABLE, why="a: key\nb: down", retry_after=3)
 
 
+def test_what_one_did_before_it_failed_counts_for_whoever_comes_after_it(tmp_path: Path) -> None:
+    acted = Fault(kind=FaultKind.UNAVAILABLE, why="why", acted=True)
+    for first, then in ((acted, True), (fault(FaultKind.UNAVAILABLE), False)):
+        after_it = Fallback((Scripted("a", [first]), Scripted("b", [Turn(text="b")])))
+        assert the_turn(after_it.turn(conversation(), site_in(tmp_path), 10)).acted is then
+        failed = Fallback((Scripted("a", [first]), Scripted("b", [fault(FaultKind.DENIED)])))
+        assert the_fault(failed.turn(conversation(), site_in(tmp_path), 10)).acted is then
+
+
 def test_whoever_wrote_the_last_turn_is_asked_first(tmp_path: Path) -> None:
     first = Scripted("a", [fault(FaultKind.UNAVAILABLE), Turn(text="a")])
     second = Scripted("b", [Turn(text="b1"), Turn(text="b2")])

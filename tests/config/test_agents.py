@@ -14,7 +14,10 @@ from assay.config.providers import BUILT_IN, Wire
 from assay.contracts.budget import Allowance
 from assay.errors import ConfigError, InputError
 
-SPECS = ("api:openai:gpt-5", "api:ollama:qwen2.5-coder:7b", "cmd:./agent.sh --fast", "human", "script:a.yaml")
+SPECS = (
+    "api:openai:gpt-5", "api:ollama:qwen2.5-coder:7b", "cli:claude", "cli:mini-swe-agent:openai/gpt-5.1:x",
+    "acp:agent --acp", "cmd:./agent.sh --fast", "human", "script:a.yaml",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -48,6 +51,16 @@ BAD: dict[str, tuple[str, str, tuple[str, ...]]] = {
         '[backends]\nexecutor = "acp:"\n',
         "assay.toml:2: backends.executor: ",
         ("'acp:' will not do", "`cli:<preset>`"),
+    ),
+    "a model that would be an option of the program's": (
+        '[backends]\nexecutor = "cli:qwen:--openai-base-url=http://evil"\n',
+        "assay.toml:2: backends.executor: ",
+        ("'cli:qwen:--openai-base-url=http://evil' will not do", "`cli:<preset>`"),
+    ),
+    "the same at the gate": (
+        '[gate]\narchitect = "cli:qwen:-m"\n',
+        "assay.toml:2: gate.architect: ",
+        ("'cli:qwen:-m' will not do", "`cli:<preset>`"),
     ),
     "no role": ('[backends]\nplaner = "human"\n', "assay.toml:2: backends.planer: ", ("backends.planner?",)),
     "one role in two sections": (
@@ -286,6 +299,7 @@ def test_only_an_architect_may_be_the_rules() -> None:
         ("planner=gpt-5", "'gpt-5' names no backend"),
         ("planner=", "'' names no backend"),
         ("planner=cli:", "'cli:' names no backend"),
+        ("planner=cli:qwen:--yolo", "'cli:qwen:--yolo' names no backend"),
     ],
 )
 def test_an_option_that_says_nothing_is_refused(option: str, why: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,6 +61,14 @@ def test_what_is_wanted_is_allowed_by_its_kind_and_its_files(
 ) -> None:
     decision = decide(Wish(kind, paths=paths), BOUNDS)
     assert (decision.rule if isinstance(decision, Refused) else None) == rule
+
+
+@pytest.mark.parametrize("kind", [Kind.READ, Kind.SEARCH, Kind.EDIT, Kind.DELETE, Kind.MOVE])
+def test_what_the_person_calls_secret_is(kind: Kind) -> None:
+    wish = Wish(kind, paths=(f"{ROOT}/src/notes.txt",))
+    assert isinstance(decide(wish, BOUNDS), Allowed)
+    decision = decide(wish, replace(BOUNDS, secret=("src/notes*",)))
+    assert isinstance(decision, Refused) and decision.rule is SECRET
 
 
 def test_each_kind_of_the_protocol_is_in_the_table() -> None:

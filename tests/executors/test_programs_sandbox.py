@@ -4,9 +4,11 @@ network that leads to its model alone."""
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shlex
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,13 +17,21 @@ from pathlib import Path
 
 import pytest
 
+from assay.adapters.backends.programs.acp.backend import AcpBackend
+from assay.adapters.backends.programs.locating import Program
 from assay.adapters.executors.cmd import ran
 from assay.adapters.executors.site import SandboxedShell, ShellJob
+from assay.adapters.sandbox.cgroup import MOUNT, make_group
 from assay.adapters.sandbox.job import Execution, OwnHome
+from assay.config.programs import ProgramSettings
+from assay.contracts.agent import Turn
+from assay.errors import InputError
 from tests.adapters.test_gateway import BIG, echo, http, server
+from tests.backends.talk import talk
 from tests.executors.bench import Bench, write
 from tests.hazards.processes import running
 from tests.hazards.test_processes import odd_number
+from tests.needs import unavailable
 
 
 def run(bench: Bench, job: ShellJob) -> Execution:
@@ -123,6 +133,31 @@ def test_home_is_fresh_and_keeps_what_is_written_there(bench: Bench) -> None:
     assert printed(bench, ShellJob("ls -A ~; echo mine > ~/kept.txt; cat ~/kept.txt", home=own)) == "mine\n"
     assert (own.folder / "kept.txt").read_text() == "mine\n"
     assert not (bench.folder / "home" / "kept.txt").exists()
+
+
+def test_of_the_persons_home_it_sees_what_projects_are_built_with(strong: Bench) -> None:
+    real = strong.folder / "home"
+    write(real, {".bash_history": "x", ".config/browser/cookies": "x", ".cargo/bin/cargo": "x", ".m2/a/b": "x"})
+    write(real, {"own-tool/bin/x": "x", "letters/a.txt": "x"})
+    job = ShellJob(f"cd {real} && find . -type f | sort", home=home_of(strong), visible=(real / "own-tool",))
+    assert printed(strong, job).split() == ["./.cargo/bin/cargo", "./.m2/a/b", "./own-tool/bin/x"]
+
+
+def test_of_a_shared_folder_only_what_is_renewed_can_be_changed(strong: Bench) -> None:
+    """Whatever the rest is called: some program may start from it."""
+    real = strong.folder / "home"
+    write(real, {".agent/token": "old", ".agent/state.json": "{}", ".agent/hooks/h": "ok", ".agent/logs/1": "x"})
+    own = replace(home_of(strong, ".agent", kept=(".agent/hooks",)), renewed=(".agent/token*",))
+    command = (
+        "cd ~/.agent; cat state.json; echo evil > state.json; cat state.json; echo evil > logs/2;"
+        " echo new > token.tmp; mv token.tmp token; echo evil > .env; mkdir plugin; echo evil > hooks/h"
+    )
+    said = printed(strong, ShellJob(f"{command}; true", home=own)).splitlines()
+    assert said[0] == "{}evil"
+    found = {path.relative_to(real).as_posix(): path.read_text() for path in real.rglob("*") if path.is_file()}
+    assert found == {".agent/token": "new\n", ".agent/state.json": "{}", ".agent/hooks/h": "ok", ".agent/logs/1": "x"}
+    assert sorted(path.name for path in (real / ".agent").iterdir()) == ["hooks", "logs", "state.json", "token"]
+    assert any(".env, plugin" in line for line in strong.said), strong.said
 
 
 def test_without_one_home_is_as_it_was(strong: Bench) -> None:
@@ -266,12 +301,12 @@ def test_an_interruption_does_not_keep_it_from_being_put_back(bench: Bench) -> N
     assert not (real / ".agent/settings.local.json").exists()
 
 
-def test_what_was_changed_is_kept_aside_while_the_run_lasts(bench: Bench) -> None:
+def test_without_a_place_for_guards_each_run_has_its_own(bench: Bench) -> None:
     write(bench.folder / "home", SETTINGS)
     own = home_of(bench, ".agent", kept=KEPT)
     run(bench, ShellJob("echo mine > ~/.agent/settings.local.json", home=own))
-    assert [path.read_text() for path in bench.scratch.glob("shell-*/aside/*/settings.local.json")] == ["mine\n"]
-    assert list(bench.scratch.glob("shell-*/kept")) == []
+    aside = bench.scratch.glob("shell-*/put-aside/*/.agent/settings.local.json")
+    assert [path.read_text() for path in aside] == ["mine\n"]
 
 
 def test_links_of_an_earlier_run_lead_nobody_out_of_the_fresh_home(plain: Bench) -> None:
@@ -285,6 +320,142 @@ def test_links_of_an_earlier_run_lead_nobody_out_of_the_fresh_home(plain: Bench)
     assert printed(plain, ShellJob(command, home=own)) == "t\n"
     assert listing(elsewhere).keys() == {"agent", "agent/precious"}
     assert (plain.folder / "home/.config/agent/token").exists()
+
+
+def test_a_program_that_is_installed_beside_its_login_starts_and_nothing_else_is_seen_there(strong: Bench) -> None:
+    agent = strong.folder / "home/.agent"
+    files = {"token": "secret\n", "cache/x": "secret\n", "local/1/agent": "#!/bin/sh\necho started\n"}
+    write(agent, files | {"local/1/keys/key": "secret\n", "local/1/key": "secret\n"})
+    (agent / "local/1/agent").chmod(0o755)
+    (agent / "local/current").symlink_to("1")
+    masked = (strong.state, agent / "local/1/keys", agent, agent / "local/1/key")
+    shell = strong.site(view=replace(strong.view, masked=masked, visible=(*strong.view.visible, agent / "cache"))).run
+    for called in (agent / "local/current/agent", agent / "local/1/agent"):
+        strong.output.clear()
+        command = (
+            f"{called}; cd {agent}; cat token cache/x local/1/key local/1/keys/key; touch local/1/new; ls -A . local"
+        )
+        shell(ShellJob(command, visible=(called.parent, called.resolve().parent), home=home_of(strong, ".agent")))
+        said = strong.printed()
+        assert said.startswith("started\n") and "secret" not in said and "Read-only file system" in said
+    assert not (agent / "local/1/new").exists()
+
+
+def test_a_login_that_is_installed_as_a_link_is_masked_and_its_program_starts(strong: Bench) -> None:
+    real = strong.folder / "home"
+    write(real, {"dotfiles/agent/token": "secret\n", "dotfiles/agent/bin/agent": "#!/bin/sh\necho started\n"})
+    (real / "dotfiles/agent/bin/agent").chmod(0o755)
+    (real / ".agent").symlink_to("dotfiles/agent")
+    shell = strong.site(view=replace(strong.view, masked=(strong.state, real / ".agent"))).run
+    command = f"{real}/.agent/bin/agent; cat {real}/.agent/token {real}/dotfiles/agent/token"
+    shell(ShellJob(command, visible=(real / ".agent/bin",)))
+    assert strong.printed().startswith("started\n") and "secret" not in strong.printed()
+
+
+# Its tree.
+
+
+def reader(bench: Bench, hidden: tuple[str, ...] = ()) -> SandboxedShell:
+    """A shell for one whose words are the answer: the work tree stands for the frozen checkout."""
+    shell = bench.site(view=replace(bench.view, work_tree=None, hidden=hidden)).run
+    assert isinstance(shell, SandboxedShell)
+    return shell
+
+
+@pytest.mark.parametrize("works", [True, False], ids=["executor", "reader"])
+def test_where_it_runs_is_known_before(bench: Bench, works: bool) -> None:
+    shell = bench.site().run if works else reader(bench)
+    assert isinstance(shell, SandboxedShell)
+    assert shell(ShellJob("pwd")).exit_code == 0
+    assert bench.printed() == f"{shell.root}\n"
+    assert (shell.root == bench.work_tree) is (works and not bench.strongest)
+
+
+def test_whoever_reads_has_fresh_files_in_every_run_and_changes_none(bench: Bench) -> None:
+    shell, before = reader(bench), bench.files()
+    for _ in range(2):
+        bench.output.clear()
+        command = "cat a.txt; ls; echo x > a.txt; rm -r src; mkdir -p new/deep; chmod 0 new"
+        assert shell(ShellJob(command)).exit_code == 0, bench.printed()
+        assert bench.printed() == "a\na.txt\nsrc\n"
+    assert bench.files() == before and (bench.work_tree / "a.txt").read_text() == "a\n"
+
+
+def test_an_agent_that_only_reads_edits_what_is_thrown_away(bench: Bench) -> None:
+    """By the path that it is told: the root of its session."""
+    steps = [{"edit": {"path": "a.txt", "content": "changed\n", "ask": False}}, {"say": "Done."}]
+    (bench.work_tree / "script.json").write_text(json.dumps({"runs": [{"steps": steps}]}))
+    shell = reader(bench)
+    site = replace(bench.site(), run=shell, seen_at=shell.root)
+    agent = Program(
+        "acp:test", "test", (sys.executable, "-m", "assay.testing.acp_agent", "script.json"), None, ProgramSettings()
+    )
+    came = AcpBackend(agent).turn(talk(role="researcher"), site, 60)
+    assert isinstance(came, Turn) and came.text == "Done.", came
+    assert (bench.work_tree / "a.txt").read_text() == "a\n"
+    if not bench.strongest:
+        assert (shell.root / "a.txt").read_text() == "changed\n"
+
+
+SECRETS = {".env": "KEY=1\n", "deep/.env": "KEY=2\n", "prod.pem": "KEY=3\n", "test.pem": "KEY=4\n"}
+
+
+def test_files_that_may_hold_secrets_are_empty_for_whoever_reads(bench: Bench) -> None:
+    write(bench.work_tree, SECRETS | {"public.txt": "public\n"})
+    (bench.work_tree / ".env").chmod(0o400)
+    (bench.work_tree / "linked").symlink_to(".env")
+    shell = reader(bench, (*SECRETS, "linked", "gone.pem"))
+    assert shell(ShellJob("cat .env */.env *.pem linked public.txt; ls gone.pem", say=bench.said.append)).exit_code
+    assert bench.printed().startswith("public\n") and "KEY" not in bench.printed()
+    assert {name: (bench.work_tree / name).read_text() for name in SECRETS} == SECRETS
+    assert (bench.work_tree / "linked").is_symlink() and bench.said == []
+
+
+@pytest.mark.parametrize(
+    ("hidden", "line"),
+    [
+        ((), []),
+        (("gone.pem",), []),
+        ((".env", "gone.pem"), ["without bubblewrap it can read .env: 1 file that may hold secrets"]),
+        (
+            tuple(SECRETS),
+            ["without bubblewrap it can read .env, deep/.env, prod.pem, …: 4 files that may hold secrets"],
+        ),
+    ],
+)
+def test_where_a_work_tree_cannot_hide_them_it_is_told(bench: Bench, hidden: tuple[str, ...], line: list[str]) -> None:
+    write(bench.work_tree, SECRETS)
+    shell = bench.site(view=replace(bench.view, hidden=hidden)).run
+    shell(ShellJob("cat .env", say=bench.said.append))
+    assert bench.said == ([] if bench.strongest else line)
+    assert {name: (bench.work_tree / name).read_text() for name in SECRETS} == SECRETS
+
+
+# Its limits.
+
+
+def groups() -> set[Path]:
+    """Control groups of this process's making."""
+    return set(MOUNT.rglob(f"assay-{os.getpid()}-*"))
+
+
+def test_a_host_that_is_none_leaves_no_control_group(strong: Bench) -> None:
+    group = make_group(0, 64)
+    if group is None:
+        unavailable("control groups cannot be had here")
+    assert set(group.folders) <= groups()
+    group.close()
+    before = groups()
+    with pytest.raises(InputError, match="no host"):
+        run(strong, ShellJob("true", hosts=("no host",)))
+    assert groups() == before
+
+
+def test_one_that_cannot_be_started_leaves_no_control_group(bench: Bench) -> None:
+    before = groups()
+    with pytest.raises(TypeError):
+        run(bench, ShellJob("true", env={"NOT_TEXT": b"x"}))  # type: ignore[dict-item]
+    assert groups() == before
 
 
 # Its network.

@@ -238,6 +238,17 @@ def test_a_terminal_shows_bars_while_threads_report() -> None:
     assert "\x1b[2J" not in text
 
 
+def test_half_a_character_in_what_is_being_done_breaks_no_view() -> None:
+    out, file = terminal()
+    live = LiveGate(out, interactive=True)
+    with live.showing():
+        live.began(view({"Prices": (started(),)}))
+        live.changed(view({"Prices": (started(),)}), "task-01")
+        live.doing("task-01", "▸ tool\ud803")
+        out.print(live._render())
+    assert "▸ tool?" in file.getvalue()
+
+
 def test_where_a_person_types_there_are_no_bars() -> None:
     out, file = terminal()
     live = LiveGate(out, interactive=True, asks_here=True)

@@ -242,8 +242,31 @@ def test_a_provider_that_fails_it_is_known_from_its_words(simple: Stage, words: 
 
 
 def test_an_answer_that_was_cut_is_said_to_be(simple: Stage) -> None:
-    assert simple.turn({"say": "{"}, {"stop": {"stopReason": "max_tokens"}}).cut
-    assert not simple.turn({"say": "{}"}).cut
+    assert simple.reading.turn({"say": "{"}, {"stop": {"stopReason": "max_tokens"}}).cut
+    assert not simple.reading.turn({"say": "{}"}).cut
+
+
+@pytest.mark.parametrize("words", ["I have changed", '{"status": "success"}'])
+def test_an_executor_that_was_cut_off_has_not_succeeded(simple: Stage, words: str) -> None:
+    turn = simple.turn({"say": words}, {"stop": {"stopReason": "max_tokens"}})
+    error = "its model was cut off at the limit of output tokens, before it was done"
+    assert turn.cut and turn.answer == {"status": "failure", "error": error, "evidence": words}
+
+
+def test_a_fault_tells_whether_an_executor_may_have_changed_something(simple: Stage) -> None:
+    breaks = {"exit": 3}
+    assert simple.fault(FaultKind.CRASHED, edit("a.txt"), breaks).acted
+    assert not simple.reading.fault(FaultKind.CRASHED, breaks).acted
+    unstarted = Execution(None, 1, setup_error="no room")
+    came = simple.backend().turn(simple.conversation, replace(simple.site(), run=lambda _: unstarted), 60)
+    assert isinstance(came, Fault) and "no room" in came.why and not came.acted
+
+
+def test_what_the_person_calls_secret_is_not_changed(simple: Stage) -> None:
+    site = replace(simple.site(), secret=("a.*",))
+    simple.backend(edit("a.txt"), {"say": "Done."}).turn(simple.conversation, site, 60)
+    assert simple.file("a.txt") == "a\n"
+    assert "may hold secrets" in simple.seen(ActivityKind.REFUSED)[0].text
 
 
 PIECE = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": ""}}
@@ -541,3 +564,11 @@ def said_lines(turn: Turn) -> list[str]:
     """What it said, line by line: an executor's own words are its evidence."""
     text = turn.text or str((turn.answer or {}).get("evidence"))
     return [line for line in text.splitlines() if line]
+
+
+def test_one_that_asks_for_more_than_it_reads_is_given_up(simple: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.adapters.backends.programs.acp.wire.MOST_UNREAD", 1 << 20)
+    (simple.bench.work_tree / "much").write_text("\x01" * (1 << 19))
+    asks = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "fs/read_text_file", "params": {"path": "much"}}) + "\n"
+    coded = base64.b64encode(asks.encode() * 8).decode()
+    simple.fault(FaultKind.FAILED, {"print_bytes": coded}, {"sleep": True})

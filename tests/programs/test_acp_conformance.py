@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assay.adapters.backends.programs.acp.backend import AcpBackend
 from assay.adapters.executors.site import Site
+from assay.adapters.sandbox.probe import SandboxFacts
 from assay.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Writes
 from assay.testing.backend_conformance import Stage as Staged
 from tests.executors.bench import Bench
+from tests.executors.conftest import sandbox_of
 from tests.programs.scripted_agent import Stage
 
 
 class TestConformance(BackendConformance):
+    @pytest.fixture(
+        params=("bubblewrap", *(pytest.param(one, marks=pytest.mark.sweep) for one in ("landlock", "plain")))
+    )
+    def bench(self, request: pytest.FixtureRequest, place: Path, facts: SandboxFacts) -> Bench:
+        return Bench(place, sandbox_of(facts, request.param))
+
     @pytest.fixture
     def site(self, bench: Bench) -> Site:
         return Stage(bench).site()

@@ -16,7 +16,7 @@ def test_the_prompt_goes_by_a_file() -> None:
     started = invoke(Errand("do it", model="openai/m"))
     assert started.arguments[:2] == ("--message-file", Given("ASSAY_MESSAGE"))
     assert started.handed == {"ASSAY_MESSAGE": "do it"}
-    assert started.arguments[started.arguments.index("--model") + 1] == "openai/m"
+    assert "--model=openai/m" in started.arguments
 
 
 @pytest.mark.parametrize("option", ["--no-auto-commits", "--no-dirty-commits", "--no-gitignore", "--no-check-update"])

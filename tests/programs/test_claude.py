@@ -24,8 +24,6 @@ def after(started: Invocation, flag: str) -> str | Given | None:
 @pytest.mark.parametrize(
     ("errand", "flag", "value"),
     [
-        (Errand("", model="opus"), "--model", "opus"),
-        (Errand(""), "--model", None),
         (Errand("", scope=("a.py",)), "--tools", "Read,Glob,Grep,Edit,Write,NotebookEdit,Bash"),
         (Errand("", scope=("a.py",), may_run=False), "--tools", "Read,Glob,Grep,Edit,Write,NotebookEdit"),
         (Errand("", scope=(), may_run=False), "--tools", "Read,Glob,Grep"),
@@ -39,6 +37,12 @@ def after(started: Invocation, flag: str) -> str | Given | None:
 )
 def test_what_it_is_started_with(errand: Errand, flag: str, value: str | Given | None) -> None:
     assert after(invoke(errand), flag) == value
+
+
+@pytest.mark.parametrize(("model", "named"), [("opus", ["--model=opus"]), ("", [])])
+def test_the_model_is_named_only_where_the_person_did_and_can_be_no_option(model: str, named: list[str]) -> None:
+    for started in (invoke(Errand("", model=model)),):
+        assert [one for one in started.arguments if str(one).startswith(("-m", "--model"))] == named
 
 
 def test_the_prompt_goes_by_standard_input_and_no_session_is_kept() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +12,11 @@ from assay.adapters.backends.programs.cli import CliBackend
 from assay.adapters.backends.programs.known.claude import PRESET
 from assay.adapters.backends.programs.locating import Program
 from assay.adapters.executors.site import Site
+from assay.adapters.sandbox.probe import SandboxFacts
 from assay.config.programs import ProgramSettings
 from assay.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
 from tests.executors.bench import Bench
+from tests.executors.conftest import sandbox_of
 
 PROGRAM = """#!/usr/bin/env python3
 import json, pathlib, sys, time
@@ -34,6 +37,12 @@ print(json.dumps({"type": "result", "subtype": "success", "is_error": False, "re
 
 
 class TestConformance(BackendConformance):
+    @pytest.fixture(
+        params=("bubblewrap", *(pytest.param(one, marks=pytest.mark.sweep) for one in ("landlock", "plain")))
+    )
+    def bench(self, request: pytest.FixtureRequest, place: Path, facts: SandboxFacts) -> Bench:
+        return Bench(place, sandbox_of(facts, request.param))
+
     @pytest.fixture
     def site(self, bench: Bench) -> Site:
         return bench.site()

@@ -39,9 +39,10 @@ def test_the_prompt_goes_by_standard_input_and_no_session_is_kept() -> None:
     assert started.arguments[started.arguments.index("-C") + 1] == "/tree"
 
 
-@pytest.mark.parametrize(("model", "flag"), [("gpt-5", True), ("", False)])
-def test_the_model_is_named_only_where_the_person_did(model: str, flag: bool) -> None:
-    assert ("-m" in invoke(Errand("", model=model)).arguments) is flag
+@pytest.mark.parametrize(("model", "named"), [("gpt-5", ["--model=gpt-5"]), ("", [])])
+def test_the_model_is_named_only_where_the_person_did_and_can_be_no_option(model: str, named: list[str]) -> None:
+    for started in (invoke(Errand("", model=model)),):
+        assert [one for one in started.arguments if str(one).startswith(("-m", "--model"))] == named
 
 
 def test_patches_and_commands_go_through_the_hook() -> None:

@@ -44,10 +44,10 @@ def decided(errand: Errand, tool: str, **arguments: str) -> str:
 def test_the_prompt_goes_by_standard_input_and_the_model_by_its_flag() -> None:
     started = invoke(Errand("do it", model="gemini-2.5-pro", scope=("a.py",), root=ROOT))
     assert started.stdin == "do it"
-    assert started.arguments[3:5] == ("--model", "gemini-2.5-pro")
+    assert started.arguments[3] == "--model=gemini-2.5-pro"
     assert "--approval-mode" in started.arguments
     assert started.arguments[started.arguments.index("--approval-mode") + 1] == "default"
-    assert "--model" not in invoke(Errand("do it")).arguments
+    assert not any("--model" in str(one) for one in invoke(Errand("do it")).arguments)
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,9 @@ def test_the_prompt_goes_by_standard_input_and_the_model_by_its_flag() -> None:
     started = invoke(Errand("do it", model="gpt-5"))
     assert started.stdin == "do it"
     assert started.arguments[-2:] == ("--instructions", "-")
-    assert started.arguments[started.arguments.index("--model") + 1] == "gpt-5"
+    assert "--model=gpt-5" in started.arguments
     assert started.variables["GOOSE_MODE"] == "auto"
-    assert "--model" not in invoke(Errand("")).arguments
+    assert not any("--model" in str(one) for one in invoke(Errand("")).arguments)
 
 
 def test_by_the_protocol_it_asks_about_everything() -> None:

@@ -6,6 +6,7 @@ import pytest
 from pydantic import JsonValue
 
 from assay.adapters.backends.programs.lines import (
+    Lines,
     amount_at,
     count_at,
     fields,
@@ -16,6 +17,27 @@ from assay.adapters.backends.programs.lines import (
     value_at,
 )
 from assay.contracts.agent import FaultKind
+
+# What comes, in pieces → lines that have ended, and what stands behind the last.
+PIECES: list[tuple[list[bytes], list[bytes], bytes]] = [
+    ([], [], b""),
+    ([b"a\nb"], [b"a"], b"b"),
+    ([b"a", b"b\n", b"\nc\n"], [b"ab", b"", b"c"], b""),
+    ([b"12345678\n", b"x\n"], [b"12345678", b"x"], b""),
+    ([b"123456789\n", b"x\n"], [b"x"], b""),
+    ([b"1234567", b"89", b"123", b"4\nx", b"\n"], [b"x"], b""),
+    ([b"1234567", b"89"], [], b""),
+    ([b"x\n", b"123456789" * 3], [b"x"], b""),
+]
+
+
+@pytest.mark.parametrize(("pieces", "lines", "rest"), PIECES)
+def test_lines_come_in_pieces_and_one_that_is_too_long_is_left_out_up_to_its_end(
+    pieces: list[bytes], lines: list[bytes], rest: bytes
+) -> None:
+    read = Lines(longest=8)
+    assert [line for piece in pieces for line in read.add(piece)] == lines
+    assert read.end() == rest
 
 
 @pytest.mark.parametrize("line", ["", "{", "[]", "null", "5", '"x"', "[" * 100_000, "\ud800"])

@@ -15,7 +15,7 @@ SAID, TOOL, RESULT = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT
 def test_a_task_goes_by_an_argument() -> None:
     started = invoke(Errand("-do it", model="openai/m"))
     assert started.arguments[-1] == "--task=-do it"
-    assert started.arguments[started.arguments.index("--model") + 1] == "openai/m"
+    assert "--model=openai/m" in started.arguments
     assert not started.handed
 
 

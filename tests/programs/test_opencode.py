@@ -68,18 +68,18 @@ def test_over_the_protocol_it_asks_about_every_edit(scope: tuple[str, ...], acti
 @pytest.mark.parametrize(
     ("model", "variables", "named"),
     [
-        ("anthropic/opus", {}, "anthropic/opus"),
-        ("anthropic/opus", {"OPENAI_BASE_URL": URL}, "anthropic/opus"),
-        ("local", {"OPENAI_BASE_URL": URL}, "given/local"),
-        ("", {"OPENAI_BASE_URL": URL}, None),
+        ("anthropic/opus", {}, ["--model=anthropic/opus"]),
+        ("anthropic/opus", {"OPENAI_BASE_URL": URL}, ["--model=anthropic/opus"]),
+        ("local", {"OPENAI_BASE_URL": URL}, ["--model=given/local"]),
+        ("", {"OPENAI_BASE_URL": URL}, []),
     ],
 )
 def test_a_model_without_a_provider_is_that_of_the_persons_url(
-    model: str, variables: dict[str, str], named: str | None
+    model: str, variables: dict[str, str], named: list[str]
 ) -> None:
     started = invoke(Errand("", model=model, variables=variables))
-    assert (started.arguments[started.arguments.index("-m") + 1] if "-m" in started.arguments else None) == named
-    assert ("provider" in config(started)) is (named == "given/local")
+    assert [one for one in started.arguments if str(one).startswith(("-m", "--model"))] == named
+    assert ("provider" in config(started)) is (model == "local")
 
 
 @pytest.mark.parametrize(("key", "options"), [("k", {"apiKey": "{env:OPENAI_API_KEY}"}), ("", {})])

@@ -28,8 +28,6 @@ def after(started: Invocation, flag: str) -> str | None:
 @pytest.mark.parametrize(
     ("errand", "flag", "value"),
     [
-        (Errand("", model="qwen3"), "--model", "qwen3"),
-        (Errand(""), "--model", None),
         (Errand("", variables={"OPENAI_API_KEY": "k"}), "--auth-type", "openai"),
         (Errand("", variables={"ANTHROPIC_API_KEY": "k"}), "--auth-type", "anthropic"),
         (Errand("", variables={"GEMINI_API_KEY": "k"}), "--auth-type", "gemini"),
@@ -44,6 +42,12 @@ def after(started: Invocation, flag: str) -> str | None:
 )
 def test_what_it_is_started_with(errand: Errand, flag: str, value: str | None) -> None:
     assert after(invoke(errand), flag) == value
+
+
+@pytest.mark.parametrize(("model", "named"), [("qwen3", ["--model=qwen3"]), ("", [])])
+def test_the_model_is_named_only_where_the_person_did_and_can_be_no_option(model: str, named: list[str]) -> None:
+    for started in (invoke(Errand("", model=model)), acp(Errand("", model=model))):
+        assert [one for one in started.arguments if str(one).startswith(("-m", "--model"))] == named
 
 
 def test_the_prompt_goes_by_standard_input() -> None:
@@ -86,7 +90,6 @@ def test_by_the_protocol_it_asks_and_has_no_mode_that_would_not() -> None:
     started = acp(Errand("", scope=("a.py",), model="m"))
     assert started.arguments[0] == "--acp"
     assert "--approval-mode" not in started.arguments
-    assert after(started, "--model") == "m"
     assert "hooks" not in json.loads(started.handed[SETTINGS])
     assert PRESET.acp_mode == "default"
 

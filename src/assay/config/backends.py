@@ -17,9 +17,12 @@ from assay.config.component import Component
 from assay.errors import InputError
 
 _TEXT = r"[^\x00]"
+MODEL = r"[A-Za-z0-9][^\s\x00]*"
+"""A model that a program is told to use. What begins with a `-` would be an option of the program's: a repository could
+have it send the person's key to a server of its own."""
 _BACKEND = (
     rf"human|(acp|cmd|script):{_TEXT}*[^\x00\s]{_TEXT}*|api:[A-Za-z0-9][A-Za-z0-9_.-]*:[^\s\x00]+"
-    r"|cli:[a-z0-9][a-z0-9-]*(:[^\s\x00]+)?"
+    rf"|cli:[a-z0-9][a-z0-9-]*(:{MODEL})?"
 )
 KINDS = (
     "`api:<provider>:<model>`, `cli:<preset>`, `acp:<preset or command>`, `cmd:<shell command>`, `human` or "

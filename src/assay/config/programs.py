@@ -10,18 +10,23 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from assay.config.backends import MODEL
 from assay.config.component import Component
 from assay.config.settings import VariableName, VariableValue
 
-_LOGIN = re.compile(r"(ANTHROPIC|CLAUDE|CODEX|OPENAI|GEMINI|GOOGLE|COPILOT|GITHUB|GH|DASHSCOPE|QWEN)_.*(KEY|TOKEN)")
+_LOGIN = re.compile(r"(ANTHROPIC|CLAUDE|CODEX|OPENAI|GEMINI|GOOGLE|COPILOT|DASHSCOPE|QWEN)_.*(KEY|TOKEN)")
 
 
 def is_login(variable: str) -> bool:
     """Whether a variable is one in which a coding agent's login stands."""
-    return _LOGIN.fullmatch(variable) is not None or variable in ("GH_TOKEN", "GITHUB_TOKEN")
+    return _LOGIN.fullmatch(variable) is not None
 
 
 _WORD = Annotated[str, Field(strict=True, pattern=r"^[^\x00]*$", title="a text")]
+_MODEL = Annotated[
+    str,
+    Field(strict=True, pattern=rf"^({MODEL})?$", title="the name of a model, which begins with a letter or a digit"),
+]
 _HOST = Annotated[
     str,
     Field(
@@ -49,7 +54,7 @@ class ProgramSettings(Component):
     """One of them, by the name of its preset, or by the name of the program where there is none."""
 
     path: _WORD = Field(default="", description="The program; without it, it is looked for on PATH.")
-    model: _WORD = Field(default="", description="The model that it is told to use; without it, its own choice.")
+    model: _MODEL = Field(default="", description="The model that it is told to use; without it, its own choice.")
     arguments: tuple[_WORD, ...] = Field(default=(), description="Further arguments, behind those of the preset.")
     set: Mapping[VariableName, VariableValue] = Field(
         default={}, description="Variables that it gets; the host of a URL among them may be reached."

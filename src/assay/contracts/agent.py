@@ -249,6 +249,8 @@ class Fault(Contract):
     """Seconds that the provider asks us to wait."""
     usage: Usage = Usage()
     """What the call that ended in it has used all the same."""
+    acted: bool = False
+    """As of a turn: a program that ends in a fault may have changed its work tree before."""
 
 
 class CompletionStatus(StrEnum):

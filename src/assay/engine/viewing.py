@@ -10,7 +10,7 @@ from assay.adapters.git.listing import in_tree
 from assay.adapters.git.snapshot import of_tree
 from assay.adapters.ledger.artifacts import ArtifactWriter
 from assay.adapters.sandbox.job import Limits
-from assay.contracts.verdict import Assurance, Phase
+from assay.contracts.verdict import Phase
 from assay.core.agent.secret_files import is_secret
 from assay.engine.subject import Subject
 from assay.engine.trees import TreeUnderCheck
@@ -59,13 +59,13 @@ def shell_at(world: World, sight: Sight, sink: ArtifactWriter) -> SandboxedShell
         scratch=world.scratch,
         sink=sink,
         cancel=world.cancel,
+        guards=world.home / "guards",
     )
 
 
 def seen_at(shell: SandboxedShell) -> Path:
     """Where what runs there finds its tree."""
-    view = shell.view
-    return view.root if shell.sandbox.level is Assurance.BUBBLEWRAP else view.work_tree or view.files
+    return shell.root
 
 
 def secret_files(world: World, tree: str) -> tuple[str, ...]:

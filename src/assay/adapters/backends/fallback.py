@@ -1,7 +1,8 @@
 """Several backends as one: if one cannot serve, the next is asked.
 
 Whoever wrote the last turn is asked first, because it knows its own thoughts; else the order is the person's. What a
-backend keeps in `Turn.provider_state` is given back to it alone.
+backend keeps in `Turn.provider_state` is given back to it alone. The next one works in what those before it left: what
+they did behind the runtime's back counts as its own.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Fallback:
             if isinstance(outcome, Turn):
                 state: JsonValue = {"backend": spec, "state": outcome.provider_state}
                 usage = sum((fault.usage for fault in faults), outcome.usage)
-                return outcome.model_copy(update={"provider_state": state, "usage": usage})
+                acted = outcome.acted or any(fault.acted for fault in faults)
+                return outcome.model_copy(update={"provider_state": state, "usage": usage, "acted": acted})
             faults.append(outcome)
             if outcome.kind not in _NEXT:
                 break
@@ -73,6 +75,7 @@ def _together(faults: Sequence[Fault]) -> Fault:
         why="\n".join(fault.why for fault in faults),
         retry_after=min(pauses, default=None) if helps else last.retry_after,
         usage=sum((fault.usage for fault in faults), Usage()),
+        acted=any(fault.acted for fault in faults),
     )
 
 

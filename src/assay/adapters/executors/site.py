@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 from assay.adapters.checks.reports import merge
+from assay.adapters.executors.masked import masked
 from assay.adapters.sandbox.home import at_home
 from assay.adapters.sandbox.job import Bind, Execution, Job, Limits, OwnHome, Place, Sandbox, Sink, View
 from assay.adapters.sandbox.startup import guarded
@@ -23,6 +24,8 @@ from assay.contracts.gate import Assignment, ExecutorResult
 from assay.contracts.verdict import Assurance
 
 _HANDED = Path("/run/assay/handed")
+_NAMED = 3
+"""Files that a line names."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class ShellJob:
     stdin: int | None = None
     """A file descriptor that it reads from; None: nothing."""
     visible: tuple[Path, ...] = ()
-    """Folders that it needs, wherever they lie."""
+    """Folders that it needs, wherever they lie: also below what nobody else sees."""
     shown: bool = True
     """Whether what it prints is for whoever watches. A protocol is only kept, and passed to `on_output`."""
     say: Callable[[str], None] = lambda _line: None
@@ -54,6 +57,8 @@ class ShellJob:
     """Told of each host that it was kept from: `example.com:443`. It is called in another thread."""
     enough: threading.Event | None = None
     """Set when it is no longer needed: it is then ended, and that is no fault of its own (`Execution.ended`)."""
+    mask: tuple[bytes, ...] = ()
+    """What is not kept of its output: keys that it was given."""
 
 
 @dataclass(frozen=True)
@@ -120,13 +125,28 @@ class SandboxedShell:
 
     sandbox: Sandbox
     view: View
-    """With a work tree for an executor; without one, what is written is thrown away."""
+    """With a work tree for an executor; without one, what is written is thrown away, and runs come one at a time."""
     variables: Mapping[str, str]
     limits: Limits
     scratch: Path
     sink: Sink
     cancel: threading.Event
     on_output: Callable[[bytes], None] | None = None
+    guards: Path | None = None
+    """A folder of Assay's state, for all runs that share a login (`sandbox/startup.py`); None: for each run its own."""
+
+    @property
+    def root(self) -> Path:
+        """Where what runs here finds its tree. Programs are told before they run."""
+        return self.view.root if self._is_strongest else self.view.work_tree or self._copy_at
+
+    @property
+    def _copy_at(self) -> Path:
+        return self.scratch / "shown"
+
+    @property
+    def _is_strongest(self) -> bool:
+        return self.sandbox.level is Assurance.BUBBLEWRAP
 
     def __call__(self, job: ShellJob) -> Execution:
         scratch = Path(tempfile.mkdtemp(prefix="shell-", dir=self.scratch))
@@ -136,13 +156,17 @@ class SandboxedShell:
             own_home=job.home or self.view.own_home,
             hosts=self.view.hosts if job.hosts is None else job.hosts,
             visible=(*self.view.visible, *job.visible),
+            unmasked=job.visible,
+            copy_at=self._copy_at,
         )
         place = self.sandbox.place(view, scratch)
         limits = self.limits if job.seconds is None else replace(self.limits, seconds=job.seconds)
-        strongest = self.sandbox.level is Assurance.BUBBLEWRAP
-        if view.hosts and not strongest:
-            job.say(f"without bubblewrap nothing keeps it to {', '.join(view.hosts)}: it can reach any host")
-        with guarded(view.own_home, scratch, job.say, sealed=strongest) if view.own_home else nullcontext():
+        for line in () if self._is_strongest else _not_kept_from(view):
+            job.say(f"without bubblewrap {line}")
+        with (
+            masked(self.sink, job.mask) as sink,
+            self._guarded(job, view.own_home, scratch) if view.own_home else nullcontext(),
+        ):
             return self.sandbox.run(
                 Job(
                     argv=("/bin/sh", "-c", job.command),
@@ -158,8 +182,11 @@ class SandboxedShell:
                     enough=job.enough,
                     on_refused=job.on_refused,
                 ),
-                self.sink,
+                sink,
             )
+
+    def _guarded(self, job: ShellJob, own: OwnHome, scratch: Path) -> AbstractContextManager[None]:
+        return guarded(own, self.guards or scratch / "guards", job.say, sealed=self._is_strongest)
 
     @staticmethod
     def _handed(job: ShellJob) -> tuple[Bind, ...]:
@@ -186,3 +213,14 @@ class SandboxedShell:
                 listener(data)
 
         return tell
+
+
+def _not_kept_from(view: View) -> Iterator[str]:
+    """What it takes mounts and a network of its own to keep it from."""
+    if view.hosts:
+        yield f"nothing keeps it to {', '.join(view.hosts)}: it can reach any host"
+    there = [name for name in view.hidden if view.work_tree and (view.work_tree / name).is_file()]
+    if there:
+        files = "1 file that may hold secrets" if len(there) == 1 else f"{len(there)} files that may hold secrets"
+        more = ", …" if len(there) > _NAMED else ""
+        yield f"it can read {', '.join(there[:_NAMED])}{more}: {files}"

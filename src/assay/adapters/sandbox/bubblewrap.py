@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Literal
 
 from assay.adapters.mounts import mount_table, mounts
-from assay.adapters.sandbox.cgroup import make_group
+from assay.adapters.sandbox.cgroup import Group, limited
 from assay.adapters.sandbox.gateway import Gateway
 from assay.adapters.sandbox.guests import mount_points
-from assay.adapters.sandbox.home import HOME_INSIDE, home_mounts
+from assay.adapters.sandbox.home import HOME_INSIDE, home_mounts, tools_in
 from assay.adapters.sandbox.hosts import Host, allowed
 from assay.adapters.sandbox.job import Execution, Job, Place, Sink, View
 from assay.adapters.sandbox.process import launch
@@ -80,7 +80,16 @@ class Bubblewrap:
         for folder in mounted:
             (folder / "at").mkdir(parents=True)
             (folder / "top").mkdir()
-        group = make_group(job.limits.memory_mb, job.limits.processes)
+        hosts = None if job.view.hosts is None else allowed(job.view.hosts)
+        with limited(job.limits.memory_mb, job.limits.processes) as group:
+            spec = self._spec(job, layers, mounted, group)
+            with (
+                mount_points(job.view) if job.view.work_tree else nullcontext(),
+                nullcontext() if hosts is None else Gateway(job.scratch / _GATEWAY, hosts, job.on_refused),
+            ):
+                return launch(job, spec, group, sink)
+
+    def _spec(self, job: Job, layers: list[Layer], mounted: list[Path], group: Group | None) -> Path:
         spec = {
             "groups": group.procs if group else (),
             "confine": False,
@@ -101,12 +110,7 @@ class Bubblewrap:
         }
         file = job.scratch / "spec.json"
         file.write_text(json.dumps(spec), "utf-8")
-        hosts = None if job.view.hosts is None else allowed(job.view.hosts)
-        with (
-            mount_points(job.view) if job.view.work_tree else nullcontext(),
-            nullcontext() if hosts is None else Gateway(job.scratch / _GATEWAY, hosts, job.on_refused),
-        ):
-            return launch(job, file, group, sink)
+        return file
 
     def written(self, job: Job) -> Path:
         if self._copied(job):
@@ -154,7 +158,7 @@ class Bubblewrap:
             command += ["--bind-try", str(path), str(path)]
         command += ["--ro-bind", str(PROBES), str(_INSIDE / "probes")]
         command += ["--bind", str(job.scratch / "report"), str(_INSIDE / "report")]
-        command += _masks(view.masked, nothing)
+        command += _masks(view, nothing)
         command += home_mounts(view.own_home, view.root, nothing) if view.own_home else []
         command += _hides(view, nothing)
         unseen = (Path("/tmp"), view.root, *map(Path, _PRIVATE), *view.masked, *((view.home,) if view.home else ()))
@@ -174,7 +178,7 @@ class Bubblewrap:
         view = job.view
         command: list[str] = []
         if view.home and not view.home.is_relative_to(view.root):
-            command += _home(view.home, layers)
+            command += _home(view.home, layers) if view.own_home is None else _tools(view, view.home, layers)
         if view.work_tree:
             command += ["--bind", str(view.work_tree), str(view.root)]
         elif view.root in layers:
@@ -223,6 +227,18 @@ def _relayed(hosts: tuple[Host, ...], argv: tuple[str, ...]) -> list[str]:
     return [*relay, *stand_ins, "--", *argv]
 
 
+def _tools(view: View, home: Path, layers: dict[Path, Path]) -> list[str]:
+    """For whoever has a HOME of their own: of the person's, nothing but what they work with, below its layer."""
+    command = ["--tmpfs", str(home)]
+    for path in tools_in(home, (*view.visible, *view.unmasked)):
+        below = next((folder for folder in (home, *reversed(path.parents), path) if folder in layers), None)
+        if below is None:
+            command += ["--ro-bind", str(path), str(path)]
+        else:
+            command += ["--bind", str(layers[below] / path.relative_to(below)), str(path)]
+    return command
+
+
 def _shown_again(view: View) -> list[str]:
     """What the check needs although it lies below a directory that was just made private."""
     interpreter = () if view.hosts is None else (Path(sys.base_prefix), _INTERPRETER.parent)
@@ -231,20 +247,37 @@ def _shown_again(view: View) -> list[str]:
     return [word for path in sorted(set(hidden)) for word in ("--ro-bind", str(path), str(path))]
 
 
+def hidden_in(top: Path, view: View) -> list[str]:
+    """The files below `top` that are to be empty. One that is no longer there, or lies behind a link by now, is left
+    alone: to empty it would make a file in its place, or empty another."""
+    real = top.resolve()
+    return [path for path in view.hidden if (top / path).is_file() and (top / path).resolve() == real / path]
+
+
 def _hides(view: View, nothing: Path) -> list[str]:
-    """Files of the tree become empty. One that is no longer there, or lies behind a link by now, is left alone: a mount
-    would make a file in its place."""
-    top = view.work_tree or view.files
-    there = [path for path in view.hidden if (top / path).is_file() and (top / path).resolve() == top.resolve() / path]
+    there = hidden_in(view.work_tree or view.files, view)
     return [word for path in there for word in ("--ro-bind", str(nothing), str(view.root / path))]
 
 
-def _masks(masked: tuple[Path, ...], nothing: Path) -> list[str]:
-    """Directories become empty, and so do files. A path that is not there needs no mask."""
+def _masks(view: View, nothing: Path) -> list[str]:
+    """Directories become empty, and so do files. A path that is not there needs no mask. What is not masked, below,
+    comes after; and a mask inside of that after it again: the innermost has the last word."""
+    masks = {path.resolve() for path in view.masked}
+    shown = {at: path for path in view.unmasked if path.is_dir() for at in _below(path, view.masked)}
     command: list[str] = []
-    for path in masked:
-        if path.is_dir():
-            command += ["--tmpfs", str(path.resolve())]
-        elif path.is_file():
-            command += ["--ro-bind", str(nothing), str(path.resolve())]
+    for at in sorted({*masks, *shown}, key=lambda path: (len(path.parts), path)):
+        if at.is_dir() and at in masks:
+            command += ["--tmpfs", str(at)]
+        elif at in shown:
+            command += ["--ro-bind", str(shown[at]), str(at)]
+        elif at.is_file():
+            command += ["--ro-bind", str(nothing), str(at)]
     return command
+
+
+def _below(path: Path, masked: tuple[Path, ...]) -> set[Path]:
+    """Where a folder is below what is masked: by the path that it is called by, where a link may be on the way, and by
+    its own."""
+    called = {mask.resolve() / path.relative_to(mask) for mask in masked if path.is_relative_to(mask)}
+    real = {path.resolve() for mask in masked if path.resolve().is_relative_to(mask.resolve())}
+    return (called | real) - {mask.resolve() for mask in masked}

@@ -10,7 +10,8 @@ import os
 import secrets
 import signal
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +55,17 @@ class Group:
                 except ProcessLookupError:
                     continue
         return alive
+
+
+@contextmanager
+def limited(memory_mb: int, processes: int) -> Iterator[Group | None]:
+    """A group that is gone afterwards, whatever happens; None where we may not have one."""
+    group = make_group(memory_mb, processes)
+    try:
+        yield group
+    finally:
+        if group:
+            group.close()
 
 
 def make_group(memory_mb: int, processes: int) -> Group | None:

@@ -1,15 +1,16 @@
 """A HOME of a program's own: a folder that is none of the person's, with those of the person's in it that it shares.
 
-What is shared is the very thing, never a copy. What of it decides the next start is read-only where mounts can be had;
-`startup.py` sees to the rest. Toolchains stay where the person has them: their variables name the real HOME.
+What is shared is the very thing, never a copy. What of it decides the next start is read-only where mounts can be had,
+and watched by `startup.py`. Toolchains stay where the person has them: their variables name the real HOME.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from assay.adapters.sandbox.covers import covers
 from assay.adapters.sandbox.job import OwnHome
 from assay.adapters.sandbox.sockets import open_sockets
 from assay.adapters.sandbox.startup import ways_to_kept
@@ -39,6 +40,13 @@ _TOOLCHAINS: Mapping[str, str] = {
     "UV_PYTHON_INSTALL_DIR": ".local/share/uv/python",
     "VOLTA_HOME": ".volta",
 }
+_TOOLS = (
+    ".cabal", ".deno", ".dotnet", ".gem", ".bundle", ".ghcup", ".ivy2", ".julia", ".m2", ".npm", ".nuget", ".opam",
+    ".pnpm-store", ".pub-cache", ".sbt", ".yarn", ".local/bin", ".local/lib", ".local/pipx", ".local/share/pipx",
+    ".local/share/pnpm", ".local/share/uv", ".local/share/virtualenvs", ".cache/bazel", ".cache/coursier",
+    ".cache/go-build", ".cache/node", ".cache/pip", ".cache/pnpm", ".cache/pre-commit", ".cache/yarn",
+)  # fmt: skip
+"""Below HOME, beside the toolchains: what projects are built with."""
 _ELSEWHERE = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
 """They would lead a program past its HOME."""
 
@@ -48,6 +56,14 @@ def at_home(variables: Mapping[str, str], home: Path, persons: Path | None) -> d
     toolchains = {name: persons / folder for name, folder in _TOOLCHAINS.items()} if persons else {}
     found = {name: str(folder) for name, folder in toolchains.items() if folder.is_dir()}
     return found | {name: value for name, value in variables.items() if name not in _ELSEWHERE} | {"HOME": str(home)}
+
+
+def tools_in(home: Path, needed: Iterable[Path]) -> list[Path]:
+    """What a program sees of the person's HOME: toolchains, caches of packages, and what it is known to need. Letters,
+    histories, other programs' settings are none of that, and this one has a way out."""
+    named = [home / name for name in (*_TOOLCHAINS.values(), *_TOOLS) if name != _TOOLCHAINS["PYTHONUSERBASE"]]
+    inside = [path for path in needed if path.is_relative_to(home) and path != home]
+    return sorted({path for path in (*named, *inside) if path.is_dir()}, key=lambda path: len(path.parts))
 
 
 def shared(own: OwnHome) -> list[tuple[Path, str]]:
@@ -61,11 +77,13 @@ def home_mounts(own: OwnHome, root: Path, nothing: Path) -> list[str]:
     command = ["--bind", str(own.folder), str(HOME_INSIDE)]
     for source, path in shared(own):
         command += ["--bind", str(source), str(HOME_INSIDE / path)]
+    for how, cover, at in covers(own, own.folder.with_name(f"{own.folder.name}.covers")):
+        command += [how, str(cover), str(HOME_INSIDE / at)]
     ways = [way for way in ways_to_kept(own) if way.top.exists()]
     for folder, at in sorted({(folder, way.inside(folder)) for way in ways for folder in way.folders}):
         command += ["--bind", str(folder), str(HOME_INSIDE / at)]
     for way in ways:
-        if way.end == way.path and way.path.exists() and not way.path.is_symlink():
+        if way.is_mountable:
             command += ["--ro-bind", str(way.path), str(HOME_INSIDE / way.inside(way.path))]
     for at in _sockets(own, root):
         command += ["--ro-bind", str(nothing), str(HOME_INSIDE / at)]

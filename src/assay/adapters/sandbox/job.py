@@ -32,6 +32,9 @@ class OwnHome:
     kept: tuple[tuple[Path, str], ...] = ()
     """The same, but read-only: what lies inside a shared folder and decides what the program does the next time that
     the person starts it, outside."""
+    renewed: tuple[str, ...] | None = None
+    """Patterns of paths from the new HOME: the only things in shared folders that the program changes for good. None:
+    all that is there."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,9 @@ class View:
     """The repository's own path."""
     files: Path
     """The checkout of the frozen tree; never written to."""
+    copy_at: Path | None = None
+    """Where a level without mounts puts its copy of the files, in place of the copy before; None: a folder of the
+    job's own."""
     over: tuple[Path, ...] = ()
     """What a build of this very tree wrote, seen above the files."""
     under: tuple[Path, ...] = ()
@@ -62,8 +68,12 @@ class View:
     says where it finds them."""
     masked: tuple[Path, ...] = ()
     """What no check may see: Assay's own state, credentials."""
+    unmasked: tuple[Path, ...] = ()
+    """Folders of a program that may be read although they lie below what is masked: it is installed there. None that a
+    repository can choose."""
     hidden: tuple[str, ...] = ()
-    """Files of the tree that are shown empty, by their paths from its root."""
+    """Files of the tree that are shown empty, by their paths from its root. Where a work tree is kept, that takes
+    mounts."""
     visible: tuple[Path, ...] = ()
     """Directories that must stay visible although they lie below a private /tmp or /run."""
     sockets: tuple[Path, ...] = ()

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.adapters.git.alternates import write_alternates
-from assay.adapters.sandbox.bubblewrap import PROBES, copied
-from assay.adapters.sandbox.cgroup import make_group
+from assay.adapters.sandbox.bubblewrap import PROBES, copied, hidden_in
+from assay.adapters.sandbox.cgroup import Group, limited
 from assay.adapters.sandbox.guests import linked
 from assay.adapters.sandbox.home import linked_home, shared
 from assay.adapters.sandbox.job import Execution, Job, Place, Sink, View
 from assay.adapters.sandbox.process import launch
+from assay.adapters.scratch import remove
 from assay.contracts.verdict import Assurance
 
 _DEVICES = (
@@ -41,13 +42,17 @@ class Supervised:
     def place(self, view: View, scratch: Path) -> Place:
         for name in ("report", "tmp", "home"):
             (scratch / name).mkdir(parents=True)
-        root = view.work_tree or self._copy(view, scratch / "copy")
+        root = view.work_tree or self._copy(view, view.copy_at or scratch / "copy")
         sources = tuple(path for path in (root / "src", root) if path.is_dir())
         handed = tuple(bind.source for bind in view.handed)
         home = view.own_home.folder if view.own_home else None
         return Place(root, scratch / "report", PROBES, scratch / "tmp", module_path=sources, handed=handed, home=home)
 
     def _copy(self, view: View, copy: Path) -> Path:
+        if copy.is_symlink():
+            copy.unlink()
+        elif copy.exists():
+            remove(copy)
         copied(view, copy)
         for folder in view.dependencies:
             if folder.is_relative_to(view.root):
@@ -62,13 +67,23 @@ class Supervised:
         if view.git:
             shutil.copytree(view.git, copy / ".git")
             write_alternates(copy / ".git", [bind.source for bind in view.objects])
+        for name in hidden_in(copy, view):
+            (copy / name).unlink()  # it may be read-only
+            (copy / name).touch()
         return copy
 
     def written(self, job: Job) -> Path:
-        return job.scratch / "copy"
+        return job.place.root
 
     def run(self, job: Job, sink: Sink) -> Execution:
-        group = make_group(job.limits.memory_mb, job.limits.processes)
+        with (
+            limited(job.limits.memory_mb, job.limits.processes) as group,
+            linked(job.view) if job.view.work_tree else nullcontext(),
+            linked_home(job.view.own_home) if job.view.own_home else nullcontext(),
+        ):
+            return launch(job, self._spec(job, group), group, sink)
+
+    def _spec(self, job: Job, group: Group | None) -> Path:
         landlocked = self.level is Assurance.LANDLOCK
         own = [str(job.place.root), *(str(job.scratch / name) for name in ("report", "tmp", "home"))]
         own += [str(bind.source) for bind in job.view.handed if bind.writable]
@@ -90,11 +105,7 @@ class Supervised:
         }
         file = job.scratch / "spec.json"
         file.write_text(json.dumps(spec), "utf-8")
-        with (
-            linked(job.view) if job.view.work_tree else nullcontext(),
-            linked_home(own_home) if own_home else nullcontext(),
-        ):
-            return launch(job, file, group, sink)
+        return file
 
 
 def _may_connect(view: View) -> bool:

@@ -68,6 +68,8 @@ class Bounds:
     scope: tuple[str, ...]
     """Paths and patterns that may be changed; empty: none."""
     may_run: bool
+    secret: tuple[str, ...] = ()
+    """Further patterns of files that hold secrets."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,7 @@ def _require_named(wish: Wish) -> None:
 
 def _require_readable(path: str, bounds: Bounds) -> None:
     at = from_root(path, bounds.root)
-    if is_secret(at):
+    if is_secret(at, bounds.secret):
         raise secret(at)
 
 
@@ -196,7 +198,7 @@ def _require_writable(path: str, bounds: Bounds) -> None:
     at = from_root(path, bounds.root)
     if not at:
         raise RefusedError(RefusalRule.ARGUMENTS, "It names the project's root, which is a folder.")
-    if is_secret(at):
+    if is_secret(at, bounds.secret):
         raise secret(at)
     require_scope(at, bounds.scope)
 

@@ -30,13 +30,13 @@ class AgentArchitect(PlacedAgent):
         dispatched = self.dispatcher.dispatch(ROLE, occasion, self.errand(ROLE, request, site))
         if isinstance(dispatched.output, ArchitectVerdict):
             return dispatched.output.model_copy(update={"by": self.spec})
-        return no_verdict(dispatched.fault or Fault(kind=FaultKind.CRASHED, why="it gave no answer"))
+        return no_verdict(dispatched.fault or Fault(kind=FaultKind.CRASHED, why="it gave no answer"), self.spec)
 
 
-def no_verdict(fault: Fault) -> NoVerdict:
+def no_verdict(fault: Fault, spec: str) -> NoVerdict:
     """A fault approves nothing."""
     if fault.kind in (FaultKind.DENIED, FaultKind.UNAVAILABLE):
-        raise not_served(fault)
+        raise not_served(fault, spec)
     cancelled = fault.kind in (FaultKind.CANCELLED, FaultKind.BUDGET)
     why = f"the verdict is malformed: {fault.why}" if fault.kind is FaultKind.MALFORMED else fault.why
     return NoVerdict(why=why, timed_out=fault.kind is FaultKind.TIMEOUT, cancelled=cancelled)

@@ -186,7 +186,8 @@ class _Going:
         if isinstance(turn_or_fault, Fault):
             # A turn knows only of what was left of the time.
             stop = self._stop(spending=False)
-            fault = stop.model_copy(update={"usage": turn_or_fault.usage}) if stop else turn_or_fault
+            kept = {"usage": turn_or_fault.usage, "acted": turn_or_fault.acted}
+            fault = stop.model_copy(update=kept) if stop else turn_or_fault
             self._met(fault, seconds)
             return fault
         fault_point("agent.before-turn")

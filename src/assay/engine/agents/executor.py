@@ -1,4 +1,5 @@
-"""An agent as an executor of the gate: `api:` and `script:`. What it may change is what the task declares."""
+"""An agent as an executor of the gate: `api:`, `cli:`, `acp:` and `script:`; as a fallback of one of these, `cmd:` and
+`human` too. What it may change is what the task declares."""
 
 from __future__ import annotations
 
@@ -29,10 +30,10 @@ class AgentExecutor(PlacedAgent):
         )
         # Once: the gate itself counts attempts.
         dispatched = self.dispatcher.once(ROLE, occasion, self.errand(ROLE, assignment, site, assignment.files))
-        return ran(dispatched, round((time.monotonic() - began) * 1000))
+        return ran(dispatched, round((time.monotonic() - began) * 1000), self.spec)
 
 
-def ran(dispatched: Dispatched, milliseconds: int) -> Ran:
+def ran(dispatched: Dispatched, milliseconds: int, spec: str) -> Ran:
     """What came of a dispatch, as the gate sees it."""
     if isinstance(dispatched.output, ExecutorResult):
         return Ran(dispatched.output, duration_ms=milliseconds)
@@ -48,14 +49,15 @@ def ran(dispatched: Dispatched, milliseconds: int) -> Ran:
             claim = ExecutorResult(status=ExecutorStatus.FAILURE, error=fault.why)
             return Ran(claim, duration_ms=milliseconds)
         case FaultKind.DENIED | FaultKind.UNAVAILABLE:
-            raise not_served(fault)
+            raise not_served(fault, spec)
     return Ran(None, crashed=fault.why, ended=fault.why, duration_ms=milliseconds)
 
 
-def not_served(fault: Fault) -> AssayError:
+def not_served(fault: Fault, spec: str) -> AssayError:
     """It is no fault of the work, and another attempt would fare no better: the run stops, and goes on from here when
     the provider answers again, or the person has put it right."""
+    why = f"{spec}: {fault.why}" if spec.startswith(("cli:", "acp:")) else fault.why  # a provider names itself
     if fault.kind is FaultKind.DENIED:
         hint = "put that right (`assay backends --probe` tries it), then `assay resume last`"
-        return BackendError(fault.why, hint=hint)
-    return UnavailableError(fault.why, hint="everything is kept: `assay resume last` goes on when it can be reached")
+        return BackendError(why, hint=hint)
+    return UnavailableError(why, hint="everything is kept: `assay resume last` goes on when it can be reached")

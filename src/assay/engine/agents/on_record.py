@@ -25,6 +25,8 @@ class Recorded:
     faults: int = 0
     fault: Fault | None = None
     """The last one, unless it was overcome."""
+    acted: bool = False
+    """An agent that ended in a fault had changed its work tree by then."""
     finished: bool = False
     """It has answered."""
     spent: Spent = field(default_factory=Spent)
@@ -34,7 +36,7 @@ class Recorded:
     def can_go_on(self) -> bool:
         """Whether the conversation leads to where it was. What an agent did behind the runtime's back, only the agent
         can do again."""
-        return not any(turn.acted for turn in self.turns)
+        return not self.acted and not any(turn.acted for turn in self.turns)
 
     def again(self) -> Recorded:
         """For another take: nothing but what it has cost."""
@@ -74,6 +76,7 @@ def _add(one: Recorded, row: MessageRow) -> None:
         case "Fault":
             one.faults += 1
             one.fault = Fault.model_validate(row.payload["fault"])
+            one.acted = one.acted or one.fault.acted
             one.spent = one.spent + Spent.of_turn(one.fault.usage, _seconds(row))
         case "Output":
             one.fault = None

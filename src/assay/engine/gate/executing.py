@@ -177,6 +177,7 @@ class Execution:
             sink=sink,
             cancel=world.cancel,
             on_output=on_output,
+            guards=world.home / "guards",
         )
 
     @property

@@ -155,7 +155,7 @@ def _state(one: Standing, answered: Probed | None) -> str:
     if one.fault:
         return f"does not answer: {one.fault}"
     if answered is None:
-        return "ready"
+        return f"ready, but {one.note}" if one.note else "ready"
     used = answered.usage
     who = f" as {answered.model}" if answered.model else ""
     tokens = f", {used.tokens} tokens, {_cost(used)}" if used.requests else ""

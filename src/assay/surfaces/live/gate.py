@@ -48,7 +48,7 @@ class _Working:
 
     def begin(self, line: str = "") -> None:
         """Something new, in place of what was heard."""
-        self._heard = f"{line}\n".encode() if line else b""
+        self._heard = f"{line}\n".encode("utf-8", "replace") if line else b""  # half a character breaks no view
 
     @property
     def said(self) -> str:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import codecs
 from dataclasses import dataclass, replace
 
 from assay.adapters.backends import Identity
-from assay.adapters.backends.programs.launching import errand_of, fault_from, prepared, turned
+from assay.adapters.backends.programs.launching import errand_of, fault_from, has_acted, mask_for, prepared, turned
+from assay.adapters.backends.programs.lines import Lines
 from assay.adapters.backends.programs.locating import Program
 from assay.adapters.backends.programs.noting import Notes
-from assay.adapters.backends.programs.preset import Stream
+from assay.adapters.backends.programs.preset import Final, Stream
 from assay.adapters.executors.site import Site
-from assay.contracts.agent import Activity, Conversation, Fault, FaultKind, Turn
+from assay.adapters.sandbox.job import Execution
+from assay.contracts.agent import Conversation, Fault, FaultKind, Turn
 from assay.errors import InternalError
-
-_LONGEST_LINE = 16 << 20
-"""Characters of one line of output; what is longer is no event of any program."""
 
 
 @dataclass(frozen=True)
@@ -32,21 +30,32 @@ class CliBackend:
             raise InternalError(f"{self.program.spec} was located without a way to start it")
         invocation = preset.invoke(errand_of(self.program, conversation, site))
         stream = preset.stream()
-        with prepared(self.program, invocation, site, seconds) as ready:
-            heard = _Heard(stream, Notes(site))
+        notes = Notes(site, mask_for(self.program))
+        with prepared(self.program, invocation, site, seconds, notes) as ready:
+            heard = _Heard(stream, notes)
             execution = site.run(replace(ready.job, on_output=heard.add))
             heard.end()
             last_lines = ready.last_lines()
-        if fault := fault_from(execution, last_lines):
-            return fault.model_copy(update={"usage": stream.final(None).usage})
-        final = stream.final(execution.exit_code)
-        if execution.exit_code and final.fault is None:
-            why = f"ended with exit code {execution.exit_code}\n{last_lines or final.text}".rstrip()
-            final = replace(final, fault=Fault(kind=FaultKind.CRASHED, why=why))
-        return turned(conversation, final, self.program)
+        final = _final(stream, execution, last_lines)
+        came = turned(conversation, final, self.program, notes.mask)
+        return came.model_copy(update={"acted": has_acted(conversation, execution)})
 
     def close(self) -> None:
         """It holds nothing."""
+
+
+def _final(stream: Stream, execution: Execution, last_lines: str) -> Final:
+    """What the program says, unless it did not come to its own end: then, why. Its own word for a trouble goes first:
+    one of them ends with the provider's status for an exit code, which could pass for a signal."""
+    final = stream.final(execution.exit_code)
+    if execution.exit_code is not None and final.fault is not None:
+        return final
+    if fault := fault_from(execution, last_lines):
+        return replace(final, fault=fault)
+    if not execution.exit_code:
+        return final
+    why = f"ended with exit code {execution.exit_code}\n{last_lines or final.text}".rstrip()
+    return replace(final, fault=Fault(kind=FaultKind.CRASHED, why=why))
 
 
 class _Heard:
@@ -55,19 +64,16 @@ class _Heard:
     def __init__(self, stream: Stream, notes: Notes) -> None:
         self._stream = stream
         self._notes = notes
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._rest = ""
+        self._lines = Lines()
 
     def add(self, data: bytes) -> None:
-        *lines, self._rest = (self._rest + self._decoder.decode(data)).split("\n")
-        for line in lines:
+        for line in self._lines.add(data):
             self._line(line)
-        self._rest = self._rest[:_LONGEST_LINE]
 
     def end(self) -> None:
-        self._line(self._rest + self._decoder.decode(b"", final=True))
+        self._line(self._lines.end())
 
-    def _line(self, line: str) -> None:
-        activities: tuple[Activity, ...] = tuple(self._stream.line(line)) if line.strip() else ()
-        for activity in activities:
+    def _line(self, line: bytes) -> None:
+        text = line.decode("utf-8", "replace")
+        for activity in self._stream.line(text) if text.strip() else ():
             self._notes.add(activity)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 from assay.adapters.backends.calls import calls_in, calls_wanted
 from assay.adapters.backends.cmd import fault_of
 from assay.adapters.backends.programs.locating import Program
+from assay.adapters.backends.programs.masking import Mask
 from assay.adapters.backends.programs.noting import Notes, whole
 from assay.adapters.backends.programs.preset import Errand, Final, Given, Invocation
 from assay.adapters.backends.wording import prompt_for_program
@@ -31,14 +33,17 @@ _MOST_ERRORS = 8 << 20
 _SHOWN_LINES = 20
 _MOST_WORDS = 8000
 """Characters of an executor's own words that are kept as its evidence."""
+_CUT = "its model was cut off at the limit of output tokens, before it was done"
 _PORTS: Mapping[str, int] = {"https": 443, "wss": 443, "http": 80, "ws": 80}
 EXECUTOR = "executor"
+_MOST_LINKS = 40
 
 
 @dataclass(frozen=True)
 class Prepared:
     job: ShellJob
     errors: Path
+    mask: Mask
 
     def last_lines(self) -> str:
         """The end of its standard error."""
@@ -46,12 +51,15 @@ class Prepared:
         if isinstance(written, Malformed):
             return f"(its standard error: {written.why})"
         tail = Tail()
-        tail.add(written or b"")
+        tail.add(self.mask((written or b"").decode("utf-8", "replace")).encode("utf-8", "replace"))
         return tail.lines(_SHOWN_LINES)
 
 
 @contextmanager
-def prepared(program: Program, invocation: Invocation, site: Site, seconds: float | None) -> Iterator[Prepared]:
+def prepared(
+    program: Program, invocation: Invocation, site: Site, seconds: float | None, notes: Notes
+) -> Iterator[Prepared]:
+    """`notes`: of the turn; what still waits there when the run is over goes on record."""
     folder = Path(tempfile.mkdtemp(prefix="program-", dir=site.scratch))
     try:
         given = dict(invocation.handed) | ({"ASSAY_PROMPT": invocation.stdin} if invocation.stdin is not None else {})
@@ -60,6 +68,7 @@ def prepared(program: Program, invocation: Invocation, site: Site, seconds: floa
         job = ShellJob(
             command=_command(program, invocation),
             seconds=seconds,
+            # By ASSAY_TASK our own commands know that no person is speaking, and refuse those that are a person's.
             env={"ASSAY_TASK": "in the prompt", **variables, **invocation.variables},
             reads={_variable(name): _written(folder / "given" / name, content) for name, content in given.items()},
             writes={"ASSAY_ERRORS": errors},
@@ -68,11 +77,13 @@ def prepared(program: Program, invocation: Invocation, site: Site, seconds: floa
             visible=_installed_in(program.argv[0]),
             shown=False,
             say=site.say,
-            on_refused=lambda host: Notes(site).add(_kept_from(host)),
+            on_refused=lambda host: notes.add_later(_kept_from(host)),
+            mask=notes.mask.raw,
         )
-        yield Prepared(job, errors)
+        yield Prepared(job, errors, notes.mask)
     finally:
         remove(folder)
+        notes.settle()
 
 
 def errand_of(program: Program, conversation: Conversation, site: Site) -> Errand:
@@ -91,19 +102,20 @@ def errand_of(program: Program, conversation: Conversation, site: Site) -> Erran
     )
 
 
-def turned(conversation: Conversation, final: Final, program: Program) -> Turn | Fault:
+def turned(conversation: Conversation, final: Final, program: Program, mask: Mask) -> Turn | Fault:
     """What the program said, as a turn. An executor may say what it did in words of its own: it is a claim either way,
     and asking again for its form would have all of the work done again."""
     if final.fault is not None and not _is_only_malformed(final):
-        return final.fault.model_copy(update={"usage": final.usage})
+        return final.fault.model_copy(update={"why": mask(final.fault.why), "usage": final.usage})
     works = conversation.occasion.role == EXECUTOR
-    text = whole(final.text)
+    text = mask(whole(final.text))
     calls = () if works else calls_in(conversation, calls_wanted(text))
     return Turn(
         text="" if calls else text,
-        answer=_in_own_words(text) if works else None,
+        answer=_claim(text, cut=final.cut) if works else None,
         calls=calls,
-        model=final.model or program.spec,
+        cut=final.cut,
+        model=mask(final.model) or program.spec,
         usage=final.usage,
         acted=works,
     )
@@ -118,6 +130,15 @@ def fault_from(execution: Execution, last_lines: str) -> Fault | None:
     """Why it did not come to its own end, if so."""
     ended = ran(execution)
     return fault_of(ended, last_lines) if ended else None
+
+
+def has_acted(conversation: Conversation, execution: Execution) -> bool:
+    """Whether it may have changed its work tree, however it ended."""
+    return conversation.occasion.role == EXECUTOR and not execution.setup_error
+
+
+def mask_for(program: Program) -> Mask:
+    return Mask.of(person_variables(program))
 
 
 def person_variables(program: Program) -> dict[str, str]:
@@ -142,10 +163,15 @@ def _kept_from(host: str) -> Activity:
 
 
 def _installed_in(path: str) -> tuple[Path, ...]:
-    """The folders that the program needs of itself: where it is called, and where it really is."""
+    """The folders that the program needs of itself: where it is called, where each link on the way lies, and where it
+    really is; and the interpreter of our own that its hook is run with."""
+    at, folders = Path(path), [Path(path).parent]
+    while at.is_symlink() and len(folders) < _MOST_LINKS:
+        at = Path(os.path.normpath(at.parent / at.readlink()))
+        folders.append(at.parent)
     real = Path(path).resolve()
     modules = next((above.parent for above in real.parents if above.name == "node_modules"), real.parent)
-    return Path(path).parent, modules
+    return (*dict.fromkeys((*folders, modules)), Path(sys.base_prefix))
 
 
 def _host_in(value: str) -> str:
@@ -167,7 +193,8 @@ def _home(program: Program, invocation: Invocation, folder: Path) -> OwnHome:
         if not any(Path(name).is_relative_to(theirs) for _, theirs in shared):
             _written(folder / name, content)
     inside = [name for name in startup if any(Path(name).is_relative_to(theirs) for _, theirs in shared)]
-    return OwnHome(folder, shared, tuple((real / name, name) for name in inside))
+    renewed = (*program.preset.renewed, *(f"{name}*" for name in program.settings.share)) if program.preset else None
+    return OwnHome(folder, shared, tuple((real / name, name) for name in inside), renewed)
 
 
 def _written(path: Path, content: str) -> Path:
@@ -190,8 +217,12 @@ def _variable(name: str) -> str:
     return name.partition(".")[0]
 
 
-def _in_own_words(text: str) -> dict[str, str] | None:
-    """The claim, where it is not of the schema; None where it is."""
+def _claim(text: str, *, cut: bool) -> dict[str, str] | None:
+    """What its words come to, where they are not of the schema; None where they are. One that was cut off had not come
+    to its end, whatever it had said until then."""
+    words = text.strip()[-_MOST_WORDS:]
+    if cut:
+        return {"status": ExecutorStatus.FAILURE, "error": _CUT, "evidence": words}
     if not isinstance(parse(text.encode("utf-8", "replace"), ExecutorResult), Malformed):
         return None
-    return {"status": ExecutorStatus.SUCCESS, "evidence": text.strip()[-_MOST_WORDS:]}
+    return {"status": ExecutorStatus.SUCCESS, "evidence": words}

@@ -8,9 +8,11 @@ import shlex
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from assay.adapters.backends.programs.known import PRESETS
@@ -20,7 +22,7 @@ from assay.config.programs import ProgramSettings
 from assay.errors import InputError
 
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
-_SECONDS = 20
+_SECONDS = 8
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,10 @@ def preset_for_cli(spec: str) -> tuple[Preset, str]:
     name, _, model = spec.partition(":")[2].partition(":")
     preset = PRESETS.get(name)
     if preset is None or preset.invoke is None:
-        known = ", ".join(name for name, one in PRESETS.items() if one.invoke)
-        raise InputError(f"{spec!r}: there is no preset of that name", hint=f"there are: {known}; or use cmd: or acp:")
+        known = [name for name, one in PRESETS.items() if one.invoke]
+        near = get_close_matches(name, known, 1)
+        hint = f"did you mean cli:{near[0]}?" if near else f"there are: {', '.join(known)}; or use cmd: or acp:"
+        raise InputError(f"{spec!r}: there is no preset of that name", hint=hint)
     return preset, model
 
 
@@ -106,9 +110,14 @@ def _found(
     try:
         return program_path(program, ProgramSettings() if adapter else settings, outside)
     except InputError as error:
-        raise InputError(
-            f"{spec}: {error.message}", hint=f"install it: {install}" if install else error.hint
-        ) from error
+        raise InputError(f"{spec}: {error.message}", hint=_remedy(settings, program, install) or error.hint) from error
+
+
+def _remedy(settings: ProgramSettings, program: str, install: str) -> str:
+    if settings.path:
+        return f"correct `path` under [programs] in your own file, or take it out: {program} is then looked for on PATH"
+    near = get_close_matches(program, _speaking(), 1)
+    return f"install it: {install}" if install else f"did you mean acp:{near[0]}?" if near else ""
 
 
 def program_path(program: str, settings: ProgramSettings, outside: Path) -> str:
@@ -133,7 +142,10 @@ def version_of(path: str, outside: Path) -> str:
     """What it says itself; empty if it does not. What it starts in turn, such as `node`, is no program of the work tree
     that `outside` is in either."""
     try:
-        said = _said_version(path, {**os.environ, "PATH": search_outside(outside), "NODE_OPTIONS": ""})
+        with tempfile.TemporaryDirectory(prefix="assay-home-") as home:  # some write to theirs even for this
+            said = _said_version(
+                path, {**os.environ, "PATH": search_outside(outside), "NODE_OPTIONS": "", "HOME": home}
+            )
     except OSError:  # it is no program after all, which starting it will tell
         return ""
     found = _VERSION.search(said)

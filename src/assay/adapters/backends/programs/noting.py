@@ -1,13 +1,24 @@
-"""What a program is seen doing, on record and before whoever watches; bounded, whatever it does."""
+"""What a program is seen doing, on record and before whoever watches; bounded, whatever it does, and without the
+person's keys.
+
+One for each turn. What other threads see of it waits until the thread of the turn puts it on record: there an error of
+the ledger ends the turn, as it must, and in theirs it would be lost.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from queue import Empty, SimpleQueue
+
 from assay.adapters.backends.programs.lines import relative
+from assay.adapters.backends.programs.masking import Mask
 from assay.adapters.executors.site import Site
 from assay.contracts.agent import Activity, ActivityKind
 
 _MOST = 500
-"""Activities of one turn that go on record."""
+"""Refusals of one turn that go on record, and as many of everything else."""
+_MOST_SAID = 10
+"""Refusals of one turn of which a line stays before whoever watches."""
 _LONGEST = 2000
 """Characters of one."""
 _SHOWN = 120
@@ -15,17 +26,48 @@ _MOST_PATHS = 20
 
 
 class Notes:
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, mask: Mask) -> None:
         self._site = site
-        self._count = 0
+        self.mask = mask
+        """Of the program's keys."""
+        self._waiting: SimpleQueue[Activity] = SimpleQueue()
+        self._refusals: Counter[bool] = Counter()
+        """How many were refusals, and how many were not."""
 
     def add(self, activity: Activity) -> None:
+        """In the thread of the turn."""
+        self.settle()
+        self._put(activity)
+
+    def add_later(self, activity: Activity) -> None:
+        """In any thread."""
+        self._waiting.put(activity)
+
+    def settle(self) -> None:
+        """Puts on record what waits, in the thread of the turn."""
+        while True:
+            try:
+                waiting = self._waiting.get_nowait()
+            except Empty:
+                return
+            self._put(waiting)
+
+    def _put(self, activity: Activity) -> None:
+        activity = self._masked(activity)
         self._watched(activity)
-        self._count += 1
-        if self._count <= _MOST or activity.kind is ActivityKind.REFUSED:
+        refused = activity.kind is ActivityKind.REFUSED
+        self._refusals[refused] += 1
+        if self._refusals[refused] <= _MOST:
             self._site.noted(self._bounded(activity))
-        elif self._count == _MOST + 1:
-            self._site.noted(Activity(kind=ActivityKind.NOTE, text=f"more than {_MOST}: only refusals from here on"))
+        elif self._refusals[refused] == _MOST + 1:
+            more = f"more than {_MOST} refusals: no further ones" if refused else f"more than {_MOST}: only refusals"
+            self._site.noted(Activity(kind=ActivityKind.NOTE, text=f"{more} from here on"))
+
+    def _masked(self, activity: Activity) -> Activity:
+        paths = tuple(map(self.mask, activity.paths))
+        return activity.model_copy(
+            update={"name": self.mask(activity.name), "text": self.mask(activity.text), "paths": paths}
+        )
 
     def _watched(self, activity: Activity) -> None:
         match activity.kind:
@@ -35,6 +77,8 @@ class Notes:
                 self._site.doing(f"▸ {_line(activity)}")
             case ActivityKind.REFUSED:
                 self._site.doing(f"✗ {_line(activity)}")
+                if self._refusals[True] < _MOST_SAID:
+                    self._site.say(f"refused: {_line(activity)}")
 
     def _bounded(self, activity: Activity) -> Activity:
         root = self._site.seen_at or self._site.work_tree

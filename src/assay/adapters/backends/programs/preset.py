@@ -82,6 +82,8 @@ class Final:
     model: str = ""
     fault: Fault | None = None
     """It says itself that it could not: no login, no credit, a limit."""
+    cut: bool = False
+    """Its model was ended at the limit of output tokens."""
 
 
 class Stream(Protocol):
@@ -122,6 +124,9 @@ class Preset:
     startup: tuple[str, ...] = ()
     """Below HOME, within `login`: what decides what the program does when it starts (settings, hooks, plug-ins). The
     program may not change it, or it would act for whoever wrote it the next time the person starts it."""
+    renewed: tuple[str, ...] = ()
+    """Below HOME, patterns (`*` within a name) of the files that it renews when it renews its login, with their locks
+    and temporary names: the only things of a shared folder that it may change."""
     acp: Callable[[Errand], Invocation] | None = None
     """How it is started so that it speaks the Agent Client Protocol and asks before it changes anything; None: it does
     not speak it. The errand's prompt is not used."""

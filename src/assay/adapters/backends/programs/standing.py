@@ -67,6 +67,12 @@ def login_of(preset: Preset, settings: ProgramSettings) -> str:
     return next((name for name in settings.set if _is_key(name)), "")
 
 
+def how_to_log_in(preset: Preset) -> str:
+    keys = [name for name in preset.keys if _is_key(name)]
+    key = f", or set {' or '.join(keys[:2])}" if keys else ""
+    return f"log in with `{preset.program}`{key}"
+
+
 def _is_key(variable: str) -> bool:
     return variable.endswith(("_KEY", "_TOKEN"))
 

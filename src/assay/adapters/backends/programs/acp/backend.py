@@ -19,10 +19,20 @@ from pydantic import JsonValue
 from assay.adapters.backends import Identity
 from assay.adapters.backends.programs.acp.client import Client
 from assay.adapters.backends.programs.acp.heard import Heard
-from assay.adapters.backends.programs.acp.talk import AgentError, Ask, Ended, Talk
+from assay.adapters.backends.programs.acp.talk import AgentError, Ask, Talk
 from assay.adapters.backends.programs.acp.wire import Frames, Message, Outbox
-from assay.adapters.backends.programs.launching import errand_of, fault_from, prepared, turned
+from assay.adapters.backends.programs.launching import (
+    errand_of,
+    fault_from,
+    has_acted,
+    mask_for,
+    prepared,
+    turned,
+)
 from assay.adapters.backends.programs.locating import Program
+from assay.adapters.backends.programs.masking import Mask
+from assay.adapters.backends.programs.noting import Notes
+from assay.adapters.backends.programs.preset import Final as Said
 from assay.adapters.executors.site import Site
 from assay.adapters.sandbox.job import Execution
 from assay.contracts.agent import Conversation, Fault, FaultKind, Turn
@@ -48,12 +58,14 @@ class AcpBackend:
     def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
         errand = errand_of(self.program, conversation, site)
         invocation = self.program.acp_invocation(errand)
-        heard = Heard(site, str(errand.root))
-        client = Client(site, heard, Bounds(str(errand.root), site.scope, errand.may_run))
-        with prepared(self.program, invocation, site, seconds) as ready, closing(Outbox()) as outbox:
+        mask = mask_for(self.program)
+        notes = Notes(replace(site, hear=lambda _text: None), mask)
+        heard = Heard(site, str(errand.root), notes)
+        client = Client(site, heard, Bounds(str(errand.root), site.scope, errand.may_run, site.secret))
+        with prepared(self.program, invocation, site, seconds, notes) as ready, closing(Outbox()) as outbox:
             talk = Talk(self.program, errand, heard, ready.job.env)
-            exchange = _Exchange(talk, client, outbox)
-            clock = _Clock(exchange, site.cancel, seconds, self.patience)
+            exchange = _Exchange(talk, client, outbox, mask)
+            clock = _Clock(exchange, seconds, self.patience)
             job = replace(ready.job, stdin=outbox.read_end, enough=clock.enough, on_output=exchange.hear)
             with clock.running():
                 execution = site.run(job)
@@ -62,8 +74,13 @@ class AcpBackend:
         came = self._came_of(conversation, execution, exchange, clock)
         if isinstance(came, Turn):
             return came
-        usage = came.usage if came.usage.tokens else heard.usage({})
-        return came.model_copy(update={"why": _with_lines(came, last_lines), "usage": usage})
+        return came.model_copy(
+            update={
+                "why": _with_lines(came, last_lines),
+                "usage": came.usage if came.usage.tokens else heard.usage({}),
+                "acted": has_acted(conversation, execution),
+            }
+        )
 
     def close(self) -> None:
         """It holds nothing."""
@@ -75,8 +92,7 @@ class AcpBackend:
             return fault_from(execution, "") or self._broken(execution, exchange)
         if clock.is_late:  # whatever it says then: some call it the end of their turn
             return Fault(kind=FaultKind.TIMEOUT, why="told to stop shortly before its deadline")
-        turn = turned(conversation, exchange.ended.said, self.program)
-        return turn.model_copy(update={"cut": exchange.ended.cut}) if isinstance(turn, Turn) else turn
+        return turned(conversation, exchange.ended, self.program, exchange.mask)
 
     def _broken(self, execution: Execution, exchange: _Exchange) -> Fault:
         """It is over, and the prompt was never answered."""
@@ -91,15 +107,16 @@ class AcpBackend:
 class _Exchange:
     """Carries messages between the session, the client and the program."""
 
-    def __init__(self, talk: Talk, client: Client, outbox: Outbox) -> None:
+    def __init__(self, talk: Talk, client: Client, outbox: Outbox, mask: Mask) -> None:
         self._talk = talk
         self._dialogue = talk.dialogue()
         self._client = client
         self._outbox = outbox
-        self.frames = Frames()
+        self.mask = mask
+        self.frames = Frames(mask)
         self._number = 0
         self._asked = next(self._dialogue)
-        self.ended: Ended | None = None
+        self.ended: Said | None = None
         self._ask(self._asked)
 
     @property
@@ -126,8 +143,14 @@ class _Exchange:
             self._answered(message)
         elif "id" in message:
             self._outbox.send({"id": message["id"], **self._client.answer(method, message.get("params"))})
+            if self._outbox.is_too_full:
+                self._give_up("it asks for more than it reads")
         else:
             self._client.told(method, message.get("params"))
+
+    def _give_up(self, why: str) -> None:
+        self.ended = Said("", fault=Fault(kind=FaultKind.FAILED, why=why))
+        self._outbox.hang_up()
 
     def _answered(self, message: Message) -> None:
         if message.get("id") != self._number or not {"result", "error"} & set(message):
@@ -140,7 +163,7 @@ class _Exchange:
 
     def _next(self, message: Message) -> Ask:
         if "error" in message:
-            return self._dialogue.throw(AgentError(self._asked.method, message["error"]))
+            return self._dialogue.throw(AgentError(self._asked.method, message["error"], self.mask))
         return self._dialogue.send(_object(message["result"]))
 
     def _ask(self, ask: Ask) -> None:
@@ -150,13 +173,13 @@ class _Exchange:
 
 
 class _Clock:
-    """Sees to it that nothing waits for ever: tells the agent to stop, and says when it is enough."""
+    """Sees to it that nothing waits for ever: tells the agent to stop, and says when it is enough. An interruption is
+    not its concern: that ends the program at once."""
 
-    def __init__(self, exchange: _Exchange, cancel: threading.Event, seconds: float | None, patience: float) -> None:
+    def __init__(self, exchange: _Exchange, seconds: float | None, patience: float) -> None:
         self.enough = threading.Event()
         self.is_late = False
         self._exchange = exchange
-        self._cancel = cancel
         self._late = float("inf") if seconds is None else seconds - min(_BEFORE_DEADLINE, seconds / 5)
         self._patience = patience
         self._over = threading.Event()
@@ -183,7 +206,7 @@ class _Clock:
             else:
                 leave = float("inf")
                 self.is_late = passed > self._late
-                if not told and (self.is_late or self._cancel.is_set()):
+                if self.is_late and not told:
                     told = True
                     self._exchange.cancel()
             if passed > leave:

@@ -7,7 +7,7 @@ when it is over. Each is noted once, as soon as there is something to say of it,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from pydantic import JsonValue
@@ -58,11 +58,12 @@ class Call:
 
 
 class Heard:
-    def __init__(self, site: Site, root: str) -> None:
+    def __init__(self, site: Site, root: str, notes: Notes) -> None:
+        """`notes`: of the turn, which do not say aloud what is heard here piece by piece."""
         self._site = site
         self._root = root
-        # The words are heard piece by piece here; the notes would say them again.
-        self._notes = Notes(replace(site, hear=lambda _text: None))
+        self._notes = notes
+        self._flow = notes.mask.flow()
         self._calls: dict[str, Call] = {}
         self._piece: list[str] = []
         self._thought: list[str] = []
@@ -111,7 +112,7 @@ class Heard:
     def words(self) -> str:
         """The last ones: behind the last tool call; all of them, if there are none there."""
         last = "".join(self._since_call)
-        return last if last.strip() else "".join(self._all)
+        return self._notes.mask(last if last.strip() else "".join(self._all))
 
     def usage(self, answer: Told) -> Usage:
         """Of the turn: from the answer to the prompt, where agents tell it at different places, or summed up."""
@@ -132,7 +133,7 @@ class Heard:
         if isinstance(spent, Mapping):  # of one request to its model
             self._tokens += _tokens(spent).model_copy(update={"requests": 1})
         if text:
-            self._site.hear(text)
+            self._aloud(self._flow.add(text))
             self._add(self._piece, text)
 
     def _add(self, into: list[str], text: str) -> None:
@@ -153,14 +154,19 @@ class Heard:
     def _end_words(self) -> None:
         said = "".join(self._piece)
         self._piece.clear()
+        self._aloud(self._flow.end())
         if not said:
             return
         if not said.endswith("\n"):
-            self._site.hear("\n")
+            self._aloud("\n")
         self._since_call.append(said)
         self._all.append(said)
         if said.strip():
             self._notes.add(Activity(kind=ActivityKind.SAID, text=said.strip()))
+
+    def _aloud(self, text: str) -> None:
+        if text:
+            self._site.hear(text)
 
     def _called(self, told: Told) -> None:
         call = self._call(told)

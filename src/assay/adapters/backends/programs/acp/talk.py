@@ -25,6 +25,7 @@ from assay.adapters.backends.programs.acp.heard import Heard
 from assay.adapters.backends.programs.acp.wire import Message
 from assay.adapters.backends.programs.lines import count_at, objects_at, text_at, value_at
 from assay.adapters.backends.programs.locating import Program
+from assay.adapters.backends.programs.masking import Mask
 from assay.adapters.backends.programs.noting import whole
 from assay.adapters.backends.programs.preset import Errand, Preset
 from assay.adapters.backends.programs.preset import Final as Said
@@ -36,7 +37,11 @@ _MOST_WHY: Final = 2000
 # What an agent says of a provider that fails it → what that is; the first that fits.
 _TROUBLES: Final = (
     (
-        re.compile(r"\b(401|403)\b|unauthori[sz]ed|authenticat|api.?key|forbidden|\blog(ged)? ?in\b", re.IGNORECASE),
+        re.compile(
+            r"\b(401|403)\b|unauthori[sz]ed|authenticat|api.?key|forbidden|\blog(ged)? ?in\b"
+            r"|configuration value not found|no provider|not configured",
+            re.IGNORECASE,
+        ),
         FaultKind.DENIED,
     ),
     (
@@ -62,26 +67,19 @@ class Ask:
     parameters: Message
 
 
-@dataclass(frozen=True)
-class Ended:
-    """What came of the session."""
-
-    said: Said
-    cut: bool = False
-
-
 class AgentError(Exception):
     """The agent's answer is an error."""
 
-    def __init__(self, method: str, error: JsonValue) -> None:
+    def __init__(self, method: str, error: JsonValue, mask: Mask) -> None:
         self.method = method
         self.code = value_at(error, "code")
         detail = text_at(error, "data", "details") or text_at(error, "data", "message") or text_at(error, "data")
-        self.text = ": ".join(part for part in (text_at(error, "message"), detail) if part) or "an error without a word"
+        said = ": ".join(part for part in (text_at(error, "message"), detail) if part)
+        self.text = mask(said) or "an error without a word"
         super().__init__(self.text)
 
 
-Dialogue = Generator[Ask, Message, Ended]
+Dialogue = Generator[Ask, Message, Said]
 Asking = Generator[Ask, Message, Message]
 
 
@@ -99,7 +97,7 @@ class Talk:
         try:
             return (yield from self._through())
         except AgentError as error:
-            return Ended(Said("", usage=self._heard.usage({}), fault=self._fault(error)))
+            return Said("", usage=self._heard.usage({}), fault=self._fault(error))
 
     def _through(self) -> Dialogue:
         begun = yield Ask("initialize", _greeting(self._program.preset))
@@ -149,23 +147,21 @@ class Talk:
         except AgentError as error:
             self._heard.note(f"the {what} {choice.value} was not set: {error.text}")
 
-    def _ended(self, answer: Message) -> Ended:
+    def _ended(self, answer: Message) -> Said:
         usage, reason = self._heard.usage(answer), text_at(answer, "stopReason")
         words = self._heard.words
         if reason in _STOPS:
             kind, why = _STOPS[reason]
             refused = f"it was refused: {self._heard.last_refusal}" if self._heard.last_refusal else ""
             lines = filter(None, (why, refused, words.strip()[-_MOST_WHY:]))
-            return Ended(Said("", usage, fault=Fault(kind=kind, why="\n".join(lines))))
+            return Said("", usage, fault=Fault(kind=kind, why="\n".join(lines)))
         if not usage.tokens and _TROUBLE_IN_WORDS.search(words):  # no model has said that
-            kind = _kind_of(words)
-            return Ended(
-                Said("", usage, fault=Fault(kind=kind, why=f"{self._program.name}: {words.strip()}"[:_MOST_WHY]))
-            )
-        return Ended(Said(words, usage), cut=reason == "max_tokens")
+            why = f"{self._program.name}: {words.strip()}"[:_MOST_WHY]
+            return Said("", usage, fault=Fault(kind=_kind_of(words), why=why))
+        return Said(words, usage, cut=reason == "max_tokens")
 
-    def _failed(self, why: str) -> Ended:
-        return Ended(Said("", fault=Fault(kind=FaultKind.FAILED, why=f"{self._program.name}: {why}")))
+    def _failed(self, why: str) -> Said:
+        return Said("", fault=Fault(kind=FaultKind.FAILED, why=f"{self._program.name}: {why}"))
 
     def _fault(self, error: AgentError) -> Fault:
         said = f"{self._program.name} answered {error.method} with an error: {error.text[:_MOST_WHY]}"

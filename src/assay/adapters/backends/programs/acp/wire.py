@@ -15,12 +15,15 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from assay.adapters.backends.programs.lines import fields
+from assay.adapters.backends.programs.lines import Lines, fields
+from assay.adapters.backends.programs.masking import Mask
 from assay.adapters.executors.result import Tail
 
-LONGEST_LINE: Final = 32 << 20
-"""Bytes; what is longer is no message of any agent."""
+MOST_UNREAD: Final = 64 << 20
+"""Bytes that may wait for the program to read them."""
 _SHOWN_LINES: Final = 10
+_MOST_NOISE: Final = 1000
+"""Characters of a line that is no message."""
 
 Message = Mapping[str, JsonValue]
 
@@ -28,34 +31,26 @@ Message = Mapping[str, JsonValue]
 class Frames:
     """From what a program prints to messages."""
 
-    def __init__(self) -> None:
-        self._line = bytearray()
+    def __init__(self, mask: Mask) -> None:
+        self._mask = mask
+        self._lines = Lines()
         self._noise = Tail()
 
     def add(self, data: bytes) -> Iterator[Message]:
-        *ends, rest = data.split(b"\n")
-        for end in ends:
-            self._keep(end)
-            line = bytes(self._line)
-            self._line.clear()
-            message = _message(line)
+        for line in self._lines.add(data):
+            text = line.decode("utf-8", "replace")
+            message = _message(text)
             if message is not None:
                 yield message
-            elif line.strip():
-                self._noise.add(line[:1000] + b"\n")
-        self._keep(rest)
+            elif text.strip():
+                self._noise.add(f"{self._mask(text)[:_MOST_NOISE]}\n".encode())
 
     def noise(self) -> str:
         """The last of what was no message."""
         return self._noise.lines(_SHOWN_LINES)
 
-    def _keep(self, data: bytes) -> None:
-        """One byte more than is allowed, and it is no longer JSON."""
-        self._line += data[: max(0, LONGEST_LINE - len(self._line))]
 
-
-def _message(line: bytes) -> Message | None:
-    text = line.decode("utf-8", "replace")
+def _message(text: str) -> Message | None:
     message = fields(text)
     if message is not None and "\\ud" in text.lower():  # JSON can spell half a character, which nothing can keep
         text = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace").decode()
@@ -69,12 +64,22 @@ class Outbox:
     def __init__(self) -> None:
         self.read_end, self._write_end = os.pipe()
         self._waiting: SimpleQueue[bytes | None] = SimpleQueue()
+        self._counting = threading.Lock()
+        self._unread = 0
         self._thread = threading.Thread(target=self._deliver, name="acp-outbox", daemon=True)
         self._thread.start()
 
     def send(self, message: Message) -> None:
-        text = json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":"))
-        self._waiting.put(text.encode() + b"\n")
+        data = json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"
+        with self._counting:
+            self._unread += len(data)
+        self._waiting.put(data)
+
+    @property
+    def is_too_full(self) -> bool:
+        """Whether the program asks for more than it reads: nothing else would bound what waits for it."""
+        with self._counting:
+            return self._unread > MOST_UNREAD
 
     def hang_up(self) -> None:
         """Nothing more will be said: the program reads to the end."""
@@ -89,8 +94,11 @@ class Outbox:
     def _deliver(self) -> None:
         try:
             while (data := self._waiting.get()) is not None:
-                while data:
-                    data = data[os.write(self._write_end, data) :]
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[os.write(self._write_end, rest) :]
+                with self._counting:
+                    self._unread -= len(data)
         except BrokenPipeError:
             return
         finally:

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from assay.adapters.backends.programs.known.litellm_errors import fault_in
-from assay.adapters.backends.programs.lines import shown
+from assay.adapters.backends.programs.known.remembered import Pieces, named, paths_of
+from assay.adapters.backends.programs.lines import amount_in, shown
 from assay.adapters.backends.programs.preset import Errand, Final, Given, Invocation, Limit, Preset
 from assay.contracts.agent import Activity, ActivityKind, Fault, FaultKind, Usage
 
@@ -33,7 +34,7 @@ _NOTES = ("Only 3 reflections allowed", "Did not apply")
 
 def invoke(errand: Errand) -> Invocation:
     edits: tuple[str, ...] = tuple(f"--file={path}" for path in errand.files[:_MOST_FILES]) if errand.scope else _ASK
-    model = ("--model", errand.model) if errand.model else ()
+    model = (f"--model={errand.model}",) if errand.model else ()
     return Invocation(
         ("--message-file", Given("ASSAY_MESSAGE"), *_OPTIONS, *model, *edits),
         {"COLUMNS": "1000", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
@@ -54,7 +55,7 @@ _OPTIONS = (
 
 class AiderStream:
     def __init__(self) -> None:
-        self._lines: list[str] = []
+        self._lines = Pieces()
         self._words = ""
         self._model = ""
         self._usage = Usage(usd=None)
@@ -69,9 +70,9 @@ class AiderStream:
             self._count(found)
             yield from self._said()
         elif found := _APPLIED.match(text):
-            yield Activity(kind=ActivityKind.RESULT, name="edit", paths=(found[1],), ok=True)
+            yield Activity(kind=ActivityKind.RESULT, name="edit", paths=paths_of(found[1]), ok=True)
         elif found := _SKIPPED.match(text):
-            yield Activity(kind=ActivityKind.REFUSED, name="edit", paths=(found[1],), text=shown(text))
+            yield Activity(kind=ActivityKind.REFUSED, name="edit", paths=paths_of(found[1]), text=shown(text))
         elif text == _FAILED_EDIT:
             yield Activity(kind=ActivityKind.RESULT, name="edit", text=text, ok=False)
         elif fault := fault_in(text):
@@ -80,19 +81,19 @@ class AiderStream:
         elif text == _NO_MODEL:
             self._fault = Fault(kind=FaultKind.DENIED, why=text)
         elif _BEGINS.match(text):
-            self._lines = []
+            self._lines.taken()
         elif text.startswith(_RETRIES):
-            self._lines = []  # what it said of the error
+            self._lines.taken()  # what it said of the error
             yield Activity(kind=ActivityKind.NOTE, text=shown(text))
         elif found := _MODEL.match(text):
-            self._model = found[1]
+            self._model = named(found[1])
         elif text.startswith(_NOTES):
             yield Activity(kind=ActivityKind.NOTE, text=shown(text))
         else:
-            self._lines.append(text)
+            self._lines.add(text)
 
     def _said(self) -> Iterator[Activity]:
-        words, self._lines = "\n".join(self._lines), []
+        words = "\n".join(self._lines.taken())
         if words.strip():
             self._words = words
             yield Activity(kind=ActivityKind.SAID, text=shown(words))
@@ -107,8 +108,8 @@ class AiderStream:
             cache_write_tokens=_number(found["write"]),
             usd=None,
         )
-        if found["usd"]:
-            self._usage = self._usage.model_copy(update={"usd": float(found["usd"])})
+        if (usd := amount_in(found["usd"])) is not None:
+            self._usage = self._usage.model_copy(update={"usd": usd})
 
     def final(self, exit_code: int | None) -> Final:
         """The exit code tells nothing: it is 0 whatever the provider says."""
@@ -117,10 +118,8 @@ class AiderStream:
 
 def _number(text: str | None) -> int:
     """As it writes them: `811`, `2.3k`."""
-    if not text:
-        return 0
-    digits, thousands, _ = text.partition("k")
-    return round(float(digits) * (1000 if thousands else 1)) if digits.count(".") <= 1 and digits != "." else 0
+    digits, thousands, _ = (text or "").partition("k")
+    return round(amount_in(f"{digits}e3" if thousands else digits) or 0)
 
 
 PRESET = Preset(

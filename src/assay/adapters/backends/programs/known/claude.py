@@ -13,12 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pydantic import JsonValue
 
 from assay.adapters.backends.programs.known.hooking import hook_command, hook_files
+from assay.adapters.backends.programs.known.remembered import Call, Calls, named, paths_of
 from assay.adapters.backends.programs.lines import (
     amount_at,
     count_at,
     fields,
     kind_of_status,
     objects_at,
+    shown,
     text_at,
     value_at,
 )
@@ -64,7 +66,7 @@ def invoke(errand: Errand) -> Invocation:
         "--allowedTools", ",".join((*_READING, *running)),
     ]  # fmt: skip
     if errand.model:
-        arguments += ["--model", errand.model]
+        arguments += [f"--model={errand.model}"]
     if errand.schema is not None:
         arguments += ["--json-schema", json.dumps(errand.schema)]
     handed = {"ASSAY_SETTINGS": _settings(), **hook_files(errand)}
@@ -89,8 +91,12 @@ def _settings() -> str:
 
 class ClaudeStream:
     def __init__(self) -> None:
-        self._tools: dict[str, Activity] = {}
-        self._asked: dict[str, Usage] = {}
+        self._calls = Calls()
+        self._request: str | None = None
+        self._requests = 0
+        self._before = Usage(usd=None)
+        """Of all requests but the last."""
+        self._last = Usage(usd=None)
         self._model = ""
         self._error = ""
         self._result: Mapping[str, JsonValue] | None = None
@@ -103,10 +109,11 @@ class ClaudeStream:
             case "user", _:
                 return list(self._returned(event))
             case "system", "init":
-                self._model = text_at(event, "model")
+                self._model = named(text_at(event, "model"))
             case "system", "api_retry":
                 status = count_at(event, "error_status")
-                told = f"{text_at(event, 'error')} ({status})" if status else text_at(event, "error")
+                error = shown(text_at(event, "error"))
+                told = f"{error} ({status})" if status else error
                 return [Activity(kind=ActivityKind.NOTE, text=f"the provider failed, it asks again: {told}")]
             case "result", _:
                 self._result = event
@@ -116,24 +123,22 @@ class ClaudeStream:
         told = self._result
         if told is None:
             fault = Fault(kind=FaultKind.FAILED, why="it ended without a result") if exit_code == 0 else None
-            return Final("", sum(self._asked.values(), Usage(usd=None)), self._model, fault)
-        form = value_at(told, "structured_output")
-        words = text_at(told, "result") if form is None else json.dumps(form, ensure_ascii=False)
-        return Final(words, self._usage(told), self._model, self._fault(told))
+            return Final("", self._before + self._last, self._model, fault)
+        return Final(_answer(told), self._usage(told), self._model, self._fault(told))
 
     def _turn(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
-        self._error = text_at(event, "error")
+        self._error = named(text_at(event, "error"))
         self._count(event)
         said = ActivityKind.NOTE if self._error else ActivityKind.SAID
         for part in objects_at(event, "message", "content"):
             match text_at(part, "type"):
                 case "text":
-                    yield Activity(kind=said, text=text_at(part, "text"))
+                    yield Activity(kind=said, text=shown(text_at(part, "text")))
                 case "thinking":
-                    yield Activity(kind=ActivityKind.THOUGHT, text=text_at(part, "thinking"))
+                    yield Activity(kind=ActivityKind.THOUGHT, text=shown(text_at(part, "thinking")))
                 case "tool_use":
                     activity = _tool(part)
-                    self._tools[text_at(part, "id")] = activity
+                    self._calls.add(text_at(part, "id"), activity.name, activity.paths)
                     yield activity
 
     def _returned(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
@@ -145,13 +150,16 @@ class ClaudeStream:
         for part in objects_at(event, "message", "content"):
             if text_at(part, "type") == "tool_result":
                 call = text_at(part, "tool_use_id")
-                tool = self._tools.get(call, Activity(kind=ActivityKind.TOOL))
-                yield _outcome(part, tool, refused=call in refused)
+                yield _outcome(part, self._calls.of(call), refused=call in refused)
 
     def _count(self, event: Mapping[str, JsonValue]) -> None:
-        """Each request once, though its answer comes in several events."""
-        if not self._error:
-            self._asked[text_at(event, "message", "id")] = _usage_at(event, "message", "usage")
+        """Each request once, though its answer comes in several events, one after the other."""
+        if self._error:
+            return
+        request = named(text_at(event, "message", "id"))
+        if request != self._request:
+            self._request, self._requests, self._before = request, self._requests + 1, self._before + self._last
+        self._last = _usage_at(event, "message", "usage")
 
     def _usage(self, told: Mapping[str, JsonValue]) -> Usage:
         models = value_at(told, "modelUsage")
@@ -159,7 +167,7 @@ class ClaudeStream:
         guessed = "unknown" in bases
         return _usage_at(told, "usage").model_copy(
             update={
-                "requests": max(len(self._asked), 1),
+                "requests": max(self._requests, 1),
                 "usd": None if guessed else amount_at(told, "total_cost_usd"),
             }
         )
@@ -169,7 +177,7 @@ class ClaudeStream:
             return None
         errors = value_at(told, "errors")
         listed = [one for one in errors if isinstance(one, str)] if isinstance(errors, list) else []
-        why = text_at(told, "result") or "\n".join(listed) or text_at(told, "subtype")
+        why = shown(text_at(told, "result") or "\n".join(listed) or text_at(told, "subtype"))
         status = count_at(told, "api_error_status")
         kind = kind_of_status(status) if status else _KINDS.get(self._error, FaultKind.FAILED)
         if self._error == "authentication_failed":
@@ -180,17 +188,26 @@ class ClaudeStream:
 def _tool(part: Mapping[str, JsonValue]) -> Activity:
     paths = [text_at(part, "input", name) for name in ("file_path", "notebook_path", "path")]
     words = text_at(part, "input", "command") or text_at(part, "input", "pattern")
-    name = text_at(part, "name")
-    return Activity(kind=ActivityKind.TOOL, name=name, text=words, paths=tuple(filter(None, paths)))
+    name = named(text_at(part, "name"))
+    return Activity(kind=ActivityKind.TOOL, name=name, text=shown(words), paths=paths_of(*paths))
 
 
-def _outcome(part: Mapping[str, JsonValue], tool: Activity, *, refused: bool) -> Activity:
+def _outcome(part: Mapping[str, JsonValue], call: Call, *, refused: bool) -> Activity:
     failed = value_at(part, "is_error") is True
     words = text_at(part, "content") or "\n".join(text_at(one, "text") for one in objects_at(part, "content"))
     if refused or (failed and "No such tool available" in words):
-        words = words.removeprefix(f"PreToolUse:{tool.name} hook error: ")
-        return Activity(kind=ActivityKind.REFUSED, name=tool.name, text=words, paths=tool.paths)
-    return Activity(kind=ActivityKind.RESULT, name=tool.name, text=words, paths=tool.paths, ok=not failed)
+        words = words.removeprefix(f"PreToolUse:{call.tool} hook error: ")
+        return Activity(kind=ActivityKind.REFUSED, name=call.tool, text=shown(words), paths=call.paths)
+    return Activity(kind=ActivityKind.RESULT, name=call.tool, text=shown(words), paths=call.paths, ok=not failed)
+
+
+def _answer(told: Mapping[str, JsonValue]) -> str:
+    """In the form that was asked for, where it has one; too deep a form is none."""
+    form = value_at(told, "structured_output")
+    try:
+        return text_at(told, "result") if form is None else json.dumps(form, ensure_ascii=False)
+    except RecursionError:
+        return ""
 
 
 def _usage_at(event: Mapping[str, JsonValue], *path: str) -> Usage:
@@ -229,8 +246,11 @@ PRESET = Preset(
         ".claude/settings.json", ".claude/settings.local.json", ".claude/remote-settings.json",
         ".claude/policy-limits.json", ".claude/CLAUDE.md", ".claude/rules", ".claude/hooks", ".claude/plugins",
         ".claude/commands", ".claude/agents", ".claude/skills", ".claude/output-styles", ".claude/workflows",
-        ".claude/scheduled_tasks.json", ".claude/keybindings.json", ".claude/local",
+        ".claude/scheduled_tasks.json", ".claude/keybindings.json", ".claude/local", ".claude/.config.json",
+        ".claude/agent-memory", ".claude/memory", ".claude/loop.md", ".claude/daemon.json", ".claude/jobs",
+        ".claude/cowork_plugins", ".claude/routines",
     ),
+    renewed=(".claude/.credentials.json*", ".claude/.oauth_refresh.lock*"),
     acp=acp,
     acp_program="claude-agent-acp",
     acp_mode="default",

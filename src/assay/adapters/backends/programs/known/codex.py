@@ -15,7 +15,16 @@ from collections.abc import Iterable
 from pydantic import JsonValue
 
 from assay.adapters.backends.programs.known.hooking import hook_command, hook_files
-from assay.adapters.backends.programs.lines import count_at, fields, kind_of_status, objects_at, text_at, value_at
+from assay.adapters.backends.programs.known.remembered import named, paths_of
+from assay.adapters.backends.programs.lines import (
+    count_at,
+    fields,
+    kind_of_status,
+    objects_at,
+    shown,
+    text_at,
+    value_at,
+)
 from assay.adapters.backends.programs.preset import Errand, Final, Invocation, Limit, Preset
 from assay.contracts.agent import Activity, ActivityKind, Fault, FaultKind, Usage
 from assay.contracts.verdict import Assurance
@@ -63,7 +72,7 @@ def invoke(errand: Errand) -> Invocation:
         *_settings(*_QUIET), *_provider(errand),
     ]  # fmt: skip
     if errand.model:
-        arguments += ["-m", errand.model]
+        arguments += [f"--model={errand.model}"]
     return Invocation((*arguments, "-"), stdin=errand.prompt, handed=hook_files(errand))
 
 
@@ -120,7 +129,7 @@ class CodexStream:
                 self._failed = True
             case "error":
                 self._error = text_at(event, "message")
-                return [Activity(kind=ActivityKind.NOTE, text=self._error)]
+                return [Activity(kind=ActivityKind.NOTE, text=shown(self._error))]
         return ()
 
     def final(self, exit_code: int | None) -> Final:
@@ -131,23 +140,24 @@ class CodexStream:
         match text_at(item, "type"):
             case "agent_message":
                 self._words = text_at(item, "text")
-                return [Activity(kind=ActivityKind.SAID, text=self._words)]
+                return [Activity(kind=ActivityKind.SAID, text=shown(self._words))]
             case "reasoning":
-                return [Activity(kind=ActivityKind.THOUGHT, text=text_at(item, "text"))]
+                return [Activity(kind=ActivityKind.THOUGHT, text=shown(text_at(item, "text")))]
             case "error":
                 words = text_at(item, "message")
-                return [] if _TRUSTING in words else [Activity(kind=ActivityKind.NOTE, text=words)]
+                return [] if _TRUSTING in words else [Activity(kind=ActivityKind.NOTE, text=shown(words))]
         return _ended(item)
 
 
 def _begun(item: JsonValue) -> list[Activity]:
     match text_at(item, "type"):
         case "command_execution":
-            return [Activity(kind=ActivityKind.TOOL, name="shell", text=text_at(item, "command"))]
+            return [Activity(kind=ActivityKind.TOOL, name="shell", text=shown(text_at(item, "command")))]
         case "file_change":
             return [Activity(kind=ActivityKind.TOOL, name="apply_patch", paths=_changed(item))]
         case "mcp_tool_call":
-            return [Activity(kind=ActivityKind.TOOL, name=text_at(item, "tool"), text=text_at(item, "server"))]
+            server = shown(text_at(item, "server"))
+            return [Activity(kind=ActivityKind.TOOL, name=named(text_at(item, "tool")), text=server)]
     return []
 
 
@@ -155,17 +165,17 @@ def _ended(item: JsonValue) -> list[Activity]:
     ok = text_at(item, "status") == "completed"
     match text_at(item, "type"):
         case "command_execution":
-            words = text_at(item, "aggregated_output")
+            words = shown(text_at(item, "aggregated_output"))
             return [Activity(kind=ActivityKind.RESULT, name="shell", text=words, ok=ok)]
         case "file_change":
             return [Activity(kind=ActivityKind.RESULT, name="apply_patch", paths=_changed(item), ok=ok)]
         case "mcp_tool_call":
-            return [Activity(kind=ActivityKind.RESULT, name=text_at(item, "tool"), ok=ok)]
+            return [Activity(kind=ActivityKind.RESULT, name=named(text_at(item, "tool")), ok=ok)]
     return []
 
 
 def _changed(item: JsonValue) -> tuple[str, ...]:
-    return tuple(text_at(change, "path") for change in objects_at(item, "changes"))
+    return paths_of(*(text_at(change, "path") for change in objects_at(item, "changes")))
 
 
 def _usage_of(used: JsonValue) -> Usage:
@@ -179,7 +189,7 @@ def _usage_of(used: JsonValue) -> Usage:
 
 
 def _fault(error: str) -> Fault:
-    why = text_at(fields(error) or {}, "error", "message") or error or "it does not say why it failed"
+    why = shown(text_at(fields(error) or {}, "error", "message") or error) or "it does not say why it failed"
     if status := _STATUS.search(error):
         kind = kind_of_status(int(status.group(1)))
     else:
@@ -207,7 +217,9 @@ PRESET = Preset(
         ".codex/config.toml", ".codex/managed_config.toml", ".codex/requirements.toml", ".codex/hooks.json",
         ".codex/hooks", ".codex/rules", ".codex/AGENTS.md", ".codex/AGENTS.override.md", ".codex/prompts",
         ".codex/skills", ".codex/plugins", ".codex/agents", ".codex/automations", ".codex/packages",
+        ".codex/.env",
     ),
+    renewed=(".codex/auth.json*", ".codex/auth.lock"),
     acp=acp,
     acp_program="codex-acp",
     troubles=(

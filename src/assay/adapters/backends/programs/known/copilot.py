@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import JsonValue
 
-from assay.adapters.backends.programs.lines import count_at, fields, kind_of_status, text_at, value_at
+from assay.adapters.backends.programs.known.remembered import Call, Calls, named, paths_of
+from assay.adapters.backends.programs.lines import count_at, fields, kind_of_status, shown, text_at, value_at
 from assay.adapters.backends.programs.preset import Errand, Final, Invocation, Limit, Preset
 from assay.contracts.agent import Activity, ActivityKind, Fault, FaultKind, Usage
 
@@ -28,7 +29,7 @@ _KINDS: Mapping[str, FaultKind] = {
 
 
 def invoke(errand: Errand) -> Invocation:
-    model = ("--model", errand.model) if errand.model else ()
+    model = (f"--model={errand.model}",) if errand.model else ()
     arguments = (
         "--output-format", "json", "--stream", "off", "--no-color", "--no-ask-user", "--disallow-temp-dir",
         "--allow-all-tools", *_denied(errand), *_QUIET, *model,
@@ -38,7 +39,7 @@ def invoke(errand: Errand) -> Invocation:
 
 def acp(errand: Errand) -> Invocation:
     """It asks before every edit and command."""
-    model = ("--model", errand.model) if errand.model else ()
+    model = (f"--model={errand.model}",) if errand.model else ()
     return Invocation(("--acp", "--disallow-temp-dir", *_denied(errand), *_QUIET, *model))
 
 
@@ -55,7 +56,7 @@ class CopilotStream:
         self._words = ""
         self._model = ""
         self._requests = 0
-        self._tools: dict[str, Activity] = {}
+        self._calls = Calls()
         self._fault: Fault | None = None
 
     def line(self, text: str) -> Iterable[Activity]:
@@ -66,13 +67,12 @@ class CopilotStream:
                 return self._said(data)
             case "tool.execution_start":
                 activity = _tool(data)
-                self._tools[text_at(data, "toolCallId")] = activity
+                self._calls.add(text_at(data, "toolCallId"), activity.name, activity.paths)
                 return [activity]
             case "tool.execution_complete":
-                tool = self._tools.get(text_at(data, "toolCallId"), Activity(kind=ActivityKind.TOOL))
-                return [_outcome(data, tool)]
+                return [_outcome(data, self._calls.of(text_at(data, "toolCallId")))]
             case "model.call_failure":
-                why = f"the provider failed: {text_at(data, 'errorMessage')}"
+                why = f"the provider failed: {shown(text_at(data, 'errorMessage'))}"
                 return [Activity(kind=ActivityKind.NOTE, text=why)]
             case "session.error":
                 self._fault = _fault(data)
@@ -86,34 +86,34 @@ class CopilotStream:
     def _said(self, data: JsonValue) -> list[Activity]:
         self._requests += 1
         self._fault = None
-        self._model = text_at(data, "model") or self._model
+        self._model = named(text_at(data, "model")) or self._model
         thought, said = text_at(data, "reasoningText"), text_at(data, "content")
         self._words = said or self._words
         told = ((ActivityKind.THOUGHT, thought), (ActivityKind.SAID, said))
-        return [Activity(kind=kind, text=words) for kind, words in told if words]
+        return [Activity(kind=kind, text=shown(words)) for kind, words in told if words]
 
 
 def _tool(data: JsonValue) -> Activity:
     path = text_at(data, "arguments", "path")
     words = text_at(data, "arguments", "command") or text_at(data, "arguments", "pattern")
-    name = text_at(data, "toolName")
-    return Activity(kind=ActivityKind.TOOL, name=name, text=words, paths=(path,) if path else ())
+    name = named(text_at(data, "toolName"))
+    return Activity(kind=ActivityKind.TOOL, name=name, text=shown(words), paths=paths_of(path))
 
 
-def _outcome(data: JsonValue, tool: Activity) -> Activity:
+def _outcome(data: JsonValue, call: Call) -> Activity:
     if text_at(data, "error", "code") == "denied":
         why = text_at(data, "error", "message")
-        return Activity(kind=ActivityKind.REFUSED, name=tool.name, text=why, paths=tool.paths)
+        return Activity(kind=ActivityKind.REFUSED, name=call.tool, text=shown(why), paths=call.paths)
     succeeded = value_at(data, "success") is True
     words = text_at(data, "result", "content") if succeeded else text_at(data, "error", "message")
     ok = succeeded and not count_at(data, "shellExecution", "exitCode")
-    return Activity(kind=ActivityKind.RESULT, name=tool.name, text=words, paths=tool.paths, ok=ok)
+    return Activity(kind=ActivityKind.RESULT, name=call.tool, text=shown(words), paths=call.paths, ok=ok)
 
 
 def _fault(data: JsonValue) -> Fault:
     status = count_at(data, "statusCode")
     kind = kind_of_status(status) if status else _KINDS.get(text_at(data, "errorType"), FaultKind.FAILED)
-    return Fault(kind=kind, why=text_at(data, "message") or "it does not say why it failed")
+    return Fault(kind=kind, why=shown(text_at(data, "message")) or "it does not say why it failed")
 
 
 PRESET = Preset(
@@ -125,7 +125,7 @@ PRESET = Preset(
     stream=CopilotStream,
     limit=Limit.TREE,
     limits="it edits nothing outside the work tree; a role that only reads has its edits denied",
-    hosts=("github.com", "api.github.com", "api.githubcopilot.com", "*.githubcopilot.com"),
+    hosts=("api.github.com", "api.githubcopilot.com", "*.githubcopilot.com"),
     keys=(
         "COPILOT_GITHUB_TOKEN", "COPILOT_GH_HOST", "COPILOT_MODEL", "COPILOT_OFFLINE",
         "COPILOT_PROVIDER_BASE_URL", "COPILOT_PROVIDER_TYPE", "COPILOT_PROVIDER_API_KEY",
@@ -135,7 +135,7 @@ PRESET = Preset(
     startup=(
         ".copilot/settings.json", ".copilot/mcp-config.json", ".copilot/lsp-config.json", ".copilot/hooks",
         ".copilot/agents", ".copilot/skills", ".copilot/instructions", ".copilot/copilot-instructions.md",
-        ".copilot/installed-plugins", ".copilot/extensions",
+        ".copilot/installed-plugins", ".copilot/extensions", ".copilot/permissions-config.json",
     ),
     acp=acp,
     acp_mode="https://agentclientprotocol.com/protocol/session-modes#agent",

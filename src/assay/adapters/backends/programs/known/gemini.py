@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import JsonValue
 
+from assay.adapters.backends.programs.known.remembered import Calls, Pieces, named, paths_of
 from assay.adapters.backends.programs.lines import count_at, fields, kind_of_status, shown, text_at, value_at
 from assay.adapters.backends.programs.preset import Errand, Final, Invocation, Limit, Preset
 from assay.contracts.agent import Activity, ActivityKind, Fault, FaultKind, Usage
@@ -48,7 +49,7 @@ def acp(errand: Errand) -> Invocation:
 
 
 def _arguments(errand: Errand) -> tuple[str, ...]:
-    return ("--skip-trust", "--extensions", "none", *(("--model", errand.model) if errand.model else ()))
+    return ("--skip-trust", "--extensions", "none", *((f"--model={errand.model}",) if errand.model else ()))
 
 
 _VARIABLES = {
@@ -144,10 +145,10 @@ class GeminiStream:
     """A message comes in pieces; it is whole when something else comes."""
 
     def __init__(self) -> None:
-        self._pieces: list[str] = []
+        self._pieces = Pieces()
         self._words = ""
         self._model = ""
-        self._calls: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self._calls = Calls()
         self._result: Mapping[str, JsonValue] = {}
 
     def line(self, text: str) -> Iterable[Activity]:
@@ -157,12 +158,12 @@ class GeminiStream:
     def _told(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
         kind = text_at(event, "type")
         if kind == "message" and text_at(event, "role") == "assistant":
-            self._pieces.append(text_at(event, "content"))
+            self._pieces.add(text_at(event, "content"))
             return
         yield from self._said()
         match kind:
             case "init":
-                self._model = text_at(event, "model")
+                self._model = named(text_at(event, "model"))
             case "tool_use":
                 yield self._used(event)
             case "tool_result":
@@ -173,26 +174,25 @@ class GeminiStream:
                 self._result = event
 
     def _said(self) -> Iterator[Activity]:
-        words, self._pieces = "".join(self._pieces), []
+        words = "".join(self._pieces.taken())
         if words.strip():
             self._words = words
             yield Activity(kind=ActivityKind.SAID, text=shown(words))
 
     def _used(self, event: Mapping[str, JsonValue]) -> Activity:
-        name, arguments = text_at(event, "tool_name"), value_at(event, "parameters")
-        path = text_at(arguments, "file_path") or text_at(arguments, "dir_path")
-        paths = (path,) if path else ()
-        self._calls[text_at(event, "tool_id")] = (name, paths)
+        name, arguments = named(text_at(event, "tool_name")), value_at(event, "parameters")
+        paths = paths_of(text_at(arguments, "file_path") or text_at(arguments, "dir_path"))
+        self._calls.add(text_at(event, "tool_id"), name, paths)
         return Activity(kind=ActivityKind.TOOL, name=name, paths=paths, text=shown(text_at(arguments, "command")))
 
     def _came_of_it(self, event: Mapping[str, JsonValue]) -> Activity:
-        name, paths = self._calls.get(text_at(event, "tool_id"), ("", ()))
+        call = self._calls.of(text_at(event, "tool_id"))
         words = text_at(event, "error", "message") or text_at(event, "output")
         refused = text_at(event, "error", "type") in _REFUSALS or words.startswith(_OUTSIDE)
         if refused:
-            return Activity(kind=ActivityKind.REFUSED, name=name, paths=paths, text=shown(words))
+            return Activity(kind=ActivityKind.REFUSED, name=call.tool, paths=call.paths, text=shown(words))
         good = text_at(event, "status") == "success"
-        return Activity(kind=ActivityKind.RESULT, name=name, paths=paths, text=shown(words), ok=good)
+        return Activity(kind=ActivityKind.RESULT, name=call.tool, paths=call.paths, text=shown(words), ok=good)
 
     def final(self, exit_code: int | None) -> Final:
         stats = value_at(self._result, "stats")
@@ -211,14 +211,14 @@ class GeminiStream:
         models = value_at(stats, "models")
         if not isinstance(models, Mapping) or not models:
             return self._model
-        return max(models, key=lambda name: count_at(models, name, "total_tokens"))
+        return named(max(models, key=lambda name: count_at(models, name, "total_tokens")))
 
     def _fault(self, exit_code: int | None) -> Fault | None:
         if exit_code == _NO_LOGIN:
             return Fault(kind=FaultKind.DENIED, why="it has no login: set GEMINI_API_KEY, or start `gemini` and log in")
         if text_at(self._result, "status") != "error":
             return None
-        why = text_at(self._result, "error", "message") or "it says that it failed"
+        why = shown(text_at(self._result, "error", "message")) or "it says that it failed"
         status = (exit_code or 0) + 256
         if status in _LAST_STATUS:
             return Fault(kind=kind_of_status(status), why=f"{status}: {why}")
@@ -237,7 +237,7 @@ PRESET = Preset(
     limits="its policy engine: edits of the declared files are allowed, all others denied",
     hosts=(
         "generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com", "aiplatform.googleapis.com",
-        "oauth2.googleapis.com", "www.googleapis.com",
+        "oauth2.googleapis.com",
     ),
     keys=(
         "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "GEMINI_MODEL",

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import JsonValue
 
+from assay.adapters.backends.programs.known.remembered import Calls, Pieces, named, paths_of
 from assay.adapters.backends.programs.lines import count_at, fields, objects_at, shown, text_at, value_at
 from assay.adapters.backends.programs.preset import Errand, Final, Invocation, Limit, Preset
 from assay.contracts.agent import Activity, ActivityKind, Fault, FaultKind, Usage
@@ -32,7 +33,7 @@ _ASKS_AGAIN = "Please re"
 def invoke(errand: Errand) -> Invocation:
     """Its tools to read are its tools to write: without either it has none of its own, and can ask for ours."""
     tools = ("--with-builtin", "developer") if errand.scope or errand.may_run else ()
-    model = ("--model", errand.model) if errand.model else ()
+    model = (f"--model={errand.model}",) if errand.model else ()
     return Invocation(
         (
             *("run", "--quiet", "--no-session", "--no-profile", *tools, *model),
@@ -59,12 +60,14 @@ class GooseStream:
     """A message comes in pieces of the same id; it is whole when something else comes."""
 
     def __init__(self) -> None:
-        self._pieces: list[str] = []
+        self._pieces = Pieces()
         self._id = ""
+        self._answered: str | None = None
+        """The id of the last message that a model answered with."""
         self._words = ""
         self._model = ""
-        self._requests: set[str] = set()
-        self._calls: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self._requests = 0
+        self._calls = Calls()
         self._complete: Mapping[str, JsonValue] = {}
         self._trouble = ""
 
@@ -89,17 +92,18 @@ class GooseStream:
                 self._trouble = text_at(event, "error")
 
     def _message(self, message: JsonValue) -> Iterator[Activity]:
-        if text_at(message, "id") != self._id:
+        if (id := named(text_at(message, "id"))) != self._id:
             yield from self._said()
-            self._id = text_at(message, "id")
-        asked = text_at(message, "metadata", "inference", "requestedModel")
+            self._id = id
+        asked = named(text_at(message, "metadata", "inference", "requestedModel"))
         if asked:
             self._model, self._trouble = asked, ""  # it has gone on
-            self._requests.add(self._id)
+            self._requests += self._answered != id
+            self._answered = id
         for part in objects_at(message, "content"):
             match text_at(part, "type"):
                 case "text" if asked:
-                    self._pieces.append(text_at(part, "text"))
+                    self._pieces.add(text_at(part, "text"))
                 case "text" if text_at(message, "role") == "assistant":
                     yield self._own_words(text_at(part, "text"))
                 case "error":
@@ -117,30 +121,30 @@ class GooseStream:
         return Activity(kind=ActivityKind.NOTE, text=shown(words))
 
     def _said(self) -> Iterator[Activity]:
-        words, self._pieces = "".join(self._pieces), []
+        words = "".join(self._pieces.taken())
         if words.strip():
             self._words = words
             yield Activity(kind=ActivityKind.SAID, text=shown(words))
 
     def _used(self, part: Mapping[str, JsonValue]) -> Activity:
         call = value_at(part, "toolCall", "value")
-        name, path = text_at(call, "name"), text_at(call, "arguments", "path")
-        self._calls[text_at(part, "id")] = (name, (path,) if path else ())
+        name, paths = named(text_at(call, "name")), paths_of(text_at(call, "arguments", "path"))
+        self._calls.add(text_at(part, "id"), name, paths)
         words = text_at(call, "arguments", "command") or text_at(part, "toolCall", "error")
-        return Activity(kind=ActivityKind.TOOL, name=name, paths=(path,) if path else (), text=shown(words))
+        return Activity(kind=ActivityKind.TOOL, name=name, paths=paths, text=shown(words))
 
     def _came_of_it(self, part: Mapping[str, JsonValue]) -> Activity:
-        name, paths = self._calls.get(text_at(part, "id"), ("", ()))
+        call = self._calls.of(text_at(part, "id"))
         result = value_at(part, "toolResult")
         texts = [text_at(one, "text") for one in objects_at(result, "value", "content")]
         words = "\n".join(filter(None, texts)) or text_at(result, "error")
         good = text_at(result, "status") == "success" and value_at(result, "value", "isError") is not True
-        return Activity(kind=ActivityKind.RESULT, name=name, paths=paths, text=shown(words), ok=good)
+        return Activity(kind=ActivityKind.RESULT, name=call.tool, paths=call.paths, text=shown(words), ok=good)
 
     def final(self, exit_code: int | None) -> Final:
         """The exit code tells nothing: it is 0 after most errors of the provider."""
         usage = Usage(
-            requests=max(1, len(self._requests)),
+            requests=max(1, self._requests),
             input_tokens=count_at(self._complete, "input_tokens"),
             output_tokens=count_at(self._complete, "output_tokens"),
             cache_read_tokens=count_at(self._complete, "cache_read_input_tokens"),
@@ -199,6 +203,16 @@ PRESET = Preset(
         ".config/goose/prompts",
         ".config/goose/recipes",
         ".config/goose/skills",
+    ),
+    renewed=(
+        ".config/goose/chatgpt_codex/tokens.json*",
+        ".config/goose/databricks/oauth/*",
+        ".config/goose/gemini_oauth/tokens.json*",
+        ".config/goose/githubcopilot/info.json*",
+        ".config/goose/githubcopilot/*/info.json*",
+        ".config/goose/huggingface/oauth/tokens.json*",
+        ".config/goose/kimicode/token*.json*",
+        ".config/goose/xai_oauth/tokens.json*",
     ),
     acp=acp,
     acp_mode="approve",

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from assay.adapters.backends.programs.known.litellm_errors import fault_in
-from assay.adapters.backends.programs.lines import shown
+from assay.adapters.backends.programs.known.remembered import Pieces
+from assay.adapters.backends.programs.lines import amount_in, shown
 from assay.adapters.backends.programs.preset import Errand, Final, Invocation, Limit, Preset
 from assay.contracts.agent import Activity, ActivityKind, Fault, FaultKind, Usage
 
@@ -36,7 +37,7 @@ _GAVE_UP = {
 
 def invoke(errand: Errand) -> Invocation:
     fits = len(errand.prompt.encode("utf-8", "replace")) <= _LONGEST_ARGUMENT
-    model = ("--model", errand.model) if errand.model else ()
+    model = (f"--model={errand.model}",) if errand.model else ()
     return Invocation(
         (
             *("--yolo", "--exit-immediately", "--cost-limit", "0", "--output", "/dev/null", *model),
@@ -62,7 +63,7 @@ class MiniStream:
 
     def __init__(self) -> None:
         self._heading = ""
-        self._lines: list[str] = []
+        self._lines = Pieces()
         self._words = ""
         self._steps = 0
         self._usd = 0.0
@@ -71,42 +72,43 @@ class MiniStream:
         line = text.rstrip()
         step, heading = _STEP.match(line), _HEADING.match(line)
         if not step and not heading and not _RULE.match(line):
-            self._lines.append(line)
+            self._lines.add(line)
             return ()
-        told = tuple(self._told())
-        self._heading, self._lines = heading[1] if heading else "Step" if step else "", []
+        told = tuple(self._told(list(self._lines.taken())))
+        self._heading = heading[1] if heading else "Step" if step else ""
         if step:
-            self._steps, self._usd = int(step["step"]), float(step["usd"])
+            self._steps, self._usd = int(amount_in(step["step"]) or 0), amount_in(step["usd"]) or 0.0
         return told
 
-    def _told(self) -> Iterator[Activity]:
+    def _told(self, lines: list[str]) -> Iterator[Activity]:
         if self._heading == "Step":
-            words, *commands = self._parts()
+            words, *commands = _parts(lines)
             if words:
                 self._words = words
                 yield Activity(kind=ActivityKind.SAID, text=shown(words))
             for command in commands:
                 yield Activity(kind=ActivityKind.TOOL, name="bash", text=shown(command))
-        elif self._heading == "Tool" and _NOT_EXECUTED not in self._lines:
-            code = self._lines[1] if self._lines[:1] == ["<returncode>"] and len(self._lines) > 1 else ""
-            words = "\n".join(self._lines[3:])
+        elif self._heading == "Tool" and _NOT_EXECUTED not in lines:
+            code = lines[1] if lines[:1] == ["<returncode>"] and len(lines) > 1 else ""
+            words = "\n".join(lines[3:])
             yield Activity(kind=ActivityKind.RESULT, name="bash", text=shown(words), ok=code == "0")
-
-    def _parts(self) -> tuple[str, ...]:
-        """What it said, then its commands, each between two fences."""
-        parts: list[list[str]] = [[]]
-        for line in self._lines:
-            if line == _FENCE:
-                parts.append([])
-            else:
-                parts[-1].append(line)
-        return tuple("\n".join(part).strip() for part in (parts[0], *parts[1::2]))
 
     def final(self, exit_code: int | None) -> Final:
         usage = Usage(requests=max(1, self._steps), usd=self._usd or None)
         last = [line for line in self._lines if not line.startswith(_SAVED)]
         said = "\n".join(last).strip() if self._heading == "Exit" else ""
         return Final(said or self._words, usage, fault=_fault(said))
+
+
+def _parts(lines: Iterable[str]) -> tuple[str, ...]:
+    """What it said, then its commands, each between two fences."""
+    parts: list[list[str]] = [[]]
+    for line in lines:
+        if line == _FENCE:
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    return tuple("\n".join(part).strip() for part in (parts[0], *parts[1::2]))
 
 
 def _fault(said: str) -> Fault | None:

@@ -13,11 +13,13 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from assay.adapters.backends.programs.known.remembered import named, paths_of
 from assay.adapters.backends.programs.lines import (
     amount_at,
     count_at,
     fields,
     kind_of_status,
+    shown,
     text_at,
     value_at,
 )
@@ -44,7 +46,7 @@ _KINDS: Mapping[str, FaultKind] = {
 
 
 def invoke(errand: Errand) -> Invocation:
-    model = ("-m", _model(errand)) if errand.model else ()
+    model = (f"--model={_model(errand)}",) if errand.model else ()
     edit = {"*": "deny", **{one: "allow" for pattern in errand.scope for one in _patterns(pattern, errand.root)}}
     variables = {**_QUIET, "OPENCODE_CONFIG_CONTENT": _config(errand, edit, "allow")}
     return Invocation(("run", "--format", "json", "--pure", *model), variables, stdin=errand.prompt)
@@ -61,6 +63,7 @@ def _config(errand: Errand, edit: Mapping[str, str], running: str) -> str:
     config: dict[str, JsonValue] = {
         "autoupdate": False,
         "share": "disabled",
+        "snapshot": False,  # a repository of its own, beside the login, with a copy of the work tree
         "permission": {
             "edit": dict(edit),
             "bash": running if errand.may_run else "deny",
@@ -119,9 +122,9 @@ class OpencodeStream:
         match text_at(event, "type"):
             case "text":
                 self._words = text_at(part, "text")
-                return [Activity(kind=ActivityKind.SAID, text=self._words)]
+                return [Activity(kind=ActivityKind.SAID, text=shown(self._words))]
             case "reasoning":
-                return [Activity(kind=ActivityKind.THOUGHT, text=text_at(part, "text"))]
+                return [Activity(kind=ActivityKind.THOUGHT, text=shown(text_at(part, "text")))]
             case "tool_use":
                 return _used(part)
             case "step_finish":
@@ -139,19 +142,20 @@ class OpencodeStream:
 
 def _used(part: JsonValue) -> list[Activity]:
     """It tells of a tool when it is done with it: what it wanted, and what came of it."""
-    name = text_at(part, "tool")
+    name = named(text_at(part, "tool"))
     wanted = value_at(part, "state", "input")
     if name == _UNAVAILABLE:
-        return [Activity(kind=ActivityKind.REFUSED, name=text_at(wanted, "tool"), text=text_at(wanted, "error"))]
-    paths = tuple(filter(None, (text_at(wanted, "filePath"), text_at(wanted, "path"))))
-    words = text_at(wanted, "command") or text_at(wanted, "pattern")
+        tried, why = named(text_at(wanted, "tool")), shown(text_at(wanted, "error"))
+        return [Activity(kind=ActivityKind.REFUSED, name=tried, text=why)]
+    paths = paths_of(text_at(wanted, "filePath"), text_at(wanted, "path"))
+    words = shown(text_at(wanted, "command") or text_at(wanted, "pattern"))
     tool = Activity(kind=ActivityKind.TOOL, name=name, text=words, paths=paths)
     failed = text_at(part, "state", "status") == "error"
     came = text_at(part, "state", "error") if failed else text_at(part, "state", "output")
     if failed and _REFUSED in came:
-        return [tool, Activity(kind=ActivityKind.REFUSED, name=name, text=came, paths=paths)]
+        return [tool, Activity(kind=ActivityKind.REFUSED, name=name, text=shown(came), paths=paths)]
     ok = not failed and not count_at(part, "state", "metadata", "exit")
-    return [tool, Activity(kind=ActivityKind.RESULT, name=name, text=came, paths=paths, ok=ok)]
+    return [tool, Activity(kind=ActivityKind.RESULT, name=name, text=shown(came), paths=paths, ok=ok)]
 
 
 def _usage_of(part: JsonValue) -> Usage:
@@ -168,7 +172,7 @@ def _usage_of(part: JsonValue) -> Usage:
 
 def _fault(error: JsonValue) -> Fault:
     name = text_at(error, "name")
-    why = text_at(error, "data", "message") or name or "it does not say why it failed"
+    why = shown(text_at(error, "data", "message") or name) or "it does not say why it failed"
     status = count_at(error, "data", "statusCode")
     kind = kind_of_status(status) if status else _KINDS.get(name, FaultKind.FAILED)
     if status == 401 or name == "ProviderAuthError":
@@ -194,7 +198,11 @@ PRESET = Preset(
     ),
     login=(".local/share/opencode", ".config/opencode"),
     logged_in=(".local/share/opencode/auth.json",),
-    startup=(".config/opencode", ".local/share/opencode/bin", ".local/share/opencode/plugins"),
+    startup=(
+        ".config/opencode", ".local/share/opencode/bin", ".local/share/opencode/plugins",
+        ".local/share/opencode/snapshot",
+    ),
+    renewed=(".local/share/opencode/auth.json*",),
     acp=acp,
     troubles=(
         "It ends with exit code 0 when its edits were refused: only the diff counts.",

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pydantic import JsonValue
 
 from assay.adapters.backends.programs.known.hooking import hook_command, hook_files
+from assay.adapters.backends.programs.known.remembered import Calls, named, paths_of
 from assay.adapters.backends.programs.lines import (
     count_at,
     fields,
@@ -65,7 +66,7 @@ def _arguments(errand: Errand) -> tuple[str, ...]:
     return (
         *("--chat-recording", "false", "--extensions", "none", "--exclude-tools", ",".join(without)),
         *(("--auth-type", known) if known else ()),
-        *(("--model", errand.model) if errand.model else ()),
+        *((f"--model={errand.model}",) if errand.model else ()),
     )
 
 
@@ -96,7 +97,7 @@ class QwenStream:
         self._root = ""
         self._model = ""
         self._words = ""
-        self._calls: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self._calls = Calls()
         self._result: Mapping[str, JsonValue] = {}
 
     def line(self, text: str) -> Iterable[Activity]:
@@ -106,8 +107,8 @@ class QwenStream:
     def _told(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
         match text_at(event, "type"):
             case "system":
-                self._root = text_at(event, "cwd") or self._root
-                self._model = text_at(event, "model") or self._model
+                self._root = shown(text_at(event, "cwd")) or self._root
+                self._model = named(text_at(event, "model")) or self._model
             case "assistant":
                 yield from self._said(event)
             case "user":
@@ -129,19 +130,19 @@ class QwenStream:
                     yield self._used(part)
 
     def _used(self, part: Mapping[str, JsonValue]) -> Activity:
-        name, arguments = text_at(part, "name"), value_at(part, "input")
+        name, arguments = named(text_at(part, "name")), value_at(part, "input")
         path = text_at(arguments, "file_path") or text_at(arguments, "notebook_path") or text_at(arguments, "path")
-        paths = (relative(path, self._root or "/"),) if path else ()
-        self._calls[text_at(part, "id")] = (name, paths)
+        paths = tuple(relative(one, self._root or "/") for one in paths_of(path))
+        self._calls.add(text_at(part, "id"), name, paths)
         return Activity(kind=ActivityKind.TOOL, name=name, paths=paths, text=shown(text_at(arguments, "command")))
 
     def _came_of_it(self, part: Mapping[str, JsonValue]) -> Activity:
-        name, paths = self._calls.get(text_at(part, "tool_use_id"), ("", ()))
+        call = self._calls.of(text_at(part, "tool_use_id"))
         words = text_at(part, "content")
         failed = value_at(part, "is_error") is True
         if failed and (words.startswith(_DECLINED) or any(one in words for one in _NOT_YOURS)):
-            return Activity(kind=ActivityKind.REFUSED, name=name, paths=paths, text=shown(words))
-        return Activity(kind=ActivityKind.RESULT, name=name, paths=paths, text=shown(words), ok=not failed)
+            return Activity(kind=ActivityKind.REFUSED, name=call.tool, paths=call.paths, text=shown(words))
+        return Activity(kind=ActivityKind.RESULT, name=call.tool, paths=call.paths, text=shown(words), ok=not failed)
 
     def final(self, exit_code: int | None) -> Final:
         """The exit code tells nothing: it is 0 after an error of the provider."""
@@ -157,7 +158,7 @@ class QwenStream:
 
     def _fault(self, words: str) -> Fault | None:
         """It calls an answer of the provider's that was none a success."""
-        why = text_at(self._result, "error", "message")
+        why = shown(text_at(self._result, "error", "message"))
         if any(why.startswith(one) for one in _NO_LOGIN):
             return Fault(kind=FaultKind.DENIED, why=f"{why} Or start `qwen` and log in.")
         if why.startswith(_NO_STRUCTURE):
@@ -207,15 +208,22 @@ PRESET = Preset(
         ".qwen/settings.json",
         ".qwen/.env",
         ".qwen/QWEN.md",
+        ".qwen/AGENTS.md",
+        ".qwen/memory.md",
         ".qwen/output-language.md",
         ".qwen/trustedFolders.json",
         ".qwen/agents",
+        ".qwen/bin",
+        ".qwen/channels",
         ".qwen/commands",
         ".qwen/extensions",
         ".qwen/hooks",
+        ".qwen/locales",
         ".qwen/memories",
+        ".qwen/rules",
         ".qwen/skills",
     ),
+    renewed=(".qwen/oauth_creds.json*", ".qwen/oauth_creds.lock"),
     acp=acp,
     acp_mode="default",
     schema=True,
