@@ -38,7 +38,7 @@ def deserved(sender: str, recipient: str, type: str) -> bool:
     if sender == "engine" and recipient in AGENTS:
         return type in ("Dispatch", "ToolResult", "Repair")
     if sender in AGENTS and recipient == "engine":
-        return type in ("Turn", "Output", "Fault")
+        return type in ("Turn", "Output", "Fault", "Activity")
     return (sender, recipient, type) in LOOP
 
 

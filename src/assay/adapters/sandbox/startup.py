@@ -14,11 +14,9 @@ Runs that share a login folder share its guard, a folder in Assay's state with a
 from __future__ import annotations
 
 import fcntl
-import filecmp
 import hashlib
 import json
 import os
-import shutil
 import stat
 import subprocess
 import tempfile
@@ -32,12 +30,12 @@ from pathlib import Path
 from typing import IO
 
 from assay.adapters.sandbox.job import OwnHome
+from assay.adapters.sandbox.kept_copies import copied, copy, measured, same
 from assay.adapters.scratch import remove
 from assay.errors import MachineError
 
 _SMALL = 16 << 20
 """Bytes of something read-only of which there is a copy all the same."""
-_BLOCK = 4096
 
 
 @dataclass(frozen=True)
@@ -215,9 +213,9 @@ class _Guard:
             return _Kept(name, link=os.fspath(end.readlink()))
         if not os.path.lexists(end) or end != way.path:
             return _Kept(name)
-        mark, size = _measured(end)
+        mark, size = measured(end)
         copy = hashlib.sha256(way.name.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-        wanted = (size <= _SMALL or not sealed) and _copied(end, self._copies / copy)
+        wanted = (size <= _SMALL or not sealed) and copied(end, self._copies / copy)
         return _Kept(name, mark=mark, copy=copy if wanted else "")
 
     def _put_right(self) -> list[str]:
@@ -276,7 +274,7 @@ class _Guard:
         if kept.link is not None:
             return not end.is_symlink() or os.fspath(end.readlink()) != kept.link
         try:
-            return not _same(self._copies / kept.copy, end) if kept.copy else _measured(end)[0] != kept.mark
+            return not same(self._copies / kept.copy, end) if kept.copy else measured(end)[0] != kept.mark
         except OSError:
             return True  # what can no longer be read is not what it was
 
@@ -294,7 +292,7 @@ class _Guard:
         if kept.link is not None:
             end.symlink_to(kept.link)
         elif kept.copy:
-            _copy(self._copies / kept.copy, end)
+            copy(self._copies / kept.copy, end)
         return f"put back: {what} had been changed" + (f"; what was there is in {put}" if put else "")
 
     def _read(self) -> _Picture | None:
@@ -354,64 +352,3 @@ def _alone(running: IO[str]) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _measured(path: Path) -> tuple[str, int]:
-    """A mark that changes with what is there, and how much room a copy would take."""
-    state, size = hashlib.sha256(), 0
-    pending = [path]
-    while pending:
-        at = pending.pop()
-        found = at.lstat()
-        facts: tuple[int, ...] = (found.st_ino, found.st_mode)
-        facts += () if stat.S_ISDIR(found.st_mode) else (found.st_size, found.st_mtime_ns)
-        state.update(os.fsencode(at.relative_to(path)) + repr(facts).encode())
-        size += max(found.st_size, _BLOCK)
-        if stat.S_ISDIR(found.st_mode):
-            pending += sorted(at.iterdir())
-    return state.hexdigest(), size
-
-
-def _copied(path: Path, to: Path) -> bool:
-    """Whether there is a copy now. Of something that cannot be read there is none: its mark must do."""
-    to.parent.mkdir(mode=0o700, exist_ok=True)
-    _clear(to)  # half of one, by somebody who was killed
-    try:
-        _copy(path, to)
-    except OSError:
-        _clear(to)
-        return False
-    return True
-
-
-def _copy(path: Path, to: Path) -> None:
-    if path.is_dir():
-        shutil.copytree(path, to, symlinks=True, ignore=lambda folder, _: _odd(Path(folder)))
-    else:
-        shutil.copy2(path, to)
-
-
-def _clear(path: Path) -> None:
-    if path.is_dir():
-        remove(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _odd(folder: Path) -> set[str]:
-    """Pipes and sockets: they hold nothing, and cannot be copied."""
-    return {path.name for path in folder.iterdir() if not (path.is_symlink() or path.is_file() or path.is_dir())}
-
-
-def _same(copy: Path, path: Path) -> bool:
-    """Only what the copy has is looked into: a program cannot make this long."""
-    if not os.path.lexists(path) or copy.lstat().st_mode != path.lstat().st_mode:
-        return False
-    if copy.is_symlink():
-        return copy.readlink() == path.readlink()
-    if copy.is_file():
-        return filecmp.cmp(copy, path, shallow=False)
-    names = {child.name for child in copy.iterdir()}
-    return names == {child.name for child in path.iterdir()} - _odd(path) and all(
-        _same(copy / name, path / name) for name in names
-    )
