@@ -111,6 +111,7 @@ def test_a_program_that_is_too_old_is_not_ready(shop: tuple[Workshop, Path], ver
         ("acp:'", "No closing quotation"),
         ("acp:''", "there is no program"),
         ("cli:clod", "there is no preset of that name"),
+        ("cli:claude:--dangerous", "'--dangerous' is no model"),
         ("acp:no-such-agent --acp", "there is no program no-such-agent"),
     ],
 )

@@ -55,6 +55,8 @@ def preset_for_cli(spec: str) -> tuple[Preset, str]:
         near = get_close_matches(name, known, 1)
         hint = f"did you mean cli:{near[0]}?" if near else f"there are: {', '.join(known)}; or use cmd: or acp:"
         raise InputError(f"{spec!r}: there is no preset of that name", hint=hint)
+    if model and not model[0].isalnum():  # it would be taken for an option
+        raise InputError(f"{spec!r}: {model!r} is no model", hint="a model begins with a letter or a digit")
     return preset, model
 
 
