@@ -162,8 +162,14 @@ def _run(command: Command, args: list[str]) -> int:
     except (typer.Abort, EOFError):
         raise KeyboardInterrupt from None  # the person left at a question
     except UsageError as error:
-        raise InputError(error.format_message(), hint=f"`{program} --help` tells what it takes") from error
+        said = error.format_message().replace("Value error, ", "")
+        raise InputError(said, hint=f"`{_asked(error) or program} --help` tells what it takes") from error
     return code if isinstance(code, int) else 0
+
+
+def _asked(error: Exception) -> str:
+    """The command that was misused, with those above it."""
+    return str(getattr(getattr(error, "ctx", None), "command_path", ""))
 
 
 def _fail(args: list[str], error: Exception) -> int:
