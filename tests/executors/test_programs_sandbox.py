@@ -160,6 +160,18 @@ def test_of_a_shared_folder_only_what_is_renewed_can_be_changed(strong: Bench) -
     assert any(".env, plugin" in line for line in strong.said), strong.said
 
 
+def test_a_database_of_the_persons_is_begun_anew(strong: Bench) -> None:
+    """Somebody may be writing to it: half of what they wrote would be no database."""
+    real = strong.folder / "home"
+    write(real, {".agent/state.db": "x", ".agent/state.db-wal": "y", ".agent/notes": "z"})
+    own = replace(home_of(strong, ".agent"), renewed=())
+    assert (
+        printed(strong, ShellJob("cd ~/.agent; wc -c < state.db; wc -c < state.db-wal; cat notes", home=own))
+        == "0\n0\nz"
+    )
+    assert (real / ".agent/state.db").read_text() == "x"
+
+
 def test_without_one_home_is_as_it_was(strong: Bench) -> None:
     assert printed(strong, ShellJob("echo $HOME")) == f"{strong.folder}/home\n"
 

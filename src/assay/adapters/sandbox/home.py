@@ -77,8 +77,8 @@ def home_mounts(own: OwnHome, root: Path, nothing: Path) -> list[str]:
     command = ["--bind", str(own.folder), str(HOME_INSIDE)]
     for source, path in shared(own):
         command += ["--bind", str(source), str(HOME_INSIDE / path)]
-    for how, cover, at in covers(own, own.folder.with_name(f"{own.folder.name}.covers")):
-        command += [how, str(cover), str(HOME_INSIDE / at)]
+    for cover, at in covers(own, own.folder.with_name(f"{own.folder.name}.covers")):
+        command += ["--bind", str(cover), str(HOME_INSIDE / at)]
     ways = [way for way in ways_to_kept(own) if way.top.exists()]
     for folder, at in sorted({(folder, way.inside(folder)) for way in ways for folder in way.folders}):
         command += ["--bind", str(folder), str(HOME_INSIDE / at)]
