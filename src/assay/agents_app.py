@@ -24,7 +24,7 @@ from assay.adapters.sandbox.job import Execution
 from assay.adapters.script_file import read_script
 from assay.app import new_run_id, opened_world, outside_of, resolve_base
 from assay.config import Settings, load
-from assay.config.backends import KEYS, RULES, Choice, Origin, from_command_line
+from assay.config.backends import KEYS, RULES, Choice, Origin, from_command_line, works_alone
 from assay.config.person import Person, chosen, load_person
 from assay.config.providers import meant, same_key, vendor_of
 from assay.core.agent.tiers import Served, TierProblem, problems, tier_of
@@ -160,7 +160,7 @@ def refuse_login_for_repositories(choice: Choice) -> None:
 
 def refuse_weaker_sandbox(specs: Iterable[str], repository: Settings, person: Person) -> None:
     """A repository cannot take away the walls around a program that carries the person's login."""
-    level, programs = repository.sandbox.level, [spec for spec in specs if spec.startswith(("cli:", "acp:"))]
+    level, programs = repository.sandbox.level, [spec for spec in specs if works_alone(spec)]
     if programs and level in ("landlock", "plain") and not person.settings.trust.weaker_sandbox:
         raise InputError(
             f"{programs[0]}: the repository wants a weaker sandbox (sandbox.level = {level!r}) for what has your login",

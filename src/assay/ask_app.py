@@ -14,7 +14,7 @@ from assay.adapters.git.repository import open_repository
 from assay.adapters.sandbox.job import Execution
 from assay.agents_app import Words, agents, refuse_commands_of_repositories
 from assay.app import new_run_id, opened_world, outside_of, resolve_base, settings_at
-from assay.config.backends import RULES, Choice
+from assay.config.backends import RULES, Choice, works_alone
 from assay.config.person import load_person
 from assay.contracts.budget import Spent
 from assay.engine.agents.asking import Asked, Asking, ask
@@ -113,7 +113,7 @@ def _chosen(said: Words, agent: str) -> Choice:
         )
     refuse_commands_of_repositories(choice)
     for one in known.standings:
-        if one.missing and one.spec.startswith(("api:", "cli:", "acp:")):
+        if one.missing and (one.spec.startswith("api:") or works_alone(one.spec)):
             raise InputError(one.missing, hint=one.hint)
     return choice
 

@@ -41,6 +41,11 @@ RULES: Final = "rules"
 """What an architect is when nobody else is asked: the deterministic rules alone."""
 
 
+def works_alone(spec: str) -> bool:
+    """Whether it names a coding agent: a program with tools and a login of its own."""
+    return spec.startswith(("acp:", "cli:"))
+
+
 def _one_or_several(written: object) -> object:
     """One backend may stand without its brackets."""
     return (written,) if isinstance(written, str) else written

@@ -10,6 +10,7 @@ from assay.adapters.architects import Architect, architect_from
 from assay.adapters.backends import Backend
 from assay.adapters.executors import Executor, Listen, executor_from
 from assay.adapters.git.program import Git
+from assay.config.backends import works_alone
 from assay.engine.agents.architect import AgentArchitect
 from assay.engine.agents.dispatch import Dispatcher
 from assay.engine.agents.executor import AgentExecutor
@@ -40,12 +41,7 @@ class Casting:
 
 def thinks(spec: str) -> bool:
     """Whether a model is behind it, which takes its time."""
-    return spec.startswith(("api:", "acp:", "cli:"))
-
-
-def works_alone(spec: str) -> bool:
-    """Whether it is a program with tools of its own: what it left is on record, and not how."""
-    return spec.partition(":")[0] in ("acp", "cli")
+    return spec.startswith("api:") or works_alone(spec)
 
 
 def is_agent(spec: str) -> bool:

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 
 from assay.adapters.executors.site import Ran, Site
+from assay.config.backends import works_alone
 from assay.contracts.agent import Dispatched, Fault, FaultKind, Occasion
 from assay.contracts.gate import Assignment, ExecutorResult, ExecutorStatus
 from assay.engine.agents.placed import PlacedAgent
@@ -56,7 +57,7 @@ def ran(dispatched: Dispatched, milliseconds: int, spec: str) -> Ran:
 def not_served(fault: Fault, spec: str) -> AssayError:
     """It is no fault of the work, and another attempt would fare no better: the run stops, and goes on from here when
     the provider answers again, or the person has put it right."""
-    why = f"{spec}: {fault.why}" if spec.startswith(("cli:", "acp:")) else fault.why  # a provider names itself
+    why = f"{spec}: {fault.why}" if works_alone(spec) else fault.why  # a provider names itself
     if fault.kind is FaultKind.DENIED:
         hint = "put that right (`assay backends --probe` tries it), then `assay resume last`"
         return BackendError(why, hint=hint)

@@ -24,12 +24,12 @@ from assay.adapters.git.work_tree import (
 )
 from assay.adapters.ledger.artifacts import ArtifactWriter
 from assay.adapters.sandbox.job import Limits, View
+from assay.config.backends import works_alone
 from assay.contracts.gate import ExecutorResult, ExecutorStatus, Failure, FailureType, Reason
 from assay.contracts.gate_record import AttemptFailed, Blocked, Executed, TaskRecord
 from assay.contracts.plan import PlanTask
 from assay.contracts.verdict import Assurance
 from assay.core.gate.assignment import assignment
-from assay.engine.agents.casting import works_alone
 from assay.engine.agents.executor import AgentExecutor
 from assay.engine.gate.hooks import run_hooks
 from assay.engine.gate.world import GateWorld

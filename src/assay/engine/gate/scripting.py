@@ -18,12 +18,13 @@ from assay.adapters.git.blobs import blob_reader
 from assay.adapters.git.listing import SYMLINK, Held, in_tree
 from assay.adapters.git.program import Git, GitFailedError
 from assay.adapters.script_file import Breakdown, Entry, Step
+from assay.config.backends import works_alone
 from assay.contracts.agent import FaultKind
 from assay.contracts.gate import ArchitectDecision, ArchitectVerdict, ExecutorResult, Failure, FailureType
 from assay.contracts.gate_record import Approved, Asked, AttemptFailed, Blocked, Executed, Started, TaskEvent
 from assay.contracts.gate_setup import GateSetup
 from assay.core.gate.architect_rules import NAME as RULES
-from assay.engine.agents.casting import is_agent, works_alone
+from assay.engine.agents.casting import is_agent
 from assay.engine.agents.on_record import Recorded, on_record
 from assay.engine.agents.scripting import conversations
 from assay.engine.gate.journal import Journal

@@ -11,12 +11,13 @@ from pathlib import Path
 from assay.adapters.architects import Architect
 from assay.adapters.executors import Executor
 from assay.config import GateSettings
+from assay.config.backends import works_alone
 from assay.contracts.budget import Budget
 from assay.contracts.gate import FailureType
 from assay.contracts.gate_record import TaskRecord
 from assay.contracts.gate_setup import GateSetup
 from assay.contracts.plan import Plan
-from assay.engine.agents.casting import thinks, works_alone
+from assay.engine.agents.casting import thinks
 from assay.engine.agents.meter import Meter
 from assay.engine.gate.journal import Journal
 from assay.engine.gate.request import Watching

@@ -153,7 +153,7 @@ def allowed_hosts(program: Program, variables: Mapping[str, str]) -> tuple[str, 
     return tuple(dict.fromkeys((*usual, *program.settings.hosts, *named)))
 
 
-def login_folders(program: Program) -> tuple[str, ...]:
+def _login_folders(program: Program) -> tuple[str, ...]:
     """Below HOME."""
     return (*(program.preset.login if program.preset else ()), *program.settings.share)
 
@@ -187,7 +187,7 @@ def _home(program: Program, invocation: Invocation, folder: Path) -> OwnHome:
     """Fresh, with the person's login shared into it; settings that the preset wants only where the person has none."""
     folder.mkdir(mode=0o700)
     real = Path.home()
-    shared = tuple((real / name, name) for name in login_folders(program) if (real / name).exists())
+    shared = tuple((real / name, name) for name in _login_folders(program) if (real / name).exists())
     startup = program.preset.startup if program.preset else ()
     for name, content in invocation.home.items():
         if not any(Path(name).is_relative_to(theirs) for _, theirs in shared):

@@ -18,6 +18,7 @@ from pathlib import Path
 from assay.adapters.backends.programs.known import PRESETS
 from assay.adapters.backends.programs.preset import Errand, Invocation, Preset
 from assay.adapters.programs import is_inside, search_outside
+from assay.config.backends import MODEL
 from assay.config.programs import ProgramSettings
 from assay.errors import InputError
 
@@ -46,7 +47,7 @@ class Program:
         return Invocation(arguments, known.variables, handed=known.handed, home=known.home)
 
 
-def preset_for_cli(spec: str) -> tuple[Preset, str]:
+def _preset_for_cli(spec: str) -> tuple[Preset, str]:
     """The preset that `cli:<preset>[:<model>]` names, and the model."""
     name, _, model = spec.partition(":")[2].partition(":")
     preset = PRESETS.get(name)
@@ -55,13 +56,13 @@ def preset_for_cli(spec: str) -> tuple[Preset, str]:
         near = get_close_matches(name, known, 1)
         hint = f"did you mean cli:{near[0]}?" if near else f"there are: {', '.join(known)}; or use cmd: or acp:"
         raise InputError(f"{spec!r}: there is no preset of that name", hint=hint)
-    if model and not model[0].isalnum():  # it would be taken for an option
+    if model and not re.fullmatch(MODEL, model):  # it would be taken for an option
         raise InputError(f"{spec!r}: {model!r} is no model", hint="a model begins with a letter or a digit")
     return preset, model
 
 
 def locate_cli(spec: str, programs: Mapping[str, ProgramSettings], outside: Path) -> Program:
-    preset, model = preset_for_cli(spec)
+    preset, model = _preset_for_cli(spec)
     settings = programs.get(preset.name, ProgramSettings())
     path = _found(spec, preset.program, settings, outside, preset.install)
     return Program(spec, preset.name, (path,), preset, settings, model or settings.model)

@@ -143,3 +143,12 @@ class Preset:
     """Whether it can be held to a JSON schema by an option of its own. All others are asked in words."""
     troubles: tuple[str, ...] = ()
     """What is known to go wrong, one line each."""
+
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        """Those of `keys` that hold a key."""
+        return tuple(filter(is_key, self.keys))
+
+
+def is_key(variable: str) -> bool:
+    return variable.endswith(("_KEY", "_TOKEN"))

@@ -11,7 +11,7 @@ from pathlib import Path
 from assay.adapters.backends.programs.known import PRESETS
 from assay.adapters.backends.programs.launching import allowed_hosts, person_variables
 from assay.adapters.backends.programs.locating import Program, is_older, program_path, version_of
-from assay.adapters.backends.programs.preset import Limit, Preset
+from assay.adapters.backends.programs.preset import Limit, Preset, is_key
 from assay.adapters.sandbox.hosts import allowed
 from assay.config.programs import ProgramSettings
 from assay.errors import InputError
@@ -61,20 +61,14 @@ def login_of(preset: Preset, settings: ProgramSettings) -> str:
     for name in (*preset.logged_in, *settings.share):
         if (home / name).exists():
             return f"~/{name}"
-    for name in (*preset.keys, *settings.pass_through):
-        if _is_key(name) and (os.environ.get(name) or settings.set.get(name)):
-            return name
-    return next((name for name in settings.set if _is_key(name)), "")
+    named = [name for name in (*preset.keys, *settings.pass_through) if os.environ.get(name)]
+    return next(filter(is_key, (*named, *settings.set)), "")
 
 
 def how_to_log_in(preset: Preset) -> str:
-    keys = [name for name in preset.keys if _is_key(name)]
-    key = f", or set {' or '.join(keys[:2])}" if keys else ""
+    keys = preset.key_variables[:2]
+    key = f", or set {' or '.join(keys)}" if keys else ""
     return f"log in with `{preset.program}`{key}"
-
-
-def _is_key(variable: str) -> bool:
-    return variable.endswith(("_KEY", "_TOKEN"))
 
 
 def _standing(preset: Preset, settings: ProgramSettings, outside: Path) -> ProgramStanding:

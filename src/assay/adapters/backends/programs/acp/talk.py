@@ -80,7 +80,6 @@ class AgentError(Exception):
 
 
 Dialogue = Generator[Ask, Message, Said]
-Asking = Generator[Ask, Message, Message]
 
 
 class Talk:
@@ -172,7 +171,7 @@ class Talk:
 
     def _how_to_log_in(self) -> str:
         preset = self._program.preset
-        keys = [name for name in preset.keys if name.endswith(("_KEY", "_TOKEN"))] if preset else []
+        keys = preset.key_variables if preset else ()
         key = f", or set its key ({' or '.join(keys)})" if keys else ", or name its key under `pass` in your settings"
         return f"start {self._program.argv[0]} once by yourself and log in{key}"
 
