@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from pydantic import JsonValue, ValidationError
 
@@ -42,6 +42,15 @@ _OF_HISTORY: Final = frozenset({Tool.GIT_LOG, Tool.GIT_SHOW, Tool.GIT_DIFF})
 
 _Arguments = TypeVar("_Arguments", bound=Contract)
 _Way = Callable[[Ground, Contract, Deadline], str]
+
+
+class Tools(Protocol):
+    """What an agent can call: a toolbox, or one with a rule of its own around it."""
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]: ...
+
+    def call(self, call: ToolCall, seconds: float | None = None) -> ToolResult: ...
 
 
 class Toolbox:
