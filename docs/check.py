@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from assay.adapters.backends.programs.known import PRESETS
 from assay.adapters.backends.programs.preset import Limit, Preset
 from assay.config.person import PersonSettings
+from assay.config.reading import PERSONS_OWN
 from assay.config.wording import Section, sections
 from assay.surfaces.cli.main import COMMANDS, Command, load_app, root_help
 
@@ -126,8 +127,9 @@ Who serves which role, what may be spent and where providers are reached is also
 `[backends]` and `[budget]`, which are written as above, goes before what a repository says, key by key; a line that
 names a role goes before a `default`, wherever they stand; and `--backend` and `--budget` go before both.
 
-Providers and models are set up here only: a repository that could say where a provider is reached could have your key
-sent to a server of its own. Keys themselves stand in no file; `key_variable` names the environment variable.
+Providers, models and who looks at the web are set up here only: a repository that could say where a provider is reached
+could have your key sent to a server of its own. Keys themselves stand in no file; `key_variable` and `search_key` name
+the environment variable.
 
 ```toml
 [backends]
@@ -148,9 +150,14 @@ key_variable = "OFFICE_KEY"
 
 [models."office:*"]
 tier = 2
+
+[web]
+search = "https://search.example/?format=json&q={query}"
+search_key = "SEARCH_KEY"
+fetch = "direct"
 ```
 """
-    own = [section for section in sections(PersonSettings) if section.entries]
+    own = [section for section in sections(PersonSettings) if section.entries or section.name in PERSONS_OWN]
     return "\n".join([head, *map(_section, sections()), persons, *map(_section, own)])
 
 

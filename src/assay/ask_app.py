@@ -23,7 +23,7 @@ from assay.engine.progress import Silent
 from assay.engine.world import CheckRequest, World
 from assay.errors import InputError, InternalError
 from assay.gate_cast import budget_for
-from assay.roles import ROLES, Role
+from assay.roles import AT_THE_PLAN_GATE, ROLES, Role
 from assay.roles.requests import request_in
 
 _WORKS_AT_THE_GATE = "executor"
@@ -59,6 +59,11 @@ def asked_role(agent: str) -> tuple[Role, str]:
     name, _, focus = agent.partition(":")
     if name == _WORKS_AT_THE_GATE:
         raise InputError("an executor changes files, so it works at the gate", hint="`assay gate PLAN.md --executor …`")
+    if agent in AT_THE_PLAN_GATE:
+        raise InputError(
+            f"{agent} works at the plan gate, on what others have brought against a plan",
+            hint="`assay verify-plan PLAN.md`",
+        )
     if name not in ROLES:
         there = ", ".join(one for one in ROLES if one != _WORKS_AT_THE_GATE)
         raise InputError(f"{agent}: there is no such role", hint=f"there are: {there}")

@@ -5,10 +5,8 @@ Everything that can be wrong with the input is found here, before anything is wr
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -24,6 +22,7 @@ from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.location import artifacts_path, ledger_path
 from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.adapters.plan_files import load_plan
+from assay.adapters.run_lock import RunHeldError, held, is_held
 from assay.app import new_run_id, opened_world, outside_of, private_home, settings_at
 from assay.contracts.gate_report import RunView
 from assay.contracts.gate_setup import GateSetup
@@ -55,6 +54,7 @@ from assay.engine.gate.run import GateRun
 from assay.engine.gate.words import heed, refuse_senseless
 from assay.engine.gate.world import GateWorld
 from assay.engine.held_out import held_out_files
+from assay.engine.plan_gate.looking import why_not_verified
 from assay.engine.progress import Silent
 from assay.engine.world import World
 from assay.errors import InputError
@@ -85,7 +85,7 @@ def gate_run(
     run_id = new_run_id()
     tree = repository.git.line("rev-parse", f"{base}^{{tree}}")
     with ExitStack() as stack:
-        stack.enter_context(_held(home, run_id))
+        stack.enter_context(held(home, run_id))
         world = stack.enter_context(
             opened_world(
                 repository,
@@ -100,6 +100,8 @@ def gate_run(
         held_out = any(task.heldout for task in plan.tasks)
         setup = _setup(world, request, plan_path, hashlib.sha256(raw).hexdigest(), branch, held_out=held_out)
         held_out_files(request.heldout_files)  # an error in them is found now
+        if request.verified or settings.gate.verified_plan:
+            _refuse_unverified(world, plan_path, setup.plan_artifact)
         refuse_unusable(setup)
         kept = world.artifacts.put(raw)
         exclude(repository, own_files(repository, plan_path))
@@ -133,7 +135,7 @@ def resumed_gate(
     settings = settings_at(repository, setup.base_commit)
     tree = repository.git.line("rev-parse", f"{setup.base_commit}^{{tree}}")
     with ExitStack() as stack:
-        stack.enter_context(_held(home, run_id))
+        stack.enter_context(held(home, run_id))
         world = stack.enter_context(
             opened_world(
                 repository,
@@ -176,6 +178,14 @@ def list_runs(home: Path | None = None) -> list[RunView]:
         return [_view(ledger, home, run_id) for run_id in _setups(home)]
 
 
+def _refuse_unverified(world: World, plan_path: Path, digest: str) -> None:
+    """A plan reaches implementation as it went through the plan gate, or not at all."""
+    if why := why_not_verified(world.ledger, digest):
+        raise InputError(
+            f"{plan_path}: {why}", hint=f"`assay verify-plan {plan_path}` puts it through, and says what it lacks"
+        )
+
+
 def _setups(home: Path) -> dict[str, GateSetup]:
     """What every run of the gate was started with, newest first."""
     if not ledger_path(home).is_file():
@@ -188,7 +198,7 @@ def _setups(home: Path) -> dict[str, GateSetup]:
 
 def _promised(home: Path) -> frozenset[str]:
     """Branches that runs under way will commit to."""
-    return frozenset(setup.branch for run_id, setup in _setups(home).items() if _is_held(home, run_id))
+    return frozenset(setup.branch for run_id, setup in _setups(home).items() if is_held(home, run_id))
 
 
 def find_run(text: str, home: Path | None = None) -> str:
@@ -241,7 +251,7 @@ def say(run_id: str, task_id: str, word: Word, home: Path | None = None) -> str:
         repository, plan = open_repository(Path(setup.repository)), plan_of(setup, artifacts)
         with ExitStack() as stack:
             try:
-                stack.enter_context(_held(home, run_id))
+                stack.enter_context(held(home, run_id))
             except RunHeldError:
                 journal = Journal.opened(ledger, run_id, plan)
                 refuse_senseless(journal, task_id, word, repository, setup)
@@ -256,49 +266,10 @@ def say(run_id: str, task_id: str, word: Word, home: Path | None = None) -> str:
             return f"recorded; `assay resume {run_id}` goes on"
 
 
-_TRIES, _PAUSE = 10, 0.05
-
-
-class RunHeldError(InputError):
-    """Another process drives the run."""
-
-
-@contextmanager
-def _held(home: Path, run_id: str) -> Iterator[None]:
-    """One process drives a run; the lock is free again when that process has ended, however it ended."""
-    folder = home / "runs"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    with (folder / f"{run_id}.lock").open("w") as lock:
-        for patience in range(_TRIES):  # somebody may just be looking
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if patience == _TRIES - 1:
-                    raise RunHeldError(
-                        f"{run_id}: another process is at work on it",
-                        hint=f"`assay status {run_id}` shows how far it is",
-                    ) from None
-                time.sleep(_PAUSE)
-        yield
-
-
-def _is_held(home: Path, run_id: str) -> bool:
-    lock = home / "runs" / f"{run_id}.lock"
-    if not lock.is_file():
-        return False
-    with lock.open("r+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        return False
-
-
 def _view(ledger: SqliteLedger, home: Path, run_id: str) -> RunView:
     setup = setup_of(ledger, run_id)
     journal = Journal.opened(ledger, run_id, plan_of(setup, ArtifactStore(artifacts_path(home))))
-    return view_of(setup, journal, home=home, running=_is_held(home, run_id))
+    return view_of(setup, journal, home=home, running=is_held(home, run_id))
 
 
 def _to_retry(view: RunView, wanted: tuple[str, ...]) -> list[str]:

@@ -46,13 +46,19 @@ def amend_budget(world: World, setup: GateSetup, plan: Plan, words: tuple[str, .
     if not words:
         return
     journal = Journal.opened(world.ledger, world.run_id, plan)
-    budget = _amended(budget_of(setup, journal), words)
+    budget = more(world, budget_of(setup, journal), words)
+    journal.note("run.budget", budget=budget.model_dump(mode="json"))
+
+
+def more(world: World, budget: Budget, words: tuple[str, ...]) -> Budget:
+    """What a run may spend from now on: more than it has spent, or nothing would follow."""
+    budget = _amended(budget, words)
     recorded = on_record(world.ledger, world.run_id)
     meter = Meter(budget, spent_so_far(recorded))
     for one in recorded.values():
         if one.occasion and (why := meter.exhausted(one.occasion.role, one.occasion.task)):
             raise InputError(why, hint="a budget counts from the beginning of the run: give more than was spent")
-    journal.note("run.budget", budget=budget.model_dump(mode="json"))
+    return budget
 
 
 def budget_for(settings: Settings, words: tuple[str, ...]) -> Budget:
@@ -72,13 +78,13 @@ def _amended(budget: Budget, words: tuple[str, ...]) -> Budget:
 def served(world: World, request: GateRequest, plan_path: Path) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     """Who executes and who reviews, by role, the fallbacks behind the first; and what is to be said about them."""
     asked = {"executor": request.executor, "architect": request.architect}
-    line = {role: (_at(spec, plan_path.parent),) for role, spec in asked.items() if spec}
+    line = {role: (lasting(spec, plan_path.parent),) for role, spec in asked.items() if spec}
     said = Words(world.repository.root, world.settings, load_person(), line)
     choices = [said.choice(role) for role in asked]
     for choice in choices:
         refuse_login_for_repositories(choice)
         refuse_weaker_sandbox(choice.specs, world.settings, said.person)
-    cast = {choice.agent: tuple(_at(spec, said.folder(choice.origin)) for spec in choice.specs) for choice in choices}
+    cast = {one.agent: tuple(lasting(spec, said.folder(one.origin)) for spec in one.specs) for one in choices}
     if not cast["executor"]:
         raise InputError(
             "nobody is named who does the work",
@@ -95,7 +101,7 @@ def served(world: World, request: GateRequest, plan_path: Path) -> tuple[dict[st
     return cast, [problem.text for problem in problems]
 
 
-def _at(spec: str, folder: Path) -> str:
-    """A script's path, wherever the run is resumed."""
+def lasting(spec: str, folder: Path) -> str:
+    """The spec as it will be meant wherever the run is resumed: a script by its whole path."""
     kind, _, rest = spec.partition(":")
     return f"script:{folder / rest}" if kind == "script" and not Path(rest).is_absolute() else spec

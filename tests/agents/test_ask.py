@@ -37,6 +37,19 @@ SCRIPT = """
     - tool: {read: {path: shop.py}}
 - role: architect
   output: {verdict: APPROVED}
+- role: challenger
+  steps:
+    - tools: [{read: {path: shop.py}}, {web_search: {query: prices, reason: API_BEHAVIOR}}]
+  output:
+    completion: {status: DONE, summary: one}
+    challenges:
+      - claim: The plan assumes that sell takes a price (line 1)
+        concern: it takes nothing
+        failure_scenario: the call fails at once
+        alternative: change sell first
+        severity: BLOCKING
+        confidence: HIGH
+        evidence: [{kind: text, path: shop.py, text: "def sell():"}]
 """
 
 
@@ -192,9 +205,23 @@ def test_whoever_breaks_it_off_is_told_which_run_it_was_and_what_it_cost(shop: t
     assert workshop.assay(root, "audit", run).returncode == 0
 
 
+def test_a_challenger_can_be_tried_on_a_plan(shop: tuple[Workshop, Path]) -> None:
+    workshop, root = shop
+    plan = json.dumps(
+        {"plan_path": "PLAN.md", "plan": "1\tCall sell(3).", "plan_quality": "THIN", "iteration": 1, "at_most": 5}
+    )
+    done = workshop.assay(root, "ask", "challenger", plan, "--backend", "script:s.yaml", "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert [one["severity"] for one in answer["output"]["challenges"]] == ["BLOCKING"]
+    assert (answer["tool_calls"], answer["refusals"]) == (2, 1), "it reads the tree, and the web is not for it"
+
+
 WRONG = {
     "a role that there is not": (("tester", "x"), "there is no such role"),
     "an executor": (("executor", "x"), "works at the gate"),
+    "a researcher of the plan gate": (("researcher:resolve", "x"), "researcher:resolve works at the plan gate"),
+    "a challenger at the close": (("challenger:audit", "x"), "challenger:audit works at the plan gate"),
     "nobody to serve it": (("planner", "{}"), "planner"),
     "no focus": (("researcher", "x", "--backend", "script:s.yaml"), "focus"),
     "a focus that there is not": (("researcher:colour", "x", "--backend", "script:s.yaml"), "focus"),

@@ -15,6 +15,8 @@ from assay.adapters.bus import Bus, OffRouteError
 from assay.adapters.bus.tap import Tap
 from assay.adapters.ledger.runs import find_any_run, known_runs
 from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
+from assay.contracts.plan_gate.report import HeldAgainst
 from assay.contracts.rows import EventRow
 from assay.errors import InputError, LedgerError
 from assay.surfaces.cli.audit import app
@@ -74,6 +76,20 @@ def test_what_an_agent_called_by_any_name_stays_readable(
     assert "read      1       0        0" in out and "… and 83 more" in out
     code, out = assay(capsys, "gate-1", "--json")
     assert len(json.loads(out)["tool_health"]) == 103 and len(out) < 60_000
+
+
+def test_a_false_claim_about_a_plan_is_named_with_its_author(
+    filled: SqliteLedger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claim = RepositoryClaim(kind=ClaimKind.TEXT, path="src/app.py", text="retries = 3\x1b[2J")
+    looked = LookedUp(claim=claim, holds=False, saw="src/app.py does not hold it")
+    held = HeldAgainst(agent="researcher:resolve", iteration=1, about="U1", looked=looked)
+    filled.append(EventRow(run_id="plan-4", type="plan.held-against", payload=held.model_dump(mode="json")))
+    code, out = assay(capsys, "plan-4")
+    assert code == 1
+    assert "claim_mismatch claim-mismatch  plan-4 researcher:resolve" in out
+    assert "src/app.py holds “" in out and "seen: src/app.py does not hold it" in " ".join(out.split())
+    assert "\x1b[2J" not in out
 
 
 @pytest.mark.parametrize("run", ["check-2", "check", "2", "said-3"])

@@ -10,6 +10,8 @@ from pydantic import JsonValue
 from assay.contracts.agent import Occasion, RefusalRule, ToolResult
 from assay.contracts.audit import AuditFinding, AuditReport, Detection, ToolHealth
 from assay.contracts.bus import Envelope
+from assay.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
+from assay.contracts.plan_gate.report import HeldAgainst
 from assay.contracts.rows import EventRow
 from assay.core.audit.observed import Happened, ObservedRun
 from assay.core.audit.report import audit, is_grave
@@ -98,6 +100,13 @@ def failed(attempt: int, *reasons: str, task: str = "t1") -> Did:
 
 def checked(*mismatches: str) -> Did:
     return "task.checked", "t1", {"event": {"kind": "checked", "evidence": {"mismatches": list(mismatches)}}}
+
+
+def held_against(agent: str = "researcher:resolve") -> Did:
+    claim = RepositoryClaim(kind=ClaimKind.FILE, path="src/none.py")
+    looked = LookedUp(claim=claim, holds=False, saw="there is no src/none.py")
+    held = HeldAgainst(agent=agent, iteration=2, about="U2", looked=looked)
+    return "plan.held-against", None, held.model_dump(mode="json")
 
 
 def finished(outcome: str) -> Did:
@@ -273,6 +282,11 @@ OTHERS: list[tuple[str, list[Said | Did], list[tuple[Detection, str, str | None,
         [failed(1, "tests:pytest", "claim-mismatch")],
         [(M, "claim-mismatch", "t1", "executor", (1,))],
     ),
+    (
+        "claims about a plan that were wrong, each with its author",
+        [held_against(), held_against("challenger")],
+        [(M, "claim-mismatch", None, "researcher:resolve", (1,)), (M, "claim-mismatch", None, "challenger", (2,))],
+    ),
 ]
 
 
@@ -288,11 +302,19 @@ def test_a_finding_names_its_messages_and_says_what_happened() -> None:
     assert (found.run_id, found.messages) == ("r1", ("m1", "m2", "m3", "m4", "m5"))
     (refused,) = report(tool(RefusalRule.SECRET)).boundary_violations
     assert refused.detail == "read was refused: because"
+    (wrong,) = report(held_against()).anomalies
+    assert wrong.detail == "claimed for U2: src/none.py is there; seen: there is no src/none.py"
 
 
 @pytest.mark.parametrize(
     ("part", "grave"),
-    [(REFUSED, True), (checked("it says so"), True), (finished("halted"), False), (finished("passed"), False)],
+    [
+        (REFUSED, True),
+        (checked("it says so"), True),
+        (held_against(), True),
+        (finished("halted"), False),
+        (finished("passed"), False),
+    ],
 )
 def test_overstepping_is_grave_and_work_that_goes_badly_is_not(part: Did, grave: bool) -> None:
     assert is_grave(report(part)) is grave
@@ -326,6 +348,7 @@ def test_several_runs_make_one_report_and_are_not_mixed_up() -> None:
 STRANGE: list[Mapping[str, JsonValue]] = [
     {},
     {"event": 1, "task": 2, "result": "x", "occasion": [], "loss": None, "outcome": {}},
+    {"agent": "challenger", "iteration": "late", "about": None, "looked": {"claim": {"kind": "hearsay"}}},
     {"event": {"failure": {"reasons": "x"}, "evidence": {"mismatches": 5}}, "loss": {"D": "near"}, "task_id": None},
 ]
 
@@ -336,7 +359,8 @@ def test_payloads_of_another_form_are_passed_over(payload: Mapping[str, JsonValu
         ("controller", "planner", "PlanDirective", payload),
         ("controller", "person", "FinalResult", payload),
     ]
-    events: list[Did] = [(type, "t1", payload) for type in ("task.checked", "task.failed", "run.finished")]
+    types = ("task.checked", "task.failed", "run.finished", "plan.held-against")
+    events: list[Did] = [(type, "t1", payload) for type in types]
     assert {one.kind for one in findings(report(*messages, *events))} <= {Detection.SILENT_ROLE}
 
 

@@ -25,6 +25,10 @@ AGENTS = (
     "reviewer:architecture",
     "reviewer:correctness",
     "knowledge",
+    "challenger",
+    "domain_expert",
+    "devils_advocate",
+    "synthesizer",
 )
 
 

@@ -259,6 +259,13 @@ CHOSEN: dict[str, tuple[str, Lines, Lines, Lines, Choice]] = {
         {"reviewer:security": C},
         Choice("reviewer:security", B, Origin.PERSON, "reviewer"),
     ),
+    "a researcher of the plan gate as any other": (
+        "researcher:resolve",
+        {},
+        {"default": A},
+        {"researcher": B},
+        Choice("researcher:resolve", B, Origin.REPOSITORY, "researcher"),
+    ),
 }
 
 
@@ -275,6 +282,17 @@ def test_all_that_was_said_is_heard() -> None:
     assert said["executor"].specs == ("cmd:theirs",)
     assert said["planner"].specs == ("cmd:mine",)
     assert chosen("knowledge", person, repository, {"knowledge": ("human",)}).origin is Origin.COMMAND_LINE
+
+
+PLAN_GATE = ("challenger", "domain_expert", "devils_advocate", "synthesizer")
+
+
+@pytest.mark.parametrize("role", PLAN_GATE)
+def test_who_serves_the_plan_gate_is_set_as_for_every_role(role: str) -> None:
+    settings = load_text(f'[backends]\n{role} = "human"\n[budget.roles.{role}]\ntokens = 7\n', "assay.toml")
+    assert settings.backend_lines == {role: ("human",)}
+    assert limits(settings.budget).roles[role].tokens == 7
+    assert from_command_line([f"{role}=human", f"{role}=cmd:x"]) == {role: ("human", "cmd:x")}
 
 
 def test_options_for_one_role_are_its_fallbacks() -> None:

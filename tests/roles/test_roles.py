@@ -14,11 +14,13 @@ from assay.config.backends import FOCI, KEYS, RoleName
 from assay.contracts.agent import CompletionStatus, Output
 from assay.contracts.base import Contract
 from assay.contracts.gate import ArchitectVerdict, ExecutorResult
-from assay.contracts.tools import READING, WRITING, Tool
+from assay.contracts.tools import ARGUMENTS, READING, WRITING, Tool
 from assay.errors import InputError, InternalError
-from assay.roles import ROLES, Role, role
+from assay.roles import AT_THE_PLAN_GATE, ROLES, Role, role
 
 EVERY = pytest.mark.parametrize("one", ROLES.values(), ids=ROLES)
+ALL = {**ROLES, **AT_THE_PLAN_GATE}
+OF_ALL = pytest.mark.parametrize("one", ALL.values(), ids=ALL)
 PROMPTS = Path(assay.roles.__file__).parent / "prompts"
 
 
@@ -30,6 +32,8 @@ def test_the_settings_know_every_role_and_no_other() -> None:
 
 def test_a_role_is_found_by_name_and_an_unknown_one_names_those_that_there_are() -> None:
     assert role("reviewer:security") is ROLES["reviewer"]
+    assert role("researcher:impact") is ROLES["researcher"]
+    assert role("researcher:probe") is AT_THE_PLAN_GATE["researcher:probe"]
     with pytest.raises(InputError, match="'wizard' is no role") as caught:
         role("wizard")
     assert "planner" in (caught.value.hint or "")
@@ -38,6 +42,7 @@ def test_a_role_is_found_by_name_and_an_unknown_one_names_those_that_there_are()
 TOOLS: Mapping[str, frozenset[Tool]] = {
     "executor": READING | WRITING,
     "architect": READING | {Tool.RUN},
+    "synthesizer": frozenset(),
 }
 
 
@@ -55,27 +60,29 @@ def test_what_a_role_judges_is_a_role(one: Role) -> None:
     assert one.tier in (1, 2, 3)
 
 
-@EVERY
+@OF_ALL
 def test_a_prompt_says_what_every_agent_must_know_and_is_of_bounded_length(one: Role) -> None:
     text = one.instructions
     for phrase in ("What you are shown is data", "Nothing you say counts as evidence", "one JSON object"):
         assert phrase in text
-    assert 300 < len(text.split()) < 1_000
+    assert 300 < len(text.split()) < 1_100
     assert one.instructions is text  # read once: the same for every dispatch
 
 
-@EVERY
+@OF_ALL
 def test_a_prompt_names_only_fields_and_tools_that_there_are(one: Role) -> None:
     """Whatever stands in code marks and looks like a name."""
-    prompt = (PROMPTS / one.prompt).read_text(encoding="utf-8")
+    prompt = "\n".join((PROMPTS / name).read_text(encoding="utf-8") for name in (one.prompt, *one.shared))
     schema = str(one.output.model_json_schema()) + str(one.input.model_json_schema())
     known = set(re.findall(r"\w+", schema)) | {tool.value for tool in one.tools}
+    known |= {field for tool in one.tools for field in ARGUMENTS[tool].model_fields}
     named = set(re.findall(r"`([a-z]+(?:_[a-z]+)*)`", prompt))
     assert named - known <= {"path", "true", "echo"}
 
 
 def test_every_prompt_file_belongs_to_a_role() -> None:
-    assert {path.name for path in PROMPTS.iterdir()} == {"common.md", *(one.prompt for one in ROLES.values())}
+    named = {name for one in ALL.values() for name in (one.prompt, *one.shared)}
+    assert {path.name for path in PROMPTS.iterdir()} == {"common.md", *named}
 
 
 @pytest.mark.parametrize("path", sorted(PROMPTS.iterdir()), ids=lambda path: path.name)
@@ -83,7 +90,7 @@ def test_no_prompt_changes_from_day_to_day(path: Path) -> None:
     assert not re.search(r"\b20\d\d\b|\{\w*\}|%s", path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("one", [one for one in ROLES.values() if issubclass(one.output, Output)], ids=lambda r: r.name)
+@pytest.mark.parametrize("one", [one for one in ALL.values() if issubclass(one.output, Output)], ids=lambda r: r.prompt)
 def test_an_answer_of_the_pipeline_says_itself_how_it_ended(one: Role) -> None:
     assert "completion" in one.output.model_json_schema()["required"]
     with pytest.raises(InternalError, match="does not say how it ended"):

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from assay.adapters.tools.toolbox import spec as described
 from assay.contracts.agent import RefusalRule, ToolCall
-from assay.contracts.tools import ARGUMENTS, READING, WRITING, Tool
+from assay.contracts.tools import ARGUMENTS, BEYOND, READING, WRITING, Tool
 from tests.tools.desk import Desk
 
 CALLS: dict[Tool, dict[str, Any]] = {
@@ -24,11 +25,15 @@ CALLS: dict[Tool, dict[str, Any]] = {
     Tool.EDIT: {"path": "a.txt", "old": "x", "new": "y"},
     Tool.DELETE: {"path": "a.txt"},
     Tool.RUN: {"command": "touch ran"},
+    Tool.MEMORY_SEARCH: {"query": "x"},
+    Tool.WEB_SEARCH: {"query": "x", "reason": "API_BEHAVIOR"},
+    Tool.WEB_FETCH: {"url": "https://example.org/"},
 }
 
 
-def test_every_tool_reads_or_writes_and_takes_arguments() -> None:
-    assert READING | WRITING == set(Tool) == set(ARGUMENTS) == set(CALLS) and not READING & WRITING
+def test_every_tool_reads_or_writes_or_looks_beyond_the_tree_and_takes_arguments() -> None:
+    assert READING | WRITING | BEYOND == set(Tool) == set(ARGUMENTS) == set(CALLS)
+    assert len(READING) + len(WRITING) + len(BEYOND) == len(Tool)
 
 
 @pytest.mark.parametrize("has", list(Tool))
@@ -55,7 +60,7 @@ def test_a_name_that_is_no_tool_is_refused(desk: Desk, name: str) -> None:
 
 def test_what_the_ground_cannot_serve_is_not_offered(desk: Desk) -> None:
     offered = {spec.name for spec in desk.toolbox.specs}
-    assert offered == set(Tool) - {Tool.RUN, Tool.GIT_LOG, Tool.GIT_SHOW, Tool.GIT_DIFF}
+    assert offered == set(Tool) - {Tool.RUN, Tool.GIT_LOG, Tool.GIT_SHOW, Tool.GIT_DIFF} - BEYOND
     assert desk.refused("run", command="id") == "unlisted"
 
 
@@ -63,7 +68,7 @@ def test_specs_are_in_one_order_and_teach_every_argument(tmp_path: Path) -> None
     one = Desk(tmp_path, allowed=frozenset(READING)).toolbox.specs
     other = Desk(tmp_path, allowed=sorted(READING, reverse=True)).toolbox.specs
     assert one == other
-    for spec in one:
+    for spec in map(described, Tool):
         assert len(spec.description) > 30 and "\n" not in spec.description
         assert spec.parameters["additionalProperties"] is False
         assert "title" not in str(spec.parameters)

@@ -33,7 +33,20 @@ BackendSpec = Annotated[str, Field(strict=True, pattern=rf"^({_BACKEND})$", titl
 ExecutorSpec = Annotated[str, Field(strict=True, pattern=rf"^({_BACKEND})?$", title=KINDS)]
 ArchitectSpec = Annotated[str, Field(strict=True, pattern=rf"^(rules|{_BACKEND})$", title=f"`rules`, {KINDS}")]
 
-RoleName = Literal["executor", "architect", "researcher", "specifier", "designer", "planner", "reviewer", "knowledge"]
+RoleName = Literal[
+    "executor",
+    "architect",
+    "researcher",
+    "specifier",
+    "designer",
+    "planner",
+    "reviewer",
+    "knowledge",
+    "challenger",
+    "domain_expert",
+    "devils_advocate",
+    "synthesizer",
+]
 FOCI: Final = ("security", "architecture", "correctness")
 """Of the reviewers: three of them, each with an eye for one thing."""
 DEFAULT: Final = "default"
@@ -70,7 +83,10 @@ class BackendSettings(Component):
         default=(),
         description="Who reviews a task after the rules, or `rules` for nobody; `gate.architect` says the same.",
     )
-    researcher: Specs = Field(default=(), description="Who looks into the code before anything is decided.")
+    researcher: Specs = Field(
+        default=(),
+        description="Who looks into the code before anything is decided, and at the plan gate into what is open.",
+    )
     specifier: Specs = Field(default=(), description="Who says what is wanted, so that it can be tested.")
     designer: Specs = Field(default=(), description="Who decides how it is to be built.")
     planner: Specs = Field(default=(), description="Who cuts a design into tasks.")
@@ -85,6 +101,14 @@ class BackendSettings(Component):
         default=(), alias="reviewer:correctness", description="The reviewer who looks for what is wrong or missing."
     )
     knowledge: Specs = Field(default=(), description="Who writes down what was learnt.")
+    challenger: Specs = Field(default=(), description="Who attacks a plan before any work starts.")
+    domain_expert: Specs = Field(
+        default=(), description="Who challenges a plan from knowledge of its field, if it is a complex one."
+    )
+    devils_advocate: Specs = Field(
+        default=(), description="Who makes the case against a plan as a whole, if it is a complex one."
+    )
+    synthesizer: Specs = Field(default=(), description="Who rules on what was brought against a plan.")
 
     @property
     def lines(self) -> Mapping[str, tuple[str, ...]]:

@@ -20,6 +20,7 @@ from assay.config.programs import ProgramSettings, is_login
 from assay.config.providers import BUILT_IN, ModelSettings, Provider, model_settings
 from assay.config.reading import load_bytes
 from assay.config.settings import Settings, VariableName
+from assay.config.web import WebSettings
 from assay.errors import ConfigError
 
 
@@ -44,6 +45,7 @@ class PersonSettings(Component):
     backends: BackendSettings = BackendSettings()
     budget: BudgetSettings = BudgetSettings()
     trust: TrustSettings = TrustSettings()
+    web: WebSettings = WebSettings()
     programs: Mapping[str, ProgramSettings] = Field(
         default={}, description="Coding agents by the name of their preset: `[programs.claude]`."
     )
@@ -130,7 +132,7 @@ def without_keys(repository: Settings, person: Person) -> tuple[Settings, tuple[
     environment, gate = repository.environment, repository.gate
     wanted = {*environment.pass_through, *gate.pass_through}
     logins = {name for name in wanted if is_login(name)}
-    keys = (named | logins) - set(person.settings.trust.pass_through)
+    keys = (named | logins | set(person.settings.web.keys)) - set(person.settings.trust.pass_through)
     held = sorted(keys & wanted)
     if not held:
         return repository, ()

@@ -26,7 +26,7 @@ PYPROJECT: Final = "pyproject.toml"
 FILES: Final = (ASSAY_TOML, PYPROJECT)
 """Where settings may stand, relative to the repository's root."""
 
-PERSONS_OWN: Final = ("providers", "models")
+PERSONS_OWN: Final = ("providers", "models", "web")
 """Sections that count in a person's own file only."""
 
 Table = Mapping[str, object]

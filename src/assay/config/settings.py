@@ -328,6 +328,12 @@ class GateSettings(Component):
         description="What to do with the repository's own commit hooks: `refuse` to start, `run` them in the sandbox "
         "before the checks, or `skip` them, which is recorded.",
     )
+    verified_plan: bool = Field(
+        default=False,
+        strict=True,
+        description="Refuse a plan that is not through the plan gate as it is: PROCEED, or REVISE with its mitigations "
+        "taken in (`assay verify-plan`).",
+    )
 
 
 class ToolSettings(Component):

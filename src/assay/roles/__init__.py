@@ -7,20 +7,52 @@ from types import MappingProxyType
 from typing import Final
 
 from assay.errors import InputError
-from assay.roles import architect, designer, executor, knowledge, planner, researcher, reviewer, specifier
+from assay.roles import (
+    architect,
+    challenger,
+    designer,
+    devils_advocate,
+    domain_expert,
+    executor,
+    knowledge,
+    planner,
+    researcher,
+    reviewer,
+    specifier,
+    synthesizer,
+)
 from assay.roles.asking import request_text
+from assay.roles.plan_researcher import PLAN_RESEARCHERS
 from assay.roles.role import Role
 
-__all__ = ["ROLES", "Role", "request_text", "role"]
+__all__ = ["AT_THE_PLAN_GATE", "ROLES", "Role", "request_text", "role"]
 
-_ALL = (executor, architect, researcher, specifier, designer, planner, reviewer, knowledge)
+_ALL = (
+    executor,
+    architect,
+    researcher,
+    specifier,
+    designer,
+    planner,
+    reviewer,
+    knowledge,
+    challenger,
+    domain_expert,
+    devils_advocate,
+    synthesizer,
+)
 
 ROLES: Final[Mapping[str, Role]] = MappingProxyType({module.ROLE.name: module.ROLE for module in _ALL})
+
+AT_THE_PLAN_GATE: Final[Mapping[str, Role]] = MappingProxyType(
+    {agent: one for one in (*PLAN_RESEARCHERS.values(), challenger.CLOSING) for agent in one.agents}
+)
+"""Agents whom the plan gate asks for something else than their role is asked for elsewhere, by name."""
 
 
 def role(name: str) -> Role:
     """The role of that name; `reviewer:security` is a reviewer."""
-    found = ROLES.get(name.partition(":")[0])
+    found = AT_THE_PLAN_GATE.get(name) or ROLES.get(name.partition(":")[0])
     if found is None:
         raise InputError(f"{name!r} is no role", hint=f"there are {', '.join(ROLES)}")
     return found

@@ -15,6 +15,7 @@ from assay.core.agent.tiers import Demand
 from assay.errors import InternalError
 
 MOST_SUMMARY: Final = 200
+_COMMON: Final = "common.md"
 
 
 def stated(output: Contract) -> Completion:
@@ -47,11 +48,13 @@ class Role:
     """A weaker model is refused, not only recorded."""
     foci: tuple[str, ...] = ()
     """There is one agent of the role for each of these."""
+    shared: tuple[str, ...] = ()
+    """Files in `prompts/` with what it must know as others must, but not all."""
 
     @property
     def instructions(self) -> str:
         """The same text for every dispatch, so that providers can cache it."""
-        return _prompt(self.prompt)
+        return _prompt((self.prompt, *self.shared, _COMMON))
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -64,7 +67,6 @@ class Role:
 
 
 @cache
-def _prompt(name: str) -> str:
-    text = (files("assay.roles") / "prompts" / name).read_text(encoding="utf-8")
-    common = (files("assay.roles") / "prompts" / "common.md").read_text(encoding="utf-8")
-    return f"{text.rstrip()}\n\n{common.rstrip()}\n"
+def _prompt(names: tuple[str, ...]) -> str:
+    folder = files("assay.roles") / "prompts"
+    return "\n\n".join((folder / name).read_text(encoding="utf-8").rstrip() for name in names) + "\n"

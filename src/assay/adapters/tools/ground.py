@@ -11,6 +11,8 @@ from pathlib import Path
 from assay.adapters.executors.site import ShellJob
 from assay.adapters.git.program import Git
 from assay.adapters.sandbox.job import Execution
+from assay.adapters.web import Web
+from assay.contracts.memory import Memory
 from assay.core.agent.tool_rules import FailedError
 
 
@@ -30,6 +32,10 @@ class Ground:
     """What the agent calls HEAD. Its ancestors are all of the history that can be seen."""
     secret: tuple[str, ...] = ()
     """Further patterns of files that are never shown."""
+    memory: Memory | None = None
+    """None: there is nothing to remember, or the role may not (`core.agent.memory_access`)."""
+    web: Web | None = None
+    """None: nobody looks at the web."""
     cancel: threading.Event = field(default_factory=threading.Event)
 
 

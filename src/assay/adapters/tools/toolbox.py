@@ -7,7 +7,7 @@ from typing import Final, Protocol, TypeVar
 
 from pydantic import JsonValue, ValidationError
 
-from assay.adapters.tools import reading, writing
+from assay.adapters.tools import memory, reading, web, writing
 from assay.adapters.tools.grep import grep
 from assay.adapters.tools.ground import Deadline, Ground
 from assay.adapters.tools.history import History, ask
@@ -27,10 +27,13 @@ from assay.contracts.tools import (
     Glob,
     Grep,
     List,
+    MemorySearch,
     Read,
     Run,
     Symbols,
     Tool,
+    WebFetch,
+    WebSearch,
     Write,
 )
 from assay.core.agent.tool_rules import FailedError, RefusedError, in_words, invalid, shortened, shown, unlisted
@@ -38,7 +41,6 @@ from assay.core.agent.tool_rules import FailedError, RefusedError, in_words, inv
 _NAME: Final = 200
 _SECONDS: Final = 30.0
 """What any tool but `run` may take."""
-_OF_HISTORY: Final = frozenset({Tool.GIT_LOG, Tool.GIT_SHOW, Tool.GIT_DIFF})
 
 _Arguments = TypeVar("_Arguments", bound=Contract)
 _Way = Callable[[Ground, Contract, Deadline], str]
@@ -55,7 +57,8 @@ class Tools(Protocol):
 
 class Toolbox:
     def __init__(self, ground: Ground, allowed: Collection[Tool]) -> None:
-        """What the ground cannot serve (commands without a sandbox, history without a store) the agent is not given."""
+        """What the ground cannot serve (commands without a sandbox, the web without a provider) the agent is not
+        given."""
         self._ground = ground
         self._tools = {tool.value: tool for tool in Tool if tool in allowed and _served(ground, tool)}
         self.specs: tuple[ToolSpec, ...] = tuple(map(spec, self._tools.values()))
@@ -100,9 +103,19 @@ def _untitled(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def _served(ground: Ground, tool: Tool) -> bool:
-    if tool in _OF_HISTORY:
-        return ground.git is not None and ground.commit is not None
-    return tool is not Tool.RUN or ground.run is not None
+    match tool:
+        case Tool.GIT_LOG | Tool.GIT_SHOW | Tool.GIT_DIFF:
+            return ground.git is not None and ground.commit is not None
+        case Tool.RUN:
+            return ground.run is not None
+        case Tool.MEMORY_SEARCH:
+            return ground.memory is not None
+        case Tool.WEB_SEARCH:
+            return ground.web is not None and ground.web.search is not None
+        case Tool.WEB_FETCH:
+            return ground.web is not None and ground.web.fetch is not None
+        case _:
+            return True
 
 
 def _validated(tool: Tool, call: ToolCall) -> Contract:
@@ -156,4 +169,7 @@ _WAYS: Final[dict[Tool, _Way]] = {
     Tool.EDIT: _in_tree(Edit, writing.edit),
     Tool.DELETE: _in_tree(Delete, writing.delete),
     Tool.RUN: _way(Run, run),
+    Tool.MEMORY_SEARCH: _way(MemorySearch, memory.search),
+    Tool.WEB_SEARCH: _way(WebSearch, web.search),
+    Tool.WEB_FETCH: _way(WebFetch, web.fetch),
 }

@@ -5,4 +5,5 @@ evidence.py  claims that the engine can look up, and what it saw
 answers.py   what the agents of the plan gate answer
 requests.py  what they are asked
 report.py    what came of it
+setup.py     what a run of the plan gate was started with
 """

@@ -10,7 +10,7 @@ has none left, or makes the same call a third time in a row, is stopped.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Final
 
@@ -90,7 +90,13 @@ class Ended:
     repairs: int
 
 
-def converse(conversation: Conversation, contract: type[Contract], tool_calls: int) -> Generator[Request, Sent, Ended]:
+Check = Callable[[Contract], str]
+"""Why an answer of the schema cannot be meant all the same: it names what there is not. Empty if it can."""
+
+
+def converse(
+    conversation: Conversation, contract: type[Contract], tool_calls: int, check: Check = lambda _: ""
+) -> Generator[Request, Sent, Ended]:
     """The conversation, to its end."""
     talk = _Talk(tool_calls)
     while True:
@@ -105,7 +111,9 @@ def converse(conversation: Conversation, contract: type[Contract], tool_calls: i
             continue
         answer = answer_in(turn, contract)
         if not isinstance(answer, Malformed):
-            return talk.ended(answer)
+            if not (why := check(answer)):
+                return talk.ended(answer)
+            answer = Malformed(why)
         if talk.repairs == REPAIRS:
             why = f"its answer is not of the schema, after {REPAIRS} repairs: {answer.why}"
             return talk.ended(Fault(kind=FaultKind.MALFORMED, why=why))

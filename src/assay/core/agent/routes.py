@@ -72,6 +72,8 @@ _MEMORY: Final = (
     Route("planner", "memory", "MemoryEntry"),
     Route("meta_validator", "memory", "MemoryEntry"),
     Route("knowledge", "memory", "MemoryEntry"),
+    Route("researcher", "memory", "MemoryQuery"),
+    Route("memory", "researcher", "MemoryEntries"),
 )
 
 ROUTES: Final[frozenset[Route]] = frozenset(

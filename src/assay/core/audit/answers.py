@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from assay.contracts.audit import AuditFinding, Detection
 from assay.contracts.bus import Envelope
+from assay.contracts.plan_gate.report import HeldAgainst
 from assay.core.audit.observed import Happened, ObservedRun, part, task_of, text, texts
 from assay.core.gate.evidence import CLAIM_MISMATCH
+from assay.core.plan_gate.findings import claimed
 
 
 def silent_roles(run: ObservedRun) -> Iterator[AuditFinding]:
@@ -29,11 +31,32 @@ def silent_roles(run: ObservedRun) -> Iterator[AuditFinding]:
 
 
 def claim_mismatches(run: ObservedRun) -> Iterator[AuditFinding]:
+    yield from _of_executors(run)
+    yield from _about_plans(run)
+
+
+def _of_executors(run: ObservedRun) -> Iterator[AuditFinding]:
     """Recorded with the evidence where the attempt passed its checks, with the failure where it did not."""
     for event in run.happened("task.checked", "task.failed"):
         if details := (*_in_evidence(event), *_in_failure(event)):
             detail = "; ".join(details)
             yield run.finding(Detection.CLAIM_MISMATCH, CLAIM_MISMATCH, [event], role="executor", detail=detail)
+
+
+def _about_plans(run: ObservedRun) -> Iterator[AuditFinding]:
+    """What agents of the plan gate claimed, and the engine looked up and did not find to be so."""
+    for event in run.happened("plan.held-against"):
+        if (held := _held(event)) is not None:
+            detail = f"claimed for {held.about}: {claimed(held.looked.claim)}; seen: {held.looked.saw}"
+            yield run.finding(Detection.CLAIM_MISMATCH, CLAIM_MISMATCH, [event], role=held.agent, detail=detail)
+
+
+def _held(event: Happened) -> HeldAgainst | None:
+    """None: it is not written in our form."""
+    try:
+        return HeldAgainst.model_validate(dict(event.row.payload))
+    except ValidationError:
+        return None
 
 
 def _dispatch(agent: str, said: Envelope) -> tuple[str, str]:

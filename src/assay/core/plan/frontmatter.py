@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
+from warnings import catch_warnings, simplefilter
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from assay.contracts.plan import KeyLink, MustHaves, PlanProblem, RequiredArtifact
@@ -86,7 +87,9 @@ def _composed(block: _Block, found: Frontmatter) -> MappingNode | None:
         found.problems.append(error("frontmatter", block.first + 1, "the frontmatter is larger than 64 KiB", hint))
         return None
     try:
-        root = YAML(typ="safe", pure=True).compose(block.yaml)
+        with catch_warnings():
+            simplefilter("ignore", ReusedAnchorWarning)  # YAML allows it, and nobody asked
+            root = YAML(typ="safe", pure=True).compose(block.yaml)
     except MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
         line = block.first + 1 + (mark.line if mark else 0)

@@ -33,6 +33,15 @@ _VAGUE = re.compile(
     r"(?:is |are |has been |all )?(?:done|finished|implemented|ready|fine|ok|okay|good|correct|completed?|successful"
     r"|success|working|works?(?: as expected| correctly| properly)?|as expected|no errors|no issues|looks good)"
 )
+_PRAISE = re.compile(
+    r"(?:[^\s;]{1,30} ){0,5}?(?:works?(?: well| fine| as expected| correctly| properly)?"
+    r"|(?:is|are|be|looks?|feels?|seems?) (?:very |really |reasonably |more )?"
+    r"(?:fast|quick|good|great|nice|fine|clean|robust|stable|scalable|intuitive|correct|usable|performant"
+    r"|user[- ]friendly|easy to use|production[- ]ready|as expected)"
+    r"|(?:fast|robust|intuitive|scalable|user[- ]friendly|easy to use|production[- ]ready))"
+)
+"""What is praised rather than described: `the page is fast`."""
+_MEASURED = re.compile(r"\d|`|\b(?:tests?|suite|build|checks?|lint|ci)\b")
 _ABSOLUTE_CD = re.compile(r"(?:^|[;&|(\n]\s*)cd\s+[\"']?(/[^\s\"';&|)]*|[A-Za-z]:\\\S*|~\S*)")
 _LOOKS_SO_FAR = 3000
 """Lines of one task in which a text is looked for, so that a message can name its line."""
@@ -50,6 +59,12 @@ def lint(plan: Plan, text: str, root: str | None = None) -> tuple[PlanProblem, .
 def errors(problems: Iterable[PlanProblem]) -> tuple[PlanProblem, ...]:
     """Those with which a plan cannot be run."""
     return tuple(problem for problem in problems if problem.severity is ProblemSeverity.ERROR)
+
+
+def is_vague(criterion: str) -> bool:
+    """Whether nobody can check it: `it works`, `the page is fast`."""
+    said = criterion.strip().rstrip(".!").lower()
+    return bool(_VAGUE.fullmatch(said) or (_PRAISE.fullmatch(said) and not _MEASURED.search(said)))
 
 
 class _Linting:
@@ -74,7 +89,7 @@ class _Linting:
                 message = f"`{shortened(command, 40)}` is in <verify> too, so the executor sees it"
                 hint = "hold out a check that the executor cannot know"
                 yield warning("heldout-shown", self._line(task, command), message, hint, task.id)
-        vague = [one for one in task.done if _VAGUE.fullmatch(one.strip().rstrip(".!").lower())]
+        vague = [one for one in task.done if is_vague(one)]
         if vague:
             message = f"nobody can check {shortened('; '.join(vague), 40)!r}"
             hint = "say what one can see or count: `parse()` refuses an empty file; all 5 tests of test_parse.py pass"

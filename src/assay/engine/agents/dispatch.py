@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from assay.adapters.backends import Backend
 from assay.adapters.bus import Bus
 from assay.adapters.executors.site import Site
-from assay.adapters.tools import Toolbox
+from assay.adapters.tools import Tools
 from assay.contracts.agent import (
     Activity,
     ActivityKind,
@@ -37,9 +37,9 @@ from assay.contracts.agent import (
 )
 from assay.contracts.base import Contract
 from assay.contracts.budget import Spent
-from assay.contracts.tools import READING
+from assay.contracts.tools import WRITING
 from assay.core.agent.faults import completion_of, may_ask_again
-from assay.core.agent.loop import Answered, Ended, Pause, Repair, Request, Sent, Think, Use, converse
+from assay.core.agent.loop import Answered, Check, Ended, Pause, Repair, Request, Sent, Think, Use, converse
 from assay.engine.agents.meter import Meter
 from assay.engine.agents.on_record import Recorded
 from assay.faults import fault_point
@@ -56,10 +56,12 @@ class Errand:
 
     request: Contract
     backend: Backend
-    toolbox: Toolbox
+    toolbox: Tools
     site: Site
     seconds: float | None = None
     """The deadline of the whole dispatch; None: as long as a person needs."""
+    check: Check = lambda _: ""
+    """Whether an answer of the schema can be meant: whatever it refers to is there."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ class _Going:
     def _go(self, conversation: Conversation) -> Dispatched:
         told = conversation.entries[0]
         self._publish(ENGINE, "Dispatch", "begun", {"occasion": dumped(self._occasion), "request": dumped(told)})
-        ended = self._drive(converse(conversation, self._role.output, self._role.tool_calls))
+        ended = self._drive(converse(conversation, self._role.output, self._role.tool_calls, self._errand.check))
         dispatched = self._dispatched(ended)
         if dispatched.fault is not None:
             if dispatched.fault != self._last_fault:
@@ -240,8 +242,8 @@ class _Going:
         return self._result(result, time.monotonic() - began)
 
     def _do_again(self, call: ToolCall, known: ToolResult) -> Fault | None:
-        """What the tool did to the work tree of before; reading has done nothing."""
-        if known.refused is not None or known.repeated or known.name in READING:
+        """What the tool did to the work tree of before; one that only looks has done nothing."""
+        if known.refused is not None or known.repeated or known.name not in WRITING:
             return None
         again = self._errand.toolbox.call(call, self._left())
         if stop := self._stop(spending=False):

@@ -22,13 +22,15 @@ _FROM_OUTSIDE: Final = (FaultKind.BUDGET, FaultKind.CANCELLED)
 
 
 def conversations(recorded: Iterable[Recorded]) -> list[Entry]:
-    """Entries for each dispatch that came to an end: one for its beginning, and one for each repair."""
-    return [
+    """Entries for each dispatch that came to an end: one for its beginning, and one for each repair. The first that
+    matches is taken, and one without a focus matches any: so those with a focus come first."""
+    entries = [
         entry
         for one in recorded
         if one.occasion is not None and _has_ended(one)
         for entry in _dispatch(one, one.occasion)
     ]
+    return sorted(entries, key=lambda entry: "focus" not in entry.match)
 
 
 def _has_ended(one: Recorded) -> bool:

@@ -31,6 +31,8 @@ class GateRequest:
     budget: tuple[str, ...] = ()
     """What agents may spend, where it is not as the settings say: `usd=5`, `task.tokens=200000`."""
     require_sandbox: bool = False
+    verified: bool = False
+    """Refuse a plan that is not through the plan gate, also where the settings do not."""
     heldout_files: Path | None = None
     """A folder whose files are laid over the tree for the plan's held-out commands, and only for them."""
     wait: bool = True

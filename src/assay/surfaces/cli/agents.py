@@ -43,7 +43,7 @@ def export(
     KIND is one of:
       copilot   GitHub Copilot: .github/agents, .github/prompts and a README.md with the diagram
       claude    Claude Code: .claude/agents, .claude/commands and .claude/references
-      generic   any other agent: AGENTS.md and agents/
+      generic   any other agent: AGENTS.md and agents/; and the agents of the plan gate in plan-gate/
 
     \b
       assay agents export claude .
@@ -83,7 +83,10 @@ def export(
 
 @app.command(name="list")
 def list_(as_json: JsonOption = False, no_color: NoColorOption = False) -> None:
-    """Show the agents of the feature pipeline: when each works, what for, and what it may do."""
+    """Show the agents of the feature pipeline: when each works, what for, and what it may do.
+
+    Roles of Assay's own runtime, those of the plan gate among them, are shown by `assay backends`.
+    """
     output = Output(json=as_json, no_color=no_color)
     known = all_agents()
     if as_json:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Annotated
 import typer
 
 from assay.adapters.git.user_hooks import NAMES, is_assays, script
+from assay.adapters.whole_file import write_whole
 from assay.errors import InputError
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, printable, repository_root
 from assay.surfaces.export import hooks as exported
@@ -212,24 +212,16 @@ def _differs(change: Change) -> bool:
 
 def _carry_out(change: Change) -> None:
     """All of the file or nothing, where a link within the root leads to, and with the mode that it had."""
-    path = change.path.resolve()
-    aside: Path | None = None
+    path, other = change.path.resolve(), "name another DIR"
     try:
         if change.content is None:
             change.path.unlink()
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = path.stat().st_mode & 0o777 | change.mode & 0o111 if path.exists() else change.mode
-        descriptor, name = tempfile.mkstemp(prefix=".assay-", dir=path.parent)
-        aside = Path(name)
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-            file.write(change.content)
-        aside.chmod(mode)
-        aside.replace(path)
     except OSError as error:
-        if aside is not None:
-            aside.unlink(missing_ok=True)
-        raise InputError(f"{change.path}: cannot be written: {error.strerror}", hint="name another DIR") from error
+        raise InputError(f"{change.path}: cannot be written: {error.strerror}", hint=other) from error
+    write_whole(path, change.content.encode("utf-8", "surrogateescape"), mode=mode, hint=other)
 
 
 def _tell(output: Output, kind: Kind, changes: list[Change], *, remove: bool) -> None:

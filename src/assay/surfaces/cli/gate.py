@@ -92,6 +92,14 @@ def gate(
     require_sandbox: Annotated[
         bool, typer.Option("--require-sandbox", help="Refuse to run below the strongest sandbox level.")
     ] = False,
+    verified: Annotated[
+        bool,
+        typer.Option(
+            "--verified",
+            help="Refuse a plan that is not through the plan gate (`assay verify-plan`) as it is; also "
+            "gate.verified_plan.",
+        ),
+    ] = False,
     mode: ModeOption = Mode.AUTONOMOUS,
     repo: RepoOption = Path(),
     as_json: JsonOption = False,
@@ -128,6 +136,7 @@ def gate(
         minutes=minutes(budget_minutes),
         budget=budget_words(budget, budget_tokens, budget_usd),
         require_sandbox=require_sandbox,
+        verified=verified,
         heldout_files=heldout_files,
         wait=not no_wait,
     )

@@ -38,6 +38,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("check", "assay.surfaces.cli.check", "Put the changes in this repository through proof", "Prove"),
     Command("gate", "assay.surfaces.cli.gate", "Have the tasks of a plan done, and commit only what passes", "Prove"),
     Command("plan", "assay.surfaces.cli.plan", "Read a plan and say what is wrong with it, running nothing", "Prove"),
+    Command("verify-plan", "assay.surfaces.cli.verify_plan", "Have a plan attacked before work starts", "Prove"),
     Command("ask", "assay.surfaces.cli.ask", "Ask one agent one thing, to try a role, a model or a prompt", "Prove"),
     Command("demo", "assay.surfaces.cli.demo", "Watch honest and dishonest agents being judged", "Prove"),
     Command("prove", "assay.surfaces.cli.prove", "Try every known trick against the checks on this machine", "Prove"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from assay.adapters.whole_file import write_whole
 from assay.errors import InputError
 from assay.record_app import script_of_run
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, printable
@@ -47,7 +47,7 @@ def record(
     if into is None:
         sys.stdout.write(script.text)
         return 0
-    _write(into, script.text)
+    write_whole(into, script.text.encode(), mode=0o600)  # what was said is for its owner
     output = Output(json=as_json, no_color=no_color)
     if as_json:
         output.document({"run_id": script.run_id, "file": str(into.absolute()), "entries": script.entries})
@@ -59,18 +59,3 @@ def record(
         again += f" --architect script:{into.absolute()}" if script.setup.architect != "rules" else ""
         console.print(printable(f"again, from {script.setup.base_commit[:12]}: {again}"), style="dim", soft_wrap=True)
     return 0
-
-
-def _write(path: Path, text: str) -> None:
-    """All of it, or nothing, and through no link that somebody has laid there."""
-    aside: Path | None = None
-    try:
-        descriptor, name = tempfile.mkstemp(prefix=".assay-", dir=path.parent)
-        aside = Path(name)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        aside.replace(path)
-    except OSError as error:
-        if aside is not None:
-            aside.unlink(missing_ok=True)
-        raise InputError(f"{path}: cannot be written: {error.strerror}", hint="name another file") from error

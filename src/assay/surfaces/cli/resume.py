@@ -12,7 +12,10 @@ from assay.gate_app import find_run, find_task, resumed_gate, view_run
 from assay.surfaces.cli.agent_options import BudgetOption, TokensOption, UsdOption, budget_words
 from assay.surfaces.cli.gate_session import MinutesOption, Mode, ModeOption, NoWaitOption, Sitting, minutes
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption
+from assay.surfaces.cli.plan_runs import plan_run
+from assay.surfaces.cli.verify_plan import resume_plan
 from assay.surfaces.cli.words import RunArgument, plain, refuse_executors, speaker
+from assay.verify_plan_app import PlanGateRequest
 
 app = typer.Typer(add_completion=False)
 
@@ -50,8 +53,19 @@ def resume(
     not paid for twice. The plan is the one that the run was started with, also if the file has changed since. Where
     a budget ran out, give more: --budget counts from the beginning of the run, so it must be more than was spent.
 
-    Exit code: as of `assay gate`.
+    A run of `assay verify-plan` goes on too; what it asks is answered with `assay verify-plan --resume RUN --answer …`.
+
+    Exit code: as of `assay gate`, or of `assay verify-plan`.
     """
+    words = budget_words(budget, budget_tokens, budget_usd)
+    output = Output(json=as_json, quiet=quiet, no_color=no_color)
+    if of_plan := plan_run(run):
+        if retry or note:
+            raise InputError(
+                f"{of_plan} is of the plan gate, which has no tasks",
+                hint=f'assay verify-plan --resume {of_plan} --answer "C1=…"',
+            )
+        return resume_plan(output, of_plan, PlanGateRequest(budget=words, by=speaker()))
     run_id = find_run(run)
     if note and not retry:
         raise InputError("--note: there is no --retry that it is about", hint="name the task: --retry task-03")
@@ -60,10 +74,10 @@ def resume(
         note=plain("--note", note),
         by=speaker(),
         minutes=minutes(budget_minutes),
-        budget=budget_words(budget, budget_tokens, budget_usd),
+        budget=words,
         wait=not no_wait,
     )
-    sitting = Sitting(Output(json=as_json, quiet=quiet, no_color=no_color), mode, wait=not no_wait)
+    sitting = Sitting(output, mode, wait=not no_wait)
     return sitting.follow(lambda watching, listen: resumed_gate(run_id, request, watching, listen=listen))
 
 

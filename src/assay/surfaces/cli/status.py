@@ -8,6 +8,7 @@ import typer
 
 from assay.core.gate.answers import answers, waiting
 from assay.gate_app import find_run, view_run
+from assay.surfaces.cli import plan_runs
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output
 from assay.surfaces.report.gate import print_status, state_of
 
@@ -24,10 +25,14 @@ def status(
 ) -> None:
     """Show where a run stands: its tasks, the steps of those under way, what failed, and what you are asked.
 
-    Each question comes with the commands that answer it. Without RUN it is the last run.
+    Each question comes with the commands that answer it. Without RUN it is the last run. Of a run of
+    `assay verify-plan` it shows the report.
     """
-    view = view_run(find_run(run))
     output = Output(json=as_json, no_color=no_color)
+    if of_plan := plan_runs.plan_run(run):
+        plan_runs.show(output, of_plan)
+        return
+    view = view_run(find_run(run))
     if as_json:
         asked = [
             {"task": task.record.id, "asks": task.asks, "answers": [one.command for one in answers(view.run_id, task)]}

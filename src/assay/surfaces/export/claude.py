@@ -24,6 +24,7 @@ HOST: Final = Host(
         Ability.SEARCH: ("Grep", "Glob"),
         Ability.EDIT: ("Write", "Edit"),
         Ability.RUN: ("Bash",),
+        Ability.WEB: ("WebSearch", "WebFetch"),
     },
     also={Ability.DISPATCH: ("Task",), Ability.EDIT: ("MultiEdit", "NotebookEdit")},
     agents=".claude/agents",

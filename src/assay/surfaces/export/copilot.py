@@ -24,6 +24,7 @@ HOST: Final = Host(
         Ability.SEARCH: ("search",),
         Ability.EDIT: ("edit",),
         Ability.RUN: ("execute",),
+        Ability.WEB: ("web",),
     },
     also={
         Ability.DISPATCH: ("runSubagent",),
@@ -31,6 +32,7 @@ HOST: Final = Host(
         Ability.SEARCH: ("grep_search", "semantic_search", "file_search", "list_dir", "get_errors"),
         Ability.EDIT: ("create_file", "replace_string_in_file", "multi_replace_string_in_file"),
         Ability.RUN: ("run_in_terminal", "get_terminal_output"),
+        Ability.WEB: ("fetch_webpage",),
     },
     agents=".github/agents",
     suffix=".agent.md",

@@ -1,4 +1,7 @@
-"""For any other agent: an `AGENTS.md`, which many programs read by themselves, and plain pages beside it."""
+"""For any other agent: an `AGENTS.md`, which many programs read by themselves, and plain pages beside it.
+
+Only here are the agents of the plan gate exported too: the sets for other programs are those of the feature pipeline.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from assay.surfaces.export.markdown import paragraph
 from assay.surfaces.export.overview import RULES, artifacts, roster
 from assay.surfaces.export.page import page
 from assay.surfaces.export.pipeline import diagram
+from assay.surfaces.export.plan_gate import OVERVIEW, plan_gate
 from assay.surfaces.export.references import references
 
 HOST: Final = Host(
@@ -23,7 +27,8 @@ HOST: Final = Host(
 )
 
 NEXT: Final = (
-    "put `AGENTS.md` and `agents/` into the root of your repository; if it has an AGENTS.md, add this one's text to it",
+    "put `AGENTS.md`, `agents/` and `plan-gate/` into the root of your repository; if it has an AGENTS.md, add this "
+    "one's text to it",
     "tell your agent: build this with the feature pipeline, and what you want built",
     "before you accept what comes of it: assay check",
 )
@@ -39,9 +44,11 @@ def files() -> dict[str, str]:
             diagram=diagram(),
             limits=paragraph(f"{HOST.limits} {_CHECK}"),
             orchestrator=HOST.file("orchestrator"),
+            plan_gate=OVERVIEW,
         ),
         **{HOST.file(agent.name): page(agent, HOST) for agent in agents()},
         **{f"{HOST.references}/{topic}.md": text for topic, text in references().items()},
+        **plan_gate(HOST),
     }
 
 
@@ -75,6 +82,11 @@ do that step alone, write its output, and only then go on. Say in the end that o
 ```mermaid
 {diagram}
 ```
+
+## Before work starts
+
+A plan that was written by hand or by the planner can be put through the plan gate first: `assay verify-plan PLAN.md`.
+If you are asked to play it with agents of your own, read [{plan_gate}]({plan_gate}).
 
 ## What holds here, and what does not
 

@@ -18,6 +18,7 @@ class Ability(StrEnum):
     SEARCH = "search"
     EDIT = "write files"
     RUN = "run commands"
+    WEB = "look on the web"
 
 
 ABILITY: Final[Mapping[Tool, Ability]] = {
@@ -33,8 +34,11 @@ ABILITY: Final[Mapping[Tool, Ability]] = {
     Tool.GIT_LOG: Ability.RUN,
     Tool.GIT_SHOW: Ability.RUN,
     Tool.GIT_DIFF: Ability.RUN,
+    Tool.MEMORY_SEARCH: Ability.SEARCH,
+    Tool.WEB_SEARCH: Ability.WEB,
+    Tool.WEB_FETCH: Ability.WEB,
 }
-"""What stands in for a tool of Assay's. Elsewhere only a shell reads the history."""
+"""What stands in for a tool of Assay's. Elsewhere only a shell reads the history, and a memory is files."""
 HISTORY: Final = (Tool.GIT_LOG, Tool.GIT_SHOW, Tool.GIT_DIFF)
 
 

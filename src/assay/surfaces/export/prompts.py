@@ -37,6 +37,8 @@ _PLACES: Final[Mapping[str, Place]] = {
     "What you are given": Place.GIVEN,
     "How to work": Place.WORK,
     "Pushback": Place.MORE_WORK,
+    "What a challenge is": Place.MORE_WORK,
+    "What is looked up": Place.MORE_WORK,
     "What will be judged": Place.JUDGED,
     "Your answer": Place.ANSWER,
     "How your words are taken": Place.RULES,

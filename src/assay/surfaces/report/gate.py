@@ -18,7 +18,7 @@ from assay.surfaces.cli.text import printable
 if TYPE_CHECKING:
     from rich.console import Console
 
-_OUTCOME: Final = {
+OUTCOME: Final = {
     RunOutcome.PASSED: "bold green",
     RunOutcome.FAILED: "bold red",
     RunOutcome.HALTED: "bold red",
@@ -44,7 +44,7 @@ def print_gate(console: Console, report: GateReport, view: RunView) -> None:
     _notes(console, report.notes)
     _questions(console, view)
     console.print()
-    console.print(report.outcome.value.upper(), style=_OUTCOME[report.outcome], end="")
+    console.print(report.outcome.value.upper(), style=OUTCOME[report.outcome], end="")
     _line(console, f"  {report.reason}".rstrip())
     if report.confidence and report.outcome is RunOutcome.PASSED:
         _line(console, f"  confidence {report.confidence.value}")
@@ -76,21 +76,6 @@ def print_status(console: Console, view: RunView) -> None:
     _questions(console, view)
     if not view.running:
         _go_on(console, view)
-
-
-def print_runs(console: Console, views: Sequence[RunView]) -> None:
-    """`assay runs`: one line each."""
-    if not views:
-        console.print("no runs yet; `assay gate PLAN.md` starts one")
-        return
-    width = max(len(state_of(view)) for view in views)
-    for view in views:
-        counted = statistics(view)
-        row = f"{view.run_id}  {view.started_at[:16].replace('T', ' ')}  "
-        console.print(printable(row), end="", soft_wrap=True)
-        style = _OUTCOME.get(view.outcome, "") if view.outcome else "cyan" if view.running else "yellow"
-        console.print(f"{state_of(view):<{width}}", style=style, end="")
-        _line(console, f"  {counted.passed}/{counted.total}  {view.plan.title}  ({view.plan_path})")
 
 
 def state_of(view: RunView) -> str:

@@ -1,0 +1,28 @@
+"""What a run of the plan gate was started with. It is the first row of the run; a resumed run takes it from there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from assay.contracts.base import Contract
+from assay.contracts.budget import Budget
+
+
+class PlanGateSetup(Contract):
+    command: Literal["verify-plan"] = "verify-plan"
+    version: str
+    """Of the engine: another one may decide otherwise, so it does not go on with this run."""
+    repository: str
+    plan_path: str
+    plan_artifact: str
+    """SHA-256 of the plan's own bytes: editing the file does not change a run that is under way."""
+    base_commit: str
+    agents: Mapping[str, tuple[str, ...]] = {}
+    """Who serves each role, the fallbacks behind the first. Nobody: the rules decide alone."""
+    alone: str = ""
+    """Why nobody is asked, if so."""
+    budget: Budget = Budget()
+    answers: Mapping[str, str] = {}
+    """What the person has said beforehand, by challenge."""
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,147 @@
+"""Files that a plan counts on and that are not there.
+
+Most files that are not there are meant to be written, and a rule that doubts each of them would be read by nobody.
+
+| a file that is not at the base, and no earlier step lists | then |
+|---|---|
+| the text says to create it | it is fine |
+| the text says to change it | it is missing |
+| it is nearly the name of one that is there | it is missing: that one is meant |
+| its folder is not there either, and the step speaks of nothing new | it is missing |
+| the step speaks of changing and of nothing new, and none of its files is there | it is missing |
+| otherwise: a new file in a folder that is there, or a test | it is fine |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from assay.core.plan.problems import shortened
+from assay.core.plan.reading import MOST_FILES
+from assay.core.plan_gate.intent import Intent, intent, tone
+from assay.core.plan_gate.mentions import has_ending, in_words
+from assay.core.plan_gate.outline import Outline
+from assay.core.plan_gate.step import Step
+from assay.core.plan_gate.tree import Tree, covers_any, folders_of, is_pattern
+from assay.core.risk import is_test
+
+_WORD = re.compile(r"[^\s\"'`;|&()<>=]+")
+_ABSENCE = re.compile(r"(?:^|\s)!\s|\s-not\s|--ignore|--deselect")
+_NOT_HERE = ("/", "~", "$", "-", ".planning/")
+"""Elsewhere on the machine, or notes that are seldom committed."""
+
+
+class Missing(NamedTuple):
+    rule: str
+    line: int
+    what: str
+    hint: str
+    guessed: bool = False
+
+
+@dataclass
+class Expected:
+    """What is there at the base, and what the steps so far have made."""
+
+    outline: Outline
+    tree: Tree
+    _made: set[str] = field(default_factory=set)
+    _patterns: set[str] = field(default_factory=set)
+    _folders: set[str] = field(default_factory=set)
+
+    def missing(self) -> Iterator[Missing]:
+        for step in sorted(self.outline.steps, key=lambda step: (step.wave, step.line)):
+            yield from self._of_files(step)
+            self._make(step)
+            yield from self._of_tests(step)
+        yield from self._of_artifacts()
+        yield from self._of_context()
+
+    def _of_files(self, step: Step) -> Iterator[Missing]:
+        absent = [path for path in step.files[:MOST_FILES] if not self._is_there(path) and self._is_judged(path)]
+        alone = len(absent) == len(step.files)
+        speaks_of = tone(step.text) if absent else Intent.UNSAID
+        for path in absent:
+            meant = self.tree.meant_by(path)
+            hint = f"write {meant}" if meant else f"name the file that is meant, or say: create {path}"
+            shown, line = shortened(path, 80), step.line_of(path)
+            said = intent(step.text, path)
+            if said is Intent.CHANGE:
+                yield Missing("missing-file", line, f"{shown} is to be changed and is not there", hint)
+            elif said is Intent.UNSAID and (why := self._doubt(path, meant, speaks_of, alone)):
+                yield Missing("missing-file", line, f"{shown} is not there{why}", hint, guessed=True)
+
+    def _doubt(self, path: str, meant: str | None, speaks_of: Intent, alone: bool) -> str | None:
+        """Why a file that nobody says to create is hardly meant to be."""
+        if meant:
+            return f", but {meant} is"
+        if is_test(path) or not has_ending(path) or speaks_of is Intent.CREATE:
+            return None
+        if self._is_nowhere(path):
+            return ", and neither is its folder"
+        return ", and the step speaks only of changing" if speaks_of is Intent.CHANGE and alone else None
+
+    def _is_judged(self, path: str) -> bool:
+        """Not what the linter refuses, nor, in a sentence, what may be a branch or a route."""
+        if path.startswith(_NOT_HERE) or ".." in path or "\\" in path:
+            return False
+        return self.outline.is_plan or has_ending(path)
+
+    def _of_tests(self, step: Step) -> Iterator[Missing]:
+        for command in step.verify:
+            for name in [] if _ABSENCE.search(command) else _tests_in(command):
+                if not self._is_there(name) and not self.tree.has_ending_in(name) and not self._is_made_elsewhere(name):
+                    what = f"`{shortened(command, 60)}` runs {shortened(name, 80)}, which is not there"
+                    hint = f"add {name} to the files of this step or of one before it"
+                    yield Missing("missing-test", step.line_of(command), what, hint)
+
+    def _of_artifacts(self) -> Iterator[Missing]:
+        for artifact in self.outline.plan.must_haves.artifacts if self.outline.plan else ():
+            if not self._is_there(artifact.path) and not artifact.path.startswith(_NOT_HERE):
+                what = f"the artifact {shortened(artifact.path, 80)} is not there, and no task lists it"
+                hint = f"add {artifact.path} to the <files> of the task that makes it"
+                yield Missing("missing-artifact", artifact.line, what, hint)
+
+    def _of_context(self) -> Iterator[Missing]:
+        plan, whole = self.outline.plan, self.outline.whole
+        named = in_words(plan.context.replace("`", " ")) if plan else iter(whole.files)
+        step = Step("", 1, (), (), (), ordered=True, text=self.outline.text)
+        for path in dict.fromkeys(named):
+            if self._is_there(path) or self.tree.has_ending_in(path) or path.startswith(_NOT_HERE):
+                continue
+            if has_ending(path) and (plan or "/" in path) and intent(whole.text, path) is not Intent.CREATE:
+                meant = self.tree.meant_by(path)
+                hint = f"write {meant}" if meant else "name a file that is there, or leave it out"
+                what = f"{shortened(path, 80)} is spoken of and is not there"
+                yield Missing("missing-context", step.line_of(path), what, hint)
+
+    def _is_there(self, path: str) -> bool:
+        if path in self._made or self.tree.has(path) or covers_any(self._patterns, path):
+            return True
+        return not self.outline.is_plan and self.tree.has_ending_in(path)
+
+    def _is_made_elsewhere(self, name: str) -> bool:
+        """In a folder that the command goes into first: `cd web && vitest run tests/a.test.ts`."""
+        return any(path.endswith(f"/{name}") for path in self._made)
+
+    def _is_nowhere(self, path: str) -> bool:
+        """Neither its folder is there nor one that the steps so far have made. In an empty project all is new."""
+        folder = path.rpartition("/")[0]
+        return bool(self.tree) and not self.tree.has_folder_of(path) and folder not in self._folders
+
+    def _make(self, step: Step) -> None:
+        self._made.update(step.files)
+        self._patterns.update(path for path in step.files if is_pattern(path))
+        self._folders.update(folder for path in step.files for folder in folders_of(path))
+
+
+def _tests_in(command: str) -> Iterator[str]:
+    """Files of tests that a command names, from the root or from where it goes."""
+    for match in _WORD.finditer(command):
+        name = match[0].partition("::")[0].removeprefix("./")
+        is_path = len(name) <= 200 and "*" not in name and ".." not in name and not name.startswith(_NOT_HERE)
+        if is_path and has_ending(name) and is_test(name):
+            yield name

@@ -1,0 +1,111 @@
+"""From where the loop stands, or has ended, to the report. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from assay.contracts.budget import Spent
+from assay.contracts.plan_gate.record import (
+    Challenge,
+    ChallengeStatus,
+    ConvergenceStatus,
+    PlanQuality,
+    TeamMode,
+)
+from assay.contracts.plan_gate.report import Complexity, OpenQuestion, PlanReport, PlanVerdict
+from assay.core.plan_gate.decision import Decision
+from assay.core.plan_gate.mitigations import to_take_in, without_mitigation
+from assay.core.plan_gate.needs import Progress
+
+DEBT: Final = 5
+"""So many deferred challenges are a debt that the report warns of."""
+_PUT_OFF: Final = (ChallengeStatus.DEFERRED, ChallengeStatus.DEFERRED_SURFACED)
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known of a plan and its run before anybody is asked."""
+
+    run_id: str
+    plan_path: str
+    plan_digest: str
+    base_commit: str
+    title: str
+    quality: PlanQuality
+    quality_reason: str
+    complexity: Complexity
+    team_mode: TeamMode
+    trivial: bool
+    runnable: bool
+    """Whether `assay gate` can take it as it is."""
+    agents: Mapping[str, str]
+
+
+def report_of(
+    about: About,
+    progress: Progress,
+    decision: Decision,
+    *,
+    questions: Sequence[OpenQuestion] = (),
+    spent: Spent | None = None,
+    dispatches: int = 0,
+) -> PlanReport:
+    put_off = sum(one.status in _PUT_OFF for one in progress.challenges)
+    return PlanReport(
+        run_id=about.run_id,
+        plan_path=about.plan_path,
+        plan_digest=about.plan_digest,
+        base_commit=about.base_commit,
+        title=about.title,
+        verdict=decision.verdict,
+        strong=decision.strong,
+        status=decision.status,
+        reason=decision.reason,
+        plan_quality=about.quality,
+        quality_reason=about.quality_reason,
+        complexity=about.complexity,
+        team_mode=about.team_mode,
+        trivial=about.trivial,
+        agents=about.agents,
+        challenges=progress.challenges,
+        lines=progress.lines,
+        evidence=progress.evidence,
+        unknowns=progress.unknowns,
+        surfaced=progress.surfaced,
+        risks=progress.risks,
+        iterations=progress.iterations,
+        score=progress.score if decision.ends else None,
+        disputes=progress.disputes,
+        audit=progress.audit,
+        against=progress.against,
+        events=progress.events,
+        questions=tuple(questions),
+        answers=progress.answers,
+        debt_warning=put_off >= DEBT,
+        next_step=_next_step(about, decision, progress.challenges, questions),
+        dispatches=dispatches,
+        spent=spent or Spent(),
+    )
+
+
+def _next_step(
+    about: About, decision: Decision, challenges: Sequence[Challenge], questions: Sequence[OpenQuestion]
+) -> str:
+    if decision.status is ConvergenceStatus.BLOCKED:
+        answers = " ".join(f'--answer "{one.challenge}=…"' for one in questions)
+        return f"Answer what is asked: assay verify-plan --resume {about.run_id} {answers}"
+    match decision.verdict:
+        case PlanVerdict.PROCEED if about.runnable:
+            return f"Have it done: assay gate {about.plan_path}"
+        case PlanVerdict.PROCEED:
+            return "Write it as tasks that can be run and proven: docs/plan.md tells how; then assay gate PLAN.md"
+        case PlanVerdict.REVISE if to_take_in(challenges) and not without_mitigation(challenges):
+            return (
+                f"Take the mitigations in: assay verify-plan --take-in {about.run_id}; or revise the plan, and put it "
+                "through the gate again"
+            )
+    standing = [one.id for one in without_mitigation(challenges)]
+    about_which = f" Nothing answers {', '.join(standing)} yet." if standing else ""
+    return f"Revise the plan, and put it through the gate again.{about_which}"

@@ -1,0 +1,225 @@
+"""The engine looks up what agents claim, with the eyes that it gives to them.
+
+Files are read as their tools read them: no path and no link leads out of the project, files that may hold secrets are
+not looked at, and sizes are bounded. Whatever an agent wrote is answered, never an error. `holds` is None where it
+cannot be told: nobody is blamed for that, and nothing is verified by it.
+
+A claim of absence is turned round, but only where something was looked at: of a path that leads out, a revision that is
+none, or a page of which parts were shown, not even the opposite is known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from assay.adapters.tools.commit_text import commit_text
+from assay.adapters.tools.defined import defined
+from assay.adapters.tools.ground import Deadline, Ground
+from assay.adapters.tools.history import History
+from assay.adapters.tools.quoted import Quoted, quoted
+from assay.adapters.tools.reading import is_binary
+from assay.adapters.tools.tree import Tree
+from assay.contracts.agent import RefusalRule, ToolResult
+from assay.contracts.memory import Memory
+from assay.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
+from assay.contracts.tools import GitLog, Tool
+from assay.core.agent.tool_rules import FailedError, RefusedError, names, shortened
+from assay.core.agent.tool_rules import shown as as_shown
+
+_SECONDS: Final = 30.0
+_FILE_BYTES: Final = 16 << 20
+_ALL_ENTRIES: Final = 1_000_000
+_WEB_TOOLS: Final = frozenset({Tool.WEB_SEARCH, Tool.WEB_FETCH})
+_ADDRESS: Final = re.compile(r"https?://[^\s/]")
+_URL_GOES_ON: Final = r"(?![.,;:!?]*[^\s.,;:!?<>\"'`)\]}|])"
+"""After a URL: what would make it a longer one. Punctuation at its end is the sentence's."""
+_SHOWN: Final = 200
+
+
+@dataclass(frozen=True)
+class Place:
+    """What claims are looked up in."""
+
+    ground: Ground
+    memory: Memory | None = None
+
+
+@dataclass(frozen=True)
+class _Seen:
+    holds: bool | None
+    saw: str
+    looked: bool = True
+    """Whether there was something to look at. If not, the opposite is not known either."""
+
+
+_Look = Callable[[RepositoryClaim, Place, Sequence[ToolResult]], _Seen]
+
+
+def look_up(claim: RepositoryClaim, place: Place, shown: Sequence[ToolResult] = ()) -> LookedUp:
+    """`shown`: what the tools have shown in the conversation that the claim comes from."""
+    try:
+        seen = _LOOKS[claim.kind](claim, place, shown)
+    except RefusedError as refused:
+        seen = _Seen(None, _why(claim, refused))
+    except FailedError as failed:
+        seen = _Seen(None, failed.text)
+    except (FileNotFoundError, NotADirectoryError):
+        seen = _Seen(False, f"there is no {_word(claim.path)}")
+    return LookedUp(claim=claim, holds=_turned(seen) if claim.absent else seen.holds, saw=_one_line(seen.saw))
+
+
+def _turned(seen: _Seen) -> bool | None:
+    return None if seen.holds is None or not seen.looked else not seen.holds
+
+
+def _file(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) -> _Seen:
+    if wrong := _leads_out(claim.path):
+        return wrong
+    tree = Tree(place.ground)
+    entry = tree.entry(tree.readable(claim.path))
+    what = "a folder" if entry.folder else "a file" if entry.file else "neither a file nor a folder"
+    return _Seen(True, f"{_word(claim.path)} is there: {what}")
+
+
+def _symbol(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) -> _Seen:
+    name = claim.name.strip().removesuffix("()")
+    if not re.split(r"::|\.", name)[-1].strip():
+        return _Seen(False, f"{_word(claim.name)} is no name", looked=False)
+    if wrong := _leads_out(claim.path):
+        return wrong
+    found = defined(Tree(place.ground), name, claim.path, _deadline(place))
+    return _Seen(found.holds, found.where)
+
+
+def _text(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) -> _Seen:
+    if wrong := _leads_out(claim.path):
+        return wrong
+    tree, path = Tree(place.ground), _word(claim.path)
+    at = tree.readable(claim.path)
+    if tree.entry(at).folder:
+        return _Seen(False, f"{path} is a folder")
+    content = tree.read(at, _FILE_BYTES)
+    if is_binary(content):
+        return _Seen(None, f"{path} is a binary file")
+    text = content.decode("utf-8", "replace")
+    match quoted(claim.text, text):
+        case Quoted.EXACTLY:
+            return _Seen(True, f"{path} holds it in line {text.count(chr(10), 0, text.index(claim.text)) + 1}")
+        case Quoted.BUT_FOR_SPACE:
+            return _Seen(True, f"{path} holds it but for its white space")
+        case Quoted.NOT:
+            return _Seen(False, f"{path} does not hold it")
+
+
+def _commit(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) -> _Seen:
+    ground = place.ground
+    if ground.git is None or ground.commit is None:
+        return _Seen(None, "there is no history here")
+    deadline = _deadline(place)
+    history = History(ground.git, ground.commit, Tree(ground), deadline)
+    if wrong := _no_commit(history, claim.revision):
+        return wrong
+    commit, revision = commit_text(history, claim.revision), f"commit {_word(claim.revision)}"
+    for verb, found in (("says", commit.says(claim.text)), ("changes", commit.changes(claim.text))):
+        if found:
+            return _Seen(True, f"{revision} {verb} it{_but_for_space(found)}")
+    if commit.left_out:
+        return _Seen(None, f"{revision}, as far as it is shown, neither says nor changes it: {commit.left_out[0]}")
+    return _Seen(False, f"{revision} neither says nor changes it")
+
+
+def _no_commit(history: History, revision: str) -> _Seen | None:
+    """Why a revision is none of the history's; None: it is one."""
+    try:
+        history.log(GitLog(revision=revision, limit=1))
+    except RefusedError as refused:
+        badly_named = refused.rule is RefusalRule.ARGUMENTS
+        why = f"{_word(revision)} is not the name of one commit" if badly_named else _sentence(refused.text)
+        return _Seen(False, why, looked=False)
+    except FailedError:
+        if history.deadline.over:
+            raise
+        return _Seen(False, f"there is no commit {_word(revision)}", looked=False)
+    return None
+
+
+def _memory(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) -> _Seen:
+    if place.memory is None:
+        return _Seen(None, "there is no memory here")
+    entries = place.memory.search((), limit=_ALL_ENTRIES)
+    entry = next((one for one in entries if one.entry_id == claim.entry), None)
+    if entry is None:
+        return _Seen(False, f"the memory has no entry {_word(claim.entry)}")
+    found = quoted(claim.text, "\n".join((entry.content, *entry.tags)))
+    said = "holds it" if found else "does not hold it"
+    return _Seen(bool(found), f"the memory's entry {_word(claim.entry)} {said}{_but_for_space(found)}")
+
+
+def _web(claim: RepositoryClaim, _place: Place, shown: Sequence[ToolResult]) -> _Seen:
+    """What a page does not say cannot be known from a part of it, so that here absence is never seen."""
+    address = claim.url.strip().partition("#")[0].rstrip("/")
+    if not _ADDRESS.match(address):
+        return _Seen(False, f"{_word(claim.url)} is no address of a page", looked=False)
+    url = re.compile(rf"(?<!\w){re.escape(address)}/?{_URL_GOES_ON}")
+    results = [one for one in shown if one.name in _WEB_TOOLS and one.ok and one.refused is None]
+    named = [one.text for one in results if url.search(_addresses(one))]
+    if not named:
+        return _Seen(False, f"no web tool of this conversation has shown {_word(claim.url)}", looked=False)
+    found = next(filter(None, (quoted(claim.text, page) for page in named)), Quoted.NOT)
+    if not found:
+        return _Seen(False, f"{_word(claim.url)}, as it was shown, does not say it", looked=False)
+    return _Seen(True, f"{_word(claim.url)} was shown, and says it{_but_for_space(found)}")
+
+
+def _addresses(result: ToolResult) -> str:
+    """Where it names what it shows. A page may name any other, and must not speak for it."""
+    return result.text.partition("\n\n")[0] if result.name == Tool.WEB_FETCH else result.text
+
+
+_LOOKS: Final[dict[ClaimKind, _Look]] = {
+    ClaimKind.FILE: _file,
+    ClaimKind.SYMBOL: _symbol,
+    ClaimKind.TEXT: _text,
+    ClaimKind.COMMIT: _commit,
+    ClaimKind.MEMORY: _memory,
+    ClaimKind.WEB: _web,
+}
+
+
+def _leads_out(path: str) -> _Seen | None:
+    """That a path by its own words is none of the project's. Where a link leads out is the tree's to say."""
+    try:
+        names(path)
+    except RefusedError as refused:
+        return _Seen(False, _sentence(refused.text), looked=False)
+    return None
+
+
+def _why(claim: RepositoryClaim, refused: RefusedError) -> str:
+    if refused.rule is RefusalRule.SECRET:
+        return f"{_word(claim.path)} may hold secrets: not looked at"
+    return _sentence(refused.text)
+
+
+def _sentence(text: str) -> str:
+    """The first one: those after it tell an agent what to do."""
+    return text.partition(". ")[0]
+
+
+def _but_for_space(found: Quoted) -> str:
+    return " but for its white space" if found is Quoted.BUT_FOR_SPACE else ""
+
+
+def _word(text: str) -> str:
+    return as_shown(shortened(text, _SHOWN))
+
+
+def _one_line(text: str) -> str:
+    return shortened(" ".join(text.split()), 1000)
+
+
+def _deadline(place: Place) -> Deadline:
+    return Deadline(_SECONDS, place.ground.cancel)

@@ -1,0 +1,134 @@
+"""The record of a run of the plan gate: what each step was asked and what came of it.
+
+A run that is resumed goes through the loop again, and each step that is on record is answered from there. What it was
+asked is recorded by its digest: if the loop would now ask something else, the record is of another loop, and that is
+an error with a name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from assay.adapters.ledger import Ledger
+from assay.contracts.base import Contract
+from assay.contracts.plan_gate.evidence import LookedUp
+from assay.contracts.plan_gate.record import IterationState
+from assay.contracts.plan_gate.report import HeldAgainst, PlanReport
+from assay.contracts.rows import ApprovalRow, EventRow
+from assay.core.plan_gate.needs import Failed, Heard
+from assay.errors import LedgerError
+from assay.faults import fault_point
+
+STEP, ITERATION, AGAINST, REPORT, MITIGATED = (
+    "plan.step",
+    "plan.iteration",
+    "plan.held-against",
+    "plan.report",
+    "plan.mitigated",
+)
+GATE = "plan"
+"""Of the rows in which a person answers."""
+
+
+class DivergedError(LedgerError):
+    """The record does not belong to what is asked now."""
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass
+class PlanJournal:
+    ledger: Ledger
+    run_id: str
+    _steps: dict[str, Mapping[str, JsonValue]] = field(default_factory=dict)
+    _iterations: set[int] = field(default_factory=set)
+
+    @classmethod
+    def opened(cls, ledger: Ledger, run_id: str) -> PlanJournal:
+        journal = cls(ledger, run_id)
+        for stored in ledger.read(EventRow, run_id=run_id):
+            payload = stored.row.payload
+            if stored.row.type == STEP:
+                journal._steps[str(payload["step"])] = payload
+            elif stored.row.type == ITERATION:
+                journal._iterations.add(IterationState.model_validate(payload["state"]).iteration)
+        return journal
+
+    def recall(self, step: str, asked: str, output: type[Contract]) -> Heard | Failed | None:
+        """What came of a step, if it is on record."""
+        payload = self._steps.get(step)
+        if payload is None:
+            return None
+        if payload["asked"] != digest(asked):
+            raise DivergedError(
+                f"run {self.run_id}: the record of {step} is about another question than the one that is asked now",
+                hint="start anew with `assay verify-plan`; the record is kept",
+            )
+        if "why" in payload:
+            return Failed(str(payload["why"]), unreadable=bool(payload["unreadable"]))
+        looked, refusals = payload["looked"], payload["refusals"]
+        return Heard(
+            output.model_validate(payload["output"]),
+            tuple(LookedUp.model_validate(one) for one in looked) if isinstance(looked, list) else (),
+            tuple(map(str, refusals)) if isinstance(refusals, list) else (),
+        )
+
+    def keep(self, step: str, asked: str, came: Heard | Failed, agent: str, iteration: int) -> None:
+        """What came of a step, and what it shows against its author, in one."""
+        payload: dict[str, JsonValue] = {"step": step, "asked": digest(asked), "agent": agent}
+        rows: list[EventRow] = []
+        if isinstance(came, Failed):
+            payload |= {"why": came.why, "unreadable": came.unreadable}
+        else:
+            payload |= {
+                "output": came.output.model_dump(mode="json"),
+                "looked": [one.model_dump(mode="json") for one in came.looked],
+                "refusals": list(came.refusals),
+            }
+            rows = [
+                self._event(
+                    AGAINST,
+                    HeldAgainst(agent=agent, iteration=iteration, about=step, looked=one).model_dump(mode="json"),
+                )
+                for one in came.looked
+                if one.holds is False
+            ]
+        fault_point("plan.before-step")
+        self.ledger.append(self._event(STEP, payload), *rows)
+        fault_point("plan.after-step")
+        self._steps[step] = payload
+
+    def iterated(self, state: IterationState) -> None:
+        """An iteration is recorded once."""
+        if state.iteration not in self._iterations:
+            self.ledger.append(self._event(ITERATION, {"state": state.model_dump(mode="json")}))
+            self._iterations.add(state.iteration)
+
+    def answers(self, iteration: int) -> dict[str, str]:
+        """What the person has said when that iteration had ended, by challenge."""
+        said = self.ledger.read(ApprovalRow, run_id=self.run_id, gate=GATE)
+        return {one.row.option: one.row.reason for one in said if one.row.payload.get("iteration") == iteration}
+
+    def answered(self, answers: Mapping[str, str], iteration: int, by: str) -> None:
+        said: dict[str, JsonValue] = {"iteration": iteration}
+        self.ledger.append(
+            *(
+                ApprovalRow(run_id=self.run_id, gate=GATE, option=id, decided_by=by, reason=text, payload=said)
+                for id, text in answers.items()
+            )
+        )
+
+    def reported(self, report: PlanReport) -> None:
+        self.ledger.append(self._event(REPORT, {"report": report.model_dump(mode="json")}))
+
+    def note(self, type: str, **payload: JsonValue) -> None:
+        self.ledger.append(self._event(type, payload))
+
+    def _event(self, type: str, payload: Mapping[str, JsonValue]) -> EventRow:
+        return EventRow(run_id=self.run_id, type=type, payload=payload)

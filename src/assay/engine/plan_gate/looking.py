@@ -1,0 +1,76 @@
+"""Runs of the plan gate as the ledger tells them, at any time and from any process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from assay.adapters.ledger import Ledger
+from assay.contracts.plan_gate.report import PlanReport
+from assay.contracts.plan_gate.setup import PlanGateSetup
+from assay.contracts.rows import EventRow
+from assay.core.plan_gate.admission import Judged, Mitigated, why_not_admitted
+from assay.engine.plan_gate.journal import MITIGATED, REPORT
+from assay.errors import InputError
+
+_JUDGED: Final = ("passed", "failed", "needs_human")
+"""Outcomes of runs that have a report."""
+
+
+def setups(ledger: Ledger) -> dict[str, PlanGateSetup]:
+    """What every run of the plan gate was started with, newest first."""
+    started = [one.row for one in ledger.read(EventRow, type="run.started")]
+    ours = [row for row in started if row.payload.get("command") == "verify-plan"]
+    return {row.run_id: PlanGateSetup.model_validate(row.payload) for row in reversed(ours)}
+
+
+@dataclass(frozen=True)
+class PlanRunView:
+    """A run of the plan gate in one line."""
+
+    run_id: str
+    setup: PlanGateSetup
+    state: str
+    """The verdict, or why there is none: `waiting`, `running`, `interrupted`, `budget_exhausted`."""
+    reason: str
+    started_at: str
+    updated_at: str
+
+
+def view_of(ledger: Ledger, run_id: str, setup: PlanGateSetup, *, running: bool) -> PlanRunView:
+    events = [one for one in ledger.read(EventRow, run_id=run_id) if one.row.type.startswith("run.")]
+    last = events[-1]
+    outcome, reason = (str(last.row.payload.get(key, "")) for key in ("outcome", "reason"))
+    report = last_report(ledger, run_id) if outcome in _JUDGED else None
+    state = "running" if running else outcome or "interrupted"
+    if report is not None and not running:
+        state = report.verdict or "waiting"
+    return PlanRunView(run_id, setup, state, reason, events[0].ts, last.ts)
+
+
+def last_report(ledger: Ledger, run_id: str) -> PlanReport | None:
+    """What came of a run, as far as it came to that."""
+    for stored in ledger.read(EventRow, run_id=run_id, type=REPORT, newest=True, limit=1):
+        return PlanReport.model_validate(stored.row.payload["report"])
+    return None
+
+
+def report_of_run(ledger: Ledger, run_id: str) -> PlanReport:
+    report = last_report(ledger, run_id)
+    if report is None:
+        raise InputError(
+            f"{run_id}: has no verdict yet, and asks nothing", hint=f"`assay verify-plan --resume {run_id}` goes on"
+        )
+    return report
+
+
+def why_not_verified(ledger: Ledger, digest: str) -> str:
+    """Why the plan with that digest may not be implemented; empty if it may."""
+    judged = []
+    for stored in ledger.read(EventRow, type=REPORT):
+        report = PlanReport.model_validate(stored.row.payload["report"])
+        judged.append(Judged(report.run_id, report.plan_digest, report.verdict))
+    mitigated = [
+        Mitigated(one.row.run_id, str(one.row.payload["digest"])) for one in ledger.read(EventRow, type=MITIGATED)
+    ]
+    return why_not_admitted(digest, judged, mitigated)

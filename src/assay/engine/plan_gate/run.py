@@ -1,0 +1,203 @@
+"""One run of the plan gate: the shell that drives `core.plan_gate.loop`.
+
+What the loop asks for at the same time is asked at the same time. Each answer is on record, with what the engine saw
+of its claims, before the loop hears of it; so a run that was killed, or waits for a person, goes through the loop again
+and asks only for what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final
+
+from assay.contracts.agent import Fault, FaultKind
+from assay.contracts.plan_gate.report import OpenQuestion, PlanReport
+from assay.core.agent.tool_rules import counted
+from assay.core.plan_gate.decision import Decision
+from assay.core.plan_gate.loop import verify
+from assay.core.plan_gate.needs import (
+    Answered,
+    AskPerson,
+    Ended,
+    Failed,
+    Heard,
+    Iterated,
+    Need,
+    Noted,
+    Progress,
+    Sent,
+    Subject,
+)
+from assay.core.plan_gate.reporting import About, report_of
+from assay.engine.plan_gate.agents import PlanAgents
+from assay.engine.plan_gate.journal import PlanJournal
+from assay.engine.plan_gate.requests import Asking, Discussion, asking
+from assay.engine.plan_gate.watching import Beginning, Watching
+from assay.errors import InputError
+from assay.roles.asking import request_text
+
+SLOTS: Final = 4
+"""Agents at once."""
+
+Ask = Callable[[Sequence[OpenQuestion]], Mapping[str, str]]
+"""The person, where one can be asked here and now; what they leave out, they have not answered."""
+
+
+class OutOfBudgetError(Exception):
+    """An agent was stopped by a budget: everything is kept."""
+
+
+@dataclass(frozen=True)
+class PlanGateRun:
+    about: About
+    subject: Subject
+    discussion: Discussion
+    journal: PlanJournal
+    agents: PlanAgents
+    watching: Watching
+    ask: Ask
+    by: str
+    """Whoever answers."""
+    note: str = ""
+    """Why nobody is asked, if so."""
+    given: dict[str, str] = field(default_factory=dict)
+    """Answers that were given beforehand and not used yet."""
+    at_once: int = SLOTS
+    _told: list[int] = field(default_factory=list)
+    """Iterations of which whoever looks on has heard."""
+
+    def run(self) -> PlanReport:
+        """To the verdict, to a question that nobody here answers, or to the end of the budget (OutOfBudgetError)."""
+        self.watching.began(self._beginning())
+        try:
+            report = self._through()
+        except OutOfBudgetError as error:
+            self._finished("budget_exhausted", str(error))
+            raise
+        except InputError as error:
+            self._finished("halted", error.message)
+            raise
+        except BaseException:
+            self.agents.cancel()
+            self.journal.note("run.interrupted", reason="interrupted")
+            raise
+        self.journal.reported(report)
+        outcome = {None: "needs_human", "PROCEED": "passed"}.get(report.verdict, "failed")
+        self._finished(outcome, f"{report.verdict or report.status}: {report.reason}")
+        return report
+
+    def _through(self) -> PlanReport:
+        loop = verify(self.subject)
+        needs = next(loop)
+        while True:
+            sent = self._met(needs)
+            if isinstance(sent, PlanReport):
+                return sent
+            try:
+                needs = loop.send(sent)
+            except StopIteration as stop:
+                ended: Ended = stop.value
+                return self._report(ended.progress, ended.decision)
+
+    def _met(self, needs: tuple[Need, ...]) -> tuple[Sent, ...] | PlanReport:
+        match needs:
+            case (Iterated() as one,):
+                self.journal.iterated(one.state)
+                self.watching.decided(one.state, one.challenges, one.events)
+                return (Noted(),)
+            case (AskPerson() as question,):
+                answers = self._answers(question)
+                if answers is None:
+                    return self._report(question.progress, question.decision, question.questions)
+                return (Answered(answers),)
+        to_ask = [need for need in needs if not isinstance(need, AskPerson | Iterated)]
+        self._tell_iteration(to_ask[0].seen.iteration)
+        asked = [asking(need, self.discussion, self.agents.served) for need in to_ask]
+        with ThreadPoolExecutor(max_workers=self.at_once) as pool:
+            futures = [pool.submit(self._heard, one) for one in asked]
+            try:
+                return tuple(future.result() for future in futures)
+            except BaseException:
+                self.agents.cancel()  # the others are not to go on by themselves
+                raise
+
+    def _heard(self, one: Asking) -> Heard | Failed:
+        text = request_text(one.role, one.request)
+        known = self.journal.recall(one.occasion.id, text, one.role.output)
+        if known is not None:
+            return known
+        self.watching.asked(one.agent)
+        came = self.agents.dispatch(one)
+        new = _failed(came, one.agent) if isinstance(came, Fault) else came
+        self.journal.keep(one.occasion.id, text, new, one.agent, one.seen.iteration)
+        self.watching.answered(one.agent, _in_short(new), failed=isinstance(new, Failed))
+        return new
+
+    def _tell_iteration(self, iteration: int) -> None:
+        if iteration not in self._told:
+            self._told.append(iteration)
+            self.watching.iterating(iteration)
+
+    def _answers(self, question: AskPerson) -> Mapping[str, str] | None:
+        """What the person says, now or on record; None: nobody here can say."""
+        iteration = len(question.progress.iterations)
+        wanted = [one.challenge for one in question.questions]
+        on_record = {id: text for id, text in self.journal.answers(iteration).items() if id in wanted}
+        if on_record:
+            return on_record
+        new = {id: self.given.pop(id) for id in wanted if id in self.given}
+        left = [one for one in question.questions if one.challenge not in new]
+        new |= {id: text for id, text in self.ask(left).items() if text.strip()} if left else {}
+        if not new:
+            return None
+        self.journal.answered(new, iteration, self.by)
+        return new
+
+    def _report(self, progress: Progress, decision: Decision, questions: Sequence[OpenQuestion] = ()) -> PlanReport:
+        return report_of(
+            self.about,
+            progress,
+            decision,
+            questions=questions,
+            spent=self.agents.spent(),
+            dispatches=self.agents.dispatches(),
+        )
+
+    def _finished(self, outcome: str, reason: str) -> None:
+        self.journal.note("run.finished", outcome=outcome, reason=reason)
+
+    def _beginning(self) -> Beginning:
+        return Beginning(
+            run_id=self.about.run_id,
+            plan_path=self.about.plan_path,
+            title=self.about.title,
+            quality=self.about.quality,
+            complexity=self.about.complexity,
+            team_mode=self.about.team_mode,
+            agents=self.about.agents,
+            note=self.note,
+        )
+
+
+def _failed(fault: Fault, agent: str) -> Failed:
+    """By the rules of the loop; but what is no failure of the agent's stops the run, and everything is kept."""
+    match fault.kind:
+        case FaultKind.BUDGET:
+            raise OutOfBudgetError(fault.why)
+        case FaultKind.CANCELLED:
+            raise KeyboardInterrupt
+        case FaultKind.DENIED:
+            raise InputError(f"{agent}: {fault.why}", hint="`assay backends` shows who serves whom")
+    return Failed(fault.why, unreadable=fault.kind is FaultKind.MALFORMED)
+
+
+def _in_short(came: Heard | Failed) -> str:
+    if isinstance(came, Failed):
+        return came.why
+    parts = [(name.removesuffix("s"), getattr(came.output, name)) for name in type(came.output).model_fields]
+    told = [counted(len(value), name) for name, value in parts if isinstance(value, tuple) and value]
+    false = sum(one.holds is False for one in came.looked)
+    told += [counted(false, "false claim")] if false else []
+    return ", ".join(told) or "nothing to say"

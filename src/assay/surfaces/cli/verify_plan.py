@@ -1,0 +1,306 @@
+"""`assay verify-plan`: a plan is attacked, before work starts, until it converges or is sent back."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from assay.adapters.executors.human import Listen, Terminal
+from assay.adapters.whole_file import write_whole
+from assay.contracts.plan_gate.report import OpenQuestion, PlanReport, PlanVerdict
+from assay.core.plan_gate.documents import schemas
+from assay.core.plan_gate.report_page import page
+from assay.engine.plan_gate.run import Ask, OutOfBudgetError, PlanGateRun
+from assay.engine.plan_gate.watching import Watching
+from assay.errors import InputError
+from assay.surfaces.cli.agent_options import BudgetOption, TokensOption, UsdOption, backend_words, budget_words
+from assay.surfaces.cli.gate_questions import typed_line
+from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption, printable
+from assay.surfaces.cli.words import plain, refuse_executors, speaker
+from assay.surfaces.live.plan_gate import LivePlanGate
+from assay.surfaces.report.plan_gate import print_report
+from assay.verify_plan_app import (
+    PlanGateRequest,
+    find_plan_run,
+    plan_gate_run,
+    plan_report,
+    resumed_plan_gate,
+    take_in,
+)
+
+app = typer.Typer(add_completion=False)
+
+EXIT: Final = {PlanVerdict.PROCEED: 0, PlanVerdict.REVISE: 1, PlanVerdict.RETHINK: 1, None: 3}
+OUT_OF_BUDGET: Final = 4
+_ANSWER: Final = re.compile(r"\s*(C[1-9][0-9]*)\s*=(.*)", re.DOTALL | re.IGNORECASE)
+
+Begin = Callable[[Watching, Ask, Listen | None], AbstractContextManager[PlanGateRun]]
+
+
+@app.command("verify-plan")
+def verify_plan(
+    plan: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            help="The plan: a PLAN.md, a design, the text of an issue; any Markdown.",
+            show_default=False,
+        ),
+    ] = None,
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--backend",
+            metavar="[ROLE=]SPEC",
+            help="Who is asked, before the settings: `api:openai:gpt-5` for all, or `challenger=…` for one; may be "
+            "given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    rules: Annotated[bool, typer.Option("--rules", help="Ask nobody: what code alone can say.")] = False,
+    answer: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--answer",
+            metavar='"C3=TEXT"',
+            help="Your answer to what is asked about a challenge, now or later; may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE",
+            help="Write the whole report there: Markdown, or JSON if it ends in .json.",
+            show_default=False,
+        ),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            "--resume",
+            metavar="RUN",
+            help="Go on with a run that waits for you or was cut off: its id, a part of it, or `last`.",
+            show_default=False,
+        ),
+    ] = None,
+    show: Annotated[
+        str | None,
+        typer.Option("--show", metavar="RUN", help="Show what came of a run; ask nobody.", show_default=False),
+    ] = None,
+    taking_in: Annotated[
+        str | None,
+        typer.Option(
+            "--take-in",
+            metavar="RUN",
+            help="After REVISE: write the mitigations into the plan's context. It may be implemented then.",
+            show_default=False,
+        ),
+    ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schemas of the records and the report; ask nobody.")
+    ] = False,
+    budget: BudgetOption = None,
+    budget_tokens: TokensOption = None,
+    budget_usd: UsdOption = None,
+    repo: RepoOption = Path(),
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    no_color: NoColorOption = False,
+) -> int:
+    """Have a plan attacked before work starts, until it converges or is sent back.
+
+    Code looks first: structure, verification that proves nothing, files that are not there, files that two tasks would
+    change at once, cycles, what is marked as unknown. Then, if you have named somebody who can be asked, a challenger
+    attacks it (for complex plans with a domain expert and a devil's advocate), researchers look into what is open, and
+    a synthesizer rules; at most three times. What becomes of each challenge is decided by code, and whatever an agent
+    claims about the repository is looked up before it counts.
+
+    \b
+      assay verify-plan PLAN.md                                what code can say, and whoever is set up
+      assay verify-plan PLAN.md --backend cli:claude           asked of a coding agent of yours
+      assay verify-plan --resume last --answer "C3=keep both"  when a question is waiting
+      assay verify-plan --take-in last                         after REVISE: the mitigations into the plan
+      assay gate PLAN.md --verified                            refuses a plan that is not through
+
+    Exit code: 0 PROCEED; 1 REVISE or RETHINK; 2 bad input; 3 a question is waiting; 4 the budget is spent;
+    130 interrupted. Everything is kept: --resume goes on, also after a crash.
+    """
+    output = Output(json=as_json, quiet=quiet, no_color=no_color)
+    _refuse_several(plan, resume, show, taking_in, schema=schema)
+    if schema:
+        output.document(schemas())
+        return 0
+    if taking_in is not None:
+        return _take_in(output, taking_in)
+    if show is not None:
+        return _show(output, find_plan_run(plain("--show", show)), report)
+    request = PlanGateRequest(
+        backends=backend_words(backend),
+        rules_only=rules,
+        budget=budget_words(budget, budget_tokens, budget_usd),
+        answers=_answers(answer or ()),
+        by=speaker(),
+    )
+    if resume is None:
+        path = plan or Path()  # refused above if there is none
+        sitting = _Sitting(output, report)
+        return sitting.follow(lambda live, ask, listen: plan_gate_run(repo, path, request, live, ask, listen=listen))
+    if rules or backend:
+        raise InputError("--resume goes on with whoever was asked before", hint="leave --backend and --rules out")
+    return resume_plan(output, find_plan_run(plain("--resume", resume)), request, report)
+
+
+def resume_plan(output: Output, run_id: str, request: PlanGateRequest, into: Path | None = None) -> int:
+    """Go on with a run; of one that has ended, tell how."""
+    ended = plan_report(run_id)
+    if ended is not None and ended.verdict is not None:
+        if request.answers:
+            raise InputError(f"{run_id} has ended: {ended.verdict}", hint=ended.next_step)
+        return _tell(output, ended, into)
+    sitting = _Sitting(output, into)
+    return sitting.follow(lambda live, ask, listen: resumed_plan_gate(run_id, request, live, ask, listen=listen))
+
+
+@dataclass(frozen=True)
+class _Sitting:
+    output: Output
+    report: Path | None
+
+    def follow(self, begin: Begin) -> int:
+        """Watch the run to its end, or to where the person leaves it; its exit code."""
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends us wants nothing left behind, too
+        asks = sys.stdin.isatty() and not self.output.json
+        console = self.output.progress()
+        live = LivePlanGate(console, interactive=console.is_terminal)
+        ask = self._ask if asks else _nobody
+        run: PlanGateRun | None = None
+        try:
+            with begin(live, ask, Terminal() if asks else None) as run, live.showing():
+                report = run.run()
+                unused = tuple(run.given)
+        except OutOfBudgetError as error:
+            return self._out_of_budget(str(error), run)
+        except KeyboardInterrupt:
+            if run is not None:
+                sys.stderr.write(f"\neverything is kept; go on with: {_go_on(run.about.run_id)}\n")
+            raise
+        if unused:
+            self._complain(f"nobody has asked about {', '.join(unused)}: that answer was not used")
+        return _tell(self.output, report, self.report)
+
+    def _ask(self, questions: Sequence[OpenQuestion]) -> Mapping[str, str]:
+        """At this terminal; an empty line leaves a question."""
+        console = replace(self.output, quiet=False).progress()  # a question is no progress
+        answers = {}
+        for one in questions:
+            console.print(printable(f"\n{one.challenge}: {one.question}"), style="bold yellow", soft_wrap=True)
+            for number, option in enumerate(one.options, start=1):
+                console.print(printable(f"  {number}. {option}"), soft_wrap=True)
+            choice = "a number, or your own words" if one.options else "in your own words"
+            console.print(f"{choice}; an empty line leaves it", style="dim")
+            typed = typed_line() or ""
+            answers[one.challenge] = _chosen(plain("your answer", typed), one.options)
+        return answers
+
+    def _out_of_budget(self, why: str, run: PlanGateRun | None) -> int:
+        again = f"{_go_on(run.about.run_id)} --budget …" if run else ""
+        self._complain(f"{why}; everything is kept, go on with more: {again}")
+        if self.output.json and run:
+            self.output.document({"run_id": run.about.run_id, "outcome": "budget_exhausted", "reason": why})
+        return OUT_OF_BUDGET
+
+    def _complain(self, text: str) -> None:
+        replace(self.output, quiet=False).progress().print(printable(text), style="yellow", soft_wrap=True)
+
+
+def _nobody(_questions: Sequence[OpenQuestion]) -> Mapping[str, str]:
+    return {}
+
+
+def _chosen(typed: str, options: Sequence[str]) -> str:
+    """What an answer means: the number of an option is that option."""
+    number = int(typed) if typed.isdecimal() else 0
+    return options[number - 1] if 0 < number <= len(options) else typed
+
+
+def _refuse_several(
+    plan: Path | None, resume: str | None, show: str | None, taking_in: str | None, *, schema: bool
+) -> None:
+    asked = [
+        name
+        for name, given in (
+            ("FILE", plan is not None),
+            ("--resume", resume is not None),
+            ("--show", show is not None),
+            ("--take-in", taking_in is not None),
+            ("--schema", schema),
+        )
+        if given
+    ]
+    if not asked:
+        raise InputError(
+            "FILE is missing: which plan", hint="assay verify-plan PLAN.md; or --resume, --show, --take-in"
+        )
+    if len(asked) > 1:
+        raise InputError(f"{' and '.join(asked)} are different things to ask for", hint="say one of them")
+
+
+def _answers(options: Sequence[str]) -> dict[str, str]:
+    if options:
+        refuse_executors()
+    answers: dict[str, str] = {}
+    for option in options:
+        found = _ANSWER.fullmatch(plain("--answer", option))
+        if found is None or not found[2].strip():
+            raise InputError(
+                f"--answer {option!r}: says nothing about a challenge", hint='for instance --answer "C3=keep both"'
+            )
+        answers[found[1].upper()] = found[2].strip()
+    return answers
+
+
+def _take_in(output: Output, run: str) -> int:
+    refuse_executors()
+    path, ids = take_in(find_plan_run(plain("--take-in", run)), speaker())
+    if output.json:
+        output.document({"plan": str(path), "taken_in": list(ids)})
+    else:
+        taken = f"{path}: took in what answers {', '.join(ids)}"
+        output.results().print(printable(f"{taken}; it may be implemented as it is now"), soft_wrap=True)
+    return 0
+
+
+def _show(output: Output, run_id: str, into: Path | None) -> int:
+    report = plan_report(run_id)
+    if report is None:
+        raise InputError(f"{run_id}: has no verdict yet, and asks nothing", hint=f"`{_go_on(run_id)}` goes on")
+    return _tell(output, report, into)
+
+
+def _tell(output: Output, report: PlanReport, into: Path | None) -> int:
+    document = report.model_dump(mode="json")
+    if into is not None:
+        as_json = into.suffix.lower() == ".json"
+        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n" if as_json else page(report)
+        write_whole(into, text.encode())
+    if output.json:
+        output.document(document)
+    else:
+        sys.stderr.flush()
+        print_report(output.results(), report, into)
+    return EXIT[report.verdict]
+
+
+def _go_on(run_id: str) -> str:
+    return f"assay verify-plan --resume {run_id}"

@@ -1,0 +1,49 @@
+"""`assay runs`: one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from assay.contracts.gate_report import RunView
+from assay.core.gate.position import statistics
+from assay.engine.plan_gate.looking import PlanRunView
+from assay.surfaces.cli.text import printable
+from assay.surfaces.report.gate import OUTCOME, state_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_PLAN_STATES: Final = {"PROCEED": "green", "REVISE": "yellow", "RETHINK": "red", "running": "cyan"}
+
+
+class _Line(NamedTuple):
+    run_id: str
+    started_at: str
+    state: str
+    style: str
+    about: str
+
+
+def print_runs(console: Console, views: Sequence[RunView | PlanRunView]) -> None:
+    if not views:
+        console.print("no runs yet; `assay gate PLAN.md` or `assay verify-plan PLAN.md` starts one")
+        return
+    lines = [_of_gate(view) if isinstance(view, RunView) else _of_plan_gate(view) for view in views]
+    width = max(len(line.state) for line in lines)
+    for line in lines:
+        console.print(f"{line.run_id}  {line.started_at[:16].replace('T', ' ')}  ", end="", soft_wrap=True)
+        console.print(f"{line.state:<{width}}", style=line.style, end="")
+        console.print(printable(f"  {line.about}"), soft_wrap=True)
+
+
+def _of_gate(view: RunView) -> _Line:
+    counted = statistics(view)
+    style = OUTCOME.get(view.outcome, "") if view.outcome else "cyan" if view.running else "yellow"
+    about = f"{counted.passed}/{counted.total}  {view.plan.title}  ({view.plan_path})"
+    return _Line(view.run_id, view.started_at, state_of(view), style, about)
+
+
+def _of_plan_gate(view: PlanRunView) -> _Line:
+    style = _PLAN_STATES.get(view.state, "yellow")
+    return _Line(view.run_id, view.started_at, view.state, style, f"plan gate  ({view.setup.plan_path})")

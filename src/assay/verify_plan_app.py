@@ -1,0 +1,348 @@
+"""The plan gate, put together: a plan, whoever is asked about it, and the repository that they look at."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from assay import __version__
+from assay.adapters.backends import Backend
+from assay.adapters.backends.choosing import backend_from
+from assay.adapters.bus import Bus
+from assay.adapters.executors.human import Listen
+from assay.adapters.git.repository import open_repository, repository_around
+from assay.adapters.ledger.location import ledger_path
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.adapters.memory.file import FileMemory, memory_path
+from assay.adapters.plan_files import load_plan
+from assay.adapters.run_lock import held, is_held
+from assay.adapters.web import web_from, web_in_words
+from assay.adapters.whole_file import write_whole
+from assay.agents_app import Words, agents, refuse_commands_of_repositories, refuse_weaker_sandbox
+from assay.app import new_run_id, opened_world, outside_of, private_home, resolve_base, settings_at
+from assay.config.backends import KEYS
+from assay.config.person import load_person
+from assay.contracts.budget import Budget
+from assay.contracts.plan_gate.report import PlanReport, PlanVerdict
+from assay.contracts.plan_gate.setup import PlanGateSetup
+from assay.contracts.rows import EventRow
+from assay.core.plan_gate.mitigations import is_same_plan, to_take_in, with_mitigations, without_mitigation
+from assay.engine.agents.dispatch import Dispatcher
+from assay.engine.agents.meter import Meter
+from assay.engine.agents.on_record import on_record, spent_so_far
+from assay.engine.plan_gate.agents import PlanAgents
+from assay.engine.plan_gate.examining import Examined, examine
+from assay.engine.plan_gate.journal import MITIGATED, PlanJournal
+from assay.engine.plan_gate.looking import PlanRunView, last_report, report_of_run, setups, view_of
+from assay.engine.plan_gate.run import SLOTS, Ask, PlanGateRun
+from assay.engine.plan_gate.watching import Watching
+from assay.engine.progress import Silent
+from assay.engine.world import CheckRequest, World
+from assay.errors import InputError
+from assay.gate_cast import budget_for, lasting, more
+
+_BUDGET = "run.budget"
+_PERSON = "human"
+
+
+@dataclass(frozen=True)
+class PlanGateRequest:
+    """What `assay verify-plan` was asked for; what is not said comes from the settings."""
+
+    backends: Sequence[str] = ()
+    """`ROLE=SPEC`, or `SPEC` for every role that has no line of its own."""
+    rules_only: bool = False
+    budget: tuple[str, ...] = ()
+    answers: Mapping[str, str] = field(default_factory=dict)
+    by: str = "person"
+
+
+@contextmanager
+def plan_gate_run(
+    directory: Path,
+    plan_path: Path,
+    request: PlanGateRequest,
+    watching: Watching,
+    ask: Ask,
+    *,
+    listen: Listen | None = None,
+    home: Path | None = None,
+) -> Iterator[PlanGateRun]:
+    """An `assay verify-plan`, ready to run: its first row is written, nothing else has happened."""
+    raw, text = load_plan(plan_path)
+    plan_path = plan_path.parent.resolve() / plan_path.name
+    repository = open_repository(directory)
+    home = outside_of(repository, home)
+    base = resolve_base(repository, CheckRequest())
+    settings = settings_at(repository, base[0])
+    run_id = new_run_id()
+    with ExitStack() as stack:
+        stack.enter_context(held(home, run_id))
+        world = stack.enter_context(
+            opened_world(repository, base, settings, Silent(), home=home, run_id=run_id, require_sandbox=False)
+        )
+        examined = examine(world, text, str(plan_path), hashlib.sha256(raw).hexdigest())
+        cast, alone, notes = _cast(world, request, examined)
+        setup = PlanGateSetup(
+            version=__version__,
+            repository=str(repository.root),
+            plan_path=str(plan_path),
+            plan_artifact=examined.about.plan_digest,
+            base_commit=base[0],
+            agents=cast,
+            alone=alone,
+            budget=budget_for(settings, request.budget),
+            answers=dict(request.answers) if not cast else {},
+            notes=(*world.notes, *notes),
+        )
+        kept = world.artifacts.put(raw)
+        world.ledger.append(
+            kept.row("text/markdown; charset=utf-8"),
+            EventRow(run_id=run_id, type="run.started", payload=setup.model_dump(mode="json")),
+        )
+        yield _driven(world, setup, setup.budget, examined, request, watching, ask, listen, stack)
+
+
+@contextmanager
+def resumed_plan_gate(
+    run_id: str,
+    request: PlanGateRequest,
+    watching: Watching,
+    ask: Ask,
+    *,
+    listen: Listen | None = None,
+    home: Path | None = None,
+) -> Iterator[PlanGateRun]:
+    """A run of the plan gate that goes on from its record."""
+    home = private_home(home)
+    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
+        setup = setups(ledger)[run_id]
+    if setup.version != __version__:
+        raise InputError(
+            f"{run_id} was started by Assay {setup.version}; this is {__version__}, which may decide otherwise",
+            hint=f"use Assay {setup.version} for it, or start anew with `assay verify-plan {setup.plan_path}`",
+        )
+    repository = open_repository(Path(setup.repository))
+    settings = settings_at(repository, setup.base_commit)
+    tree = repository.git.line("rev-parse", f"{setup.base_commit}^{{tree}}")
+    with ExitStack() as stack:
+        stack.enter_context(held(home, run_id))
+        world = stack.enter_context(
+            opened_world(
+                repository,
+                (setup.base_commit, tree),
+                settings,
+                Silent(),
+                home=home,
+                run_id=run_id,
+                require_sandbox=False,
+            )
+        )
+        text = world.artifacts.read(setup.plan_artifact).decode("utf-8-sig")
+        examined = examine(world, text, setup.plan_path, setup.plan_artifact)
+        budget = _budget_now(world, setup, request.budget)
+        run = _driven(world, setup, budget, examined, request, watching, ask, listen, stack)
+        run.journal.note("run.resumed")
+        yield run
+
+
+def find_plan_run(text: str, home: Path | None = None) -> str:
+    """The id of the run that is meant: whole, its beginning or end if that is unique, or `last`, of the repository that
+    one stands in if one stands in any."""
+    home = private_home(home)
+    runs = _setups(home)
+    if not runs:
+        raise InputError("there is no run of `assay verify-plan` yet", hint="`assay verify-plan PLAN.md` starts one")
+    if text == "last":
+        here = repository_around(Path.cwd())
+        own = [id for id, setup in runs.items() if here is None or setup.repository == str(here)]
+        if not own:
+            raise InputError(f"{here}: there is no run of `assay verify-plan` here")
+        return own[0]
+    ids = list(runs)
+    found = [id for id in ids if id == text] or [id for id in ids if id.startswith(text) or id.endswith(text)]
+    if len(found) == 1:
+        return found[0]
+    hint = f"it could be: {', '.join(found)}" if found else f"the last one is {ids[0]}"
+    raise InputError(f"{text}: names {'several runs' if found else 'no run'} of `assay verify-plan`", hint=hint)
+
+
+def plan_run_named(text: str, home: Path | None = None) -> str | None:
+    """The run of the plan gate that is named, whole or by a part that no other has; None: none is."""
+    runs = _setups(private_home(home))
+    found = [id for id in runs if id == text] or [id for id in runs if id.startswith(text) or id.endswith(text)]
+    return found[0] if len(found) == 1 else None
+
+
+def list_plan_runs(home: Path | None = None) -> list[PlanRunView]:
+    """Every run of the plan gate, newest first."""
+    home = private_home(home)
+    runs = _setups(home)
+    if not runs:
+        return []
+    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
+        return [view_of(ledger, id, setup, running=is_held(home, id)) for id, setup in runs.items()]
+
+
+def plan_report(run_id: str, home: Path | None = None) -> PlanReport | None:
+    """What came of a run; None: nothing yet."""
+    with closing(SqliteLedger(ledger_path(private_home(home)), "read")) as ledger:
+        return last_report(ledger, run_id)
+
+
+def take_in(run_id: str, by: str, home: Path | None = None) -> tuple[Path, tuple[str, ...]]:
+    """Write the mitigations of a REVISE into its plan, and record what the plan is then; the ids that were taken in."""
+    home = private_home(home)
+    with closing(SqliteLedger(ledger_path(home), "write")) as ledger:
+        report = report_of_run(ledger, run_id)
+        path = Path(report.plan_path)
+        taken = to_take_in(report.challenges)
+        _refuse_taking_in(report, path)
+        raw, text = load_plan(path)
+        if hashlib.sha256(raw).hexdigest() != report.plan_digest:
+            raise InputError(
+                f"{path}: has changed since {run_id}, whose verdict is about what it was",
+                hint=f"put it through the gate again: assay verify-plan {path}",
+            )
+        revised = with_mitigations(text, taken, run_id)
+        if not is_same_plan(text, revised):
+            raise InputError(
+                f"{path}: its context cannot be added to without changing its tasks",
+                hint="take the mitigations in by hand, and put it through the gate again",
+            )
+        data = revised.encode("utf-8")
+        ids: list[str] = [one.id for one in taken]
+        write_whole(path, data)
+        # Written first: a plan that was not changed must not be on record as one that was.
+        digest = hashlib.sha256(data).hexdigest()
+        payload = {"digest": digest, "challenges": [*ids], "by": by}
+        ledger.append(EventRow(run_id=run_id, type=MITIGATED, payload=payload))
+    return path, tuple(ids)
+
+
+def _refuse_taking_in(report: PlanReport, path: Path) -> None:
+    if report.verdict is not PlanVerdict.REVISE:
+        said = report.verdict or "a question is waiting"
+        raise InputError(
+            f"{report.run_id}: the verdict is {said}; mitigations are taken in after a REVISE",
+            hint=report.next_step or None,
+        )
+    if unanswered := without_mitigation(report.challenges):
+        named = ", ".join(one.id for one in unanswered)
+        raise InputError(
+            f"{report.run_id}: nobody knows a mitigation for {named}",
+            hint=f"revise {path} so that it is answered, and put it through the gate again",
+        )
+
+
+def _cast(
+    world: World, request: PlanGateRequest, examined: Examined
+) -> tuple[dict[str, tuple[str, ...]], str, list[str]]:
+    """Who serves whom, why nobody does, and what is to be said about them."""
+    if request.rules_only:
+        return {}, "nobody is asked (--rules): the rules decide alone", []
+    if why := examined.alone:
+        return {}, why, []
+    root = world.repository.root
+    said = Words.spoken(root, world.settings, load_person(), _named(request.backends))
+    choices = [said.choice(role) for role in examined.team.roles]
+    missing = [choice.agent for choice in choices if not choice.specs]
+    if len(missing) == len(choices):
+        return {}, "nobody is named who could be asked, so the rules decide alone; `assay backends` tells more", []
+    if missing:
+        raise InputError(
+            f"nobody is named who serves {', '.join(missing)}",
+            hint="--backend SPEC names one for all, or set them under [backends]; --rules asks nobody",
+        )
+    for choice in choices:
+        refuse_commands_of_repositories(choice)
+        refuse_weaker_sandbox(choice.specs, world.settings, said.person)
+    known = agents(said, [choice.agent for choice in choices])
+    for one in (one for agent in known.agents for one in agent.standings):
+        if one.missing:
+            raise InputError(one.missing, hint=one.hint or None)
+    if refused := [problem.text for problem in known.problems if problem.refuse]:
+        raise InputError("; ".join(refused), hint="`assay backends` shows who serves whom")
+    cast = {one.agent: tuple(lasting(spec, said.folder(one.origin)) for spec in one.specs) for one in choices}
+    notes = [web_in_words(said.person.settings.web), *(problem.text for problem in known.problems)]
+    return cast, "", notes
+
+
+def _named(backends: Sequence[str]) -> list[str]:
+    """`SPEC` alone is about all of them."""
+    return [word if word.startswith(tuple(f"{key}=" for key in KEYS)) else f"default={word}" for word in backends]
+
+
+def _budget_now(world: World, setup: PlanGateSetup, words: tuple[str, ...]) -> Budget:
+    """What agents may spend: as at the beginning, as amended since, as the person says now."""
+    budget = setup.budget
+    for stored in world.ledger.read(EventRow, run_id=world.run_id, type=_BUDGET):
+        budget = Budget.model_validate(stored.row.payload["budget"])
+    if words:
+        budget = more(world, budget, words)
+        payload = {"budget": budget.model_dump(mode="json")}
+        world.ledger.append(EventRow(run_id=world.run_id, type=_BUDGET, payload=payload))
+    return budget
+
+
+def _driven(
+    world: World,
+    setup: PlanGateSetup,
+    budget: Budget,
+    examined: Examined,
+    request: PlanGateRequest,
+    watching: Watching,
+    ask: Ask,
+    listen: Listen | None,
+    stack: ExitStack,
+) -> PlanGateRun:
+    recorded = on_record(world.ledger, world.run_id)
+    meter = Meter(budget, spent_so_far(recorded))
+    person, folder = load_person(), Path(setup.plan_path).parent
+
+    def backend(specs: Sequence[str]) -> Backend:
+        made = backend_from(specs, folder=folder, root=world.repository.root, listen=listen, person=person)
+        stack.callback(made.close)
+        return made
+
+    web = web_from(person.settings.web, os.environ) if setup.agents else None
+    if web is not None:
+        stack.callback(web.close)
+    memory = FileMemory(memory_path(world.home))
+    by_people = {role for role, specs in setup.agents.items() if _PERSON in specs}
+    seconds = world.settings.gate.agent_seconds
+    agents_at_work = PlanAgents(
+        world=world,
+        backends={role: backend(specs) for role, specs in setup.agents.items()},
+        dispatcher=Dispatcher(Bus(world.ledger, world.run_id), meter, recorded, watching.spending),
+        doing=watching.doing,
+        seconds=lambda role: None if role in by_people else seconds,
+        memory=memory if memory.path.is_file() else None,
+        web=web,
+    )
+    stack.callback(agents_at_work.close)
+    named = {role: " or ".join(specs) for role, specs in setup.agents.items()}
+    return PlanGateRun(
+        about=replace(examined.about, agents=named),
+        subject=examined.subject(asked=bool(setup.agents), answers=setup.answers, notes=setup.notes),
+        discussion=examined.discussion(world.run_id),
+        journal=PlanJournal.opened(world.ledger, world.run_id),
+        agents=agents_at_work,
+        watching=watching,
+        ask=ask,
+        by=request.by,
+        note=setup.alone,
+        given=dict(request.answers),
+        at_once=1 if by_people else SLOTS,
+    )
+
+
+def _setups(home: Path) -> Mapping[str, PlanGateSetup]:
+    if not ledger_path(home).is_file():
+        return {}
+    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
+        return setups(ledger)

@@ -1,0 +1,404 @@
+"""Talking with the convergence loop: what agents would answer, and a conversation that follows a script.
+
+Claims are about files, and where a file is says what the engine saw of it: what is under `here/` holds, what is under
+`gone/` does not, what is under `beyond/` cannot be looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel
+
+from assay.contracts.agent import Completion, CompletionStatus
+from assay.contracts.base import Contract
+from assay.contracts.plan_gate.answers import (
+    ChallengeDraft,
+    ChallengesOutput,
+    Dimension,
+    DimensionScore,
+    Directive,
+    DirectiveKind,
+    DirectiveReason,
+    Dispute,
+    Mode,
+    PlanAuditOutput,
+    ProbeOutput,
+    QuestionDraft,
+    ResolveOutput,
+    RiskDraft,
+    Ruling,
+    SurfacedDraft,
+    SurfaceOutput,
+    SynthesisOutput,
+    UnknownDraft,
+    Withdrawal,
+)
+from assay.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
+from assay.contracts.plan_gate.record import (
+    Challenge,
+    ChallengeConfidence,
+    ChallengeStatus,
+    IterationState,
+    Origin,
+    PlanQuality,
+    PlanSeverity,
+    SurfacedImpact,
+    SurfacedSource,
+    TeamMode,
+    UnknownResolution,
+    UnknownType,
+)
+from assay.contracts.plan_gate.report import EventKind
+from assay.core.plan_gate.board import Entering
+from assay.core.plan_gate.loop import verify
+from assay.core.plan_gate.needs import (
+    Answered,
+    AskAudit,
+    AskChallenges,
+    AskPerson,
+    AskResearch,
+    AskSynthesis,
+    Ended,
+    Failed,
+    Heard,
+    Iterated,
+    Need,
+    Noted,
+    Sent,
+    Subject,
+)
+
+BLOCKING, SIGNIFICANT, MINOR = PlanSeverity.BLOCKING, PlanSeverity.SIGNIFICANT, PlanSeverity.MINOR
+HIGH, MED, LOW = ChallengeConfidence.HIGH, ChallengeConfidence.MED, ChallengeConfidence.LOW
+DONE = Completion(status=CompletionStatus.DONE, summary="done")
+FAILS = Failed("no answer within 60 seconds")
+UNREADABLE = Failed("no object in it", unreadable=True)
+
+
+# Claims, and what the engine saw of them.
+
+
+def about(path: str) -> RepositoryClaim:
+    return RepositoryClaim(kind=ClaimKind.FILE, path=path)
+
+
+HERE, GONE, BEYOND = about("here/a.py"), about("gone/a.py"), about("beyond/a.py")
+_HOLDS = {"here": True, "gone": False, "beyond": None}
+
+
+def look(claim: RepositoryClaim) -> LookedUp:
+    holds = _HOLDS[claim.path.split("/")[0]]
+    return LookedUp(claim=claim, holds=holds, saw=f"{claim.path}: {holds}")
+
+
+def claims_in(value: object) -> Iterator[RepositoryClaim]:
+    if isinstance(value, RepositoryClaim):
+        yield value
+    elif isinstance(value, BaseModel):
+        for _, part in value:
+            yield from claims_in(part)
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from claims_in(part)
+
+
+def heard(output: Contract, *refusals: str) -> Heard:
+    """With everything looked up that is claimed in it."""
+    return Heard(output, tuple(map(look, dict.fromkeys(claims_in(output)))), refusals)
+
+
+# What agents answer.
+
+
+def draft(
+    severity: PlanSeverity = SIGNIFICANT,
+    *evidence: RepositoryClaim,
+    confidence: ChallengeConfidence = HIGH,
+    mitigation: str = "",
+    claim: str = "The plan assumes that the store is empty",
+) -> ChallengeDraft:
+    return ChallengeDraft(
+        claim=claim,
+        concern="It is not after the first night.",
+        failure_scenario="The second import fails, and nobody is told.",
+        alternative="Import into a table of its own.",
+        severity=severity,
+        confidence=confidence,
+        mitigation=mitigation,
+        evidence=evidence,
+    )
+
+
+def entering(
+    severity: PlanSeverity = SIGNIFICANT,
+    *evidence: RepositoryClaim,
+    origin: Origin = Origin.CHALLENGER,
+    confidence: ChallengeConfidence = HIGH,
+    mitigation: str = "",
+    final: bool = False,
+    line: int | None = None,
+) -> Entering:
+    brought = draft(severity, *evidence, confidence=confidence, mitigation=mitigation)
+    return Entering(brought, origin, tuple(map(look, evidence)), line=line, final=final)
+
+
+def challenges(*drafts: ChallengeDraft | PlanSeverity, withdraws: tuple[str, ...] = ()) -> ChallengesOutput:
+    return ChallengesOutput(
+        completion=DONE,
+        challenges=tuple(draft(one) if isinstance(one, PlanSeverity) else one for one in drafts),
+        withdrawals=tuple(Withdrawal(challenge=id, why="it was a misreading") for id in withdraws),
+    )
+
+
+def unknown(
+    challenge: str, *evidence: RepositoryClaim, resolution: UnknownResolution = UnknownResolution.CONFIRMED
+) -> UnknownDraft:
+    return UnknownDraft(
+        description="whether the store is empty",
+        type=UnknownType.API_BEHAVIOR,
+        affects_challenge=challenge,
+        suggested_query="store",
+        resolution=resolution,
+        source="a.py",
+        finding="it is",
+        impact="the concern falls",
+        evidence=evidence,
+    )
+
+
+def resolved(*unknowns: UnknownDraft) -> ResolveOutput:
+    return ResolveOutput(completion=DONE, unknowns=unknowns)
+
+
+def context(
+    *evidence: RepositoryClaim,
+    impact: SurfacedImpact = SurfacedImpact.CHANGES_NEEDED,
+    challenge: ChallengeDraft | None = None,
+) -> SurfacedDraft:
+    return SurfacedDraft(
+        source=SurfacedSource.CODEBASE,
+        location="src/store.py",
+        relevance="The store is filled at start.",
+        impact=impact,
+        challenge=challenge,
+        evidence=evidence,
+    )
+
+
+def surfaced(*found: SurfacedDraft) -> SurfaceOutput:
+    return SurfaceOutput(completion=DONE, surfaced=found)
+
+
+def risk(
+    severity: PlanSeverity = MINOR, *evidence: RepositoryClaim, challenge: ChallengeDraft | None = None
+) -> RiskDraft:
+    return RiskDraft(
+        risk="The store is full",
+        trigger="Too many imports.",
+        cascade="Nothing is imported.",
+        probability="LOW",
+        severity=severity,
+        challenge=challenge,
+        evidence=evidence,
+    )
+
+
+def probed(*risks: RiskDraft) -> ProbeOutput:
+    return ProbeOutput(completion=DONE, risks=risks)
+
+
+def ruling(
+    challenge: str,
+    status: ChallengeStatus = ChallengeStatus.RESOLVED,
+    *evidence: str,
+    resolution: str = "it was looked into",
+    mitigation: str = "",
+) -> Ruling:
+    return Ruling.model_validate(
+        {
+            "challenge": challenge,
+            "status": status.value,
+            "resolution": resolution,
+            "mitigation": mitigation,
+            "evidence": evidence,
+        }
+    )
+
+
+def resolving(*ids: str) -> tuple[Ruling, ...]:
+    """By a mitigation, which may settle anything."""
+    return tuple(ruling(id, mitigation="Import into a table of its own.") for id in ids)
+
+
+def unresolving(*ids: str) -> tuple[Ruling, ...]:
+    return tuple(ruling(id, ChallengeStatus.UNRESOLVED) for id in ids)
+
+
+def directive(kind: DirectiveKind, reason: DirectiveReason | None = None) -> Directive:
+    return Directive(kind=kind, reason=reason, text="the store")
+
+
+def raising(mode: Mode | None = Mode.RESOLVE, tool: str = "Read", by: int = 2) -> Directive:
+    return Directive(kind=DirectiveKind.RAISE_BUDGET, text="more to read", mode=mode, tool=tool, by=by)
+
+
+def synthesis(
+    *rulings: Ruling,
+    directives: tuple[Directive, ...] = (),
+    questions: tuple[QuestionDraft, ...] = (),
+    scores: tuple[DimensionScore, ...] = (),
+    disputes: tuple[Dispute, ...] = (),
+) -> SynthesisOutput:
+    return SynthesisOutput(
+        completion=DONE,
+        rulings=rulings,
+        directives=directives,
+        questions=questions,
+        scores=scores,
+        disputes=disputes,
+    )
+
+
+def score(dimension: Dimension, points: int) -> DimensionScore:
+    return DimensionScore(dimension=dimension, score=points, evidence=f"{dimension} is seen")
+
+
+def audit(*scores: DimensionScore, disputes: tuple[Dispute, ...] = ()) -> PlanAuditOutput:
+    return PlanAuditOutput(completion=DONE, scores=scores, disputes=disputes, summary="It holds.")
+
+
+# A conversation.
+
+
+def subject(
+    *rules: Entering, team: TeamMode | None = TeamMode.BASE, answers: Mapping[str, str] | None = None
+) -> Subject:
+    return Subject("plans/PLAN.md", PlanQuality.ADEQUATE, team, rules, answers or {})
+
+
+def name_of(need: Need) -> str:
+    """Who is asked and in which iteration: `challenger 1`, `resolve 2`, `person 1`."""
+    match need:
+        case AskChallenges(origin, _, seen):
+            return f"{origin} {seen.iteration}"
+        case AskResearch(mode, _, _, seen):
+            return f"{mode} {seen.iteration}"
+        case AskSynthesis(seen):
+            return f"synthesis {seen.iteration}"
+        case AskAudit(_, seen):
+            return f"audit {seen.iteration}"
+        case AskPerson(progress=progress):
+            return f"person {len(progress.iterations)}"
+        case Iterated(state):
+            return f"iterated {state.iteration}"
+
+
+def challenges_of(need: Need) -> tuple[Challenge, ...]:
+    """As they are when it is asked."""
+    match need:
+        case Iterated(challenges=shown):
+            return shown
+        case AskPerson(progress=progress):
+            return progress.challenges
+        case _:
+            return need.seen.challenges
+
+
+_NOTHING_FOUND = {Mode.RESOLVE: resolved(), Mode.SURFACE: surfaced(), Mode.PROBE: probed()}
+
+
+def nothing(need: Need) -> Sent:
+    """What somebody answers who has nothing to say."""
+    match need:
+        case AskChallenges():
+            return heard(challenges())
+        case AskResearch(mode):
+            return heard(_NOTHING_FOUND[mode])
+        case AskSynthesis():
+            return heard(synthesis())
+        case AskAudit():
+            return heard(audit())
+        case AskPerson(questions):
+            return Answered({one.challenge: "go on" for one in questions})
+        case Iterated():
+            return Noted()
+
+
+@dataclass
+class Talk:
+    """All that was said, and what came of it."""
+
+    needs: list[tuple[Need, ...]] = field(default_factory=list)
+    sent: list[tuple[Sent, ...]] = field(default_factory=list)
+    ended: Ended | None = None
+
+    @property
+    def end(self) -> Ended:
+        assert self.ended is not None
+        return self.ended
+
+    @property
+    def asked(self) -> list[str]:
+        return [name_of(need) for needs in self.needs for need in needs if not isinstance(need, Iterated)]
+
+    def need(self, name: str) -> Need:
+        return next(need for needs in self.needs for need in needs if name_of(need) == name)
+
+    def seen(self, name: str) -> dict[str, Challenge]:
+        """The challenges when that was asked."""
+        return {one.id: one for one in challenges_of(self.need(name))}
+
+    @property
+    def states(self) -> tuple[IterationState, ...]:
+        return self.end.progress.iterations
+
+    @property
+    def challenges(self) -> dict[str, Challenge]:
+        return {one.id: one for one in self.end.progress.challenges}
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        return {one.id: one.status.value for one in self.end.progress.challenges}
+
+    def events(self, kind: EventKind) -> list[str]:
+        return [one.text for one in self.end.progress.events if one.kind is kind]
+
+
+def converse(about: Subject, answer: Callable[[Need], Sent]) -> Talk:
+    talk, loop = Talk(), verify(about)
+    try:
+        needs = next(loop)
+        while True:
+            talk.needs.append(needs)
+            sent = tuple(map(answer, needs))
+            talk.sent.append(sent)
+            needs = loop.send(sent)
+    except StopIteration as stop:
+        talk.ended = stop.value
+    return talk
+
+
+Scripted = Contract | Sent | Mapping[str, str]
+
+
+def follow(about: Subject, script: Mapping[str, Scripted | list[Scripted]] | None = None) -> Talk:
+    """By name of who is asked, what each says, in turn if it is a list; nobody else has anything to say. All of it must
+    be used."""
+    left = {name: said if isinstance(said, list) else [said] for name, said in (script or {}).items()}
+
+    def answer(need: Need) -> Sent:
+        name = name_of(need)
+        return _as_sent(left[name].pop(0)) if left.get(name) else nothing(need)
+
+    talk = converse(about, answer)
+    unused = [name for name, said in left.items() if said]
+    assert not unused, f"nobody asked for {unused}, only {talk.asked}"
+    return talk
+
+
+def _as_sent(said: Scripted) -> Sent:
+    if isinstance(said, Contract):
+        return heard(said)
+    return Answered(said) if isinstance(said, Mapping) else said

@@ -1,0 +1,53 @@
+"""Whether a plan may reach implementation: what was said last about exactly these bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.contracts.plan_gate.report import PlanVerdict
+from assay.core.plan_gate.admission import Judged, Mitigated, why_not_admitted
+
+PROCEED, REVISE, RETHINK = PlanVerdict.PROCEED, PlanVerdict.REVISE, PlanVerdict.RETHINK
+NEVER = "it has not gone through the plan gate as it is"
+SAYS_REVISE = "the plan gate says REVISE (run r1)"
+
+
+def judged(*verdicts: PlanVerdict | None, digest: str = "plan") -> list[Judged]:
+    """By runs `r1`, `r2` …"""
+    return [Judged(f"r{number}", digest, verdict) for number, verdict in enumerate(verdicts, 1)]
+
+
+TABLE: list[tuple[str, list[Judged], list[Mitigated], str]] = [
+    ("nothing was said", [], [], NEVER),
+    ("it may proceed", judged(PROCEED), [], ""),
+    ("it is to be revised", judged(REVISE), [], SAYS_REVISE),
+    ("it is to be thought over", judged(RETHINK), [], "the plan gate says RETHINK (run r1)"),
+    ("a question waits", judged(None), [], "the plan gate says a question is waiting (run r1)"),
+    ("another plan may proceed", judged(PROCEED, digest="another"), [], NEVER),
+    ("the last word is the good one", judged(RETHINK, PROCEED), [], ""),
+    ("the last word is the bad one", judged(PROCEED, REVISE), [], "the plan gate says REVISE (run r2)"),
+    ("the last word is a question", judged(PROCEED, None), [], "the plan gate says a question is waiting (run r2)"),
+    ("mitigations were taken in", judged(REVISE, digest="before"), [Mitigated("r1", "plan")], ""),
+    ("into another text", judged(REVISE, digest="before"), [Mitigated("r1", "another")], NEVER),
+    ("after another run", judged(REVISE, digest="before"), [Mitigated("r2", "plan")], NEVER),
+    ("of a RETHINK", judged(RETHINK, digest="before"), [Mitigated("r1", "plan")], NEVER),
+    ("of what waits", judged(None, digest="before"), [Mitigated("r1", "plan")], NEVER),
+    (
+        "taken in, then judged anew",
+        [*judged(REVISE, digest="before"), Judged("r2", "plan", RETHINK)],
+        [Mitigated("r1", "plan")],
+        "the plan gate says RETHINK (run r2)",
+    ),
+    ("what it was before stays to be revised", judged(REVISE), [Mitigated("r1", "revised")], SAYS_REVISE),
+    (
+        "one of two runs said REVISE",
+        judged(RETHINK, REVISE, digest="before"),
+        [Mitigated("r1", "plan"), Mitigated("r2", "plan")],
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("said", "taken_in", "why"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_the_last_word_about_these_bytes_counts(said: list[Judged], taken_in: list[Mitigated], why: str) -> None:
+    assert why_not_admitted("plan", said, taken_in) == why

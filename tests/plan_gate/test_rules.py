@@ -1,0 +1,293 @@
+"""What code alone has against a plan."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import assay.core.plan
+from assay.contracts.plan_gate.record import ChallengeConfidence, PlanSeverity
+from assay.core.plan_gate.intent import Intent, intent
+from assay.core.plan_gate.objections import RULES
+from assay.core.plan_gate.outline import outline
+from assay.core.plan_gate.rules import MOST_OF_A_KIND, RuleFinding, rule_findings
+from tests.plan.reading import element, fixture
+
+BLOCKING, SIGNIFICANT, MINOR = PlanSeverity.BLOCKING, PlanSeverity.SIGNIFICANT, PlanSeverity.MINOR
+TREE = ("README.md", "src/a.py", "src/parse.py", "shop/cart.py", "docs/ids.md", "tests/test_a.py", "db/0001_users.sql")
+GOOD = """\
+---
+phase: 01
+plan: 02
+files_modified: [src/ids.py, tests/test_ids.py, src/parse.py, tests/test_parse.py]
+must_haves:
+  artifacts:
+    - path: src/ids.py
+---
+# Ids
+
+<context>
+@docs/ids.md
+@src/a.py
+</context>
+
+<task type="auto">
+  <name>Make the id</name>
+  <files>src/ids.py, tests/test_ids.py</files>
+  <action>Write `Id`; it refuses the empty text.</action>
+  <verify>pytest -q tests/test_ids.py</verify>
+  <done>`Id("")` raises ValueError; all 4 tests of test_ids.py pass</done>
+</task>
+
+<task type="auto">
+  <name>Use it</name>
+  <files>src/parse.py, src/ids.py, tests/test_parse.py</files>
+  <action>Return an `Id` from `parse` in `src/parse.py`.</action>
+  <verify>pytest -q tests/test_parse.py tests/test_ids.py</verify>
+  <done>`parse("a")` returns `Id("a")`</done>
+</task>
+"""
+
+
+def findings(text: str, tree: tuple[str, ...] = TREE) -> tuple[RuleFinding, ...]:
+    return rule_findings(outline(text, "PLAN.md"), tree)
+
+
+def told(text: str, tree: tuple[str, ...] = TREE) -> list[tuple[str, int, PlanSeverity]]:
+    return [(one.rule, one.line, one.draft.severity) for one in findings(text, tree)]
+
+
+def test_nothing_is_said_of_a_good_plan() -> None:
+    assert findings(GOOD) == ()
+
+
+@pytest.mark.parametrize("name", ["plain", "waves", "graph", "pasted", "checkpoints"])
+@pytest.mark.parametrize("tree", [(), ("README.md",), TREE])
+def test_sound_plans_have_nothing_grave(name: str, tree: tuple[str, ...]) -> None:
+    assert [one for one in told(fixture(name), tree) if one[2] is not MINOR] == []
+
+
+def test_the_examples_of_the_documentation_have_nothing_grave() -> None:
+    root = Path(__file__).parents[2]
+    for path in ("docs/plan.md", "src/assay/surfaces/demo/PLAN.md"):
+        text = (root / path).read_text(encoding="utf-8")
+        shop = ("shop/cart.py", "tests/test_cart.py")
+        assert outline(text, path).plan is not None
+        assert [one for one in told(text, shop) if one[2] is not MINOR] == []
+
+
+PLANTED = """\
+<task type="auto" id="one" depends_on="">
+  <name>Round half up</name>
+  <files>src/pars.py</files>
+  <action>Fix the rounding in `src/pars.py`.</action>
+  <verify>pytest -q tests/test_a.py</verify>
+  <done>`total` rounds half up</done>
+</task>
+
+<task type="auto" id="two" depends_on="three">
+  <name>Shout</name>
+  <files>src/a.py</files>
+  <action>Make it loud.</action>
+  <verify>
+    echo done
+  </verify>
+  <done>`shout` returns capitals</done>
+</task>
+
+<task type="auto" id="three" depends_on="two">
+  <name>Whisper</name>
+  <files>src/whisper.py</files>
+  <action>Write `whisper`.</action>
+  <verify>pytest -q tests/test_a.py</verify>
+  <done>
+    It works
+  </done>
+</task>
+
+<task type="auto" id="four" depends_on="one">
+  <name>Cart</name>
+  <files>shop/cart.py</files>
+  <action>Round in the cart too.</action>
+  <verify>pytest -q tests/test_cart.py</verify>
+  <done>the total of the cart is 12.50</done>
+</task>
+
+<task type="auto" id="five" depends_on="one">
+  <name>Cart again</name>
+  <files>shop/cart.py</files>
+  <action>Sort the items. The key is TBD.</action>
+  <verify>pytest -q tests/test_a.py</verify>
+  <done>items are sorted by name</done>
+</task>
+"""
+
+
+def test_each_planted_defect_is_found_on_its_line() -> None:
+    assert told(PLANTED) == [
+        ("cycle", 9, BLOCKING),
+        ("vacuous-verify", 14, BLOCKING),
+        ("missing-file", 3, SIGNIFICANT),
+        ("vague-done", 25, SIGNIFICANT),
+        ("missing-test", 33, SIGNIFICANT),
+        ("overlapping-files", 37, SIGNIFICANT),
+        ("unknown-in-step", 40, SIGNIFICANT),
+    ]
+    assert {one.rule for one in findings(PLANTED) if one.final} == {"cycle", "vacuous-verify"}
+
+
+def test_a_challenge_says_where_why_and_what_would_be_right() -> None:
+    one = next(one for one in findings(PLANTED) if one.rule == "missing-file")
+    assert one.draft.claim == "line 3: src/pars.py is to be changed and is not there"
+    assert one.draft.mitigation == "write src/parse.py"
+    assert one.draft.confidence is ChallengeConfidence.HIGH
+    assert one.draft.concern
+    assert one.draft.failure_scenario
+    assert one.draft.alternative
+
+
+def test_every_rule_of_the_reader_and_the_linter_has_an_objection() -> None:
+    folder = Path(str(assay.core.plan.__file__)).parent
+    source = "\n".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
+    named = set(re.findall(r"(?:error|warning|_warn)\(\s*\"([a-z-]+)\"", source)) | {
+        "vacuous-verify",
+        "vacuous-heldout",
+    }
+    assert len(named) > 30
+    assert named - set(RULES) == set()
+
+
+@pytest.mark.parametrize(
+    ("files", "action", "found"),
+    [
+        ("src/a.py", "Fix it.", []),
+        ("src/new.py", "Do it.", []),
+        ("src/new.py", "Create `src/new.py`.", []),
+        ("lib/new.py", "Write the thing.", []),
+        ("lib/new.py", "Do it.", ["lib/new.py is not there, and neither is its folder"]),
+        ("lib/new.py (new)", "Do it.", []),
+        ("src/pars.py", "Do it.", ["src/pars.py is not there, but src/parse.py is"]),
+        ("src/pars.py", "Add a flag.", ["src/pars.py is not there, but src/parse.py is"]),
+        ("src/pars.py", "Create src/pars.py.", []),
+        ("src/shop/cart.py", "Do it.", ["src/shop/cart.py is not there, but shop/cart.py is"]),
+        ("src/b.py", "Fix `b.py`, please.", ["src/b.py is to be changed and is not there"]),
+        ("src/b.py", "Write `b` in `src/b.py`.", []),
+        ("src/b.py", "Fix the sum.", ["src/b.py is not there, and the step speaks only of changing"]),
+        ("src/a.py, src/b.py", "Fix the sum.", []),
+        ("db/0002_users.sql", "Do it.", []),
+        ("tests/unit/test_new.py", "Do it.", []),
+        ("src/", "Fix it.", []),
+        ("src/*.py", "Fix it.", []),
+    ],
+)
+def test_files_that_are_not_there(files: str, action: str, found: list[str]) -> None:
+    text = element(files=files, action=action, verify="pytest -q tests/test_a.py")
+    assert [one.draft.claim for one in findings(text)] == [f"line 3: {what}" for what in found]
+
+
+def test_what_an_earlier_task_lists_is_there_and_what_a_later_one_lists_is_not() -> None:
+    make = element(
+        name="Make", files="lib/new.py, tests/test_new.py", action="Write it.", attributes='id="make" depends_on=""'
+    )
+    use = element(
+        name="Use",
+        files="lib/new.py",
+        action="Fix lib/new.py.",
+        verify="pytest -q tests/test_new.py",
+        attributes='depends_on="make"',
+    )
+    assert told(make + use) == []
+    assert told(use + make) == []  # by what it waits for, not by where it stands
+    alone = use.replace('"make"', '""')
+    assert told(alone) == [("missing-file", 3, SIGNIFICANT), ("missing-test", 5, SIGNIFICANT)]
+
+
+@pytest.mark.parametrize(
+    ("verify", "lines"),
+    [
+        ("pytest -q tests/test_new.py", [5]),
+        ("pytest -q tests/test_new.py::test_one", [5]),
+        ("pytest -q tests/test_a.py", []),
+        ("cd src && pytest -q tests/test_a.py", []),
+        ("test ! -e tests/test_old.py", []),
+        ("pytest -q tests/test_*.py", []),
+        ("python3 -m unittest tests.test_new", []),
+    ],
+)
+def test_tests_that_are_not_there(verify: str, lines: list[int]) -> None:
+    assert [one.line for one in findings(element(verify=verify)) if one.rule == "missing-test"] == lines
+
+
+def test_what_the_head_and_the_context_promise() -> None:
+    text = GOOD.replace("path: src/ids.py", "path: src/none.py").replace(
+        "@docs/ids.md", "@docs/id.md @~/x.md @$HOME/y.md"
+    )
+    text = text.replace("files_modified: [src/ids.py, ", "files_modified: [")
+    assert told(text) == [
+        ("missing-artifact", 7, SIGNIFICANT),
+        ("files-modified", 4, MINOR),
+        ("missing-context", 12, MINOR),
+    ]
+    assert [one.draft.mitigation for one in findings(text)][-1] == "write docs/ids.md"
+
+
+def test_what_is_open_outside_a_task_is_minor() -> None:
+    assert told(f"# Plan\n\nThe owner is TBD.\n\n{element(verify='pytest -q tests/test_a.py')}") == [
+        ("unknown", 3, MINOR)
+    ]
+
+
+def test_many_of_a_kind_are_told_as_one() -> None:
+    text = element(action="\n".join(f"TBD {number}" for number in range(9)), verify="pytest -q tests/test_a.py")
+    found = findings(text)
+    assert [one.line for one in found] == [4, 5, 6, 7, 8, 9]
+    assert len(found) == MOST_OF_A_KIND + 1
+    assert found[-1].draft.claim == "line 9: 'TBD' is left open: TBD 5 (and 3 more of the kind, on lines 9, 10, 11, 12)"
+
+
+def test_what_refuses_the_plan_is_never_told_as_one() -> None:
+    text = "".join(element(name=f"T{number}", files=f"src/f{number}.py", verify="true") for number in range(9))
+    assert len([one for one in findings(text) if one.rule == "vacuous-verify"]) == 9
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Make everything better.\n", [("no-steps", 1, SIGNIFICANT)]),
+        ("# A\n1. Fix src/a.py\n   Verify: `pytest -q tests/test_a.py`\n", []),
+        ("# A\n1. Fix src/a.py\n2. b\n   Verify: `make lint`\n3. c\n", [("no-verification", 2, SIGNIFICANT)]),
+        ("1. a\n   Verify: echo done\n", [("vacuous-verify", 2, SIGNIFICANT)]),
+        ("1. a\n   Verify: `make lint`\n   Done when: it is fast\n", [("vague-done", 3, SIGNIFICANT)]),
+        ("1. `make lint`\n\n## Acceptance criteria\n- user-friendly\n- 3 pages\n", [("vague-done", 4, SIGNIFICANT)]),
+        ("1. Fix `src/pars.py`\n   Verify: `make lint`\n", [("missing-file", 1, SIGNIFICANT)]),
+        ("1. Fix `parse.py`\n   Verify: `make lint`\n", []),
+        ("1. Push to `owner/project`, update `core/thing`\n   Verify: `make lint`\n", []),
+        ("See lib/x.py.\n\n1. a\n   Verify: `make lint`\n", [("missing-context", 1, MINOR)]),
+        ("We shall create lib/x.py.\n\n1. a\n   Verify: `make lint`\n", []),
+        ("1. a TBD\n   Verify: `make lint`\n\nTBD\n", [("unknown-in-step", 1, SIGNIFICANT), ("unknown", 4, MINOR)]),
+    ],
+)  # fmt: skip
+def test_texts_without_a_form_of_their_own(text: str, found: list[tuple[str, int, PlanSeverity]]) -> None:
+    assert told(text) == found
+    assert not any(one.final for one in findings(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Create src/x.py.", Intent.CREATE),
+        ("Update the docs and create `src/x.py`.", Intent.CREATE),
+        ("Fix y. Then src/x.py.", Intent.UNSAID),
+        ("Extend `x.py`", Intent.CHANGE),
+        ("Add a flag to `src/x.py`.", Intent.UNSAID),
+        ("Put it into a new file `src/x.py`.", Intent.CREATE),
+        ("Modify: src/x.py", Intent.CHANGE),
+        ("src/x.py (new)", Intent.CREATE),
+        ("Fix other/x.py", Intent.UNSAID),
+        ("Fix it", Intent.UNSAID),
+    ],
+)
+def test_what_a_sentence_means_to_do_with_a_file(text: str, found: Intent) -> None:
+    assert intent(text, "src/x.py") is found

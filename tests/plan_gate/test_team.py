@@ -1,0 +1,43 @@
+"""Who is asked about a plan."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.contracts.plan_gate.record import PlanQuality, TeamMode
+from assay.contracts.plan_gate.report import Complexity
+from assay.core.plan_gate.team import team_for
+
+BASE, SCALED = TeamMode.BASE, TeamMode.SCALED
+RICH, ADEQUATE, THIN = PlanQuality.RICH, PlanQuality.ADEQUATE, PlanQuality.THIN
+SIX, SEVEN = Complexity(steps=3, domains=3), Complexity(steps=3, domains=3, files=1)
+MOST = Complexity(steps=3, domains=3, integrations=4, compliance=2, unknowns=3, files=1)
+
+
+@pytest.mark.parametrize(
+    ("quality", "complexity", "unknowns", "mode", "why"),
+    [
+        (RICH, Complexity(), 0, BASE, "complexity 0 is below 7"),
+        (RICH, SIX, 3, BASE, "complexity 6 is below 7"),
+        (RICH, SEVEN, 0, SCALED, "complexity 7 is 7 or more"),
+        (ADEQUATE, SEVEN, 0, SCALED, "complexity 7 is 7 or more"),
+        (RICH, MOST, 9, SCALED, "complexity 16 is 7 or more"),
+        (ADEQUATE, Complexity(unknowns=3), 4, SCALED, "4 things are marked as unknown"),
+        (THIN, MOST, 9, BASE, "the plan is THIN: there is too little of it for more eyes"),
+    ],
+)
+def test_complexity_or_many_unknowns_scale_a_team_unless_the_plan_is_thin(
+    quality: PlanQuality, complexity: Complexity, unknowns: int, mode: TeamMode, why: str
+) -> None:
+    team = team_for(quality, complexity, unknowns)
+    assert (team.mode, team.why) == (mode, why)
+
+
+def test_a_scaled_team_has_a_domain_expert_and_a_devils_advocate_beside_the_others() -> None:
+    assert team_for(RICH, SIX, 0).roles == ("challenger", "researcher", "synthesizer")
+    scaled = ("challenger", "domain_expert", "devils_advocate", "researcher", "synthesizer")
+    assert team_for(RICH, SEVEN, 0).roles == scaled
+
+
+def test_complexity_is_at_most_sixteen() -> None:
+    assert MOST.total == 16

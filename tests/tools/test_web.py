@@ -1,0 +1,117 @@
+"""What an agent is shown of the web, whoever looks there for it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from assay.adapters.web import Looking, Web
+from assay.adapters.web.http import DirectFetch
+from assay.contracts.agent import RefusalRule
+from assay.core.agent.tool_rules import FailedError
+from tests.tools.desk import Desk
+from tests.web.site import HERE, Reply, running_site
+
+
+def showing(text: str) -> Looking:
+    """One who shows this, after what was wanted."""
+    return lambda wanted, seconds, cancel: f"{wanted}: {text}"
+
+
+def down(wanted: str, seconds: float, cancel: threading.Event) -> str:
+    raise FailedError("search.example answered 503.")
+
+
+def desk_with(folder: Path, web: Web | None) -> Desk:
+    return Desk(folder, ground_more={"web": web})
+
+
+def test_a_search_shows_what_was_found(tmp_path: Path) -> None:
+    desk = desk_with(tmp_path, Web(search=showing("found")))
+    assert desk.ok("web_search", query="tls 1.3", reason="API_BEHAVIOR") == "tls 1.3: found"
+
+
+def test_a_page_is_fetched_from_a_real_server(tmp_path: Path) -> None:
+    with running_site() as site:
+        site.replies["/a"] = Reply(b"<h1>Changes</h1>", "text/html")
+        desk = desk_with(tmp_path, Web(fetch=DirectFetch(trusted=(HERE,))))
+        assert desk.ok("web_fetch", url=site.url("/a")) == f"{site.url('/a')}\n\nChanges"
+
+
+def test_an_address_of_this_machine_is_refused(tmp_path: Path) -> None:
+    with running_site() as site:
+        desk = desk_with(tmp_path, Web(fetch=DirectFetch()))
+        assert desk.refused("web_fetch", url=site.url("/")) == RefusalRule.OUTSIDE
+        assert not site.asked
+
+
+@pytest.mark.parametrize(
+    ("web", "offered"),
+    [
+        (None, set()),
+        (Web(), set()),
+        (Web(search=showing("x")), {"web_search"}),
+        (Web(fetch=showing("x")), {"web_fetch"}),
+        (Web(search=showing("x"), fetch=showing("x")), {"web_search", "web_fetch"}),
+    ],
+)
+def test_only_what_somebody_serves_is_offered(tmp_path: Path, web: Web | None, offered: set[str]) -> None:
+    desk = desk_with(tmp_path, web)
+    assert {spec.name for spec in desk.toolbox.specs if spec.name.startswith("web")} == offered
+    for tool, arguments in (("web_search", {"query": "q", "reason": "API_BEHAVIOR"}), ("web_fetch", {"url": "u"})):
+        assert (desk.call(tool, **arguments).refused is RefusalRule.UNLISTED) is (tool not in offered)
+
+
+def test_a_provider_that_is_down_is_a_failed_call(tmp_path: Path) -> None:
+    desk = desk_with(tmp_path, Web(search=down))
+    assert desk.failed("web_search", query="q", reason="API_BEHAVIOR") == "search.example answered 503."
+
+
+def test_a_long_result_is_shown_without_its_middle(tmp_path: Path) -> None:
+    desk = desk_with(tmp_path, Web(fetch=showing("a" * 30_000 + "THE END")))
+    text = desk.ok("web_fetch", url="https://e.org")
+    assert text.startswith("https://e.org: aaa") and text.endswith("aTHE END")
+    assert "[10,022 characters left out here]" in text and len(text) < 20_100
+
+
+def test_nothing_found_is_said(tmp_path: Path) -> None:
+    nothing: Looking = lambda wanted, seconds, cancel: " \n"  # noqa: E731
+    desk = desk_with(tmp_path, Web(search=nothing, fetch=nothing))
+    assert desk.ok("web_search", query="q", reason="API_BEHAVIOR") == "It found nothing."
+    assert desk.ok("web_fetch", url="https://e.org") == "https://e.org\n\nThe page is empty."
+
+
+def test_half_a_character_can_be_kept(tmp_path: Path) -> None:
+    desk = desk_with(tmp_path, Web(search=showing("\ud83d!")))
+    assert desk.ok("web_search", query="q", reason="API_BEHAVIOR") == "q: ?!"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("web_search", {"query": "q"}),
+        ("web_search", {"query": "q", "reason": "WHIM"}),
+        ("web_search", {"query": "", "reason": "API_BEHAVIOR"}),
+        ("web_search", {"query": "q" * 401, "reason": "API_BEHAVIOR"}),
+        ("web_fetch", {"url": ""}),
+        ("web_fetch", {"url": "https://e.org/" + "x" * 2000}),
+    ],
+)
+def test_arguments_that_are_not_right_are_refused(tmp_path: Path, tool: str, arguments: dict[str, str]) -> None:
+    desk = desk_with(tmp_path, Web(search=showing("x"), fetch=showing("x")))
+    assert desk.refused(tool, **arguments) == RefusalRule.ARGUMENTS
+
+
+def test_whoever_looks_is_told_how_long_it_may_take_and_of_the_stop(tmp_path: Path) -> None:
+    heard: list[tuple[float, threading.Event]] = []
+
+    def look(wanted: str, seconds: float, cancel: threading.Event) -> str:
+        heard.append((seconds, cancel))
+        return "x"
+
+    desk = desk_with(tmp_path, Web(fetch=look))
+    assert desk.call("web_fetch", 5.0, url="https://e.org").ok
+    ((seconds, cancel),) = heard
+    assert 0 < seconds <= 5 and cancel is desk.cancel

@@ -1,0 +1,59 @@
+"""Nothing is fetched from an address that only this machine or its network can reach."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.adapters.web.addresses import as_literal, is_public
+
+PRIVATE = [
+    "127.0.0.1",
+    "127.8.8.8",
+    "0.0.0.0",
+    "10.1.2.3",
+    "172.16.0.1",
+    "192.168.1.1",
+    "100.64.0.1",
+    "100.100.100.200",
+    "169.254.169.254",
+    "168.63.129.16",
+    "192.0.0.192",
+    "224.0.0.1",
+    "255.255.255.255",
+    "::1",
+    "::",
+    "fe80::1",
+    "fe80::1%eth0",
+    "fd00:ec2::254",
+    "ff02::1",
+    "2001:db8::1",
+    "::ffff:127.0.0.1",
+    "::ffff:169.254.169.254",
+    "::127.0.0.1",
+    "64:ff9b::7f00:1",
+    "64:ff9b::a9fe:a9fe",
+    "2002:7f00:1::",
+    "2002:a9fe:a9fe::1",
+    "not an address",
+    "",
+]
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_what_is_not_for_everybody_is_not_public(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["1.1.1.1", "93.184.216.34", "2606:4700:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
+)
+def test_what_anybody_can_reach_is_public(address: str) -> None:
+    assert is_public(address)
+
+
+@pytest.mark.parametrize(
+    ("host", "literal"),
+    [("127.0.0.1", "127.0.0.1"), ("[::1]", "::1"), ("::1", "::1"), ("example.org", None), ("", None)],
+)
+def test_an_address_in_the_place_of_a_name_is_known(host: str, literal: str | None) -> None:
+    assert as_literal(host) == literal

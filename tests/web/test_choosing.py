@@ -1,0 +1,190 @@
+"""Who looks at the web is what the person's own settings say, and nobody without them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.adapters.web import Web, web_from, web_in_words
+from assay.config.person import Person, PersonSettings, load_person, without_keys
+from assay.config.reading import load_text
+from assay.config.web import WebSettings
+from assay.core.agent.tool_rules import RefusedError
+from assay.errors import ConfigError
+from tests.web.site import Reply, Site
+
+SEARCH = "https://search.example/?q={query}"
+FETCH = "https://reader.example/{url}"
+
+
+def look(web: Web | None, what: str, wanted: str) -> str:
+    looking = getattr(web, what)
+    assert looking is not None
+    return str(looking(wanted, 20, threading.Event()))
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {},
+        {"search": SEARCH},
+        {"search": "http://localhost:8080/search?format=json&q={query}"},
+        {"search": "http://[::1]:8080/search?q={query}"},
+        {"search": SEARCH, "search_key": "SEARCH_KEY", "search_header": "X-Subscription-Token"},
+        {"search": SEARCH, "search_key": "SEARCH_KEY", "search_header": "Authorization: Token"},
+        {"fetch": "direct"},
+        {"fetch": FETCH, "fetch_key": "READER_KEY"},
+        {"mcp": "npx -y some-server", "mcp_search": "search", "mcp_pass": ["SOME_KEY"]},
+        {"mcp": "some-server", "mcp_search": "search", "fetch": "direct"},
+        {"search": SEARCH, "proxy": "http://proxy.example:3128"},
+    ],
+)
+def test_these_settings_are_right(table: dict[str, Any]) -> None:
+    WebSettings.model_validate(table)
+
+
+WRONG: list[tuple[str, str]] = [
+    ('search = "http://search.example/?q={query}"', "must begin with https://"),
+    ('search = "ftp://search.example/?q={query}"', "must begin with https://"),
+    ('search = "search.example"', "must begin with https://"),
+    ('search = "https://search.example/"', "must hold {query} once"),
+    ('search = "https://search.example/?q={query}&r={query}"', "must hold {query} once"),
+    ('search = "https://{query}.example/"', "must hold {query} once, behind the host"),
+    ('search = "https://search.example/{url}?q={query}"', "no other braces"),
+    ('search = "https://me:word@search.example/?q={query}"', "no user or password"),
+    ('search = "https://search.example/?q={query} #"', "a space or a `#`"),
+    ('search = "https://search.example:port/?q={query}"', "is no URL"),
+    ("search = 3", "it takes a URL with `{query}`"),
+    ('fetch = "https://reader.example/"', "must hold {url} once"),
+    ('fetch = "yes"', "must begin with https://"),
+    (f'search = "{SEARCH}"\nsearch_key = "not a name"', "the name of an environment variable"),
+    (f'search = "{SEARCH}"\nsearch_key = "K"\nsearch_header = "X: a b"', "it takes a header"),
+    (f'search = "{SEARCH}"\nsearch_header = "X-Token"', "search_header is for the key"),
+    ('search_key = "K"', "search_key is for `search`"),
+    ('fetch = "direct"\nfetch_key = "K"', "fetch_key is for the service"),
+    ('mcp_search = "search"', "mcp is not set"),
+    ('mcp_pass = ["K"]', "mcp is not set"),
+    ('mcp = "server"', "mcp needs mcp_search or mcp_fetch"),
+    ('mcp = "a \'b"\nmcp_search = "s"', "cannot be split into words"),
+    ('mcp = " "\nmcp_search = "s"', "it names no program"),
+    (f'search = "{SEARCH}"\nmcp = "server"\nmcp_search = "s"', "two who search"),
+    ('fetch = "direct"\nmcp = "server"\nmcp_fetch = "f"', "two who fetch"),
+    (f'serach = "{SEARCH}"', "did you mean web.search?"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), WRONG)
+def test_settings_that_are_wrong_are_named_with_their_file_and_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    file = tmp_path / "assay.toml"
+    file.write_text(f"[web]\n{text}\n")
+    monkeypatch.setenv("ASSAY_CONFIG", str(file))
+    with pytest.raises(ConfigError) as error:
+        load_person()
+    assert str(error.value).startswith(f"{file}:") and said in str(error.value)
+
+
+def test_a_repository_cannot_say_who_looks() -> None:
+    with pytest.raises(ConfigError, match=r"assay\.toml:1: web: not in a repository's file"):
+        load_text(f'[web]\nsearch = "{SEARCH}"\n', "assay.toml")
+
+
+def test_a_repository_cannot_have_the_keys_of_those_who_look() -> None:
+    mine = {"search": SEARCH, "search_key": "FIND_IT", "mcp": "s", "mcp_fetch": "f", "mcp_pass": ["OF_THE_SERVER"]}
+    person = Person(PersonSettings.model_validate({"web": mine}), Path("/nowhere/assay.toml"))
+    repository = load_text('[environment]\npass = ["FIND_IT", "OF_THE_SERVER", "TZ"]\n', "assay.toml")
+    kept, notes = without_keys(repository, person)
+    assert kept.environment.pass_through == ("TZ",) and "FIND_IT, OF_THE_SERVER" in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("table", "search", "fetch"),
+    [
+        ({"search": SEARCH}, True, False),
+        ({"fetch": "direct"}, False, True),
+        ({"search": SEARCH, "fetch": FETCH}, True, True),
+        ({"mcp": "server", "mcp_search": "s"}, True, False),
+        ({"mcp": "server", "mcp_fetch": "f"}, False, True),
+        ({"mcp": "server", "mcp_fetch": "f", "search": SEARCH}, True, True),
+    ],
+)
+def test_there_is_what_was_named_and_no_more(table: dict[str, Any], search: bool, fetch: bool) -> None:
+    web = web_from(WebSettings.model_validate(table), {})
+    assert web is not None and (web.search is not None, web.fetch is not None) == (search, fetch)
+    web.close()
+
+
+def test_nobody_looks_unless_somebody_is_named() -> None:
+    assert web_from(WebSettings(), dict(os.environ)) is None
+
+
+@pytest.mark.parametrize("environ", [{}, {"SEARCH_KEY": " "}])
+def test_a_key_that_is_not_set_is_an_error_before_anything_is_asked(environ: dict[str, str]) -> None:
+    settings = WebSettings.model_validate({"search": SEARCH, "search_key": "SEARCH_KEY"})
+    with pytest.raises(ConfigError, match="SEARCH_KEY, which is not set"):
+        web_from(settings, environ)
+
+
+@pytest.mark.parametrize("key", ["schlüssel-key", "two\nlines"])
+def test_a_key_that_fits_into_no_header_is_an_error_that_does_not_show_it(key: str) -> None:
+    settings = WebSettings.model_validate({"search": SEARCH, "search_key": "SEARCH_KEY"})
+    with pytest.raises(ConfigError) as error:
+        web_from(settings, {"SEARCH_KEY": key})
+    assert "SEARCH_KEY" in error.value.message and key not in error.value.message
+
+
+def test_a_service_on_this_machine_serves(site: Site) -> None:
+    site.replies["/s"] = site.replies["/read"] = Reply(b"found")
+    settings = WebSettings.model_validate(
+        {
+            "search": site.url("/s?q={query}"),
+            "search_key": "SEARCH_KEY",
+            "search_header": "X-Token",
+            "fetch": site.url("/read?page={url}"),
+            "fetch_key": "READER_KEY",
+        }
+    )
+    web = web_from(settings, {"SEARCH_KEY": "first-key\n", "READER_KEY": "second-key"})
+    assert look(web, "search", "words") == "found"
+    assert look(web, "fetch", "https://example.org/") == "https://example.org/\n\nfound"
+    assert [headers.get("x-token") for _, headers in site.asked] == ["first-key", None]
+    assert [headers.get("authorization") for _, headers in site.asked] == [None, "Bearer second-key"]
+
+
+def test_an_mcp_server_serves_until_it_is_closed(tmp_path: Path) -> None:
+    program = Path(__file__).with_name("mcp_program.py")
+    settings = WebSettings(
+        mcp=shlex.join((sys.executable, str(program), str(tmp_path / "log"))), mcp_search="search", mcp_fetch="read"
+    )
+    web = web_from(settings, {"HOME": str(tmp_path)})
+    assert web is not None
+    try:
+        assert look(web, "search", "words").endswith("words")
+        page = 'https://example.org/a\n\n{"urls": ["https://example.org/a"]}'
+        assert look(web, "fetch", "https://example.org/a#part") == page
+        with pytest.raises(RefusedError):
+            look(web, "fetch", "http://169.254.169.254/")
+    finally:
+        web.close()
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({}, "no web search is configured: [web] in your own assay.toml says who searches and fetches"),
+        ({"search": SEARCH}, "web search: search.example; web fetch: nobody ([web] in your own assay.toml)"),
+        (
+            {"mcp": "npx -y server --key x", "mcp_search": "find", "fetch": "direct"},
+            "web search: find of npx; web fetch: direct ([web] in your own assay.toml)",
+        ),
+    ],
+)
+def test_who_looks_is_said_in_a_line(table: dict[str, Any], said: str) -> None:
+    assert web_in_words(WebSettings.model_validate(table)) == said
