@@ -84,6 +84,7 @@ def test_all_of_it_is_sixteen() -> None:
         ("`README.md`\n", False),
         (element(files="src/"), False),
         (element(files="src/*.py"), False),
+        (element(files="src/auth/login.py"), False),
     ],
 )
 def test_what_is_trivial(text: str, trivial: bool) -> None:

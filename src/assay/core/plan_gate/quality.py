@@ -64,7 +64,7 @@ def is_trivial(outline: Outline) -> bool:
         and len(outline.files) == 1
         and not any(sign in outline.files[0] for sign in "*?{")
         and not outline.files[0].endswith("/")
-        and risk_of(PathChange(outline.files[0], ChangeKind.MODIFIED)).risk is not Risk.RED
+        and risk_of(PathChange(path=outline.files[0], kind=ChangeKind.MODIFIED)).risk is not Risk.RED
         and not outline.integrations
         and not outline.markers
     )
