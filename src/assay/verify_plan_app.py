@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -195,11 +196,12 @@ def plan_report(run_id: str, home: Path | None = None) -> PlanReport | None:
 
 
 def take_in(run_id: str, by: str, home: Path | None = None) -> tuple[Path, tuple[str, ...]]:
-    """Write the mitigations of a REVISE into its plan, and record what the plan is then; the ids that were taken in."""
+    """Write the mitigations of a verdict into its plan, and record what the plan is then; the ids of what they
+    answer."""
     home = private_home(home)
     with closing(SqliteLedger(ledger_path(home), "write")) as ledger:
         report = report_of_run(ledger, run_id)
-        path = Path(report.plan_path)
+        path = Path(report.plan_path).resolve()  # what a link leads to, not the link
         taken = to_take_in(report.challenges)
         _refuse_taking_in(report, path)
         raw, text = load_plan(path)
@@ -214,7 +216,9 @@ def take_in(run_id: str, by: str, home: Path | None = None) -> tuple[Path, tuple
                 f"{path}: its context cannot be added to without changing its tasks",
                 hint="take the mitigations in by hand, and put it through the gate again",
             )
-        data = revised.encode("utf-8")
+        data = _as_written(revised, raw)
+        if _as_written(text, raw) != raw:
+            raise InputError(f"{path}: its line ends are mixed", hint="make them all the same, and verify it again")
         ids: list[str] = [one.id for one in taken]
         write_whole(path, data)
         # Written first: a plan that was not changed must not be on record as one that was.
@@ -224,13 +228,21 @@ def take_in(run_id: str, by: str, home: Path | None = None) -> tuple[Path, tuple
     return path, tuple(ids)
 
 
+def _as_written(text: str, raw: bytes) -> bytes:
+    """The text with the line ends and the byte order mark of the file."""
+    mark = BOM_UTF8 if raw.startswith(BOM_UTF8) else b""
+    return mark + (text.replace("\n", "\r\n") if b"\r\n" in raw else text).encode()
+
+
 def _refuse_taking_in(report: PlanReport, path: Path) -> None:
-    if report.verdict is not PlanVerdict.REVISE:
+    if report.verdict not in (PlanVerdict.PROCEED, PlanVerdict.REVISE):
         said = report.verdict or "a question is waiting"
         raise InputError(
-            f"{report.run_id}: the verdict is {said}; mitigations are taken in after a REVISE",
+            f"{report.run_id}: the verdict is {said}; mitigations are taken in after REVISE or PROCEED",
             hint=report.next_step or None,
         )
+    if not to_take_in(report.challenges):
+        raise InputError(f"{report.run_id}: names no mitigation that could be taken in", hint=report.next_step or None)
     if unanswered := without_mitigation(report.challenges):
         named = ", ".join(one.id for one in unanswered)
         raise InputError(

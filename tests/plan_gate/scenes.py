@@ -145,9 +145,7 @@ GUARDS = {
                 said={"directives": [_directed("RE-PROBE", "large carts", reason="cascade-not-explored")]},
                 iteration=2,
             ),
-            synthesizer(
-                *(ruling(f"C{number}", mitigation="Let a test show it.") for number in (1, 2, 3)), iteration=3
-            ),
+            synthesizer(*(ruling(f"C{number}", mitigation="Let a test show it.") for number in (1, 2, 3)), iteration=3),
         ),
         0,
         ["CONTINUE", "CONTINUE", "CONVERGED"],
@@ -216,7 +214,9 @@ GUARDS = {
         script(
             _first(BLOCKING, ADDS),
             challenger(ADDS, role="domain_expert"),
-            challenger(challenge("The plan is late", "MINOR"), challenge("It rains", confidence="LOW"), role="devils_advocate"),
+            challenger(
+                challenge("The plan is late", "MINOR"), challenge("It rains", confidence="LOW"), role="devils_advocate"
+            ),
             researcher("resolve", unknown("C1", resolution="UNRESOLVABLE")),
             synthesizer(
                 ruling("C1", evidence=["U1"]),

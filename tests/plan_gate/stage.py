@@ -93,9 +93,7 @@ def risk(text: str, severity: str = "SIGNIFICANT", **more: object) -> dict[str, 
     return {**said, "severity": severity, **more}
 
 
-def researcher(
-    mode: str, *found: Mapping[str, Any], steps: Sequence[Mapping[str, Any]] = (), **match: object
-) -> Entry:
+def researcher(mode: str, *found: Mapping[str, Any], steps: Sequence[Mapping[str, Any]] = (), **match: object) -> Entry:
     listed = {"resolve": "unknowns", "surface": "surfaced", "probe": "risks"}[mode]
     output = {**DONE, listed: list(found)}
     return {"role": "researcher", "match": {"focus": mode, **match}, "steps": list(steps), "output": output}

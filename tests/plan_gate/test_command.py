@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -64,9 +63,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("args,words", WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_said_and_nothing_begins(
-    stage: Stage, ended: str, args: tuple[str, ...], words: str
-) -> None:
+def test_what_is_wrong_is_said_and_nothing_begins(stage: Stage, ended: str, args: tuple[str, ...], words: str) -> None:
     done = stage.assay("verify-plan", *args)
     assert done.returncode == 2 and words in done.stderr and "hint:" in done.stderr, done.stderr
     assert (done.stdout, "Traceback" in done.stderr) == ("", False)
@@ -210,9 +207,6 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(stage: Stage, sign: signal.S
     stage.cast(script(), "sleeping")
     came = stage.resume(run_id)
     assert came.exit == 0, came.stderr
-
-
-Change = Callable[[Stage], None]
 
 
 def test_what_fails_for_want_of_a_script_goes_on_when_there_is_one(stage: Stage) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plan_gate.scenes import GREPS, SCENES
+from tests.plan_gate.scenes import GREPS, PAUSED, SCENES
 from tests.plan_gate.stage import (
     Stage,
     Verified,
@@ -113,7 +113,7 @@ def test_the_plan_as_it_was_is_what_the_run_goes_on_about(stage: Stage) -> None:
 
 def test_a_project_that_has_moved_on_is_looked_at_as_it_was(stage: Stage) -> None:
     entries = script(
-        *SCENES["answered"].entries[:-7],
+        *PAUSED,
         researcher("resolve", unknown("C1", symbol("total")), iteration=2),
         synthesizer(ruling("C1", evidence=["U1"]), iteration=2),
     )

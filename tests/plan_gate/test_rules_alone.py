@@ -14,7 +14,14 @@ GOOD = task("One")
 TAX = "shop/tax.py, tests/test_tax.py"
 DEFECTS = {
     "missing file": (
-        plan(task("Round", files="shop/carts.py", action="Change total in shop/carts.py.", verify="python3 -m unittest tests.test_cart")),
+        plan(
+            task(
+                "Round",
+                files="shop/carts.py",
+                action="Change total in shop/carts.py.",
+                verify="python3 -m unittest tests.test_cart",
+            )
+        ),
         "shop/carts.py",
         "SIGNIFICANT",
         "<files>shop/carts.py</files>",

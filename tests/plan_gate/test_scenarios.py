@@ -149,7 +149,9 @@ def test_overflow_puts_off_what_there_is_no_room_for_and_a_blocking_one_displace
     assert len(came.events("displaced")) == 1 and len(came.events("overflow")) >= 3
     assert came.report.debt_warning
     assert came.report.verdict == "REVISE", "a SIGNIFICANT one was put off"
-    assert all(sum(line.status in ("OPEN", "UNRESOLVED") for line in one.challenges) <= 8 for one in came.report.iterations)
+    assert all(
+        sum(line.status in ("OPEN", "UNRESOLVED") for line in one.challenges) <= 8 for one in came.report.iterations
+    )
 
 
 def test_after_a_degradation_nobody_may_add_a_challenge(stage: Stage, play: Play) -> None:
@@ -209,7 +211,9 @@ def test_the_web_is_searched_for_what_it_may_be_and_for_nothing_else(stage: Stag
         challenger(challenge("The plan assumes that sum adds", "BLOCKING"), iteration=1),
         researcher("resolve", unknown("C1", seen), steps=[{"tools": SEARCH}]),
         researcher("surface", steps=[{"tools": SEARCH[1:]}]),
-        researcher("probe", steps=[{"tools": [SEARCH[1], {"web_search": {"query": "old", "reason": "TEMPORAL_RISK"}}]}]),
+        researcher(
+            "probe", steps=[{"tools": [SEARCH[1], {"web_search": {"query": "old", "reason": "TEMPORAL_RISK"}}]}]
+        ),
         synthesizer(ruling("C1", evidence=["U1"])),
     )
     with running_site() as site:

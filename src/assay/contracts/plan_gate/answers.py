@@ -26,9 +26,7 @@ MOST_DRAFTS = 12
 Shown = Annotated[str, Field(pattern=r"^C[1-9][0-9]*$", description="The id of a challenge that you were shown: `C3`.")]
 Evidence = Annotated[
     tuple[RepositoryClaim, ...],
-    Field(
-        max_length=10, description="What it rests on, as claims to be looked up. A false one is held against you."
-    ),
+    Field(max_length=10, description="What it rests on, as claims to be looked up. A false one is held against you."),
 ]
 
 

@@ -3,7 +3,7 @@
 | the last word about the plan | may it |
 |---|---|
 | PROCEED | yes |
-| REVISE, and its mitigations were taken in, by the engine and with nothing else changed | yes |
+| PROCEED or REVISE, and its mitigations were taken in, by the engine and with nothing else changed | yes |
 | REVISE, RETHINK, a question that waits, none | no |
 """
 
@@ -27,7 +27,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Mitigated:
-    """A plan into which the engine has written what a REVISE asked for."""
+    """A plan into which the engine has written the mitigations of a verdict."""
 
     run_id: str
     digest: str
@@ -45,6 +45,6 @@ def why_not_admitted(digest: str, judged: Sequence[Judged], mitigated: Sequence[
         return f"the plan gate says {said} (run {last.run_id})"
     taken_in = [one.run_id for one in mitigated if one.digest == digest]
     verdicts = {one.run_id: one.verdict for one in judged}
-    if any(verdicts.get(run_id) is PlanVerdict.REVISE for run_id in taken_in):
+    if any(verdicts.get(run_id) in (PlanVerdict.PROCEED, PlanVerdict.REVISE) for run_id in taken_in):
         return ""
     return "it has not gone through the plan gate as it is"

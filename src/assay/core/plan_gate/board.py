@@ -8,7 +8,8 @@ Rules:
 - what is settled stays settled; who doubts it brings a new challenge;
 - only a MINOR one may be DEFERRED, and one that is still open at the end is;
 - a challenge that is more than MINOR is settled by evidence or a mitigation, not by words alone; a BLOCKING one by
-  evidence that the engine has seen itself, the person's answer, or a mitigation;
+  evidence that the engine has seen itself, the person's answer, or a mitigation; what the rules have found in the
+  plan's text not by a mitigation that is not in it;
 - what makes a plan impossible to run is settled by editing the plan and by nothing else.
 """
 
@@ -230,7 +231,9 @@ class Board:
             return "nothing says how it was settled"
         if challenge.severity is PlanSeverity.MINOR:
             return ""
-        mitigated = ruling.status == ChallengeStatus.RESOLVED and bool(ruling.mitigation.strip())
+        # What code has found in the plan's text is not answered by words that are not in it.
+        may_be_mitigated = ruling.status == ChallengeStatus.RESOLVED and challenge.origin is not Origin.RULES
+        mitigated = may_be_mitigated and bool(ruling.mitigation.strip())
         heard = PERSON in ruling.evidence and challenge.id in self.answered
         blocking = challenge.severity is PlanSeverity.BLOCKING
         shown = set(ruling.evidence) & (exhibits.verified if blocking else exhibits.known)

@@ -97,6 +97,9 @@ def _next_step(
         answers = " ".join(f'--answer "{one.challenge}=…"' for one in questions)
         return f"Answer what is asked: assay verify-plan --resume {about.run_id} {answers}"
     match decision.verdict:
+        case PlanVerdict.PROCEED if about.runnable and to_take_in(challenges):
+            first = f"Let whoever does it know of the mitigations: assay verify-plan --take-in {about.run_id}"
+            return f"{first}; then have it done: assay gate {about.plan_path}"
         case PlanVerdict.PROCEED if about.runnable:
             return f"Have it done: assay gate {about.plan_path}"
         case PlanVerdict.PROCEED:

@@ -103,7 +103,7 @@ def verify_plan(
         typer.Option(
             "--take-in",
             metavar="RUN",
-            help="After REVISE: write the mitigations into the plan's context. It may be implemented then.",
+            help="After REVISE, or PROCEED: write the mitigations into the plan's context. It may be implemented then.",
             show_default=False,
         ),
     ] = None,
@@ -187,6 +187,7 @@ class _Sitting:
         run: PlanGateRun | None = None
         try:
             with begin(live, ask, Terminal() if asks else None) as run, live.showing():
+                live.allowance = run.agents.dispatcher.meter.budget.run
                 report = run.run()
                 unused = tuple(run.given)
         except OutOfBudgetError as error:
