@@ -25,12 +25,14 @@ from assay.adapters.web import web_from, web_in_words
 from assay.adapters.whole_file import write_whole
 from assay.agents_app import Words, agents, refuse_commands_of_repositories, refuse_weaker_sandbox
 from assay.app import new_run_id, opened_world, outside_of, private_home, resolve_base, settings_at
-from assay.config.backends import KEYS
+from assay.config.backends import KEYS, Choice, Origin, works_alone
 from assay.config.person import load_person
 from assay.contracts.budget import Budget
+from assay.contracts.plan_gate.record import ConvergenceStatus
 from assay.contracts.plan_gate.report import PlanReport, PlanVerdict
 from assay.contracts.plan_gate.setup import PlanGateSetup
 from assay.contracts.rows import EventRow
+from assay.contracts.tools import Tool
 from assay.core.plan_gate.mitigations import is_same_plan, to_take_in, with_mitigations, without_mitigation
 from assay.engine.agents.dispatch import Dispatcher
 from assay.engine.agents.meter import Meter
@@ -48,6 +50,7 @@ from assay.gate_cast import budget_for, lasting, more
 
 _BUDGET = "run.budget"
 _PERSON = "human"
+_RESEARCHER = "researcher"
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,8 @@ def plan_gate_run(
         )
         examined = examine(world, text, str(plan_path), hashlib.sha256(raw).hexdigest())
         cast, alone, notes = _cast(world, request, examined)
+        if listen is None and any(_PERSON in specs for specs in cast.values()):
+            raise InputError("`human` is asked at a terminal, and here is none", hint="name somebody else, or --rules")
         setup = PlanGateSetup(
             version=__version__,
             repository=str(repository.root),
@@ -96,6 +101,8 @@ def plan_gate_run(
             base_commit=base[0],
             agents=cast,
             alone=alone,
+            beyond=_beyond(world) if cast else (),
+            minutes=settings.gate.run_minutes,
             budget=budget_for(settings, request.budget),
             answers=dict(request.answers) if not cast else {},
             notes=(*world.notes, *notes),
@@ -241,6 +248,10 @@ def _refuse_taking_in(report: PlanReport, path: Path) -> None:
             f"{report.run_id}: the verdict is {said}; mitigations are taken in after REVISE or PROCEED",
             hint=report.next_step or None,
         )
+    if report.status is ConvergenceStatus.FORCED_EXIT:
+        raise InputError(
+            f"{report.run_id}: it had to end before it converged, so nothing is taken in", hint=report.next_step or None
+        )
     if not to_take_in(report.challenges):
         raise InputError(f"{report.run_id}: names no mitigation that could be taken in", hint=report.next_step or None)
     if unanswered := without_mitigation(report.challenges):
@@ -272,6 +283,7 @@ def _cast(
         )
     for choice in choices:
         refuse_commands_of_repositories(choice)
+        _refuse_judges_of_its_own(choice)
         refuse_weaker_sandbox(choice.specs, world.settings, said.person)
     known = agents(said, [choice.agent for choice in choices])
     for one in (one for agent in known.agents for one in agent.standings):
@@ -281,12 +293,35 @@ def _cast(
         raise InputError("; ".join(refused), hint="`assay backends` shows who serves whom")
     cast = {one.agent: tuple(lasting(spec, said.folder(one.origin)) for spec in one.specs) for one in choices}
     notes = [web_in_words(said.person.settings.web), *(problem.text for problem in known.problems)]
+    own_tools = [one.agent for one in choices if one.agent == _RESEARCHER and any(map(works_alone, one.specs))]
+    notes += ["the researcher brings tools of its own: its tool budgets are told to it, not enforced"] * len(own_tools)
     return cast, "", notes
+
+
+def _refuse_judges_of_its_own(choice: Choice) -> None:
+    """A repository may name a model. Prepared answers of its own would be its own judge."""
+    prepared = [spec for spec in choice.specs if spec.startswith("script:")]
+    if choice.origin is Origin.REPOSITORY and prepared:
+        raise InputError(
+            f"the repository has named prepared answers as its {choice.agent}: {prepared[0]}",
+            hint="if you trust them, name them yourself: on the command line, or in your own file, under [backends]",
+        )
 
 
 def _named(backends: Sequence[str]) -> list[str]:
     """`SPEC` alone is about all of them."""
     return [word if word.startswith(tuple(f"{key}=" for key in KEYS)) else f"default={word}" for word in backends]
+
+
+def _beyond(world: World) -> tuple[str, ...]:
+    """The tools that look further than the tree, as far as there is something to look at."""
+    web = web_from(load_person().settings.web, os.environ)  # nothing is started before it is used
+    there = {
+        Tool.MEMORY_SEARCH: memory_path(world.home).is_file(),
+        Tool.WEB_SEARCH: web is not None and web.search is not None,
+        Tool.WEB_FETCH: web is not None and web.fetch is not None,
+    }
+    return tuple(tool.value for tool, is_there in there.items() if is_there)
 
 
 def _budget_now(world: World, setup: PlanGateSetup, words: tuple[str, ...]) -> Budget:
@@ -316,25 +351,28 @@ def _driven(
     meter = Meter(budget, spent_so_far(recorded))
     person, folder = load_person(), Path(setup.plan_path).parent
 
-    def backend(specs: Sequence[str]) -> Backend:
-        made = backend_from(specs, folder=folder, root=world.repository.root, listen=listen, person=person)
-        stack.callback(made.close)
-        return made
-
-    web = web_from(person.settings.web, os.environ) if setup.agents else None
+    made: dict[tuple[str, ...], Backend] = {}
+    for specs in setup.agents.values():
+        if specs not in made:
+            made[specs] = backend_from(specs, folder=folder, root=world.repository.root, listen=listen, person=person)
+            stack.callback(made[specs].close)
+    beyond = frozenset(map(Tool, setup.beyond))
+    web = web_from(person.settings.web, os.environ) if beyond & {Tool.WEB_SEARCH, Tool.WEB_FETCH} else None
     if web is not None:
         stack.callback(web.close)
-    memory = FileMemory(memory_path(world.home))
+    memory = FileMemory(memory_path(world.home)) if Tool.MEMORY_SEARCH in beyond else None
     by_people = {role for role, specs in setup.agents.items() if _PERSON in specs}
     seconds = world.settings.gate.agent_seconds
     agents_at_work = PlanAgents(
         world=world,
-        backends={role: backend(specs) for role, specs in setup.agents.items()},
+        backends={role: made[specs] for role, specs in setup.agents.items()},
         dispatcher=Dispatcher(Bus(world.ledger, world.run_id), meter, recorded, watching.spending),
         doing=watching.doing,
+        said=watching.said,
         seconds=lambda role: None if role in by_people else seconds,
-        memory=memory if memory.path.is_file() else None,
+        memory=memory,
         web=web,
+        beyond=beyond,
     )
     stack.callback(agents_at_work.close)
     named = {role: " or ".join(specs) for role, specs in setup.agents.items()}
@@ -348,8 +386,9 @@ def _driven(
         ask=ask,
         by=request.by,
         note=setup.alone,
-        given=dict(request.answers),
+        given=dict(request.answers) if setup.agents else {},  # else they were heard beforehand
         at_once=1 if by_people else SLOTS,
+        minutes=setup.minutes,
     )
 
 

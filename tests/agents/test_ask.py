@@ -217,6 +217,16 @@ def test_a_challenger_can_be_tried_on_a_plan(shop: tuple[Workshop, Path]) -> Non
     assert (answer["tool_calls"], answer["refusals"]) == (2, 1), "it reads the tree, and the web is not for it"
 
 
+def test_a_perceiver_can_be_tried_on_a_sentence(shop: tuple[Workshop, Path]) -> None:
+    workshop, root = shop
+    heard = "{completion: {status: DONE, summary: heard}, intent: The shop is to be faster}"
+    (root / "p.yaml").write_text(f"- role: perceiver\n  output: {heard}\n")
+    done = workshop.assay(root, "ask", "perceiver", "make the shop faster", "--backend", "script:p.yaml", "--json")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)["output"]
+    assert (said["intent"], said["question"]) == ("The shop is to be faster", "")
+
+
 WRONG = {
     "a role that there is not": (("tester", "x"), "there is no such role"),
     "an executor": (("executor", "x"), "works at the gate"),

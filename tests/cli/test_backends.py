@@ -29,6 +29,9 @@ AGENTS = (
     "domain_expert",
     "devils_advocate",
     "synthesizer",
+    "perceiver",
+    "agent_validator",
+    "meta_validator",
 )
 
 
@@ -159,13 +162,36 @@ def test_the_tier_price_and_vendor_of_a_model_are_shown_and_what_does_not_hold(p
 
 
 def test_a_tier_that_is_not_known_is_one_note_with_its_remedy(project: Path) -> None:
-    mine = '[backends]\ndefault = "api:openai:strange"\n'
+    mine = '[backends]\ndefault = "api:openai:strange"\nexecutor = "api:openai:gpt-5"\n'
     page = backends(project, mine=mine, env={"OPENAI_API_KEY": KEY}).stdout
     assert page.count("the tier of api:openai:strange is not known") == 1
     assert "whether architect is capable" in page and "whether reviewer:security is capable" in page
     assert '[models."openai:strange"]\n  tier = 2' in page
     again = backends(project, mine=f'{mine}[models."openai:strange"]\ntier = 2\n', env={"OPENAI_API_KEY": KEY}).stdout
     assert "not known" not in again and "[models." not in again
+
+
+def test_one_model_for_all_may_judge_itself_whatever_its_tier(project: Path) -> None:
+    done = backends(project, mine='[backends]\ndefault = "api:openai:strange"\n', env={"OPENAI_API_KEY": KEY})
+    assert done.returncode == 0, done.stdout
+    assert "refused" not in done.stdout and "not known" not in done.stdout
+
+
+JUDGES: dict[str, tuple[str, str]] = {
+    "weaker": ("gpt-4.1", "meta_validator judges planner with a weaker model: api:openai:gpt-4.1 (tier 2) against"),
+    "of no known tier": ("strange", "the tier of api:openai:strange is not known"),
+}
+
+
+@pytest.mark.parametrize(("model", "why"), JUDGES.values(), ids=JUDGES)
+def test_a_meta_validator_that_may_be_less_capable_than_the_planner_is_refused(
+    project: Path, model: str, why: str
+) -> None:
+    mine = f'[backends]\ndefault = "api:openai:gpt-5"\nmeta_validator = "api:openai:{model}"\n'
+    done = backends(project, "--json", mine=mine, env={"OPENAI_API_KEY": KEY})
+    assert (done.returncode, document(done)["ok"]) == (1, False)
+    (refused,) = [one["text"] for one in document(done)["problems"] if one["refuse"]]
+    assert "meta_validator" in refused and why in refused
 
 
 def served_by(server: ModelServer) -> str:

@@ -102,6 +102,37 @@ def test_the_reference_has_every_command_and_does_not_depend_on_the_terminal(
     assert "\x1b" not in narrow
 
 
+def test_a_page_is_replaced_between_its_marks_and_nowhere_else(docs: ModuleType, tmp_path: Path) -> None:
+    begin, end = docs.BEGIN.format("part"), docs.END.format("part")
+    (tmp_path / "a.md").write_text(f"before\n{begin}old\n{end}after\n")
+    page = docs.marked("a.md", {"part": lambda: "new"}, tmp_path)
+    assert page == f"before\n{begin}\nnew\n{end}after\n"
+    (tmp_path / "a.md").write_text(page)
+    assert docs.marked("a.md", {"part": lambda: "new"}, tmp_path) == page
+
+
+@pytest.mark.parametrize("lost", ["BEGIN", "END"])
+def test_a_page_that_has_lost_a_mark_is_refused(docs: ModuleType, tmp_path: Path, lost: str) -> None:
+    kept = docs.END if lost == "BEGIN" else docs.BEGIN
+    (tmp_path / "a.md").write_text(f"text\n{kept.format('part')}")
+    with pytest.raises(SystemExit, match=r"a\.md: the marks of its part are gone"):
+        docs.marked("a.md", {"part": lambda: "new"}, tmp_path)
+
+
+def test_the_plan_gates_tables_are_told_whole(docs: ModuleType) -> None:
+    rules = docs.plan_rules()
+    assert [rule for rule in docs.RULES if rules.count(f"`{rule}`") != 1] == []
+    assert [row.when for row in docs.TABLE if row.when not in docs.decision_table()] == []
+    budgets = docs.tool_budgets()
+    assert "| Read | `read`, `list`, `symbols` | 8 | 3 | 3 | 14 |\n" in budgets
+    assert "| git log | `git_log`, `git_show`, `git_diff` | – | 1 | – | 1 |\n" in budgets
+    assert "- `surface`: never\n" in budgets
+
+
+def test_a_tag_in_a_rules_words_is_shown(docs: ModuleType) -> None:
+    assert "`<task>` elements" in docs.plan_rules()
+
+
 def test_the_manual_names_every_setting(docs: ModuleType) -> None:
     page = docs.configuration()
     for section in docs.sections():

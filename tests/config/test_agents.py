@@ -285,10 +285,11 @@ def test_all_that_was_said_is_heard() -> None:
 
 
 PLAN_GATE = ("challenger", "domain_expert", "devils_advocate", "synthesizer")
+LOOP = ("perceiver", "agent_validator", "meta_validator")
 
 
-@pytest.mark.parametrize("role", PLAN_GATE)
-def test_who_serves_the_plan_gate_is_set_as_for_every_role(role: str) -> None:
+@pytest.mark.parametrize("role", (*PLAN_GATE, *LOOP))
+def test_who_serves_the_plan_gate_and_the_control_loop_is_set_as_for_every_role(role: str) -> None:
     settings = load_text(f'[backends]\n{role} = "human"\n[budget.roles.{role}]\ntokens = 7\n', "assay.toml")
     assert settings.backend_lines == {role: ("human",)}
     assert limits(settings.budget).roles[role].tokens == 7

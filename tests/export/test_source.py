@@ -17,7 +17,7 @@ from assay.contracts.check import CheckKind
 from assay.contracts.pipeline.plan import PlanRequest
 from assay.contracts.tools import READING, Tool
 from assay.errors import InternalError
-from assay.roles import ROLES
+from assay.roles import IN_THE_LOOP, ROLES
 from assay.surfaces.export import copilot, plan_gate
 from assay.surfaces.export.definitions import PLACES, agents
 from assay.surfaces.export.hosts import ABILITY, Ability
@@ -115,7 +115,8 @@ def test_title_tools_and_contracts_are_the_roles() -> None:
 
 def test_every_role_of_the_pipeline_has_an_agent() -> None:
     at_a_gate = {"architect", *(role.name for name, role in plan_gate.agents().items() if ":" not in name)}
-    assert set(ROLE_OF.values()) == set(ROLES) - at_a_gate
+    in_the_loop_alone = {role.name for role in IN_THE_LOOP.values() if role in ROLES.values()}
+    assert set(ROLE_OF.values()) == set(ROLES) - at_a_gate - in_the_loop_alone
     contracts = {one.contract for one in schemas(ROLES)}
     assert {ROLES[role].output for role in ROLE_OF.values() if role != "executor"} <= contracts
 

@@ -130,7 +130,7 @@ GUARDS = {
             researcher("surface", surfaced("shop/cart.py", "contradicts_plan")),
             researcher("probe", risk("a cart of a million prices"), risk("two carts at once")),
             synthesizer(
-                *(ruling(f"C{number}", mitigation="Let a test show it.") for number in (1, 2, 3, 7, 8, 9, 10)),
+                *(ruling(f"C{number}", mitigation="Let a test show it.") for number in (1, 2, 3, 7, 8, 9, 10, 11)),
             ),
         ),
         1,
@@ -217,11 +217,11 @@ GUARDS = {
             challenger(
                 challenge("The plan is late", "MINOR"), challenge("It rains", confidence="LOW"), role="devils_advocate"
             ),
-            researcher("resolve", unknown("C1", resolution="UNRESOLVABLE")),
+            researcher("resolve", unknown("C1"), unknown("C3", symbol("total"), resolution="CONFIRMED")),
             synthesizer(
                 ruling("C1", evidence=["U1"]),
                 ruling("C2", "DEFERRED"),
-                ruling("C3"),
+                ruling("C3", evidence=["U2"]),
             ),
         ),
         1,
@@ -248,7 +248,9 @@ GUARDS = {
             _first(ADDS),
             challenger(SUMS, role="domain_expert"),
             challenger(ROUNDS, role="devils_advocate"),
-            researcher("resolve", unknown("C1", symbol("total")), unknown("C2"), unknown("C3", resolution="REFUTED")),
+            researcher(
+                "resolve", unknown("C1", symbol("total")), unknown("C2"), unknown("C3", resolution="PARTIALLY_RESOLVED")
+            ),
             synthesizer(*(ruling(f"C{number}", evidence=[f"U{number}"]) for number in (1, 2, 3))),
         ),
         0,
@@ -263,7 +265,7 @@ FAILURES = {
         1,
         ["CONTINUE", "CONVERGED"],
     ),
-    "challenger-fails-at-once": Scene(script(failing("challenger", iteration=1)), 0, ["CONVERGED"]),
+    "challenger-fails-at-once": Scene(script(failing("challenger", iteration=1)), 1, ["CONVERGED"]),
     "domain-expert-fails": Scene(script(failing("domain_expert"), *_SETTLES), 0, ["CONVERGED"], plan=WHOLE_TEAM),
     "devils-advocate-fails": Scene(script(failing("devils_advocate"), *_SETTLES), 0, ["CONVERGED"], plan=WHOLE_TEAM),
     "resolve-cannot-be-read": Scene(script(babbling("researcher", focus="resolve"), *_SETTLES), 0, ["CONVERGED"]),

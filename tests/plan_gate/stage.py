@@ -61,10 +61,10 @@ def challenger(*challenges: Mapping[str, Any], role: str = "challenger", **match
     return {"role": role, "match": match, "output": {**DONE, "challenges": list(challenges)}}
 
 
-def unknown(about: str, *claims: Mapping[str, Any], resolution: str = "CONFIRMED") -> dict[str, Any]:
-    """What RESOLVE found; it rests on these claims."""
+def unknown(about: str, *claims: Mapping[str, Any], resolution: str = "REFUTED") -> dict[str, Any]:
+    """What RESOLVE found against a challenge; it rests on these claims."""
     return {
-        "description": f"whether {about} is true",
+        "description": f"whether what {about} fears happens",
         "type": "API_BEHAVIOR",
         "affects_challenge": about,
         "suggested_query": "total",
@@ -179,6 +179,12 @@ class Verified:
         """The whole page, without what differs from run to run."""
         return masked(page(self.report), self.folder)
 
+    @property
+    def masked_document(self) -> str:
+        timeless = self.report.model_copy(update={"spent": self.report.spent.model_copy(update={"seconds": 0.0})})
+        document = timeless.model_dump(mode="json")
+        return masked(json.dumps(document, indent=2, ensure_ascii=False) + "\n", self.folder)
+
 
 def masked(text: str, folder: Path) -> str:
     text = text.replace(f"{folder}/", "")
@@ -205,7 +211,8 @@ class Stage:
     def cast(self, entries: Sequence[Entry], name: str = "script") -> str:
         """Agents who say this, as a backend."""
         path = self.workshop.folder / f"{name}.yaml"
-        path.write_text(json.dumps(entries), encoding="utf-8")
+        said = [{name: value for name, value in entry.items() if value} for entry in entries]
+        path.write_text(json.dumps(said), encoding="utf-8")
         return f"script:{path}"
 
     def verify(
@@ -231,6 +238,12 @@ class Stage:
         return self.workshop.assay(self.root, *args, env=env)
 
     # What is on record.
+
+    @property
+    def runs(self) -> list[str]:
+        """All that were begun, the newest last."""
+        with closing(self._ledger()) as ledger:
+            return [one.row.run_id for one in ledger.read(EventRow, type="run.started")]
 
     def dispatches(self, run_id: str) -> dict[str, Recorded]:
         with closing(self._ledger()) as ledger:

@@ -1,7 +1,7 @@
 """Talking with the convergence loop: what agents would answer, and a conversation that follows a script.
 
-Claims are about files, and where a file is says what the engine saw of it: what is under `here/` holds, what is under
-`gone/` does not, what is under `beyond/` cannot be looked up.
+Claims are about what files hold, and where a file is says what the engine saw of it: what is under `here/` holds, what
+is under `gone/` does not, what is under `beyond/` cannot be looked up.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from assay.contracts.plan_gate.record import (
     Challenge,
     ChallengeConfidence,
     ChallengeStatus,
+    ConvergenceStatus,
     IterationState,
     Origin,
     PlanQuality,
@@ -50,7 +51,7 @@ from assay.contracts.plan_gate.record import (
     UnknownResolution,
     UnknownType,
 )
-from assay.contracts.plan_gate.report import EventKind
+from assay.contracts.plan_gate.report import EventKind, PlanVerdict
 from assay.core.plan_gate.board import Entering
 from assay.core.plan_gate.loop import verify
 from assay.core.plan_gate.needs import (
@@ -81,7 +82,7 @@ UNREADABLE = Failed("no object in it", unreadable=True)
 
 
 def about(path: str) -> RepositoryClaim:
-    return RepositoryClaim(kind=ClaimKind.FILE, path=path)
+    return RepositoryClaim(kind=ClaimKind.TEXT, path=path, text="the store is empty")
 
 
 HERE, GONE, BEYOND = about("here/a.py"), about("gone/a.py"), about("beyond/a.py")
@@ -153,7 +154,7 @@ def challenges(*drafts: ChallengeDraft | PlanSeverity, withdraws: tuple[str, ...
 
 
 def unknown(
-    challenge: str, *evidence: RepositoryClaim, resolution: UnknownResolution = UnknownResolution.CONFIRMED
+    challenge: str, *evidence: RepositoryClaim, resolution: UnknownResolution = UnknownResolution.REFUTED
 ) -> UnknownDraft:
     return UnknownDraft(
         description="whether the store is empty",
@@ -162,7 +163,7 @@ def unknown(
         suggested_query="store",
         resolution=resolution,
         source="a.py",
-        finding="it is",
+        finding="it is emptied each night",
         impact="the concern falls",
         evidence=evidence,
     )
@@ -281,17 +282,17 @@ def subject(
 def name_of(need: Need) -> str:
     """Who is asked and in which iteration: `challenger 1`, `resolve 2`, `person 1`."""
     match need:
-        case AskChallenges(origin, _, seen):
+        case AskChallenges(origin=origin, seen=seen):
             return f"{origin} {seen.iteration}"
-        case AskResearch(mode, _, _, seen):
+        case AskResearch(mode=mode, seen=seen):
             return f"{mode} {seen.iteration}"
-        case AskSynthesis(seen):
+        case AskSynthesis(seen=seen):
             return f"synthesis {seen.iteration}"
-        case AskAudit(_, seen):
+        case AskAudit(seen=seen):
             return f"audit {seen.iteration}"
         case AskPerson(progress=progress):
             return f"person {len(progress.iterations)}"
-        case Iterated(state):
+        case Iterated(state=state):
             return f"iterated {state.iteration}"
 
 
@@ -314,13 +315,13 @@ def nothing(need: Need) -> Sent:
     match need:
         case AskChallenges():
             return heard(challenges())
-        case AskResearch(mode):
+        case AskResearch(mode=mode):
             return heard(_NOTHING_FOUND[mode])
         case AskSynthesis():
             return heard(synthesis())
         case AskAudit():
             return heard(audit())
-        case AskPerson(questions):
+        case AskPerson(questions=questions):
             return Answered({one.challenge: "go on" for one in questions})
         case Iterated():
             return Noted()
@@ -342,6 +343,14 @@ class Talk:
     @property
     def asked(self) -> list[str]:
         return [name_of(need) for needs in self.needs for need in needs if not isinstance(need, Iterated)]
+
+    def asked_in(self, iteration: int) -> list[str]:
+        return [name.split()[0] for name in self.asked if name.endswith(f" {iteration}")]
+
+    @property
+    def came(self) -> tuple[ConvergenceStatus, PlanVerdict | None]:
+        """How it came out."""
+        return self.end.decision.status, self.end.decision.verdict
 
     def need(self, name: str) -> Need:
         return next(need for needs in self.needs for need in needs if name_of(need) == name)
@@ -381,12 +390,13 @@ def converse(about: Subject, answer: Callable[[Need], Sent]) -> Talk:
 
 
 Scripted = Contract | Sent | Mapping[str, str]
+Script = Mapping[str, Scripted | list[Scripted]]
+"""By name of who is asked, what each says, in turn if it is a list. Nobody else has anything to say."""
 
 
-def follow(about: Subject, script: Mapping[str, Scripted | list[Scripted]] | None = None) -> Talk:
-    """By name of who is asked, what each says, in turn if it is a list; nobody else has anything to say. All of it must
-    be used."""
-    left = {name: said if isinstance(said, list) else [said] for name, said in (script or {}).items()}
+def follow(about: Subject, script: Script | None = None) -> Talk:
+    """All of the script must be used."""
+    left = {name: [*said] if isinstance(said, list) else [said] for name, said in (script or {}).items()}
 
     def answer(need: Need) -> Sent:
         name = name_of(need)

@@ -18,13 +18,15 @@ REVISE = script(
     challenger(challenge("The plan assumes numbers"), iteration=1),
     synthesizer(ruling("C1", "UNRESOLVED", mitigation=MITIGATION)),
 )
-UNANSWERED = script(
-    challenger(challenge("The plan assumes numbers"), iteration=1), synthesizer(ruling("C1", "UNRESOLVED"))
+HALF_ANSWERED = script(
+    challenger(challenge("The plan assumes numbers"), challenge("The plan assumes a cart"), iteration=1),
+    synthesizer(ruling("C1", "UNRESOLVED", mitigation=MITIGATION), ruling("C2", "UNRESOLVED")),
 )
+RETHINK = script(challenger(BLOCKING, iteration=1))
 REFUSED: dict[str, tuple[list[Entry] | None, str]] = {
     "nobody has looked at it": (None, "it has not gone through the plan gate as it is"),
     "REVISE": (REVISE, "the plan gate says REVISE"),
-    "RETHINK": (script(challenger(BLOCKING, iteration=1)), "the plan gate says RETHINK"),
+    "RETHINK": (RETHINK, "the plan gate says RETHINK"),
     "a question is waiting": (
         script(challenger(BLOCKING, iteration=1), synthesizer(ruling("C1", "UNRESOLVED"))),
         "the plan gate says a question is waiting",
@@ -84,6 +86,19 @@ def test_after_a_revise_the_mitigations_are_taken_in_and_every_executor_reads_th
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_what_settled_a_challenge_is_taken_in_after_a_proceed_too(stage: Stage) -> None:
+    settled = script(
+        challenger(challenge("The plan assumes numbers"), iteration=1), synthesizer(ruling("C1", mitigation=MITIGATION))
+    )
+    came = stage.verify(settled)
+    assert came.exit == 0 and f"--take-in {came.run_id}" in came.report.next_step
+    refused(gate(stage, "--verified"), "its mitigations are not taken in")
+    assert stage.assay("verify-plan", "--take-in", came.run_id).returncode == 0
+    assert MITIGATION in (stage.root / "PLAN.md").read_text()
+    done = gate(stage, "--verified", executor="cmd:exit 1")
+    assert done.returncode == 1, f"it was begun, and its executor failed: {done.stderr}"
+
+
 def test_the_repository_can_ask_for_it(stage: Stage) -> None:
     stage.workshop.configure(stage.root, "[gate]\nverified_plan = true\n")
     refused(gate(stage), "it has not gone through the plan gate as it is")
@@ -98,9 +113,16 @@ def test_the_last_word_counts(stage: Stage) -> None:
     refused(gate(stage, "--verified"), "the plan gate says REVISE")
 
 
+def test_what_was_said_of_the_same_words_elsewhere_is_about_other_files(stage: Stage) -> None:
+    assert stage.verify(script()).exit == 0
+    elsewhere = Stage(stage.workshop, stage.workshop.repo({"PLAN.md": ONE, "readme.txt": "nothing yet\n"}, "other"))
+    refused(gate(elsewhere, "--verified"), "it has not gone through the plan gate as it is")
+
+
 NOT_TAKEN_IN: dict[str, tuple[list[Entry], str, str]] = {
-    "there is nothing to take in": (script(), ONE, "the verdict is PROCEED"),
-    "nobody knows a mitigation": (UNANSWERED, ONE, "nobody knows a mitigation for C1"),
+    "there is nothing to take in": (script(), ONE, "names no mitigation that could be taken in"),
+    "nobody knows a mitigation": (HALF_ANSWERED, ONE, "nobody knows a mitigation for C2"),
+    "it is to be thought over": (RETHINK, ONE, "the verdict is RETHINK"),
     "the plan has changed": (REVISE, ONE + "\n", "has changed since"),
 }
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from assay.contracts.plan_gate.answers import Ruling
+from assay.contracts.plan_gate.evidence import RepositoryClaim
 from assay.contracts.plan_gate.record import ChallengeConfidence, ChallengeStatus, Origin, PlanSeverity
 from assay.contracts.plan_gate.report import EventKind
-from assay.core.plan_gate.board import MOST_ACTIVE, PERSON, Board, Entering, Exhibits, dangling, too_weak
+from assay.core.plan_gate.board import MOST_ACTIVE, PERSON, Board, Entering, Exhibit, dangling, too_weak
 from tests.plan_gate.talk import (
     BEYOND,
     BLOCKING,
@@ -26,7 +27,7 @@ from tests.plan_gate.talk import (
 OPEN, RESOLVED, UNRESOLVED = ChallengeStatus.OPEN, ChallengeStatus.RESOLVED, ChallengeStatus.UNRESOLVED
 DEFERRED, WITHDRAWN = ChallengeStatus.DEFERRED, ChallengeStatus.WITHDRAWN
 PUT_OFF = ChallengeStatus.DEFERRED_SURFACED
-SHOWN = Exhibits(known=frozenset({"U1", "U2"}), verified=frozenset({"U2"}))
+SHOWN = {"U1": Exhibit("U1"), "U2": Exhibit("U2", verified=True)}
 """U1 is an agent's word; the engine has seen U2 itself."""
 
 
@@ -61,7 +62,7 @@ def test_ids_are_given_in_the_order_in_which_challenges_came_whatever_becomes_of
 def test_what_was_brought_is_kept_to_the_letter() -> None:
     board = Board()
     board.begin(2)
-    brought = entering(SIGNIFICANT, HERE, origin=Origin.PROBED, confidence=MED, mitigation="Two stores.", line=7)
+    brought = entering(SIGNIFICANT, HERE, origin=Origin.PROBED, confidence=MED, mitigation="Keep two stores.", line=7)
     board.admit([brought], 1)
     (one,) = board.all
     for field in ("claim", "concern", "failure_scenario", "alternative", "severity", "confidence", "mitigation"):
@@ -92,13 +93,26 @@ def test_beyond_a_cap_the_gravest_then_the_surest_then_the_first_are_taken(
     assert board.created == len(taken)
 
 
-@pytest.mark.parametrize("newcomer", [SIGNIFICANT, MINOR])
-def test_when_eight_are_active_one_that_does_not_block_is_put_off(newcomer: PlanSeverity) -> None:
-    board = board_of(*[MINOR] * 8)
+@pytest.mark.parametrize("there", PlanSeverity)
+@pytest.mark.parametrize("newcomer", PlanSeverity)
+def test_when_eight_are_active_only_a_graver_one_comes_in(there: PlanSeverity, newcomer: PlanSeverity) -> None:
+    board = board_of(*[there] * 8)
     board.admit([entering(newcomer)], 5)
     assert len(board.active) == MOST_ACTIVE == 8
+    if newcomer.rank < there.rank:
+        assert with_status(board, PUT_OFF) == ["C8"]
+        assert told(board, EventKind.DISPLACED) == [
+            f"C8 ({there}) was put off: C9, which is {newcomer}, took its place"
+        ]
+    else:
+        assert with_status(board, PUT_OFF) == ["C9"]
+        assert told(board, EventKind.OVERFLOW) == [f"C9 ({newcomer}) was put off: 8 are active already"]
+
+
+def test_a_surer_one_is_not_a_graver_one() -> None:
+    board = board_of(*[entering(SIGNIFICANT, confidence=LOW)] * 8)
+    board.admit([entering(SIGNIFICANT, confidence=HIGH)], 1)
     assert with_status(board, PUT_OFF) == ["C9"]
-    assert told(board, EventKind.OVERFLOW) == [f"C9 ({newcomer}) was put off: 8 are active already"]
 
 
 DISPLACED: list[tuple[list[Entering], str]] = [
@@ -120,11 +134,6 @@ def test_a_blocking_one_takes_the_place_of_the_weakest(there: list[Entering], we
     assert len(told(board, EventKind.DISPLACED)) == 1 and not told(board, EventKind.OVERFLOW)
 
 
-def test_a_blocking_one_does_not_displace_another() -> None:
-    board = board_of(*[BLOCKING] * 9)
-    assert with_status(board, PUT_OFF) == ["C9"]
-
-
 def test_what_is_unresolved_is_active_and_what_is_settled_is_not() -> None:
     board = board_of(*[MINOR] * 8)
     for id, status in (("C1", UNRESOLVED), ("C2", RESOLVED), ("C3", WITHDRAWN), ("C4", DEFERRED)):
@@ -139,12 +148,12 @@ def test_a_blocking_one_that_was_put_off_comes_in_when_there_is_room() -> None:
     board.readmit()
     assert with_status(board, PUT_OFF) == ["C9"]
     assert len(told(board, EventKind.OVERFLOW)) == 1, "it is told once"
-    board.rule(ruling("C1", mitigation="Another store."), SHOWN)
+    board.rule(ruling("C1", mitigation="Keep another store."), SHOWN)
     board.begin(2)
     board.readmit()
     assert board.challenges["C9"].status is OPEN
     assert board.challenges["C9"].resolution == "", "it is not put off any more"
-    assert board.created == 1
+    assert board.created == 0, "it is not new"
 
 
 def test_a_blocking_one_that_was_put_off_comes_in_for_a_weaker_one() -> None:
@@ -161,13 +170,41 @@ def test_nothing_less_comes_in_later(severity: PlanSeverity) -> None:
     assert with_status(board, PUT_OFF) == ["C2"]
 
 
-@pytest.mark.parametrize("severity", PlanSeverity)
-def test_a_challenge_that_rests_on_a_false_claim_is_withdrawn_at_once(severity: PlanSeverity) -> None:
-    board = board_of(entering(severity, HERE, GONE), entering(severity, BEYOND), most=1)
-    assert [one.status for one in board.all] == [WITHDRAWN, OPEN], "it takes no place either"
-    assert board.challenges["C1"].resolution == "it rests on a claim that is not true: gone/a.py: False"
-    assert "C1" not in board.evidence
-    assert (board.created, board.settled) == (1, 0)
+REFUTED = [
+    (SIGNIFICANT, (GONE,), WITHDRAWN),
+    (MINOR, (GONE,), WITHDRAWN),
+    (MINOR, (GONE, BEYOND), WITHDRAWN),
+    (SIGNIFICANT, (HERE, GONE), OPEN),
+    (SIGNIFICANT, (BEYOND,), OPEN),
+    (SIGNIFICANT, (HERE,), OPEN),
+    (SIGNIFICANT, (), OPEN),
+    (BLOCKING, (GONE,), OPEN),
+]
+
+
+@pytest.mark.parametrize(("severity", "evidence", "status"), REFUTED)
+def test_a_challenge_that_rests_on_nothing_true_is_withdrawn_at_once_unless_it_blocks(
+    severity: PlanSeverity, evidence: tuple[RepositoryClaim, ...], status: ChallengeStatus
+) -> None:
+    board = board_of(entering(severity, *evidence), MINOR, most=1)
+    withdrawn = status is WITHDRAWN
+    assert [one.status for one in board.all] == ([WITHDRAWN, OPEN] if withdrawn else [OPEN, PUT_OFF])
+    if withdrawn:
+        assert board.challenges["C1"].resolution == "what it rests on is not true: gone/a.py: False"
+    assert ("C1" in board.evidence) == (bool(evidence) and GONE not in evidence)
+    assert (board.created, board.settled) == (1, 0), "what is refuted takes no place"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "status", "allowed"),
+    [((GONE,), WITHDRAWN, True), ((GONE,), RESOLVED, False), ((HERE, GONE), WITHDRAWN, False), ((), WITHDRAWN, False)],
+)
+def test_one_that_blocks_and_rests_on_nothing_true_may_be_withdrawn_by_a_ruling(
+    evidence: tuple[RepositoryClaim, ...], status: ChallengeStatus, allowed: bool
+) -> None:
+    board = board_of(entering(BLOCKING, *evidence))
+    board.rule(ruling("C1", status), SHOWN)
+    assert board.challenges["C1"].status is (status if allowed else OPEN)
 
 
 @pytest.mark.parametrize("severity", PlanSeverity)
@@ -194,15 +231,16 @@ SETTLING: list[tuple[str, PlanSeverity, Ruling, bool]] = [
     ("a SIGNIFICANT one by an agent's word", SIGNIFICANT, ruling("C1", RESOLVED, "U1"), True),
     ("or withdrawn by it", SIGNIFICANT, ruling("C1", WITHDRAWN, "U1"), True),
     ("not by what there is not", SIGNIFICANT, ruling("C1", RESOLVED, "U9"), False),
-    ("a SIGNIFICANT one by a mitigation", SIGNIFICANT, ruling("C1", mitigation="Two stores."), True),
+    ("a SIGNIFICANT one by a mitigation", SIGNIFICANT, ruling("C1", mitigation="Keep two stores."), True),
+    ("not by one that says nothing", SIGNIFICANT, ruling("C1", mitigation="Fix it."), False),
     ("not by an empty one", SIGNIFICANT, ruling("C1", mitigation=" \n"), False),
-    ("a mitigation withdraws nothing", SIGNIFICANT, ruling("C1", WITHDRAWN, mitigation="Two stores."), False),
+    ("a mitigation withdraws nothing", SIGNIFICANT, ruling("C1", WITHDRAWN, mitigation="Keep two stores."), False),
     ("with evidence there must be words too", SIGNIFICANT, ruling("C1", RESOLVED, "U1", resolution=""), False),
     ("a BLOCKING one not by an agent's word", BLOCKING, ruling("C1", RESOLVED, "U1"), False),
     ("nor withdrawn by it", BLOCKING, ruling("C1", WITHDRAWN, "U1"), False),
     ("a BLOCKING one by what the engine saw", BLOCKING, ruling("C1", RESOLVED, "U1", "U2"), True),
     ("or withdrawn by it", BLOCKING, ruling("C1", WITHDRAWN, "U2"), True),
-    ("a BLOCKING one by a mitigation", BLOCKING, ruling("C1", mitigation="Two stores."), True),
+    ("a BLOCKING one by a mitigation", BLOCKING, ruling("C1", mitigation="Keep two stores."), True),
     ("not by a person who has said nothing", BLOCKING, ruling("C1", RESOLVED, PERSON), False),
     ("nor a SIGNIFICANT one", SIGNIFICANT, ruling("C1", RESOLVED, PERSON), False),
     ("anything may be UNRESOLVED without words", BLOCKING, ruling("C1", UNRESOLVED, resolution=""), True),
@@ -222,20 +260,63 @@ def test_what_a_ruling_may_do(severity: PlanSeverity, said: Ruling, allowed: boo
     if allowed:
         assert (after.status, after.resolution, refused) == (said.status, said.resolution.strip(), [])
         assert board.evidence.get("C1", "") == ", ".join(said.evidence)
-        assert board.settled == (not after.status.is_open)
+        assert board.settled == (after.status in (RESOLVED, WITHDRAWN))
     else:
         assert (after, board.evidence, board.settled) == (before, {}, 0)
         assert len(refused) == 1 and refused[0].startswith(f"C1 → {said.status} was not allowed: ")
 
 
+@pytest.mark.parametrize(
+    ("exhibit", "severity", "settles"),
+    [
+        (Exhibit("U1"), SIGNIFICANT, True),
+        (Exhibit("U1"), BLOCKING, False),
+        (Exhibit("U1", verified=True), BLOCKING, True),
+        (Exhibit("U1", about="C1", verified=True), BLOCKING, True),
+        (Exhibit("U1", about="C2", verified=True), BLOCKING, False),
+        (Exhibit("U1", about="C2"), SIGNIFICANT, False),
+        (Exhibit("S1", against="C1", verified=True), BLOCKING, False),
+        (Exhibit("S1", against="C1"), SIGNIFICANT, False),
+        (Exhibit("S1", against="C2"), SIGNIFICANT, True),
+    ],
+)
+def test_an_exhibit_settles_what_it_is_about_and_never_what_came_of_it(
+    exhibit: Exhibit, severity: PlanSeverity, settles: bool
+) -> None:
+    board = board_of(severity)
+    board.rule(ruling("C1", RESOLVED, exhibit.id), {exhibit.id: exhibit})
+    assert board.challenges["C1"].status is (RESOLVED if settles else OPEN)
+
+
+@pytest.mark.parametrize(
+    ("said", "allowed"),
+    [
+        (ruling("C1", mitigation="Keep two stores."), False),
+        (ruling("C1", RESOLVED, "U1"), False),
+        (ruling("C1", RESOLVED, "U2"), True),
+        (ruling("C1", WITHDRAWN, "U2"), True),
+        (ruling("C1", RESOLVED, PERSON), True),
+    ],
+)
+@pytest.mark.parametrize("severity", [BLOCKING, SIGNIFICANT])
+def test_what_the_rules_found_in_the_text_is_not_settled_by_words_that_are_not_in_it(
+    said: Ruling, allowed: bool, severity: PlanSeverity
+) -> None:
+    board = board_of(entering(severity, origin=Origin.RULES))
+    board.heard("C1", "It is empty.")
+    board.rule(said, SHOWN)
+    assert (board.challenges["C1"].status is OPEN) != allowed
+    assert bool(told(board, EventKind.REFUSED)) != allowed
+
+
 def test_a_mitigation_that_came_with_the_challenge_is_not_a_ruling_and_is_kept() -> None:
-    board = board_of(entering(SIGNIFICANT, mitigation="Two stores."))
+    board = board_of(entering(SIGNIFICANT, mitigation="Keep two stores."))
     board.rule(ruling("C1"), SHOWN)
     assert board.challenges["C1"].status is OPEN
     board.rule(ruling("C1", UNRESOLVED), SHOWN)
-    assert board.challenges["C1"].mitigation == "Two stores."
-    board.rule(ruling("C1", mitigation="One store."), SHOWN)
-    assert board.challenges["C1"].mitigation == "One store."
+    assert board.challenges["C1"].mitigation == "Keep two stores."
+    board.rule(ruling("C1", mitigation="Keep one store."), SHOWN)
+    assert board.challenges["C1"].mitigation == "Keep one store."
 
 
 def test_the_persons_answer_settles_the_challenge_that_it_is_about_and_no_other() -> None:
@@ -257,14 +338,15 @@ def test_what_is_settled_stays_settled_to_the_letter(status: ChallengeStatus, la
     board.rule(ruling("C1", status, "U2", resolution="at first"), SHOWN)
     before = board.challenges["C1"]
     board.rule(ruling("C1", later, "U1", resolution="otherwise", mitigation="no"), SHOWN)
-    assert (board.challenges["C1"], board.evidence, board.settled) == (before, {"C1": "U2"}, 1)
+    assert (board.challenges["C1"], board.evidence) == (before, {"C1": "U2"})
+    assert board.settled == (status is not DEFERRED)
     assert len(told(board, EventKind.REFUSED)) == (later is not status), "to say it again is no offence"
 
 
 def test_what_was_put_off_or_refuted_is_not_ruled_on() -> None:
-    board = board_of(entering(SIGNIFICANT), entering(SIGNIFICANT), entering(BLOCKING, GONE), most=1)
+    board = board_of(entering(SIGNIFICANT), entering(SIGNIFICANT), entering(SIGNIFICANT, GONE), most=1)
     for id in ("C2", "C3", "C4"):
-        board.rule(ruling(id, mitigation="Two stores."), SHOWN)
+        board.rule(ruling(id, mitigation="Keep two stores."), SHOWN)
     assert [one.status for one in board.all] == [OPEN, PUT_OFF, WITHDRAWN]
     assert len(told(board, EventKind.REFUSED)) == 3
     assert "there is no such challenge" in told(board, EventKind.REFUSED)[2]
@@ -353,7 +435,7 @@ def test_where_nobody_else_is_asked_the_persons_word_settles_a_challenge() -> No
 )
 def test_what_a_person_can_answer(id: str, why: str) -> None:
     board = board_of(BLOCKING, entering(BLOCKING, final=True), BLOCKING, MINOR, most=3)
-    board.rule(ruling("C3", mitigation="Two stores."), SHOWN)
+    board.rule(ruling("C3", mitigation="Keep two stores."), SHOWN)
     assert board.can_be_answered(id) == why
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from assay.adapters.memory import FileMemory
 from assay.adapters.tools import Ground
+from assay.adapters.web.results import results_in
 from assay.contracts.agent import RefusalRule, ToolResult
 from assay.contracts.memory import MemoryEntry, MemoryType
 from assay.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
@@ -26,7 +27,7 @@ HIDDEN = "password-12345"
 CANARY = "the-canary-that-nobody-may-see"
 FILES: dict[str, str | bytes] = {
     "src/app.py": (
-        "from lib import (\n    borrowed,\n)\nimport other\n\nLIMIT = 3\nFIRST, SECOND = 1, 2\n\n\n"
+        "from lib import (\n    borrowed,\n)\nimport other\n\nLIMIT = 30\nFIRST, SECOND = 1, 2\n\n\n"
         "class Shop:\n    # remarked\n    colour: str = 'blue'\n\n    def sell(self, thing):\n"
         "        self.sold = thing\n        local = borrowed(thing)\n        return local\n\n\n"
         "def refund():\n    return other.thing\n\n\nrefund()\n"
@@ -38,7 +39,7 @@ FILES: dict[str, str | bytes] = {
     "schema.sql": "CREATE TABLE orders (id INT);\n",
     "huge.py": "huge = 1\n" * 100_000,
     "README.md": "A shop.\nCall `frobnicate` to   begin.\n",
-    "crlf.txt": b"one\r\ntwo\r\n",
+    "crlf.txt": b"one\r\ntwo\r\nthree\r\n",
     "picture.bin": b"\0\1\2 needle",
     "config.json": '{"frobnicate": 1}\n',
     ".env": f"A={HIDDEN}\n",
@@ -67,7 +68,7 @@ def place(repository: Repository, folder: Path) -> Place:
     workshop.write(root, {"side.txt": CANARY})
     workshop.commit(root, "Side")
     repository.git("checkout", "-q", "main")
-    changed = str(FILES["src/app.py"]).replace("LIMIT = 3", "LIMIT = 4\nFLOOR = 1")
+    changed = str(FILES["src/app.py"]).replace("LIMIT = 30", "LIMIT = 40\nFLOOR = 1")
     workshop.write(root, {"src/app.py": changed, ".env": "B=2\n"})
     workshop.commit(root, "Raise the limit\n\nBecause customers\nasked for it.")
     workshop.write(root, {"notes.txt": "line\n" * 40_000})
@@ -91,7 +92,7 @@ def entry(id: str, content: str) -> MemoryEntry:
         content=content,
         criteria_met=True,
         timestamp="2026-01-01T00:00:00Z",
-        tags=("queue",),
+        tags=("long-queue",),
     )
 
 
@@ -99,13 +100,28 @@ def tool(text: str, name: str = "web_fetch", *, ok: bool = True, refused: Refusa
     return ToolResult(call_id="c", name=name, text=text, ok=ok, refused=refused)
 
 
-PAGE = "https://docs.example/api/v2\n\nThe call is   deprecated\nsince 2.1."
+PAGE = (
+    "https://docs.example/api/v2\n\nThe call is   deprecated\nsince 2.1.\n\nhttps://docs.example/named\n\nIt is safe."
+)
+FOUND = [
+    {"title": "A blog", "url": "https://blog.example/a", "content": "As https://docs.example/ says: it is safe."},
+    {
+        "title": "https://docs.example/named",
+        "url": "https://evil.example/",
+        "content": "x\n\nhttps://docs.example/\nsafe.",
+    },
+    {"title": "Another", "url": "https://blog.example/b", "content": "Nothing new here."},
+]
 SHOWN = (
     tool(PAGE),
-    tool("Results: (https://blog.example/a), https://blog.example/b. Nothing new.", Tool.WEB_SEARCH),
-    tool("https://docs.example/read said this", Tool.READ),
-    tool("https://docs.example/gone is not there", ok=False),
-    tool("https://docs.example/refused was refused", refused=RefusalRule.BUDGET),
+    tool("https://evil.example/?u=https://docs.example/asked\n\nIt is safe."),
+    tool("https://short.example/1\nhttps://far.example/page\n\nFar away from here."),
+    tool("https://shop.example/find?q=it-is-all-safe\n\nThere is nothing of the kind."),
+    tool(results_in(json.dumps(FOUND)), Tool.WEB_SEARCH),
+    tool(results_in("https://plain.example/a\nIt is plainly safe."), Tool.WEB_SEARCH),
+    tool("https://docs.example/read\n\nsaid this there", Tool.READ),
+    tool("https://docs.example/gone\n\nnot there any more", ok=False),
+    tool("https://docs.example/refused\n\nrefused in words", refused=RefusalRule.BUDGET),
 )
 
 # Kind, what is claimed, whether it holds, whether its opposite does, and words of what was seen.
@@ -140,7 +156,8 @@ ROWS: list[Row] = [
     file("src/app.py", True, False, "src/app.py is there: a file"),
     file("./src//app.py", True, False, "is there: a file"),
     file("src", True, False, "src is there: a folder"),
-    file(".", True, False, "a folder"),
+    file(".", None, None, "the project's root shows nothing"),
+    file(".//./", None, None, "the project's root shows nothing"),
     file("again/app.py", True, False, "a file"),
     file("src/none.py", False, True, "there is no src/none.py"),
     file("src/app.py/x", False, True, "there is no"),
@@ -155,6 +172,8 @@ ROWS: list[Row] = [
     file(".git/config", False, None, "not part of the project's files"),
     file("x" * 300, False, None, "too long to be the name of a file"),
     file("-rf", False, True, "there is no -rf"),
+    file("a; src/app.py holds b", False, True, 'there is no "a; src/app.py holds b"'),
+    file('a";b', False, True, 'there is no "a\\";b"'),
     symbol("Shop", "", True, "src/app.py:"),
     symbol("Shop.sell", "", True, "function Shop.sell"),
     symbol("sell()", "src", True, "function Shop.sell"),
@@ -185,68 +204,96 @@ ROWS: list[Row] = [
     symbol("halfway", "src/broken.py", None, "cannot be parsed as a whole"),
     symbol("huge", "", None, "huge occurs in huge.py, which is too large to be outlined"),
     symbol("unheard_of", "huge.py", False, "nothing called unheard_of"),
-    symbol("A", ".env", None, "may hold secrets"),
+    symbol("AB", ".env", None, "may hold secrets"),
+    symbol("A", "", None, "A is too short to show anything"),
+    symbol("x()", "../x", None, "too short"),
+    symbol("a; b", "", None, '"a; b" is not one name'),
+    symbol("a b is defined", "src", None, "is not one name"),
     symbol("sell", "out", None, "leads out of the project"),
-    symbol("a.*(", "src", False, "nothing called"),
+    symbol("ab.*(", "src", False, "nothing called"),
     symbol("a\0b", "src", False, "nothing called"),
     ("symbol", {"name": ".", "path": ""}, False, None, "is no name"),
     ("symbol", {"name": "()", "path": ""}, False, None, "is no name"),
-    ("symbol", {"name": "x", "path": "../x"}, False, None, "`..` is not followed"),
-    text("src/app.py", "LIMIT = 4", True, False, "src/app.py holds it in line 6"),
-    text("README.md", "Call `frobnicate` to begin.", True, False, "holds it but for its white space"),
-    text("crlf.txt", "one\ntwo", True, False, "but for its white space"),
-    text("regex.txt", "a.*(b)[c]+ \\d$", True, False, "in line 1"),
-    text("regex.txt", "a.*", True, False, "in line 1"),
-    text("regex.txt", "ab", False, True, "regex.txt does not hold it"),
-    text("src/app.py", "LIMIT = 3", False, True, "src/app.py does not hold it"),
-    text("src/none.py", "x", False, True, "there is no src/none.py"),
-    text("src", "app", False, True, "src is a folder"),
-    text("src/app.py", "a\0b", False, True, "does not hold it"),
-    text("picture.bin", "needle", None, None, "picture.bin is a binary file"),
-    text(".env", "B", None, None, "may hold secrets: not looked at"),
+    ("symbol", {"name": "xy", "path": "../x"}, False, None, "`..` is not followed"),
+    text("src/app.py", "def refund", True, False, 'src/app.py holds "def refund" in line'),
+    text("README.md", "Call `frobnicate` to begin.", True, False, 'to begin." but for its white space'),
+    text("crlf.txt", "one\ntwo\nthree", True, False, 'crlf.txt holds "one\\ntwo\\nthree" but for its white space'),
+    text("regex.txt", "a.*(b)[c]+ \\d$", True, False, 'regex.txt holds "a.*(b)[c]+ \\\\d$" in line 1'),
+    text("regex.txt", "a.*(b)[c]", True, False, "in line 1"),
+    text("regex.txt", "a.*[c]+ .", False, True, "regex.txt does not hold"),
+    text("src/app.py", "LIMIT = 33", False, True, 'src/app.py does not hold "LIMIT = 33"'),
+    text("src/app.py", 'x"; y holds "z', False, True, 'does not hold "x\\"; y holds \\"z"'),
+    text("src/none.py", "whatever", False, True, "there is no src/none.py"),
+    text("src", "the app is", False, True, "src is a folder"),
+    text("src/app.py", "a\0b\0c\0d\0", False, True, 'does not hold "a\\u0000b'),
+    text("picture.bin", "the needle", None, None, "picture.bin is a binary file"),
+    text(".env", "B=2, or so", None, None, "may hold secrets: not looked at"),
+    text("src/app.py", "e", None, None, '"e" is too short to show anything'),
+    text("src/app.py", "retu rn\n\t ", None, None, "too short to show anything"),
+    text("src/none.py", "x", None, None, "too short to show anything"),
     text("out/canary.txt", CANARY, None, None, "leads out of the project"),
     text("../canary.txt", CANARY, False, None, "`..` is not followed"),
-    commit("HEAD~2", "Raise the limit", True, False, "commit HEAD~2 says it"),
-    commit("HEAD~2", "customers asked", True, False, "says it but for its white space"),
-    commit("HEAD~2", "LIMIT = 4", True, False, "commit HEAD~2 changes it"),
-    commit("HEAD~2", "LIMIT = 3", True, False, "changes it"),
-    commit("HEAD~2", "LIMIT = 4\nFLOOR = 1", True, False, "changes it"),
-    commit("HEAD~2", "FLOOR = 1\nFIRST, SECOND", True, False, "changes it"),
-    commit("HEAD~2", "+LIMIT = 4", True, False, "changes it"),
-    commit("HEAD~2", "+++ b/src/app.py", True, False, "changes it"),
+    commit("HEAD~2", "Raise the limit", True, False, 'commit HEAD~2 says "Raise the limit"'),
+    commit("HEAD~2", "customers asked", True, False, 'says "customers asked" but for its white space'),
+    commit("HEAD~2", "LIMIT = 40", True, False, 'commit HEAD~2 changes "LIMIT = 40"'),
+    commit("HEAD~2", "LIMIT = 30", True, False, "changes"),
+    commit("HEAD~2", "LIMIT = 40\nFLOOR = 1", True, False, "changes"),
+    commit("HEAD~2", "FLOOR = 1\nFIRST, SECOND", True, False, "changes"),
+    commit("HEAD~2", "+LIMIT = 40", True, False, "changes"),
+    commit("HEAD~2", "+++ b/src/app.py", True, False, "changes"),
     commit("HEAD~2", "FIRST, SECOND = 1, 2", None, None, "may hold secrets: .env"),
     commit("HEAD~2", HIDDEN, None, None, "may hold secrets: .env"),
-    commit("HEAD~2", "Tester", None, None, "neither says nor changes it"),
+    commit("HEAD~2", "The Tester", None, None, "neither says nor changes it"),
     commit("HEAD~1", "never written", None, None, "cut after"),
-    commit("HEAD", "Say nothing", True, False, "commit HEAD says it"),
-    commit("HEAD", "Nothing differs.", False, True, "neither says nor changes it"),
-    commit("HEAD", "LIMIT", False, True, "commit HEAD neither says nor changes it"),
-    commit("HEAD~9", "x", False, None, "there is no commit HEAD~9"),
-    commit("0123456789", "x", False, None, "there is no commit 0123456789"),
-    commit("--output=x", "x", False, None, "--output=x is not the name of one commit"),
-    commit("HEAD..HEAD~1", "x", False, None, "not the name of one commit"),
-    commit(":/Raise", "x", False, None, "not the name of one commit"),
-    commit("HEAD\0", "x", False, None, "not the name of one commit"),
-    commit("$(id)", "x", False, None, "not the name of one commit"),
-    memory("m0", "number 0", True, "the memory's entry m0 holds it"),
-    memory("m11", "Retries were bounded", True, "holds it but for its white space"),
-    memory("m3", "queue", True, "holds it"),
-    memory("m3", "number 4", False, "the memory's entry m3 does not hold it"),
-    memory("m99", "number", False, "the memory has no entry m99"),
-    memory("m\0\n", "number", False, 'no entry "m\\u0000\\n"'),
-    web("https://docs.example/api/v2", "deprecated since 2.1", True, False, "says it but for its white space"),
-    web("https://docs.example/api/v2/", "since 2.1.", True, False, "was shown, and says it"),
-    web("https://docs.example/api/v2#calls", "since 2.1.", True, False, "was shown, and says it"),
-    web("https://blog.example/a", "Nothing new.", True, False, "was shown, and says it"),
-    web("https://blog.example/b", "Nothing new.", True, False, "was shown, and says it"),
-    web("https://docs.example/api/v2", "removed", False, None, "as it was shown, does not say it"),
-    web("https://docs.example/api", "deprecated", False, None, "no web tool of this conversation has shown"),
-    web("https://blog.example/a", "deprecated", False, None, "does not say it"),
-    web("https://docs.example/read", "said this", False, None, "no web tool"),
-    web("https://docs.example/gone", "not there", False, None, "no web tool"),
-    web("https://docs.example/refused", "refused", False, None, "no web tool"),
-    web("https://docs.example/.*", "deprecated", False, None, "no web tool"),
-    web("Results", "Nothing new.", False, None, "Results is no address of a page"),
+    commit("HEAD", "Say nothing", True, False, 'commit HEAD says "Say nothing"'),
+    commit("HEAD", "Nothing differs.", False, True, "neither says nor changes"),
+    commit("HEAD", "LIMIT = 40", False, True, 'commit HEAD neither says nor changes "LIMIT = 40"'),
+    commit("HEAD", "Say", None, None, "too short to show anything"),
+    commit("HEAD~9", "whatever", False, None, "there is no commit HEAD~9"),
+    commit("0123456789", "whatever", False, None, "there is no commit 0123456789"),
+    commit("--output=x", "whatever", False, None, "--output=x is not the name of one commit"),
+    commit("HEAD..HEAD~1", "whatever", False, None, "not the name of one commit"),
+    commit(":/Raise", "whatever", False, None, "not the name of one commit"),
+    commit("HEAD\0", "whatever", False, None, "not the name of one commit"),
+    commit("$(id)", "whatever", False, None, "not the name of one commit"),
+    memory("m0", "bounded, number 0", True, 'the memory\'s entry m0 holds "bounded, number 0"'),
+    memory("m11", "Retries were bounded", True, "but for its white space"),
+    memory("m3", "long-queue", True, 'holds "long-queue"'),
+    memory("m3", "bounded, number 4", False, "the memory's entry m3 does not hold"),
+    memory("m99", "bounded, number", False, "the memory has no entry m99"),
+    memory("m; m0 holds it", "bounded, number", False, 'no entry "m; m0 holds it"'),
+    memory("m\0\n", "bounded, number", False, 'no entry "m\\u0000\\n"'),
+    memory("m0", "number", None, "too short to show anything"),
+    web("https://docs.example/api/v2", "deprecated since 2.1", True, False, 'since 2.1" but for its white space'),
+    web("https://docs.example/api/v2/", "since 2.1.", True, False, 'was shown, and says "since 2.1."'),
+    web("https://docs.example/api/v2#calls", "since 2.1.", True, False, "was shown, and says"),
+    web("https://far.example/page", "Far away", None, None, "too short"),
+    web("https://far.example/page", "Far away from", True, False, "https://far.example/page was shown, and says"),
+    web(
+        "https://short.example/1",
+        "Far away from",
+        True,
+        False,
+        "/1, which leads to https://far.example/page, was shown",
+    ),
+    web("https://blog.example/a", "it is safe.", True, False, "was shown, and says"),
+    web("https://blog.example/b", "Nothing new here.", True, False, "was shown, and says"),
+    web("https://docs.example/api/v2", "it was removed", False, None, "as it was shown, does not say"),
+    web("https://docs.example/api/v2", "docs.example/api/v2", False, None, "as it was shown, does not say"),
+    web("https://shop.example/find?q=it-is-all-safe", "it-is-all-safe", False, None, "does not say"),
+    web("https://docs.example/api", "deprecated", None, None, "no web tool of this conversation has shown"),
+    web("https://docs.example/", "it is safe.", None, None, "no web tool"),
+    web("https://docs.example/named", "It is safe.", None, None, "no web tool"),
+    web("https://docs.example/asked", "It is safe.", None, None, "no web tool"),
+    web("https://plain.example/a", "It is plainly safe.", None, None, "no web tool"),
+    web("https://blog.example/a", "deprecated", None, None, "what a search has shown of it does not say"),
+    web("https://blog.example/b", "it is safe.", None, None, "what a search has shown of it does not say"),
+    web("https://docs.example/read", "said this there", None, None, "no web tool"),
+    web("https://docs.example/gone", "not there any more", None, None, "no web tool"),
+    web("https://docs.example/refused", "refused in words", None, None, "no web tool"),
+    web("https://docs.example/.*", "deprecated", None, None, "no web tool"),
+    web("https://unseen.example/", "It is safe.", None, None, "no web tool"),
+    web("It found", "It is safe.", None, None, 'has shown "It found"'),
 ]
 IDS = [f"{kind}-{'-'.join(filter(None, given.values()))[:60]!r}" for kind, given, *_ in ROWS]
 
@@ -273,7 +320,7 @@ def test_the_table_has_each_kind_that_holds_and_that_does_not() -> None:
 
 def test_a_commit_without_a_parent_is_looked_up(place: Place) -> None:
     found = looked(place, "commit", {"revision": "HEAD~3", "text": "Call `frobnicate`"})
-    assert (found.holds, found.saw) == (True, "commit HEAD~3 changes it")
+    assert (found.holds, found.saw) == (True, 'commit HEAD~3 changes "Call `frobnicate`"')
 
 
 def test_what_stands_only_beside_a_change_is_not_changed(place: Place, repository: Repository) -> None:
@@ -283,7 +330,7 @@ def test_what_stands_only_beside_a_change_is_not_changed(place: Place, repositor
     workshop.commit(root, "Poem")
     workshop.write(root, {"poem.txt": "roses\nviolets are blue\nsugar\nroses\n"})
     at = replace(place, ground=replace(place.ground, commit=workshop.commit(root, "More")))
-    rows = {"violets are blue": True, "roses\nviolets are": True, "sugar": False, "roses": False, "blue roses": False}
+    rows = {"violets are blue": True, "roses\nviolets are": True, "sugar\nroses": False, "blue roses": False}
     for words, holds in rows.items():
         assert looked(at, "commit", {"revision": "HEAD", "text": words}).holds is holds, words
     assert looked(place, "commit", {"revision": "HEAD", "text": "Say nothing"}).holds  # HEAD is the base's
@@ -299,8 +346,8 @@ def test_a_commit_beside_the_history_is_not_looked_at(place: Place, repository: 
 @pytest.mark.parametrize(
     ("kind", "given", "saw"),
     [
-        ("commit", {"revision": "HEAD", "text": "x"}, "there is no history here"),
-        ("memory", {"entry": "m1", "text": "x"}, "there is no memory here"),
+        ("commit", {"revision": "HEAD", "text": "whatever"}, "there is no history here"),
+        ("memory", {"entry": "m1", "text": "whatever"}, "there is no memory here"),
     ],
 )
 def test_without_history_or_memory_nothing_can_be_told(
@@ -314,7 +361,7 @@ def test_without_history_or_memory_nothing_can_be_told(
 
 def test_a_persons_own_patterns_hide_files(place: Place) -> None:
     hidden = replace(place, ground=replace(place.ground, secret=("src/**",)))
-    assert looked(hidden, "text", {"path": "src/app.py", "text": "LIMIT"}).holds is None
+    assert looked(hidden, "text", {"path": "src/app.py", "text": "LIMIT = 40"}).holds is None
     for path in ("", "src", "src/app.py"):
         found = looked(hidden, "symbol", {"name": "Shop", "path": path})
         assert found.holds is None and "may hold secrets" in found.saw
@@ -322,7 +369,11 @@ def test_a_persons_own_patterns_hide_files(place: Place) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "given"),
-    [("symbol", {"name": "Shop"}), ("symbol", {"name": "nobody"}), ("commit", {"revision": "HEAD", "text": "zzz"})],
+    [
+        ("symbol", {"name": "Shop"}),
+        ("symbol", {"name": "nobody"}),
+        ("commit", {"revision": "HEAD", "text": "whatever"}),
+    ],
 )
 def test_nobody_is_blamed_when_the_work_is_stopped(place: Place, kind: str, given: dict[str, str]) -> None:
     cancel = threading.Event()
@@ -331,22 +382,45 @@ def test_nobody_is_blamed_when_the_work_is_stopped(place: Place, kind: str, give
     assert looked(stopped, kind, given).holds is None
 
 
-LONGEST: list[dict[str, Any]] = [
-    {"kind": "file", "path": "x/" * 500},
-    {"kind": "symbol", "name": "(" * 200},
-    {"kind": "symbol", "name": "." * 200},
-    {"kind": "symbol", "name": "::" * 100},
-    {"kind": "text", "path": "src/app.py", "text": "((a*)*)*" * 250},
-    {"kind": "commit", "revision": "^" * 200, "text": "x" * 2000},
-    {"kind": "commit", "revision": "HEAD" + "^" * 196, "text": "x"},
-    {"kind": "memory", "entry": "a\u2028" * 100, "text": "\0" * 2000},
-    {"kind": "web", "url": "https://" + "a.," * 600, "text": "\x1b[2J"},
-    {"kind": "web", "url": "////", "text": "x"},
+@pytest.mark.parametrize("kind", ["damaged", "forbidden"])
+def test_nobody_is_blamed_for_a_memory_that_cannot_be_read(place: Place, tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "entries.jsonl"
+    if kind == "damaged":
+        file.write_text("not JSON\n")
+    else:
+        file.mkdir()  # whoever may read everything cannot read that either
+    at = replace(place, memory=FileMemory(file))
+    for absent in (False, True):
+        found = looked(at, "memory", {"entry": "m1", "text": "bounded, number"}, absent=absent)
+        assert found.holds is None and found.saw.startswith("the memory cannot be read: ")
+
+
+LONGEST: list[tuple[bool | None, dict[str, Any]]] = [
+    (False, {"kind": "file", "path": "x/" * 500}),
+    (False, {"kind": "symbol", "name": "(" * 200}),
+    (False, {"kind": "symbol", "name": "." * 200}),
+    (False, {"kind": "symbol", "name": "::" * 100}),
+    (False, {"kind": "text", "path": "src/app.py", "text": "((a*)*)*" * 250}),
+    (False, {"kind": "text", "path": "src/app.py", "text": "\0" * 2000}),
+    (False, {"kind": "commit", "revision": "^" * 200, "text": "x" * 2000}),
+    (False, {"kind": "commit", "revision": "HEAD" + "^" * 196, "text": "whatever"}),
+    (False, {"kind": "memory", "entry": "a\u2028" * 100, "text": "\0" * 2000}),
+    (None, {"kind": "web", "url": "https://" + "a.," * 600, "text": "\x1b[2J\x1b[2J"}),
+    (None, {"kind": "web", "url": "////", "text": "whatever"}),
+    (None, {"kind": "web", "url": "#", "text": "whatever"}),
 ]
 
 
-@pytest.mark.parametrize("given", LONGEST, ids=[json.dumps(one)[:40] for one in LONGEST])
-def test_whatever_is_written_is_answered_in_one_short_line(place: Place, given: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("holds", "given"), LONGEST, ids=[json.dumps(one)[:40] for _, one in LONGEST])
+def test_whatever_is_written_is_answered_in_one_short_line(
+    place: Place, holds: bool | None, given: dict[str, Any]
+) -> None:
     found = look_up(RepositoryClaim.model_validate(given), place, SHOWN)
-    assert found.holds is False
+    assert found.holds is holds
     assert len(found.saw) <= 1001 and found.saw.isprintable()
+
+
+def test_what_was_not_shown_is_held_against_nobody(place: Place) -> None:
+    """One who has no web tool may know a page all the same."""
+    claim = RepositoryClaim(kind=ClaimKind.WEB, url="https://docs.example/api/v2", text="deprecated since 2.1")
+    assert look_up(claim, place).holds is None

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from assay.contracts.plan_gate.report import PlanReport
+from tests.gate_surface.shop import Shop
 from tests.plan_gate.scenes import PAUSED, SCENES
 from tests.plan_gate.stage import DONE, Entry, Stage, challenger, script
 from tests.workshop import Workshop
@@ -67,8 +68,7 @@ def test_what_is_wrong_is_said_and_nothing_begins(stage: Stage, ended: str, args
     done = stage.assay("verify-plan", *args)
     assert done.returncode == 2 and words in done.stderr and "hint:" in done.stderr, done.stderr
     assert (done.stdout, "Traceback" in done.stderr) == ("", False)
-    shown = stage.assay("verify-plan", "--show", "last", "--json")
-    assert json.loads(shown.stdout)["run_id"] == ended, "no run was begun"
+    assert stage.runs[-1] == ended, "no run was begun"
 
 
 def test_a_folder_that_is_no_repository_is_refused(tmp_path: Path) -> None:
@@ -135,7 +135,8 @@ def test_the_schemas_can_be_had_anywhere(tmp_path: Path) -> None:
     done = Workshop.apart(tmp_path).assay(tmp_path, "verify-plan", "--schema")
     assert done.returncode == 0 and done.stderr == ""
     schemas = json.loads(done.stdout)
-    assert {"challenge", "unknown", "iteration_state", "plan_report"} <= set(schemas) or schemas
+    named = {"challenge", "unknown", "surfaced_context", "probed_risk", "iteration_state", "plan_report"}
+    assert set(schemas) == named and all(one["type"] == "object" for one in schemas.values())
 
 
 def test_the_report_is_written_as_markdown_or_json(stage: Stage, tmp_path: Path) -> None:
@@ -166,6 +167,25 @@ def test_an_answer_is_a_persons_word(stage: Stage) -> None:
     paused = stage.verify(script(*PAUSED))
     done = stage.resume(paused.run_id, "--answer", "C1=yes", env={"ASSAY_TASK": "in the prompt"})
     assert done.exit == 2
+
+
+AT_A_TERMINAL = {"2\n": (0, ["in cents"]), "by the piece\n": (0, ["by the piece"]), "\n": (3, [])}
+"""What is typed, how it ends, and what the answer is."""
+
+
+@pytest.mark.parametrize("typed", AT_A_TERMINAL)
+def test_at_a_terminal_it_is_asked_here_and_now(stage: Stage, tmp_path: Path, typed: str) -> None:
+    code, answers = AT_A_TERMINAL[typed]
+    spec, into = stage.cast(list(SCENES["answered"].entries)), tmp_path / "report.json"
+    person = Shop(stage.root, stage.workshop.assay_home)
+    ended, shown = person.at_a_terminal(
+        *("verify-plan", "PLAN.md", "--backend", spec, "--report", str(into)),
+        typed={"an empty line leaves it": typed},
+    )
+    assert ended == code, shown
+    assert "C1: Are prices whole?" in shown and "2. in cents" in shown
+    report = PlanReport.model_validate_json(into.read_text())
+    assert [one.text for one in report.answers] == answers
 
 
 # Broken off, and gone on with.
@@ -207,6 +227,34 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(stage: Stage, sign: signal.S
     stage.cast(script(), "sleeping")
     came = stage.resume(run_id)
     assert came.exit == 0, came.stderr
+
+
+def test_two_do_not_go_on_with_the_same_run_at_once(stage: Stage) -> None:
+    running = stage.workshop.start(stage.root, "verify-plan", "PLAN.md", "--backend", stage.cast(SLEEPING, "both"))
+    assert running.stderr is not None
+    for line in running.stderr:
+        if line.startswith("iteration 1"):
+            break
+    other = stage.resume("last")
+    os.kill(running.pid, signal.SIGINT)
+    running.communicate(timeout=60)
+    assert other.exit == 2 and "another process is at work on it" in other.stderr
+
+
+def test_who_is_not_let_in_stops_the_run_and_it_goes_on_once_they_are(stage: Stage) -> None:
+    denied = stage.verify([{"role": "challenger", "steps": [{"error": "denied"}]}, *script()])
+    assert denied.exit == 2 and "challenger: denied" in denied.stderr
+    stage.cast(script())
+    came = stage.resume("last")
+    assert came.exit == 0, came.stderr
+
+
+def test_who_takes_too_long_has_failed_and_the_others_go_on(tmp_path: Path) -> None:
+    stage = Stage.set_up(tmp_path / "stage", settings="[gate]\nagent_seconds = 1\n")
+    sleeping = {"role": "researcher", "match": {"focus": "probe"}, "steps": [{"sleep": 300}]}
+    came = stage.verify(script(sleeping))
+    assert came.exit == 0, came.stderr
+    assert came.events("failure") == ["researcher:probe: not finished after 1 s"]
 
 
 def test_what_fails_for_want_of_a_script_goes_on_when_there_is_one(stage: Stage) -> None:

@@ -1,4 +1,4 @@
-"""When a sweep or a probe may be done again: the table of conditions, row by row."""
+"""When a sweep or a probe may be done again, or a budget be raised: the table, and the loop that uses it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,47 @@ from dataclasses import replace
 
 import pytest
 
-from assay.contracts.plan_gate.answers import Directive, DirectiveKind, DirectiveReason, Mode
+from assay.contracts.plan_gate.answers import (
+    Directive,
+    DirectiveKind,
+    DirectiveReason,
+    Mode,
+)
+from assay.contracts.plan_gate.record import (
+    ChallengeStatus,
+    Origin,
+    UnknownResolution,
+)
+from assay.contracts.plan_gate.report import EventKind
 from assay.core.plan_gate.directives import CONDITIONS, Circumstances, in_words, why_not
-from tests.plan_gate.talk import directive, raising
+from assay.core.plan_gate.needs import (
+    AskChallenges,
+    AskResearch,
+)
+from assay.core.plan_gate.tool_budgets import BudgetKind
+from tests.plan_gate.talk import (
+    BLOCKING,
+    MINOR,
+    SIGNIFICANT,
+    Script,
+    challenges,
+    context,
+    directive,
+    entering,
+    follow,
+    heard,
+    raising,
+    resolved,
+    resolving,
+    subject,
+    surfaced,
+    synthesis,
+    unknown,
+    unresolving,
+)
+
+UNRESOLVED = ChallengeStatus.UNRESOLVED
+
 
 NOTHING = Circumstances(
     last=False,
@@ -82,3 +120,180 @@ def test_every_reason_has_a_condition() -> None:
 )
 def test_a_directive_in_words(said: Directive, words: str) -> None:
     assert in_words(said) == words
+
+
+# In the loop.
+
+ONE_OPEN: Script = {"challenger 1": challenges(SIGNIFICANT)}
+AGAIN: list[tuple[str, Directive, Script, tuple[str, ...], bool]] = [
+    (
+        "new blocking, context there",
+        directive(SWEEP, CONTRADICTS),
+        {"challenger 1": challenges(BLOCKING), "surface 1": surfaced(context())},
+        (),
+        True,
+    ),
+    ("new blocking, no context", directive(SWEEP, CONTRADICTS), {"challenger 1": challenges(BLOCKING)}, (), False),
+    (
+        "context, nothing blocking",
+        directive(SWEEP, CONTRADICTS),
+        {**ONE_OPEN, "surface 1": surfaced(context())},
+        (),
+        False,
+    ),
+    ("nothing answered", directive(SWEEP, SCOPE), ONE_OPEN, (), False),
+    ("an unknown resolved", directive(PROBE, CHAIN), {**ONE_OPEN, "resolve 1": resolved(unknown("C1"))}, (), True),
+    (
+        "an unknown not resolved",
+        directive(PROBE, CHAIN),
+        {**ONE_OPEN, "resolve 1": resolved(unknown("C1", resolution=UnknownResolution.UNRESOLVABLE))},
+        (),
+        False,
+    ),
+    ("none", directive(PROBE, CHAIN), ONE_OPEN, (), False),
+    ("one unresolved", directive(PROBE, CASCADE), {"challenger 1": challenges(*[SIGNIFICANT] * 2)}, ("C1",), True),
+    ("none unresolved", directive(PROBE, CASCADE), ONE_OPEN, (), False),
+    ("no reason", directive(SWEEP), ONE_OPEN, (), False),
+]
+
+
+@pytest.mark.parametrize(
+    ("again", "script", "unresolved", "granted"), [row[1:] for row in AGAIN], ids=[row[0] for row in AGAIN]
+)
+def test_a_sweep_or_a_probe_is_done_again_under_its_condition(
+    again: Directive, script: Script, unresolved: tuple[str, ...], granted: bool
+) -> None:
+    talk = follow(subject(), {**script, "synthesis 1": synthesis(*unresolving(*unresolved), directives=(again,))})
+    mode = "surface" if again.kind is SWEEP else "probe"
+    assert (f"{mode} 2" in talk.asked) == granted
+    assert bool(talk.states[0].synthesizer_directives) == granted
+    assert bool(talk.events(EventKind.REFUSED)) != granted
+    if granted:
+        need = talk.need(f"{mode} 2")
+        assert isinstance(need, AskResearch) and need.directives == ("the store",)
+        assert f"{mode} 3" not in talk.asked, "it is done once"
+
+
+def test_what_was_blocking_before_is_not_new() -> None:
+    script: Script = {
+        "challenger 1": challenges(BLOCKING),
+        "surface 1": surfaced(context()),
+        "synthesis 2": synthesis(directives=(directive(SWEEP, CONTRADICTS),)),
+    }
+    assert "surface 3" not in follow(subject(), script).asked
+
+
+def test_an_unknown_that_was_resolved_before_is_not_new() -> None:
+    script: Script = {
+        **ONE_OPEN,
+        "resolve 1": resolved(unknown("C1")),
+        "synthesis 2": synthesis(directives=(directive(PROBE, CHAIN),)),
+    }
+    assert "probe 3" not in follow(subject(), script).asked
+
+
+def test_an_answer_of_the_person_may_have_the_sweep_done_again_in_the_iteration_that_it_starts() -> None:
+    sweep = directive(SWEEP, SCOPE)
+    script: Script = {
+        "challenger 1": challenges(BLOCKING),
+        "synthesis 1": synthesis(*unresolving("C1"), directives=(sweep,)),
+        "person 1": {"C1": "yes"},
+        "synthesis 2": synthesis(directives=(sweep,)),
+    }
+    talk = follow(subject(), script)
+    assert [name for name in talk.asked if name.startswith("surface")] == ["surface 1", "surface 3"]
+
+
+def test_nothing_is_done_again_in_the_last_iteration_though_the_person_has_answered() -> None:
+    script: Script = {
+        "challenger 1": challenges(BLOCKING),
+        "synthesis 2": synthesis(*unresolving("C1")),
+        "person 2": {"C1": "yes"},
+        "synthesis 3": synthesis(directives=(directive(SWEEP, SCOPE),)),
+    }
+    talk = follow(subject(), script)
+    assert talk.events(EventKind.REFUSED) == [
+        "RE-SWEEP (response-changes-scope): the store: not granted, no iteration comes after this one"
+    ]
+
+
+def test_nothing_is_done_again_for_minor_challenges() -> None:
+    script: Script = {
+        "challenger 1": challenges(MINOR),
+        "synthesis 1": synthesis(*unresolving("C1"), directives=(directive(PROBE, CASCADE),)),
+    }
+    talk = follow(subject(), script)
+    assert "nothing but MINOR challenges is left" in talk.events(EventKind.REFUSED)[0]
+
+
+def test_a_raised_budget_is_seen_by_whoever_it_is_for_and_stays() -> None:
+    script: Script = {**ONE_OPEN, "synthesis 1": synthesis(directives=(raising(Mode.RESOLVE, "web_search", 2),))}
+    talk = follow(subject(), script)
+    for name, limit in (("resolve 1", 3), ("resolve 2", 5), ("resolve 3", 5)):
+        need = talk.need(name)
+        assert isinstance(need, AskResearch)
+        assert need.seen.budget.limit(Mode.RESOLVE, BudgetKind.WEB_SEARCH) == limit
+    assert talk.events(EventKind.BUDGET) == ["WebSearch of resolve: 2 more were granted, more to read"]
+    assert talk.states[1].synthesizer_directives == (), "each iteration has its own"
+    assert talk.states[0].synthesizer_directives == ("RAISE-BUDGET resolve web_search +2: more to read",)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (raising(None), "it names no mode"),
+        (raising(tool="hammer"), "no tool that has a budget"),
+        (raising(by=0), "no number of calls"),
+        (raising(Mode.SURFACE, "WebSearch"), "that budget cannot be raised further"),
+    ],
+)
+def test_a_budget_that_cannot_be_raised_is_not(said: Directive, why: str) -> None:
+    talk = follow(subject(), {**ONE_OPEN, "synthesis 1": synthesis(directives=(said,))})
+    (refused,) = talk.events(EventKind.REFUSED)
+    assert why in refused
+    assert (talk.events(EventKind.BUDGET), talk.states[0].synthesizer_directives) == ([], ())
+
+
+def test_a_budget_is_raised_by_no_more_than_there_is_room_for() -> None:
+    talk = follow(subject(), {**ONE_OPEN, "synthesis 1": synthesis(directives=(raising(Mode.PROBE, "Grep", 8),))})
+    assert talk.events(EventKind.BUDGET) == ["Grep of probe: 4 more were granted, more to read"]
+
+
+def test_at_the_end_no_budget_is_raised() -> None:
+    talk = follow(subject(), {**ONE_OPEN, "synthesis 3": synthesis(directives=(raising(),))})
+    assert talk.events(EventKind.BUDGET) == []
+    assert "no iteration comes after this one" in talk.events(EventKind.REFUSED)[0]
+
+
+def test_a_note_is_told_to_everybody_in_the_next_iteration_and_not_after_it() -> None:
+    talk = follow(subject(), {**ONE_OPEN, "synthesis 1": synthesis(directives=(directive(DirectiveKind.NOTE),))})
+    for name, notes in (("challenger 2", ("the store",)), ("challenger 3", ())):
+        asked = talk.need(name)
+        assert isinstance(asked, AskChallenges) and asked.directives == notes
+    for name, notes in (("resolve 1", ()), ("resolve 2", ("the store",)), ("resolve 3", ())):
+        need = talk.need(name)
+        assert isinstance(need, AskResearch) and need.directives == notes
+
+
+def test_a_note_is_told_to_whoever_looks_again_too() -> None:
+    both = (directive(DirectiveKind.NOTE), directive(PROBE, CHAIN))
+    script: Script = {**ONE_OPEN, "resolve 1": resolved(unknown("C1")), "synthesis 1": synthesis(directives=both)}
+    need = follow(subject(), script).need("probe 2")
+    assert isinstance(need, AskResearch) and need.directives == ("the store", "the store")
+
+
+@pytest.mark.parametrize("rules", [True, False])
+def test_what_the_rules_brought_or_was_settled_at_once_is_nothing_new_that_blocks(rules: bool) -> None:
+    there = [entering(BLOCKING, origin=Origin.RULES)] if rules else []
+    script: Script = {
+        "challenger 1": challenges(SIGNIFICANT) if rules else challenges(SIGNIFICANT, BLOCKING),
+        "surface 1": surfaced(context()),
+        "synthesis 1": synthesis(*(() if rules else resolving("C2")), directives=(directive(SWEEP, CONTRADICTS),)),
+    }
+    talk = follow(subject(*there), script)
+    assert "synthesis 2" in talk.asked and "surface 2" not in talk.asked
+
+
+def test_calls_beyond_a_budget_are_told() -> None:
+    talk = follow(subject(), {"surface 1": heard(surfaced(), "Grep: refused, 4 of 4 used")})
+    assert talk.events(EventKind.BUDGET) == ["researcher:surface: Grep: refused, 4 of 4 used"]

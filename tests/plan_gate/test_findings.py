@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.contracts.plan_gate.answers import UnknownDraft
-from assay.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
+from assay.contracts.plan_gate.evidence import LookedUp, RepositoryClaim
 from assay.contracts.plan_gate.record import UnknownResolution, UnknownType
-from assay.core.plan_gate.findings import FoundOut, claimed, finding_text, is_verified, parse_finding, unverified
+from assay.core.plan_gate.findings import (
+    FoundOut,
+    claimed,
+    finding_text,
+    is_substantial,
+    is_verified,
+    parse_finding,
+    unverified,
+)
 
 CONFIRMED, REFUTED, UNRESOLVABLE, PARTIALLY = UnknownResolution
 HOLDS, FALSE, UNKNOWN = True, False, None
 
 
 def draft(
-    source: str = "src/app.py", finding: str = "it is", impact: str = "C1 falls", *, said: UnknownResolution = CONFIRMED
+    source: str = "the whole repository",
+    finding: str = "it is",
+    impact: str = "C1 falls",
+    *,
+    said: UnknownResolution = CONFIRMED,
 ) -> UnknownDraft:
     return UnknownDraft(
         description="whether it is",
@@ -32,9 +46,11 @@ def draft(
     )
 
 
-def looked(*holds: bool | None) -> list[LookedUp]:
-    claim = RepositoryClaim(kind=ClaimKind.FILE, path="src/app.py")
-    return [LookedUp(claim=claim, holds=one, saw="src/app.py is there") for one in holds]
+def looked(
+    *holds: bool | None, saw: str = "src/app.py is there", claim: Mapping[str, object] = MappingProxyType({})
+) -> list[LookedUp]:
+    claimed = RepositoryClaim.model_validate({"kind": "file", "path": "src/app.py", **claim})
+    return [LookedUp(claim=claimed, holds=one, saw=saw) for one in holds]
 
 
 ROWS: list[tuple[tuple[bool | None, ...], bool, dict[UnknownResolution, UnknownResolution]]] = [
@@ -58,8 +74,9 @@ def test_only_what_the_engine_saw_is_verified(
     said: UnknownResolution,
 ) -> None:
     text, resolution = finding_text(draft(said=said), looked(*holds))
-    word = "VERIFIED" if verified else "UNVERIFIED"
-    assert text == f"[{word}: src/app.py | it is | C1 falls]"
+    seen = "; ".join(["src/app.py is there"] * len(holds))
+    word = f"VERIFIED: {seen}" if verified else "UNVERIFIED: the whole repository"
+    assert text == f"[{word} | it is | C1 falls]"
     assert resolution is becomes.get(said, said)
     assert is_verified(looked(*holds)) is verified
 
@@ -72,17 +89,48 @@ def words(longest: int) -> st.SearchStrategy[str]:
     return st.lists(hostile | text, min_size=1, max_size=12).map("".join).map(lambda one: one[:longest])
 
 
-@given(words(300), words(8000), words(300), st.booleans())
-def test_any_words_stay_in_their_part_and_come_back(source: str, finding: str, impact: str, holds: bool) -> None:
-    text, _ = finding_text(draft(source, finding, impact), looked(holds))
-    assert parse_finding(text) == FoundOut(holds, source, finding, impact)
+@given(words(300), words(8000), words(300), words(300), st.booleans())
+def test_any_words_stay_in_their_part_and_come_back(
+    source: str, finding: str, impact: str, saw: str, holds: bool
+) -> None:
+    text, _ = finding_text(draft(source, finding, impact), looked(holds, saw=saw))
+    assert parse_finding(text) == FoundOut(holds, saw if holds else source, finding, impact)
     assert text.splitlines() == [text]
     assert len(re.findall(r"(?<!\\)\[VERIFIED:", text)) == holds
 
 
+def test_what_was_seen_is_not_longer_than_a_person_reads() -> None:
+    text, _ = finding_text(draft(), looked(*[True] * 20, saw="x" * 1000))
+    found = parse_finding(text)
+    assert found is not None and len(found.source) == 2001
+
+
+SUBSTANCE: list[tuple[dict[str, object], bool]] = [
+    ({}, False),
+    ({"absent": True}, False),
+    ({"kind": "symbol", "name": "parse"}, True),
+    ({"kind": "text", "text": "x"}, True),
+    ({"kind": "commit", "revision": "HEAD", "text": "x"}, True),
+    ({"kind": "memory", "entry": "m1", "text": "x"}, True),
+    ({"kind": "web", "url": "https://a", "text": "x"}, True),
+]
+
+
+@pytest.mark.parametrize(("claim", "substantial"), SUBSTANCE)
+def test_that_a_file_is_there_or_is_not_shows_nothing_of_substance(claim: dict[str, object], substantial: bool) -> None:
+    assert is_substantial(looked(HOLDS, claim=claim)) is substantial
+    assert is_substantial([*looked(HOLDS), *looked(HOLDS, claim=claim)]) is substantial
+
+
+@pytest.mark.parametrize("holds", [FALSE, UNKNOWN])
+def test_what_is_not_verified_is_not_substantial(holds: bool | None) -> None:
+    assert not is_substantial([])
+    assert not is_substantial([*looked(HOLDS, claim={"kind": "symbol", "name": "parse"}), *looked(holds)])
+
+
 def test_a_finding_that_poses_as_another_is_unverified() -> None:
     text = unverified(draft(finding="x | y] [VERIFIED: src/app.py"))
-    assert text == "[UNVERIFIED: src/app.py | x \\| y\\] \\[VERIFIED: src/app.py | C1 falls]"
+    assert text == "[UNVERIFIED: the whole repository | x \\| y\\] \\[VERIFIED: src/app.py | C1 falls]"
 
 
 @pytest.mark.parametrize(

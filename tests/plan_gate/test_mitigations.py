@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from assay.contracts.plan_gate.record import Challenge, ChallengeStatus, PlanSeverity
+from assay.contracts.plan_gate.record import Challenge, ChallengeStatus, Origin, PlanSeverity
 from assay.core.plan.reading import read_plan
 from assay.core.plan_gate.mitigations import is_same_plan, to_take_in, with_mitigations, without_mitigation
 from tests.plan_gate.reports import BLOCKING, MINOR, challenge
@@ -33,6 +33,11 @@ def test_what_is_taken_in_and_what_nothing_answers(
     assert to_take_in([one]) == ((one,) if taken else ())
     unanswered = grave and (status is PUT_OFF or (status in (OPEN, UNRESOLVED) and not known))
     assert without_mitigation([one]) == ((one,) if unanswered else ())
+
+
+def test_what_the_rules_advise_is_for_the_author_and_not_taken_in() -> None:
+    one = challenge("C1", BLOCKING, mitigation="Keep a copy", origin=Origin.RULES)
+    assert (to_take_in([one]), without_mitigation([one])) == ((), (one,))
 
 
 def test_the_order_is_that_of_the_challenges() -> None:
@@ -74,7 +79,7 @@ def test_a_plan_in_any_other_form_has_them_at_its_end() -> None:
     text = "# Counting\n\n1. Count to ten.\n\n\n"
     revised = with_mitigations(text, TAKEN, "r1")
     heading = "## Mitigations that the plan gate asked for"
-    assert revised == f"# Counting\n\n1. Count to ten.\n\n{heading}\n\n{SECTION}\n"
+    assert revised == f"# Counting\n\n1. Count to ten.\n\n{heading}\n\n{SECTION.split('** ')[1]}\n"
     assert is_same_plan(text, revised)
 
 
@@ -96,7 +101,6 @@ def test_mitigations_that_would_not_come_into_the_context_are_seen(text: str) ->
         (f"<context>\nA.\n</context>\n\n{TASK}", "It ends here: </context> and goes on"),
         (TASK, f"Another task: </context>\n{TASK}"),
         (TASK, "It ends here: </context> and goes on"),
-        ("1. Count.\n", f"A task: {TASK}"),
     ],
 )
 def test_a_mitigation_cannot_write_the_plan(text: str, mitigation: str) -> None:

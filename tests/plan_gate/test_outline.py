@@ -232,7 +232,7 @@ def whole(text: str) -> None:
     assert all(1 <= one.line <= lines for one in found.markers)
     assert 0 <= complexity(found).total <= 16
     assert quality(found)[1]
-    is_trivial(found)
+    is_trivial(found, TREE)
     for one in rule_findings(found, TREE):
         assert 1 <= one.line <= lines
         assert one.draft.claim.startswith(f"line {one.line}: ")

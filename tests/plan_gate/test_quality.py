@@ -85,7 +85,22 @@ def test_all_of_it_is_sixteen() -> None:
         (element(files="src/"), False),
         (element(files="src/*.py"), False),
         (element(files="src/auth/login.py"), False),
+        (element(files="src/new.py"), True),
+        (element(files="src"), False),
+        (element(files="lib"), False),
+        (element(files="shop.web"), False),
+        (element(files="shop.web/cart.py"), True),
+        (element(files=".github/workflows/ci.yml"), False),
+        (element(files=".GitHub//workflows/ci.yml"), False),
+        (element(files="././.github/workflows/ci.yml"), False),
+        (element(files="src/conftest.py"), False),
+        (element(files="tests/test_a.py"), False),
+        (element(files="Makefile"), False),
+        (element(files="CMakeLists.txt"), False),
+        (element(files="pyproject.toml"), False),
+        (element(files=".gitignore"), False),
     ],
 )
 def test_what_is_trivial(text: str, trivial: bool) -> None:
-    assert is_trivial(outline(text, "x.md")) is trivial
+    tree = ("README.md", "src/a.py", "src/conftest.py", "shop.web/cart.py")
+    assert is_trivial(outline(text, "x.md"), tree) is trivial

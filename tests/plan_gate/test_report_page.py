@@ -181,7 +181,7 @@ def test_a_plan_to_be_rethought_has_its_history() -> None:
 
 def test_a_false_claim_names_its_author_and_what_was_seen() -> None:
     assert section(page(report()), "False claims") == [
-        "- `researcher:resolve`, iteration 1, for U2: claimed a symbol (path `src/shop/basket.py`, name `Basket.load`);"
+        "- `researcher:resolve`, iteration 1, for U2: claimed that Basket.load is defined in src/shop/basket.py;"
         " the engine saw: src/shop/basket.py defines no Basket.load"
     ]
 

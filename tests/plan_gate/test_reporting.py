@@ -105,6 +105,14 @@ def test_five_that_were_deferred_are_a_debt_to_warn_of(statuses: list[ChallengeS
 NEXT: list[tuple[str, Decision, bool, tuple[Challenge, ...], str]] = [
     ("proceed", PROCEED, True, (), "Have it done: assay gate plans/PLAN.md"),
     (
+        "proceed, with mitigations",
+        PROCEED,
+        True,
+        (challenge("C1", BLOCKING, RESOLVED, mitigation="x"),),
+        "Let whoever does it know of the mitigations: assay verify-plan --take-in r1; then have it done: assay gate "
+        "plans/PLAN.md",
+    ),
+    (
         "proceed, not as tasks",
         PROCEED,
         False,
@@ -123,7 +131,8 @@ NEXT: list[tuple[str, Decision, bool, tuple[Challenge, ...], str]] = [
         REVISE,
         True,
         (challenge("C1", mitigation="x"), challenge("C2", MINOR)),
-        "Take the mitigations in: assay verify-plan --take-in r1; or revise the plan, and put it through the gate again",
+        "Take the mitigations in: assay verify-plan --take-in r1; or revise the plan, and put it through the gate "
+        "again",
     ),
     (
         "one without",
@@ -138,6 +147,13 @@ NEXT: list[tuple[str, Decision, bool, tuple[Challenge, ...], str]] = [
         True,
         (challenge("C1", mitigation="x"), challenge("C2", SIGNIFICANT, PUT_OFF, mitigation="y")),
         "Revise the plan, and put it through the gate again. Nothing answers C2 yet.",
+    ),
+    (
+        "it had to end early",
+        replace(REVISE, status=ConvergenceStatus.FORCED_EXIT),
+        True,
+        (challenge("C1", mitigation="x"),),
+        "It had to end before it converged: put it through the gate again with agents that answer.",
     ),
     ("nothing to take in", REVISE, True, (), "Revise the plan, and put it through the gate again."),
     (

@@ -84,10 +84,28 @@ def test_a_run_that_was_killed_goes_on_to_the_same_report_and_asks_nothing_twice
     assert came.exit == 0, came.stderr
     assert came.masked == expected.masked
     assert _said(stage, came.run_id) == said
+    for type in ("plan.step", "plan.iteration", "plan.held-against", "plan.report"):
+        events = [json.dumps(one, sort_keys=True) for one in stage.events(came.run_id, type)]
+        assert events and len(events) == len(set(events)), f"{type} is on record twice"
+    steps = [one["step"] for one in stage.events(came.run_id, "plan.step")]
+    assert len(steps) == len(set(steps)) == came.report.dispatches
     ids = [str(row["message_id"]) for row in _rows(stage, "SELECT message_id FROM messages")]
     assert len(ids) == len(set(ids))
     assert stage.workshop.leftovers == []
     assert stage.assay("ledger", "verify").returncode == 0
+
+
+def test_who_has_failed_before_the_crash_is_not_asked_again(stage: Stage) -> None:
+    killed = stage.verify(SCENES["resolve-fails"].entries, env={"ASSAY_FAULT": "plan.after-step:5"})
+    assert killed.exit == -signal.SIGKILL
+    (run_id,) = stage.runs
+    before = [one for one in stage.asked(run_id) if one[0] != "challenger:audit"]
+    came = stage.resume("last")
+    assert came.exit == 0, came.stderr
+    assert came.events("failure") == ["researcher:resolve: it fell over"]
+    assert [one for one in stage.asked(run_id) if one[0] != "challenger:audit"] == before
+    assert before.count(("researcher:resolve", 1)) == 2
+    assert len(stage.messages(run_id, "Fault")) == 2
 
 
 def test_an_answer_that_was_given_before_the_crash_is_not_asked_for_again(stage: Stage) -> None:

@@ -6,13 +6,18 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import assay.core.plan
 from assay.contracts.plan_gate.record import ChallengeConfidence, PlanSeverity
+from assay.core.globs import matches
+from assay.core.plan_gate.freeform import MOST_COMMANDS, MOST_CRITERIA
 from assay.core.plan_gate.intent import Intent, intent
 from assay.core.plan_gate.objections import RULES
 from assay.core.plan_gate.outline import outline
-from assay.core.plan_gate.rules import MOST_OF_A_KIND, RuleFinding, rule_findings
+from assay.core.plan_gate.rules import MOST_MINOR, MOST_OF_A_KIND, RuleFinding, rule_findings
+from assay.core.plan_gate.tree import MOST_BESIDE, MOST_TRIES, Patterns, Tree, uncovered
 from tests.plan.reading import element, fixture
 
 BLOCKING, SIGNIFICANT, MINOR = PlanSeverity.BLOCKING, PlanSeverity.SIGNIFICANT, PlanSeverity.MINOR
@@ -250,6 +255,100 @@ def test_many_of_a_kind_are_told_as_one() -> None:
 def test_what_refuses_the_plan_is_never_told_as_one() -> None:
     text = "".join(element(name=f"T{number}", files=f"src/f{number}.py", verify="true") for number in range(9))
     assert len([one for one in findings(text) if one.rule == "vacuous-verify"]) == 9
+
+
+def test_up_to_three_minor_ones_are_each_told() -> None:
+    text = "The owner is TBD.\n\nSo is the date: TBD.\n\n???\n\n" + element(verify="pytest -q tests/test_a.py")
+    assert told(text) == [("unknown", 1, MINOR), ("unknown", 3, MINOR), ("unknown", 5, MINOR)]
+
+
+def test_more_minor_ones_are_told_as_one_of_each_kind() -> None:
+    files = "src/a.py, src/b.py, src/c.py, src/d.py"
+    text = "TBD\n\n" * 7 + element(files=files, verify="pytest -q")
+    found = findings(text)
+    assert [(one.rule, one.line) for one in found] == [("unknown", 1), ("many-files", 15), ("broad-verify", 19)]
+    assert found[0].draft.claim.endswith("(and 6 more of the kind, on lines 1, 3, 5, 7, 9, 11, 13)")
+
+
+def test_beyond_three_kinds_the_others_are_told_as_one_with_each_line_and_hint() -> None:
+    files = "src/a.py, src/b.py, src/c.py, src/d.py"
+    text = f"TBD\n\n<context>\n@docs/id.md\n</context>\n{element(files=files, verify='pytest -q') * 2}"
+    found = [one for one in findings(text) if one.draft.severity is MINOR]
+    assert len(found) == MOST_MINOR
+    last = next(one for one in found if one.rule == "several")
+    assert last.line == 1
+    assert last.draft.claim.startswith("line 1: 'TBD' is left open: TBD; line 4: docs/id.md is spoken of and is not th")
+    assert "line 1: decide it here" in last.draft.mitigation
+    assert "line 4: write docs/ids.md" in last.draft.mitigation
+
+
+def test_minor_ones_take_no_place_from_graver_ones() -> None:
+    text = "TBD\n\n" * 20 + element(action="Fix src/none.py. TBD", files="src/none.py")
+    assert [one[2] for one in told(text)] == [SIGNIFICANT, SIGNIFICANT, MINOR]
+
+
+def test_a_name_that_is_no_text_is_spelt_out() -> None:
+    name = b"transformer_mod\xe9le.py".decode("utf-8", "surrogateescape")
+    text = element(files="src/transformer_modele.py", verify="pytest -q tests/test_a.py")
+    [one] = findings(text, (f"src/{name}", "tests/test_a.py"))
+    spelt = r"src/transformer_mod\xe9le.py"
+    assert one.draft.claim == f"line 3: src/transformer_modele.py is not there, but {spelt} is"
+    assert one.draft.mitigation == f"write {spelt}"
+    assert one.draft.model_dump_json()
+
+
+def test_a_name_is_compared_with_few_of_many() -> None:
+    tree = Tree([f"src/name_{number:05}x.py" for number in range(5_000)])
+    beside = tree.beside("src/name_02500y.py")
+    assert 0 < len(beside) <= MOST_BESIDE
+    assert tree.meant_by("src/name_02500y.py") == "src/name_02500x.py"
+
+
+@pytest.mark.parametrize("wrong", ["xransformer_model.py", "transformer_modelx.py", "transfomer_model.py"])
+def test_a_wrong_letter_anywhere_is_seen_among_many(wrong: str) -> None:
+    others = [f"src/{letter * 4}{number}.py" for letter in "abtuxyz" for number in range(200)]
+    assert Tree([*others, "src/transformer_model.py"]).meant_by(f"src/{wrong}") == "src/transformer_model.py"
+
+
+@given(
+    st.text("ab/.*?", max_size=12),
+    st.lists(st.text("ab.", min_size=1, max_size=4), min_size=1, max_size=4).map("/".join),
+)
+def test_a_glance_at_a_pattern_never_misses_what_it_covers(pattern: str, path: str) -> None:
+    assert Patterns().matches(pattern, path) == matches(pattern, path)
+
+
+def test_patterns_are_tried_so_often_and_then_held_against_nobody() -> None:
+    patterns = Patterns([f"src/**/*{number}*.md" for number in range(50)], tries=60)
+    assert not patterns.cover("src/a/b.py")
+    assert patterns.tries == 10
+    assert patterns.cover("src/a/b.py")
+
+
+def test_many_patterns_on_many_files_take_a_bounded_number_of_tries() -> None:
+    tree = Tree([f"src/m{number}/a_{number}.py" for number in range(2_000)])
+    held = [tree.has(f"src/**/a_*{number}*.md") for number in range(400)]
+    assert held[0] is False
+    assert held[-1] is True
+    listed = tuple(f"src/m{number}.py" for number in range(900))
+    declared = tuple(f"lib/**/*{number}*.py" for number in range(900))
+    assert len(listed) * len(declared) > MOST_TRIES
+    assert len(uncovered(listed, declared)) < len(listed)
+
+
+def test_of_one_step_no_more_is_taken_than_can_be_looked_at() -> None:
+    lines = "".join(f"- the {'a' * (number % 30 + 1)}{'b' * (number // 30)} page is fast\n" for number in range(700))
+    commands = " ".join(f"`pytest tests/test_{number}.py`" for number in range(700))
+    found = outline(f"1. Do it\n   {commands}\n\n## Done when\n{lines}", "x.md")
+    assert [len(step.verify) for step in found.steps] == [MOST_COMMANDS]
+    assert len(found.whole.done) + len(found.steps[0].done) == MOST_CRITERIA
+
+
+def test_of_a_context_as_many_paths_are_judged_as_a_plan_may_list() -> None:
+    paths = "\n".join(f"lib/name{letter}/{'x' * number}.py" for letter in "abcdefghij" for number in range(1, 100))
+    text = f"<context>\n{paths}\n</context>\n{element(verify='pytest -q tests/test_a.py')}"
+    [one] = findings(text)
+    assert "(and 499 more of the kind" in one.draft.claim
 
 
 @pytest.mark.parametrize(

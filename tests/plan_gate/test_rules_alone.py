@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.gate.site import plan, task
+from tests.plan_gate.pages import matches_golden
 from tests.plan_gate.stage import Stage
-from tests.plan_gate.test_scenarios import matches_golden
 
 GOOD = task("One")
 TAX = "shop/tax.py, tests/test_tax.py"
@@ -87,7 +87,7 @@ def test_the_report_is_the_one_that_was_reviewed(stage: Stage, name: str) -> Non
     assert came.exit == EXITS.get(name, 1), came.stderr
     assert {one.origin for one in came.report.challenges} <= {"rules"}
     assert came.report.dispatches == 0 and came.report.agents == {}
-    matches_golden(name, came.masked)
+    matches_golden(f"{name}.md", came.masked)
 
 
 @pytest.mark.parametrize("name", DEFECTS)

@@ -16,10 +16,10 @@ from assay.contracts.base import Contract
 from assay.contracts.gate import ArchitectVerdict, ExecutorResult
 from assay.contracts.tools import ARGUMENTS, READING, WRITING, Tool
 from assay.errors import InputError, InternalError
-from assay.roles import AT_THE_PLAN_GATE, ROLES, Role, role
+from assay.roles import AT_THE_PLAN_GATE, IN_THE_LOOP, ROLES, Role, role
 
 EVERY = pytest.mark.parametrize("one", ROLES.values(), ids=ROLES)
-ALL = {**ROLES, **AT_THE_PLAN_GATE}
+ALL = {**ROLES, **AT_THE_PLAN_GATE, **IN_THE_LOOP}
 OF_ALL = pytest.mark.parametrize("one", ALL.values(), ids=ALL)
 PROMPTS = Path(assay.roles.__file__).parent / "prompts"
 
@@ -43,6 +43,7 @@ TOOLS: Mapping[str, frozenset[Tool]] = {
     "executor": READING | WRITING,
     "architect": READING | {Tool.RUN},
     "synthesizer": frozenset(),
+    "perceiver": frozenset(),
 }
 
 

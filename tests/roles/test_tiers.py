@@ -72,6 +72,15 @@ FOUND: dict[str, tuple[Table, list[tuple[bool, str]]]] = {
         [(False, "architect is capable enough to judge executor cannot be verified: the tier of cmd:./agent")],
     ),
     "an unknown strict judge": ({"planner": [SMALL], "meta_validator": [UNKNOWN]}, [(True, "cannot be verified")]),
+    "an unknown strict judge of itself": ({"planner": [UNKNOWN], "meta_validator": [UNKNOWN]}, []),
+    "an unknown strict judge of itself and of another": (
+        {"planner": [UNKNOWN, SMALL], "meta_validator": [UNKNOWN]},
+        [(True, "judge planner cannot be verified: the tier of cmd:./agent is not known")],
+    ),
+    "a known fallback that judges an unknown one": (
+        {"planner": [UNKNOWN], "meta_validator": [UNKNOWN, STRONG]},
+        [(True, "the tier of cmd:./agent is not known")],
+    ),
     "unknown ones beside a weaker one": (
         {"executor": [STRONG, UNKNOWN], "architect": [STANDARD]},
         [(False, "with a weaker model"), (False, "cannot be verified")],
@@ -109,3 +118,10 @@ def test_a_role_with_too_small_a_model_is_recorded() -> None:
     assert [(one.refuse, one.text) for one in found] == [
         (False, "planner should have a model of tier 3; api:c:l is of tier 1")
     ]
+
+
+def test_the_meta_validator_must_not_be_weaker_than_the_planner_and_other_judges_should_not() -> None:
+    demands = {name: one.demand for name, one in ROLES.items()}
+    served = {"planner": [STRONG], "executor": [STRONG], "agent_validator": [STANDARD], "meta_validator": [STANDARD]}
+    found = {one.text.split()[0]: one.refuse for one in problems(served, demands) if " judges " in one.text}
+    assert found == {"agent_validator": False, "meta_validator": True}

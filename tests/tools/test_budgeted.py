@@ -12,10 +12,11 @@ from assay.adapters.tools import Toolbox
 from assay.adapters.tools.budgeted import BudgetedTools, ToolCounts
 from assay.adapters.tools.toolbox import Tools
 from assay.adapters.web import Web
+from assay.adapters.web.page import Page
 from assay.contracts.agent import RefusalRule, ToolCall, ToolResult
 from assay.contracts.plan_gate.answers import Mode
 from assay.contracts.tools import BEYOND, READING, Tool
-from assay.core.plan_gate.tool_budgets import BudgetKind, ToolBudget
+from assay.core.plan_gate.tool_budgets import SEARCHABLE, BudgetKind, ToolBudget
 from tests.tools.desk import Desk
 
 
@@ -37,7 +38,9 @@ class Gate:
 
 
 def gate_at(folder: Path, budget: ToolBudget | None = None) -> Gate:
-    web = Web(search=lambda wanted, seconds, cancel: "found", fetch=lambda wanted, seconds, cancel: "page")
+    web = Web(
+        search=lambda wanted, seconds, cancel: "found", fetch=lambda wanted, seconds, cancel: Page((wanted,), "page")
+    )
     desk = Desk(folder, ground_more={"web": web}, allowed=READING | BEYOND)
     desk.put("a.txt")
     return Gate(desk.toolbox, ToolCounts(budget or ToolBudget()))
@@ -56,7 +59,6 @@ def test_each_mode_may_read_as_often_as_it_has_and_no_more(gate: Gate, mode: Mod
     result = gate.call(mode, "read", path="a.txt")
     assert (result.ok, result.refused) == (False, RefusalRule.BUDGET)
     assert f"you had {limit}" in result.text and "Answer with what you know" in result.text
-    assert gate.counts.refusals == ((mode, result.text),)
 
 
 def test_tools_of_one_kind_share_its_budget(gate: Gate) -> None:
@@ -84,9 +86,10 @@ def test_all_modes_together_are_held_too(gate: Gate) -> None:
 
 
 def test_a_call_that_came_to_nothing_counts(gate: Gate) -> None:
-    result = gate.call(Mode.PROBE, "read", path="missing.txt")
-    assert not result.ok and result.refused is None
-    assert gate.counts.used(Mode.PROBE, BudgetKind.READ) == 1
+    for _ in range(ToolBudget().limit(Mode.PROBE, BudgetKind.READ)):
+        result = gate.call(Mode.PROBE, "read", path="missing.txt")
+        assert not result.ok and result.refused is None
+    assert gate.call(Mode.PROBE, "read", path="a.txt").refused is RefusalRule.BUDGET
 
 
 @pytest.mark.parametrize(
@@ -107,8 +110,7 @@ def test_a_call_that_is_refused_does_not_count(
 ) -> None:
     for _ in range(20):
         assert gate.call(Mode.RESOLVE, tool, **arguments).refused is rule
-    assert all(gate.counts.used(Mode.RESOLVE, kind) == 0 for kind in BudgetKind)
-    assert gate.counts.refusals == ()
+    assert gate.call(Mode.RESOLVE, "read", path="a.txt").ok and gate.search(Mode.RESOLVE, "API_BEHAVIOR").ok
 
 
 @pytest.mark.parametrize(
@@ -124,10 +126,11 @@ def test_a_call_that_is_refused_does_not_count(
 def test_a_search_for_the_wrong_reason_is_refused_and_not_counted(
     gate: Gate, mode: Mode, reason: str, said: str
 ) -> None:
-    result = gate.search(mode, reason)
-    assert result.refused is RefusalRule.BUDGET and said in result.text
-    assert gate.counts.used(mode, BudgetKind.WEB_SEARCH) == 0
-    assert gate.counts.refusals == ((mode, result.text),)
+    for _ in range(5):
+        result = gate.search(mode, reason)
+        assert result.refused is RefusalRule.BUDGET and said in result.text
+    for right in SEARCHABLE[mode]:
+        assert gate.search(mode, right).ok
 
 
 def test_a_search_for_a_right_reason_is_counted(gate: Gate) -> None:
@@ -166,8 +169,6 @@ def test_whoever_goes_on_has_what_was_left(gate: Gate) -> None:
         ToolResult(call_id="6", name="web_fetch", text="no more", ok=False, refused=RefusalRule.BUDGET),
     ]
     gate.counts.seen(Mode.SURFACE, record)
-    assert gate.counts.used(Mode.SURFACE, BudgetKind.READ) == 2
-    assert gate.counts.refusals == ((Mode.SURFACE, "no more"),)
     assert gate.call(Mode.SURFACE, "read", path="a.txt").ok
     assert gate.call(Mode.SURFACE, "read", path="a.txt").refused is RefusalRule.BUDGET
 
@@ -186,7 +187,7 @@ def test_threads_together_use_no_more_than_there_is(gate: Gate) -> None:
     for thread in threads:
         thread.join()
     assert sum(result.ok for result in results) == 13
-    assert len(gate.counts.refusals) == 90 - 13
+    assert sum(result.refused is RefusalRule.BUDGET for result in results) == 90 - 13
 
 
 def test_time_and_arguments_reach_the_tool_itself(gate: Gate) -> None:

@@ -7,17 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.web import Looking, Web
+from assay.adapters.web import Fetching, Searching, Web
 from assay.adapters.web.http import DirectFetch
+from assay.adapters.web.page import Page
 from assay.contracts.agent import RefusalRule
 from assay.core.agent.tool_rules import FailedError
 from tests.tools.desk import Desk
 from tests.web.site import HERE, Reply, running_site
 
 
-def showing(text: str) -> Looking:
+def showing(text: str) -> Searching:
     """One who shows this, after what was wanted."""
     return lambda wanted, seconds, cancel: f"{wanted}: {text}"
+
+
+def fetching(text: str, *more: str) -> Fetching:
+    """One who fetches this, from where it was wanted and from where else that leads."""
+    return lambda wanted, seconds, cancel: Page((wanted, *more), text)
 
 
 def down(wanted: str, seconds: float, cancel: threading.Event) -> str:
@@ -53,8 +59,8 @@ def test_an_address_of_this_machine_is_refused(tmp_path: Path) -> None:
         (None, set()),
         (Web(), set()),
         (Web(search=showing("x")), {"web_search"}),
-        (Web(fetch=showing("x")), {"web_fetch"}),
-        (Web(search=showing("x"), fetch=showing("x")), {"web_search", "web_fetch"}),
+        (Web(fetch=fetching("x")), {"web_fetch"}),
+        (Web(search=showing("x"), fetch=fetching("x")), {"web_search", "web_fetch"}),
     ],
 )
 def test_only_what_somebody_serves_is_offered(tmp_path: Path, web: Web | None, offered: set[str]) -> None:
@@ -70,15 +76,21 @@ def test_a_provider_that_is_down_is_a_failed_call(tmp_path: Path) -> None:
 
 
 def test_a_long_result_is_shown_without_its_middle(tmp_path: Path) -> None:
-    desk = desk_with(tmp_path, Web(fetch=showing("a" * 30_000 + "THE END")))
+    desk = desk_with(tmp_path, Web(fetch=fetching("a" * 30_000 + "THE END")))
     text = desk.ok("web_fetch", url="https://e.org")
-    assert text.startswith("https://e.org: aaa") and text.endswith("aTHE END")
-    assert "[10,022 characters left out here]" in text and len(text) < 20_100
+    assert text.startswith("https://e.org\n\naaa") and text.endswith("aTHE END")
+    assert "[10,007 characters left out here]" in text and len(text) < 20_100
+
+
+def test_the_addresses_of_a_page_are_shown_whole_and_before_its_words(tmp_path: Path) -> None:
+    last = f"https://e.org/{'b' * 1900}"
+    desk = desk_with(tmp_path, Web(fetch=fetching("\n\nhttps://docs.example\n" + "c" * 30_000, last)))
+    assert desk.ok("web_fetch", url="https://e.org/a").startswith(f"https://e.org/a\n{last}\n\nhttps://docs.example\nc")
 
 
 def test_nothing_found_is_said(tmp_path: Path) -> None:
-    nothing: Looking = lambda wanted, seconds, cancel: " \n"  # noqa: E731
-    desk = desk_with(tmp_path, Web(search=nothing, fetch=nothing))
+    nothing: Searching = lambda wanted, seconds, cancel: " \n"  # noqa: E731
+    desk = desk_with(tmp_path, Web(search=nothing, fetch=fetching(" \n")))
     assert desk.ok("web_search", query="q", reason="API_BEHAVIOR") == "It found nothing."
     assert desk.ok("web_fetch", url="https://e.org") == "https://e.org\n\nThe page is empty."
 
@@ -100,16 +112,16 @@ def test_half_a_character_can_be_kept(tmp_path: Path) -> None:
     ],
 )
 def test_arguments_that_are_not_right_are_refused(tmp_path: Path, tool: str, arguments: dict[str, str]) -> None:
-    desk = desk_with(tmp_path, Web(search=showing("x"), fetch=showing("x")))
+    desk = desk_with(tmp_path, Web(search=showing("x"), fetch=fetching("x")))
     assert desk.refused(tool, **arguments) == RefusalRule.ARGUMENTS
 
 
 def test_whoever_looks_is_told_how_long_it_may_take_and_of_the_stop(tmp_path: Path) -> None:
     heard: list[tuple[float, threading.Event]] = []
 
-    def look(wanted: str, seconds: float, cancel: threading.Event) -> str:
+    def look(wanted: str, seconds: float, cancel: threading.Event) -> Page:
         heard.append((seconds, cancel))
-        return "x"
+        return Page((wanted,), "x")
 
     desk = desk_with(tmp_path, Web(fetch=look))
     assert desk.call("web_fetch", 5.0, url="https://e.org").ok

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.adapters.web.addresses import as_literal, is_public
+from assay.adapters.web.addresses import is_plainly_private, is_public
 
 PRIVATE = [
     "127.0.0.1",
@@ -34,6 +34,11 @@ PRIVATE = [
     "64:ff9b::a9fe:a9fe",
     "2002:7f00:1::",
     "2002:a9fe:a9fe::1",
+    "fec0::1",
+    "64:ff9b:1::7f00:1",
+    "::ffff:0:7f00:1",
+    "2001:0:7f00:1::",
+    "5f00::1",
     "not an address",
     "",
 ]
@@ -51,9 +56,46 @@ def test_what_anybody_can_reach_is_public(address: str) -> None:
     assert is_public(address)
 
 
+PLAINLY_PRIVATE = [
+    "127.0.0.1",
+    "127.0.0.1.",
+    "192.168.1.1..",
+    "[::1]",
+    "::1",
+    "fec0::1",
+    "127.1",
+    "0x7f.1",
+    "2130706433",
+    "0",
+    "010.0.0.1",
+    "8.8",
+    "localhost",
+    "LOCALHOST.",
+    "app.localhost",
+    "localhost.localdomain",
+    "ip6-localhost",
+    "router",
+    "printer.local",
+    "metadata.google.internal",
+    "metadata.google.internal.",
+    "nas.home.arpa",
+    ".",
+    "",
+]
+
+
+@pytest.mark.parametrize("host", PLAINLY_PRIVATE)
+def test_a_host_that_cannot_be_for_everybody_is_known_before_it_is_looked_up(host: str) -> None:
+    assert is_plainly_private(host)
+
+
 @pytest.mark.parametrize(
-    ("host", "literal"),
-    [("127.0.0.1", "127.0.0.1"), ("[::1]", "::1"), ("::1", "::1"), ("example.org", None), ("", None)],
+    "host",
+    ["example.org", "example.org.", "bücher.example", "1.1.1.1", "1.1.1.1.", "[2606:4700::1]", "internal.example"],
 )
-def test_an_address_in_the_place_of_a_name_is_known(host: str, literal: str | None) -> None:
-    assert as_literal(host) == literal
+def test_any_other_host_may_be_one(host: str) -> None:
+    assert not is_plainly_private(host)
+
+
+def test_an_address_that_is_trusted_is_not_private() -> None:
+    assert not is_plainly_private("127.0.0.1", ("127.0.0.1",)) and is_plainly_private("127.0.0.2", ("127.0.0.1",))

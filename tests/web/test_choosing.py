@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from assay.adapters.web import Web, web_from, web_in_words
+from assay.adapters.web.page import Page
 from assay.config.person import Person, PersonSettings, load_person, without_keys
 from assay.config.reading import load_text
 from assay.config.web import WebSettings
@@ -23,10 +24,18 @@ SEARCH = "https://search.example/?q={query}"
 FETCH = "https://reader.example/{url}"
 
 
-def look(web: Web | None, what: str, wanted: str) -> str:
-    looking = getattr(web, what)
-    assert looking is not None
-    return str(looking(wanted, 20, threading.Event()))
+PAGE = "https://93.184.216.34/a"
+"""An address that is looked up nowhere."""
+
+
+def search(web: Web | None, wanted: str) -> str:
+    assert web is not None and web.search is not None
+    return web.search(wanted, 20, threading.Event())
+
+
+def fetch(web: Web | None, wanted: str) -> Page:
+    assert web is not None and web.fetch is not None
+    return web.fetch(wanted, 20, threading.Event())
 
 
 @pytest.mark.parametrize(
@@ -152,8 +161,8 @@ def test_a_service_on_this_machine_serves(site: Site) -> None:
         }
     )
     web = web_from(settings, {"SEARCH_KEY": "first-key\n", "READER_KEY": "second-key"})
-    assert look(web, "search", "words") == "found"
-    assert look(web, "fetch", "https://example.org/") == "https://example.org/\n\nfound"
+    assert search(web, "words").endswith("found")
+    assert fetch(web, PAGE) == Page((PAGE,), "found")
     assert [headers.get("x-token") for _, headers in site.asked] == ["first-key", None]
     assert [headers.get("authorization") for _, headers in site.asked] == [None, "Bearer second-key"]
 
@@ -166,11 +175,11 @@ def test_an_mcp_server_serves_until_it_is_closed(tmp_path: Path) -> None:
     web = web_from(settings, {"HOME": str(tmp_path)})
     assert web is not None
     try:
-        assert look(web, "search", "words").endswith("words")
-        page = 'https://example.org/a\n\n{"urls": ["https://example.org/a"]}'
-        assert look(web, "fetch", "https://example.org/a#part") == page
-        with pytest.raises(RefusedError):
-            look(web, "fetch", "http://169.254.169.254/")
+        assert search(web, "words") == "https://e.org\nT\nwords"
+        assert fetch(web, f"{PAGE}#part") == Page((PAGE,), f'{{"urls": ["{PAGE}"]}}')
+        for private in ("http://169.254.169.254/", "http://127.1/", "http://metadata.google.internal/"):
+            with pytest.raises(RefusedError):
+                fetch(web, private)
     finally:
         web.close()
 

@@ -10,7 +10,8 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from assay.adapters.web.http import MOST_BYTES, DirectFetch, Key, Service
+from assay.adapters.web.http import MOST_BYTES, DirectFetch, Key, Resolve, Service
+from assay.adapters.web.page import Page
 from assay.contracts.agent import RefusalRule
 from assay.core.agent.tool_rules import FailedError, RefusedError
 from tests.web.site import HERE, Reply, Site
@@ -20,7 +21,7 @@ BEARER = "Authorization: Bearer"
 DIRECT = DirectFetch(trusted=(HERE,))
 
 
-def fetch(url: str, looking: DirectFetch = DIRECT, seconds: float = 10) -> str:
+def fetch(url: str, looking: DirectFetch = DIRECT, seconds: float = 10) -> Page:
     return looking(url, seconds, threading.Event())
 
 
@@ -40,20 +41,29 @@ def search_failed(service: Service) -> str:
     return failure.value.text
 
 
+def leading(*addresses: str) -> Resolve:
+    """Every name to these."""
+
+    async def resolve(_host: str, _port: int) -> Sequence[str]:
+        return addresses
+
+    return resolve
+
+
 # --- a page that an agent has named ---------------------------------------------------------------------------------
 
 
 def test_a_page_is_shown_as_text_under_its_address(site: Site) -> None:
     site.replies["/a"] = Reply(b"<title>T</title><p>Hello</p><script>x</script>", "text/html")
-    assert fetch(site.url("/a?b=c#part")) == f"{site.url('/a?b=c')}\n\nT\n\nHello"
+    assert fetch(site.url("/a?b=c#part")) == Page((site.url("/a?b=c"),), "T\n\nHello")
     assert site.asked[0][0] == "/a?b=c"
 
 
 def test_redirects_are_followed_and_both_addresses_shown(site: Site) -> None:
     site.leads("/a", "/b")
-    site.leads("/b", site.url("/c"))
+    site.leads("/b", site.url("/c#part"))
     site.replies["/c"] = Reply(b"there")
-    assert fetch(site.url("/a")) == f"{site.url('/a')}\n{site.url('/c')}\n\nthere"
+    assert fetch(site.url("/a")) == Page((site.url("/a"), site.url("/c")), "there")
 
 
 @pytest.mark.parametrize(("count", "arrives"), [(5, True), (6, False)])
@@ -62,7 +72,7 @@ def test_five_redirects_are_followed_and_not_six(site: Site, count: int, arrives
         site.leads(f"/{number}", f"/{number + 1}")
     site.replies[f"/{count}"] = Reply(b"there")
     if arrives:
-        assert fetch(site.url("/0")).endswith("there")
+        assert fetch(site.url("/0")).text == "there"
     else:
         assert "more than 5 times" in failed(site.url("/0"))
         assert len(site.asked) == 6
@@ -83,6 +93,11 @@ def test_five_redirects_are_followed_and_not_six(site: Site, count: int, arrives
         "http://0x7f000001/",
         "http://2130706433/",
         "http://0/",
+        "http://127.0.0.1./",
+        "http://ip6-localhost/",
+        "http://metadata.google.internal/",
+        "http://[fec0::1]/",
+        f"https://example.org/{'x' * 2000}",
         "file:///etc/passwd",
         "ftp://example.org/",
         "gopher://example.org/",
@@ -121,7 +136,7 @@ def test_it_is_fetched_from_the_address_that_was_looked_at(site: Site) -> None:
 
     site.replies["/a"] = Reply(b"there")
     found = fetch(site.url("/a", "docs.example"), DirectFetch(resolve, (HERE,)))
-    assert found.endswith("there") and asked == ["docs.example"]
+    assert found.text == "there" and asked == ["docs.example"]
     assert site.asked[0][1]["host"] == f"docs.example:{site.port}"
 
 
@@ -130,7 +145,7 @@ def test_the_next_address_is_tried_where_one_does_not_answer(site: Site) -> None
         return ["127.0.0.9", HERE]
 
     site.replies["/a"] = Reply(b"there")
-    assert fetch(site.url("/a", "docs.example"), DirectFetch(resolve, ("127.0.0.9", HERE))).endswith("there")
+    assert fetch(site.url("/a", "docs.example"), DirectFetch(resolve, ("127.0.0.9", HERE))).text == "there"
 
 
 @pytest.mark.parametrize(
@@ -164,10 +179,16 @@ def test_nobody_there_fails_in_words() -> None:
 
 def test_what_is_too_large_is_shown_as_far_as_it_was_read(site: Site) -> None:
     site.replies["/a"] = Reply(b"x" * (MOST_BYTES + 5))
-    text = fetch(site.url("/a"))
+    text = fetch(site.url("/a")).text
     assert text.endswith("[only the first 2 MiB were read]") and text.count("x") == MOST_BYTES
     site.replies["/b"] = Reply(b"x" * MOST_BYTES)
-    assert "only the first" not in fetch(site.url("/b"))
+    assert "only the first" not in fetch(site.url("/b")).text
+
+
+def test_a_page_that_takes_too_long_to_read_is_left_by_the_deadline(site: Site) -> None:
+    site.replies["/a"] = Reply(b"<p>seen</p>" + b"<" * (MOST_BYTES - 20), "text/html")
+    text = fetch(site.url("/a"), seconds=2).text
+    assert text.startswith("seen") and text.endswith("[the rest of the page takes too long to read]")
 
 
 @pytest.mark.parametrize(
@@ -219,8 +240,8 @@ def test_proxy_variables_are_not_followed(site: Site, monkeypatch: pytest.Monkey
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     site.replies["/a"] = Reply(b"there")
-    assert fetch(site.url("/a")).endswith("there")
-    assert search(Service(site.url("/a?q={query}"))) == "there"
+    assert fetch(site.url("/a")).text == "there"
+    assert search(Service(site.url("/a?q={query}"))).endswith("there")
 
 
 # --- a service that the person has named ------------------------------------------------------------------------------
@@ -230,7 +251,7 @@ def test_a_search_is_asked_for_with_its_words_encoded(site: Site) -> None:
     body = b'{"results": [{"title": "T", "url": "https://e.org", "content": "words"}]}'
     site.replies["/s"] = Reply(body, "application/json")
     found = search(Service(site.url("/s?format=json&q={query}")), "a b&c=d/#{query}")
-    assert found == "T\nhttps://e.org\nwords"
+    assert found == "https://e.org\nT\nwords"
     assert site.asked[0][0] == "/s?format=json&q=a%20b%26c%3Dd%2F%23%7Bquery%7D"
 
 
@@ -240,7 +261,7 @@ def test_a_search_is_asked_for_with_its_words_encoded(site: Site) -> None:
 )
 def test_the_key_goes_into_its_header_and_nowhere_else(site: Site, header: str, name: str, value: str) -> None:
     site.replies["/s"] = Reply(b"found")
-    assert search(Service(site.url("/s?q={query}"), Key(header, SECRET))) == "found"
+    assert search(Service(site.url("/s?q={query}"), Key(header, SECRET))).endswith("found")
     path, headers = site.asked[0]
     assert headers[name] == value and SECRET not in path
     assert SECRET not in repr(Key(header, SECRET))
@@ -293,20 +314,51 @@ def test_a_service_that_is_down_is_a_failure(site: Site) -> None:
 )
 def test_a_page_is_fetched_by_a_service(site: Site, template: str, path: str) -> None:
     site.replies["/read"] = site.replies["/read/https://example.org/a"] = Reply(b"# Page", "text/markdown")
-    found = Service(site.url(template)).fetch("https://example.org/a?b=c#d", 10, threading.Event())
-    assert found == "https://example.org/a?b=c\n\n# Page" and site.asked[0][0] == path
+    service = Service(site.url(template), resolve=leading("93.184.216.34"))
+    found = service.fetch("https://example.org/a?b=c#d", 10, threading.Event())
+    assert found == Page(("https://example.org/a?b=c",), "# Page") and site.asked[0][0] == path
 
 
 @pytest.mark.parametrize(
-    "url", ["http://169.254.169.254/", "file:///etc/passwd", "http://localhost/", "https://u:p@e.org"]
+    "url",
+    [
+        "http://169.254.169.254/",
+        "file:///etc/passwd",
+        "http://localhost/",
+        "https://u:p@e.org",
+        "http://2130706433/",
+        "http://127.1/",
+        "http://0x7f.1/",
+        "http://0/",
+        "http://127.0.0.1./",
+        "http://192.168.1.1./",
+        "http://ip6-localhost/",
+        "http://metadata.google.internal/",
+    ],
 )
 def test_a_service_is_not_asked_for_what_is_plainly_private(site: Site, url: str) -> None:
     with pytest.raises(RefusedError):
-        Service(site.url("/read/{url}")).fetch(url, 10, threading.Event())
+        Service(site.url("/read/{url}"), resolve=leading("93.184.216.34")).fetch(url, 10, threading.Event())
     assert not site.asked
+
+
+def test_a_service_is_not_asked_for_a_name_that_leads_to_a_private_address(site: Site) -> None:
+    service = Service(site.url("/read/{url}"), resolve=leading("93.184.216.34", "10.0.0.1"))
+    with pytest.raises(RefusedError, match=r"intranet\.example is not on the public internet"):
+        service.fetch("http://intranet.example/", 10, threading.Event())
+    assert not site.asked
+
+
+def test_a_service_may_know_a_name_that_is_not_known_here(site: Site) -> None:
+    async def unknown(_host: str, _port: int) -> Sequence[str]:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    site.replies["/read"] = Reply(b"there")
+    service = Service(site.url("/read?page={url}"), resolve=unknown)
+    assert service.fetch("https://far.example/", 10, threading.Event()).text == "there"
 
 
 def test_a_proxy_of_the_persons_is_used_for_services(site: Site) -> None:
     site.replies[site.url("/s", "search.example")] = Reply(b"by proxy")
     template = site.url("/s?q={query}", "search.example")
-    assert search(Service(template, None, site.url())) == "by proxy"
+    assert search(Service(template, None, site.url())).endswith("by proxy")

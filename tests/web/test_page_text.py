@@ -62,6 +62,13 @@ def test_what_never_ends_is_given_up_and_said() -> None:
     assert text.startswith("seen") and "[the rest of the page is not valid HTML]" in text
 
 
+def test_a_page_is_left_when_the_time_is_over_and_what_was_read_is_kept() -> None:
+    answers = iter([False, False, True])
+    text = text_of(HTML, b"<p>seen</p>" + b"<" * 33_000 + b"<p>unseen</p>" * 2000, lambda: next(answers))
+    assert text.startswith("seen") and text.endswith("\n[the rest of the page takes too long to read]")
+    assert "unseen" not in text and next(answers, None) is None
+
+
 @pytest.mark.parametrize(
     ("header", "body", "text"),
     [

@@ -46,6 +46,9 @@ RoleName = Literal[
     "domain_expert",
     "devils_advocate",
     "synthesizer",
+    "perceiver",
+    "agent_validator",
+    "meta_validator",
 ]
 FOCI: Final = ("security", "architecture", "correctness")
 """Of the reviewers: three of them, each with an eye for one thing."""
@@ -89,7 +92,7 @@ class BackendSettings(Component):
     )
     specifier: Specs = Field(default=(), description="Who says what is wanted, so that it can be tested.")
     designer: Specs = Field(default=(), description="Who decides how it is to be built.")
-    planner: Specs = Field(default=(), description="Who cuts a design into tasks.")
+    planner: Specs = Field(default=(), description="Who cuts a design into tasks, and plans what is to be solved.")
     reviewer: Specs = Field(default=(), description="All three reviewers that have no line of their own.")
     reviewer_security: Specs = Field(
         default=(), alias="reviewer:security", description="The reviewer who looks for what can be abused."
@@ -109,6 +112,12 @@ class BackendSettings(Component):
         default=(), description="Who makes the case against a plan as a whole, if it is a complex one."
     )
     synthesizer: Specs = Field(default=(), description="Who rules on what was brought against a plan.")
+    perceiver: Specs = Field(default=(), description="Who takes in what a person wants solved.")
+    agent_validator: Specs = Field(default=(), description="Who judges what came of a subtask.")
+    meta_validator: Specs = Field(
+        default=(),
+        description="Who merges what the subtasks gave and verifies it; no weaker a model than the planner's.",
+    )
 
     @property
     def lines(self) -> Mapping[str, tuple[str, ...]]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from assay.errors import InputError
 from assay.roles import (
+    agent_validator,
     architect,
     challenger,
     designer,
@@ -15,9 +16,12 @@ from assay.roles import (
     domain_expert,
     executor,
     knowledge,
+    meta_validator,
+    perceiver,
     planner,
     researcher,
     reviewer,
+    solver,
     specifier,
     synthesizer,
 )
@@ -25,7 +29,7 @@ from assay.roles.asking import request_text
 from assay.roles.plan_researcher import PLAN_RESEARCHERS
 from assay.roles.role import Role
 
-__all__ = ["AT_THE_PLAN_GATE", "ROLES", "Role", "request_text", "role"]
+__all__ = ["AT_THE_PLAN_GATE", "IN_THE_LOOP", "ROLES", "Role", "request_text", "role"]
 
 _ALL = (
     executor,
@@ -40,6 +44,9 @@ _ALL = (
     domain_expert,
     devils_advocate,
     synthesizer,
+    perceiver,
+    agent_validator,
+    meta_validator,
 )
 
 ROLES: Final[Mapping[str, Role]] = MappingProxyType({module.ROLE.name: module.ROLE for module in _ALL})
@@ -48,6 +55,18 @@ AT_THE_PLAN_GATE: Final[Mapping[str, Role]] = MappingProxyType(
     {agent: one for one in (*PLAN_RESEARCHERS.values(), challenger.CLOSING) for agent in one.agents}
 )
 """Agents whom the plan gate asks for something else than their role is asked for elsewhere, by name."""
+
+IN_THE_LOOP: Final[Mapping[str, Role]] = MappingProxyType(
+    {
+        "perceive": perceiver.ROLE,
+        "plan": solver.PLANNER,
+        "execute": solver.EXECUTOR,
+        "judge": agent_validator.ROLE,
+        "merge": meta_validator.ROLE,
+        "fail": solver.FAILING,
+    }
+)
+"""Whom the control loop asks, by what for. Its planner and its executor are asked for something else elsewhere."""
 
 
 def role(name: str) -> Role:

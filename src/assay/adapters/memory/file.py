@@ -4,7 +4,8 @@ Rules:
 - an entry is remembered when `write` has returned, whatever crashes afterwards; half a line that a crash left counts
   as nothing and is cut off by the next writer;
 - an id is there once: who writes it again replaces it, and it is the newest then;
-- forgetting puts a new file in the place of the old one, all or nothing;
+- forgetting, and any other revision, puts a new file in the place of the old one, all or nothing; what a crash left of
+  one is removed by the next;
 - several processes take turns at a lock, and the folder is for its owner only;
 - the file is bounded: when it has grown too large, the oldest entries go.
 """
@@ -14,22 +15,22 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
 
-from assay.contracts.memory import MemoryEntry
+from assay.contracts.memory import MemoryEntry, Revision
 from assay.core.chain import canonical_json
+from assay.core.memory.words import words_in
 from assay.errors import InputError, MachineError
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_ENTRY_BYTES: Final = 64 * 1024
-_WORD: Final = re.compile(r"\w+")
+_ASIDE: Final = "tmp-"
 
 
 def memory_path(home: Path) -> Path:
@@ -44,11 +45,7 @@ class FileMemory:
         self._max = max_bytes
 
     def write(self, entry: MemoryEntry) -> None:
-        line = _line(entry)
-        if len(line) > min(MAX_ENTRY_BYTES, self._max):
-            raise InputError(
-                f"{self.path}: entry {entry.entry_id} has {len(line)} bytes", hint=f"at most {MAX_ENTRY_BYTES}"
-            )
+        line = self._fitting(entry)
         with self._locked():
             kept = len(self._read())
             if kept + len(line) > self._max:
@@ -63,23 +60,44 @@ class FileMemory:
             if kept == 0:
                 self._sync_folder()  # the file may be new
 
+    def entries(self) -> tuple[MemoryEntry, ...]:
+        return tuple(self._entries())
+
     def search(self, words: tuple[str, ...], limit: int = 10) -> tuple[MemoryEntry, ...]:
         """The entries that share the most words with these, newest first among equals; those that share none are not
         found. Without words: the newest."""
-        wanted = _words(words)
-        found = [(len(wanted & _words((entry.content, *entry.tags))), entry) for entry in reversed(self._entries())]
+        wanted = words_in(words)
+        found = [(len(wanted & words_in((entry.content, *entry.tags))), entry) for entry in reversed(self._entries())]
         if wanted:
             found = [(shared, entry) for shared, entry in found if shared]
         return tuple(entry for _, entry in sorted(found, key=lambda one: -one[0])[:limit])
 
     def forget(self, entry_id: str) -> bool:
+        def without(entries: tuple[MemoryEntry, ...]) -> Revision:
+            return Revision(superseded=tuple(one.entry_id for one in entries if one.entry_id == entry_id))
+
+        return bool(self.revise(without).superseded)
+
+    def revise(self, rule: Callable[[tuple[MemoryEntry, ...]], Revision]) -> Revision:
         with self._locked():
-            entries = self._entries()
-            kept = [entry for entry in entries if entry.entry_id != entry_id]
-            if len(kept) == len(entries):
-                return False
-            self._replace(kept)
-            return True
+            entries = self.entries()
+            revision = rule(entries)
+            if revision.new or revision.superseded:
+                for entry in revision.new:
+                    self._fitting(entry)
+                gone = {*revision.superseded, *(entry.entry_id for entry in revision.new)}
+                kept = [entry for entry in entries if entry.entry_id not in gone]
+                self._replace(_newest([*kept, *revision.new], self._max))
+            return revision
+
+    def _fitting(self, entry: MemoryEntry) -> bytes:
+        """The line, if it is not too large."""
+        line = _line(entry)
+        if len(line) > min(MAX_ENTRY_BYTES, self._max):
+            raise InputError(
+                f"{self.path}: entry {entry.entry_id} has {len(line)} bytes", hint=f"at most {MAX_ENTRY_BYTES}"
+            )
+        return line
 
     def _entries(self) -> list[MemoryEntry]:
         """Oldest first. A file that somebody has edited is read as far as it is ours, and named where it is not."""
@@ -105,7 +123,9 @@ class FileMemory:
         return data[: data.rfind(b"\n") + 1]
 
     def _replace(self, entries: Iterable[MemoryEntry]) -> None:
-        temporary = self.path.with_name(f"tmp-{secrets.token_hex(8)}")
+        for left in self.path.parent.glob(f"{_ASIDE}*"):
+            left.unlink()  # nobody else is at work: we hold the lock
+        temporary = self.path.with_name(f"{_ASIDE}{secrets.token_hex(8)}")
         try:
             with temporary.open("xb") as file:
                 file.writelines(map(_line, entries))
@@ -148,10 +168,6 @@ def _what(error: ValueError) -> str:
         return str(error)
     first = error.errors()[0]
     return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
-
-
-def _words(texts: Iterable[str]) -> frozenset[str]:
-    return frozenset(word.casefold() for text in texts for word in _WORD.findall(text))
 
 
 def _newest(entries: list[MemoryEntry], most: int) -> list[MemoryEntry]:

@@ -28,7 +28,6 @@ class ToolCounts:
         self._budget = budget
         self._lock = threading.Lock()
         self._used: Counter[tuple[Mode, BudgetKind]] = Counter()
-        self._refusals: list[tuple[Mode, str]] = []
 
     def take(self, mode: Mode, kind: BudgetKind) -> str:
         """One more is used; or, if there is none left, why not, in words for the agent."""
@@ -46,26 +45,10 @@ class ToolCounts:
         with self._lock:
             self._used[mode, kind] -= 1
 
-    def used(self, mode: Mode, kind: BudgetKind) -> int:
-        with self._lock:
-            return self._used[mode, kind]
-
-    def refused(self, mode: Mode, text: str) -> None:
-        with self._lock:
-            self._refusals.append((mode, text))
-
-    @property
-    def refusals(self) -> tuple[tuple[Mode, str], ...]:
-        """What was refused to whom, in its order."""
-        with self._lock:
-            return tuple(self._refusals)
-
     def seen(self, mode: Mode, results: Iterable[ToolResult]) -> None:
         """What an earlier process has on record: whoever goes on has no fresh budget."""
         for result in results:
-            if result.refused is RefusalRule.BUDGET and _kind(result.name):
-                self.refused(mode, result.text)
-            elif result.refused is None and not result.repeated and (kind := _kind(result.name)):
+            if result.refused is None and not result.repeated and (kind := _kind(result.name)):
                 with self._lock:
                     self._used[mode, kind] += 1
 
@@ -89,7 +72,6 @@ class BudgetedTools:
         if kind is None or not self._offers(call.name):
             return self._tools.call(call, seconds)  # nobody counts it, or it is refused there
         if why := self._why_not(call) or self._counts.take(self._mode, kind):
-            self._counts.refused(self._mode, why)
             return ToolResult(call_id=call.id, name=call.name, text=why, ok=False, refused=RefusalRule.BUDGET)
         result = self._tools.call(call, seconds)
         if result.refused is not None:

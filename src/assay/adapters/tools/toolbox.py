@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import cache
 from typing import Final, Protocol, TypeVar
 
 from pydantic import JsonValue, ValidationError
@@ -89,6 +90,7 @@ class Toolbox:
         return _WAYS[tool](self._ground, arguments, deadline)
 
 
+@cache
 def spec(tool: Tool) -> ToolSpec:
     """What an agent is told of a tool."""
     schema = ARGUMENTS[tool].model_json_schema()

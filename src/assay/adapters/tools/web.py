@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from assay.adapters.tools.ground import Deadline, Ground
-from assay.adapters.web import Looking
+from assay.adapters.web.page import Page
 from assay.contracts.tools import WebFetch, WebSearch
 
 MOST: Final = 20_000
@@ -16,23 +16,21 @@ _HEAD: Final = 15_000
 def search(ground: Ground, wanted: WebSearch, deadline: Deadline) -> str:
     if ground.web is None or ground.web.search is None:
         raise AssertionError("a toolbox offers a search only where somebody searches")
-    return _looked(ground.web.search, wanted.query, ground, deadline) or "It found nothing."
+    found = ground.web.search(wanted.query, deadline.left, ground.cancel)
+    return _bounded(found) or "It found nothing."
 
 
 def fetch(ground: Ground, wanted: WebFetch, deadline: Deadline) -> str:
+    """Under the page's addresses, which are shown whole: claims about the page are looked up by them."""
     if ground.web is None or ground.web.fetch is None:
         raise AssertionError("a toolbox offers pages only where somebody fetches them")
-    page = _looked(ground.web.fetch, wanted.url, ground, deadline) or "The page is empty."
-    # Before the first blank line stands the address, whoever fetched it: claims about the page are looked up by it.
-    return page if page.startswith(wanted.url) else f"{wanted.url}\n\n{page}"
+    page = ground.web.fetch(wanted.url, deadline.left, ground.cancel)
+    return Page(page.addresses, _bounded(page.text) or "The page is empty.").shown()
 
 
-def _looked(look: Looking, wanted: str, ground: Ground, deadline: Deadline) -> str:
-    text = look(wanted, deadline.left, ground.cancel)
-    return _both_ends(text.encode("utf-8", "replace").decode().strip())  # JSON can spell half a character
-
-
-def _both_ends(text: str) -> str:
+def _bounded(text: str) -> str:
+    """Without its middle, if it is long."""
+    text = text.encode("utf-8", "replace").decode().strip()  # JSON can spell half a character
     left = len(text) - MOST
     if left <= 0:
         return text

@@ -1,16 +1,19 @@
 """The web, as far as the person has said who looks there: nobody, unless their own settings name somebody.
 
-`Looking` is what a provider is; `web_from` chooses them. By HTTP: `http.py`; by an MCP server: `mcp.py`.
+`Searching` and `Fetching` are what a provider is; `web_from` chooses them. By HTTP: `http.py`; by an MCP
+server: `mcp.py`.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from assay.adapters.web.page import Page
+from assay.adapters.web.results import results_in
 from assay.config.web import DIRECT, WebSettings
 from assay.errors import ConfigError
 
@@ -19,17 +22,23 @@ if TYPE_CHECKING:
     from assay.adapters.web.mcp import McpServer
 
 
-class Looking(Protocol):
-    """Looks one thing up: what to search for, or the address of a page. What cannot be had is a `FailedError`, what may
-    not be had a `RefusedError`; both in words for the agent, and without any key."""
+class Searching(Protocol):
+    """Searches for something, and gives what it found in the form of `results.py`. What cannot be had is a
+    `FailedError`, what may not be had a `RefusedError`; both in words for the agent, and without any key."""
 
     def __call__(self, wanted: str, seconds: float, cancel: threading.Event) -> str: ...
 
 
+class Fetching(Protocol):
+    """Fetches the page of an address. What cannot or may not be had: as in a search."""
+
+    def __call__(self, wanted: str, seconds: float, cancel: threading.Event) -> Page: ...
+
+
 @dataclass(frozen=True)
 class Web:
-    search: Looking | None = None
-    fetch: Looking | None = None
+    search: Searching | None = None
+    fetch: Fetching | None = None
     close: Callable[[], None] = lambda: None
     """Nobody looks any more: ends the program behind it, if there is one."""
 
@@ -59,27 +68,36 @@ def web_in_words(settings: WebSettings) -> str:
 
 
 def _with_mcp(settings: WebSettings, environ: Mapping[str, str]) -> Web:
-    from assay.adapters.web.mcp import SEARCHING, McpServer
+    from assay.adapters.web.mcp import McpServer
 
     server = McpServer(settings.mcp, environ, settings.mcp_pass)
-    search = partial(server.call, settings.mcp_search, SEARCHING) if settings.mcp_search else None
+    search = _mcp_search(server, settings.mcp_search) if settings.mcp_search else None
     fetch = _mcp_fetch(server, settings.mcp_fetch) if settings.mcp_fetch else None
     return Web(search or _http_search(settings, environ), fetch or _http_fetch(settings, environ), close=server.close)
 
 
-def _mcp_fetch(server: McpServer, tool: str) -> Looking:
-    """Under the page's address, like every other page; what is plainly private is not asked of it either."""
-    from assay.adapters.web.http import page_address
+def _mcp_search(server: McpServer, tool: str) -> Searching:
+    from assay.adapters.web.mcp import SEARCHING
+
+    def search(wanted: str, seconds: float, cancel: threading.Event) -> str:
+        return results_in(server.call(tool, SEARCHING, wanted, seconds, cancel))
+
+    return search
+
+
+def _mcp_fetch(server: McpServer, tool: str) -> Fetching:
+    from assay.adapters.web.http import page_for_others
     from assay.adapters.web.mcp import FETCHING
 
-    def fetch(wanted: str, seconds: float, cancel: threading.Event) -> str:
-        page = str(page_address(wanted))
-        return f"{page}\n\n{server.call(tool, FETCHING, page, seconds, cancel)}"
+    def fetch(wanted: str, seconds: float, cancel: threading.Event) -> Page:
+        end = time.monotonic() + seconds
+        page = page_for_others(wanted, seconds, cancel)
+        return Page((page,), server.call(tool, FETCHING, page, end - time.monotonic(), cancel))
 
     return fetch
 
 
-def _http_search(settings: WebSettings, environ: Mapping[str, str]) -> Looking | None:
+def _http_search(settings: WebSettings, environ: Mapping[str, str]) -> Searching | None:
     from assay.adapters.web.http import Service
 
     if not settings.search:
@@ -87,7 +105,7 @@ def _http_search(settings: WebSettings, environ: Mapping[str, str]) -> Looking |
     return Service(settings.search, _key(settings.search_header, settings.search_key, environ), settings.proxy).search
 
 
-def _http_fetch(settings: WebSettings, environ: Mapping[str, str]) -> Looking | None:
+def _http_fetch(settings: WebSettings, environ: Mapping[str, str]) -> Fetching | None:
     from assay.adapters.web.http import DirectFetch, Service
 
     if settings.fetch == DIRECT:

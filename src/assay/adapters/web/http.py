@@ -1,11 +1,12 @@
 """Pages and searches by HTTP.
 
 Rules:
-- a call ends by its deadline or when the work is stopped, whatever the other side does; no more than `MOST_BYTES` of an
-  answer are taken;
+- a call ends by its deadline or when the work is stopped, whatever the other side does or sends; no more than
+  `MOST_BYTES` of an answer are taken;
 - a service that the person has named gets their key and no redirect of its is followed: the key would go along;
 - a page that an agent has named is fetched from a public address only, and from the very address that was looked at: a
   name could lead elsewhere the next time. Each redirect is looked at in the same way;
+- nobody else is asked for a page either that has a private address, as far as that can be seen from here;
 - proxy variables of the environment are not followed; what goes wrong is said with the host's name alone.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -21,7 +23,8 @@ from urllib.parse import quote
 
 from assay.adapters.backends.api.loop import give_back, lease
 from assay.adapters.backends.programs.masking import Mask
-from assay.adapters.web.addresses import as_literal, is_public
+from assay.adapters.web.addresses import is_plainly_private, is_public
+from assay.adapters.web.page import Page
 from assay.adapters.web.page_text import is_text, media_type, text_of
 from assay.adapters.web.results import results_in
 from assay.config.web import QUERY, URL
@@ -34,14 +37,39 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 2 << 20
 LONGEST: Final = 20.0
 """Seconds that one look may take."""
+_READING: Final = 5.0
+"""Seconds of them that reading an answer may take: it keeps the machine busy, and no honest page needs as much."""
 _MOST_REDIRECTS: Final = 5
 _MOST_ADDRESSES: Final = 3
 """Of one host, that are tried one after another."""
 _HEADERS: Final = {"user-agent": "assay", "accept-encoding": "identity"}
 _WORDS: Final = 200
+_LONGEST_URL: Final = 2000
 
 T = TypeVar("T")
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+
+
+@dataclass(frozen=True)
+class _Until:
+    """How long a look may still take."""
+
+    end: float
+    cancel: threading.Event
+
+    @classmethod
+    def of(cls, seconds: float, cancel: threading.Event) -> _Until:
+        return cls(time.monotonic() + min(seconds, LONGEST), cancel)
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self.end - time.monotonic())
+
+    def at_most(self, seconds: float) -> _Until:
+        return _Until(min(self.end, time.monotonic() + seconds), self.cancel)
+
+    def over(self) -> bool:
+        return self.cancel.is_set() or self.left == 0
 
 
 @dataclass(frozen=True)
@@ -69,12 +97,18 @@ class _Answer:
     def whole(self) -> bool:
         return len(self.body) <= MOST_BYTES
 
-    def text(self) -> str:
+    def text(self, until: _Until) -> str:
         body = self.body[:MOST_BYTES]
         if not is_text(self.kind, body):
             raise FailedError(f"It is no text but {shortened(media_type(self.kind), 100) or 'something binary'}.")
         note = "" if self.whole else f"\n[only the first {MOST_BYTES >> 20} MiB were read]"
-        return f"{text_of(self.kind, body)}{note}"
+        return f"{text_of(self.kind, body, until.at_most(_READING).over)}{note}"
+
+
+async def resolved(host: str, port: int) -> Sequence[str]:
+    """The addresses of a host, in the order in which they are to be tried."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 @dataclass(frozen=True)
@@ -84,19 +118,21 @@ class Service:
     template: str
     key: Key | None = None
     proxy: str | None = None
+    resolve: Resolve = resolved
 
     def search(self, wanted: str, seconds: float, cancel: threading.Event) -> str:
-        return results_in(self._asked(self.template.replace(QUERY, quote(wanted, safe="")), seconds, cancel))
+        address = self.template.replace(QUERY, quote(wanted, safe=""))
+        return results_in(self._asked(address, _Until.of(seconds, cancel)))
 
-    def fetch(self, wanted: str, seconds: float, cancel: threading.Event) -> str:
-        """What the service makes of the page. Where it can reach is its own matter; what is plainly private is not
-        asked of it."""
-        page = str(page_address(wanted))
+    def fetch(self, wanted: str, seconds: float, cancel: threading.Event) -> Page:
+        """What the service makes of the page. Where it can reach is its own matter."""
+        until = _Until.of(seconds, cancel)
+        page = page_for_others(wanted, until.left, cancel, self.resolve)
         in_query = "?" in self.template.partition(URL)[0]
         address = self.template.replace(URL, quote(page, safe="") if in_query else page)
-        return f"{page}\n\n{self._asked(address, seconds, cancel)}"
+        return Page((page,), self._asked(address, until))
 
-    def _asked(self, address: str, seconds: float, cancel: threading.Event) -> str:
+    def _asked(self, address: str, until: _Until) -> str:
         import httpx2
 
         url = httpx2.URL(address)
@@ -108,24 +144,18 @@ class Service:
 
         mask = Mask.of({"_KEY": self.key.value} if self.key else {})
         try:
-            return mask(self._taken(url.host, _within(get, url.host, seconds, cancel)))
+            return mask(self._taken(url.host, _within(get, url.host, until), until))
         except FailedError as failed:
             raise FailedError(mask(failed.text)) from None
 
-    def _taken(self, host: str, answer: _Answer) -> str:
+    def _taken(self, host: str, answer: _Answer, until: _Until) -> str:
         if answer.location:
             raise FailedError(f"{host} sends us elsewhere, which is not followed. The person has to set it right.")
         if answer.status in (401, 403):
             raise FailedError(f"{host} does not let us in ({answer.status}). The person has to see to its key.")
         if answer.status >= 400:
             raise FailedError(f"{host} answered {answer.status} {answer.reason}.")
-        return answer.text()
-
-
-async def resolved(host: str, port: int) -> Sequence[str]:
-    """The addresses of a host, in the order in which they are to be tried."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+        return answer.text(until)
 
 
 @dataclass(frozen=True)
@@ -136,10 +166,13 @@ class DirectFetch:
     trusted: Collection[str] = ()
     """Addresses that may be reached though they are not public. There is no setting for it."""
 
-    def __call__(self, wanted: str, seconds: float, cancel: threading.Event) -> str:
+    def __call__(self, wanted: str, seconds: float, cancel: threading.Event) -> Page:
+        until = _Until.of(seconds, cancel)
         first = page_address(wanted, self.trusted)
-        last, answer = _within(lambda: self._fetched(first), first.host, seconds, cancel)
-        return _page(first, last, answer)
+        last, answer = _within(lambda: self._fetched(first), first.host, until)
+        if answer.status >= 400:
+            raise FailedError(f"{last.host} answered {answer.status} {answer.reason}.")
+        return Page(tuple(dict.fromkeys((str(first), str(last)))), answer.text(until))
 
     async def _fetched(self, first: httpx2.URL) -> tuple[httpx2.URL, _Answer]:
         """What was there, and where in the end."""
@@ -171,9 +204,8 @@ class DirectFetch:
 
     async def _addresses(self, url: httpx2.URL) -> Sequence[str]:
         """Those of a host of which all may be reached."""
-        port = url.port or (443 if url.scheme == "https" else 80)
         try:
-            found = await self.resolve(url.raw_host.decode(), port)
+            found = await self.resolve(url.raw_host.decode(), _port(url))
         except (OSError, UnicodeError) as error:
             raise FailedError(f"There is no host {shown(shortened(url.host, _WORDS))}.") from error
         if not found or not all(is_public(one) or one in self.trusted for one in found):
@@ -195,12 +227,31 @@ def page_address(address: str, trusted: Collection[str] = ()) -> httpx2.URL:
         raise _not_fetched(address, "there is no such port")
     if url.userinfo:
         raise RefusedError(RefusalRule.OUTSIDE, "A URL with a user or a password in it is not fetched.")
-    literal = as_literal(url.host)
-    if url.host.rstrip(".").rpartition(".")[2] == "localhost" or (
-        literal and literal not in trusted and not is_public(literal)
-    ):
+    if len(str(url)) > _LONGEST_URL:
+        raise _not_fetched(address, "it is too long")
+    if is_plainly_private(url.host, trusted):
         raise _private(url.host)
     return url
+
+
+def page_for_others(wanted: str, seconds: float, cancel: threading.Event, resolve: Resolve = resolved) -> str:
+    """The address of a page that somebody else is to fetch. A name that is not known here may be known to them; one
+    that leads to a private address from here is not for them either."""
+    url = page_address(wanted)
+
+    async def addresses() -> Sequence[str]:
+        try:
+            return await resolve(url.raw_host.decode(), _port(url))
+        except (OSError, UnicodeError):
+            return ()
+
+    if not all(map(is_public, _within(addresses, url.host, _Until.of(seconds, cancel)))):
+        raise _private(url.host)
+    return str(url)
+
+
+def _port(url: httpx2.URL) -> int:
+    return url.port or (443 if url.scheme == "https" else 80)
 
 
 def _not_fetched(address: str, why: str) -> RefusedError:
@@ -211,13 +262,6 @@ def _not_fetched(address: str, why: str) -> RefusedError:
 def _private(host: str) -> RefusedError:
     text = f"{shown(shortened(host, _WORDS))} is not on the public internet: nothing is fetched from there."
     return RefusedError(RefusalRule.OUTSIDE, text)
-
-
-def _page(first: httpx2.URL, last: httpx2.URL, answer: _Answer) -> str:
-    if answer.status >= 400:
-        raise FailedError(f"{last.host} answered {answer.status} {answer.reason}.")
-    leads = "" if first == last else f"\n{last}"
-    return f"{first}{leads}\n\n{answer.text()}"
 
 
 async def _got(
@@ -242,14 +286,14 @@ async def _got(
     return _Answer(response.status_code, response.reason_phrase[:_WORDS], kind, bytes(body[: MOST_BYTES + 1]), location)
 
 
-def _within(work: Callable[[], Awaitable[T]], host: str, seconds: float, cancel: threading.Event) -> T:
+def _within(work: Callable[[], Awaitable[T]], host: str, until: _Until) -> T:
     """What comes of it in time. The loop is shared: reading a page is not for it."""
     import httpx2
 
-    longest = min(seconds, LONGEST)
+    longest = until.left
     loop = lease()
     try:
-        answer = loop.run(lambda _: asyncio.wait_for(work(), longest), cancel=cancel)
+        answer = loop.run(lambda _: asyncio.wait_for(work(), longest), cancel=until.cancel)
     except TimeoutError as error:
         raise FailedError(f"{host} did not answer within {longest:.0f} s.") from error
     except httpx2.TimeoutException as error:

@@ -26,7 +26,6 @@ from assay.adapters.backends.programs.acp.wire import Frames, Message, Outbox
 from assay.adapters.backends.programs.lines import objects_at, text_at, value_at
 from assay.adapters.backends.programs.masking import Mask
 from assay.adapters.executors.result import Tail
-from assay.adapters.web.results import results_in
 from assay.core.agent.tool_rules import FailedError, shortened
 
 SEARCHING: Final = ("query", "q", "queries", "search", "search_query", "search_term", "text", "input")
@@ -55,7 +54,7 @@ class McpServer:
         self._tools: Mapping[str, Mapping[str, JsonValue]] = {}
 
     def call(self, tool: str, names: Sequence[str], wanted: str, seconds: float, cancel: threading.Event) -> str:
-        """`names`: what the argument may be called that takes what is wanted."""
+        """What it says. `names`: what the argument may be called that takes what is wanted."""
         until = _Until(time.monotonic() + seconds, cancel)
         while not self._turn.acquire(timeout=_LOOK):
             until.check()
@@ -82,7 +81,7 @@ class McpServer:
         text = "\n\n".join(text_at(part, "text") for part in objects_at(answer, "content") if "text" in part)
         if value_at(answer, "isError") is True:
             raise FailedError(f"{tool} failed: {shortened(text, _WORDS)}")
-        return results_in(text)
+        return text
 
     def _started(self, until: _Until) -> _Going:
         """The server, introduced. One that could not be is ended, and begun anew by the next call."""

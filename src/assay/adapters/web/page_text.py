@@ -1,13 +1,15 @@
-"""From what a server sent to text. Nothing that can be sent raises here, and nothing takes long.
+"""From what a server sent to text. Nothing that can be sent raises here, and nothing takes longer than it may.
 
-`html.parser` reads what is unfinished from its beginning with every piece that comes; a page made for it could keep it
-busy for hours. So a page is given up where one piece of it (a script, a comment) does not end within `_UNFINISHED`.
+`html.parser` reads what is unfinished from its beginning with every piece that comes, and is slow at what is no HTML; a
+page made for it could keep it busy for hours. So a page is given up where one piece of it (a script, a comment) does
+not end within `_UNFINISHED`, and when the time is over.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import Final
 
@@ -38,10 +40,10 @@ def is_text(header: str, body: bytes) -> bool:
     return _TEXTS.fullmatch(media_type(header)) is not None and ("utf-16" in header.lower() or b"\0" not in body)
 
 
-def text_of(header: str, body: bytes) -> str:
-    """The text of a body whose content type is `header`; of HTML what a reader would see."""
+def text_of(header: str, body: bytes, over: Callable[[], bool] = lambda: False) -> str:
+    """The text of a body whose content type is `header`; of HTML what a reader would see. `over`: the time is."""
     text = _decoded(header, body)
-    return _seen(text) if media_type(header) in _HTML else text
+    return _seen(text, over) if media_type(header) in _HTML else text
 
 
 def _decoded(header: str, body: bytes) -> str:
@@ -57,9 +59,11 @@ def _codec(name: str) -> str:
     return known if known.startswith(_CODECS) else "utf-8"
 
 
-def _seen(html: str) -> str:
+def _seen(html: str, over: Callable[[], bool]) -> str:
     page = _Page()
     for start in range(0, len(html), _PIECE):
+        if over():
+            return f"{page.text()}\n[the rest of the page takes too long to read]"
         page.feed(html[start : start + _PIECE])
         if len(page.rawdata) > _UNFINISHED:
             return f"{page.text()}\n[the rest of the page is not valid HTML]"

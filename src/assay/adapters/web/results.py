@@ -1,22 +1,33 @@
-"""What a search found, in lines. Services agree on little but that each result has an address and some words."""
+"""What a search found, in lines. Services agree on little but that each result has an address and some words.
+
+A result is a block that ends with a blank line: its address, its title, an excerpt, each in one line. What a page says
+of itself cannot begin a block, so that it speaks for its own address and for no other. What a service answers in any
+other form is shown as it is, under a line that says so: nobody can tell there whose words are whose.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
 from pydantic import JsonValue
 
+from assay.adapters.web.page import Page
 from assay.core.agent.tool_rules import shortened
 
 _MOST: Final = 20
+_LONGEST: Final = 18_000
+"""Characters of all results: what is cut afterwards would be cut without regard to where one ends."""
+_ADDRESS: Final = 2000
+_TITLE: Final = 300
 _EXCERPT: Final = 1000
 _DEEPEST: Final = 8
 _ADDRESSES: Final = ("url", "link", "href")
 _TITLES: Final = ("title", "name")
 _EXCERPTS: Final = ("description", "snippet", "content", "text", "body", "summary", "excerpt")
+_AS_IT_IS: Final = "[as the service put it: which words are those of which page cannot be told]"
 
 
 def results_in(text: str) -> str:
@@ -24,9 +35,22 @@ def results_in(text: str) -> str:
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):
-        return text
-    found = [_lines(one) for one in islice(_results(answer, 0), _MOST)]
-    return "\n\n".join(found) if found else text
+        return _as_it_is(text)
+    found = map(_block, islice(_results(answer, 0), _MOST))
+    return "\n\n".join(_fitting(found)) or _as_it_is(text)
+
+
+def excerpts_in(shown: str) -> Iterator[Page]:
+    """What is shown of which page; nothing where that cannot be told."""
+    if shown.startswith(_AS_IT_IS):
+        return
+    for block in shown.split("\n\n"):
+        address, _, words = block.partition("\n")
+        yield Page((address,), words)
+
+
+def _as_it_is(text: str) -> str:
+    return f"{_AS_IT_IS}\n\n{text}" if text.strip() else ""
 
 
 def _results(value: JsonValue, depth: int) -> Iterator[Mapping[str, JsonValue]]:
@@ -43,11 +67,23 @@ def _results(value: JsonValue, depth: int) -> Iterator[Mapping[str, JsonValue]]:
             yield from _results(one, depth + 1)
 
 
-def _lines(result: Mapping[str, JsonValue]) -> str:
-    parts = (_first(result, _TITLES), _first(result, _ADDRESSES), shortened(_first(result, _EXCERPTS), _EXCERPT))
-    return "\n".join(filter(None, parts))
+def _fitting(blocks: Iterable[str]) -> Iterator[str]:
+    """As many whole ones as there is room for."""
+    room = _LONGEST
+    for block in blocks:
+        room -= len(block) + 2
+        if room < 0:
+            return
+        yield block
+
+
+def _block(result: Mapping[str, JsonValue]) -> str:
+    kinds = ((_ADDRESSES, _ADDRESS), (_TITLES, _TITLE), (_EXCERPTS, _EXCERPT))
+    lines = (shortened(_first(result, names), longest) for names, longest in kinds)
+    return "\n".join(filter(None, lines))
 
 
 def _first(result: Mapping[str, JsonValue], names: tuple[str, ...]) -> str:
+    """In one line."""
     texts = (result.get(name) for name in names)
-    return next((text.strip() for text in texts if isinstance(text, str) and text.strip()), "")
+    return next((" ".join(text.split()) for text in texts if isinstance(text, str) and text.strip()), "")

@@ -131,7 +131,7 @@ class Ruling(Part):
     evidence: tuple[str, ...] = Field(
         default=(),
         max_length=20,
-        description="Ids of what settles it: `U2`, `S1`, `P3`, another challenge, or `person` for their answer.",
+        description="Ids of what speaks against it: `U2`, `S1`, or `person` for their answer.",
     )
 
 

@@ -47,7 +47,7 @@ class RepositoryClaim(Part):
     revision: str = Field(default="", max_length=200)
     entry: str = Field(default="", max_length=200)
     url: str = Field(default="", max_length=2000)
-    text: str = Field(default="", max_length=2000, description="Word for word, as it stands there.")
+    text: str = Field(default="", max_length=2000, description="Word for word, at least 8 characters.")
     absent: bool = Field(default=False, description="The opposite: it is not there, not defined, does not hold it.")
 
     @model_validator(mode="after")

@@ -135,7 +135,8 @@ class Unknown(Contract):
     suggested_query: str
     resolution: UnknownResolution
     finding: str
-    """`[VERIFIED: source | finding | impact]` where the engine saw for itself that it holds."""
+    """`[VERIFIED: source | finding | impact]` where the engine saw for itself what it rests on; its source is then what
+    was seen."""
 
 
 class SurfacedSource(StrEnum):

@@ -84,7 +84,7 @@ class HeldAgainst(Contract):
     agent: str
     iteration: int
     about: str
-    """The id of what rested on it: `U2`."""
+    """The id of what rested on it, `U2`; in the record, which is written before there is one, the step."""
     looked: LookedUp
 
 

@@ -30,6 +30,7 @@ class Discussed(Contract):
 
 class ChallengeRequest(Discussed):
     at_most: int = Field(ge=0, description="So many new challenges are taken; of more, the weakest are left out.")
+    directives: tuple[str, ...] = Field(default=(), description="What you are asked to mind, and why.")
     findings: tuple[Unknown, ...] = Field(default=(), description="What was found out so far.")
 
 

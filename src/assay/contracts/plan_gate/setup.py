@@ -22,6 +22,11 @@ class PlanGateSetup(Contract):
     """Who serves each role, the fallbacks behind the first. Nobody: the rules decide alone."""
     alone: str = ""
     """Why nobody is asked, if so."""
+    beyond: tuple[str, ...] = ()
+    """Tools that look further than the tree, as far as there were any: agents were told of these, whatever there is
+    when the run goes on."""
+    minutes: float = 0.0
+    """The longest that it may take at a time; 0: as long as it needs."""
     budget: Budget = Budget()
     answers: Mapping[str, str] = {}
     """What the person has said beforehand, by challenge."""

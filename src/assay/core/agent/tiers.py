@@ -10,7 +10,8 @@ neither has no tier, and whatever rests on it is said to be unverifiable.
 | a role served by a model of its tier or above                   | recorded                            |
 | the three reviewers of different vendors                        | recorded: perspective-diverse only  |
 
-People are no models and are not measured. Fallbacks count: a judge is as capable as the weakest that may serve it.
+People are no models and are not measured. Fallbacks count: a judge is as capable as the weakest that may serve it. What
+serves both a judge and those it judges is as capable as itself, whether or not its tier is known.
 """
 
 from __future__ import annotations
@@ -146,10 +147,16 @@ def _weaker(agent: str, judges: Sequence[Served], judged: Sequence[_Named], stri
 
 
 def _unknown(agent: str, judges: Sequence[Served], judged: Sequence[_Named], strict: bool) -> list[TierProblem]:
-    unknown = dict.fromkeys(one.spec for one in (*judges, *(one for _, one in judged)) if one.tier is None)
-    if not unknown:
+    unclear = [
+        (one, name, other)
+        for one in judges
+        for name, other in judged
+        if one.spec != other.spec and None in (one.tier, other.tier)
+    ]
+    if not unclear:
         return []
-    names = ", ".join(dict.fromkeys(name for name, _ in judged))
+    unknown = dict.fromkeys(one.spec for judge, _, other in unclear for one in (judge, other) if one.tier is None)
+    names = ", ".join(dict.fromkeys(name for _, name, _ in unclear))
     why = f"the tier of {', '.join(unknown)} is not known"
     return [TierProblem(strict, f"whether {agent} is capable enough to judge {names} cannot be verified: {why}")]
 

@@ -1,10 +1,11 @@
-"""Whether a plan may reach implementation. It must have gone through the gate as it is, byte by byte.
+"""Whether a plan may reach implementation. It must have gone through the gate as it is, byte by byte. What agents have
+said of it goes before what the rules say alone.
 
 | the last word about the plan | may it |
 |---|---|
-| PROCEED | yes |
+| PROCEED, and it names no mitigations | yes |
 | PROCEED or REVISE, and its mitigations were taken in, by the engine and with nothing else changed | yes |
-| REVISE, RETHINK, a question that waits, none | no |
+| PROCEED or REVISE with mitigations that were not, RETHINK, a question that waits, none | no |
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ class Judged:
     digest: str
     verdict: PlanVerdict | None
     """None: a question is waiting."""
+    mitigations: bool = False
+    """Whether there is something to be taken in: whoever does the work would not know of it."""
+    alone: bool = False
+    """The rules decided alone. Where somebody was asked about the same plan, that does not count."""
+    forced: bool = False
+    """It had to end before it converged: it may not be taken for more than it is."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +44,17 @@ class Mitigated:
 def why_not_admitted(digest: str, judged: Sequence[Judged], mitigated: Sequence[Mitigated]) -> str:
     """Why the plan with that digest may not be implemented; empty if it may. The last word counts."""
     own = [one for one in judged if one.digest == digest]
+    own = [one for one in own if not one.alone] or own
     if own:
         last = own[-1]
+        if last.verdict is PlanVerdict.PROCEED and last.mitigations:
+            return f"its mitigations are not taken in: `assay verify-plan --take-in {last.run_id}`"
         if last.verdict is PlanVerdict.PROCEED:
             return ""
         said = last.verdict or "a question is waiting"
         return f"the plan gate says {said} (run {last.run_id})"
     taken_in = [one.run_id for one in mitigated if one.digest == digest]
-    verdicts = {one.run_id: one.verdict for one in judged}
+    verdicts = {one.run_id: one.verdict for one in judged if not one.forced}
     if any(verdicts.get(run_id) in (PlanVerdict.PROCEED, PlanVerdict.REVISE) for run_id in taken_in):
         return ""
     return "it has not gone through the plan gate as it is"

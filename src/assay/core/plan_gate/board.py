@@ -1,10 +1,10 @@
 """The challenges against a plan, and every guard on what may become of them.
 
 Rules:
-- a challenge that rests on a claim which is not true is withdrawn at once;
+- a challenge that rests on claims of which none is true is withdrawn at once; if it is BLOCKING, it may be;
 - of those that one source brings, so many are taken as its cap says; the rest, ranked by severity, is put off
   (`DEFERRED_SURFACED`): it stands in the report and is not discussed;
-- at most 8 are active, that is OPEN or UNRESOLVED, at any time; a BLOCKING one then takes the place of the weakest;
+- at most 8 are active, that is OPEN or UNRESOLVED, at any time; a graver one then takes the place of the weakest;
 - what is settled stays settled; who doubts it brings a new challenge;
 - only a MINOR one may be DEFERRED, and one that is still open at the end is;
 - a challenge that is more than MINOR is settled by evidence or a mitigation, not by words alone; a BLOCKING one by
@@ -15,7 +15,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,6 +26,8 @@ from assay.contracts.plan_gate.report import EventKind, PlanEvent
 
 MOST_ACTIVE: Final = 8
 PERSON: Final = "person"
+FEWEST_WORDS: Final = 3
+"""Of a mitigation: with fewer, nothing is said that anybody could do."""
 _SETTLED: Final = (ChallengeStatus.RESOLVED, ChallengeStatus.WITHDRAWN)
 
 
@@ -47,13 +49,22 @@ class Entering:
 
 
 @dataclass(frozen=True)
-class Exhibits:
-    """What a ruling may rest on."""
+class Exhibit:
+    """Something that speaks for the plan: what a ruling may rest on."""
 
-    known: frozenset[str] = frozenset()
-    """Ids of everything that was found and not found to be false."""
-    verified: frozenset[str] = frozenset()
-    """Of these, what the engine has seen itself."""
+    id: str
+    about: str | None = None
+    """The one challenge that it settles; None: any but the one that came of it."""
+    against: str | None = None
+    """The challenge that came of it, which it cannot settle."""
+    verified: bool = False
+    """The engine has seen itself what it rests on, and that is more than that some file is there."""
+
+    def settles(self, challenge: Challenge) -> bool:
+        if self.about not in (None, challenge.id) or challenge.id == self.against:
+            return False
+        grave = challenge.severity is PlanSeverity.BLOCKING or challenge.origin is Origin.RULES
+        return self.verified or not grave
 
 
 @dataclass
@@ -68,8 +79,10 @@ class Board:
     created: int = 0
     """Challenges that became active in this iteration."""
     settled: int = 0
-    """Challenges that were settled in it."""
+    """Challenges that were resolved or withdrawn in it."""
     _final: set[str] = field(default_factory=set)
+    _refuted_ids: set[str] = field(default_factory=set)
+    """Challenges that rest on nothing that is true."""
 
     def begin(self, iteration: int) -> None:
         self.iteration, self.created, self.settled = iteration, 0, 0
@@ -131,22 +144,27 @@ class Board:
         return id
 
     def _refuted(self, id: str, one: Entering) -> bool:
-        if not one.false:
+        """Whether nothing that it rests on is true. What blocks is not lost for a misquotation: it may be withdrawn
+        for that, but by a ruling."""
+        if not one.false or any(looked.holds for looked in one.looked):
+            return False
+        self._refuted_ids.add(id)
+        if one.draft.severity is PlanSeverity.BLOCKING:
             return False
         saw = "; ".join(looked.saw for looked in one.false)
-        self._becomes(id, ChallengeStatus.WITHDRAWN, resolution=f"it rests on a claim that is not true: {saw}")
+        self._becomes(id, ChallengeStatus.WITHDRAWN, resolution=f"what it rests on is not true: {saw}")
         return True
 
     def _take_in(self, id: str) -> None:
         challenge = self.challenges[id]
         if len(self.active) >= MOST_ACTIVE:
             weakest = max(self.active, key=_rank)
-            if challenge.severity is not PlanSeverity.BLOCKING or weakest.severity is PlanSeverity.BLOCKING:
+            if challenge.severity.rank >= weakest.severity.rank:
                 self._put_off(id, f"{MOST_ACTIVE} are active already", EventKind.OVERFLOW)
                 return
-            self._put_off(weakest.id, f"{id}, which is BLOCKING, took its place", EventKind.DISPLACED)
+            self._put_off(weakest.id, f"{id}, which is {challenge.severity}, took its place", EventKind.DISPLACED)
         self._becomes(id, ChallengeStatus.OPEN, resolution="")
-        self.created += 1
+        self.created += challenge.iteration_introduced == self.iteration
 
     def _put_off(self, id: str, why: str, kind: EventKind) -> None:
         if self.challenges[id].status is ChallengeStatus.DEFERRED_SURFACED and self.challenges[id].resolution:
@@ -156,7 +174,7 @@ class Board:
 
     # What becomes of them.
 
-    def rule(self, ruling: Ruling, exhibits: Exhibits) -> None:
+    def rule(self, ruling: Ruling, exhibits: Mapping[str, Exhibit]) -> None:
         if self._says_again(ruling):
             return
         if why := self._why_not(ruling, exhibits):
@@ -168,7 +186,7 @@ class Board:
         self._becomes(challenge.id, status, resolution=ruling.resolution.strip(), mitigation=mitigation)
         if ruling.evidence:
             self.evidence[challenge.id] = ", ".join(ruling.evidence)
-        self.settled += challenge.status.is_open and not status.is_open
+        self.settled += challenge.status.is_open and status in _SETTLED
 
     def withdraw(self, id: str, why: str, by: Origin) -> None:
         """Whoever brought a challenge can take it back."""
@@ -213,7 +231,7 @@ class Board:
         challenge = self.challenges.get(ruling.challenge)
         return challenge is not None and not challenge.status.is_open and challenge.status == ruling.status
 
-    def _why_not(self, ruling: Ruling, exhibits: Exhibits) -> str:
+    def _why_not(self, ruling: Ruling, exhibits: Mapping[str, Exhibit]) -> str:
         challenge = self.challenges.get(ruling.challenge)
         status = ChallengeStatus(ruling.status)
         if challenge is None:
@@ -226,20 +244,22 @@ class Board:
             return f"only a MINOR challenge may be deferred, and it is {challenge.severity}"
         return self._unsettled(challenge, ruling, exhibits) if status in _SETTLED else ""
 
-    def _unsettled(self, challenge: Challenge, ruling: Ruling, exhibits: Exhibits) -> str:
+    def _unsettled(self, challenge: Challenge, ruling: Ruling, exhibits: Mapping[str, Exhibit]) -> str:
         if not ruling.resolution.strip():
             return "nothing says how it was settled"
         if challenge.severity is PlanSeverity.MINOR:
             return ""
+        if ruling.status == ChallengeStatus.WITHDRAWN and challenge.id in self._refuted_ids:
+            return ""
         # What code has found in the plan's text is not answered by words that are not in it.
         may_be_mitigated = ruling.status == ChallengeStatus.RESOLVED and challenge.origin is not Origin.RULES
-        mitigated = may_be_mitigated and bool(ruling.mitigation.strip())
+        mitigated = may_be_mitigated and len(ruling.mitigation.split()) >= FEWEST_WORDS
         heard = PERSON in ruling.evidence and challenge.id in self.answered
-        blocking = challenge.severity is PlanSeverity.BLOCKING
-        shown = set(ruling.evidence) & (exhibits.verified if blocking else exhibits.known)
-        if mitigated or heard or shown:
+        shown = (exhibits[id] for id in ruling.evidence if id in exhibits)
+        if mitigated or heard or any(one.settles(challenge) for one in shown):
             return ""
-        needed = "evidence that the engine has seen" if blocking else "evidence"
+        seen = challenge.severity is PlanSeverity.BLOCKING or challenge.origin is Origin.RULES
+        needed = "evidence against it that the engine has seen" if seen else "evidence against it"
         return f"a {challenge.severity} challenge is settled by {needed}, a mitigation or the person's answer"
 
     def _becomes(self, id: str, status: ChallengeStatus, **changes: str) -> None:

@@ -1,7 +1,8 @@
 """What follows from what stands open against a plan: a table, and the first row that holds decides.
 
 Scores have no part in it. A challenge that was deferred for want of room was not discussed, so a plan with a
-SIGNIFICANT one is at best to be revised, and a BLOCKING one counts as open.
+SIGNIFICANT one is at best to be revised, and a BLOCKING one counts as open. Nor does a plan proceed that nobody has
+challenged, because the challenger failed.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ class Standing:
     """SIGNIFICANT ones, open or unresolved, for which nobody knows a mitigation."""
     undiscussed: int = 0
     """SIGNIFICANT ones for which there was no room."""
+    unchallenged: bool = False
+    """Somebody was asked to challenge it, and nobody did."""
     last: bool = False
     """No iteration comes after this one."""
 
@@ -52,7 +55,7 @@ class Row:
 
 TABLE: Final[tuple[Row, ...]] = (
     Row(
-        "the last iteration, and a BLOCKING challenge stands",
+        "a BLOCKING challenge stands to the end",
         lambda it: it.last and it.blocking > 0,
         ConvergenceStatus.FORCED_EXIT,
         PlanVerdict.RETHINK,
@@ -121,6 +124,8 @@ def decide(standing: Standing, *, forced: str = "") -> Decision:
         count = standing.undiscussed
         what = "a SIGNIFICANT challenge was" if count == 1 else f"{count} SIGNIFICANT challenges were"
         decision = replace(decision, verdict=PlanVerdict.REVISE, reason=f"{what} put off for want of room")
+    if decision.verdict is PlanVerdict.PROCEED and standing.unchallenged:
+        decision = replace(decision, verdict=PlanVerdict.REVISE, reason="nothing stands, but nobody has challenged it")
     if not forced:
         return decision
     at_best = PlanVerdict.REVISE if decision.verdict is PlanVerdict.PROCEED else decision.verdict

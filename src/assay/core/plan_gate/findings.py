@@ -1,7 +1,8 @@
 """What was found out about a plan, in one line: `[VERIFIED: source | finding | impact]`.
 
-That word is the engine's. It is written where there is something to look up and all of it holds; anything else is
-`[UNVERIFIED: …]`, whatever an agent says of it. What an agent wrote cannot break the line, nor look like another one:
+That word is the engine's. It is written where there is something to look up and all of it holds, and the source is then
+what the engine itself has seen: that is all it answers for. Anything else is `[UNVERIFIED: …]` with the source that the
+agent names, whatever it says of it. What an agent wrote cannot break the line, nor look like another one:
 brackets, bars and line breaks in it are escaped, and `parse_finding` gives it back to the letter.
 
 | what was looked up                 | resolution                                                       |
@@ -25,6 +26,7 @@ from assay.core.agent.tool_rules import shortened, shown
 
 _SETTLED: Final = frozenset({UnknownResolution.CONFIRMED, UnknownResolution.REFUTED})
 _SHOWN: Final = 200
+_SEEN: Final = 2000
 _ESCAPES: Final = {
     **{sign: f"\\{sign}" for sign in "\\|[]"},
     "\n": "\\n",
@@ -65,14 +67,19 @@ def is_verified(looked: Sequence[LookedUp]) -> bool:
     return bool(looked) and all(one.holds for one in looked)
 
 
+def is_substantial(looked: Sequence[LookedUp]) -> bool:
+    """Whether it is verified by more than that files are there, or that something is not: that holds of any plan."""
+    return is_verified(looked) and any(one.claim.kind is not ClaimKind.FILE and not one.claim.absent for one in looked)
+
+
 def finding_text(draft: UnknownDraft, looked: Sequence[LookedUp]) -> tuple[str, UnknownResolution]:
     """The line, and what has become of the unknown."""
-    text = _line("VERIFIED", draft) if is_verified(looked) else unverified(draft)
+    text = _line("VERIFIED", _seen(looked), draft) if is_verified(looked) else unverified(draft)
     return text, _resolution(draft.resolution, looked)
 
 
 def unverified(draft: UnknownDraft) -> str:
-    return _line("UNVERIFIED", draft)
+    return _line("UNVERIFIED", draft.source, draft)
 
 
 def parse_finding(text: str) -> FoundOut | None:
@@ -99,8 +106,12 @@ def _resolution(said: UnknownResolution, looked: Sequence[LookedUp]) -> UnknownR
     return UnknownResolution.PARTIALLY_RESOLVED if said in _SETTLED and not is_verified(looked) else said
 
 
-def _line(word: str, draft: UnknownDraft) -> str:
-    return f"[{word}: {' | '.join(map(_escaped, (draft.source, draft.finding, draft.impact)))}]"
+def _seen(looked: Sequence[LookedUp]) -> str:
+    return shortened("; ".join(one.saw for one in looked), _SEEN)
+
+
+def _line(word: str, source: str, draft: UnknownDraft) -> str:
+    return f"[{word}: {' | '.join(map(_escaped, (source, draft.finding, draft.impact)))}]"
 
 
 def _escaped(part: str) -> str:

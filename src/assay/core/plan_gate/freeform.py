@@ -9,7 +9,8 @@
 | what stands below `Open questions`, `Unknowns` | markers, one an item |
 | a list below `Goals`, `Background`, `Risks`, … | nothing of the kind |
 
-Criteria and commands that belong to no step belong to the whole. Each line is looked at once.
+Criteria and commands that belong to no step belong to the whole. Each line is looked at once. Of one step no more is
+taken than somebody could carry out, so that nobody has to look through a long text for each of very many things.
 """  # noqa: E501 (the rows of a table)
 
 from __future__ import annotations
@@ -79,6 +80,9 @@ _WAITS = re.compile(
 )
 _SO_LONG = 2000
 """Characters of a line within which its form is looked for."""
+MOST_COMMANDS = 100
+MOST_CRITERIA = 200
+_MOST_DONE_LINES = 500
 
 
 @dataclass
@@ -100,7 +104,14 @@ class _Draft:
 
     def look_at(self, codes: Iterable[str]) -> None:
         """Takes what of some code is a check."""
-        self.commands.update(dict.fromkeys(code for code in codes if is_check(code)))
+        for code in codes:
+            if len(self.commands) < MOST_COMMANDS and is_check(code):
+                self.commands[code] = None
+
+    def finish_with(self, said: str) -> None:
+        """Takes a line of done criteria."""
+        if len(self.done) < _MOST_DONE_LINES:
+            self.done.append(said[:_SO_LONG])
 
     def step(self, document: Document) -> Step:
         verify = Verify("")
@@ -111,7 +122,7 @@ class _Draft:
             line=self.line,
             files=tuple(self.files),
             verify=tuple(dict.fromkeys((*verify.commands, *self.commands))),
-            done=criteria("\n".join(self.done)),
+            done=criteria("\n".join(self.done))[:MOST_CRITERIA],
             ordered=self.ordered,
             end=self.end,
             text=document.between(self.line, self.end),
@@ -223,7 +234,7 @@ class Freeform:
         elif line.kind is Kind.FENCE:
             into.look_at([line.text.strip().removeprefix("$ ")])
         elif line.kind is Kind.PROSE and self._topic is Topic.DONE:
-            into.done.append(line.text)
+            into.finish_with(line.text)
             into.look_at(line.codes)
         elif line.kind is Kind.PROSE and line.text.strip():
             item = _ITEM.match(line.text[:_SO_LONG]) if self._topic is Topic.QUESTIONS else None
@@ -236,7 +247,7 @@ class Freeform:
         if topic is Topic.VERIFY:
             into.verify.append(said)
         elif topic is Topic.DONE:
-            into.done.append(said)
+            into.finish_with(said)
             into.look_at(line.codes)
         elif (named := _LABEL.match(line.text[:_SO_LONG])) and _FILES.fullmatch(named["label"].strip()):
             _add(into.files, paths(named["rest"]))
@@ -256,8 +267,9 @@ class Freeform:
         """A phase that is itself divided into steps is none; what it said holds for the whole."""
         outer = self._steps.pop()
         whole.verify += outer.verify
-        whole.done += outer.done
-        whole.commands.update(outer.commands)
+        for said in outer.done:
+            whole.finish_with(said)
+        whole.look_at(outer.commands)
         _add(whole.files, outer.files)
 
 

@@ -97,7 +97,7 @@ def verify(subject: Subject) -> Loop:
         loop.begin()
         if asked:
             yield from loop.discuss()
-        decision = loop.decide(last=not asked)
+        decision = loop.decide(alone=not asked)
         if decision.ends:
             loop.board.close()
         yield (loop.iterated(decision),)
@@ -122,6 +122,8 @@ class _Loop:
         self._iterations: list[IterationState] = []
         self._answers: list[PersonsAnswer] = []
         self._directives: list[str] = []
+        self._new_directives: list[str] = []
+        """Of this iteration, for the next one."""
         self._granted: dict[DirectiveKind, list[str]] = {}
         self._questions: dict[str, OpenQuestion] = {}
         self._disputes: list[str] = []
@@ -129,6 +131,8 @@ class _Loop:
         self._audit: PlanAuditOutput | None = None
         self._budget = ToolBudget()
         self._failures = 0
+        self._challenged = False
+        """Whether anybody whose part it is has looked for what is wrong."""
         self._may_add = True
         self._events_told = 0
 
@@ -159,10 +163,12 @@ class _Loop:
             return
         origins = CHALLENGERS[self.subject.mode] if first else (Origin.CHALLENGER,)
         caps = FIRST_CHALLENGES if first else {Origin.CHALLENGER: LATER_CHALLENGES}
-        sent = yield tuple(AskChallenges(origin, caps[origin], self._seen()) for origin in origins)
+        notes = tuple(self._granted.get(DirectiveKind.NOTE, ()))
+        sent = yield tuple(AskChallenges(origin, caps[origin], notes, self._seen()) for origin in origins)
         for origin, answer in zip(origins, sent, strict=True):
             output = self._heard(answer, ChallengesOutput, origin)
             if output is not None:
+                self._challenged = True
                 self._brought(origin, output, _looked(answer), caps[origin])
 
     def _brought(self, origin: Origin, output: ChallengesOutput, looked: Looked, most: int) -> None:
@@ -195,11 +201,12 @@ class _Loop:
     def _research_needs(self) -> tuple[AskResearch, ...]:
         seen = self._seen()
         targets = tuple(one.id for one in self.board.open_to_discussion)
-        needs = [AskResearch(Mode.RESOLVE, targets, (), seen)] if targets else []
+        notes = tuple(self._granted.get(DirectiveKind.NOTE, ()))
+        needs = [AskResearch(Mode.RESOLVE, targets, notes, seen)] if targets else []
         for mode, kind in ((Mode.SURFACE, DirectiveKind.RE_SWEEP), (Mode.PROBE, DirectiveKind.RE_PROBE)):
             directed = tuple(self._granted.get(kind, ()))
             if self._iteration == 1 or directed:
-                needs.append(AskResearch(mode, targets, directed, seen))
+                needs.append(AskResearch(mode, targets, (*directed, *notes), seen))
         return tuple(needs)
 
     def _found(self, need: AskResearch, answer: Sent) -> list[tuple[Entering, str]]:
@@ -240,7 +247,7 @@ class _Loop:
             self.forced = self.forced or "the synthesizer gave no answer"
             return
         self._synthesis = output
-        exhibits = self._research.exhibits(self.board)
+        exhibits = self._research.exhibits()
         for ruling in output.rulings:
             self.board.rule(ruling, exhibits)
         self._questions = {
@@ -252,21 +259,22 @@ class _Loop:
         self._note_degradation()
 
     def _direct(self, directives: Sequence[Directive]) -> None:
-        self._granted = {}
+        self._granted, self._new_directives = {}, []
         it = self._circumstances()
         for directive in directives:
             if why := self._not_granted(directive, it):
                 self.board.note(EventKind.REFUSED, f"{in_words(directive)}: not granted, {why}")
                 continue
-            self._directives.append(in_words(directive))
+            self._new_directives.append(in_words(directive))
             self._granted.setdefault(directive.kind, []).append(directive.text)
+        self._directives += self._new_directives
 
     def _not_granted(self, directive: Directive, it: Circumstances) -> str:
         match directive.kind:
             case DirectiveKind.NOTE:
                 return ""
             case DirectiveKind.RAISE_BUDGET:
-                return self._raise(directive)
+                return "no iteration comes after this one" if it.last else self._raise(directive)
         return why_not(directive, it)
 
     def _raise(self, directive: Directive) -> str:
@@ -276,17 +284,18 @@ class _Loop:
         raised = self._budget.raised(directive.mode, kind, directive.by)
         if raised == self._budget:
             return "that budget cannot be raised further"
+        granted = raised.limit(directive.mode, kind) - self._budget.limit(directive.mode, kind)
         self._budget = raised
-        self.board.note(EventKind.BUDGET, in_words(directive))
+        self.board.note(EventKind.BUDGET, f"{kind} of {directive.mode}: {granted} more were granted, {directive.text}")
         return ""
 
     def _circumstances(self) -> Circumstances:
         standing = self._standing()
-        here = [one for one in self.board.all if one.iteration_introduced == self._iteration]
+        here = [one for one in self.board.active if one.iteration_introduced == self._iteration]
         return Circumstances(
             last=self._last,
             only_minor_left=standing.blocking + standing.significant == 0,
-            new_blocking=any(one.severity is PlanSeverity.BLOCKING for one in here),
+            new_blocking=any(one.severity is PlanSeverity.BLOCKING and one.origin is not Origin.RULES for one in here),
             surfaced=bool(self._research.surfaced),
             answered=any(one.iteration == self._iteration - 1 for one in self._answers),
             resolved_unknown=any(
@@ -300,13 +309,16 @@ class _Loop:
         degraded = self._iteration > 1 and self.board.created > self.board.settled
         self._may_add = not degraded
         if degraded:
-            text = f"{self.board.created} challenges came in and {self.board.settled} were settled"
+            came = "1 challenge" if self.board.created == 1 else f"{self.board.created} challenges"
+            text = f"{came} came in and {self.board.settled} settled"
             self.board.note(EventKind.DEGRADATION, f"{text}: the next iteration may add none")
 
     # Decide, pause, close.
 
-    def decide(self, *, last: bool) -> Decision:
-        return decide(replace(self._standing(), last=last or self._last), forced=self.forced)
+    def decide(self, *, alone: bool) -> Decision:
+        """Where nobody is asked, another iteration would bring nothing new."""
+        standing = replace(self._standing(), last=alone or self._last, unchallenged=not alone and not self._challenged)
+        return decide(standing, forced=self.forced)
 
     def _standing(self) -> Standing:
         return standing_of(self.board.all, last=self._last)
@@ -364,17 +376,17 @@ class _Loop:
             challenges=tuple(
                 ChallengeLine(id=one.id, status=one.status, severity=one.severity) for one in self.board.all
             ),
-            unknowns=tuple(UnknownLine(id=one.id, resolution=one.resolution) for one in self._research.unknowns),
+            unknowns=tuple(UnknownLine(id=one.id, resolution=one.resolution) for one in self._research.new_unknowns),
             surfaced_contexts=tuple(
                 SurfacedLine(id=one.id, impact=one.impact, generates_challenge=one.generates_challenge)
-                for one in self._research.surfaced
+                for one in self._research.new_surfaced
             ),
             probed_risks=tuple(
-                RiskLine(id=one.id, generates_challenge=one.generates_challenge) for one in self._research.risks
+                RiskLine(id=one.id, generates_challenge=one.generates_challenge) for one in self._research.new_risks
             ),
             convergence=convergence_of(standing, decision.status),
             user_responses=tuple(f"{one.challenge}: {one.text}" for one in said),
-            synthesizer_directives=tuple(self._directives),
+            synthesizer_directives=tuple(self._new_directives),
             quality_score=score.total if score else None,
         )
         self._iterations.append(state)

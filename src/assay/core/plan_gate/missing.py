@@ -10,6 +10,9 @@ Most files that are not there are meant to be written, and a rule that doubts ea
 | its folder is not there either, and the step speaks of nothing new | it is missing |
 | the step speaks of changing and of nothing new, and none of its files is there | it is missing |
 | otherwise: a new file in a folder that is there, or a test | it is fine |
+
+No text takes longer than its length allows: names that are nearly right are sought for a plan's first paths only, and
+what code could not look at is not held against the plan.
 """
 
 from __future__ import annotations
@@ -17,21 +20,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
+from assay.core.agent.tool_rules import shown
 from assay.core.plan.problems import shortened
 from assay.core.plan.reading import MOST_FILES
 from assay.core.plan_gate.intent import Intent, intent, tone
 from assay.core.plan_gate.mentions import has_ending, in_words
 from assay.core.plan_gate.outline import Outline
 from assay.core.plan_gate.step import Step
-from assay.core.plan_gate.tree import Tree, covers_any, folders_of, is_pattern
+from assay.core.plan_gate.tree import Patterns, Tree, endings_of, folders_of, is_pattern
 from assay.core.risk import is_test
 
 _WORD = re.compile(r"[^\s\"'`;|&()<>=]+")
 _ABSENCE = re.compile(r"(?:^|\s)!\s|\s-not\s|--ignore|--deselect")
 _NOT_HERE = ("/", "~", "$", "-", ".planning/")
 """Elsewhere on the machine, or notes that are seldom committed."""
+_MOST_SOUGHT = 500
+"""So many paths are compared with the names that are there."""
 
 
 class Missing(NamedTuple):
@@ -49,8 +56,10 @@ class Expected:
     outline: Outline
     tree: Tree
     _made: set[str] = field(default_factory=set)
-    _patterns: set[str] = field(default_factory=set)
+    _endings: set[str] = field(default_factory=set)
+    _patterns: Patterns = field(default_factory=Patterns)
     _folders: set[str] = field(default_factory=set)
+    _sought: dict[str, str | None] = field(default_factory=dict)
 
     def missing(self) -> Iterator[Missing]:
         for step in sorted(self.outline.steps, key=lambda step: (step.wave, step.line)):
@@ -65,14 +74,23 @@ class Expected:
         alone = len(absent) == len(step.files)
         speaks_of = tone(step.text) if absent else Intent.UNSAID
         for path in absent:
-            meant = self.tree.meant_by(path)
-            hint = f"write {meant}" if meant else f"name the file that is meant, or say: create {path}"
-            shown, line = shortened(path, 80), step.line_of(path)
             said = intent(step.text, path)
+            if said is Intent.CREATE:
+                continue
+            name, meant = shortened(path, 80), self._meant(path)
+            hint = f"write {meant}" if meant else f"name the file that is meant, or say: create {path}"
             if said is Intent.CHANGE:
-                yield Missing("missing-file", line, f"{shown} is to be changed and is not there", hint)
-            elif said is Intent.UNSAID and (why := self._doubt(path, meant, speaks_of, alone)):
-                yield Missing("missing-file", line, f"{shown} is not there{why}", hint, guessed=True)
+                what = f"{name} is to be changed and is not there"
+                yield Missing("missing-file", step.line_of(path), what, hint)
+            elif why := self._doubt(path, meant, speaks_of, alone):
+                yield Missing("missing-file", step.line_of(path), f"{name} is not there{why}", hint, guessed=True)
+
+    def _meant(self, path: str) -> str | None:
+        """The file that may be meant, as it can be shown: a name need not be text."""
+        if path not in self._sought and len(self._sought) < _MOST_SOUGHT:
+            meant = self.tree.meant_by(path)
+            self._sought[path] = shown(meant) if meant else None
+        return self._sought.get(path)
 
     def _doubt(self, path: str, meant: str | None, speaks_of: Intent, alone: bool) -> str | None:
         """Why a file that nobody says to create is hardly meant to be."""
@@ -92,11 +110,12 @@ class Expected:
 
     def _of_tests(self, step: Step) -> Iterator[Missing]:
         for command in step.verify:
-            for name in [] if _ABSENCE.search(command) else _tests_in(command):
-                if not self._is_there(name) and not self.tree.has_ending_in(name) and not self._is_made_elsewhere(name):
-                    what = f"`{shortened(command, 60)}` runs {shortened(name, 80)}, which is not there"
-                    hint = f"add {name} to the files of this step or of one before it"
-                    yield Missing("missing-test", step.line_of(command), what, hint)
+            absent = [] if _ABSENCE.search(command) else [*filter(self._is_unwritten, _tests_in(command))]
+            line = step.line_of(command) if absent else 0
+            for name in absent:
+                what = f"`{shortened(command, 60)}` runs {shortened(name, 80)}, which is not there"
+                hint = f"add {name} to the files of this step or of one before it"
+                yield Missing("missing-test", line, what, hint)
 
     def _of_artifacts(self) -> Iterator[Missing]:
         for artifact in self.outline.plan.must_haves.artifacts if self.outline.plan else ():
@@ -109,23 +128,23 @@ class Expected:
         plan, whole = self.outline.plan, self.outline.whole
         named = in_words(plan.context.replace("`", " ")) if plan else iter(whole.files)
         step = Step("", 1, (), (), (), ordered=True, text=self.outline.text)
-        for path in dict.fromkeys(named):
+        for path in islice(dict.fromkeys(named), MOST_FILES):
             if self._is_there(path) or self.tree.has_ending_in(path) or path.startswith(_NOT_HERE):
                 continue
             if has_ending(path) and (plan or "/" in path) and intent(whole.text, path) is not Intent.CREATE:
-                meant = self.tree.meant_by(path)
+                meant = self._meant(path)
                 hint = f"write {meant}" if meant else "name a file that is there, or leave it out"
                 what = f"{shortened(path, 80)} is spoken of and is not there"
                 yield Missing("missing-context", step.line_of(path), what, hint)
 
     def _is_there(self, path: str) -> bool:
-        if path in self._made or self.tree.has(path) or covers_any(self._patterns, path):
+        if path in self._made or self.tree.has(path) or self._patterns.cover(path):
             return True
         return not self.outline.is_plan and self.tree.has_ending_in(path)
 
-    def _is_made_elsewhere(self, name: str) -> bool:
-        """In a folder that the command goes into first: `cd web && vitest run tests/a.test.ts`."""
-        return any(path.endswith(f"/{name}") for path in self._made)
+    def _is_unwritten(self, name: str) -> bool:
+        """Nor in a folder that the command goes into first: `cd web && vitest run tests/a.test.ts`."""
+        return not self._is_there(name) and not self.tree.has_ending_in(name) and name not in self._endings
 
     def _is_nowhere(self, path: str) -> bool:
         """Neither its folder is there nor one that the steps so far have made. In an empty project all is new."""
@@ -134,7 +153,8 @@ class Expected:
 
     def _make(self, step: Step) -> None:
         self._made.update(step.files)
-        self._patterns.update(path for path in step.files if is_pattern(path))
+        self._patterns.add(path for path in step.files if is_pattern(path))
+        self._endings.update(ending for path in step.files for ending in endings_of(path))
         self._folders.update(folder for path in step.files for folder in folders_of(path))
 
 

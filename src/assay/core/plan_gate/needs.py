@@ -68,6 +68,7 @@ class AskChallenges:
 
     origin: Origin
     at_most: int
+    directives: tuple[str, ...]
     seen: Seen
 
 

@@ -109,6 +109,11 @@ SHAPELESS = Objection(
     "Everybody who reads it does something else, and nobody can say how far it has come.",
     "Say the steps as a numbered list, or as <task> elements.",
 )
+SEVERAL = Objection(
+    "Several small things are not as they should be.",
+    "Each costs whoever carries the plan out a question or a wrong guess, and together they hide what matters.",
+    "Put each of them right as its hint says.",
+)
 
 RULES: Final[Mapping[str, tuple[PlanSeverity, Objection]]] = {
     # what the reader says
@@ -166,4 +171,5 @@ RULES: Final[Mapping[str, tuple[PlanSeverity, Objection]]] = {
     "unknown": (MINOR, OPEN),
     "no-steps": (SIGNIFICANT, SHAPELESS),
     "no-verification": (SIGNIFICANT, UNPROVEN),
+    "several": (MINOR, SEVERAL),
 }

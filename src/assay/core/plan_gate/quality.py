@@ -11,12 +11,18 @@ A checkpoint is for a person and needs none of this.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from pathlib import PurePosixPath
+
 from assay.contracts.change import ChangeKind
 from assay.contracts.plan_gate.record import PlanQuality
 from assay.contracts.plan_gate.report import Complexity
 from assay.core.commands import loses_exit_code
+from assay.core.plan_gate.mentions import has_ending
 from assay.core.plan_gate.outline import Outline
 from assay.core.plan_gate.step import Step
+from assay.core.plan_gate.tree import is_pattern
+from assay.core.protected import roles
 from assay.core.risk import PathChange, Risk, risk_of
 
 MANY_FILES = 10
@@ -56,18 +62,31 @@ def complexity(outline: Outline) -> Complexity:
     )
 
 
-def is_trivial(outline: Outline) -> bool:
+def is_trivial(outline: Outline, tree: Collection[str]) -> bool:
     """At most two steps, one file, no integration, no unknown marker. What names no step or no file is not small but
-    unknown; a folder or a pattern is more than one file; and no file of the highest risk is a trifle."""
+    unknown, and some files are never a trifle. `tree` is every file of the base commit."""
     return (
         1 <= len(outline.steps) <= 2
         and len(outline.files) == 1
-        and not any(sign in outline.files[0] for sign in "*?{")
-        and not outline.files[0].endswith("/")
-        and risk_of(PathChange(path=outline.files[0], kind=ChangeKind.MODIFIED)).risk is not Risk.RED
+        and _is_one_file(outline.files[0], tree)
+        and _is_ordinary(outline.files[0])
         and not outline.integrations
         and not outline.markers
     )
+
+
+def _is_one_file(path: str, tree: Collection[str]) -> bool:
+    """Neither a pattern nor a folder, whether it is written with its slash or without."""
+    if is_pattern(path) or "{" in path or not has_ending(path):
+        return False
+    below = f"{PurePosixPath(path)}/"
+    return not any(one.startswith(below) for one in tree)
+
+
+def _is_ordinary(path: str) -> bool:
+    """Not of the highest risk, and it decides nothing about what counts as proof."""
+    plain = str(PurePosixPath(path))
+    return risk_of(PathChange(path=plain, kind=ChangeKind.MODIFIED)).risk is not Risk.RED and not roles(plain)
 
 
 def _lacks(step: Step) -> list[str]:

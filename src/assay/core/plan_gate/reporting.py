@@ -90,6 +90,11 @@ def report_of(
     )
 
 
+def _can_be_taken_in(decision: Decision, challenges: Sequence[Challenge]) -> bool:
+    converged = decision.status is ConvergenceStatus.CONVERGED
+    return converged and bool(to_take_in(challenges)) and not without_mitigation(challenges)
+
+
 def _next_step(
     about: About, decision: Decision, challenges: Sequence[Challenge], questions: Sequence[OpenQuestion]
 ) -> str:
@@ -104,11 +109,13 @@ def _next_step(
             return f"Have it done: assay gate {about.plan_path}"
         case PlanVerdict.PROCEED:
             return "Write it as tasks that can be run and proven: docs/plan.md tells how; then assay gate PLAN.md"
-        case PlanVerdict.REVISE if to_take_in(challenges) and not without_mitigation(challenges):
+        case PlanVerdict.REVISE if _can_be_taken_in(decision, challenges):
             return (
                 f"Take the mitigations in: assay verify-plan --take-in {about.run_id}; or revise the plan, and put it "
                 "through the gate again"
             )
     standing = [one.id for one in without_mitigation(challenges)]
+    if decision.status is ConvergenceStatus.FORCED_EXIT and decision.verdict is PlanVerdict.REVISE:
+        return "It had to end before it converged: put it through the gate again with agents that answer."
     about_which = f" Nothing answers {', '.join(standing)} yet." if standing else ""
     return f"Revise the plan, and put it through the gate again.{about_which}"

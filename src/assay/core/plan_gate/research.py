@@ -23,7 +23,6 @@ from assay.contracts.plan_gate.answers import (
 from assay.contracts.plan_gate.evidence import LookedUp, RepositoryClaim
 from assay.contracts.plan_gate.record import (
     ChallengeConfidence,
-    ChallengeStatus,
     Origin,
     PlanSeverity,
     ProbedRisk,
@@ -34,8 +33,8 @@ from assay.contracts.plan_gate.record import (
     UnknownType,
 )
 from assay.contracts.plan_gate.report import HeldAgainst
-from assay.core.plan_gate.board import Board, Entering, Exhibits
-from assay.core.plan_gate.findings import finding_text, is_verified
+from assay.core.plan_gate.board import Entering, Exhibit
+from assay.core.plan_gate.findings import finding_text, is_substantial
 
 
 @dataclass(frozen=True)
@@ -59,22 +58,34 @@ class Research:
     risks: list[ProbedRisk] = field(default_factory=list)
     against: list[HeldAgainst] = field(default_factory=list)
     _iteration: int = 1
-    _before: int = 0
-    """Unknowns of earlier iterations."""
+    _before: tuple[int, int, int] = (0, 0, 0)
+    """How many unknowns, contexts and risks there were from earlier iterations."""
     _verified: set[str] = field(default_factory=set)
+    _confirming: set[str] = field(default_factory=set)
+    """Unknowns of which it was said that the concern is right; that it was not shown does not turn them round."""
 
     def begin(self, iteration: int) -> None:
-        self._iteration, self._before = iteration, len(self.unknowns)
+        self._iteration, self._before = iteration, (len(self.unknowns), len(self.surfaced), len(self.risks))
 
     @property
     def new_unknowns(self) -> list[Unknown]:
-        return self.unknowns[self._before :]
+        return self.unknowns[self._before[0] :]
+
+    @property
+    def new_surfaced(self) -> list[SurfacedContext]:
+        return self.surfaced[self._before[1] :]
+
+    @property
+    def new_risks(self) -> list[ProbedRisk]:
+        return self.risks[self._before[2] :]
 
     def take_unknowns(self, output: ResolveOutput, looked: Looked, agent: str) -> None:
         for draft in output.unknowns:
             seen = looked(draft.evidence)
             finding, resolution = finding_text(draft, seen)
             unknown = self._unknown(draft, finding, resolution)
+            if draft.resolution is UnknownResolution.CONFIRMED:
+                self._confirming.add(unknown.id)
             self._weigh(unknown.id, seen, agent)
 
     def give_up(self, targets: Iterable[tuple[str, str]], agent: str) -> None:
@@ -137,18 +148,28 @@ class Research:
         false = (one for one in looked if one.holds is False)
         self.against += [HeldAgainst(agent=agent, iteration=self._iteration, about=about, looked=one) for one in false]
 
-    def exhibits(self, board: Board) -> Exhibits:
-        """What a ruling may rest on. An unknown that could not be settled settles nothing; nor does what was shown to
-        be false."""
-        settled = (one.id for one in self.unknowns if one.resolution is not UnknownResolution.UNRESOLVABLE)
-        others = (*(one.id for one in self.surfaced), *(one.id for one in self.risks))
-        debated = (one.id for one in board.all if one.status in (ChallengeStatus.RESOLVED, ChallengeStatus.WITHDRAWN))
-        false = {one.about for one in self.against}
-        made = {one.id: one.generates_challenge for one in self.surfaced}
-        made |= {one.id: one.generates_challenge for one in self.risks}
-        false |= {challenge for finding, challenge in made.items() if challenge and finding in false}
-        known = frozenset((*settled, *others, *debated)) - false
-        return Exhibits(known, known & self._verified)
+    def exhibits(self) -> dict[str, Exhibit]:
+        """What a ruling may rest on, by its id.
+
+        | what | settles |
+        |---|---|
+        | an unknown that is REFUTED or PARTIALLY_RESOLVED | the challenge that it was about |
+        | surfaced context that confirms the approach | any challenge |
+        | what says that the concern is right, a risk, and what rests on a false claim | nothing |
+        """
+        against = (UnknownResolution.REFUTED, UnknownResolution.PARTIALLY_RESOLVED)
+        verified, false = self._verified, {one.about for one in self.against}
+        found = [
+            Exhibit(one.id, about=one.affects_challenge, verified=one.id in verified)
+            for one in self.unknowns
+            if one.resolution in against and one.id not in self._confirming
+        ]
+        found += [
+            Exhibit(one.id, against=one.generates_challenge, verified=one.id in verified)
+            for one in self.surfaced
+            if one.impact is SurfacedImpact.CONFIRMS_APPROACH
+        ]
+        return {one.id: one for one in found if one.id not in false}
 
     def _unknown(self, draft: UnknownDraft, finding: str, resolution: UnknownResolution) -> Unknown:
         unknown = Unknown(
@@ -164,7 +185,7 @@ class Research:
         return unknown
 
     def _weigh(self, id: str, looked: tuple[LookedUp, ...], agent: str) -> tuple[LookedUp, ...]:
-        if is_verified(looked):
+        if is_substantial(looked):
             self._verified.add(id)
         self.hold_against(agent, id, looked)
         return looked
@@ -177,8 +198,11 @@ def _looked_at(draft: SurfacedDraft | RiskDraft, looked: Looked) -> tuple[Looked
 
 
 def _from_surfaced(draft: SurfacedDraft) -> ChallengeDraft | None:
-    if draft.challenge is not None or draft.impact is not SurfacedImpact.CONTRADICTS_PLAN:
-        return draft.challenge
+    contradicts = draft.impact is SurfacedImpact.CONTRADICTS_PLAN
+    if draft.challenge is not None:
+        return _at_least(PlanSeverity.SIGNIFICANT, draft.challenge) if contradicts else draft.challenge
+    if not contradicts:
+        return None
     return ChallengeDraft(
         claim=f"The plan is contradicted by {draft.location}"[:300],
         concern=draft.relevance,
@@ -189,9 +213,16 @@ def _from_surfaced(draft: SurfacedDraft) -> ChallengeDraft | None:
     )
 
 
+def _at_least(severity: PlanSeverity, draft: ChallengeDraft) -> ChallengeDraft:
+    """A challenge is no less grave than what it came of."""
+    return draft.model_copy(update={"severity": min(severity, draft.severity, key=lambda one: one.rank)})
+
+
 def _from_risk(draft: RiskDraft) -> ChallengeDraft | None:
-    if draft.challenge is not None or draft.severity is PlanSeverity.MINOR:
-        return draft.challenge
+    if draft.challenge is not None:
+        return _at_least(draft.severity, draft.challenge)
+    if draft.severity is PlanSeverity.MINOR:
+        return None
     return ChallengeDraft(
         claim=f"The plan does not provide for this: {draft.risk}"[:300],
         concern=draft.risk,

@@ -2,12 +2,20 @@
 
 What the reader of plans and its linter say is said once, by them; here it becomes a challenge. Further rules look at
 the repository, at what the plan leaves open, and at texts that have no form of their own.
+
+| what is found | is told |
+|---|---|
+| what refuses the plan | each |
+| of one rule, BLOCKING or SIGNIFICANT | the first five, and those beyond as one |
+| MINOR, up to three in all | each |
+| MINOR, more than three | each rule as one; of more than three rules the first two, and the others as one |
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from assay.contracts.plan import PlanProblem, ProblemSeverity
 from assay.contracts.plan_gate.answers import ChallengeDraft
@@ -23,7 +31,10 @@ from assay.core.plan_gate.step import Step
 from assay.core.plan_gate.tree import Tree, uncovered
 
 MOST_OF_A_KIND = 5
-"""So many challenges of one rule that does not refuse the plan; those beyond are told as one."""
+MOST_MINOR = 3
+"""Of all rules together: small things take no place from what is grave."""
+_MOST_NAMED = 20
+"""So many lines and hints are named where several are told as one."""
 _LONGEST_CLAIM = 300
 _LONGEST_MITIGATION = 2000
 
@@ -114,19 +125,49 @@ def _of_step(step: Step) -> Iterator[_Found]:
 
 
 def _grouped(found: Iterable[_Found]) -> Iterator[_Found]:
-    """With all beyond the first few of a rule told as one."""
+    """As many as somebody reads."""
     by_rule: dict[tuple[str, bool], list[_Found]] = {}
     for one in found:
         by_rule.setdefault((one.rule, one.final), []).append(one)
-    for (_, final), same in by_rule.items():
-        kept = same if final else same[:MOST_OF_A_KIND]
-        yield from kept
-        if rest := same[len(kept) :]:
-            lines = ", ".join(dict.fromkeys(str(one.line) for one in rest[:20]))
-            what = (
-                f"{rest[0].what} (and {len(rest) - 1} more of the kind, on lines {lines})" if rest[1:] else rest[0].what
-            )
-            yield _Found(rest[0].rule, rest[0].line, what, rest[0].hint, guessed=rest[0].guessed)
+    minor = []
+    for (rule, final), same in by_rule.items():
+        if final:
+            yield from same
+        elif RULES[rule][0] is PlanSeverity.MINOR:
+            minor.append(same)
+        else:
+            yield from same[:MOST_OF_A_KIND]
+            if rest := same[MOST_OF_A_KIND:]:
+                yield _as_one(rest)
+    yield from _few(minor)
+
+
+def _few(kinds: list[list[_Found]]) -> Iterable[_Found]:
+    if sum(map(len, kinds)) <= MOST_MINOR:
+        return chain.from_iterable(kinds)
+    told = [_as_one(same) for same in kinds]
+    if len(told) <= MOST_MINOR:
+        return told
+    return [*told[: MOST_MINOR - 1], _several(told[MOST_MINOR - 1 :])]
+
+
+def _as_one(same: list[_Found]) -> _Found:
+    """Those of one rule."""
+    first = same[0]
+    if len(same) == 1:
+        return first
+    lines = ", ".join(dict.fromkeys(str(one.line) for one in same[:_MOST_NAMED]))
+    what = f"{first.what} (and {len(same) - 1} more of the kind, on lines {lines})"
+    hints = "; ".join(dict.fromkeys(one.hint for one in same[:_MOST_NAMED]))
+    return _Found(first.rule, first.line, what, hints, guessed=first.guessed)
+
+
+def _several(kinds: list[_Found]) -> _Found:
+    """Those of several rules, each with its line and its hint."""
+    first, *others = sorted(kinds, key=lambda one: one.line)
+    what = "; ".join((shortened(first.what, 60), *(f"line {one.line}: {shortened(one.what, 60)}" for one in others)))
+    hints = "; ".join(f"line {one.line}: {one.hint}" for one in (first, *others))
+    return _Found("several", first.line, what, hints, guessed=any(one.guessed for one in kinds))
 
 
 def _finding(found: _Found) -> RuleFinding:

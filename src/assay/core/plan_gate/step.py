@@ -28,7 +28,7 @@ class Step:
         """Where in it a text stands, as far as it stands there as it was read."""
         needle = next((line.strip() for line in fragment.split("\n") if line not in ("set -e", "{")), "")
         words = needle.split()
-        for said in (needle, " ".join(words[:6]), " ".join(words[:3])):
+        for said in dict.fromkeys((needle, " ".join(words[:6]), " ".join(words[:3]))):
             if said and (at := self.text.find(said)) >= 0:
                 return self.line + self.text.count("\n", 0, at)
         return self.line

@@ -17,10 +17,10 @@ from assay.adapters.ledger.artifacts import ArtifactWriter
 from assay.adapters.tools import Ground, Toolbox, Tools
 from assay.adapters.tools.budgeted import BudgetedTools, ToolCounts
 from assay.adapters.web import Web
-from assay.contracts.agent import Fault, FaultKind, RefusalRule, ToolResult
+from assay.contracts.agent import CompletionStatus, Fault, FaultKind, RefusalRule, ToolResult
 from assay.contracts.budget import Spent
 from assay.contracts.memory import Memory
-from assay.contracts.tools import Tool
+from assay.contracts.tools import BEYOND, Tool
 from assay.core.plan_gate.needs import Heard
 from assay.engine.agents.dispatch import Dispatcher, Errand
 from assay.engine.agents.on_record import on_record
@@ -38,10 +38,14 @@ class PlanAgents:
     dispatcher: Dispatcher
     doing: Callable[[str, str], None]
     """Told what an agent does, in a line."""
+    said: Callable[[str, str], None]
+    """Told what an agent, or whoever serves it, says to the person."""
     seconds: Callable[[str], float | None]
     """How long one of that role may take."""
     memory: Memory | None = None
     web: Web | None = None
+    beyond: frozenset[Tool] = frozenset()
+    """Tools that look further than the tree, as agents were told of them when the run began."""
     _counts: dict[int, ToolCounts] = field(default_factory=dict)
     """By iteration: what researchers have used of their tools."""
     _stack: ExitStack = field(default_factory=ExitStack)
@@ -49,8 +53,12 @@ class PlanAgents:
 
     @property
     def served(self) -> frozenset[Tool]:
-        """The tools that there are here at all."""
-        return frozenset(Tool(spec.name) for spec in Toolbox(self._ground, frozenset(Tool)).specs)
+        """The tools that there are here at all. It is part of what is asked, so it is the same when a run goes on."""
+        return (frozenset(Tool) - BEYOND) | self.beyond
+
+    def prepare(self) -> None:
+        """Before several of them stand on the same ground."""
+        _ = self._ground
 
     def dispatch(self, one: Asking) -> Heard | Fault:
         """Ask, and look up what the answer rests on."""
@@ -67,6 +75,8 @@ class PlanAgents:
             self.world.ledger.append(sink.finish().row())
         if dispatched.output is None:
             return dispatched.fault or Fault(kind=FaultKind.CRASHED, why="it gave no answer")
+        if dispatched.completion.status is CompletionStatus.ERROR:  # whatever else it says, it could not do it
+            return Fault(kind=FaultKind.FAILED, why=dispatched.completion.summary or "it says that it could not")
         shown = self._results(dispatched.occasion.id)
         place = Place(self._ground, self.memory)
         looked = tuple(look_up(claim, place, shown) for claim in claims_in(dispatched.output))
@@ -88,7 +98,7 @@ class PlanAgents:
         return recorded.results if recorded else []
 
     def _tools(self, one: Asking) -> Tools:
-        toolbox = Toolbox(self._ground, one.role.tools)
+        toolbox = Toolbox(self._ground, one.role.tools & self.served)
         if one.mode is None:
             return toolbox
         with self._lock:
@@ -111,7 +121,7 @@ class PlanAgents:
             work_tree=shell.view.files,
             scratch=scratch,
             run=shell,
-            say=lambda line: self.doing(agent, line),
+            say=lambda line: self.said(agent, line),
             doing=lambda line: self.doing(agent, line),
             seen_at=seen_at(shell),
             level=world.sandbox.level,

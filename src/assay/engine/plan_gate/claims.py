@@ -2,7 +2,10 @@
 
 Files are read as their tools read them: no path and no link leads out of the project, files that may hold secrets are
 not looked at, and sizes are bounded. Whatever an agent wrote is answered, never an error. `holds` is None where it
-cannot be told: nobody is blamed for that, and nothing is verified by it.
+cannot be told, or would show nothing: nobody is blamed for that, and nothing is verified by it.
+
+What was seen is said in the engine's own words; an agent's stand in quotation marks as soon as they could be taken for
+more than a name.
 
 A claim of absence is turned round, but only where something was looked at: of a path that leads out, a revision that is
 none, or a page of which parts were shown, not even the opposite is known.
@@ -10,6 +13,7 @@ none, or a page of which parts were shown, not even the opposite is known.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,21 +26,22 @@ from assay.adapters.tools.history import History
 from assay.adapters.tools.quoted import Quoted, quoted
 from assay.adapters.tools.reading import is_binary
 from assay.adapters.tools.tree import Tree
+from assay.adapters.web.page import Page, page_in
+from assay.adapters.web.results import excerpts_in
 from assay.contracts.agent import RefusalRule, ToolResult
 from assay.contracts.memory import Memory
-from assay.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
+from assay.contracts.plan_gate.evidence import NEEDED, ClaimKind, LookedUp, RepositoryClaim
 from assay.contracts.tools import GitLog, Tool
 from assay.core.agent.tool_rules import FailedError, RefusedError, names, shortened
-from assay.core.agent.tool_rules import shown as as_shown
+from assay.errors import InputError
 
 _SECONDS: Final = 30.0
 _FILE_BYTES: Final = 16 << 20
 _ALL_ENTRIES: Final = 1_000_000
-_WEB_TOOLS: Final = frozenset({Tool.WEB_SEARCH, Tool.WEB_FETCH})
-_ADDRESS: Final = re.compile(r"https?://[^\s/]")
-_URL_GOES_ON: Final = r"(?![.,;:!?]*[^\s.,;:!?<>\"'`)\]}|])"
-"""After a URL: what would make it a longer one. Punctuation at its end is the sentence's."""
+_SHORTEST: Final = 8
+"""Characters that are not blank: fewer than these stand anywhere."""
 _SHOWN: Final = 200
+_ONE_WORD: Final = re.compile(r"[^\s;\"“”]+")
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ _Look = Callable[[RepositoryClaim, Place, Sequence[ToolResult]], _Seen]
 def look_up(claim: RepositoryClaim, place: Place, shown: Sequence[ToolResult] = ()) -> LookedUp:
     """`shown`: what the tools have shown in the conversation that the claim comes from."""
     try:
-        seen = _LOOKS[claim.kind](claim, place, shown)
+        seen = _too_short(claim) or _LOOKS[claim.kind](claim, place, shown)
     except RefusedError as refused:
         seen = _Seen(None, _why(claim, refused))
     except FailedError as failed:
@@ -75,9 +80,20 @@ def _turned(seen: _Seen) -> bool | None:
     return None if seen.holds is None or not seen.looked else not seen.holds
 
 
+def _too_short(claim: RepositoryClaim) -> _Seen | None:
+    """That a claim says so little that it holds wherever one looks."""
+    if "text" in NEEDED[claim.kind] and len("".join(claim.text.split())) < _SHORTEST:
+        return _Seen(None, f"{_quote(claim.text)} is too short to show anything")
+    if claim.kind is ClaimKind.SYMBOL and len(re.sub(r"\W", "", claim.name)) == 1:
+        return _Seen(None, f"{_word(claim.name)} is too short to show anything")
+    return None
+
+
 def _file(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) -> _Seen:
     if wrong := _leads_out(claim.path):
         return wrong
+    if not names(claim.path):
+        return _Seen(None, "that there is the project's root shows nothing")
     tree = Tree(place.ground)
     entry = tree.entry(tree.readable(claim.path))
     what = "a folder" if entry.folder else "a file" if entry.file else "neither a file nor a folder"
@@ -88,6 +104,8 @@ def _symbol(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) 
     name = claim.name.strip().removesuffix("()")
     if not re.split(r"::|\.", name)[-1].strip():
         return _Seen(False, f"{_word(claim.name)} is no name", looked=False)
+    if not _ONE_WORD.fullmatch(name):
+        return _Seen(None, f"{_word(claim.name)} is not one name")
     if wrong := _leads_out(claim.path):
         return wrong
     found = defined(Tree(place.ground), name, claim.path, _deadline(place))
@@ -97,7 +115,7 @@ def _symbol(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) 
 def _text(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) -> _Seen:
     if wrong := _leads_out(claim.path):
         return wrong
-    tree, path = Tree(place.ground), _word(claim.path)
+    tree, path, words = Tree(place.ground), _word(claim.path), _quote(claim.text)
     at = tree.readable(claim.path)
     if tree.entry(at).folder:
         return _Seen(False, f"{path} is a folder")
@@ -107,11 +125,11 @@ def _text(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) ->
     text = content.decode("utf-8", "replace")
     match quoted(claim.text, text):
         case Quoted.EXACTLY:
-            return _Seen(True, f"{path} holds it in line {text.count(chr(10), 0, text.index(claim.text)) + 1}")
+            return _Seen(True, f"{path} holds {words} in line {text.count(chr(10), 0, text.index(claim.text)) + 1}")
         case Quoted.BUT_FOR_SPACE:
-            return _Seen(True, f"{path} holds it but for its white space")
+            return _Seen(True, f"{path} holds {words} but for its white space")
         case Quoted.NOT:
-            return _Seen(False, f"{path} does not hold it")
+            return _Seen(False, f"{path} does not hold {words}")
 
 
 def _commit(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) -> _Seen:
@@ -123,12 +141,13 @@ def _commit(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) 
     if wrong := _no_commit(history, claim.revision):
         return wrong
     commit, revision = commit_text(history, claim.revision), f"commit {_word(claim.revision)}"
+    words = _quote(claim.text)
     for verb, found in (("says", commit.says(claim.text)), ("changes", commit.changes(claim.text))):
         if found:
-            return _Seen(True, f"{revision} {verb} it{_but_for_space(found)}")
+            return _Seen(True, f"{revision} {verb} {words}{_but_for_space(found)}")
     if commit.left_out:
         return _Seen(None, f"{revision}, as far as it is shown, neither says nor changes it: {commit.left_out[0]}")
-    return _Seen(False, f"{revision} neither says nor changes it")
+    return _Seen(False, f"{revision} neither says nor changes {words}")
 
 
 def _no_commit(history: History, revision: str) -> _Seen | None:
@@ -149,34 +168,49 @@ def _no_commit(history: History, revision: str) -> _Seen | None:
 def _memory(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) -> _Seen:
     if place.memory is None:
         return _Seen(None, "there is no memory here")
-    entries = place.memory.search((), limit=_ALL_ENTRIES)
+    try:
+        entries = place.memory.search((), limit=_ALL_ENTRIES)
+    except InputError as error:  # somebody has edited its file
+        return _Seen(None, f"the memory cannot be read: {error.message}")
+    except OSError as error:
+        return _Seen(None, f"the memory cannot be read: {error.strerror}")
     entry = next((one for one in entries if one.entry_id == claim.entry), None)
     if entry is None:
         return _Seen(False, f"the memory has no entry {_word(claim.entry)}")
     found = quoted(claim.text, "\n".join((entry.content, *entry.tags)))
-    said = "holds it" if found else "does not hold it"
-    return _Seen(bool(found), f"the memory's entry {_word(claim.entry)} {said}{_but_for_space(found)}")
+    holds = "holds" if found else "does not hold"
+    saw = f"the memory's entry {_word(claim.entry)} {holds} {_quote(claim.text)}{_but_for_space(found)}"
+    return _Seen(bool(found), saw)
 
 
 def _web(claim: RepositoryClaim, _place: Place, shown: Sequence[ToolResult]) -> _Seen:
-    """What a page does not say cannot be known from a part of it, so that here absence is never seen."""
-    address = claim.url.strip().partition("#")[0].rstrip("/")
-    if not _ADDRESS.match(address):
-        return _Seen(False, f"{_word(claim.url)} is no address of a page", looked=False)
-    url = re.compile(rf"(?<!\w){re.escape(address)}/?{_URL_GOES_ON}")
-    results = [one for one in shown if one.name in _WEB_TOOLS and one.ok and one.refused is None]
-    named = [one.text for one in results if url.search(_addresses(one))]
+    """Who was not shown a page may have read it elsewhere. What a page does not say cannot be known from a part of it,
+    so that here absence is never seen."""
+    url, address, words = _word(claim.url), _bare(claim.url), _quote(claim.text)
+    fetched, excerpts = _pages(shown)
+    named = [page for page in (*fetched, *excerpts) if address in map(_bare, page.addresses)]
     if not named:
-        return _Seen(False, f"no web tool of this conversation has shown {_word(claim.url)}", looked=False)
-    found = next(filter(None, (quoted(claim.text, page) for page in named)), Quoted.NOT)
-    if not found:
-        return _Seen(False, f"{_word(claim.url)}, as it was shown, does not say it", looked=False)
-    return _Seen(True, f"{_word(claim.url)} was shown, and says it{_but_for_space(found)}")
+        return _Seen(None, f"no web tool of this conversation has shown {url}")
+    for page in named:
+        if found := quoted(claim.text, page.text):
+            last = page.addresses[-1]
+            leads = "" if _bare(last) == address else f", which leads to {_word(last)},"
+            return _Seen(True, f"{url}{leads} was shown, and says {words}{_but_for_space(found)}")
+    if any(page in fetched for page in named):
+        return _Seen(False, f"{url}, as it was shown, does not say {words}", looked=False)
+    return _Seen(None, f"{url} was not fetched, and what a search has shown of it does not say {words}")
 
 
-def _addresses(result: ToolResult) -> str:
-    """Where it names what it shows. A page may name any other, and must not speak for it."""
-    return result.text.partition("\n\n")[0] if result.name == Tool.WEB_FETCH else result.text
+def _pages(shown: Sequence[ToolResult]) -> tuple[list[Page], list[Page]]:
+    """What was fetched, and the excerpts of what was found."""
+    results = [one for one in shown if one.ok and one.refused is None]
+    fetched = [page_in(one.text) for one in results if one.name == Tool.WEB_FETCH]
+    excerpts = [page for one in results if one.name == Tool.WEB_SEARCH for page in excerpts_in(one.text)]
+    return fetched, excerpts
+
+
+def _bare(address: str) -> str:
+    return address.strip().partition("#")[0].rstrip("/")
 
 
 _LOOKS: Final[dict[ClaimKind, _Look]] = {
@@ -214,7 +248,14 @@ def _but_for_space(found: Quoted) -> str:
 
 
 def _word(text: str) -> str:
-    return as_shown(shortened(text, _SHOWN))
+    """A name, in quotation marks unless it is plainly one word."""
+    return shortened(text, _SHOWN) if _ONE_WORD.fullmatch(text) and text.isprintable() else _quote(text)
+
+
+def _quote(text: str) -> str:
+    """Escaped, so that it ends where the quotation marks are, and to be read in one line."""
+    written = json.dumps(shortened(text, _SHOWN), ensure_ascii=False)
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in written)
 
 
 def _one_line(text: str) -> str:

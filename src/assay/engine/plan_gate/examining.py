@@ -64,7 +64,7 @@ def examine(world: World, text: str, path: str, digest: str) -> Examined:
         quality_reason=why,
         complexity=points,
         team_mode=team.mode,
-        trivial=is_trivial(found),
+        trivial=is_trivial(found, tree),
         runnable=found.plan is not None,
         agents={},
     )

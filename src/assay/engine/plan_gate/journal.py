@@ -124,8 +124,13 @@ class PlanJournal:
             )
         )
 
-    def reported(self, report: PlanReport) -> None:
-        self.ledger.append(self._event(REPORT, {"report": report.model_dump(mode="json")}))
+    def reported(self, report: PlanReport, outcome: str) -> None:
+        """The report, and that the run has ended with it."""
+        reason = f"{report.verdict or report.status}: {report.reason}"
+        self.ledger.append(
+            self._event(REPORT, {"report": report.model_dump(mode="json")}),
+            self._event("run.finished", {"outcome": outcome, "reason": reason}),
+        )
 
     def note(self, type: str, **payload: JsonValue) -> None:
         self.ledger.append(self._event(type, payload))

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from assay.adapters.ledger import Ledger
+from assay.contracts.plan_gate.record import ConvergenceStatus
 from assay.contracts.plan_gate.report import PlanReport
 from assay.contracts.plan_gate.setup import PlanGateSetup
-from assay.contracts.rows import EventRow
+from assay.contracts.rows import ApprovalRow, EventRow
 from assay.core.plan_gate.admission import Judged, Mitigated, why_not_admitted
-from assay.engine.plan_gate.journal import MITIGATED, REPORT
+from assay.core.plan_gate.mitigations import to_take_in
+from assay.engine.plan_gate.journal import GATE, MITIGATED, REPORT
 from assay.errors import InputError
 
 _JUDGED: Final = ("passed", "failed", "needs_human")
@@ -49,9 +51,10 @@ def view_of(ledger: Ledger, run_id: str, setup: PlanGateSetup, *, running: bool)
 
 
 def last_report(ledger: Ledger, run_id: str) -> PlanReport | None:
-    """What came of a run, as far as it came to that."""
+    """What came of a run, as far as it came to that. A question that was answered since is none any more."""
     for stored in ledger.read(EventRow, run_id=run_id, type=REPORT, newest=True, limit=1):
-        return PlanReport.model_validate(stored.row.payload["report"])
+        answered = ledger.read(ApprovalRow, run_id=run_id, gate=GATE, after=stored.seq, limit=1)
+        return None if answered else PlanReport.model_validate(stored.row.payload["report"])
     return None
 
 
@@ -64,12 +67,25 @@ def report_of_run(ledger: Ledger, run_id: str) -> PlanReport:
     return report
 
 
-def why_not_verified(ledger: Ledger, digest: str) -> str:
-    """Why the plan with that digest may not be implemented; empty if it may."""
+def why_not_verified(ledger: Ledger, digest: str, repository: str) -> str:
+    """Why the plan with that digest may not be implemented in that repository; empty if it may. What was said of the
+    same words in another repository is about other files."""
+    here = {run_id for run_id, setup in setups(ledger).items() if setup.repository == repository}
     judged = []
     for stored in ledger.read(EventRow, type=REPORT):
+        if stored.row.run_id not in here:
+            continue
         report = PlanReport.model_validate(stored.row.payload["report"])
-        judged.append(Judged(report.run_id, report.plan_digest, report.verdict))
+        judged.append(
+            Judged(
+                run_id=report.run_id,
+                digest=report.plan_digest,
+                verdict=report.verdict,
+                mitigations=bool(to_take_in(report.challenges)),
+                alone=not report.agents,
+                forced=report.status is ConvergenceStatus.FORCED_EXIT,
+            )
+        )
     mitigated = [
         Mitigated(one.row.run_id, str(one.row.payload["digest"])) for one in ledger.read(EventRow, type=MITIGATED)
     ]

@@ -86,7 +86,9 @@ def asking(need: AskAgent, it: Discussion, served: Collection[Tool] = frozenset(
     match need:
         case AskChallenges():
             role = ROLES[ROLE_OF[need.origin]]
-            request: Contract = ChallengeRequest(**shown, at_most=need.at_most, findings=seen.unknowns)
+            request: Contract = ChallengeRequest(
+                **shown, at_most=need.at_most, directives=need.directives, findings=seen.unknowns
+            )
             return Asking(role, request, _occasion(it, role, step, seen), seen)
         case AskResearch():
             role = PLAN_RESEARCHERS[need.mode]

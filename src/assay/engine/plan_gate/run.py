@@ -7,6 +7,7 @@ and asks only for what is missing.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ from assay.engine.plan_gate.agents import PlanAgents
 from assay.engine.plan_gate.journal import PlanJournal
 from assay.engine.plan_gate.requests import Asking, Discussion, asking
 from assay.engine.plan_gate.watching import Beginning, Watching
-from assay.errors import InputError
+from assay.errors import AssayError, InputError
 from assay.roles.asking import request_text
 
 SLOTS: Final = 4
@@ -65,6 +66,9 @@ class PlanGateRun:
     given: dict[str, str] = field(default_factory=dict)
     """Answers that were given beforehand and not used yet."""
     at_once: int = SLOTS
+    minutes: float = 0.0
+    """The longest that it may take; 0: as long as it needs."""
+    _began: float = field(default_factory=time.monotonic)
     _told: list[int] = field(default_factory=list)
     """Iterations of which whoever looks on has heard."""
 
@@ -76,17 +80,19 @@ class PlanGateRun:
         except OutOfBudgetError as error:
             self._finished("budget_exhausted", str(error))
             raise
-        except InputError as error:
+        except AssayError as error:
             self._finished("halted", error.message)
             raise
         except BaseException:
             self.agents.cancel()
             self.journal.note("run.interrupted", reason="interrupted")
             raise
-        self.journal.reported(report)
-        outcome = {None: "needs_human", "PROCEED": "passed"}.get(report.verdict, "failed")
-        self._finished(outcome, f"{report.verdict or report.status}: {report.reason}")
+        self.journal.reported(report, {None: "needs_human", "PROCEED": "passed"}.get(report.verdict, "failed"))
         return report
+
+    @property
+    def _deadline(self) -> float | None:
+        return self._began + 60 * self.minutes if self.minutes else None
 
     def _through(self) -> PlanReport:
         loop = verify(self.subject)
@@ -112,6 +118,9 @@ class PlanGateRun:
                 if answers is None:
                     return self._report(question.progress, question.decision, question.questions)
                 return (Answered(answers),)
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            raise OutOfBudgetError(f"it has taken {self.minutes:g} minutes, which is as long as it may")
+        self.agents.prepare()
         to_ask = [need for need in needs if not isinstance(need, AskPerson | Iterated)]
         self._tell_iteration(to_ask[0].seen.iteration)
         asked = [asking(need, self.discussion, self.agents.served) for need in to_ask]
@@ -147,9 +156,13 @@ class PlanGateRun:
         on_record = {id: text for id, text in self.journal.answers(iteration).items() if id in wanted}
         if on_record:
             return on_record
-        new = {id: self.given.pop(id) for id in wanted if id in self.given}
-        left = [one for one in question.questions if one.challenge not in new]
-        new |= {id: text for id, text in self.ask(left).items() if text.strip()} if left else {}
+        new = {id: self.given[id] for id in wanted if id in self.given}
+        if new:
+            self.journal.answered(new, iteration, self.by)  # before anything else is asked, which may be left
+            for id in new:
+                del self.given[id]
+            return new
+        new = {id: text for id, text in self.ask(question.questions).items() if text.strip()}
         if not new:
             return None
         self.journal.answered(new, iteration, self.by)

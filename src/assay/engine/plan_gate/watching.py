@@ -42,6 +42,10 @@ class Watching(Protocol):
         """What it does, in a line, in the place of what it did before."""
         ...
 
+    def said(self, agent: str, line: str) -> None:
+        """For the person who looks on: a question to them, a pause, a warning."""
+        ...
+
     def answered(self, agent: str, said: str, *, failed: bool) -> None:
         """In one line: `4 challenges`, or why there is no answer."""
         ...

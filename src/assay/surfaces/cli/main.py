@@ -52,6 +52,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("ledger", "assay.surfaces.cli.ledger", "Verify, show, query and export the evidence", "Look back"),
     Command("record", "assay.surfaces.cli.record", "Write a run as a script, to have it again", "Look back"),
     Command("audit", "assay.surfaces.cli.audit", "Who overstepped, and what else the auditor saw", "Look back"),
+    Command("memory", "assay.surfaces.cli.memory", "What earlier tasks have taught: list, search, forget", "Look back"),
+    Command("simulate", "assay.surfaces.cli.simulate", "Compare the policies of the control loop", "Look back"),
     Command("hook", "assay.surfaces.cli.hook", "Have git refuse commits that have no passing evidence", "Set up"),
     Command("export", "assay.surfaces.cli.export", "Have the agent that you use check its work with Assay", "Set up"),
     Command("backends", "assay.surfaces.cli.backends", "Who serves each role, and whether they can", "Set up"),

@@ -17,7 +17,7 @@ import typer
 from assay.adapters.executors.human import Listen, Terminal
 from assay.adapters.whole_file import write_whole
 from assay.contracts.plan_gate.report import OpenQuestion, PlanReport, PlanVerdict
-from assay.core.plan_gate.documents import schemas
+from assay.core.plan_gate.documents import Record, schemas, to_yaml
 from assay.core.plan_gate.report_page import page
 from assay.engine.plan_gate.run import Ask, OutOfBudgetError, PlanGateRun
 from assay.engine.plan_gate.watching import Watching
@@ -41,6 +41,7 @@ app = typer.Typer(add_completion=False)
 
 EXIT: Final = {PlanVerdict.PROCEED: 0, PlanVerdict.REVISE: 1, PlanVerdict.RETHINK: 1, None: 3}
 OUT_OF_BUDGET: Final = 4
+_MOST_DIGITS: Final = 3
 _ANSWER: Final = re.compile(r"\s*(C[1-9][0-9]*)\s*=(.*)", re.DOTALL | re.IGNORECASE)
 
 Begin = Callable[[Watching, Ask, Listen | None], AbstractContextManager[PlanGateRun]]
@@ -81,7 +82,7 @@ def verify_plan(
         typer.Option(
             "--report",
             metavar="FILE",
-            help="Write the whole report there: Markdown, or JSON if it ends in .json.",
+            help="Write the whole report there: Markdown; JSON if it ends in .json; the records if it ends in .yaml.",
             show_default=False,
         ),
     ] = None,
@@ -154,6 +155,8 @@ def verify_plan(
     )
     if resume is None:
         path = plan or Path()  # refused above if there is none
+        if report is not None:
+            _refuse_overwriting(report, path)
         sitting = _Sitting(output, report)
         return sitting.follow(lambda live, ask, listen: plan_gate_run(repo, path, request, live, ask, listen=listen))
     if rules or backend:
@@ -231,7 +234,7 @@ def _nobody(_questions: Sequence[OpenQuestion]) -> Mapping[str, str]:
 
 def _chosen(typed: str, options: Sequence[str]) -> str:
     """What an answer means: the number of an option is that option."""
-    number = int(typed) if typed.isdecimal() else 0
+    number = int(typed) if typed.isdecimal() and len(typed) <= _MOST_DIGITS else 0
     return options[number - 1] if 0 < number <= len(options) else typed
 
 
@@ -278,7 +281,7 @@ def _take_in(output: Output, run: str) -> int:
         output.document({"plan": str(path), "taken_in": list(ids)})
     else:
         taken = f"{path}: took in what answers {', '.join(ids)}"
-        output.results().print(printable(f"{taken}; it may be implemented as it is now"), soft_wrap=True)
+        output.results().print(printable(f"{taken}; as it is now it is through the plan gate"), soft_wrap=True)
     return 0
 
 
@@ -292,15 +295,29 @@ def _show(output: Output, run_id: str, into: Path | None) -> int:
 def _tell(output: Output, report: PlanReport, into: Path | None) -> int:
     document = report.model_dump(mode="json")
     if into is not None:
-        as_json = into.suffix.lower() == ".json"
-        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n" if as_json else page(report)
-        write_whole(into, text.encode())
+        _refuse_overwriting(into, Path(report.plan_path))
+        write_whole(into, _written(report, into.suffix.lower()).encode())
     if output.json:
         output.document(document)
     else:
         sys.stderr.flush()
         print_report(output.results(), report, into)
     return EXIT[report.verdict]
+
+
+def _refuse_overwriting(into: Path, plan: Path) -> None:
+    if into.resolve() == plan.resolve():
+        raise InputError(f"--report {into}: is the plan itself", hint="name another file")
+
+
+def _written(report: PlanReport, suffix: str) -> str:
+    """The report in the form that the file's name asks for; as YAML the records alone, one document each."""
+    if suffix == ".json":
+        return json.dumps(report.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+    if suffix in (".yaml", ".yml"):
+        records: list[Record] = [*report.challenges, *report.unknowns, *report.surfaced, *report.risks]
+        return "---\n".join(map(to_yaml, [*records, *report.iterations]))
+    return page(report)
 
 
 def _go_on(run_id: str) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 _SHOWN: Final = 60
+_PERSON: Final = "human"
 _MOST_ITERATIONS: Final = 3
 SEVERITY_STYLE: Final = {PlanSeverity.BLOCKING: "red", PlanSeverity.SIGNIFICANT: "yellow", PlanSeverity.MINOR: ""}
 _SETTLED: Final = {ChallengeStatus.RESOLVED: "green", ChallengeStatus.WITHDRAWN: "green"}
@@ -60,6 +61,8 @@ class LivePlanGate:
 
     def began(self, beginning: Beginning) -> None:
         with self._telling:
+            if any(_PERSON in by for by in beginning.agents.values()):
+                self.interactive = False  # they type here, and rows would wipe it away
             facts = f"{beginning.quality}, complexity {beginning.complexity.total}, {beginning.team_mode} team"
             self._print(f"{visible(beginning.title or beginning.plan_path)}: {facts}", "bold")
             self._print(f"run {beginning.run_id}", "dim")
@@ -79,6 +82,10 @@ class LivePlanGate:
         with self._lock:
             if agent in self._working:
                 self._working[agent].doing = line
+
+    def said(self, agent: str, line: str) -> None:
+        with self._telling:
+            self._print(f"  {visible(agent)}: {line}", "cyan")
 
     def answered(self, agent: str, said: str, *, failed: bool) -> None:
         with self._telling:

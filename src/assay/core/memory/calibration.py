@@ -1,0 +1,106 @@
+"""What the memory has to say to the planner of a task, without asking a model.
+
+Of the entries that are about something like the task, the newest; at most MOST of them.
+
+| type       | it worked | it failed |
+|------------|-----------|-----------|
+| episodic   | prefer    | –         |
+| procedural | –         | must not  |
+| semantic   | prefer    | must not  |
+
+A tool or a target that a MUST NOT names is blocked, unless something at least as new has worked with it; and what was
+in the way but once may be gone, so that it blocks nothing until another run has met it. What an entry says is data: it
+is shown to the planner, and nothing follows from it but what its tags say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from types import MappingProxyType
+from typing import Final
+
+from assay.contracts.memory import ENVIRONMENTAL, MemoryEntry, MemoryType
+from assay.contracts.pipeline.part import Line
+from assay.core.memory.ageing import FADED, Ages
+from assay.core.memory.words import subject_of, subject_of_entry
+
+MOST: Final = 10
+ENOUGH: Final = 2
+"""Words that an entry shares with the task, so as to be about something like it; of a task of one word, that one."""
+_LINE: Final = 300
+
+
+class Advice(Enum):
+    MUST_NOT = auto()
+    SHOULD_PREFER = auto()
+
+
+ADVICE: Final[Mapping[tuple[MemoryType, bool], Advice]] = MappingProxyType(
+    {
+        (MemoryType.EPISODIC, True): Advice.SHOULD_PREFER,
+        (MemoryType.PROCEDURAL, False): Advice.MUST_NOT,
+        (MemoryType.SEMANTIC, True): Advice.SHOULD_PREFER,
+        (MemoryType.SEMANTIC, False): Advice.MUST_NOT,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    must_not: tuple[Line, ...] = ()
+    should_prefer: tuple[Line, ...] = ()
+    blocked_tools: tuple[str, ...] = ()
+    blocked_targets: tuple[str, ...] = ()
+    used: tuple[str, ...] = ()
+    """Ids of the entries behind it, newest first."""
+
+
+def advice(entry: MemoryEntry) -> Advice | None:
+    """None: it has none to give."""
+    return ADVICE.get((entry.type, entry.criteria_met))
+
+
+def calibrate(entries: Iterable[MemoryEntry], words: Iterable[str]) -> Calibration:
+    """With the words of the task: its intent, and the person's own."""
+    used = _of_use(tuple(entries), subject_of(words))
+    forbids = [one for one in used if advice(one) is Advice.MUST_NOT]
+    prefers = [one for one in used if advice(one) is Advice.SHOULD_PREFER]
+    return Calibration(
+        must_not=tuple(map(_line, forbids)),
+        should_prefer=tuple(map(_line, prefers)),
+        blocked_tools=_blocked(forbids, prefers, lambda one: one.tools),
+        blocked_targets=_blocked(forbids, prefers, lambda one: one.targets),
+        used=tuple(one.entry_id for one in used),
+    )
+
+
+def _of_use(entries: tuple[MemoryEntry, ...], subject: frozenset[str]) -> list[MemoryEntry]:
+    """Newest first. What says the same as a newer one takes no place."""
+    ages = Ages(entries)
+    about = (one for one in entries if advice(one) and ages.weight(one) >= FADED and _is_about(one, subject))
+    distinct: dict[tuple[Advice | None, Line], MemoryEntry] = {}
+    for one in sorted(about, key=lambda one: (one.timestamp, one.entry_id), reverse=True):
+        distinct.setdefault((advice(one), _line(one)), one)
+    return list(distinct.values())[:MOST]
+
+
+def _is_about(entry: MemoryEntry, subject: frozenset[str]) -> bool:
+    return bool(subject) and len(subject & subject_of_entry(entry)) >= min(ENOUGH, len(subject))
+
+
+def _blocked(
+    forbids: Sequence[MemoryEntry], prefers: Sequence[MemoryEntry], named: Callable[[MemoryEntry], Iterable[str]]
+) -> tuple[str, ...]:
+    binding = [one for one in forbids if ENVIRONMENTAL not in one.tags or len(one.source_runs) > 1]
+    worked = {name: one.timestamp for one in reversed(prefers) for name in named(one)}
+    failed = {name for one in binding for name in named(one) if name not in worked or worked[name] < one.timestamp}
+    return tuple(sorted(failed))
+
+
+def _line(entry: MemoryEntry) -> Line:
+    """In one line, what is forbidden or preferred before why."""
+    named = (*(f"tool {name}" for name in entry.tools), *(f"target {name}" for name in entry.targets))
+    said = " ".join(": ".join(part for part in (", ".join(named), entry.content) if part).split())
+    return said if len(said) <= _LINE else f"{said[: _LINE - 1]}…"

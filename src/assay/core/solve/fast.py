@@ -1,0 +1,109 @@
+"""One subtask: execute, verify each criterion, correct at most twice. Pure: a generator, driven by a shell.
+
+A verifiable criterion is looked at by the engine and by nobody else. After a crash, an infrastructure error or a safety
+refusal there is no correction: trying again would not help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Final
+
+from assay.contracts.solve.answers import JudgementOutput
+from assay.contracts.solve.messages import (
+    CorrectionSignal,
+    CriterionMode,
+    CriterionVerdict,
+    FailureClass,
+    Gap,
+    SubTask,
+    SubTaskOutcome,
+    TaskSpec,
+)
+from assay.core.solve.needs import (
+    AskExecutor,
+    AskValidator,
+    Executed,
+    FastLoop,
+    FastNeed,
+    FastSent,
+    Heard,
+    Look,
+    Looked,
+    Say,
+)
+from assay.core.solve.verdicts import crashed, gap, judged, looked_at, outcome, unjudged
+
+CORRECTIONS: Final = 2
+
+
+def pursue(
+    spec: TaskSpec, subtask: SubTask, before: tuple[SubTaskOutcome, ...] = (), blocked_tools: tuple[str, ...] = ()
+) -> FastLoop:
+    """The subtask, to its outcome."""
+    corrections: list[CorrectionSignal] = []
+    gaps: list[Gap] = []
+    tools: list[str] = []
+    targets: list[str] = []
+    for attempt in range(1, CORRECTIONS + 2):
+        executed = yield AskExecutor(spec, subtask, attempt, before, tuple(corrections), blocked_tools)
+        if not isinstance(executed, Executed):
+            raise TypeError(f"a result is wanted, not {executed!r}")
+        result = executed.result
+        yield Say("executor", "agent_validator", result)
+        tools += executed.tools
+        targets += executed.targets
+        verdicts, advice = yield from _verified(subtask, attempt, executed)
+        gaps.append(gap(attempt, verdicts))
+        wrong = [one for one in verdicts if one.failed]
+        if not wrong or attempt > CORRECTIONS or result.crashed or not executed.may_correct:
+            break
+        signal = _signal(subtask, attempt, wrong, advice)
+        corrections.append(signal)
+        yield Say("agent_validator", "executor", signal)
+    came = outcome(subtask, result, verdicts, gaps, tools=tools, targets=targets)
+    yield Say("agent_validator", "meta_validator", came)
+    return came
+
+
+def _verified(
+    subtask: SubTask, attempt: int, executed: Executed
+) -> Generator[FastNeed, FastSent, tuple[list[CriterionVerdict], str]]:
+    """A verdict on each criterion, in their order, and what the validator would have done about them."""
+    criteria, result = subtask.success_criteria, executed.result
+    if result.crashed:
+        return list(crashed(criteria, result.crashed)), ""
+    verifiable = tuple(one for one in criteria if one.mode is CriterionMode.VERIFIABLE)
+    plausible = tuple(one for one in criteria if one.mode is CriterionMode.PLAUSIBLE)
+    seen: tuple[CriterionVerdict, ...] = ()
+    said: tuple[CriterionVerdict, ...] = ()
+    advice = ""
+    if verifiable:
+        looked = yield Look(subtask.subtask_id, attempt, verifiable, text_of(result.output))
+        if not isinstance(looked, Looked):
+            raise TypeError(f"verdicts are wanted, not {looked!r}")
+        seen = looked_at(verifiable, looked.verdicts)
+    if plausible:
+        answer = yield AskValidator(subtask, attempt, result, plausible)
+        if isinstance(answer, Heard) and isinstance(answer.output, JudgementOutput):
+            said, advice = judged(plausible, answer.output.verdicts), answer.output.what_to_do
+        else:
+            said = unjudged(plausible, f"it could not be judged: {getattr(answer, 'why', answer)}")
+    both = iter(seen), iter(said)
+    return [next(both[one.mode is CriterionMode.PLAUSIBLE]) for one in criteria], advice
+
+
+def _signal(subtask: SubTask, attempt: int, wrong: Sequence[CriterionVerdict], advice: str) -> CorrectionSignal:
+    first = wrong[0]
+    return CorrectionSignal(
+        subtask_id=subtask.subtask_id,
+        attempt_number=attempt,
+        failed_criterion=first.criterion,
+        failure_class=first.failure_class or FailureClass.LOGICAL,
+        what_was_wrong="; ".join(f"{one.criterion}: {one.evidence}" for one in wrong),
+        what_to_do=advice or "make each of these so, and change nothing that is so already",
+    )
+
+
+def text_of(output: object) -> str:
+    return output if isinstance(output, str) else "" if output is None else str(output)

@@ -1,0 +1,431 @@
+"""Talking with the control loop: what roles would answer, and a run that follows a script.
+
+Where a script says nothing, all goes well: the perceiver restates, the planner plans one subtask, the executor does it,
+and everything is found to be so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from assay.contracts.agent import Completion, CompletionStatus
+from assay.contracts.base import Contract
+from assay.contracts.solve.answers import (
+    FailureOutput,
+    JudgedCriterion,
+    JudgementOutput,
+    MergeOutput,
+    PerceivedOutput,
+    SolvePlanOutput,
+    SubTaskDraft,
+)
+from assay.contracts.solve.messages import (
+    Criterion,
+    CriterionMode,
+    CriterionVerdict,
+    DirectiveName,
+    ExecutionResult,
+    ExecutionStatus,
+    FailureClass,
+    OutcomeStatus,
+    PlanDirective,
+    SubTask,
+    SubTaskOutcome,
+    TaskSpec,
+)
+from assay.core.gradient import POLICIES, Weights
+from assay.core.memory.calibration import Calibration
+from assay.core.solve.fast import pursue
+from assay.core.solve.loop import Goal, solve
+from assay.core.solve.needs import (
+    Answered,
+    AskExecutor,
+    AskForFailure,
+    AskMetaValidator,
+    AskPerceiver,
+    AskPerson,
+    AskPlanner,
+    AskTime,
+    AskValidator,
+    Elapsed,
+    Executed,
+    Failed,
+    FastNeed,
+    FastSent,
+    Heard,
+    Look,
+    Looked,
+    Need,
+    Noted,
+    Pursue,
+    Pursued,
+    Recall,
+    Round,
+    Say,
+    Sent,
+    Solved,
+)
+
+DONE = Completion(status=CompletionStatus.DONE, summary="done")
+LOGICAL, ENVIRONMENTAL, MIXED = FailureClass.LOGICAL, FailureClass.ENVIRONMENTAL, FailureClass.MIXED
+VERIFIABLE, PLAUSIBLE = CriterionMode.VERIFIABLE, CriterionMode.PLAUSIBLE
+
+TASK = "t1"
+RAW = "  Put the OLD store's rows into the new one…\n(ignore what I said before!)  "
+INTENT = "Move the rows of the old store into the new one."
+TOOLS = ("read", "glob", "grep", "shell", "write")
+SPEC = TaskSpec(task_id=TASK, intent=INTENT, raw_input=RAW)
+OUT = Failed("no answer within 60 seconds")
+
+
+# What roles answer.
+
+
+def plausible(text: str = "nobody's balance changes") -> Criterion:
+    return Criterion(criterion=text)
+
+
+def verifiable(text: str = "its tests pass", command: str = "make test") -> Criterion:
+    return Criterion(criterion=text, mode=VERIFIABLE, command=command)
+
+
+def perceived(intent: str = INTENT, question: str = "") -> PerceivedOutput:
+    return PerceivedOutput(completion=DONE, intent=intent, question=question)
+
+
+def draft(
+    *criteria: Criterion,
+    intent: str = "Copy every row with a script",
+    sequence: int = 1,
+    tools: tuple[str, ...] = ("shell",),
+    files: tuple[str, ...] = ("src/copy.py",),
+) -> SubTaskDraft:
+    return SubTaskDraft(
+        intent=intent, success_criteria=criteria or (plausible(),), sequence=sequence, tools=tools, files=files
+    )
+
+
+def plan(*drafts: SubTaskDraft, criteria: tuple[Criterion, ...] = ()) -> SolvePlanOutput:
+    return SolvePlanOutput(
+        completion=DONE,
+        task_criteria=criteria or (plausible("both hold equally many customers"),),
+        subtasks=drafts or (draft(),),
+    )
+
+
+def subtask(*criteria: Criterion, id: str = f"{TASK}-r1-s1") -> SubTask:
+    return SubTask(subtask_id=id, parent_task_id=TASK, intent="Copy every row", success_criteria=criteria, sequence=1)
+
+
+def done(
+    *tools: str, targets: tuple[str, ...] = (), output: str = "copied", id: str = f"{TASK}-r1-s1", may: bool = True
+) -> Executed:
+    return Executed(
+        ExecutionResult(subtask_id=id, status=ExecutionStatus.COMPLETED, output=output), tools, targets, may
+    )
+
+
+def crash(why: str = "the process died", *, may: bool = False) -> Executed:
+    result = ExecutionResult(subtask_id=f"{TASK}-r1-s1", status=ExecutionStatus.FAILED, crashed=why)
+    return Executed(result, may_correct=may)
+
+
+def word(number: int, failure: FailureClass | None = None, evidence: str = "row 7 says so") -> JudgedCriterion:
+    return JudgedCriterion.model_validate(
+        {
+            "number": number,
+            "verdict": "fail" if failure else "pass",
+            "failure_class": failure and failure.value,
+            "evidence": evidence,
+        }
+    )
+
+
+def _numbered(words: Sequence[JudgedCriterion | FailureClass | None]) -> tuple[JudgedCriterion, ...]:
+    return tuple(
+        one if isinstance(one, JudgedCriterion) else word(number, one) for number, one in enumerate(words, start=1)
+    )
+
+
+def judgement(*words: JudgedCriterion | FailureClass | None, what_to_do: str = "") -> JudgementOutput:
+    """About the criteria in their order, where only a class or nothing is said."""
+    return JudgementOutput(completion=DONE, verdicts=_numbered(words), what_to_do=what_to_do)
+
+
+WRONG, BLOCKED = judgement(LOGICAL), judgement(ENVIRONMENTAL)
+
+
+def merge(
+    *words: JudgedCriterion | FailureClass | None,
+    meets: Literal["yes", "no", "ambiguous"] = "yes",
+    why: str = "it is what they said",
+) -> MergeOutput:
+    return MergeOutput(
+        completion=DONE,
+        output="all is moved",
+        summary="The rows are moved.",
+        verdicts=_numbered(words or (None,)),
+        meets_the_request=meets,
+        why=why,
+    )
+
+
+def failure() -> FailureOutput:
+    return FailureOutput(
+        completion=DONE,
+        partial=("the schema is there",),
+        next_moves=("free the disk", "move fewer rows"),
+        summary="Half of it is done.",
+    )
+
+
+def seen(criteria: Sequence[Criterion], *failures: FailureClass | None) -> Looked:
+    """What the engine saw of them: a class where it was not so."""
+    classes = (*failures, *[None] * (len(criteria) - len(failures)))
+    return Looked(
+        tuple(
+            CriterionVerdict(
+                criterion=one.criterion,
+                mode=one.mode,
+                verdict="fail" if of else "pass",
+                failure_class=of,
+                evidence="exit 1" if of else "exit 0",
+            )
+            for one, of in zip(criteria, classes, strict=True)
+        )
+    )
+
+
+def came(of: SubTask, *, matched: bool = True, id: str | None = None) -> SubTaskOutcome:
+    """An outcome, made up."""
+    return SubTaskOutcome(
+        subtask_id=of.subtask_id if id is None else id,
+        parent_task_id=TASK,
+        status=OutcomeStatus.MATCHED if matched else OutcomeStatus.FAILED,
+        criteria_verdicts=seen(of.success_criteria, *() if matched else (LOGICAL,)).verdicts,
+    )
+
+
+# A run.
+
+Asked = Need | FastNeed
+Given = Sent | FastSent
+Scripted = Contract | Given | str | Callable[[Asked], Given]
+Script = Mapping[str, Scripted | list[Scripted]]
+"""By name of who is asked, what they say: in turn if it is a list, else each time."""
+
+
+def name_of(need: Asked) -> str:
+    """`plan 2.1` is the first attempt of round 2, `judge r1-s2.3` the third of that subtask."""
+    match need:
+        case Say(sender, recipient, message):
+            return f"{sender} → {recipient}: {type(message).__name__}"
+        case AskPlanner(round=round, attempt=attempt):
+            return f"plan {round}.{attempt}"
+        case Pursue(round=round, subtasks=subtasks):
+            return f"pursue {round}.{subtasks[0].sequence}"
+        case AskExecutor(subtask=of, attempt=attempt):
+            return f"execute {_short(of.subtask_id)}.{attempt}"
+        case AskValidator(subtask=of, attempt=attempt):
+            return f"judge {_short(of.subtask_id)}.{attempt}"
+        case Look(where=where, attempt=attempt):
+            return f"look {_short(where)}.{attempt}"
+        case AskMetaValidator(round=round):
+            return f"merge {round}"
+        case AskTime(round=round):
+            return f"time {round}"
+        case Round(number=number):
+            return f"round {number}"
+        case AskPerceiver() | AskPerson() | Recall() | AskForFailure():
+            return {AskPerceiver: "perceive", AskPerson: "person", Recall: "recall", AskForFailure: "fail"}[type(need)]
+
+
+def _short(id: str) -> str:
+    return id.removeprefix(f"{TASK}-")
+
+
+def well(need: Asked) -> Given:
+    """What is sent where all goes well."""
+    match need:
+        case AskPerceiver():
+            return Heard(perceived())
+        case AskPerson():
+            return Answered("the one in the cellar")
+        case Recall():
+            return Calibration()
+        case AskPlanner():
+            return Heard(plan())
+        case AskExecutor(subtask=of):
+            return done(*of.tools, targets=of.files, id=of.subtask_id)
+        case AskValidator(criteria=criteria):
+            return Heard(judgement(*[None] * len(criteria)))
+        case Look(criteria=criteria):
+            return seen(criteria)
+        case AskMetaValidator(criteria=criteria):
+            return Heard(merge(*[None] * len(criteria)))
+        case AskTime(round=round):
+            return Elapsed(round * 1000)
+        case AskForFailure():
+            return OUT
+        case _:
+            return Noted()
+
+
+@dataclass
+class Talk:
+    """All that was asked and said, in its order, and what came of it."""
+
+    needs: list[Asked] = field(default_factory=list)
+    solved: Solved | None = None
+    outcome: SubTaskOutcome | None = None
+
+    @property
+    def end(self) -> Solved:
+        assert self.solved is not None
+        return self.solved
+
+    @property
+    def fast(self) -> SubTaskOutcome:
+        assert self.outcome is not None
+        return self.outcome
+
+    @property
+    def names(self) -> list[str]:
+        return [name_of(need) for need in self.needs]
+
+    @property
+    def asked(self) -> list[str]:
+        """Those of whom something is wanted."""
+        return [name_of(one) for one in self.needs if not isinstance(one, Say | Pursue | Recall | AskTime | Round)]
+
+    @property
+    def said(self) -> list[str]:
+        return [name_of(one) for one in self.needs if isinstance(one, Say)]
+
+    @property
+    def directives(self) -> list[DirectiveName]:
+        return [one.directive for one in self.end.directives]
+
+    def rounds(self) -> int:
+        return len(self.end.readings)
+
+
+_N = TypeVar("_N")
+_M = TypeVar("_M", bound=Contract)
+
+
+def needs(talk: Talk, kind: type[_N]) -> list[_N]:
+    return [one for one in talk.needs if isinstance(one, kind)]
+
+
+def messages(talk: Talk, kind: type[_M]) -> list[_M]:
+    return [one.message for one in talk.needs if isinstance(one, Say) and isinstance(one.message, kind)]
+
+
+def goal(*, weights: Weights | None = None, policy: str = "gradient", tools: tuple[str, ...] = TOOLS) -> Goal:
+    return Goal(TASK, RAW, tools, "2026-03-01T09:00:00Z", weights or Weights(), POLICIES[policy])
+
+
+def converse(about: Goal, answer: Callable[[Asked], Given]) -> Talk:
+    """The whole of it: a Pursue that nobody answers is pursued, subtask by subtask."""
+    talk, loop = Talk(), solve(about)
+    try:
+        need = next(loop)
+        while True:
+            talk.needs.append(need)
+            sent = answer(need)
+            if isinstance(need, Pursue) and not isinstance(sent, Pursued):
+                sent = Pursued(tuple(_pursued(talk, need, one, answer) for one in need.subtasks))
+            need = loop.send(sent)  # type: ignore[arg-type]  # a script may send what is not wanted
+    except StopIteration as stop:
+        talk.solved = stop.value
+    return talk
+
+
+def _pursued(talk: Talk, need: Pursue, of: SubTask, answer: Callable[[Asked], Given]) -> SubTaskOutcome:
+    loop = pursue(need.spec, of, need.before, need.blocked_tools)
+    try:
+        wanted = next(loop)
+        while True:
+            talk.needs.append(wanted)
+            wanted = loop.send(answer(wanted))  # type: ignore[arg-type]  # a script may send what is not wanted
+    except StopIteration as stop:
+        outcome = stop.value
+    assert isinstance(outcome, SubTaskOutcome)
+    return outcome
+
+
+class _Prompter:
+    """Reads the script out."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._lists = {name: [*said] for name, said in script.items() if isinstance(said, list)}
+        self._unread = set(script) - set(self._lists)
+
+    def __call__(self, need: Asked) -> Given:
+        for name in _spellings(name_of(need)):
+            if self._lists.get(name):
+                return _as_given(self._lists[name].pop(0), need)
+            if name in self._script and name not in self._lists:
+                self._unread.discard(name)
+                said = self._script[name]
+                assert not isinstance(said, list)
+                return _as_given(said, need)
+        return well(need)
+
+    def unread(self) -> list[str]:
+        return sorted(self._unread | {name for name, left in self._lists.items() if left})
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """`judge r1-s1.2` is also said as `judge r1-s1`, `judge r1` and `judge`."""
+    yield name
+    for mark in (".", "-", " "):
+        if mark in name:
+            name = name.rpartition(mark)[0]
+            yield name
+
+
+def _as_given(said: Scripted, need: Asked) -> Given:
+    if isinstance(said, Contract):
+        return Heard(said)
+    if isinstance(said, str):
+        return Answered(said)
+    return said(need) if callable(said) else said
+
+
+def follow(script: Script | None = None, about: Goal | None = None) -> Talk:
+    """All of the script must be used."""
+    prompter = _Prompter(script or {})
+    talk = converse(about or goal(), prompter)
+    assert not prompter.unread(), f"nobody asked for {prompter.unread()}, only {talk.asked}"
+    return talk
+
+
+def fast(of: SubTask, script: Script | None = None, blocked_tools: tuple[str, ...] = ()) -> Talk:
+    """One subtask."""
+    prompter, talk = _Prompter(script or {}), Talk()
+    talk.outcome = _pursued(talk, Pursue(1, SPEC, (of,), (), blocked_tools), of, prompter)
+    assert not prompter.unread(), f"nobody asked for {prompter.unread()}, only {talk.asked}"
+    return talk
+
+
+def directive(
+    name: DirectiveName, *, blocked_tools: tuple[str, ...] = (), blocked_targets: tuple[str, ...] = ()
+) -> PlanDirective:
+    return PlanDirective.model_validate(
+        {
+            "task_id": TASK,
+            "loss": {"D": 1, "P": 1, "Omega": 0, "L": 0.9},
+            "gradient": "plateau",
+            "directive": name,
+            "blocked_tools": blocked_tools,
+            "blocked_targets": blocked_targets,
+            "budget_pressure": 0,
+            "grad_l": 0,
+            "rationale": "a local minimum",
+        }
+    )

@@ -1,0 +1,221 @@
+"""One subtask: who is asked, how often, and what comes of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.contracts.solve.messages import CorrectionSignal, Criterion, CriterionMode
+from assay.core.solve.fast import pursue, text_of
+from assay.core.solve.needs import AskExecutor, AskValidator, Failed, Heard, Look, Looked, Noted
+from tests.solve.talk import (
+    BLOCKED,
+    ENVIRONMENTAL,
+    LOGICAL,
+    OUT,
+    SPEC,
+    WRONG,
+    Script,
+    Scripted,
+    crash,
+    done,
+    fast,
+    judgement,
+    messages,
+    needs,
+    perceived,
+    plausible,
+    seen,
+    subtask,
+    verifiable,
+    word,
+)
+
+ONE = subtask(plausible())
+SEEN_WRONG = seen((verifiable(),), LOGICAL)
+
+
+@pytest.mark.parametrize(
+    ("judgements", "attempts", "matched"),
+    [
+        ([judgement(None)], 1, True),
+        ([WRONG, judgement(None)], 2, True),
+        ([WRONG, BLOCKED, judgement(None)], 3, True),
+        ([WRONG, WRONG, WRONG], 3, False),
+        ([OUT, judgement(None)], 2, True),
+        ([OUT, OUT, OUT], 3, False),
+    ],
+    ids=["at once", "one correction", "two", "never", "a judge that failed once", "a judge that fails"],
+)
+def test_there_are_at_most_two_corrections(judgements: list[Scripted], attempts: int, matched: bool) -> None:
+    talk = fast(ONE, {"judge": judgements})
+    assert [one.attempt for one in needs(talk, AskExecutor)] == list(range(1, attempts + 1))
+    assert len(messages(talk, CorrectionSignal)) == attempts - 1
+    assert [one.attempt for one in talk.fast.gap_trajectory] == list(range(1, attempts + 1))
+    assert talk.fast.matched == matched
+
+
+@pytest.mark.parametrize(
+    "script",
+    [{"execute": crash()}, {"execute": crash(may=True)}, {"execute": done(may=False), "judge": WRONG}],
+    ids=["a crash", "a crash that says it may be tried again", "a safety refusal"],
+)
+def test_there_is_no_correction_where_trying_again_would_not_help(script: Script) -> None:
+    talk = fast(ONE, script)
+    assert len(needs(talk, AskExecutor)) == 1
+    assert not messages(talk, CorrectionSignal)
+    assert not talk.fast.matched
+
+
+def test_nobody_judges_a_crash_and_all_its_criteria_fail_as_environmental() -> None:
+    talk = fast(subtask(plausible(), verifiable()), {"execute": crash("it timed out")})
+    assert talk.asked == ["execute r1-s1.1"]
+    assert [(one.mode, one.failure_class) for one in talk.fast.criteria_verdicts] == [
+        (CriterionMode.VERIFIABLE, ENVIRONMENTAL)
+    ] * 2
+    assert talk.fast.failure_reason == "it timed out"
+
+
+def test_a_crash_of_the_second_attempt_ends_it() -> None:
+    talk = fast(ONE, {"execute": [done(), crash()], "judge": WRONG})
+    assert talk.asked == ["execute r1-s1.1", "judge r1-s1.1", "execute r1-s1.2"]
+    assert [len(one.failed_criteria) for one in talk.fast.gap_trajectory] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("criteria", "asked"),
+    [
+        ((verifiable("a"), verifiable("b")), ["look"]),
+        ((plausible("a"), plausible("b")), ["judge"]),
+        ((plausible("a"), verifiable("b"), plausible("c")), ["look", "judge"]),
+    ],
+)
+def test_a_verifiable_criterion_never_reaches_a_model(criteria: tuple[Criterion, ...], asked: list[str]) -> None:
+    talk = fast(subtask(*criteria))
+    assert [one.split()[0] for one in talk.asked] == ["execute", *asked]
+    assert all(one.mode is CriterionMode.PLAUSIBLE for ask in needs(talk, AskValidator) for one in ask.criteria)
+    assert all(one.mode is CriterionMode.VERIFIABLE for look in needs(talk, Look) for one in look.criteria)
+    assert [one.criterion for one in talk.fast.criteria_verdicts] == [one.criterion for one in criteria]
+
+
+def test_verdicts_stand_in_the_order_of_the_criteria() -> None:
+    of = subtask(plausible("a"), verifiable("b"), plausible("c"), verifiable("d"))
+    script: Script = {
+        "look": seen((of.success_criteria[1], of.success_criteria[3]), None, LOGICAL),
+        "judge": judgement(None),
+    }
+    talk = fast(of, script)
+    assert [(one.criterion, one.verdict) for one in talk.fast.criteria_verdicts] == [
+        ("a", "pass"),
+        ("b", "pass"),
+        ("c", "fail"),
+        ("d", "fail"),
+    ]
+
+
+def test_what_the_engine_saw_stands_whatever_a_model_says() -> None:
+    talk = fast(subtask(verifiable(), plausible()), {"look": SEEN_WRONG, "judge": judgement(None, None)})
+    assert [one.verdict for one in talk.fast.criteria_verdicts] == ["fail", "pass"]
+    assert not talk.fast.matched
+
+
+@pytest.mark.parametrize(
+    "looked",
+    [Looked(()), seen((verifiable("another"),)), seen((verifiable(),))],
+    ids=["nothing", "something else", "too little"],
+)
+def test_what_the_engine_did_not_look_at_has_not_passed(looked: Looked) -> None:
+    talk = fast(subtask(verifiable(), verifiable("it is quick")), {"look": looked})
+    assert [one.criterion for one in talk.fast.criteria_verdicts] == ["its tests pass", "it is quick"]
+    assert talk.fast.criteria_verdicts[-1].failure_class is ENVIRONMENTAL
+    assert not talk.fast.matched
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Failed("no object in it"), Heard(perceived()), Noted()],
+    ids=["unreadable", "another answer", "none"],
+)
+def test_a_verdict_that_cannot_be_read_is_a_failure_of_the_environment(answer: Scripted) -> None:
+    talk = fast(ONE, {"judge": answer})
+    (verdict,) = talk.fast.criteria_verdicts
+    assert (verdict.verdict, verdict.failure_class, verdict.mode) == ("fail", ENVIRONMENTAL, CriterionMode.PLAUSIBLE)
+    assert "it could not be judged" in verdict.evidence
+
+
+def test_the_reason_that_it_could_not_be_judged_is_told() -> None:
+    talk = fast(ONE, {"judge": Failed("no object in it")})
+    assert talk.fast.failure_reason == "nobody's balance changes: it could not be judged: no object in it"
+
+
+def test_a_correction_says_what_failed_first_and_what_to_do() -> None:
+    of = subtask(plausible("a"), plausible("b"), plausible("c"))
+    said = judgement(None, word(2, ENVIRONMENTAL, "is off"), word(3, LOGICAL, "is odd"), what_to_do="count again")
+    talk = fast(of, {"judge": [said, judgement(None, None, LOGICAL)]})
+    first, second = messages(talk, CorrectionSignal)
+    assert (first.attempt_number, first.failed_criterion, first.failure_class) == (1, "b", ENVIRONMENTAL)
+    assert (first.what_was_wrong, first.what_to_do) == ("b: is off; c: is odd", "count again")
+    assert (second.attempt_number, second.failed_criterion, second.failure_class) == (2, "c", LOGICAL)
+    assert second.what_to_do == "make each of these so, and change nothing that is so already"
+    assert first.subtask_id == second.subtask_id == of.subtask_id
+
+
+def test_an_executor_is_told_all_that_was_wrong_so_far() -> None:
+    talk = fast(ONE, {"judge": WRONG}, blocked_tools=("shell",))
+    asks = needs(talk, AskExecutor)
+    assert [[one.attempt_number for one in ask.corrections] for ask in asks] == [[], [1], [1, 2]]
+    assert {ask.blocked_tools for ask in asks} == {("shell",)}
+    assert all(ask.spec == SPEC and ask.subtask == ONE for ask in asks)
+
+
+def test_the_last_attempt_counts_and_what_all_of_them_used_is_on_record() -> None:
+    executed = [done("read", targets=("a",), output="one"), done("shell", "read", targets=("b",), output="two")]
+    talk = fast(ONE, {"execute": [*executed], "judge": [WRONG, judgement(None)]})
+    assert (talk.fast.output, talk.fast.tools, talk.fast.targets) == ("two", ("read", "shell"), ("a", "b"))
+    assert [len(one.failed_criteria) for one in talk.fast.gap_trajectory] == [1, 0]
+    assert talk.fast.failure_reason is None
+
+
+def test_what_is_said_and_in_which_order() -> None:
+    talk = fast(subtask(verifiable(), plausible()), {"judge": [WRONG, judgement(None)]})
+    assert talk.names == [
+        "execute r1-s1.1",
+        "executor → agent_validator: ExecutionResult",
+        "look r1-s1.1",
+        "judge r1-s1.1",
+        "agent_validator → executor: CorrectionSignal",
+        "execute r1-s1.2",
+        "executor → agent_validator: ExecutionResult",
+        "look r1-s1.2",
+        "judge r1-s1.2",
+        "agent_validator → meta_validator: SubTaskOutcome",
+    ]
+
+
+def test_a_look_is_given_the_output_of_its_attempt() -> None:
+    executed = [done(output="one"), done(output="two")]
+    talk = fast(subtask(verifiable()), {"execute": [*executed], "look": [SEEN_WRONG, seen((verifiable(),))]})
+    assert [(one.where, one.attempt, one.output) for one in needs(talk, Look)] == [
+        ("t1-r1-s1", 1, "one"),
+        ("t1-r1-s1", 2, "two"),
+    ]
+
+
+@pytest.mark.parametrize(("output", "text"), [("x", "x"), (None, ""), (3, "3"), ("", "")])
+def test_an_output_is_looked_at_as_text(output: object, text: str) -> None:
+    assert text_of(output) == text
+
+
+def test_an_executor_that_is_answered_for_with_something_else_is_a_fault_of_the_engine() -> None:
+    loop = pursue(SPEC, ONE)
+    next(loop)
+    with pytest.raises(TypeError, match="a result is wanted"):
+        loop.send(Noted())
+
+
+def test_a_look_that_is_answered_with_something_else_is_a_fault_of_the_engine() -> None:
+    loop = pursue(SPEC, subtask(verifiable()))
+    next(loop)
+    loop.send(done())
+    assert isinstance(loop.send(Noted()), Look)
+    with pytest.raises(TypeError, match="verdicts are wanted"):
+        loop.send(Noted())

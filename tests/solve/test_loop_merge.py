@@ -1,0 +1,225 @@
+"""How subtasks are pursued and merged: nothing is lost on the way, and nothing passes that was not seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.contracts.solve.messages import (
+    DirectiveName,
+    DispatchManifest,
+    FinalStatus,
+    OutcomeSummary,
+    ReplanRequest,
+)
+from assay.core.gradient import Weights
+from assay.core.solve.loop import solve
+from assay.core.solve.needs import (
+    AskMetaValidator,
+    AskPlanner,
+    Heard,
+    Look,
+    Looked,
+    Noted,
+    Pursue,
+    Pursued,
+)
+from tests.solve.talk import (
+    ENVIRONMENTAL,
+    LOGICAL,
+    OUT,
+    WRONG,
+    Asked,
+    Given,
+    Script,
+    Scripted,
+    came,
+    crash,
+    draft,
+    follow,
+    goal,
+    merge,
+    messages,
+    needs,
+    perceived,
+    plan,
+    plausible,
+    seen,
+    verifiable,
+    word,
+)
+
+ACCEPT, REFINE, ABANDON = DirectiveName.ACCEPT, DirectiveName.REFINE, DirectiveName.ABANDON
+PATH, APPROACH, BREAK = DirectiveName.CHANGE_PATH, DirectiveName.CHANGE_APPROACH, DirectiveName.BREAK_SYMMETRY
+ONCE = goal(weights=Weights(max_replans=0))
+TWO_STEPS = plan(draft(), draft(sequence=2, intent="Count what was copied"))
+BY_HAND = plan(draft(intent="Type what is missing", tools=("write",), files=("src/typed.py",)))
+BY_DUMP = plan(draft(intent="Restore from a dump", tools=("grep",), files=("src/dump.py",)))
+HALF = plan(draft(plausible("alpha holds"), plausible("beta holds")))
+OTHER_HALF = plan(
+    draft(plausible("alpha holds"), plausible("beta holds"), intent="Type it", tools=("write",), files=("x",))
+)
+
+
+# Pursue.
+
+
+def test_numbers_are_pursued_one_after_another_and_those_of_one_number_together() -> None:
+    three = plan(draft(sequence=2), draft(), draft(sequence=2))
+    talk = follow({"plan 1.1": three})
+    first, second = needs(talk, Pursue)
+    assert [one.subtask_id for one in first.subtasks] == ["t1-r1-s2"]
+    assert [one.subtask_id for one in second.subtasks] == ["t1-r1-s1", "t1-r1-s3"]
+    assert first.before == ()
+    assert [one.subtask_id for one in second.before] == ["t1-r1-s2"]
+
+
+@pytest.mark.parametrize("broken", [{"judge r1-s1": WRONG}, {"execute r1-s1": crash()}, {"judge r1-s1": OUT}])
+def test_the_next_number_never_starts_after_one_has_failed(broken: Script) -> None:
+    talk = follow({"plan 1.1": TWO_STEPS, **broken}, ONCE)
+    assert not [one for one in talk.names if "r1-s2" in one]
+    assert [one.subtask_id for one in talk.end.outcomes] == ["t1-r1-s1"]
+
+
+def test_one_of_several_that_failed_is_enough() -> None:
+    three = plan(draft(), draft(), draft(sequence=2))
+    talk = follow({"plan 1.1": three, "judge r1-s1": WRONG}, ONCE)
+    assert [one.subtask_id for one in talk.end.outcomes] == ["t1-r1-s1", "t1-r1-s2"]
+    assert len(needs(talk, Pursue)) == 1
+
+
+def _lost(need: Asked) -> Given:
+    return Pursued(())
+
+
+def _foreign(need: Asked) -> Given:
+    assert isinstance(need, Pursue)
+    return Pursued(tuple(came(one, id=f"{one.subtask_id}0") for one in need.subtasks))
+
+
+def _of_another_round(need: Asked) -> Given:
+    assert isinstance(need, Pursue)
+    return Pursued(tuple(came(one, id=one.subtask_id.replace("r1", "r0")) for one in need.subtasks))
+
+
+def _without_the_last(need: Asked) -> Given:
+    assert isinstance(need, Pursue)
+    return Pursued(tuple(map(came, need.subtasks[:-1])))
+
+
+@pytest.mark.parametrize("sent", [_lost, _foreign, _of_another_round, _without_the_last])
+def test_an_outcome_that_never_came_neither_hangs_nor_passes(sent: Scripted) -> None:
+    talk = follow(
+        {"plan 1.1": plan(draft(), draft(plausible("alpha holds"), verifiable("beta holds"))), "pursue 1": sent}, ONCE
+    )
+    lost = talk.end.outcomes[-1]
+    assert [one.subtask_id for one in talk.end.outcomes] == ["t1-r1-s1", "t1-r1-s2"]
+    assert (lost.matched, lost.failure_reason) == (False, "its outcome never came")
+    assert [(one.criterion, one.failure_class) for one in lost.criteria_verdicts] == [
+        ("alpha holds", ENVIRONMENTAL),
+        ("beta holds", ENVIRONMENTAL),
+    ]
+    assert not needs(talk, AskMetaValidator)
+    assert talk.end.result.loss.D > 0
+
+
+def test_an_outcome_that_nobody_asked_for_is_left_out() -> None:
+    def more(need: Asked) -> Given:
+        assert isinstance(need, Pursue)
+        (one,) = need.subtasks
+        return Pursued((came(one, matched=False, id="t1-r9-s9"), came(one), came(one, matched=False)))
+
+    talk = follow({"pursue 1": more})
+    assert [(one.subtask_id, one.matched) for one in talk.end.outcomes] == [("t1-r1-s1", True)]
+    assert talk.end.result.status is FinalStatus.ACCEPTED
+
+
+def test_a_pursuit_that_is_answered_with_something_else_is_a_fault_of_the_engine() -> None:
+    loop = solve(goal())
+    need = next(loop)
+    while not isinstance(need, Pursue):
+        need = loop.send(Heard(plan()) if isinstance(need, AskPlanner) else Noted())
+    with pytest.raises(TypeError, match="outcomes are wanted"):
+        loop.send(Noted())
+
+
+# Merge.
+
+
+@pytest.mark.parametrize("broken", [{"judge r1-s2": WRONG}, {"execute r1-s2": crash()}, {"pursue 1": _lost}])
+def test_the_meta_validator_is_not_asked_while_anything_has_failed(broken: Script) -> None:
+    talk = follow({"plan 1.1": plan(draft(), draft()), **broken}, ONCE)
+    assert not needs(talk, AskMetaValidator)
+    assert messages(talk, ReplanRequest)
+    assert not messages(talk, OutcomeSummary)
+
+
+@pytest.mark.parametrize(
+    ("answer", "failed"),
+    [
+        (merge(meets="ambiguous", why="it may be"), "what the person asked for"),
+        (merge(meets="no", why="it is not"), "what the person asked for"),
+        (merge(LOGICAL), "both hold equally many customers"),
+        (merge(word(1, evidence=" ")), "both hold equally many customers"),
+        (merge(word(2)), "both hold equally many customers"),
+        (OUT, "what the person asked for"),
+        (Heard(perceived()), "what the person asked for"),
+        (Noted(), "what the person asked for"),
+    ],
+    ids=["ambiguous", "no", "a criterion", "no evidence", "another criterion", "it fails", "another answer", "none"],
+)
+def test_a_merge_that_is_not_verified_is_rejected_and_its_distance_is_not_0(answer: Scripted, failed: str) -> None:
+    talk = follow({"merge": answer}, ONCE)
+    (request,) = messages(talk, ReplanRequest)
+    assert failed in request.gap_summary
+    assert not request.failed_subtasks
+    assert any(one.failed for one in request.merged_verdicts)
+    assert not messages(talk, OutcomeSummary)
+    assert talk.end.result.loss.D > 0
+    assert talk.end.result.status is FinalStatus.PARTIAL
+
+
+def test_doubt_is_a_logical_failure_that_says_why() -> None:
+    talk = follow({"merge": merge(meets="ambiguous", why="two readings")}, ONCE)
+    wrong = [one for one in messages(talk, ReplanRequest)[0].merged_verdicts if one.failed]
+    assert [(one.evidence, one.failure_class) for one in wrong] == [("ambiguous: two readings", LOGICAL)]
+
+
+CRITERIA = (plausible("sums are equal"), verifiable("it builds"), plausible("names are kept"))
+
+
+def test_a_verifiable_criterion_of_the_task_never_reaches_the_meta_validator() -> None:
+    talk = follow({"plan 1.1": plan(criteria=CRITERIA)})
+    (ask,) = needs(talk, AskMetaValidator)
+    (look,) = needs(talk, Look)
+    assert [one.criterion for one in ask.criteria] == ["sums are equal", "names are kept"]
+    assert [one.criterion for one in look.criteria] == ["it builds"]
+    assert (look.where, look.output) == ("t1-r1", "all is moved")
+    assert ask.manifest == messages(talk, DispatchManifest)[0]
+    assert ask.outcomes == talk.end.outcomes
+
+
+@pytest.mark.parametrize(
+    "looked",
+    [seen((CRITERIA[1],), LOGICAL), Looked(()), seen((verifiable("another"),)), Noted()],
+    ids=["it is not so", "nothing was seen", "something else was seen", "nobody looked"],
+)
+@pytest.mark.parametrize("criteria", [CRITERIA, CRITERIA[1:2]], ids=["with others", "alone"])
+def test_what_the_engine_did_not_see_of_the_merged_result_has_not_passed(
+    looked: Scripted, criteria: tuple[object, ...]
+) -> None:
+    talk = follow({"plan 1.1": plan(criteria=criteria), "look r1": looked}, ONCE)  # type: ignore[arg-type]
+    assert talk.end.result.status is FinalStatus.PARTIAL
+    assert "it builds" in messages(talk, ReplanRequest)[0].gap_summary
+
+
+def test_all_merged_verdicts_are_told_and_counted() -> None:
+    talk = follow({"plan 1.1": plan(criteria=CRITERIA), "merge 1": merge(None, LOGICAL)}, ONCE)
+    (request,) = messages(talk, ReplanRequest)
+    assert {one.criterion: one.verdict for one in request.merged_verdicts} == {
+        "sums are equal": "pass",
+        "names are kept": "fail",
+        "it builds": "pass",
+    }
+    assert talk.end.result.loss.D == 0.25
+
+

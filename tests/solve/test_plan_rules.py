@@ -1,0 +1,262 @@
+"""Which plans are not taken, and what the planner is told."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.contracts.solve.answers import SolvePlanOutput, SubTaskDraft
+from assay.contracts.solve.messages import Criterion, DirectiveName, PlanDirective, Predicate, PredicateKind
+from assay.core.memory.calibration import Calibration
+from assay.core.solve.plan_rules import NEARLY_THE_SAME, Bounds, is_echo, similarity, why_not
+from tests.solve.talk import INTENT, TOOLS, directive, draft, plan, plausible, verifiable
+
+BREAK, APPROACH, PATH = DirectiveName.BREAK_SYMMETRY, DirectiveName.CHANGE_APPROACH, DirectiveName.CHANGE_PATH
+FREE = Bounds(TOOLS)
+NO_SHELL = directive(BREAK, blocked_tools=("shell",))
+
+
+def why(of: SolvePlanOutput, bounds: Bounds = FREE) -> str:
+    return "; ".join(why_not(of, bounds, INTENT))
+
+
+def test_a_plan_that_breaks_no_rule_is_taken() -> None:
+    assert not why_not(plan(), FREE, INTENT)
+
+
+# Tools.
+
+
+@pytest.mark.parametrize(
+    ("tools", "told"),
+    [
+        (("read",), ""),
+        (("shell",), "subtask 1 uses shell, which is blocked; there are read, glob, grep, write"),
+        (("read", "shell"), "subtask 1 uses shell, which is blocked; there are read, glob, grep, write"),
+        (("Shell",), "subtask 1 uses Shell, which there is not; there are read, glob, grep, write"),
+        (("shell ",), "subtask 1 uses shell , which there is not; there are read, glob, grep, write"),
+        ((), "subtask 1 does not say which tools it uses, and some are blocked"),
+    ],
+)
+@pytest.mark.parametrize("name", [BREAK, APPROACH])
+def test_a_blocked_tool_is_refused_by_its_exact_name(tools: tuple[str, ...], told: str, name: DirectiveName) -> None:
+    assert why(plan(draft(tools=tools)), Bounds(TOOLS, directive(name, blocked_tools=("shell",)))) == told
+
+
+def test_every_subtask_is_looked_at() -> None:
+    two = plan(draft(tools=("read",)), draft(tools=("shell",), sequence=2))
+    assert why(two, Bounds(TOOLS, NO_SHELL)).startswith("subtask 2 uses shell")
+    unsaid = plan(draft(tools=("read",)), draft(tools=(), sequence=2))
+    assert why(unsaid, Bounds(TOOLS, NO_SHELL)).startswith("subtask 2 does not say")
+
+
+def test_where_nothing_is_blocked_tools_need_not_be_named() -> None:
+    assert not why(plan(draft(tools=())))
+
+
+def test_a_tool_that_there_is_not_is_refused() -> None:
+    assert why(plan(draft(tools=("curl",)))) == (
+        "subtask 1 uses curl, which there is not; there are read, glob, grep, shell, write"
+    )
+
+
+MEMORY = Calibration(blocked_tools=("grep",), blocked_targets=("old",))
+
+
+@pytest.mark.parametrize(
+    ("tools", "of", "memory", "blocked"),
+    [
+        (TOOLS, NO_SHELL, Calibration(), {"shell"}),
+        (TOOLS, None, MEMORY, {"grep"}),
+        (TOOLS, NO_SHELL, MEMORY, {"shell", "grep"}),
+        (("shell", "grep"), NO_SHELL, MEMORY, {"shell"}),
+        (("grep",), None, MEMORY, set()),
+        (TOOLS, None, Calibration(), set()),
+    ],
+    ids=["the controller", "memory", "both", "memory gives way", "memory alone gives way", "nobody"],
+)
+def test_who_blocks_tools(
+    tools: tuple[str, ...], of: PlanDirective | None, memory: Calibration, blocked: set[str]
+) -> None:
+    assert Bounds(tools, of, memory).blocked_tools == blocked
+
+
+def test_what_memory_forbids_is_refused() -> None:
+    assert "uses grep, which is blocked" in why(plan(draft(tools=("grep",))), Bounds(TOOLS, None, MEMORY))
+    assert "rests on old/a.py, which is blocked" in why(plan(draft(files=("old/a.py",))), Bounds(TOOLS, None, MEMORY))
+
+
+# Targets.
+
+
+@pytest.mark.parametrize(
+    ("blocked", "path", "refused"),
+    [
+        ("src/a.py", "src/a.py", True),
+        ("src/a.py", "src/b.py", False),
+        ("src/a.py", "src/a.pyc", False),
+        ("src", "src/a.py", True),
+        ("src/", "src/a.py", True),
+        ("src/*.py", "src/a.py", True),
+        ("src/a.py", "./src/a.py", True),
+        ("src/a.py", "src//a.py", True),
+        ("src/a.py", "src/x/../a.py", True),
+        ("./src/a.py", "src/a.py", True),
+        ("app/[id].ts", "app/[id].ts", True),
+        ("app/[id].ts", "app/i.ts", False),
+        ("https://example.invalid/rows", "https://example.invalid/rows", True),
+    ],
+)
+def test_a_blocked_target_is_refused_by_its_path(blocked: str, path: str, refused: bool) -> None:
+    bounds = Bounds(TOOLS, directive(PATH, blocked_targets=(blocked,)))
+    expected = f"subtask 1 rests on {path}, which is blocked" if refused else ""
+    assert why(plan(draft(files=(path,))), bounds) == expected
+
+
+def test_targets_of_memory_and_controller_are_blocked_both() -> None:
+    assert Bounds(TOOLS, directive(PATH, blocked_targets=("a",)), MEMORY).blocked_targets == {"a", "old"}
+
+
+# Sequence.
+
+
+@pytest.mark.parametrize(
+    ("numbers", "told"),
+    [
+        ((1,), ""),
+        ((1, 1), ""),
+        ((1, 2, 2, 3), ""),
+        ((2, 1), ""),
+        ((2,), "the sequence is 2: it begins at 1 and leaves no number out"),
+        ((1, 3), "the sequence is 1, 3: it begins at 1 and leaves no number out"),
+        ((2, 2, 3), "the sequence is 2, 3: it begins at 1 and leaves no number out"),
+    ],
+)
+def test_a_sequence_begins_at_1_and_leaves_no_number_out(numbers: tuple[int, ...], told: str) -> None:
+    assert why(plan(*(draft(sequence=number) for number in numbers))) == told
+
+
+# Echoes.
+
+EXISTS = Predicate(kind=PredicateKind.EXISTS, path="a")
+
+
+@pytest.mark.parametrize(
+    ("criterion", "echo"),
+    [
+        (plausible("Move rows, old store, new one"), True),
+        (plausible("move the rows of the old store into the new one successfully"), True),
+        (plausible("the task is done correctly"), True),
+        (plausible("it works"), True),
+        (plausible("???"), True),
+        (plausible("rows old store new checksum"), True),  # four of five
+        (plausible("rows old store checksum"), False),  # three of four
+        (plausible("both hold equally many customers"), False),
+        (verifiable(INTENT), False),
+        (Criterion.model_validate({"criterion": INTENT, "mode": "verifiable", "predicate": EXISTS}), False),
+        (Criterion(criterion=INTENT, command="  "), True),
+    ],
+)
+def test_what_only_says_the_intent_again_is_an_echo(criterion: Criterion, echo: bool) -> None:
+    assert is_echo(criterion, INTENT) == echo
+
+
+def test_a_plan_whose_criteria_echo_is_refused() -> None:
+    assert "only says the intent again" in why(plan(criteria=(plausible(), plausible(INTENT))))
+    echoing = draft(plausible("is done"), plausible("copy every row"), intent="Copy every row")
+    assert why(plan(echoing)) == (
+        "subtask 1: the criterion 'is done' only says its intent again; "
+        "subtask 1: the criterion 'copy every row' only says its intent again"
+    )
+
+
+# The same again.
+
+FIRST = (draft(),)
+
+
+def _again(
+    changed: SubTaskDraft, name: DirectiveName | None = BREAK, previous: tuple[SubTaskDraft, ...] = FIRST
+) -> str:
+    return why(plan(changed), Bounds(TOOLS, directive(name) if name else None, Calibration(), previous))  # type: ignore[arg-type]
+
+
+def test_the_plan_before_is_refused_after_break_symmetry() -> None:
+    assert _again(draft()) == "it is nearly the plan before (similarity 1.00); break_symmetry wants another approach"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        draft(intent="With a script, copy every row"),
+        draft(plausible("another criterion"), intent="copy EVERY row, script!"),
+    ],
+    ids=["words in another order", "other criteria"],
+)
+def test_other_words_for_the_same_are_refused_too(changed: SubTaskDraft) -> None:
+    assert "nearly the plan before" in _again(changed)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        draft(tools=("write",)),
+        draft(files=("src/other.py",)),
+        draft(intent="Replicate the store by dump and restore"),
+    ],
+    ids=["another tool", "another file", "another intent"],
+)
+def test_a_plan_that_differs_in_one_of_the_three_is_taken(changed: SubTaskDraft) -> None:
+    assert not _again(changed)
+
+
+@pytest.mark.parametrize("name", [None, *(one for one in DirectiveName if one is not BREAK)])
+def test_after_anything_else_the_same_plan_may_come_again(name: DirectiveName | None) -> None:
+    assert not _again(draft(), name)
+
+
+def test_where_there_is_no_plan_before_nothing_is_the_same() -> None:
+    assert not _again(draft(), BREAK, ())
+
+
+def test_what_is_nearly_the_same_begins_at_the_threshold() -> None:
+    """Two of five files, and all else the same: (1 + 0.4 + 1) / 3 is 0.8."""
+    before = (draft(files=("a", "b", "c")),)
+    at, below = draft(files=("a", "b", "d", "e")), draft(files=("a", "d", "e", "f"))
+    assert similarity((at,), before) == pytest.approx(NEARLY_THE_SAME)
+    assert "nearly" in _again(at, previous=before)
+    assert not _again(below, previous=before)
+
+
+NAMES = st.lists(st.sampled_from(["a", "b", "c"]), max_size=3).map(tuple)
+DRAFTS = st.lists(
+    st.builds(
+        lambda intent, tools, files: draft(intent=intent, tools=tools, files=files),
+        st.text("xyz ", min_size=1),
+        NAMES,
+        NAMES,
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(DRAFTS, DRAFTS)
+def test_similarity_is_a_share_the_same_both_ways_and_1_of_itself(
+    one: list[SubTaskDraft], other: list[SubTaskDraft]
+) -> None:
+    assert 0 <= similarity(one, other) <= 1
+    assert similarity(one, other) == similarity(other, one)
+    assert similarity(one, one) == 1
+
+
+def test_all_that_is_wrong_is_told_at_once_and_each_thing_once() -> None:
+    bounds = Bounds(TOOLS, directive(BREAK, blocked_tools=("shell",), blocked_targets=("src",)))
+    told = why_not(plan(draft(tools=("shell", "shell"), sequence=2), criteria=(plausible("done"),)), bounds, INTENT)
+    assert [one.split(",")[0].split(":")[0] for one in told] == [
+        "subtask 1 uses shell",
+        "subtask 1 rests on src/copy.py",
+        "the sequence is 2",
+        "the criterion 'done' only says the intent again",
+    ]

@@ -1,0 +1,162 @@
+"""From what was seen and judged to an outcome."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.contracts.solve.messages import (
+    Criterion,
+    CriterionVerdict,
+    ExecutionResult,
+    ExecutionStatus,
+    FailureClass,
+    OutcomeStatus,
+)
+from assay.core.solve.verdicts import crashed, failed, gap, judged, outcome, passed, unjudged
+from tests.solve.talk import ENVIRONMENTAL, LOGICAL, VERIFIABLE, done, plausible, subtask, verifiable, word
+
+A, B = plausible("a is so"), plausible("b is so")
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        "curl: (7) Connection refused",
+        "read: connection reset by peer",
+        "Could not resolve host: example.invalid",
+        "the command timed out after 60 s",
+        "a timeout",
+        "HTTP 429",
+        "429 Too Many Requests",
+        "the server said 503",
+        "open /etc/shadow: Permission denied",
+        "write: No space left on device",
+        "the process was killed",
+        "bash: jq: command not found",
+        "ModuleNotFoundError: No module named 'yaml'",
+        "mkdir: Read-only file system",
+        "x509: certificate has expired",
+    ],
+)
+@pytest.mark.parametrize("said", [LOGICAL, ENVIRONMENTAL])
+def test_an_error_pattern_makes_a_failure_environmental_whatever_was_said(evidence: str, said: FailureClass) -> None:
+    assert failed(A, evidence, said).failure_class is ENVIRONMENTAL
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    ["expected 4, got 5", "row 4290 is missing", "unskilled labour is counted twice", "AssertionError: sum is off", ""],
+)
+@pytest.mark.parametrize("said", [LOGICAL, ENVIRONMENTAL])
+def test_else_a_failure_is_of_the_class_that_was_said(evidence: str, said: FailureClass) -> None:
+    assert failed(A, evidence, said).failure_class is said
+
+
+def test_no_pattern_makes_a_failure_of_what_passed() -> None:
+    assert not passed(A, "it says: connection refused").failed
+
+
+@pytest.mark.parametrize(
+    ("words", "classes"),
+    [
+        ((word(1), word(2)), (None, None)),
+        ((word(2), word(1)), (None, None)),
+        ((word(1), word(2, LOGICAL)), (None, LOGICAL)),
+        ((word(1), word(2, ENVIRONMENTAL)), (None, ENVIRONMENTAL)),
+        ((word(1, LOGICAL, "it timed out"), word(2)), (ENVIRONMENTAL, None)),
+        ((word(2),), (ENVIRONMENTAL, None)),
+        ((), (ENVIRONMENTAL, ENVIRONMENTAL)),
+        ((word(3), word(4)), (ENVIRONMENTAL, ENVIRONMENTAL)),
+        ((word(1, LOGICAL), word(1), word(2)), (LOGICAL, None)),
+        ((word(1), word(1, LOGICAL), word(2)), (None, None)),
+        ((word(1, evidence="  "), word(2)), (ENVIRONMENTAL, None)),
+    ],
+    ids=[
+        "both pass",
+        "in another order",
+        "one is wrong",
+        "one is in the way",
+        "its evidence says more than its class",
+        "one is left out",
+        "nothing is said",
+        "others are judged",
+        "the first word counts: it fails",
+        "the first word counts: it passes",
+        "a pass without evidence is none",
+    ],
+)
+def test_what_was_judged(words: tuple[object, ...], classes: tuple[FailureClass | None, ...]) -> None:
+    found = judged((A, B), words)  # type: ignore[arg-type]
+    assert [one.criterion for one in found] == ["a is so", "b is so"]
+    assert tuple(one.failure_class for one in found) == classes
+
+
+def test_a_failure_of_no_class_is_logical() -> None:
+    unclassed = word(1, LOGICAL).model_copy(update={"failure_class": None})
+    assert judged((A,), (unclassed,))[0].failure_class is LOGICAL
+
+
+def test_the_evidence_is_kept() -> None:
+    found = judged((A, B), (word(1, evidence="line 3"), word(2, LOGICAL, "line 4")))
+    assert [one.evidence for one in found] == ["line 3", "line 4"]
+
+
+def test_what_nobody_could_judge_is_a_failure_of_the_environment() -> None:
+    found = unjudged((A, verifiable()), "no object in it")
+    assert [(one.verdict, one.failure_class, one.evidence) for one in found] == [
+        ("fail", ENVIRONMENTAL, "no object in it")
+    ] * 2
+
+
+def test_a_crash_fails_every_criterion_as_verifiable_and_environmental() -> None:
+    found = crashed((A, verifiable()), "it died")
+    assert [(one.mode, one.verdict, one.failure_class) for one in found] == [(VERIFIABLE, "fail", ENVIRONMENTAL)] * 2
+
+
+SO, NOT_SO = passed(A, "seen"), failed(B, "not seen", LOGICAL)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "status", "reason"),
+    [
+        ((SO,), OutcomeStatus.MATCHED, None),
+        ((SO, SO), OutcomeStatus.MATCHED, None),
+        ((SO, NOT_SO), OutcomeStatus.FAILED, "b is so: not seen"),
+        ((NOT_SO, SO), OutcomeStatus.FAILED, "b is so: not seen"),
+        ((NOT_SO, NOT_SO), OutcomeStatus.FAILED, "b is so: not seen; b is so: not seen"),
+        ((), OutcomeStatus.FAILED, None),
+    ],
+)
+def test_the_outcome_is_the_and_of_its_verdicts(
+    verdicts: tuple[CriterionVerdict, ...], status: OutcomeStatus, reason: str | None
+) -> None:
+    made = outcome(subtask(A, B), done().result, verdicts, ())
+    assert (made.status, made.failure_reason) == (status, reason)
+
+
+def test_the_executors_own_claim_decides_nothing() -> None:
+    claimed = ExecutionResult(subtask_id="s", status=ExecutionStatus.FAILED, output="I could not")
+    assert outcome(subtask(A), claimed, (SO,), ()).matched
+    assert not outcome(subtask(A), done().result, (NOT_SO,), ()).matched
+
+
+def test_an_outcome_is_its_subtasks_and_says_each_tool_once() -> None:
+    foreign = ExecutionResult(subtask_id="another", status=ExecutionStatus.COMPLETED, output="x", crashed="it died")
+    made = outcome(subtask(A), foreign, (NOT_SO,), (), tools=("b", "a", "b"), targets=("y", "x", "y"))
+    assert (made.subtask_id, made.parent_task_id, made.output) == ("t1-r1-s1", "t1", "x")
+    assert (made.tools, made.targets) == (("b", "a"), ("y", "x"))
+    assert made.failure_reason == "it died"
+
+
+def test_a_gap_holds_what_failed() -> None:
+    found = gap(2, (SO, NOT_SO))
+    assert (found.attempt, [(one.criterion, one.failure_class) for one in found.failed_criteria]) == (
+        2,
+        [("b is so", LOGICAL)],
+    )
+
+
+def test_a_verdict_keeps_the_mode_of_its_criterion() -> None:
+    both: tuple[Criterion, ...] = (A, verifiable())
+    assert [passed(one, "").mode for one in both] == [failed(one, "", LOGICAL).mode for one in both]
+    assert [passed(one, "").mode for one in both] == [one.mode for one in both]
