@@ -328,6 +328,12 @@ def goal(*, weights: Weights | None = None, policy: str = "gradient", tools: tup
     return Goal(TASK, RAW, tools, "2026-03-01T09:00:00Z", weights or Weights(), POLICIES[policy])
 
 
+ONCE = goal(weights=Weights(max_replans=0))
+TWO_STEPS = plan(draft(), draft(sequence=2, intent="Count what was copied"))
+BY_HAND = plan(draft(intent="Type what is missing", tools=("write",), files=("src/typed.py",)))
+BY_DUMP = plan(draft(intent="Restore from a dump", tools=("grep",), files=("src/dump.py",)))
+
+
 def converse(about: Goal, answer: Callable[[Asked], Given]) -> Talk:
     """The whole of it: a Pursue that nobody answers is pursued, subtask by subtask."""
     talk, loop = Talk(), solve(about)

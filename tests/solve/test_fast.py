@@ -130,6 +130,12 @@ def test_what_the_engine_did_not_look_at_has_not_passed(looked: Looked) -> None:
     assert not talk.fast.matched
 
 
+def test_what_nobody_wanted_to_be_looked_at_is_left_out() -> None:
+    talk = fast(subtask(verifiable()), {"look": seen((verifiable(), verifiable("another")), None, LOGICAL)})
+    assert [one.criterion for one in talk.fast.criteria_verdicts] == ["its tests pass"]
+    assert talk.fast.matched
+
+
 @pytest.mark.parametrize(
     "answer",
     [Failed("no object in it"), Heard(perceived()), Noted()],

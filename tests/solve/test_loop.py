@@ -25,11 +25,15 @@ from assay.core.solve.needs import (
 )
 from tests.solve.talk import (
     BLOCKED,
+    BY_DUMP,
+    BY_HAND,
     ENVIRONMENTAL,
     LOGICAL,
     MIXED,
+    ONCE,
     OUT,
     TOOLS,
+    TWO_STEPS,
     WRONG,
     Script,
     Scripted,
@@ -49,12 +53,8 @@ from tests.solve.talk import (
     plausible,
 )
 
-ACCEPT, REFINE, ABANDON = DirectiveName.ACCEPT, DirectiveName.REFINE, DirectiveName.ABANDON
+REFINE, ABANDON = DirectiveName.REFINE, DirectiveName.ABANDON
 PATH, APPROACH, BREAK = DirectiveName.CHANGE_PATH, DirectiveName.CHANGE_APPROACH, DirectiveName.BREAK_SYMMETRY
-ONCE = goal(weights=Weights(max_replans=0))
-TWO_STEPS = plan(draft(), draft(sequence=2, intent="Count what was copied"))
-BY_HAND = plan(draft(intent="Type what is missing", tools=("write",), files=("src/typed.py",)))
-BY_DUMP = plan(draft(intent="Restore from a dump", tools=("grep",), files=("src/dump.py",)))
 HALF = plan(draft(plausible("alpha holds"), plausible("beta holds")))
 OTHER_HALF = plan(
     draft(plausible("alpha holds"), plausible("beta holds"), intent="Type it", tools=("write",), files=("x",))
@@ -211,8 +211,9 @@ def test_only_the_tools_of_what_failed_are_blocked() -> None:
 def test_a_merge_that_was_rejected_blames_the_tools_of_all() -> None:
     two = plan(draft(tools=("read",)), draft(intent="Count them", tools=("shell",)))
     talk = follow({"plan 1.1": two, "merge 1": merge(LOGICAL, meets="no"), "plan 2.1": BY_HAND})
-    assert talk.end.directives[0].directive is BREAK
-    assert talk.end.directives[0].blocked_tools == ("read", "shell")
+    (directive,) = talk.end.directives
+    assert (directive.directive, directive.blocked_tools) == (BREAK, ("read", "shell"))
+    assert (directive.failed_criterion, directive.failure_class) == ("both hold equally many customers", LOGICAL)
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from assay.contracts.solve.messages import (
-    DirectiveName,
+    CriterionVerdict,
     DispatchManifest,
     FinalStatus,
     OutcomeSummary,
     ReplanRequest,
 )
-from assay.core.gradient import Weights
 from assay.core.solve.loop import solve
 from assay.core.solve.needs import (
     AskMetaValidator,
@@ -26,7 +25,9 @@ from assay.core.solve.needs import (
 from tests.solve.talk import (
     ENVIRONMENTAL,
     LOGICAL,
+    ONCE,
     OUT,
+    TWO_STEPS,
     WRONG,
     Asked,
     Given,
@@ -47,18 +48,6 @@ from tests.solve.talk import (
     verifiable,
     word,
 )
-
-ACCEPT, REFINE, ABANDON = DirectiveName.ACCEPT, DirectiveName.REFINE, DirectiveName.ABANDON
-PATH, APPROACH, BREAK = DirectiveName.CHANGE_PATH, DirectiveName.CHANGE_APPROACH, DirectiveName.BREAK_SYMMETRY
-ONCE = goal(weights=Weights(max_replans=0))
-TWO_STEPS = plan(draft(), draft(sequence=2, intent="Count what was copied"))
-BY_HAND = plan(draft(intent="Type what is missing", tools=("write",), files=("src/typed.py",)))
-BY_DUMP = plan(draft(intent="Restore from a dump", tools=("grep",), files=("src/dump.py",)))
-HALF = plan(draft(plausible("alpha holds"), plausible("beta holds")))
-OTHER_HALF = plan(
-    draft(plausible("alpha holds"), plausible("beta holds"), intent="Type it", tools=("write",), files=("x",))
-)
-
 
 # Pursue.
 
@@ -120,6 +109,36 @@ def test_an_outcome_that_never_came_neither_hangs_nor_passes(sent: Scripted) -> 
     ]
     assert not needs(talk, AskMetaValidator)
     assert talk.end.result.loss.D > 0
+
+
+def _shown_by(*verdicts: CriterionVerdict) -> Scripted:
+    def sent(need: Asked) -> Given:
+        assert isinstance(need, Pursue)
+        return Pursued(tuple(came(one).model_copy(update={"criteria_verdicts": verdicts}) for one in need.subtasks))
+
+    return sent
+
+
+BOTH = (plausible("alpha holds"), verifiable("beta holds"))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        _shown_by(),
+        _shown_by(*seen(BOTH[:1]).verdicts),
+        _shown_by(*seen((*BOTH, plausible("another"))).verdicts),
+        _shown_by(*seen((BOTH[0], plausible("another"))).verdicts),
+        _shown_by(*seen(BOTH, None, LOGICAL).verdicts),
+    ],
+    ids=["by nothing", "by one of two", "by more", "by others", "though one failed"],
+)
+def test_an_outcome_that_says_it_matched_and_does_not_show_it_has_failed(sent: Scripted) -> None:
+    talk = follow({"plan 1.1": plan(draft(*BOTH)), "pursue 1": sent}, ONCE)
+    (outcome,) = talk.end.outcomes
+    assert outcome.failure_reason == "its outcome says that it matched, and does not show it"
+    assert not needs(talk, AskMetaValidator)
+    assert talk.end.result.status is FinalStatus.ABANDONED
 
 
 def test_an_outcome_that_nobody_asked_for_is_left_out() -> None:
@@ -221,5 +240,3 @@ def test_all_merged_verdicts_are_told_and_counted() -> None:
         "it builds": "pass",
     }
     assert talk.end.result.loss.D == 0.25
-
-

@@ -12,12 +12,12 @@ from assay.contracts.solve.messages import (
     SubTask,
     TaskSpec,
 )
-from assay.core.gradient import Weights
 from assay.core.memory.calibration import Calibration
 from assay.core.solve.needs import (
     AskExecutor,
     AskMetaValidator,
     AskPerceiver,
+    AskPerson,
     AskPlanner,
     Failed,
     Heard,
@@ -27,9 +27,12 @@ from assay.core.solve.needs import (
 )
 from tests.solve.talk import (
     BLOCKED,
+    BY_DUMP,
+    BY_HAND,
     ENVIRONMENTAL,
     INTENT,
     LOGICAL,
+    ONCE,
     OUT,
     RAW,
     TASK,
@@ -46,16 +49,7 @@ from tests.solve.talk import (
     plausible,
 )
 
-ACCEPT, REFINE, ABANDON = DirectiveName.ACCEPT, DirectiveName.REFINE, DirectiveName.ABANDON
-PATH, APPROACH, BREAK = DirectiveName.CHANGE_PATH, DirectiveName.CHANGE_APPROACH, DirectiveName.BREAK_SYMMETRY
-ONCE = goal(weights=Weights(max_replans=0))
-TWO_STEPS = plan(draft(), draft(sequence=2, intent="Count what was copied"))
-BY_HAND = plan(draft(intent="Type what is missing", tools=("write",), files=("src/typed.py",)))
-BY_DUMP = plan(draft(intent="Restore from a dump", tools=("grep",), files=("src/dump.py",)))
-HALF = plan(draft(plausible("alpha holds"), plausible("beta holds")))
-OTHER_HALF = plan(
-    draft(plausible("alpha holds"), plausible("beta holds"), intent="Type it", tools=("write",), files=("x",))
-)
+ABANDON, BREAK = DirectiveName.ABANDON, DirectiveName.BREAK_SYMMETRY
 
 
 # Perceive.
@@ -91,6 +85,7 @@ def test_the_perceiver_asks_at_most_one_question(
 ) -> None:
     talk = follow({"perceive": perceiver, **({"person": person} if person else {})})
     assert len(needs(talk, AskPerceiver)) == asked
+    assert len(needs(talk, AskPerson)) == len(person)
     (spec,) = messages(talk, TaskSpec)
     assert (spec.intent, spec.raw_input) == (intent, RAW)
 
@@ -133,10 +128,9 @@ def test_ids_are_given_here_whatever_a_planner_writes() -> None:
     assert [one.subtask_ids for one in messages(talk, DispatchManifest)] == [("t1-r1-s1", "t1-r1-s2"), ("t1-r2-s1",)]
 
 
-REPEATED = "nearly the plan before"
 STUBBORN: dict[str, tuple[tuple[str, ...], str]] = {
     "it reuses a blocked tool": (TOOLS, "uses shell, which is blocked"),
-    "it repeats its plan": (("shell",), REPEATED),
+    "it repeats its plan": (("shell",), "nearly the plan before"),
 }
 
 
@@ -225,5 +219,3 @@ def test_what_memory_blocks_no_executor_may_use() -> None:
 def test_a_memory_that_does_not_answer_forbids_nothing() -> None:
     talk = follow({"recall": Noted()})
     assert needs(talk, AskPlanner)[0].calibration == Calibration()
-
-

@@ -203,9 +203,10 @@ def test_other_words_for_the_same_are_refused_too(changed: SubTaskDraft) -> None
     [
         draft(tools=("write",)),
         draft(files=("src/other.py",)),
+        draft(files=()),
         draft(intent="Replicate the store by dump and restore"),
     ],
-    ids=["another tool", "another file", "another intent"],
+    ids=["another tool", "another file", "no file", "another intent"],
 )
 def test_a_plan_that_differs_in_one_of_the_three_is_taken(changed: SubTaskDraft) -> None:
     assert not _again(changed)
@@ -218,6 +219,7 @@ def test_after_anything_else_the_same_plan_may_come_again(name: DirectiveName | 
 
 def test_where_there_is_no_plan_before_nothing_is_the_same() -> None:
     assert not _again(draft(), BREAK, ())
+    assert not _again(draft(intent="the goal", tools=(), files=()), BREAK, ())
 
 
 def test_what_is_nearly_the_same_begins_at_the_threshold() -> None:

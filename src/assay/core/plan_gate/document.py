@@ -68,12 +68,15 @@ class Document:
 
     def _lines(self) -> Iterator[Line]:
         kinds = self._fenced()
-        hidden: list[list[Span]] = [[] for _ in self.tags.lines]
+        hidden: dict[int, list[Span]] = {}
         for span in self.tags.hidden:
             first, last = self.tags.line(span.start), self.tags.line(max(span.end - 1, span.start))
             for number in range(first, last + 1):
-                hidden[number - 1].append(span)
+                hidden.setdefault(number - 1, []).append(span)
         for at, text in enumerate(self.tags.lines):
+            if at not in hidden:
+                yield Line(at + 1, text, kinds.get(at) or _kind(text, text, ()), text, ())
+                continue
             start = self.tags.line_starts[at]
             spans = [Span(max(one.start - start, 0), min(one.end - start, len(text))) for one in hidden[at]]
             plain = _blanked(text, spans)

@@ -55,6 +55,8 @@ def in_code(code: str) -> Iterator[str]:
     """The paths that inline code is: `` `src/thing.py:12` ``, `` `src/{a,b}.py` ``."""
     if len(code) > _LONGEST or not code or code[0] == "@" or " " in code or "`" in code:
         return
+    if "." not in code and "/" not in code and code.lower() not in _NAMES:
+        return
     for path in paths(f"`{code}`"):
         if _may_be_path(path) and (_is_file(path) or "/" in path):
             yield path

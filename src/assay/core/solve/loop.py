@@ -425,18 +425,28 @@ def _fanned_in(wanted: Sequence[SubTask], came: Sequence[SubTaskOutcome]) -> tup
     """One outcome for each subtask, whatever came: one that is missing has failed, and one that nobody asked for is
     left out. So nothing that is lost on the way can hang the task, or pass."""
     found = {one.subtask_id: one for one in reversed(came)}
-    lost = "its outcome never came"
-    return tuple(
-        found.get(one.subtask_id)
-        or SubTaskOutcome(
-            subtask_id=one.subtask_id,
-            parent_task_id=one.parent_task_id,
-            status=OutcomeStatus.FAILED,
-            failure_reason=lost,
-            criteria_verdicts=crashed(one.success_criteria, lost),
-        )
-        for one in wanted
+    return tuple(_outcome_of(one, found.get(one.subtask_id)) for one in wanted)
+
+
+def _outcome_of(subtask: SubTask, came: SubTaskOutcome | None) -> SubTaskOutcome:
+    """What matched shows it, by each of its criteria: else it has not."""
+    if came is None:
+        why = "its outcome never came"
+    elif came.matched and _passed(came) != [one.criterion for one in subtask.success_criteria]:
+        why = "its outcome says that it matched, and does not show it"
+    else:
+        return came
+    return SubTaskOutcome(
+        subtask_id=subtask.subtask_id,
+        parent_task_id=subtask.parent_task_id,
+        status=OutcomeStatus.FAILED,
+        failure_reason=why,
+        criteria_verdicts=crashed(subtask.success_criteria, why),
     )
+
+
+def _passed(came: SubTaskOutcome) -> list[str]:
+    return [one.criterion for one in came.criteria_verdicts if not one.failed]
 
 
 def _next_moves(directive: PlanDirective) -> tuple[str, ...]:
