@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from tests import nursery
 
@@ -27,19 +28,26 @@ def needs_a_start(variables: Mapping[str, str]) -> bool:
     return any(name.startswith(_READ_AT_START) for name in variables)
 
 
-def run(args: Sequence[str], cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """`assay` with these arguments, seen through to its end."""
+def run(args: Sequence[str], cwd: Path, env: Mapping[str, str], told: str = "") -> subprocess.CompletedProcess[str]:
+    """`assay` with these arguments, and this on its standard input, seen through to its end."""
     request = json.dumps({"args": args, "cwd": str(cwd), "env": dict(env)}).encode()
     assert len(request) <= nursery.MOST
     ours, theirs = socket.socketpair()
-    with ours, tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+    with ours, _file(told) as read, _file() as output, _file() as errors:
         with theirs:
-            socket.send_fds(_way(), [request], [output.fileno(), errors.fileno(), theirs.fileno()])
+            socket.send_fds(_way(), [request], [file.fileno() for file in (read, output, errors, theirs)])
         answer = ours.recv(64)
         assert answer, "whoever was to see `assay` through is gone"
         output.seek(0)
         errors.seek(0)
         return subprocess.CompletedProcess(["assay", *args], int(answer), output.read(), errors.read())
+
+
+def _file(content: str = "") -> IO[str]:
+    file = tempfile.TemporaryFile("w+")  # noqa: SIM115  whoever asks for it closes it
+    file.write(content)
+    file.seek(0)
+    return file
 
 
 @cache

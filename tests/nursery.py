@@ -15,25 +15,41 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 
 from assay.surfaces.cli.main import COMMANDS, load_app, main
 
 MOST = 1 << 17
 """Bytes of a request."""
+LATER = (
+    "anyio._backends._asyncio",
+    "assay.adapters.backends.api.session",
+    "genai_prices.data",
+    "openai.resources.chat.completions.completions",
+    "pydantic_ai.models.openai",
+    "pydantic_ai.providers.openai_compatible",
+    "rich.console",
+    "rich.live",
+    "rich.table",
+    "tree_sitter_language_pack",
+)
+"""What commands import only where they come to it: the library of models alone takes longer than a whole check."""
 
 
 def serve(requests: socket.socket) -> int:
-    """Each request has its arguments, folder and variables, and three files: two for the output, one for the answer,
-    which is the exit code. Only a fork that is `assay` returns."""
+    """Each request has its arguments, folder and variables, and four files: its input, two for the output, and one for
+    the answer, which is the exit code. Only a fork that is `assay` returns."""
     for command in COMMANDS:
         load_app(command)  # what is imported here need not be imported by each of them
+    for module in LATER:
+        import_module(module)
     # Python itself sets this variable where there is no locale, and every fork would have found it so.
     locale = {name: os.environ[name] for name in ("LC_CTYPE",) if name in os.environ}
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGCHLD, _take_leave)
     gc.freeze()
     while True:
-        text, files, _, _ = socket.recv_fds(requests, MOST, 3)
+        text, files, _, _ = socket.recv_fds(requests, MOST, 4)
         if not text:
             requests.close()
             return 0
@@ -57,16 +73,16 @@ def _take_leave(_number: int, _frame: object) -> None:
 
 
 def _be_watched(files: Sequence[int]) -> None:
-    """Fork once more: the child goes on with the output, the parent tells how it ended."""
-    output, errors, answer = files
+    """Fork once more: the child goes on with input and output, the parent tells how it ended."""
+    *standard, answer = files
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     child = os.fork()
     if child:
         _, status = os.waitpid(child, 0)
         os.write(answer, str(os.waitstatus_to_exitcode(status)).encode())
         os._exit(0)
-    os.dup2(output, 1)
-    os.dup2(errors, 2)
+    for number, file in enumerate(standard):
+        os.dup2(file, number)
     for file in files:
         os.close(file)
 

@@ -152,13 +152,14 @@ class Workshop:
         return CheckRun(done.returncode, done.stdout, done.stderr, store)
 
     def assay(
-        self, root: Path, *args: str, env: Mapping[str, str] | None = None, wrap: Sequence[str] = ()
+        self, root: Path, *args: str, env: Mapping[str, str] | None = None, wrap: Sequence[str] = (), told: str = ""
     ) -> subprocess.CompletedProcess[str]:
-        """Any command of `assay`; `wrap` is a program that starts it, such as strace or env."""
+        """Any command of `assay`, told this on its input; `wrap` is a program that starts it, such as strace or env."""
         given = {**self.environment, **(env or {})}
         if not wrap and not forked.needs_a_start({**self.variables, **(env or {})}):
-            return forked.run(args, root, given)
-        return subprocess.run([*wrap, *command(*args)], cwd=root, env=given, capture_output=True, text=True)
+            return forked.run(args, root, given, told)
+        words = [*wrap, *command(*args)]
+        return subprocess.run(words, cwd=root, env=given, input=told, capture_output=True, text=True)
 
     def start(self, root: Path, *args: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         """The same, not waited for: it leads a process group of its own, as in a terminal."""

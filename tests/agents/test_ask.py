@@ -178,6 +178,7 @@ FAULTS: dict[str, tuple[Answer, int]] = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", FAULTS)
 def test_whether_the_provider_lets_us_in_decides_the_exit_code(shop: tuple[Workshop, Path], kind: str) -> None:
     workshop, root = shop
@@ -247,6 +248,7 @@ WRONG = {
 }
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("args,words", WRONG.values(), ids=WRONG)
 def test_what_is_wrong_is_said_and_nothing_begins(
     shop: tuple[Workshop, Path], args: tuple[str, ...], words: str

@@ -106,6 +106,7 @@ def test_a_budget_of_a_task_or_role_stops_the_run_as_well(tmp_path: Path, limit:
 POINTS = ("agent.after-turn", "agent.before-tool")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "point", ["agent.before-turn", *(pytest.param(one, marks=SWEPT) for one in POINTS), "agent.after-tool"]
 )

@@ -15,7 +15,8 @@ from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.contracts.rows import DeliveryRow, EventRow
 
 ROOT = Path(__file__).parents[2]
-MESSAGES, BATCH = 10_000, 250
+SHARE = 40
+"""A batch is this part of all messages."""
 
 
 def hearer(path: Path, name: str, last: int, batch: int, fault: str = "") -> subprocess.Popen[str]:
@@ -41,26 +42,28 @@ def ended(process: subprocess.Popen[str]) -> int:
     return process.returncode
 
 
-def test_ten_thousand_messages_reach_three_subscribers_once_though_one_is_killed(path: Path) -> None:
+@pytest.mark.parametrize("messages", [2_000, pytest.param(10_000, marks=pytest.mark.sweep)])
+def test_thousands_of_messages_reach_three_subscribers_once_though_one_is_killed(path: Path, messages: int) -> None:
+    batch = messages // SHARE
     with SqliteLedger(path, busy_ms=60_000) as ledger:
         bus = Bus(ledger, "bus")
-        hearing = {name: hearer(path, name, MESSAGES - 1, BATCH) for name in ("view", "record", "victim")}
-        for start in range(0, MESSAGES // 2, 500):
+        hearing = {name: hearer(path, name, messages - 1, batch) for name in ("view", "record", "victim")}
+        for start in range(0, messages // 2, 500):
             bus.publish_all(letters(start, 500))
         victim = hearing["victim"]
         assert victim.stdout is not None
-        while "at 1000\n" not in victim.stdout.readline():
+        while f"at {4 * batch}\n" not in victim.stdout.readline():
             assert victim.poll() is None, "it must be in the middle of its work"
         victim.send_signal(signal.SIGKILL)
         assert ended(victim) == -signal.SIGKILL
         handled = len(effects(ledger, "victim"))
-        assert 0 < handled < MESSAGES
-        for start in range(MESSAGES // 2, MESSAGES, 500):
+        assert 0 < handled < messages
+        for start in range(messages // 2, messages, 500):
             bus.publish_all(letters(start, 500))
-        hearing["victim"] = hearer(path, "victim", MESSAGES - 1, BATCH)
+        hearing["victim"] = hearer(path, "victim", messages - 1, batch)
         for name, process in hearing.items():
             assert ended(process) == 0
-            assert effects(ledger, name) == list(range(MESSAGES))
+            assert effects(ledger, name) == list(range(messages))
         assert ledger.verify().ok
 
 

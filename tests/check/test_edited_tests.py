@@ -49,6 +49,7 @@ def root(workshop: Workshop) -> Path:
     return workshop.repo({**files, "tests/conftest.py": "", "tests/data/expected": "4"})
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("what", "files", "rule"),
     [

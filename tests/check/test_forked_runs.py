@@ -21,6 +21,7 @@ def test_a_check_sees_the_same_variables_in_a_fork(workshop: Workshop) -> None:
     assert f"HOME={workshop.home}" in forked
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "args",
     [("config", "show", "--json"), ("check", "--base", "gone"), ("check", "--json", "--verify", ""), ("no-such",), ()],

@@ -88,6 +88,7 @@ def test_a_large_file_of_many_changed_lines_is_looked_at_in_no_time(workshop: Wo
     assert workshop.check(root, "--verify", "test -s data.csv").json["outcome"] == "passed"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("home", ["/", "/nonexistent", "/tmp"])
 def test_without_a_home_of_their_own_checks_get_a_private_one(workshop: Workshop, root: Path, home: str) -> None:
     command = 'touch "$HOME/written" && test -z "$(ls /run | grep -v assay)"'

@@ -55,6 +55,7 @@ def test_a_changed_file_of_any_name_is_frozen_whole(workshop: Workshop, name: by
     assert_passed(gone)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_linter_is_told_the_right_file_whatever_its_name(workshop: Workshop, name: bytes) -> None:
     root = workshop.repo({"pyproject.toml": "[tool.ruff.lint]\nselect = ['F']\n", "a.txt": "a\n"})
@@ -65,6 +66,7 @@ def test_a_linter_is_told_the_right_file_whatever_its_name(workshop: Workshop, n
     assert_passed(workshop.check(root, "--verify", "test -d ."))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_test_file_of_any_name_can_fail_and_pass(workshop: Workshop, name: bytes) -> None:
     root = workshop.repo({"pyproject.toml": PYTEST})

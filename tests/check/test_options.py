@@ -28,6 +28,7 @@ def root(workshop: Workshop) -> Path:
     return root
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("base", ["first", "noted", "HEAD~1", "main~1", "HEAD^"])
 def test_a_base_may_be_anything_that_names_a_commit(workshop: Workshop, root: Path, base: str) -> None:
     run = workshop.check(root, "--base", base, *TRUE)
@@ -36,6 +37,7 @@ def test_a_base_may_be_anything_that_names_a_commit(workshop: Workshop, root: Pa
     assert run.report.base_commit == workshop.git(root, "rev-parse", f"{base}^{{commit}}")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "base", ["nosuch", "first..HEAD", "HEAD^@", "a.txt", "HEAD:a.txt", "HEAD^{tree}", "0" * 40, " "]
 )
@@ -69,6 +71,7 @@ def test_every_command_must_pass(workshop: Workshop, root: Path) -> None:
     assert [line.verdict for line in run.report.checks if line.kind == "verify"] == ["pass", "pass", "fail"]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("globs", "outside"),
     [

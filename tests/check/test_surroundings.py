@@ -94,6 +94,7 @@ def test_without_a_git_identity_it_works(workshop: Workshop, root: Path) -> None
     assert_passed(workshop.check(root, *TRUE))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("language", ["C", "POSIX", "xx_XX.nonsense", ""])
 def test_any_language_will_do(workshop: Workshop, root: Path, language: str) -> None:
     workshop.write(root, {"ä.txt": "ö\n"})

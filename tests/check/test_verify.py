@@ -32,6 +32,7 @@ def root(workshop: Workshop) -> Path:
     return workshop.repo({"sums.py": SUMS, "test_sums.py": TESTS, "Makefile": MAKE})
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("code", [1, 2, 77, 127])
 def test_any_exit_code_but_zero_fails(workshop: Workshop, root: Path, code: int) -> None:
     run = workshop.check(root, "--verify", f"exit {code}")
@@ -44,6 +45,7 @@ def test_a_command_that_failed_on_the_base_too_fails_without_tests_to_compare(wo
     assert_failed(workshop.check(root, "--verify", "exit 1"))
 
 
+@pytest.mark.few(2)
 @needs("make")
 @pytest.mark.parametrize("command", WRAPPED[1:])
 def test_a_regression_is_named_however_the_tests_are_started(workshop: Workshop, root: Path, command: str) -> None:

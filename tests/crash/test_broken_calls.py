@@ -51,6 +51,7 @@ def assert_honest(done: CheckRun, word: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.few(2)
 @needs("strace")
 @pytest.mark.parametrize("word", ["good", "bad"])
 @pytest.mark.parametrize(("call", "error", "when"), SAMPLE)
@@ -84,6 +85,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(tmp_path / "state")], check=True)
 
 
+@pytest.mark.few(1)
 @needs("mount", "umount")
 @pytest.mark.parametrize("size", ["64k", "200k", "300k", "450k"])
 def test_a_full_disk_is_named_and_costs_nothing(small_disk: Path, size: str) -> None:

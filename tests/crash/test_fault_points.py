@@ -14,6 +14,7 @@ CHECK_POINTS = [point for point in FAULT_POINTS if not point.startswith(("commit
 """Those that `assay check` comes by."""
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("point", CHECK_POINTS)
 def test_a_check_killed_at_a_fault_point_loses_nothing(bench: Bench, point: str) -> None:
     bench.change()
@@ -26,6 +27,7 @@ def test_a_check_killed_at_a_fault_point_loses_nothing(bench: Bench, point: str)
     bench.assert_works_again()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "point",
     [

@@ -110,6 +110,7 @@ MALFORMED = {
 }
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("command,words", MALFORMED.values(), ids=MALFORMED)
 def test_a_result_that_is_not_of_the_schema_is_malformed_and_says_where(plain: Bench, command: str, words: str) -> None:
     done = plain.run(command)

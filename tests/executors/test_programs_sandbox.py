@@ -275,6 +275,7 @@ def listing(folder: Path) -> dict[str, tuple[int, str]]:
     }
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("order", ORDERS)
 def test_what_decides_the_next_start_is_as_before(bench: Bench, order: str) -> None:
     real = bench.folder / "home"

@@ -251,6 +251,7 @@ def test_a_bad_script_is_refused_with_its_line(tmp_path: Path, text: str, expect
     assert caught.value.message.startswith(f"{file}:{line}: ") and words in caught.value.message, caught.value.message
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"- role: executor\n--- \n- a\n", b"[" * 1500, b"- a: !!python/x y"])
 def test_junk_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "s.yaml").write_bytes(content)

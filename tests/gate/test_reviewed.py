@@ -110,6 +110,7 @@ def test_an_architect_who_approves_and_hesitates_asks_for_a_person(tmp_path: Pat
     assert (gated.exit, gated.states) == (3, ["REVIEWING"]), gated.stderr
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "spoil",
     ["echo '*' > .git/info/exclude", "git add -A && git commit -qm mine"],

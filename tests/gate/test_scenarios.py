@@ -329,6 +329,7 @@ true
     assert site.git("status", "--porcelain") == ""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [

@@ -163,6 +163,7 @@ HINDRANCES: tuple[tuple[Callable[[Place], None], str], ...] = (
 )
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("hinder", "named"), HINDRANCES, ids=lambda value: getattr(value, "__name__", ""))
 def test_what_could_be_lost_is_named_and_left_alone(place: Place, hinder: Callable[[Place], None], named: str) -> None:
     commit, head = place.commit_of(rich_change(place)), place.head

@@ -240,6 +240,7 @@ LIES: tuple[Callable[[Place, WorkTree], None], ...] = (
 )
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.__name__)
 @pytest.mark.parametrize("before", [True, False], ids=["before-the-edit", "after-it"])
 def test_nothing_in_the_executors_git_changes_what_is_frozen(

@@ -72,6 +72,7 @@ SKIP = ("skip", "last", "task-01", "--category")
 REASON = "the payment sandbox is down"
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("args", "message", "hint"),
     [

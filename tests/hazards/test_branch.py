@@ -30,6 +30,7 @@ def standing(workshop: Workshop, root: Path) -> tuple[str, ...]:
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("options", [(), ("--staged",)])
 def test_branch_index_and_work_tree_are_left_alone(workshop: Workshop, options: tuple[str, ...]) -> None:
     root = workshop.repo(FILES)

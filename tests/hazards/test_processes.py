@@ -63,6 +63,7 @@ def odd_number() -> str:
     return f"{3000 + secrets.randbelow(900)}.{secrets.randbelow(10**9)}"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_check_that_hangs_is_ended_and_unverifiable(workshop: Workshop, level: str) -> None:
     root, nap = project(workshop, level=level, seconds=2), odd_number()
@@ -72,6 +73,7 @@ def test_a_check_that_hangs_is_ended_and_unverifiable(workshop: Workshop, level:
     nothing_left(workshop, pid, "sleep", nap)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(
     "stay",
@@ -106,6 +108,7 @@ sys.exit(1 if failed else 0)
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("level", LEVELS)
 def test_processes_are_bounded(workshop: Workshop, level: str) -> None:
     root = project(workshop, level=level, seconds=30, more="processes = 64")
@@ -156,6 +159,7 @@ def wait_until(seen: Callable[[], bool], tries: int = 2400) -> bool:
     return any(seen() or pause.wait(0.05) for _ in range(tries))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("level", LEVELS)
 def test_an_interrupt_ends_the_check_and_leaves_nothing(workshop: Workshop, level: str) -> None:
     root, nap = project(workshop, level=level), odd_number()
@@ -168,6 +172,7 @@ def test_an_interrupt_ends_the_check_and_leaves_nothing(workshop: Workshop, leve
     nothing_left(workshop, process.pid, "sleep", nap)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("started", [1, 2])
 def test_killed_outright_it_leaves_no_process_and_the_next_run_sweeps_its_folders(

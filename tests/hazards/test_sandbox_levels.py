@@ -56,6 +56,7 @@ def test_landlock_keeps_writes_inside_and_plain_does_not_claim_to(real_place: Wo
     assert target.exists() is (level == "plain")
 
 
+@pytest.mark.few(1)
 def test_landlock_keeps_sockets_out_of_reach_and_plain_does_not_claim_to(real_place: Workshop, level: str) -> None:
     path = f"/tmp/{real_place.folder.name[-40:]}.s"
     expected = "held" if level == "landlock" else "through"
@@ -93,6 +94,7 @@ def test_a_required_sandbox_refuses_the_weaker_levels(real_place: Workshop, leve
     assert "verify" not in done.stdout
 
 
+@pytest.mark.few(1)
 def test_python_tests_run_against_the_copy_at_the_weaker_levels(real_place: Workshop, level: str) -> None:
     root = real_place.repo(
         {
@@ -108,6 +110,7 @@ def test_python_tests_run_against_the_copy_at_the_weaker_levels(real_place: Work
     assert done.exit == 0
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("made", ["setsid sleep 987 &", "(setsid sleep 987 &) &", "nohup sleep 987 >/dev/null 2>&1 &"])
 def test_no_process_stays_behind_at_the_weaker_levels(real_place: Workshop, level: str, made: str) -> None:
     root = real_place.repo({"assay.toml": f'[sandbox]\nlevel = "{level}"\n', "a.txt": "a\n"})

@@ -64,6 +64,7 @@ def test_a_new_user_namespace_gives_no_way_to_the_real_disk(place: Workshop) -> 
     assert not target.exists()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("where", ["beside", "home", "etc", "git"])
 def test_nothing_is_written_outside_the_check(place: Workshop, where: str) -> None:
     target = {
@@ -84,6 +85,7 @@ def test_writes_into_the_tree_are_forgotten(place: Workshop) -> None:
     assert said.startswith("through") and not (place.folder / "project" / "left.txt").exists()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("parent", ["/run", "/tmp", "/var/tmp", "/dev/shm"])
 def test_unix_sockets_of_the_machine_are_out_of_reach(place: Workshop, parent: str) -> None:
     if not os.access(parent, os.W_OK):
@@ -102,6 +104,7 @@ def test_abstract_sockets_and_the_loopback_of_the_machine_are_out_of_reach(place
             assert attempted(place, script).startswith("held")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("file", [".ssh/id_ed25519", ".aws/credentials", ".netrc", ".npmrc", ".config/gh/hosts.yml"])
 def test_credentials_below_home_are_masked(place: Workshop, file: str) -> None:
     place.write(place.home, {file: "secret\n"})

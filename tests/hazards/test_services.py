@@ -85,6 +85,7 @@ def test_with_the_network_declared_it_passes(workshop: Workshop, port: int) -> N
     assert (done.exit, done.check("tests").tests, done.report.standing) == (0, 2, ()), done.stderr
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("declared", ["the socket", "its folder"])
 def test_with_its_socket_declared_it_passes(
     workshop: Workshop, declared: str, tmp_path_factory: pytest.TempPathFactory

@@ -57,6 +57,7 @@ def test_a_mark_in_the_index_does_not_hide_a_changed_file(workshop: Workshop, ma
     assert done.output("verify") == "hidden change\n"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mark", ["--skip-worktree", "--assume-unchanged"])
 def test_a_mark_does_not_hide_a_second_change_from_the_kept_index(workshop: Workshop, mark: str) -> None:
     root = workshop.repo({"a.txt": "a\n", "b.txt": "b\n"})

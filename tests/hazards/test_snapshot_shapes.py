@@ -135,6 +135,7 @@ def test_a_linked_worktree_is_checked_as_it_stands(workshop: Workshop) -> None:
     assert (root / "a.txt").read_text() == "a\n"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name", ["with space", "new\nline", "grün 木", "co:lon", "com,ma", "quo'te\"$(id)", "back\\slash"]
 )

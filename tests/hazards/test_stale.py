@@ -18,6 +18,7 @@ TEST = "from thing import f\n\ndef test_f():\n    assert f() == 1\n"
 CONFIG = '[tool.pytest.ini_options]\npythonpath = ["."]\n'
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "mode", [py_compile.PycInvalidationMode.UNCHECKED_HASH, py_compile.PycInvalidationMode.TIMESTAMP]
 )

@@ -42,6 +42,7 @@ def test_git_describes_lists_and_compares_inside_a_check(workshop: Workshop) -> 
     assert done.output("verify").split() == expected, done.stderr
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "command", ["git commit --allow-empty -m x", "git tag forged", "git config a.b c", "git add a.txt"]
 )

@@ -23,13 +23,11 @@ def stop(
 ) -> subprocess.CompletedProcess[str]:
     """As the agent's program would call it."""
     told = said if said is not None else {"session_id": "one", "cwd": str(place.root), "stop_hook_active": False}
-    return subprocess.run(
-        ["assay", "hook", "run", "agent-stop", "--agent", agent],
-        input=told if isinstance(told, str) else json.dumps(told),
-        cwd=place.root,
-        env={**place.workshop.environment, **variables},
-        capture_output=True,
-        text=True,
+    return place.workshop.assay(
+        place.root,
+        *("hook", "run", "agent-stop", "--agent", agent),
+        env=variables,
+        told=told if isinstance(told, str) else json.dumps(told),
     )
 
 
@@ -41,6 +39,7 @@ def answered(place: Place, agent: str = "claude", **told: object) -> dict[str, A
     return found
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("agent", AGENTS)
 def test_what_does_not_pass_is_sent_back_in_the_words_of_the_agents_program(place: Place, agent: str) -> None:
     place.write(a=WRONG)

@@ -51,6 +51,7 @@ def test_a_commit_of_named_paths_is_judged_by_them_alone(guarded: Place) -> None
     assert guarded.git("status", "--porcelain") == "M  b.md"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("base", ["HEAD", "HEAD~1"])
 def test_an_amended_commit_counts_evidence_against_its_parent_and_against_what_it_replaces(
     guarded: Place, base: str
@@ -82,6 +83,7 @@ def diverged(place: Place, **theirs: str) -> None:
     place.commit("ours")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("base", ["HEAD", "side", "side~1"])
 def test_a_merge_is_refused_and_finished_by_a_commit_once_there_is_evidence(guarded: Place, base: str) -> None:
     diverged(guarded, a="theirs\n")
@@ -196,6 +198,7 @@ def test_a_stash_comes_and_goes(guarded: Place) -> None:
     assert guarded.git("status", "--porcelain") == " M a.md"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("outcome", "base", "words"),
     [

@@ -59,6 +59,7 @@ def test_copilot_has_a_file_of_its_own(project: Path) -> None:
     assert found == {"version": 1, "hooks": {"agentStop": [entry], "subagentStop": [entry]}}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("agent", AGENTS)
 def test_written_twice_is_written_once_and_removed_nothing_is_left(project: Path, agent: str) -> None:
     file = project / DIALECTS[agent].file
@@ -72,6 +73,7 @@ def test_written_twice_is_written_once_and_removed_nothing_is_left(project: Path
     assert "nothing to do" in export(project, agent, "--remove").stdout
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("agent", [name for name in AGENTS if name != "copilot"])
 @pytest.mark.parametrize("indent", ["  ", "    ", "\t"])
 @pytest.mark.parametrize("end", ["", "\n"])
@@ -116,6 +118,7 @@ def test_a_document_is_not_changed_by_being_looked_at() -> None:
     assert json.loads(written(before)) == OTHERS
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -151,6 +154,7 @@ def test_a_settings_file_that_is_a_link_within_the_project_stays_one(project: Pa
     assert "agent-stop" in real.read_text()
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("option", [(), ("--remove",)])
 @pytest.mark.parametrize(
     ("kind", "link", "there"),

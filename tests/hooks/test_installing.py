@@ -60,6 +60,7 @@ def test_installed_twice_is_installed_once_and_uninstalled_nothing_is_left(place
     assert uninstalled(place) == "there is no hook of Assay's here\n"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("mode", "words"), [(0o755, "runs first"), (0o750, "runs first"), (0o644, "is not executable")]
 )

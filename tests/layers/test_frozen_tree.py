@@ -10,6 +10,7 @@ TEST = "from sums import total\n\n\ndef test_total():\n    assert total([1, 2]) 
 RIGHT = "def total(items):\n    return sum(items)\n"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("what", ["sums.py", "new.py"])
 def test_a_work_tree_that_changes_while_it_is_checked_does_not_pass(workshop: Workshop, what: str) -> None:
     root = workshop.repo({"conftest.py": "", "sums.py": RIGHT, "test_sums.py": TEST})

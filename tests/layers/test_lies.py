@@ -69,6 +69,7 @@ def root(workshop: Workshop) -> Path:
     return workshop.repo({"conftest.py": "", "sums.py": WRONG, "tests/test_sums.py": TEST})
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("source", "rule"),
     [

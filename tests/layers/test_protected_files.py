@@ -76,6 +76,7 @@ def test_an_edited_runners_configuration_is_tried_in_its_old_form(workshop: Work
     assert_failed(workshop.check(root), "edited-expectation")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("config", "source", "rule"),
     [

@@ -66,6 +66,7 @@ def assert_nothing_was_lost(home: Path, acks: list[int]) -> int:
         return ledger.head().seq
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("point", OURS)
 def test_a_process_killed_at_a_fault_point_loses_nothing_acknowledged(tmp_path: Path, point: str) -> None:
     before = write(tmp_path)
@@ -87,7 +88,13 @@ def test_a_process_killed_while_it_creates_the_ledger_leaves_one_that_opens(tmp_
 CALLS = ("pwrite64", "write", "fdatasync", "fsync", "ftruncate", "rename")
 ERRORS = ("EIO", "ENOSPC")
 EVERY = [(call, error, when) for call in CALLS for error in ERRORS for when in range(1, 61)]
-SAMPLE = [item for item in EVERY if item[2] in (1, 7, 20)]
+WHEN = (1, 7, 20)
+SAMPLE = [
+    (call, error, WHEN[(at + with_error) % len(WHEN)])
+    for at, call in enumerate(CALLS)
+    for with_error, error in enumerate(ERRORS)
+]
+"""Every call with every error, early or late; `EVERY` is the sweep's."""
 
 
 def break_calls(home: Path, call: str, error: str, when: int, onward: bool) -> None:
@@ -120,6 +127,7 @@ def test_no_failing_system_call_loses_anything_acknowledged(
     break_calls(tmp_path / "home", call, error, when, onward=onward)
 
 
+@pytest.mark.few(2)
 @needs("strace")
 @pytest.mark.parametrize(
     ("call", "words"),
@@ -141,6 +149,7 @@ def test_injected_errors_do_reach_the_writer(tmp_path: Path, call: str, words: s
     assert_nothing_was_lost(tmp_path, acknowledged(before) + acknowledged(done))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("limit", [0, 4096, 40_000, 100_000, 150_000])
 def test_a_file_that_may_not_grow_loses_nothing_acknowledged(tmp_path: Path, limit: int) -> None:
     done = write(tmp_path, file_limit=limit)

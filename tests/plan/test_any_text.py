@@ -149,7 +149,7 @@ def test_any_command_is_judged(text: str) -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("where", ["alone", "name", "files", "action", "verify", "done", "options", "frontmatter"])
-@pytest.mark.parametrize("size", [128 * 1024, pytest.param(2 * 1024 * 1024, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("size", [64 * 1024, pytest.param(2 * 1024 * 1024, marks=pytest.mark.sweep)])
 def test_a_file_full_of_one_thing_ends(text: str, where: str, size: int) -> None:
     """By construction: a search that went over the rest of the text again and again would take hours here."""
     many = text * (size // len(text))

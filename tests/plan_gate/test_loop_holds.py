@@ -40,6 +40,7 @@ from assay.contracts.plan_gate.record import (
     UnknownResolution,
 )
 from assay.contracts.plan_gate.report import EventKind, PlanVerdict
+from assay.core.plan_gate.directives import CONDITIONS
 from assay.core.plan_gate.needs import (
     Answered,
     AskAudit,
@@ -93,9 +94,9 @@ RESEARCHED = (Origin.SURFACED, Origin.PROBED)
 T = TypeVar("T")
 
 
-# Arbitrary answers. Three of eight drafts rest on something, and not all of that is true.
+# Arbitrary answers. Five of eight drafts rest on something, and not all of that is true.
 
-CLAIMS: list[tuple[RepositoryClaim, ...]] = [(), (), (), (), (), (HERE,), (HERE, GONE), (BEYOND,)]
+CLAIMS: list[tuple[RepositoryClaim, ...]] = [(), (), (), (HERE,), (HERE,), (HERE, GONE), (GONE,), (BEYOND,)]
 MITIGATIONS = ["", "", "Keep two stores."]
 DRAFTS = [
     draft(severity, *claims, confidence=confidence, mitigation=mitigation)
@@ -111,6 +112,7 @@ RISKS = [
 ]
 DIRECTIVES = [
     *(directive(*one) for one in product(DirectiveKind, (None, *DirectiveReason))),
+    *(directive(*one) for one in [*CONDITIONS] * 4),
     *(raising(*one) for one in product((None, *Mode), ("Read", "hammer"), (0, 1, 8))),
 ]
 UNKNOWNS = list(product(CLAIMS, UnknownResolution))
@@ -123,7 +125,7 @@ def _few(items: Sequence[T], most: int) -> st.SearchStrategy[list[T]]:
 
 _drafts, _found, _risks, _directives = _few(DRAFTS, 7), _few(FOUND, 4), _few(RISKS, 4), _few(DIRECTIVES, 3)
 _rules_of_twelve = _few([f"C{number}" for number in range(1, 13)], 4)
-_one_draft, _one_found, _one_risk = _few(DRAFTS, 2), _few(FOUND, 1), _few(RISKS, 1)
+_few_drafts = _few(DRAFTS, 2)
 _unknowns, _ruled = st.sampled_from(UNKNOWNS), st.sampled_from(RULINGS)
 
 
@@ -148,19 +150,19 @@ def _rulings(need: AskSynthesis) -> st.SearchStrategy[list[Ruling]]:
 @st.composite
 def _kind_rulings(draw: st.DrawFn, need: AskSynthesis) -> list[Ruling]:
     """Most of what stands is settled as it may be."""
-    verified = [one.id for one in need.seen.unknowns if one.finding.startswith("[VERIFIED")]
-    standing = [one.id for one in need.seen.challenges if one.status in (OPEN, UNRESOLVED)]
-    ways = st.sampled_from(["mitigated", "mitigated", "mitigated", "shown", "heard", "unresolved", "nothing"])
-    said = {id: draw(ways) for id in standing}
-    return [_in_this_way(id, way, verified) for id, way in said.items() if way != "nothing"]
+    seen = need.seen
+    found = [one.id for one in seen.unknowns] + [one.id for one in seen.surfaced]
+    standing = [one.id for one in seen.challenges if one.status in (OPEN, UNRESOLVED)]
+    ways = st.sampled_from(["mitigated"] if draw(st.booleans()) else ["mitigated", "shown", "heard", "unresolved"])
+    return [_in_this_way(id, draw(ways), draw(_few(found, 2)) if found else []) for id in standing]
 
 
-def _in_this_way(id: str, way: str, verified: list[str]) -> Ruling:
+def _in_this_way(id: str, way: str, found: list[str]) -> Ruling:
     match way:
         case "mitigated":
             return ruling(id, RESOLVED, mitigation="Keep two stores.")
         case "shown":
-            return ruling(id, WITHDRAWN, *verified[:20])
+            return ruling(id, WITHDRAWN, *found)
         case "heard":
             return ruling(id, RESOLVED, "person")
         case _:
@@ -192,14 +194,14 @@ def _outputs(draw: st.DrawFn, need: AskChallenges | AskResearch | AskSynthesis |
     ids = [*(one.id for one in need.seen.challenges), "C99"]
     match need:
         case AskChallenges():
-            return challenges(*draw(_one_draft if kind else _drafts), withdraws=tuple(draw(_few(ids, 2))))
+            return challenges(*draw(_few_drafts if kind else _drafts), withdraws=tuple(draw(_few(ids, 2))))
         case AskResearch(mode=Mode.RESOLVE):
             several = draw(st.lists(st.tuples(st.sampled_from(ids), _unknowns), max_size=3))
             return resolved(*(unknown(id, *claims, resolution=found) for id, (claims, found) in several))
         case AskResearch(mode=Mode.SURFACE):
-            return surfaced(*draw(_one_found if kind else _found))
+            return surfaced(*draw(_found))
         case AskResearch():
-            return probed(*draw(_one_risk if kind else _risks))
+            return probed(*draw(_risks))
         case AskSynthesis():
             rulings = draw(_kind_rulings(need) if kind else _rulings(need))
             return synthesis(*rulings, directives=tuple(draw(_directives)))

@@ -117,6 +117,7 @@ NOT_SERVED: list[tuple[Step, str, int]] = [
 ]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("step,words,code", NOT_SERVED, ids=[words for _, words, _ in NOT_SERVED])
 def test_what_is_not_served_is_an_error_that_says_why(simple: Stage, step: Step, words: str, code: int) -> None:
     tree = simple.bench.work_tree
@@ -539,6 +540,7 @@ def test_an_interruption_ends_it_and_what_it_has_started(stage: Stage, deaf: str
     work = threading.Thread(target=lambda: ends.append(backend.turn(talk(), site, None)))
     work.start()
     while not stage.heard:
+        assert work.is_alive(), ends
         time.sleep(0.01)
     site.cancel.set()
     work.join(30)

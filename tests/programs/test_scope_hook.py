@@ -41,6 +41,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path / "tree"
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("path", "decision"),
     [
@@ -81,6 +82,7 @@ def test_with_an_empty_scope_nothing_may_be_changed(tmp_path: Path, tree: Path) 
 PATCH = "*** Begin Patch\n*** {what} File: {path}\n@@\n-x\n+y\n*** End Patch\n"
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("what", ["Add", "Update", "Delete"])
 @pytest.mark.parametrize(("path", "decision"), [("src/a.py", "allow"), ("b.py", "deny"), ("src/../b.py", "deny")])
 @pytest.mark.parametrize(("tool", "around"), [("apply_patch", "{}"), ("Bash", "apply_patch <<'EOF'\n{}EOF\n")])

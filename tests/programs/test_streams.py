@@ -103,6 +103,7 @@ def test_every_program_was_recorded() -> None:
     assert {*PRINTING_JSON, *PRINTING_TEXT} == set(PRESETS)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", PRINTING_JSON)
 def test_no_value_anywhere_in_an_event_ends_the_reading(name: str) -> None:
     tried: set[tuple[object, ...]] = set()

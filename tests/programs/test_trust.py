@@ -32,6 +32,7 @@ def shop(tmp_path: Path) -> tuple[Workshop, Path]:
     return workshop, root
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("place", ["person", "repository", "command line"])
 def test_a_program_of_the_repository_is_never_taken_for_the_persons(shop: tuple[Workshop, Path], place: str) -> None:
     workshop, root = shop

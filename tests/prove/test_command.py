@@ -173,6 +173,7 @@ def test_a_machine_without_the_required_sandbox_is_refused(workshop: Workshop) -
     assert done.returncode == 2 and "a sandbox is required" in done.stderr
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_whoever_leaves_finds_nothing_left_behind(workshop: Workshop, number: signal.Signals) -> None:
     seconds = str(10_000 + os.getpid() * 10 + number)

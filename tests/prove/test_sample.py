@@ -31,6 +31,7 @@ def contents(sample: Sample) -> dict[str, str]:
     return found
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "lines",
     [

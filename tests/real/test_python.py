@@ -14,7 +14,7 @@ from tests.workshop import Workshop
 pytestmark = [pytest.mark.registry, needs("git")]
 
 
-@pytest.mark.parametrize("package", sampled(PYTHON, 2))
+@pytest.mark.parametrize("package", sampled(PYTHON, 1))
 def test_an_honest_repair_passes_and_a_new_bug_fails_each_with_its_tests_named(
     package: Package, workshop: Workshop
 ) -> None:

@@ -80,6 +80,7 @@ def test_a_report_with_cases_taken_out_is_incomplete(tmp_path: Path, format: Rep
     assert "says 5 tests and lists 4" in report.problems[0]
 
 
+@pytest.mark.few(1)
 @needs("node", "npm")
 @pytest.mark.registry
 @pytest.mark.parametrize("format", COMMANDS)

@@ -1,18 +1,22 @@
-"""The pytest plug-in, under the pytest that runs these tests."""
+"""The pytest plug-in, under the version of pytest that runs these tests."""
 
 from __future__ import annotations
 
 import ast
 import json
+import shlex
 import sys
 
 import pytest
 
 from assay.adapters.checks.reports import PROBES, read_report, sniff
 from assay.contracts.tests import ReportFormat
+from tests.person import programs
 from tests.reports.project import Project, statuses
 
-PYTEST = [sys.executable, "-m", "pytest", "-q"]
+PYTEST = [str(programs() / "python"), "-m", "pytest", "-q"]
+WORKERS = [sys.executable, "-m", "pytest", "-q", "-n"]
+"""The suite's own pytest has a plug-in for it."""
 
 EVERY_OUTCOME = """
 import pytest
@@ -62,10 +66,12 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("extra", [[], ["-p", "no:cacheprovider"], ["-n", "2"]], ids=" ".join)
-def test_every_outcome_has_its_status(project: Project, extra: list[str]) -> None:
+@pytest.mark.parametrize(
+    "command", [PYTEST, [*PYTEST, "-p", "no:cacheprovider"], [*WORKERS, "2"]], ids=["plain", "no cache", "workers"]
+)
+def test_every_outcome_has_its_status(project: Project, command: list[str]) -> None:
     project.file("tests/test_all.py", EVERY_OUTCOME)
-    report = project.run(ReportFormat.PYTEST, [*PYTEST, *extra])
+    report = project.run(ReportFormat.PYTEST, command)
     assert statuses(report) == EXPECTED
     assert report.complete
     assert report.problems == ()
@@ -88,7 +94,7 @@ def test_the_output_and_the_exit_code_are_as_without_it(project: Project) -> Non
 def test_a_command_line_that_sets_pythonpath_still_runs_and_merely_has_no_report(project: Project) -> None:
     project.file("src/thing.py", "")
     project.file("tests/test_thing.py", "import thing\ndef test_a(): pass\n")
-    report = project.run(ReportFormat.PYTEST, f"PYTHONPATH=src {sys.executable} -m pytest -q")
+    report = project.run(ReportFormat.PYTEST, f"PYTHONPATH=src {shlex.join(PYTEST)}")
     assert project.exit_code == 0
     assert not report.complete
     assert "without Assay's probe" in report.problems[0]
@@ -108,12 +114,12 @@ def test_the_persons_own_pythonpath_is_kept_for_the_run_and_for_its_children(pro
     assert statuses(report) == {"tests/test_thing.py::test_a": "passed"}
 
 
-@pytest.mark.parametrize("extra", [[], ["-n", "2"]], ids=" ".join)
-def test_it_says_where_the_project_was_imported_from(project: Project, extra: list[str]) -> None:
+@pytest.mark.parametrize("command", [PYTEST, [*WORKERS, "2"]], ids=["plain", "workers"])
+def test_it_says_where_the_project_was_imported_from(project: Project, command: list[str]) -> None:
     project.file("thing/__init__.py", "")
     project.file("src/json.py", "")  # not on the path: what is imported is the standard module of that name
     project.file("tests/test_thing.py", "import json, thing\ndef test_a(): pass\ndef test_b(): pass\n")
-    report = project.run(ReportFormat.PYTEST, [*PYTEST, *extra])
+    report = project.run(ReportFormat.PYTEST, command)
     assert report.imported_from == (str(project.root / "thing/__init__.py"),)
 
 
@@ -142,11 +148,11 @@ def test_ids_are_relative_to_the_repository_when_pytests_root_lies_above_it(proj
     assert statuses(report) == {"tests/test_x.py::test_y": "passed"}
 
 
-@pytest.mark.parametrize("extra", [[], ["-n", "2"]], ids=" ".join)
-def test_a_module_that_cannot_be_imported_is_an_error_with_its_own_id(project: Project, extra: list[str]) -> None:
+@pytest.mark.parametrize("command", [PYTEST, [*WORKERS, "2"]], ids=["plain", "workers"])
+def test_a_module_that_cannot_be_imported_is_an_error_with_its_own_id(project: Project, command: list[str]) -> None:
     project.file("tests/test_broken.py", "import nothing_of_that_name\n")
     project.file("tests/test_good.py", "def test_a(): pass\n")
-    report = project.run(ReportFormat.PYTEST, [*PYTEST, "--continue-on-collection-errors", *extra])
+    report = project.run(ReportFormat.PYTEST, [*command, "--continue-on-collection-errors"])
     assert statuses(report) == {"tests/test_broken.py": "error", "tests/test_good.py::test_a": "passed"}
     assert "nothing_of_that_name" in report.by_id["tests/test_broken.py"].message
 
@@ -173,7 +179,7 @@ def test_a_process_that_dies_leaves_an_incomplete_report(project: Project) -> No
 
 def test_a_worker_that_dies_makes_its_test_an_error(project: Project) -> None:
     project.file("test_x.py", "import os\ndef test_a(): pass\ndef test_b(): os._exit(0)\n")
-    report = project.run(ReportFormat.PYTEST, [*PYTEST, "-n", "1"])
+    report = project.run(ReportFormat.PYTEST, [*WORKERS, "1"])
     assert report.by_id["test_x.py::test_b"].status.bad
 
 
@@ -213,8 +219,8 @@ def test_runs_nested_in_a_test_do_not_report(project: Project) -> None:
 def test_several_runs_in_one_command_are_merged_and_the_worse_result_stands(project: Project) -> None:
     project.file("a/test_a.py", "def test_one(): pass\n")
     project.file("b/test_b.py", "import os\ndef test_two(): assert 'BREAK' not in os.environ\n")
-    python = f"{sys.executable} -m pytest -q"
-    report = project.run(ReportFormat.PYTEST, f"{python} a; BREAK=1 {python} b; {python} b")
+    run = shlex.join(PYTEST)
+    report = project.run(ReportFormat.PYTEST, f"{run} a; BREAK=1 {run} b; {run} b")
     assert statuses(report) == {"a/test_a.py::test_one": "passed", "b/test_b.py::test_two": "failed"}
     assert len(list(project.report_dir.iterdir())) == 3
     assert report.complete

@@ -16,6 +16,7 @@ from assay.adapters.sources.expectations import mutated
 from assay.adapters.sources.sabotage import sabotaged
 from assay.contracts.tests import ReportFormat
 from tests.needs import needs
+from tests.person import programs
 
 W = "zubrik"
 
@@ -61,7 +62,10 @@ _PYTHON_SOURCE = "def double(n):\n    return n + n\n\n\ndef triple(n):\n    retu
 RUNNERS = {
     "pytest": Runner(
         ReportFormat.PYTEST,
-        (sys.executable, "-m", "pytest", "-vv", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", "."),
+        (
+            *(str(programs() / "python"), "-m", "pytest", "-vv"),
+            *("-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", "."),
+        ),
         r"(?m)::(?P<name>\w+) (?P<status>PASSED|FAILED|ERROR)",
         "PASSED",
         ("shop.py", _PYTHON_SOURCE),

@@ -15,6 +15,7 @@ ASKED = ("acp:goose", "acp:gemini", "cli:claude", "cli:qwen")
 """Those that are kept from an undeclared write while it happens."""
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("spec", ASKED)
 def test_an_undeclared_write_is_refused_while_it_happens_and_the_task_is_done(
     spec: str, place: Path, program: Callable[[str], Path]
@@ -34,6 +35,7 @@ def test_one_that_nothing_stops_is_caught_by_the_diff(place: Path, program: Call
     assert "shop/stray.py" in str(gated.json["tasks"][0]["failures"])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("spec", ["acp:goose", "cli:claude"])
 def test_done_without_a_change_is_exposed(spec: str, place: Path, program: Callable[[str], Path]) -> None:
     name = spec.partition(":")[2]

@@ -57,6 +57,7 @@ def started(at: Desk, spec: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(words, cwd=at.site.root, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("spec", ["acp:goose", pytest.param("cli:claude", marks=pytest.mark.sweep)])
 def test_when_assay_is_stopped_the_program_ends_and_the_run_goes_on(

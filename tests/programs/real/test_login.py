@@ -17,6 +17,7 @@ FOLDERS = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", FOLDERS)
 def test_the_persons_folder_is_used_and_left_as_it_was(name: str, place: Path, program: Callable[[str], Path]) -> None:
     with desk(place / "desk", name, program(name), HONEST) as at:

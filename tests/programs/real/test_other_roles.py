@@ -32,6 +32,7 @@ def researcher(asked: Asked) -> Answer:
     return Reply(text=json.dumps(FOUND))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("spec", ["acp:goose", "cli:claude"])
 def test_a_researcher_is_held_to_its_schema(spec: str, place: Path, program: Callable[[str], Path]) -> None:
     name = spec.partition(":")[2]
