@@ -181,9 +181,10 @@ def list_runs(home: Path | None = None) -> list[RunView]:
 def _refuse_unverified(world: World, plan_path: Path, digest: str) -> None:
     """A plan reaches implementation as it went through the plan gate, or not at all."""
     if why := why_not_verified(world.ledger, digest, str(world.repository.root)):
-        raise InputError(
-            f"{plan_path}: {why}", hint=f"`assay verify-plan {plan_path}` puts it through, and says what it lacks"
+        hint = (
+            f"`{why.next}`" if why.next else f"`assay verify-plan {plan_path}` puts it through, and says what it lacks"
         )
+        raise InputError(f"{plan_path}: {why.why}", hint=hint)
 
 
 def _setups(home: Path) -> dict[str, GateSetup]:

@@ -212,7 +212,11 @@ def take_in(run_id: str, by: str, home: Path | None = None) -> tuple[Path, tuple
         taken = to_take_in(report.challenges)
         _refuse_taking_in(report, path)
         raw, text = load_plan(path)
-        if hashlib.sha256(raw).hexdigest() != report.plan_digest:
+        now = hashlib.sha256(raw).hexdigest()
+        taken_in = [one.row.payload.get("digest") for one in ledger.read(EventRow, run_id=run_id, type=MITIGATED)]
+        if now in taken_in:
+            raise InputError(f"{path}: was taken in already, and is through the plan gate as it is")
+        if now != report.plan_digest:
             raise InputError(
                 f"{path}: has changed since {run_id}, whose verdict is about what it was",
                 hint=f"put it through the gate again: assay verify-plan {path}",

@@ -22,18 +22,18 @@ TABLE: list[tuple[str, list[Judged], list[Mitigated], str]] = [
     ("it may proceed", judged(PROCEED), [], ""),
     ("it is to be revised", judged(REVISE), [], SAYS_REVISE),
     ("it is to be thought over", judged(RETHINK), [], "the plan gate says RETHINK (run r1)"),
-    ("a question waits", judged(None), [], "the plan gate says a question is waiting (run r1)"),
+    ("a question waits", judged(None), [], "a question about it is waiting (run r1)"),
     ("another plan may proceed", judged(PROCEED, digest="another"), [], NEVER),
     ("the last word is the good one", judged(RETHINK, PROCEED), [], ""),
     ("the last word is the bad one", judged(PROCEED, REVISE), [], "the plan gate says REVISE (run r2)"),
-    ("the last word is a question", judged(PROCEED, None), [], "the plan gate says a question is waiting (run r2)"),
+    ("the last word is a question", judged(PROCEED, None), [], "a question about it is waiting (run r2)"),
     ("mitigations were taken in", judged(REVISE, digest="before"), [Mitigated("r1", "plan")], ""),
     ("mitigations of what may proceed", judged(PROCEED, digest="before"), [Mitigated("r1", "plan")], ""),
     (
         "it may proceed, with mitigations that are not in it",
         [Judged("r1", "plan", PROCEED, mitigations=True)],
         [],
-        "its mitigations are not taken in: `assay verify-plan --take-in r1`",
+        "its mitigations are not taken in",
     ),
     (
         "a REVISE that had to end early",
@@ -82,4 +82,22 @@ TABLE: list[tuple[str, list[Judged], list[Mitigated], str]] = [
 
 @pytest.mark.parametrize(("said", "taken_in", "why"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_the_last_word_about_these_bytes_counts(said: list[Judged], taken_in: list[Mitigated], why: str) -> None:
-    assert why_not_admitted("plan", said, taken_in) == why
+    refused = why_not_admitted("plan", said, taken_in)
+    assert (refused.why if refused else "") == why
+
+
+@pytest.mark.parametrize(
+    ("said", "next_step"),
+    [
+        (Judged("r1", "plan", PROCEED, mitigations=True), "assay verify-plan --take-in r1"),
+        (Judged("r1", "plan", None), "assay verify-plan --resume r1"),
+        (Judged("r1", "plan", REVISE, mitigations=True), "assay verify-plan --take-in r1"),
+        (Judged("r1", "plan", REVISE, mitigations=True, forced=True), ""),
+        (Judged("r1", "plan", REVISE), ""),
+        (Judged("r1", "plan", RETHINK, mitigations=True), ""),
+    ],
+)
+def test_whoever_is_refused_is_told_what_to_do_if_a_command_does_it(said: Judged, next_step: str) -> None:
+    refused = why_not_admitted("plan", [said], [])
+    assert refused is not None
+    assert refused.next.startswith(next_step) if next_step else not refused.next

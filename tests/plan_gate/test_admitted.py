@@ -29,7 +29,7 @@ REFUSED: dict[str, tuple[list[Entry] | None, str]] = {
     "RETHINK": (RETHINK, "the plan gate says RETHINK"),
     "a question is waiting": (
         script(challenger(BLOCKING, iteration=1), synthesizer(ruling("C1", "UNRESOLVED"))),
-        "the plan gate says a question is waiting",
+        "a question about it is waiting",
     ),
 }
 

@@ -196,15 +196,15 @@ def test_a_question_comes_with_its_options_and_the_command_that_answers() -> Non
     at = lines.index("you are asked:")
     assert lines[at + 1 : at + 5] == [
         "  C1: Who may see a basket?",
-        "    - Its owner",
-        "    - Anybody",
+        "    1. Its owner",
+        "    2. Anybody",
         f'    assay verify-plan --resume {RUN} --answer "C1=…"',
     ]
     assert "A QUESTION IS WAITING  a BLOCKING challenge is UNRESOLVED: only the person can settle it" in lines
 
 
 def test_a_good_plan_takes_a_line_and_its_evidence() -> None:
-    assert printed(reports.proceed()) == ["", "PROCEED  nothing BLOCKING or SIGNIFICANT stands", LEDGER]
+    assert printed(reports.proceed()) == ["", "PROCEED (rules alone)  nothing BLOCKING or SIGNIFICANT stands", LEDGER]
 
 
 @pytest.mark.parametrize(

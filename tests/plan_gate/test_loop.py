@@ -19,7 +19,7 @@ from assay.contracts.plan_gate.record import (
     SurfacedImpact,
     TeamMode,
 )
-from assay.contracts.plan_gate.report import EventKind, OpenQuestion, PlanVerdict
+from assay.contracts.plan_gate.report import EventKind, PlanVerdict
 from assay.core.plan_gate.needs import (
     Answered,
     AskAudit,
@@ -219,7 +219,9 @@ def test_a_question_waits_and_its_answer_starts_the_next_iteration() -> None:
     talk = follow(subject(), script)
     need = talk.need("person 1")
     assert isinstance(need, AskPerson)
-    assert need.questions == (OpenQuestion(challenge="C1", question="Is it empty?", options=("yes", "no")),)
+    (question,) = need.questions
+    assert (question.challenge, question.question, question.options) == ("C1", "Is it empty?", ("yes", "no"))
+    assert "It is not after the first night." in question.why
     assert (need.decision.status, need.decision.verdict) == (BLOCKED, None)
     assert len(need.progress.iterations) == 1
     answered = talk.seen("challenger 2")["C1"]
@@ -233,7 +235,8 @@ def test_a_question_that_nobody_has_put_into_words_is_asked_all_the_same() -> No
     script: Script = {"challenger 1": challenges(BLOCKING), "synthesis 1": synthesis(*unresolving("C1"))}
     need = follow(subject(), script).need("person 1")
     assert isinstance(need, AskPerson)
-    assert need.questions[0].question == "It is not after the first night. How is this to be settled?"
+    assert need.questions[0].question == "How is this to be settled?"
+    assert "It is not after the first night." in need.questions[0].why
 
 
 def test_what_was_not_answered_is_asked_again() -> None:
@@ -336,12 +339,20 @@ def test_where_nobody_is_asked_the_rules_and_the_persons_word_decide(
     assert len(talk.events(EventKind.REFUSED)) == len(answers) - len(heard_of)
 
 
-def test_of_more_than_eight_rules_the_gravest_are_active_and_one_that_blocks_is_never_lost() -> None:
-    rules = [entering(one, origin=Origin.RULES) for one in (*[SIGNIFICANT] * 3, *[BLOCKING] * 9)]
-    talk = follow(subject(*rules, team=None))
-    put_off = [id for id, status in talk.statuses.items() if status == "DEFERRED_SURFACED"]
+TWELVE = [entering(one, origin=Origin.RULES) for one in (*[SIGNIFICANT] * 3, *[BLOCKING] * 9)]
+
+
+def test_of_more_than_eight_rules_the_gravest_are_discussed_and_one_that_blocks_is_never_lost() -> None:
+    talk = follow(subject(*TWELVE))
+    put_off = [id for id, one in talk.seen("challenger 1").items() if one.status is not OPEN]
     assert put_off == ["C1", "C2", "C3", "C12"]
     assert talk.states[0].convergence.blocking_open == 9
+
+
+def test_where_nobody_discusses_them_there_is_room_for_all_and_all_can_be_answered() -> None:
+    assert set(follow(subject(*TWELVE, team=None)).statuses.values()) == {"OPEN"}
+    answers = {f"C{number}": "yes" for number in range(1, 13)}
+    assert follow(subject(*TWELVE, team=None, answers=answers)).came == (CONVERGED, PROCEED)
 
 
 @pytest.mark.parametrize("team", TeamMode)

@@ -11,6 +11,7 @@ from assay.contracts.plan_gate.record import (
     Challenge,
     ChallengeStatus,
     ConvergenceStatus,
+    Origin,
     PlanQuality,
     TeamMode,
 )
@@ -27,6 +28,7 @@ WITHDRAWN = ChallengeStatus.WITHDRAWN
 ABOUT = About(
     run_id="r1",
     plan_path="plans/PLAN.md",
+    plan="PLAN.md",
     plan_digest=reports.DIGEST,
     base_commit=reports.BASE,
     title="A basket that survives",
@@ -41,6 +43,7 @@ ABOUT = About(
 PROGRESS = Progress(
     challenges=reports.CHALLENGES,
     lines={"C2": 14},
+    rules={"C3": "vacuous"},
     evidence={"C1": "U1"},
     unknowns=(reports.UNKNOWN,),
     surfaced=(reports.SURFACED,),
@@ -66,7 +69,17 @@ def test_the_report_holds_all_that_is_known() -> None:
     report = report_of(ABOUT, PROGRESS, REVISE, spent=spent, dispatches=7)
     for field in (name for name in vars(PROGRESS)):
         assert getattr(report, field) == getattr(PROGRESS, field), field
-    for field in ("run_id", "plan_path", "plan_digest", "base_commit", "title", "complexity", "team_mode", "trivial"):
+    for field in (
+        "run_id",
+        "plan_path",
+        "plan",
+        "plan_digest",
+        "base_commit",
+        "title",
+        "complexity",
+        "team_mode",
+        "trivial",
+    ):
         assert getattr(report, field) == getattr(ABOUT, field), field
     assert (report.plan_quality, report.quality_reason) == (ABOUT.quality, ABOUT.quality_reason)
     assert report.agents == ABOUT.agents
@@ -154,6 +167,13 @@ NEXT: list[tuple[str, Decision, bool, tuple[Challenge, ...], str]] = [
         True,
         (challenge("C1", mitigation="x"),),
         "It had to end before it converged: put it through the gate again with agents that answer.",
+    ),
+    (
+        "what the rules have found",
+        RETHINK,
+        True,
+        (*(challenge(f"C{n}", BLOCKING, origin=Origin.RULES, mitigation="x") for n in range(1, 8)), challenge("C8")),
+        "Put right in the plan what C1, C2, C3, C4, C5 and 2 more say, and put it through the gate again.",
     ),
     ("nothing to take in", REVISE, True, (), "Revise the plan, and put it through the gate again."),
     (

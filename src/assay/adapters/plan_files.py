@@ -21,7 +21,7 @@ def load_plan(path: Path) -> tuple[bytes, str]:
         hint = f"save it as UTF-8; byte 0x{raw[error.start]:02x} on that line is none"
         raise InputError(f"{path}:{line}: this is not UTF-8", hint=hint) from error
     if not text.strip():
-        raise InputError(f"{path} is empty", hint='write a plan with at least one <task type="auto">')
+        raise InputError(f"{path} is empty", hint="write the plan in it; docs/plan.md tells how")
     return raw, text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -30,7 +30,7 @@ def _bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             raw = file.read(MOST_BYTES + 1)
     except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such file", hint="name the plan: assay plan lint PLAN.md") from error
+        raise InputError(f"{path}: there is no such file", hint="name a Markdown file that is there") from error
     except (IsADirectoryError, NotADirectoryError) as error:
         raise InputError(f"{path} is not a file", hint=f"name the plan in it: {path / 'PLAN.md'}") from error
     except PermissionError as error:

@@ -70,6 +70,9 @@ class OpenQuestion(Contract):
     challenge: str
     question: str
     options: tuple[str, ...] = ()
+    """Each can be named by its number, from 1."""
+    why: str = ""
+    """What is feared, and what would happen."""
 
 
 class PersonsAnswer(Contract):
@@ -112,6 +115,8 @@ class PlanEvent(Contract):
 class PlanReport(Contract):
     run_id: str
     plan_path: str
+    plan: str = ""
+    """Its path from the root of the repository, where it lies in it."""
     plan_digest: str
     """SHA-256 of the plan's bytes: the verdict is about these and no others."""
     base_commit: str
@@ -133,6 +138,8 @@ class PlanReport(Contract):
     challenges: tuple[Challenge, ...] = ()
     lines: Mapping[str, int] = {}
     """Where in the plan a challenge points, by its id, as far as that is known."""
+    rules: Mapping[str, str] = {}
+    """By challenge: which rule has found it."""
     evidence: Mapping[str, str] = {}
     """By challenge: what it was settled by."""
     unknowns: tuple[Unknown, ...] = ()

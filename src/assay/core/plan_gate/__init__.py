@@ -22,6 +22,7 @@ decision.py      the table: what follows from what stands open
 score.py         the quality score, which decides nothing
 needs.py         what the loop asks for, and what it is sent
 loop.py          the convergence loop, a generator
+options.py       what an answer means
 reporting.py     from the loop to the report
 mitigations.py   what is taken into the plan
 report_page.py   the report as a page

@@ -41,20 +41,35 @@ class Mitigated:
     """Of the plan as it is since."""
 
 
-def why_not_admitted(digest: str, judged: Sequence[Judged], mitigated: Sequence[Mitigated]) -> str:
-    """Why the plan with that digest may not be implemented; empty if it may. The last word counts."""
+@dataclass(frozen=True)
+class NotAdmitted:
+    why: str
+    next: str
+    """What would let it through, as a command without the name of the plan; empty: to verify it."""
+
+
+def why_not_admitted(digest: str, judged: Sequence[Judged], mitigated: Sequence[Mitigated]) -> NotAdmitted | None:
+    """Why the plan with that digest may not be implemented; None if it may. The last word counts."""
     own = [one for one in judged if one.digest == digest]
     own = [one for one in own if not one.alone] or own
     if own:
-        last = own[-1]
-        if last.verdict is PlanVerdict.PROCEED and last.mitigations:
-            return f"its mitigations are not taken in: `assay verify-plan --take-in {last.run_id}`"
-        if last.verdict is PlanVerdict.PROCEED:
-            return ""
-        said = last.verdict or "a question is waiting"
-        return f"the plan gate says {said} (run {last.run_id})"
+        return _by_its_verdict(own[-1])
     taken_in = [one.run_id for one in mitigated if one.digest == digest]
     verdicts = {one.run_id: one.verdict for one in judged if not one.forced}
     if any(verdicts.get(run_id) in (PlanVerdict.PROCEED, PlanVerdict.REVISE) for run_id in taken_in):
-        return ""
-    return "it has not gone through the plan gate as it is"
+        return None
+    return NotAdmitted("it has not gone through the plan gate as it is", "")
+
+
+def _by_its_verdict(last: Judged) -> NotAdmitted | None:
+    take_in = f"assay verify-plan --take-in {last.run_id}"
+    match last.verdict:
+        case None:
+            return NotAdmitted(
+                f"a question about it is waiting (run {last.run_id})", f"assay verify-plan --resume {last.run_id}"
+            )
+        case PlanVerdict.PROCEED:
+            return NotAdmitted("its mitigations are not taken in", take_in) if last.mitigations else None
+        case PlanVerdict.REVISE if last.mitigations and not last.forced:
+            return NotAdmitted(f"the plan gate says REVISE (run {last.run_id})", take_in)
+    return NotAdmitted(f"the plan gate says {last.verdict} (run {last.run_id})", "")

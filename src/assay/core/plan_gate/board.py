@@ -42,6 +42,8 @@ class Entering:
     """Of the plan."""
     final: bool = False
     """Nothing but an edit of the plan settles it."""
+    rule: str = ""
+    """Which rule has found it."""
 
     @property
     def false(self) -> tuple[LookedUp, ...]:
@@ -71,6 +73,9 @@ class Exhibit:
 class Board:
     challenges: dict[str, Challenge] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
+    rules: dict[str, str] = field(default_factory=dict)
+    most: int = MOST_ACTIVE
+    """That may be active at once. Where nobody discusses them, room is no matter."""
     evidence: dict[str, str] = field(default_factory=dict)
     events: list[PlanEvent] = field(default_factory=list)
     answered: set[str] = field(default_factory=set)
@@ -137,6 +142,8 @@ class Board:
         )
         if one.line is not None:
             self.lines[id] = one.line
+        if one.rule:
+            self.rules[id] = one.rule
         if one.final:
             self._final.add(id)
         if one.looked and not one.false:
@@ -157,10 +164,10 @@ class Board:
 
     def _take_in(self, id: str) -> None:
         challenge = self.challenges[id]
-        if len(self.active) >= MOST_ACTIVE:
+        if len(self.active) >= self.most:
             weakest = max(self.active, key=_rank)
             if challenge.severity.rank >= weakest.severity.rank:
-                self._put_off(id, f"{MOST_ACTIVE} are active already", EventKind.OVERFLOW)
+                self._put_off(id, f"{self.most} are active already", EventKind.OVERFLOW)
                 return
             self._put_off(weakest.id, f"{id}, which is {challenge.severity}, took its place", EventKind.DISPLACED)
         self._becomes(id, ChallengeStatus.OPEN, resolution="")
@@ -186,7 +193,7 @@ class Board:
         self._becomes(challenge.id, status, resolution=ruling.resolution.strip(), mitigation=mitigation)
         if ruling.evidence:
             self.evidence[challenge.id] = ", ".join(ruling.evidence)
-        self.settled += challenge.status.is_open and status in _SETTLED
+        self.settled += status in _SETTLED
 
     def withdraw(self, id: str, why: str, by: Origin) -> None:
         """Whoever brought a challenge can take it back."""
@@ -260,6 +267,8 @@ class Board:
             return ""
         seen = challenge.severity is PlanSeverity.BLOCKING or challenge.origin is Origin.RULES
         needed = "evidence against it that the engine has seen" if seen else "evidence against it"
+        if challenge.origin is Origin.RULES:
+            return f"what the rules have found is settled by {needed}, or the person's answer, or an edit"
         return f"a {challenge.severity} challenge is settled by {needed}, a mitigation or the person's answer"
 
     def _becomes(self, id: str, status: ChallengeStatus, **changes: str) -> None:

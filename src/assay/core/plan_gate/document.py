@@ -66,20 +66,24 @@ class Document:
         """The lines from `first` through `last`, as written."""
         return "\n".join(self.tags.lines[first - 1 : last])
 
+    def on_lines(self, span: Span) -> Iterator[tuple[int, Span]]:
+        """A stretch of the text as the lines that it lies on, each with its part of them."""
+        for number in range(self.tags.line(span.start), self.tags.line(max(span.end - 1, span.start)) + 1):
+            start, length = self.tags.line_starts[number - 1], len(self.tags.lines[number - 1])
+            yield number, Span(max(span.start - start, 0), min(span.end - start, length))
+
     def _lines(self) -> Iterator[Line]:
         kinds = self._fenced()
         hidden: dict[int, list[Span]] = {}
-        for span in self.tags.hidden:
-            first, last = self.tags.line(span.start), self.tags.line(max(span.end - 1, span.start))
-            for number in range(first, last + 1):
+        for whole in self.tags.hidden:
+            for number, span in self.on_lines(whole):
                 hidden.setdefault(number - 1, []).append(span)
         for at, text in enumerate(self.tags.lines):
             if at not in hidden:
                 yield Line(at + 1, text, kinds.get(at) or _kind(text, text, ()), text, ())
                 continue
-            start = self.tags.line_starts[at]
-            spans = [Span(max(one.start - start, 0), min(one.end - start, len(text))) for one in hidden[at]]
-            plain = _blanked(text, spans)
+            spans = hidden[at]
+            plain = blanked(text, spans)
             codes = tuple(
                 text[one.start : one.end].strip("` ") for one in spans if text[one.start : one.end][:1] == "`"
             )
@@ -101,7 +105,7 @@ def _kind(text: str, plain: str, codes: tuple[str, ...]) -> Kind:
     return Kind.COMMENT if hidden and not codes else Kind.PROSE
 
 
-def _blanked(text: str, spans: list[Span]) -> str:
+def blanked(text: str, spans: list[Span]) -> str:
     """With a blank for each hidden character, so that everything else keeps its place."""
     kept, position = [], 0
     for span in spans:

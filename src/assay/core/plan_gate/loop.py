@@ -47,7 +47,7 @@ from assay.contracts.plan_gate.record import (
     UnknownResolution,
 )
 from assay.contracts.plan_gate.report import EventKind, OpenQuestion, PersonsAnswer
-from assay.core.plan_gate.board import Board, Entering, too_weak
+from assay.core.plan_gate.board import MOST_ACTIVE, Board, Entering, too_weak
 from assay.core.plan_gate.decision import Decision, Standing, convergence_of, decide, standing_of
 from assay.core.plan_gate.directives import Circumstances, in_words, why_not
 from assay.core.plan_gate.needs import (
@@ -90,7 +90,7 @@ def verify(subject: Subject) -> Loop:
     for note in subject.notes:
         loop.board.note(EventKind.TEAM, note)
     loop.board.admit(subject.rules, len(subject.rules))
-    asked = subject.team is not None and not any(one.final for one in subject.rules)
+    asked = subject.is_asked
     if not asked:
         loop.hear_beforehand()
     while True:
@@ -114,7 +114,7 @@ class _Loop:
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
-        self.board = Board()
+        self.board = Board(most=MOST_ACTIVE if subject.is_asked else len(subject.rules))
         self.forced = ""
         """Why it has to end, if it has."""
         self._iteration = 0
@@ -340,9 +340,10 @@ class _Loop:
             left = [one for one in self.board.active if _needs_a_person(one)]
 
     def _question(self, challenge: Challenge) -> OpenQuestion:
-        asked = self._questions.get(challenge.id)
-        plain = f"{challenge.concern} How is this to be settled?"
-        return asked or OpenQuestion(challenge=challenge.id, question=plain)
+        plain = OpenQuestion(challenge=challenge.id, question="How is this to be settled?")
+        asked = self._questions.get(challenge.id, plain)
+        why = f"{challenge.claim}. {challenge.concern} {challenge.failure_scenario}"
+        return asked.model_copy(update={"why": why})
 
     def hear_beforehand(self) -> None:
         """Nobody is asked, so what the person has said settles what it can."""
@@ -399,6 +400,7 @@ class _Loop:
         return Progress(
             challenges=self.board.all,
             lines=dict(self.board.lines),
+            rules=dict(self.board.rules),
             evidence=dict(self.board.evidence),
             unknowns=tuple(self._research.unknowns),
             surfaced=tuple(self._research.surfaced),

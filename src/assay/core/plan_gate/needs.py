@@ -39,6 +39,11 @@ class Subject:
     """Who is asked and how, as far as the reader of the report should know."""
 
     @property
+    def is_asked(self) -> bool:
+        """Whether anybody is: not about a plan that cannot be run at all."""
+        return self.team is not None and not any(one.final for one in self.rules)
+
+    @property
     def mode(self) -> TeamMode:
         return self.team or TeamMode.BASE
 
@@ -156,6 +161,7 @@ class Progress:
 
     challenges: tuple[Challenge, ...]
     lines: Mapping[str, int]
+    rules: Mapping[str, str]
     evidence: Mapping[str, str]
     unknowns: tuple[Unknown, ...]
     surfaced: tuple[SurfacedContext, ...]

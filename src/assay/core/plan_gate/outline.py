@@ -14,8 +14,8 @@ from assay.contracts.plan import Plan, PlanProblem
 from assay.core.plan.lint import lint
 from assay.core.plan.problems import shortened
 from assay.core.plan.reading import read_plan
-from assay.core.plan.tags import has_too_many_tags
-from assay.core.plan_gate.document import Document, Kind
+from assay.core.plan.tags import Span, has_too_many_tags
+from assay.core.plan_gate.document import Document, Kind, blanked
 from assay.core.plan_gate.freeform import Freeform
 from assay.core.plan_gate.step import Marker, Step
 from assay.core.plan_gate.words import COMPLIANCE, DOMAINS, INTEGRATIONS, found, marker
@@ -112,17 +112,19 @@ def _markers(document: Document, questions: list[Marker]) -> tuple[Marker, ...]:
     silent = _commands_and_paths(document)
     by_line = {one.line: one for one in questions}
     for line in document.lines:
-        if line.kind is Kind.PROSE and line.number not in silent and (said := marker(line.unquoted)):
+        spans = silent.get(line.number)
+        heard = line._replace(plain=blanked(line.plain, spans)) if spans else line
+        if line.kind is Kind.PROSE and (said := marker(heard.unquoted)):
             by_line[line.number] = Marker(line.number, said)
     return tuple(by_line[number] for number in sorted(by_line))
 
 
-def _commands_and_paths(document: Document) -> set[int]:
-    """Lines of a PLAN.md that hold commands: `! grep -r TODO src` looks for markers and is none."""
-    silent: set[int] = set()
+def _commands_and_paths(document: Document) -> dict[int, list[Span]]:
+    """By line: what of a PLAN.md holds commands. `! grep -r TODO src` looks for markers and is none."""
+    silent: dict[int, list[Span]] = {}
     for element in document.tags.tasks:
         for part in element.parts:
             if part.name in _COMMANDS_AND_PATHS:
-                first = document.tags.line(part.start)
-                silent.update(range(first, first + part.content.count("\n") + 1))
+                for number, span in document.on_lines(Span(part.start, part.start + len(part.content))):
+                    silent.setdefault(number, []).append(span)
     return silent

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from assay.contracts.budget import Allowance
-from assay.contracts.plan_gate.record import Challenge, ChallengeStatus, IterationState, PlanSeverity
+from assay.contracts.plan_gate.record import Challenge, ChallengeStatus, IterationState, Origin, PlanSeverity
 from assay.contracts.plan_gate.report import Complexity, PlanReport, PlanVerdict, ScoreLine
 from assay.core.agent.budget import counted, summary
 from assay.core.gate.page_text import code, prose
@@ -36,7 +36,8 @@ def headline(report: PlanReport) -> str:
     """The verdict, in a word or two."""
     if report.verdict is None:
         return WAITING
-    return f"{report.verdict} (strong)" if report.strong else report.verdict.value
+    told = [word for word, is_so in (("strong", report.strong), ("rules alone", not report.agents)) if is_so]
+    return f"{report.verdict} ({', '.join(told)})" if told else report.verdict.value
 
 
 def answer_command(report: PlanReport, challenge: str) -> str:
@@ -57,8 +58,16 @@ def by_severity(challenge: Challenge) -> tuple[int, int]:
 
 
 def mitigation(challenge: Challenge) -> str:
-    """What is to be taken into the plan, as far as anybody knows."""
-    return challenge.mitigation.strip() or f"none was named; the alternative: {challenge.alternative}"
+    """What answers it, as far as anybody knows: to be taken into the plan, or, of the rules, to be put right in it."""
+    label = "put right" if challenge.origin is Origin.RULES else "mitigation"
+    said = challenge.mitigation.strip() or f"none was named; the alternative: {challenge.alternative}"
+    return f"{label}: {said}"
+
+
+def claim_of(report: PlanReport, challenge: Challenge) -> str:
+    """Without its line, where that is said beside it."""
+    line = report.lines.get(challenge.id)
+    return challenge.claim if line is None else challenge.claim.removeprefix(f"line {line}: ")
 
 
 def _undiscussed(challenge: Challenge) -> bool:
@@ -77,26 +86,25 @@ def _verdict(report: PlanReport) -> Iterator[str]:
 def _questions(report: PlanReport) -> Iterator[str]:
     for one in report.questions:
         yield f"- **{prose(one.challenge)}**: {prose(one.question)}"
-        yield from (f"  - option: {prose(option)}" for option in one.options)
+        yield from [f"  - why: {prose(one.why)}"] if one.why else []
+        yield from (f"  - option {number}: {prose(option)}" for number, option in enumerate(one.options, start=1))
         yield f"  - answer with {code(answer_command(report, one.challenge))}"
 
 
 def _mitigations(report: PlanReport) -> Iterator[str]:
     """Of what stands, and of what was settled because they will be taken in."""
-    if report.verdict is not PlanVerdict.REVISE:
+    if report.verdict not in (PlanVerdict.REVISE, PlanVerdict.PROCEED):
         return
-    stand = (one for one in standing(report) if one.severity is PlanSeverity.SIGNIFICANT)
-    wanted = {one.id: one for one in (*stand, *to_take_in(report.challenges))}
-    for one in sorted(wanted.values(), key=by_severity):
+    for one in sorted(to_take_in(report.challenges), key=by_severity):
         yield f"- **{_named(report, one)}**, {one.severity}, {one.status}: {prose(one.claim)}"
-        yield f"  - mitigation: {prose(mitigation(one))}"
+        yield f"  - {prose(mitigation(one))}"
 
 
 def _challenges(report: PlanReport) -> Iterator[str]:
     return _table(
         ("id", "challenge", "origin", "severity", "status", "evidence"),
         (
-            (_named(report, one), one.claim, one.origin, one.severity, one.status, _settled_by(report, one))
+            (_named(report, one), claim_of(report, one), one.origin, one.severity, one.status, _settled_by(report, one))
             for one in report.challenges
         ),
     )
@@ -109,15 +117,15 @@ def _settled_by(report: PlanReport, challenge: Challenge) -> str:
 
 
 def _standing(report: PlanReport) -> Iterator[str]:
-    """Each in full; a REVISE has its mitigations in a section of their own."""
-    listed = PlanSeverity.SIGNIFICANT if report.verdict is PlanVerdict.REVISE else None
+    """Each in full; mitigations that are taken in have a section of their own."""
+    listed = {one.id for one in to_take_in(report.challenges)} if report.verdict is PlanVerdict.REVISE else set()
     for one in standing(report):
-        yield f"- **{_named(report, one)}**, {one.severity}, {one.status}: {prose(one.claim)}"
+        yield f"- **{_named(report, one)}**, {one.severity}, {one.status}: {prose(claim_of(report, one))}"
         yield f"  - concern, confidence {one.confidence}: {prose(one.concern)}"
         yield f"  - what happens: {prose(one.failure_scenario)}"
         yield f"  - instead: {prose(one.alternative)}"
-        if one.mitigation and one.severity is not listed:
-            yield f"  - mitigation: {prose(one.mitigation)}"
+        if one.mitigation and one.id not in listed:
+            yield f"  - {prose(mitigation(one))}"
 
 
 def _debt(report: PlanReport) -> Iterator[str]:

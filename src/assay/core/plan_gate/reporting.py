@@ -11,6 +11,7 @@ from assay.contracts.plan_gate.record import (
     Challenge,
     ChallengeStatus,
     ConvergenceStatus,
+    Origin,
     PlanQuality,
     TeamMode,
 )
@@ -21,6 +22,7 @@ from assay.core.plan_gate.needs import Progress
 
 DEBT: Final = 5
 """So many deferred challenges are a debt that the report warns of."""
+_MOST_NAMED: Final = 5
 _PUT_OFF: Final = (ChallengeStatus.DEFERRED, ChallengeStatus.DEFERRED_SURFACED)
 
 
@@ -30,6 +32,8 @@ class About:
 
     run_id: str
     plan_path: str
+    plan: str
+    """Its path from the root of the repository."""
     plan_digest: str
     base_commit: str
     title: str
@@ -56,6 +60,7 @@ def report_of(
     return PlanReport(
         run_id=about.run_id,
         plan_path=about.plan_path,
+        plan=about.plan,
         plan_digest=about.plan_digest,
         base_commit=about.base_commit,
         title=about.title,
@@ -71,6 +76,7 @@ def report_of(
         agents=about.agents,
         challenges=progress.challenges,
         lines=progress.lines,
+        rules=progress.rules,
         evidence=progress.evidence,
         unknowns=progress.unknowns,
         surfaced=progress.surfaced,
@@ -114,8 +120,12 @@ def _next_step(
                 f"Take the mitigations in: assay verify-plan --take-in {about.run_id}; or revise the plan, and put it "
                 "through the gate again"
             )
+    if by_rules := [one for one in without_mitigation(challenges) if one.origin is Origin.RULES]:
+        named = ", ".join(one.id for one in by_rules[:_MOST_NAMED])
+        more = f" and {len(by_rules) - _MOST_NAMED} more" if len(by_rules) > _MOST_NAMED else ""
+        return f"Put right in the plan what {named}{more} say, and put it through the gate again."
     standing = [one.id for one in without_mitigation(challenges)]
     if decision.status is ConvergenceStatus.FORCED_EXIT and decision.verdict is PlanVerdict.REVISE:
         return "It had to end before it converged: put it through the gate again with agents that answer."
-    about_which = f" Nothing answers {', '.join(standing)} yet." if standing else ""
+    about_which = f" Nothing answers {', '.join(standing[:_MOST_NAMED])} yet." if standing else ""
     return f"Revise the plan, and put it through the gate again.{about_which}"

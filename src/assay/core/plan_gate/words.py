@@ -4,7 +4,8 @@ parts words (a hyphen, a slash) is a blank here."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 DOMAINS: Final[Mapping[str, str]] = {
@@ -51,24 +52,65 @@ COMPLIANCE: Final[Mapping[str, str]] = {
 
 _WORD = re.compile(r"\w+")
 _MARKER = re.compile(
-    r"\b(?:TBD|TBC|FIXME|XXX)\b"
-    r"|\bTODO\b(?!\s{1,3}(?:apps?|lists?|items?|comments?|entries|entry|markers?)\b)"
+    r"\b(?:TBD|TBC)\b"
     r"|\?{3,9}"
     r"|\[\s{0,3}(?i:needs[ _-]clarification|placeholder)\b"
     r"|(?i:\b(?:to be|yet to be|still to be)\s{1,3}(?:decided|determined|defined|confirmed|clarified|agreed)\b"
     r"|\bfigure\s{1,3}(?:this\s|that\s|it\s)?out\b"
     r"|\b(?:not|isn't|aren't)\s{1,3}(?:yet\s{1,3})?(?:decided|determined|clear yet|known yet|sure yet)\b"
     r"|\bdecide\s{1,3}(?:this\s|that\s|it\s)?later\b"
-    r"|\b(?:still|yet|currently)\s{1,3}(?:unknown|unclear|undecided|open)\b"
-    r"|\b(?:unknown|unclear|undecided)\s{1,3}(?:whether|how|which|if|why|where|what|yet)\b"
-    r"|[:(]\s{0,3}(?:unknown|unclear|undecided)\s{0,3}(?:$|[).;,]))"
+    r"|\b(?:still|yet|currently)\s{1,3}(?:unknown|unclear|undecided)\b"
+    r"|\b(?:unknown|unclear|undecided)\s{1,3}(?:whether|how|which|why|where|what|yet)\b)"
 )
+_LABEL = re.compile(
+    r"\b(?:TODO|FIXME|XXX)(?=\s{0,3}[:(])"
+    r"|(?:^|[>|])\s{0,40}(?:(?:[-*+•]|\d{1,4}[.)])\s{1,9})?(?:\[[ xX]\]\s{1,9})?[*_(\[]{0,4}(?:TODO|FIXME|XXX)\b"
+    r"(?!\s{1,3}(?:apps?|lists?|items?|comments?|entries|entry|markers?)\b)"
+    r"|[:(\[]\s{0,3}(?:TODO|FIXME|XXX)(?=[).;,\]|*]|\s{0,9}(?:$|</))"
+)
+"""Where a line, an item, an element or what follows a colon begins with it. Elsewhere it is a word: `a TODO column`."""
+_SOUGHT = re.compile(
+    r"\b(?:(?:remov|resolv|delet|drop|find|fix|clear|clean|address|refus|reject)(?:e|es|ed|s|p?ing|ped)?(?: up| out)?"
+    r"|no|every|all|each|any|without)\s{1,3}"
+    r"(?:(?:all|every|each|any|the|an?|of|old|remaining|and|or|TODO|FIXME|XXX)[\s,/]{1,3}){0,8}$",
+    re.IGNORECASE,
+)
+"""Before a marker that somebody is to look for."""
+_DOUBT = re.compile(
+    r"\b(?:still|yet|currently)\s{1,3}open\b|\bunclear\s{1,3}if\b|[:(]\s{0,3}(?:unknown|unclear|undecided)\b",
+    re.IGNORECASE,
+)
+"""Said of a file or a key it leaves nothing open: `the handle is still open`."""
+_ENDS = re.compile(r"[\s).;,!*_]{0,9}(?:$|</)")
+_ABSTRACT = re.compile(
+    r"\b(?:whether|question|decision|choice)\b[^.;!?]{0,200}$"
+    r"|\b(?:it|this|that|which|how|who|what|when|where|points?|details?|owners?|dates?|deadlines?|formats?|limits?"
+    r"|costs?|prices?|reasons?|causes?|scope|approach|design)(?:\s{1,3}(?:is|are|remains?))?(?:\s{1,3}still)?\s{0,3}$",
+    re.IGNORECASE,
+)
+"""What one decides, and not what one opens."""
+_BEFORE = 240
+"""Characters before a word that say what it is about."""
 
 
 def marker(said: str) -> str | None:
     """The words of a line that say that something is not known yet."""
-    found = _MARKER.search(said)
-    return found[0].strip(" :().;,[") if found else None
+    found = _MARKER.search(said) or next(chain(_labels(said), _doubts(said)), None)
+    return found[0].strip(" \t:().;,[|>*_-+•") if found else None
+
+
+def _labels(said: str) -> Iterator[re.Match[str]]:
+    return (found for found in _LABEL.finditer(said) if not _SOUGHT.search(_before(said, found)))
+
+
+def _doubts(said: str) -> Iterator[re.Match[str]]:
+    for found in _DOUBT.finditer(said):
+        if _ENDS.match(said, found.end()) or _ABSTRACT.search(_before(said, found)):
+            yield found
+
+
+def _before(said: str, found: re.Match[str]) -> str:
+    return said[max(0, found.start() - _BEFORE) : found.start()]
 
 
 def found(table: Mapping[str, str], text: str) -> tuple[str, ...]:

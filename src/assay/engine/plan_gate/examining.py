@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from assay.adapters.git.listing import in_tree
 from assay.contracts.plan_gate.record import Origin
@@ -33,7 +34,9 @@ class Examined:
         return "the plan is trivial, so nobody need be asked" if self.about.trivial else ""
 
     def subject(self, *, asked: bool, answers: Mapping[str, str], notes: Sequence[str]) -> Subject:
-        rules = tuple(Entering(one.draft, Origin.RULES, line=one.line, final=one.final) for one in self.findings)
+        rules = tuple(
+            Entering(one.draft, Origin.RULES, line=one.line, final=one.final, rule=one.rule) for one in self.findings
+        )
         return Subject(
             plan_path=self.about.plan_path,
             quality=self.about.quality,
@@ -57,6 +60,7 @@ def examine(world: World, text: str, path: str, digest: str) -> Examined:
     about = About(
         run_id=world.run_id,
         plan_path=path,
+        plan=_within(path, world.repository.root),
         plan_digest=digest,
         base_commit=world.base_commit,
         title=found.title,
@@ -69,3 +73,8 @@ def examine(world: World, text: str, path: str, digest: str) -> Examined:
         agents={},
     )
     return Examined(found, about, team, rule_findings(found, tree))
+
+
+def _within(path: str, root: Path) -> str:
+    """From the root of the repository, where it lies in it: what a program that annotates files can use."""
+    return str(Path(path).relative_to(root)) if Path(path).is_relative_to(root) else path

@@ -10,7 +10,7 @@ from assay.contracts.plan_gate.record import ConvergenceStatus
 from assay.contracts.plan_gate.report import PlanReport
 from assay.contracts.plan_gate.setup import PlanGateSetup
 from assay.contracts.rows import ApprovalRow, EventRow
-from assay.core.plan_gate.admission import Judged, Mitigated, why_not_admitted
+from assay.core.plan_gate.admission import Judged, Mitigated, NotAdmitted, why_not_admitted
 from assay.core.plan_gate.mitigations import to_take_in
 from assay.engine.plan_gate.journal import GATE, MITIGATED, REPORT
 from assay.errors import InputError
@@ -67,8 +67,8 @@ def report_of_run(ledger: Ledger, run_id: str) -> PlanReport:
     return report
 
 
-def why_not_verified(ledger: Ledger, digest: str, repository: str) -> str:
-    """Why the plan with that digest may not be implemented in that repository; empty if it may. What was said of the
+def why_not_verified(ledger: Ledger, digest: str, repository: str) -> NotAdmitted | None:
+    """Why the plan with that digest may not be implemented in that repository; None if it may. What was said of the
     same words in another repository is about other files."""
     here = {run_id for run_id, setup in setups(ledger).items() if setup.repository == repository}
     judged = []

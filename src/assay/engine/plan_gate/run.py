@@ -31,6 +31,7 @@ from assay.core.plan_gate.needs import (
     Sent,
     Subject,
 )
+from assay.core.plan_gate.options import chosen
 from assay.core.plan_gate.reporting import About, report_of
 from assay.engine.plan_gate.agents import PlanAgents
 from assay.engine.plan_gate.journal import PlanJournal
@@ -156,7 +157,8 @@ class PlanGateRun:
         on_record = {id: text for id, text in self.journal.answers(iteration).items() if id in wanted}
         if on_record:
             return on_record
-        new = {id: self.given[id] for id in wanted if id in self.given}
+        options = {one.challenge: one.options for one in question.questions}
+        new = {id: _meant(id, self.given[id], options[id]) for id in wanted if id in self.given}
         if new:
             self.journal.answered(new, iteration, self.by)  # before anything else is asked, which may be left
             for id in new:
@@ -192,6 +194,15 @@ class PlanGateRun:
             agents=self.about.agents,
             note=self.note,
         )
+
+
+def _meant(id: str, text: str, options: Sequence[str]) -> str:
+    """What the person means: the number of an option is that option, and no other number is an answer."""
+    said = chosen(text, options)
+    if said is None:
+        there = "; ".join(f"{number} {option}" for number, option in enumerate(options, start=1))
+        raise InputError(f"{id}={text}: there is no such option", hint=f"there are: {there}; or your own words")
+    return said
 
 
 def _failed(fault: Fault, agent: str) -> Failed:

@@ -15,9 +15,11 @@ from typing import Annotated, Final
 import typer
 
 from assay.adapters.executors.human import Listen, Terminal
+from assay.adapters.git.repository import repository_around
 from assay.adapters.whole_file import write_whole
 from assay.contracts.plan_gate.report import OpenQuestion, PlanReport, PlanVerdict
 from assay.core.plan_gate.documents import Record, schemas, to_yaml
+from assay.core.plan_gate.options import chosen
 from assay.core.plan_gate.report_page import page
 from assay.engine.plan_gate.run import Ask, OutOfBudgetError, PlanGateRun
 from assay.engine.plan_gate.watching import Watching
@@ -41,7 +43,6 @@ app = typer.Typer(add_completion=False)
 
 EXIT: Final = {PlanVerdict.PROCEED: 0, PlanVerdict.REVISE: 1, PlanVerdict.RETHINK: 1, None: 3}
 OUT_OF_BUDGET: Final = 4
-_MOST_DIGITS: Final = 3
 _ANSWER: Final = re.compile(r"\s*(C[1-9][0-9]*)\s*=(.*)", re.DOTALL | re.IGNORECASE)
 
 Begin = Callable[[Watching, Ask, Listen | None], AbstractContextManager[PlanGateRun]]
@@ -157,8 +158,13 @@ def verify_plan(
         path = plan or Path()  # refused above if there is none
         if report is not None:
             _refuse_overwriting(report, path)
+            if not report.absolute().parent.is_dir():
+                raise InputError(
+                    f"--report {report}: there is no folder {report.parent}", hint="make it, or name another"
+                )
+        place = repo if repo != Path() or not repository_around(path.parent) else path.parent
         sitting = _Sitting(output, report)
-        return sitting.follow(lambda live, ask, listen: plan_gate_run(repo, path, request, live, ask, listen=listen))
+        return sitting.follow(lambda live, ask, listen: plan_gate_run(place, path, request, live, ask, listen=listen))
     if rules or backend:
         raise InputError("--resume goes on with whoever was asked before", hint="leave --backend and --rules out")
     return resume_plan(output, find_plan_run(plain("--resume", resume)), request, report)
@@ -209,12 +215,16 @@ class _Sitting:
         answers = {}
         for one in questions:
             console.print(printable(f"\n{one.challenge}: {one.question}"), style="bold yellow", soft_wrap=True)
+            console.print(printable(f"  {one.why}"), style="dim", soft_wrap=True)
             for number, option in enumerate(one.options, start=1):
                 console.print(printable(f"  {number}. {option}"), soft_wrap=True)
             choice = "a number, or your own words" if one.options else "in your own words"
             console.print(f"{choice}; an empty line leaves it", style="dim")
-            typed = typed_line() or ""
-            answers[one.challenge] = _chosen(plain("your answer", typed), one.options)
+            while (said := chosen(plain("your answer", typed_line() or ""), one.options)) is None:
+                console.print(f"there are {len(one.options)} of them; {choice}", style="yellow")
+            if said in one.options:
+                console.print(printable(f"{one.challenge}: {said}"), style="dim")
+            answers[one.challenge] = said
         return answers
 
     def _out_of_budget(self, why: str, run: PlanGateRun | None) -> int:
@@ -230,12 +240,6 @@ class _Sitting:
 
 def _nobody(_questions: Sequence[OpenQuestion]) -> Mapping[str, str]:
     return {}
-
-
-def _chosen(typed: str, options: Sequence[str]) -> str:
-    """What an answer means: the number of an option is that option."""
-    number = int(typed) if typed.isdecimal() and len(typed) <= _MOST_DIGITS else 0
-    return options[number - 1] if 0 < number <= len(options) else typed
 
 
 def _refuse_several(
@@ -293,15 +297,15 @@ def _show(output: Output, run_id: str, into: Path | None) -> int:
 
 
 def _tell(output: Output, report: PlanReport, into: Path | None) -> int:
-    document = report.model_dump(mode="json")
-    if into is not None:
-        _refuse_overwriting(into, Path(report.plan_path))
-        write_whole(into, _written(report, into.suffix.lower()).encode())
     if output.json:
-        output.document(document)
+        output.document(report.model_dump(mode="json"))
     else:
         sys.stderr.flush()
         print_report(output.results(), report, into)
+    if into is not None:  # last: if it cannot be written, what came of it is known all the same
+        _refuse_overwriting(into, Path(report.plan_path))
+        again = f"name another file: assay verify-plan --show {report.run_id} --report FILE"
+        write_whole(into, _written(report, into.suffix.lower()).encode(), hint=again)
     return EXIT[report.verdict]
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from assay.contracts.budget import Allowance, Spent
 from assay.contracts.plan_gate.record import Challenge, ChallengeStatus, IterationState, PlanSeverity
-from assay.contracts.plan_gate.report import PlanEvent
+from assay.contracts.plan_gate.report import EventKind, PlanEvent
 from assay.core.agent.budget import summary
 from assay.core.gate.page_text import visible
 from assay.core.plan_gate.report_page import by_severity
@@ -101,7 +101,10 @@ class LivePlanGate:
             for one in sorted(challenges, key=by_severity):
                 self._tell(one)
             for event in events:
-                self._print(f"  ! {event.kind}: {visible(event.text)}", "yellow")
+                is_note = event.kind is EventKind.TEAM
+                self._print(
+                    f"  {'' if is_note else '! '}{event.kind}: {visible(event.text)}", "dim" if is_note else "yellow"
+                )
             self._print(f"  {_open(state)}", "bold")
 
     def spending(self, spent: Spent) -> None:

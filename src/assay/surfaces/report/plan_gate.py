@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 from assay.contracts.plan_gate.record import Challenge
 from assay.contracts.plan_gate.report import OpenQuestion, PlanReport, PlanVerdict
 from assay.core.gate.page_text import visible
-from assay.core.plan_gate.report_page import STRONGLY, answer_command, headline, mitigation, standing
+from assay.core.plan_gate.mitigations import to_take_in
+from assay.core.plan_gate.report_page import STRONGLY, answer_command, claim_of, headline, mitigation, standing
 from assay.surfaces.cli.text import printable
 from assay.surfaces.live.plan_gate import SEVERITY_STYLE
 
@@ -29,6 +30,10 @@ def print_report(console: Console, report: PlanReport, written: Path | None = No
         console.print("what stands against it:", style="bold")
         for challenge in stands:
             _challenge(console, report, challenge)
+    if report.verdict is PlanVerdict.PROCEED and (taken_in := to_take_in(report.challenges)):
+        console.print("to be taken into the plan:", style="bold")
+        for challenge in taken_in:
+            _line(console, f"  {challenge.id}  {visible(challenge.mitigation)}")
     if report.questions:
         console.print("\nyou are asked:", style="bold")
         for question in report.questions:
@@ -40,17 +45,17 @@ def print_report(console: Console, report: PlanReport, written: Path | None = No
 
 def _challenge(console: Console, report: PlanReport, challenge: Challenge) -> None:
     line = report.lines.get(challenge.id)
-    where = "" if line is None else f"  {visible(report.plan_path)}:{line}"
-    head = f"  {challenge.id} {challenge.severity} {challenge.status}{where}  {visible(challenge.claim)}"
+    where = "" if line is None else f"  {visible(report.plan or report.plan_path)}:{line}"
+    head = f"  {challenge.id} {challenge.severity} {challenge.status}{where}  {visible(claim_of(report, challenge))}"
     _line(console, head, SEVERITY_STYLE[challenge.severity])
     _line(console, f"    {visible(challenge.concern)}")
-    _line(console, f"    mitigation: {visible(mitigation(challenge))}", "dim")
+    _line(console, f"    {visible(mitigation(challenge))}", "dim")
 
 
 def _question(console: Console, report: PlanReport, question: OpenQuestion) -> None:
     _line(console, f"  {visible(question.challenge)}: {visible(question.question)}", "yellow")
-    for option in question.options:
-        _line(console, f"    - {visible(option)}")
+    for number, option in enumerate(question.options, start=1):
+        _line(console, f"    {number}. {visible(option)}")
     _line(console, f"    {answer_command(report, question.challenge)}")
 
 
