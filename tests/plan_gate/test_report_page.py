@@ -34,7 +34,7 @@ def section(text: str, title: str) -> list[str]:
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (reports.proceed, "**PROCEED**: nothing BLOCKING or SIGNIFICANT stands."),
+        (reports.proceed, "**PROCEED (rules alone)**: nothing BLOCKING or SIGNIFICANT stands."),
         (reports.report, "**REVISE**: nothing BLOCKING stands, and one or two SIGNIFICANT challenges."),
         (
             reports.strong,
