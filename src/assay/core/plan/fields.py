@@ -77,16 +77,16 @@ def _spelt_out(path: str) -> list[str]:
 
 def criteria(text: str) -> tuple[str, ...]:
     """Done criteria: by line or `;`, not within code, quotes or brackets; a wrapped bullet is one."""
-    found: list[str] = []
+    found: list[list[str]] = []
     bulleted = any(_BULLET.match(line) for line in text.split("\n"))
     for line in _split(text, "\n"):
         begins = not bulleted or bool(_BULLET.match(line)) or not found
         pieces = [piece.strip() for piece in _split(_BULLET.sub("", line), _SEPARATORS["done"])]
         pieces = [piece for piece in pieces if piece.strip(".;,-* ")]
         if not begins and pieces:
-            found[-1] = f"{found[-1]} {pieces.pop(0)}"
-        found += pieces
-    return tuple(found)
+            found[-1].append(pieces.pop(0))
+        found += [[piece] for piece in pieces]
+    return tuple(" ".join(parts) for parts in found)
 
 
 def tests(text: str) -> tuple[str, ...]:

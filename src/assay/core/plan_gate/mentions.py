@@ -26,8 +26,11 @@ _PATH = re.compile(r"[\w.@+*?{},()\[\]-]+(?:/[\w.@+*?{},()\[\]-]+)*/?")
 _ENDING = re.compile(r"\.([A-Za-z][A-Za-z0-9]{0,9})$")
 _NO_PATH = re.compile(
     r"(?:text|application|image|audio|video|font|multipart|origin|upstream|feature|feat|bugfix|hotfix|refs)/|@"
+    r"|(?:[\w-]{1,63}\.){1,9}(?:com|org|net|io|dev|de|eu|uk|edu|gov|ai|app|co|info|cloud)/"
 )
-"""Media types, branches, packages of a scope."""
+"""Media types, branches, packages of a scope, addresses without their scheme."""
+MADE_BY_A_BUILD = ("dist/", "build/", "out/", "target/", "node_modules/", "coverage/")
+"""What is in them is made from other files, and seldom committed."""
 _AFTER = re.compile(r"(?::\d+(?:-\d+)?)?[.:!?…]*$")
 _CHECK = re.compile(
     r"(?:^|[\s/:.-])(?:pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|cypress|playwright|tests?|check"
@@ -72,6 +75,8 @@ def is_check(command: str) -> bool:
 
 def _may_be_path(path: str) -> bool:
     if not path or len(path) > _LONGEST or path[0] in "/~$-" or ".." in path or "://" in path:
+        return False
+    if path.startswith(MADE_BY_A_BUILD):
         return False
     return bool(_PATH.fullmatch(path)) and not _NO_PATH.match(path) and path.lower() not in _NO_FILES
 

@@ -7,10 +7,12 @@ Most files that are not there are meant to be written, and a rule that doubts ea
 | the text says to create it | it is fine |
 | the text says to change it | it is missing |
 | it is nearly the name of one that is there | it is missing: that one is meant |
-| its folder is not there either, and the step speaks of nothing new | it is missing |
+| several of the step's files are in a folder that is not there | it is fine: a new package |
+| its folder is not there either, and the step speaks of changing and of nothing new | it is missing |
 | the step speaks of changing and of nothing new, and none of its files is there | it is missing |
 | otherwise: a new file in a folder that is there, or a test | it is fine |
 
+What an `<action>` plainly says to change is there, or some task lists it, and it is among the task's own files.
 No text takes longer than its length allows: names that are nearly right are sought for a plan's first paths only, and
 what code could not look at is not held against the plan.
 """
@@ -35,8 +37,8 @@ from assay.core.risk import is_test
 
 _WORD = re.compile(r"[^\s\"'`;|&()<>=]+")
 _ABSENCE = re.compile(r"(?:^|\s)!\s|\s-not\s|--ignore|--deselect")
-_NOT_HERE = ("/", "~", "$", "-", ".planning/")
-"""Elsewhere on the machine, or notes that are seldom committed."""
+_NOT_HERE = ("/", "~", "$", "-", ".planning/", *MADE_BY_A_BUILD)
+"""Elsewhere on the machine, or seldom committed."""
 _MOST_SOUGHT = 500
 """So many paths are compared with the names that are there."""
 
@@ -65,6 +67,7 @@ class Expected:
         for step in sorted(self.outline.steps, key=lambda step: (step.wave, step.line)):
             yield from self._of_files(step)
             self._make(step)
+            yield from self._of_action(step)
             yield from self._of_tests(step)
         yield from self._of_artifacts()
         yield from self._of_context()
@@ -72,6 +75,7 @@ class Expected:
     def _of_files(self, step: Step) -> Iterator[Missing]:
         absent = [path for path in step.files[:MOST_FILES] if not self._is_there(path) and self._is_judged(path)]
         alone = len(absent) == len(step.files)
+        folders = Counter(path.rpartition("/")[0] for path in absent)
         speaks_of = tone(step.text) if absent else Intent.UNSAID
         for path in absent:
             said = intent(step.text, path)
@@ -82,7 +86,7 @@ class Expected:
             if said is Intent.CHANGE:
                 what = f"{name} is to be changed and is not there"
                 yield Missing("missing-file", step.line_of(path), what, hint)
-            elif why := self._doubt(path, meant, speaks_of, alone):
+            elif why := self._doubt(path, meant, speaks_of, alone and folders[path.rpartition("/")[0]] == 1):
                 yield Missing("missing-file", step.line_of(path), f"{name} is not there{why}", hint, guessed=True)
 
     def _meant(self, path: str) -> str | None:

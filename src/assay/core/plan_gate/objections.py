@@ -64,6 +64,11 @@ MISSING = Objection(
     "Whoever carries it out writes a second file beside the right one, or changes one that nobody declared.",
     "Name the file that is meant, or say that it is to be created.",
 )
+UNDECLARED = Objection(
+    "The task is told to change a file that it does not list.",
+    "The change falls outside what was declared and is rejected, or the task leaves out what it was told to do.",
+    "List the file, or leave its change to the task that lists it.",
+)
 UNTESTED = Objection(
     "The verification runs a test file that is not there and that no task so far writes.",
     "The command fails whatever is done, or somebody writes a test outside of what was declared.",
@@ -134,9 +139,9 @@ RULES: Final[Mapping[str, tuple[PlanSeverity, Objection]]] = {
     "flaky": (MINOR, DETAIL),
     "idle-command": (MINOR, DETAIL),
     # of its order
-    "cycle": (BLOCKING, ORDER),
-    "unknown-dependency": (BLOCKING, ORDER),
-    "self-dependency": (BLOCKING, ORDER),
+    "cycle": (SIGNIFICANT, ORDER),
+    "unknown-dependency": (SIGNIFICANT, ORDER),
+    "self-dependency": (SIGNIFICANT, ORDER),
     # of its commands
     "prose-verify": (BLOCKING, UNPROVEN),
     "inverted-verify": (BLOCKING, UNPROVEN),
@@ -166,6 +171,7 @@ RULES: Final[Mapping[str, tuple[PlanSeverity, Objection]]] = {
     "missing-test": (SIGNIFICANT, UNTESTED),
     "missing-artifact": (SIGNIFICANT, PROMISED),
     "missing-context": (MINOR, MISSING),
+    "undeclared-file": (MINOR, UNDECLARED),
     "files-modified": (MINOR, DETAIL),
     "unknown-in-step": (SIGNIFICANT, OPEN),
     "unknown": (MINOR, OPEN),

@@ -63,10 +63,10 @@ _MARKER = re.compile(
     r"|\b(?:unknown|unclear|undecided)\s{1,3}(?:whether|how|which|why|where|what|yet)\b)"
 )
 _LABEL = re.compile(
-    r"\b(?:TODO|FIXME|XXX)(?=\s{0,3}[:(])"
-    r"|(?:^|[>|])\s{0,40}(?:(?:[-*+•]|\d{1,4}[.)])\s{1,9})?(?:\[[ xX]\]\s{1,9})?[*_(\[]{0,4}(?:TODO|FIXME|XXX)\b"
+    r"\b(?P<called>TODO|FIXME|XXX)(?=\s{0,3}[:(])"
+    r"|(?:^|[>|])\s{0,40}(?:(?:[-*+•]|\d{1,4}[.)])\s{1,9})?(?:\[[ xX]\]\s{1,9})?[*_(\[]{0,4}(?P<first>TODO|FIXME|XXX)\b"
     r"(?!\s{1,3}(?:apps?|lists?|items?|comments?|entries|entry|markers?)\b)"
-    r"|[:(\[]\s{0,3}(?:TODO|FIXME|XXX)(?=[).;,\]|*]|\s{0,9}(?:$|</))"
+    r"|[:(\[]\s{0,3}(?P<alone>TODO|FIXME|XXX)(?=[).;,\]|*]|\s{0,9}(?:$|</))"
 )
 """Where a line, an item, an element or what follows a colon begins with it. Elsewhere it is a word: `a TODO column`."""
 _SOUGHT = re.compile(
@@ -96,7 +96,7 @@ _BEFORE = 240
 def marker(said: str) -> str | None:
     """The words of a line that say that something is not known yet."""
     found = _MARKER.search(said) or next(chain(_labels(said), _doubts(said)), None)
-    return found[0].strip(" \t:().;,[|>*_-+•") if found else None
+    return found[found.lastgroup or 0].strip(" :().;,[") if found else None
 
 
 def _labels(said: str) -> Iterator[re.Match[str]]:
