@@ -65,3 +65,9 @@ def test_an_element_loses_its_own_indentation_only() -> None:
     assert dedented("a\n    b\n      c") == "a\nb\n  c"
     assert dedented("\n    b\n      c") == "\nb\n  c"
     assert dedented("  a\n  b") == "a\nb"
+
+
+def test_a_criterion_wrapped_over_very_many_lines_is_one() -> None:
+    """By construction: what copied it again for each line would take minutes here."""
+    [one] = criteria("- a\n" + "  b c\n" * 100_000)
+    assert one == "a" + " b c" * 100_000

@@ -48,6 +48,7 @@ def test_held_out_commands_are_held_to_the_same() -> None:
     [
         *("It works", "Task complete", "done", "Everything works as expected.", "works", "OK"),
         *("The page is fast.", "user-friendly", "The new design should be good", "Login works", "It looks nice"),
+        *("The code is clean and readable", "users are happy", "performance is improved", "no bugs", "No regressions."),
     ],
 )
 def test_criteria_that_nobody_can_check(criterion: str) -> None:

@@ -67,6 +67,12 @@ def test_the_steps_of_a_design() -> None:
         ("1. **Parser**: a\n2. b\n\nText.\n- c\n", ["Parser: a", "b"]),
         ("- a\n- b\n", []),
         ("Just a text about `steps`.\n", []),
+        ("# T\n## 1. Extract it\n## 2. Print it\n## 3. Testing\n", ["1. Extract it", "2. Print it"]),
+        ("# T\n## 1. Introduction\n## 2. Protocol\n", []),
+        ("**Step 1** - a\n- x\n\nmore\n**Step 2**: b\n", ["Step 1 - a", "Step 2: b"]),
+        ("Step 1 is hard.\n", []),
+        ("| # | Task |\n|---|---|\n| 1 | a |\n| 2 | b |\n", ["a", "b"]),
+        ("| What | Why |\n|---|---|\n| a | b |\n", []),
         ("```\n1. a\n```\n<!--\n1. b\n-->\n> 1. c\n", []),
     ],
 )
@@ -82,6 +88,10 @@ def test_what_reads_like_a_step_is_one(text: str, names: list[str]) -> None:
         ("1. a\n   Verify: echo done\n", ("echo done",), ()),
         ("1. a, until `pytest -q` passes\n", ("pytest -q",), ()),
         ("1. run `npm install`\n", (), ()),
+        ("1. Add it. Verify: `docker compose config`. Done: 3 rows\n", ("docker compose config",), ("3 rows",)),
+        ("1. Add `a`. **Verify:** echo done\n", ("echo done",), ()),
+        ("1. a\nVerify: `make check`\n", ("make check",), ()),
+        ("| Step | Files | Verify | Done |\n|--|--|--|--|\n| a | b.py | `make check` | c |\n", ("make check",), ("c",)),
         ("1. a\n   Done when: b; c\n", (), ("b", "c")),
         ("1. a\n   Acceptance criteria:\n   - b\n   - `make check` ok\n", ("make check",), ("b", "`make check` ok")),
         ("## Step 1\n### Test plan\n- `make lint`\n### Definition of done\n- b\n", ("make lint",), ("b",)),
@@ -99,8 +109,23 @@ def test_what_belongs_to_no_step_belongs_to_the_whole() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "steps", "whole"),
+    [
+        ("- [ ] a\n- [ ] b\nVerify: `make check`\n", [(), ()], ("make check",)),
+        ("1. a\nVerify: `make a-test`\n2. b\nVerify: `make check`\n", [("make a-test",), ("make check",)], ()),
+        ("- [ ] a\n- [ ] Run `make check`\n", [(), ("make check",)], ("make check",)),
+        ("- [ ] a\n- [ ] Add a rule to `make check`\n", [(), ("make check",)], ()),
+    ],
+)
+def test_what_ends_a_list_holds_for_all_of_it(text: str, steps: list[tuple[str, ...]], whole: tuple[str, ...]) -> None:
+    found = outline(text, "x.md")
+    assert ([step.verify for step in found.steps], found.whole.verify) == (steps, whole)
+
+
+@pytest.mark.parametrize(
     ("said", "found"),
     [
+        ("docs.python.org/3/whatsnew.html, github.com/org/repo/x.py, dist/main.js, node_modules/a/b.js", []),
         ("src/a.py and docs/b.md, tests/c.py.", ["src/a.py", "docs/b.md", "tests/c.py"]),
         ("see setup.cfg:12 (and ./src/d.ts)", ["setup.cfg", "src/d.ts"]),
         ("in src/assay/core/ only", ["src/assay/core/"]),
@@ -147,6 +172,9 @@ def test_code_that_is_a_check(code: str, check: bool) -> None:
         "The limit is TBD.", "TODO: choose one", "Which one ???", "[NEEDS CLARIFICATION: who pays?]",
         "The name is to be decided.", "We have to figure out the order.", "It is still unknown.", "Owner: unknown",
         "It is unclear whether it scales.", "FIXME", "We decide later.", "Not yet decided.",
+        "- [ ] TODO choose", "The rate: TODO.", "| a | TODO |", "Fix the sum. TODO(ann): which?",
+        "The owner (unknown) pays.",
+        "Whether to cache is still open. We go on.", "The format is still open", "It is unclear if it scales.",
     ],
 )  # fmt: skip
 def test_words_that_leave_something_open(line: str) -> None:
@@ -158,7 +186,9 @@ def test_words_that_leave_something_open(line: str) -> None:
     [
         "Unknown keys are ignored; an unknown user gets 404.", "Build a todo app.", "Remove the TODO comments.",
         "`TODO` is refused.", 'It says "TBD" there.', "> TBD", "```\n# TODO\n```", "<!-- TBD -->", "Really??",
-        "## Open questions\n- none\n",
+        "## Open questions\n- none\n", "Remove all TODO and FIXME notes.", "Resolve every TODO: none may stay.",
+        "Add a TODO column.", "No FIXME is left.", "Replace the XXX in it.", "The handle is still open after a crash.",
+        "The name is unclear if missing.", "Raise KeyError (unknown) then.",
     ],
 )  # fmt: skip
 def test_words_that_leave_nothing_open(text: str) -> None:
@@ -195,6 +225,12 @@ def test_a_text_that_speaks_of_tasks_is_none() -> None:
 def test_commands_and_code_of_a_plan_leave_nothing_open() -> None:
     text = element(verify="! grep -rn TODO src", action="Remove it:\n```py\n# TODO\n```\nThe rest is TBD.")
     assert [(one.line, one.text) for one in outline(text, "PLAN.md").markers] == [(8, "TBD")]
+
+
+def test_what_stands_beside_a_command_is_heard() -> None:
+    parts = element(verify="! grep -rn TBD src", action="The rate is still undecided.").splitlines()
+    text = f"{parts[0]}\n{''.join(parts[1:-1])}\n{parts[-1]}\n"
+    assert [(one.line, one.text) for one in outline(text, "PLAN.md").markers] == [(2, "still undecided")]
 
 
 def test_who_waits_for_what_does_not_exist_has_no_place() -> None:

@@ -171,7 +171,14 @@ def test_every_rule_of_the_reader_and_the_linter_has_an_objection() -> None:
         ("src/new.py", "Do it.", []),
         ("src/new.py", "Create `src/new.py`.", []),
         ("lib/new.py", "Write the thing.", []),
-        ("lib/new.py", "Do it.", ["lib/new.py is not there, and neither is its folder"]),
+        ("lib/new.py", "Do it.", []),
+        ("lib/new.py", "Fix the sum.", ["lib/new.py is not there, and neither is its folder"]),
+        ("lib/new.py, lib/__init__.py", "Fix the sum.", []),
+        ("lib/new.py", "Set up a queue.", []),
+        ("lib/new.py", "Pull Amount out of it.", []),
+        ("lib/new.py", "Eine neue Klasse.", []),
+        ("lib/new.py", "Change the port.", ["lib/new.py is not there, and neither is its folder"]),
+        ("dist/main.js", "Fix the sum.", []),
         ("lib/new.py (new)", "Do it.", []),
         ("src/pars.py", "Do it.", ["src/pars.py is not there, but src/parse.py is"]),
         ("src/pars.py", "Add a flag.", ["src/pars.py is not there, but src/parse.py is"]),
@@ -190,6 +197,34 @@ def test_every_rule_of_the_reader_and_the_linter_has_an_objection() -> None:
 def test_files_that_are_not_there(files: str, action: str, found: list[str]) -> None:
     text = element(files=files, action=action, verify="pytest -q tests/test_a.py")
     assert [one.draft.claim for one in findings(text)] == [f"line 3: {what}" for what in found]
+
+
+@pytest.mark.parametrize(
+    ("action", "found"),
+    [
+        ("Update the class Rate in lib/rates.py.", [("missing-file", SIGNIFICANT)]),
+        ("Update `lib/rates.py`.", [("missing-file", SIGNIFICANT)]),
+        ("Fix the sum in src/parse.py.", [("undeclared-file", MINOR)]),
+        ("Create lib/rates.py, then update lib/rates.py.", []),
+        ("Fix the sum in src/a.py.", []),
+        ("Fix it in a.py.", []),
+        ("Fix the sum as in src/parse.py.", []),
+        ("Do not change src/parse.py.", []),
+        ("Delete the old code in lib/old.py if it is there.", []),
+        ("Fix it:\n```\nchange lib/x.py\n```\n", []),
+        ("Update dist/main.js.", []),
+        ("Look at lib/rates.py.", []),
+    ],
+)
+def test_what_an_action_says_to_change(action: str, found: list[tuple[str, PlanSeverity]]) -> None:
+    text = element(files="src/a.py", action=action, verify="pytest -q tests/test_a.py")
+    assert [(rule, severity) for rule, _, severity in told(text)] == found
+
+
+def test_what_another_task_lists_is_not_missing_where_it_is_spoken_of() -> None:
+    one = element(files="src/a.py", action="Update lib/rates.py.", verify="pytest -q tests/test_a.py")
+    two = element(name="Two", files="lib/rates.py", action="Write it.", verify="pytest -q tests/test_a.py")
+    assert told(one + two) == []
 
 
 def test_what_an_earlier_task_lists_is_there_and_what_a_later_one_lists_is_not() -> None:
@@ -249,7 +284,7 @@ def test_many_of_a_kind_are_told_as_one() -> None:
     found = findings(text)
     assert [one.line for one in found] == [4, 5, 6, 7, 8, 9]
     assert len(found) == MOST_OF_A_KIND + 1
-    assert found[-1].draft.claim == "line 9: 'TBD' is left open: TBD 5 (and 3 more of the kind, on lines 9, 10, 11, 12)"
+    assert found[-1].draft.claim == "line 9: 'TBD' is left open: TBD 5 (and 3 more of the kind, on lines 10, 11, 12)"
 
 
 def test_what_refuses_the_plan_is_never_told_as_one() -> None:
@@ -267,7 +302,7 @@ def test_more_minor_ones_are_told_as_one_of_each_kind() -> None:
     text = "TBD\n\n" * 7 + element(files=files, verify="pytest -q")
     found = findings(text)
     assert [(one.rule, one.line) for one in found] == [("unknown", 1), ("many-files", 15), ("broad-verify", 19)]
-    assert found[0].draft.claim.endswith("(and 6 more of the kind, on lines 1, 3, 5, 7, 9, 11, 13)")
+    assert found[0].draft.claim.endswith("(and 6 more of the kind, on lines 3, 5, 7, 9, 11, 13)")
 
 
 def test_beyond_three_kinds_the_others_are_told_as_one_with_each_line_and_hint() -> None:
@@ -277,7 +312,7 @@ def test_beyond_three_kinds_the_others_are_told_as_one_with_each_line_and_hint()
     assert len(found) == MOST_MINOR
     last = next(one for one in found if one.rule == "several")
     assert last.line == 1
-    assert last.draft.claim.startswith("line 1: 'TBD' is left open: TBD; line 4: docs/id.md is spoken of and is not th")
+    assert last.draft.claim.startswith("line 1: 'TBD' is left open; line 4: docs/id.md is spoken of and is not th")
     assert "line 1: decide it here" in last.draft.mitigation
     assert "line 4: write docs/ids.md" in last.draft.mitigation
 
@@ -363,6 +398,13 @@ def test_of_a_context_as_many_paths_are_judged_as_a_plan_may_list() -> None:
         ("1. Fix `src/pars.py`\n   Verify: `make lint`\n", [("missing-file", 1, SIGNIFICANT)]),
         ("1. Fix `parse.py`\n   Verify: `make lint`\n", []),
         ("1. Push to `owner/project`, update `core/thing`\n   Verify: `make lint`\n", []),
+        ("- [ ] Fix `src/a.py`\n- [ ] Sort `src/a.py`\nVerify: `make lint`\n", [("overlapping-files", 2, SIGNIFICANT)]),
+        ("1. Fix `src/a.py`\n2. Sort `src/a.py`\n\nVerify: `make lint`\n", []),
+        ("1. a (depends on step 2)\n2. b (depends on step 1)\n\nVerify: `make lint`\n", [("cycle", 1, SIGNIFICANT)]),
+        ("1. a (depends on step 1)\n2. b\n\nVerify: `make lint`\n", [("self-dependency", 1, SIGNIFICANT)]),
+        ("1. a\n2. b (after step 1, and after 2 days)\n\nVerify: `make lint`\n", []),
+        ("1. It works on Mondays.\n   Verify: `make lint`\n   Done: it works\n", [("vague-done", 3, SIGNIFICANT)]),
+        ("Not lib/x.py-old.\n\nSee lib/x.py.\n\n1. a\n   Verify: `make lint`\n", [("missing-context", 3, MINOR)]),
         ("See lib/x.py.\n\n1. a\n   Verify: `make lint`\n", [("missing-context", 1, MINOR)]),
         ("We shall create lib/x.py.\n\n1. a\n   Verify: `make lint`\n", []),
         ("1. a TBD\n   Verify: `make lint`\n\nTBD\n", [("unknown-in-step", 1, SIGNIFICANT), ("unknown", 4, MINOR)]),
@@ -373,10 +415,21 @@ def test_texts_without_a_form_of_their_own(text: str, found: list[tuple[str, int
     assert not any(one.final for one in findings(text))
 
 
+def test_an_open_question_is_said_once() -> None:
+    found = findings("1. a\n   Verify: `make lint`\n\n## Open questions\n- Do we keep it?\n- Who pays?\n")
+    assert [one.draft.claim for one in found] == [
+        "line 5: 'Do we keep it?' is left open",
+        "line 6: 'Who pays?' is left open",
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
         ("Create src/x.py.", Intent.CREATE),
+        ("`src/x.py` ändern.", Intent.CHANGE),
+        ("`src/x.py` neu anlegen.", Intent.CREATE),
+        ("Change the port in src/x.py", Intent.CHANGE),
         ("Update the docs and create `src/x.py`.", Intent.CREATE),
         ("Fix y. Then src/x.py.", Intent.UNSAID),
         ("Extend `x.py`", Intent.CHANGE),

@@ -42,6 +42,13 @@ _PRAISE = re.compile(
 )
 """What is praised rather than described: `the page is fast`."""
 _MEASURED = re.compile(r"\d|`|\b(?:tests?|suite|build|checks?|lint|ci)\b")
+_TIDY = r"(?:clean|readable|maintainable|tidy)"
+_WISH = re.compile(
+    rf"(?:the |our )?(?:code|api|implementation|ui|design)? ?(?:is |are )?{_TIDY}(?: and {_TIDY})?"
+    r"|(?:the |our )?(?:users?|customers?|everyone|everybody) (?:is|are) (?:happy|satisfied|pleased)"
+    r"|(?:the )?(?:performance|speed|quality|usability|ux|readability)(?: is| has been)?"
+    r" (?:improved|better|increased|acceptable)|(?:there are )?no (?:known )?(?:bugs|regressions|problems)"
+)
 _ABSOLUTE_CD = re.compile(r"(?:^|[;&|(\n]\s*)cd\s+[\"']?(/[^\s\"';&|)]*|[A-Za-z]:\\\S*|~\S*)")
 _LOOKS_SO_FAR = 3000
 """Lines of one task in which a text is looked for, so that a message can name its line."""
@@ -64,7 +71,8 @@ def errors(problems: Iterable[PlanProblem]) -> tuple[PlanProblem, ...]:
 def is_vague(criterion: str) -> bool:
     """Whether nobody can check it: `it works`, `the page is fast`."""
     said = criterion.strip().rstrip(".!").lower()
-    return bool(_VAGUE.fullmatch(said) or (_PRAISE.fullmatch(said) and not _MEASURED.search(said)))
+    praised = _PRAISE.fullmatch(said) and not _MEASURED.search(said)
+    return bool(_VAGUE.fullmatch(said) or _WISH.fullmatch(said) or praised)
 
 
 class _Linting:

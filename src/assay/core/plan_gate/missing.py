@@ -20,19 +20,22 @@ what code could not look at is not held against the plan.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
 from assay.core.agent.tool_rules import shown
 from assay.core.plan.problems import shortened
 from assay.core.plan.reading import MOST_FILES
-from assay.core.plan_gate.intent import Intent, intent, tone
-from assay.core.plan_gate.mentions import has_ending, in_words
+from assay.core.plan_gate.document import Document, Kind
+from assay.core.plan_gate.intent import Intent, intent, is_to_change, tone
+from assay.core.plan_gate.mentions import MADE_BY_A_BUILD, has_ending, in_code, in_words
 from assay.core.plan_gate.outline import Outline
 from assay.core.plan_gate.step import Step
-from assay.core.plan_gate.tree import Patterns, Tree, endings_of, folders_of, is_pattern
+from assay.core.plan_gate.tree import Patterns, Tree, endings_of, folders_of, is_pattern, uncovered
 from assay.core.risk import is_test
 
 _WORD = re.compile(r"[^\s\"'`;|&()<>=]+")
@@ -86,7 +89,9 @@ class Expected:
             if said is Intent.CHANGE:
                 what = f"{name} is to be changed and is not there"
                 yield Missing("missing-file", step.line_of(path), what, hint)
-            elif why := self._doubt(path, meant, speaks_of, alone and folders[path.rpartition("/")[0]] == 1):
+            elif self._is_nowhere(path) and folders[path.rpartition("/")[0]] > 1 and not meant:
+                continue
+            elif why := self._doubt(path, meant, speaks_of, alone):
                 yield Missing("missing-file", step.line_of(path), f"{name} is not there{why}", hint, guessed=True)
 
     def _meant(self, path: str) -> str | None:
@@ -100,17 +105,39 @@ class Expected:
         """Why a file that nobody says to create is hardly meant to be."""
         if meant:
             return f", but {meant} is"
-        if is_test(path) or not has_ending(path) or speaks_of is Intent.CREATE:
+        if is_test(path) or not has_ending(path) or speaks_of is not Intent.CHANGE:
             return None
         if self._is_nowhere(path):
             return ", and neither is its folder"
-        return ", and the step speaks only of changing" if speaks_of is Intent.CHANGE and alone else None
+        return ", and the step speaks only of changing" if alone else None
 
     def _is_judged(self, path: str) -> bool:
         """Not what the linter refuses, nor, in a sentence, what may be a branch or a route."""
         if path.startswith(_NOT_HERE) or ".." in path or "\\" in path:
             return False
         return self.outline.is_plan or has_ending(path)
+
+    def _of_action(self, step: Step) -> Iterator[Missing]:
+        """Of a PLAN.md: what a task is told to change beyond the files that it lists."""
+        beyond = uncovered(islice(_paths_in(step.action), MOST_FILES), step.files)
+        for path in beyond:
+            if path.startswith(_NOT_HERE) or not has_ending(path) or "/" not in path or _is_end_of(path, step.files):
+                continue
+            if not is_to_change(step.action, path):
+                continue
+            name = shortened(path, 80)
+            if self.tree.has_ending_in(path):
+                what = f"{name} is to be changed here and is not among the files of the task"
+                yield Missing("undeclared-file", step.line_of(path), what, f"add {path} to <files>", guessed=True)
+            elif path not in self._listed and intent(self.outline.text, path) is not Intent.CREATE:
+                meant = self._meant(path)
+                hint = f"write {meant}" if meant else f"name the file that is meant, or say: create {path}"
+                what = f"{name} is to be changed and is not there"
+                yield Missing("missing-file", step.line_of(path), what, hint)
+
+    @cached_property
+    def _listed(self) -> frozenset[str]:
+        return frozenset(self.outline.files)
 
     def _of_tests(self, step: Step) -> Iterator[Missing]:
         for command in step.verify:
@@ -160,6 +187,20 @@ class Expected:
         self._patterns.add(path for path in step.files if is_pattern(path))
         self._endings.update(ending for path in step.files for ending in endings_of(path))
         self._folders.update(folder for path in step.files for folder in folders_of(path))
+
+
+def _paths_in(action: str) -> Iterator[str]:
+    """What its sentences name, and not the code that it shows."""
+    for line in Document.of(action).lines if action else ():
+        if line.kind is Kind.PROSE:
+            yield from in_words(line.plain)
+            for code in line.codes:
+                yield from in_code(code)
+
+
+def _is_end_of(path: str, files: Iterable[str]) -> bool:
+    """`parse.py` where the task lists `src/parse.py`."""
+    return any(one.endswith(f"/{path}") for one in files)
 
 
 def _tests_in(command: str) -> Iterator[str]:

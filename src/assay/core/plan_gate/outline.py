@@ -16,7 +16,7 @@ from assay.core.plan.problems import shortened
 from assay.core.plan.reading import read_plan
 from assay.core.plan.tags import Span, has_too_many_tags
 from assay.core.plan_gate.document import Document, Kind, blanked
-from assay.core.plan_gate.freeform import Freeform
+from assay.core.plan_gate.freeform import Freeform, may_be_read_loosely
 from assay.core.plan_gate.step import Marker, Step
 from assay.core.plan_gate.words import COMPLIANCE, DOMAINS, INTEGRATIONS, found, marker
 
@@ -68,8 +68,10 @@ def outline(text: str, path: str, root: str | None = None) -> Outline:
     questions: list[Marker] = []
     steps, whole = (tuple(_tasks(plan, problems, document)) if plan else ()), nothing
     if plan is None and not problems:
-        reading = Freeform(document, questions)
-        steps, whole = reading.read(title)
+        steps, whole = Freeform(document, questions).read(title)
+        if not steps and may_be_read_loosely(text):
+            questions.clear()
+            steps, whole = Freeform(document, questions, loosely=True).read(title)
     return Outline(
         title=title,
         text=text,
@@ -104,6 +106,7 @@ def _tasks(plan: Plan, problems: tuple[PlanProblem, ...], document: Document) ->
             checkpoint=task.type.is_checkpoint,
             end=end,
             text=document.between(task.line, end),
+            action=task.action,
             wave=task.wave,
         )
 
@@ -114,7 +117,7 @@ def _markers(document: Document, questions: list[Marker]) -> tuple[Marker, ...]:
     for line in document.lines:
         spans = silent.get(line.number)
         heard = line._replace(plain=blanked(line.plain, spans)) if spans else line
-        if line.kind is Kind.PROSE and (said := marker(heard.unquoted)):
+        if line.kind is Kind.PROSE and line.plain and (said := marker(heard.unquoted)):
             by_line[line.number] = Marker(line.number, said)
     return tuple(by_line[number] for number in sorted(by_line))
 

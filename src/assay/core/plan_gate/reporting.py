@@ -123,7 +123,8 @@ def _next_step(
     if by_rules := [one for one in without_mitigation(challenges) if one.origin is Origin.RULES]:
         named = ", ".join(one.id for one in by_rules[:_MOST_NAMED])
         more = f" and {len(by_rules) - _MOST_NAMED} more" if len(by_rules) > _MOST_NAMED else ""
-        return f"Put right in the plan what {named}{more} say, and put it through the gate again."
+        says = "says" if len(by_rules) == 1 else "say"
+        return f"Put right in the plan what {named}{more} {says}, and put it through the gate again."
     standing = [one.id for one in without_mitigation(challenges)]
     if decision.status is ConvergenceStatus.FORCED_EXIT and decision.verdict is PlanVerdict.REVISE:
         return "It had to end before it converged: put it through the gate again with agents that answer."

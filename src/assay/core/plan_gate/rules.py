@@ -13,7 +13,8 @@ the repository, at what the plan leaves open, and at texts that have no form of 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -22,7 +23,9 @@ from assay.contracts.plan_gate.answers import ChallengeDraft
 from assay.contracts.plan_gate.record import ChallengeConfidence, PlanSeverity
 from assay.core.commands import loses_exit_code
 from assay.core.plan.lint import is_vague
+from assay.core.plan.order import Wanted, dependencies
 from assay.core.plan.problems import shortened
+from assay.core.plan.reading import MOST_FILES
 from assay.core.plan_gate.missing import Expected
 from assay.core.plan_gate.objections import RULES
 from assay.core.plan_gate.outline import Outline
@@ -30,6 +33,7 @@ from assay.core.plan_gate.quality import is_verified
 from assay.core.plan_gate.step import Step
 from assay.core.plan_gate.tree import Tree, uncovered
 
+_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,4}[.)])\s+(?:\[[ xX]\]\s+)?")
 MOST_OF_A_KIND = 5
 MOST_MINOR = 3
 """Of all rules together: small things take no place from what is grave."""
@@ -97,8 +101,16 @@ def _of_markers(outline: Outline) -> Iterator[_Found]:
     in_steps = {line for step in outline.steps for line in range(step.line, step.end + 1)}
     for marker in outline.markers:
         rule = "unknown-in-step" if marker.line in in_steps else "unknown"
-        what = f"{marker.text!r} is left open: {shortened(lines[marker.line - 1], 120)}"
+        said = lines[marker.line - 1]
+        around = "" if _is_all_of(marker.text, said) else f": {shortened(said, 120)}"
+        what = f"{marker.text!r} is left open{around}"
         yield _Found(rule, marker.line, what, "decide it here, or ask for it in a checkpoint of its own")
+
+
+def _is_all_of(marker: str, line: str) -> bool:
+    """Whether the line, without what makes it an item, says no more."""
+    said = _ITEM.sub("", line[:_LONGEST_CLAIM], count=1).strip()
+    return said == marker or (marker.endswith("…") and said.startswith(marker[:-1]))
 
 
 def _of_free_form(outline: Outline) -> Iterator[_Found]:
@@ -106,11 +118,38 @@ def _of_free_form(outline: Outline) -> Iterator[_Found]:
         yield _Found("no-steps", 1, "no steps were found", "write a numbered list of steps, each with its verification")
     for step in (*outline.steps, outline.whole):
         yield from _of_step(step)
+    yield from _of_order(outline.steps[:MOST_FILES])
     bare = [step for step in outline.steps if not step.verify]
     if bare and not is_verified(outline.whole):
         lines = ", ".join(str(step.line) for step in bare[:10]) + (", …" if len(bare) > 10 else "")
         what = f"nothing verifies {'this step' if len(bare) == 1 else f'{len(bare)} steps (lines {lines})'}"
         yield _Found("no-verification", bare[0].line, what, "add to each: `Verify: pytest -q tests/test_thing.py`")
+
+
+def _of_order(steps: Sequence[Step]) -> Iterator[_Found]:
+    """Steps without an order that share a file, and steps that wait for one another."""
+    first: dict[str, Step] = {}
+    for step in steps:
+        shared = [path for path in step.files if not step.ordered and first.setdefault(path, step) is not step]
+        if shared:
+            names = f"{shortened(first[shared[0]].name, 60)!r} and {shortened(step.name, 60)!r}"
+            hint = "number the steps, or say which one comes first"
+            yield _Found("overlapping-files", step.line, f"{names} both change {shortened(shared[0], 80)}", hint)
+    known = {step.number for step in steps}
+    wanted = [
+        Wanted(
+            f"step {at}",
+            step.name,
+            step.line,
+            str(step.number),
+            after=tuple(str(one) for one in step.waits_for if one in known),
+        )
+        for at, step in enumerate(steps, start=1)
+    ]
+    is_clear = len(known) == len(steps) and 0 not in known
+    for problem in dependencies(wanted)[1] if is_clear else ():
+        hint = "let one of them wait for no other, so that it can begin"
+        yield _Found(problem.rule, problem.line, problem.message.replace("tasks", "steps", 1), hint)
 
 
 def _of_step(step: Step) -> Iterator[_Found]:
@@ -156,8 +195,9 @@ def _as_one(same: list[_Found]) -> _Found:
     first = same[0]
     if len(same) == 1:
         return first
-    lines = ", ".join(dict.fromkeys(str(one.line) for one in same[:_MOST_NAMED]))
-    what = f"{first.what} (and {len(same) - 1} more of the kind, on lines {lines})"
+    lines = [*dict.fromkeys(str(one.line) for one in same[1:_MOST_NAMED])]
+    where = f"line{'s' if len(lines) > 1 else ''} {', '.join(lines)}"
+    what = f"{first.what} (and {len(same) - 1} more of the kind, on {where})"
     hints = "; ".join(dict.fromkeys(one.hint for one in same[:_MOST_NAMED]))
     return _Found(first.rule, first.line, what, hints, guessed=first.guessed)
 

@@ -32,6 +32,12 @@ class Step:
     """Its last line."""
     text: str = ""
     """All of it, as written."""
+    action: str = ""
+    """Of a task: what it is told to do."""
+    waits_for: tuple[int, ...] = ()
+    """Of other texts: the numbers of the steps that it says it comes after."""
+    number: int = 0
+    """The one it goes by there; 0: none."""
     wave: int = 1
     """Steps of a lower one come before it."""
 
