@@ -15,7 +15,8 @@ from assay.contracts.gate_report import MustHaveResult, RunOutcome, RunView
 from assay.contracts.report import CheckLine
 from assay.contracts.verdict import Phase, Verdict
 from assay.surfaces.live.gate import LiveGate
-from assay.surfaces.report.gate import print_gate, print_runs, print_status, state_of
+from assay.surfaces.report.gate import print_gate, print_status, state_of
+from assay.surfaces.report.runs import print_runs
 from tests.gate_surface import views
 from tests.gate_surface.views import RUN, executed, failed, overridden, report, started, view
 
