@@ -10,7 +10,8 @@ import pytest
 from assay.faults import FAULT_POINTS
 from tests.crash.bench import Bench
 
-CHECK_POINTS = [point for point in FAULT_POINTS if not point.startswith(("commit.", "gate.", "page.", "agent.", "plan."))]
+OTHERS = ("commit.", "gate.", "page.", "agent.", "plan.")
+CHECK_POINTS = [point for point in FAULT_POINTS if not point.startswith(OTHERS)]
 """Those that `assay check` comes by."""
 
 
