@@ -17,7 +17,7 @@ from assay.adapters.executors import Listen
 from assay.adapters.git.commit import identity
 from assay.adapters.git.exclude import exclude
 from assay.adapters.git.hooks import wants_signature
-from assay.adapters.git.repository import open_repository, repository_around
+from assay.adapters.git.repository import open_repository
 from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.location import artifacts_path, ledger_path
 from assay.adapters.ledger.sqlite import SqliteLedger
@@ -59,6 +59,7 @@ from assay.engine.progress import Silent
 from assay.engine.world import World
 from assay.errors import InputError
 from assay.gate_cast import amend_budget, backends_for, budget_for, served
+from assay.runs_app import reopened, run_of
 
 
 @contextmanager
@@ -126,34 +127,15 @@ def resumed_gate(
     home = private_home(home)
     with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
         setup = setup_of(ledger, run_id)
-    if setup.version != __version__:
-        raise InputError(
-            f"{run_id} was started by Assay {setup.version}; this is {__version__}, which may decide otherwise",
-            hint=f"use Assay {setup.version} for it, or start anew with `assay gate {setup.plan_path}`",
-        )
-    repository = open_repository(Path(setup.repository))
-    settings = settings_at(repository, setup.base_commit)
-    tree = repository.git.line("rev-parse", f"{setup.base_commit}^{{tree}}")
     with ExitStack() as stack:
-        stack.enter_context(held(home, run_id))
-        world = stack.enter_context(
-            opened_world(
-                repository,
-                (setup.base_commit, tree),
-                settings,
-                Silent(),
-                home=home,
-                run_id=run_id,
-                require_sandbox=setup.require_sandbox,
-            )
-        )
+        world = stack.enter_context(reopened(run_id, setup, home, require_sandbox=setup.require_sandbox))
         plan = plan_of(setup, world.artifacts)
         minutes = request.minutes or setup.minutes
         amend_budget(world, setup, plan, request.budget)
         run = stack.enter_context(_driven(world, setup, plan, watching, listen, wait=request.wait, minutes=minutes))
         for task_id in _to_retry(run.view(), request.retry):
             word = Word(WordKind.RETRY, by=request.by, text=request.note)
-            refuse_senseless(run.journal, task_id, word, repository, setup)
+            refuse_senseless(run.journal, task_id, word, world.repository, setup)
             run.journal.say(task_id, word)
         run.journal.note("run.resumed")
         yield run
@@ -205,23 +187,7 @@ def _promised(home: Path) -> frozenset[str]:
 def find_run(text: str, home: Path | None = None) -> str:
     """The id of the run that is meant: whole, its beginning or its end if that is unique, or `last`: of the repository
     that one stands in, or of all if one stands in none."""
-    runs = _setups(private_home(home))
-    if not runs:
-        raise InputError("there is no run of `assay gate` yet", hint="`assay gate PLAN.md` starts one")
-    ids = list(runs)
-    if text == "last":
-        here = repository_around(Path.cwd())
-        own = [id for id, setup in runs.items() if here is None or setup.repository == str(here)]
-        if not own:
-            raise InputError(
-                f"{here}: there is no run of `assay gate` here", hint=f"the last one elsewhere is {ids[0]}"
-            )
-        return own[0]
-    found = [id for id in ids if id == text] or [id for id in ids if id.startswith(text) or id.endswith(text)]
-    if len(found) == 1:
-        return found[0]
-    hint = f"it could be: {', '.join(found)}" if found else f"the last one is {ids[0]}; `assay runs` lists them"
-    raise InputError(f"{text}: names {'several runs' if found else 'no run'}", hint=hint)
+    return run_of("gate", text, _setups(private_home(home)))
 
 
 def view_run(run_id: str, home: Path | None = None) -> RunView:

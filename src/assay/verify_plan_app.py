@@ -15,8 +15,9 @@ from assay.adapters.backends import Backend
 from assay.adapters.backends.choosing import backend_from
 from assay.adapters.bus import Bus
 from assay.adapters.executors.human import Listen
-from assay.adapters.git.repository import open_repository, repository_around
+from assay.adapters.git.repository import open_repository
 from assay.adapters.ledger.location import ledger_path
+from assay.adapters.ledger.runs import named
 from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.adapters.memory.file import FileMemory, memory_path
 from assay.adapters.plan_files import load_plan
@@ -47,6 +48,7 @@ from assay.engine.progress import Silent
 from assay.engine.world import CheckRequest, World
 from assay.errors import InputError
 from assay.gate_cast import budget_for, lasting, more
+from assay.runs_app import reopened, run_of
 
 _BUDGET = "run.budget"
 _PERSON = "human"
@@ -129,27 +131,8 @@ def resumed_plan_gate(
     home = private_home(home)
     with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
         setup = setups(ledger)[run_id]
-    if setup.version != __version__:
-        raise InputError(
-            f"{run_id} was started by Assay {setup.version}; this is {__version__}, which may decide otherwise",
-            hint=f"use Assay {setup.version} for it, or start anew with `assay verify-plan {setup.plan_path}`",
-        )
-    repository = open_repository(Path(setup.repository))
-    settings = settings_at(repository, setup.base_commit)
-    tree = repository.git.line("rev-parse", f"{setup.base_commit}^{{tree}}")
     with ExitStack() as stack:
-        stack.enter_context(held(home, run_id))
-        world = stack.enter_context(
-            opened_world(
-                repository,
-                (setup.base_commit, tree),
-                settings,
-                Silent(),
-                home=home,
-                run_id=run_id,
-                require_sandbox=False,
-            )
-        )
+        world = stack.enter_context(reopened(run_id, setup, home))
         text = world.artifacts.read(setup.plan_artifact).decode("utf-8-sig")
         examined = examine(world, text, setup.plan_path, setup.plan_artifact)
         budget = _budget_now(world, setup, request.budget)
@@ -161,28 +144,12 @@ def resumed_plan_gate(
 def find_plan_run(text: str, home: Path | None = None) -> str:
     """The id of the run that is meant: whole, its beginning or end if that is unique, or `last`, of the repository that
     one stands in if one stands in any."""
-    home = private_home(home)
-    runs = _setups(home)
-    if not runs:
-        raise InputError("there is no run of `assay verify-plan` yet", hint="`assay verify-plan PLAN.md` starts one")
-    if text == "last":
-        here = repository_around(Path.cwd())
-        own = [id for id, setup in runs.items() if here is None or setup.repository == str(here)]
-        if not own:
-            raise InputError(f"{here}: there is no run of `assay verify-plan` here")
-        return own[0]
-    ids = list(runs)
-    found = [id for id in ids if id == text] or [id for id in ids if id.startswith(text) or id.endswith(text)]
-    if len(found) == 1:
-        return found[0]
-    hint = f"it could be: {', '.join(found)}" if found else f"the last one is {ids[0]}"
-    raise InputError(f"{text}: names {'several runs' if found else 'no run'} of `assay verify-plan`", hint=hint)
+    return run_of("verify-plan", text, _setups(private_home(home)))
 
 
 def plan_run_named(text: str, home: Path | None = None) -> str | None:
     """The run of the plan gate that is named, whole or by a part that no other has; None: none is."""
-    runs = _setups(private_home(home))
-    found = [id for id in runs if id == text] or [id for id in runs if id.startswith(text) or id.endswith(text)]
+    found = named(text, _setups(private_home(home)))
     return found[0] if len(found) == 1 else None
 
 

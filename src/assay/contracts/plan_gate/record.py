@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from assay.contracts.base import Contract
-from assay.contracts.verdict import Severity
 
 ChallengeId = Annotated[str, Field(pattern=r"^C[1-9][0-9]*$")]
 UnknownId = Annotated[str, Field(pattern=r"^U[1-9][0-9]*$")]
@@ -45,11 +44,6 @@ class PlanSeverity(StrEnum):
         return _AS_SEVERITY.get(value.lower()) if isinstance(value, str) else None
 
     @property
-    def general(self) -> Severity:
-        """The same in the words of the rest of the runtime."""
-        return _GENERAL[self]
-
-    @property
     def rank(self) -> int:
         """The gravest first."""
         return tuple(PlanSeverity).index(self)
@@ -62,11 +56,6 @@ _AS_SEVERITY = {
     "significant": PlanSeverity.SIGNIFICANT,
     "major": PlanSeverity.SIGNIFICANT,
     "minor": PlanSeverity.MINOR,
-}
-_GENERAL = {
-    PlanSeverity.BLOCKING: Severity.BLOCKER,
-    PlanSeverity.SIGNIFICANT: Severity.MAJOR,
-    PlanSeverity.MINOR: Severity.MINOR,
 }
 
 
@@ -94,6 +83,11 @@ class ChallengeStatus(StrEnum):
     def is_open(self) -> bool:
         """Whether it still stands against the plan."""
         return self in (ChallengeStatus.OPEN, ChallengeStatus.UNRESOLVED)
+
+    @property
+    def is_put_off(self) -> bool:
+        """Whether it was left for later, for whatever reason."""
+        return self in (ChallengeStatus.DEFERRED, ChallengeStatus.DEFERRED_SURFACED)
 
 
 class Challenge(Contract):

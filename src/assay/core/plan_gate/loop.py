@@ -364,6 +364,8 @@ class _Loop:
             ]
         elif isinstance(answer, Failed):
             self.board.note(EventKind.FAILURE, f"challenger:audit: {answer.why}")
+        else:
+            raise TypeError(f"{PlanAuditOutput.__name__} is wanted, not {answer!r}")
 
     def iterated(self, decision: Decision) -> Iterated:
         standing = self._standing()

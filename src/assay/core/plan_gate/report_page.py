@@ -21,7 +21,6 @@ from assay.core.plan_gate.mitigations import to_take_in
 STRONGLY: Final = "Strongly recommended: address these before proceeding"
 WAITING: Final = "A QUESTION IS WAITING"
 _MOST_COMPLEX: Final = 16
-_PUT_OFF: Final = (ChallengeStatus.DEFERRED, ChallengeStatus.DEFERRED_SURFACED)
 
 
 def page(report: PlanReport) -> str:
@@ -131,7 +130,7 @@ def _standing(report: PlanReport) -> Iterator[str]:
 def _debt(report: PlanReport) -> Iterator[str]:
     if not report.debt_warning:
         return
-    put_off = [one for one in report.challenges if one.status in _PUT_OFF]
+    put_off = [one for one in report.challenges if one.status.is_put_off]
     yield f"{counted(len(put_off), 'challenge')} deferred. None of it is done when the plan is."
     yield ""
     for one in sorted(put_off, key=by_severity):

@@ -9,7 +9,6 @@ from typing import Final
 from assay.contracts.budget import Spent
 from assay.contracts.plan_gate.record import (
     Challenge,
-    ChallengeStatus,
     ConvergenceStatus,
     Origin,
     PlanQuality,
@@ -23,7 +22,6 @@ from assay.core.plan_gate.needs import Progress
 DEBT: Final = 5
 """So many deferred challenges are a debt that the report warns of."""
 _MOST_NAMED: Final = 5
-_PUT_OFF: Final = (ChallengeStatus.DEFERRED, ChallengeStatus.DEFERRED_SURFACED)
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def report_of(
     spent: Spent | None = None,
     dispatches: int = 0,
 ) -> PlanReport:
-    put_off = sum(one.status in _PUT_OFF for one in progress.challenges)
+    put_off = sum(one.status.is_put_off for one in progress.challenges)
     return PlanReport(
         run_id=about.run_id,
         plan_path=about.plan_path,

@@ -18,6 +18,7 @@ from assay.contracts.plan_gate.record import Challenge, ChallengeStatus, Iterati
 from assay.contracts.plan_gate.report import EventKind, PlanEvent
 from assay.core.agent.budget import summary
 from assay.core.gate.page_text import visible
+from assay.core.plan_gate.loop import ITERATIONS
 from assay.core.plan_gate.report_page import by_severity
 from assay.engine.plan_gate.watching import Beginning
 from assay.surfaces.cli.text import printable
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 60
 _PERSON: Final = "human"
-_MOST_ITERATIONS: Final = 3
 SEVERITY_STYLE: Final = {PlanSeverity.BLOCKING: "red", PlanSeverity.SIGNIFICANT: "yellow", PlanSeverity.MINOR: ""}
 _SETTLED: Final = {ChallengeStatus.RESOLVED: "green", ChallengeStatus.WITHDRAWN: "green"}
 
@@ -70,7 +70,7 @@ class LivePlanGate:
 
     def iterating(self, iteration: int) -> None:
         with self._telling:
-            self._print(f"iteration {iteration} of {_MOST_ITERATIONS}", "bold")
+            self._print(f"iteration {iteration} of {ITERATIONS}", "bold")
 
     def asked(self, agent: str) -> None:
         with self._telling:
