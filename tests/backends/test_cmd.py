@@ -182,6 +182,7 @@ def test_an_interruption_ends_it_and_what_it_has_started(bench: Bench) -> None:
     work = threading.Thread(target=lambda: ends.append(command.turn(talk(), site, None)))
     work.start()
     while not heard:
+        assert work.is_alive(), ends
         time.sleep(0.01)
     site.cancel.set()
     work.join(30)

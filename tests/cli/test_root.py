@@ -184,3 +184,28 @@ def test_help_of_a_command_is_its_own_page(capsys: pytest.CaptureFixture[str]) -
 
 def test_a_command_is_a_row_of_the_table() -> None:
     assert Command("a", "b", "c", "d") == ("a", "b", "c", "d")
+
+
+def test_an_interruption_that_leaves_a_lock_let_go_twice_is_an_interruption(tmp_path: Path) -> None:
+    late = "import threading; lock = threading.Lock()\n    with lock:\n        lock.release()\n        raise KeyboardInterrupt"
+    done = subprocess.run(
+        [sys.executable, "-c", crash_in("check", late), "check"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, "assay: interrupted\n")
+
+
+def test_a_lock_let_go_twice_without_an_interruption_is_a_fault(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", crash_in("check", "import threading; threading.Lock().release()"), "check"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"ASSAY_HOME": str(tmp_path)},
+    )
+    assert done.returncode == 70
+    assert "release unlocked lock" in done.stderr

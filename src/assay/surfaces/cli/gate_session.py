@@ -20,6 +20,7 @@ from assay.engine.gate.request import ResumeRequest, Watching
 from assay.errors import InputError
 from assay.gate_app import resumed_gate, say
 from assay.surfaces.cli.gate_questions import Questions
+from assay.surfaces.cli.interruption import interruptions
 from assay.surfaces.cli.output import Output
 from assay.surfaces.live.gate import LiveGate
 from assay.surfaces.report.gate import print_gate
@@ -102,7 +103,7 @@ class Sitting:
         console = self.output.progress()
         live = LiveGate(console, interactive=console.is_terminal, asks_here=listen is not None)
         try:
-            with begin(live, listen) as run, live.showing():
+            with interruptions(), begin(live, listen) as run, live.showing():
                 report = run.run()
                 return report, run.view().model_copy(update={"running": False})
         except KeyboardInterrupt:

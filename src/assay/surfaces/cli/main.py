@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from assay import __version__
 from assay.errors import AssayError, InputError, MachineError
+from assay.surfaces.cli.interruption import interruptions
 
 if TYPE_CHECKING:
     from typer import Typer
@@ -79,7 +80,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def _outcome(args: list[str]) -> int:
     try:
-        return _dispatch(args)
+        with interruptions():
+            return _dispatch(args)
     except KeyboardInterrupt:
         _complain("interrupted", None)
         return INTERRUPTED

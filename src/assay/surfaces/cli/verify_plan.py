@@ -26,6 +26,7 @@ from assay.engine.plan_gate.watching import Watching
 from assay.errors import InputError
 from assay.surfaces.cli.agent_options import BudgetOption, TokensOption, UsdOption, backend_words, budget_words
 from assay.surfaces.cli.gate_questions import typed_line
+from assay.surfaces.cli.interruption import interruptions
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption, printable
 from assay.surfaces.cli.words import plain, refuse_executors, speaker
 from assay.surfaces.live.plan_gate import LivePlanGate
@@ -195,7 +196,7 @@ class _Sitting:
         ask = self._ask if asks else _nobody
         run: PlanGateRun | None = None
         try:
-            with begin(live, ask, Terminal() if asks else None) as run, live.showing():
+            with interruptions(), begin(live, ask, Terminal() if asks else None) as run, live.showing():
                 live.allowance = run.agents.dispatcher.meter.budget.run
                 report = run.run()
                 unused = tuple(run.given)
