@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import signal
 from collections import defaultdict
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # A suite that a script starts in the background inherits "ignore interrupts", and so would every `assay` it starts:
 # the tests of Ctrl-C would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# How long a machine takes to draw an example is no matter of what is tested.
+settings.register_profile("assay", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("assay")
+
 SEED = os.environ.get("ASSAY_TEST_SEED", "1")
 """Which variants of a test that is marked `few`: another seed, another sample."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays until the end: it need not be searched for garbage over and over, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)  # of what `-m` has left

@@ -44,8 +44,8 @@ FaultPoint = Literal[
     "agent.after-turn",
     "agent.before-tool",
     "agent.after-tool",
-    "plan.before-step",
-    "plan.after-step",
+    "step.before-record",
+    "step.after-record",
 ]
 
 FAULT_POINTS: Final[tuple[str, ...]] = get_args(FaultPoint)

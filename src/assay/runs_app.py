@@ -67,7 +67,8 @@ def run_of(command: str, text: str, runs: Mapping[str, Begun]) -> str:
     """The id of the run that is meant: whole, its beginning or its end if that is unique, or `last`: of the repository
     that one stands in, or of all if one stands in none. The newest come first."""
     if not runs:
-        raise InputError(f"there is no run of `assay {command}` yet", hint=f"`assay {command} PLAN.md` starts one")
+        what = '"GOAL"' if command == "solve" else "PLAN.md"
+        raise InputError(f"there is no run of `assay {command}` yet", hint=f"`assay {command} {what}` starts one")
     known = [KnownRun(id, setup.repository) for id, setup in runs.items()]
     otherwise = f"the last one is {known[0].run_id}; `assay runs` lists them"
     return meant(text, known, repository_around(Path.cwd()), f"run of `assay {command}`", otherwise)

@@ -11,9 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from assay import __version__
-from assay.adapters.backends import Backend
-from assay.adapters.backends.choosing import backend_from
-from assay.adapters.bus import Bus
 from assay.adapters.executors.human import Listen
 from assay.adapters.git.repository import open_repository
 from assay.adapters.ledger.location import ledger_path
@@ -24,9 +21,7 @@ from assay.adapters.plan_files import load_plan
 from assay.adapters.run_lock import held, is_held
 from assay.adapters.web import web_from, web_in_words
 from assay.adapters.whole_file import write_whole
-from assay.agents_app import Words, agents, refuse_commands_of_repositories, refuse_weaker_sandbox
 from assay.app import new_run_id, opened_world, outside_of, private_home, resolve_base, settings_at
-from assay.config.backends import KEYS, Choice, Origin, works_alone
 from assay.config.person import load_person
 from assay.contracts.budget import Budget
 from assay.contracts.plan_gate.record import ConvergenceStatus
@@ -35,9 +30,6 @@ from assay.contracts.plan_gate.setup import PlanGateSetup
 from assay.contracts.rows import EventRow
 from assay.contracts.tools import Tool
 from assay.core.plan_gate.mitigations import is_same_plan, to_take_in, with_mitigations, without_mitigation
-from assay.engine.agents.dispatch import Dispatcher
-from assay.engine.agents.meter import Meter
-from assay.engine.agents.on_record import on_record, spent_so_far
 from assay.engine.plan_gate.agents import PlanAgents
 from assay.engine.plan_gate.examining import Examined, examine
 from assay.engine.plan_gate.journal import MITIGATED, PlanJournal
@@ -47,11 +39,10 @@ from assay.engine.plan_gate.watching import Watching
 from assay.engine.progress import Silent
 from assay.engine.world import CheckRequest, World
 from assay.errors import InputError
-from assay.gate_cast import budget_for, lasting, more
+from assay.gate_cast import budget_for
 from assay.runs_app import reopened, run_of
+from assay.team_app import Team, budget_now, dispatcher_for, made_ready, refuse_people_without_terminal, team_of
 
-_BUDGET = "run.budget"
-_PERSON = "human"
 _RESEARCHER = "researcher"
 
 
@@ -93,8 +84,7 @@ def plan_gate_run(
         )
         examined = examine(world, text, str(plan_path), hashlib.sha256(raw).hexdigest())
         cast, alone, notes = _cast(world, request, examined)
-        if listen is None and any(_PERSON in specs for specs in cast.values()):
-            raise InputError("`human` is asked at a terminal, and here is none", hint="name somebody else, or --rules")
+        refuse_people_without_terminal(Team(cast), listen, "name somebody else, or --rules")
         setup = PlanGateSetup(
             version=__version__,
             repository=str(repository.root),
@@ -135,7 +125,7 @@ def resumed_plan_gate(
         world = stack.enter_context(reopened(run_id, setup, home))
         text = world.artifacts.read(setup.plan_artifact).decode("utf-8-sig")
         examined = examine(world, text, setup.plan_path, setup.plan_artifact)
-        budget = _budget_now(world, setup, request.budget)
+        budget = budget_now(world, setup.budget, request.budget)
         run = _driven(world, setup, budget, examined, request, watching, ask, listen, stack)
         run.journal.note("run.resumed")
         yield run
@@ -241,47 +231,13 @@ def _cast(
         return {}, "nobody is asked (--rules): the rules decide alone", []
     if why := examined.alone:
         return {}, why, []
-    root = world.repository.root
-    said = Words.spoken(root, world.settings, load_person(), _named(request.backends))
-    choices = [said.choice(role) for role in examined.team.roles]
-    missing = [choice.agent for choice in choices if not choice.specs]
-    if len(missing) == len(choices):
+    team = team_of(world, request.backends, examined.team.roles, "; --rules asks nobody")
+    if team is None:
         return {}, "nobody is named who could be asked, so the rules decide alone; `assay backends` tells more", []
-    if missing:
-        raise InputError(
-            f"nobody is named who serves {', '.join(missing)}",
-            hint="--backend SPEC names one for all, or set them under [backends]; --rules asks nobody",
-        )
-    for choice in choices:
-        refuse_commands_of_repositories(choice)
-        _refuse_judges_of_its_own(choice)
-        refuse_weaker_sandbox(choice.specs, world.settings, said.person)
-    known = agents(said, [choice.agent for choice in choices])
-    for one in (one for agent in known.agents for one in agent.standings):
-        if one.missing:
-            raise InputError(one.missing, hint=one.hint or None)
-    if refused := [problem.text for problem in known.problems if problem.refuse]:
-        raise InputError("; ".join(refused), hint="`assay backends` shows who serves whom")
-    cast = {one.agent: tuple(lasting(spec, said.folder(one.origin)) for spec in one.specs) for one in choices}
-    notes = [web_in_words(said.person.settings.web), *(problem.text for problem in known.problems)]
-    own_tools = [one.agent for one in choices if one.agent == _RESEARCHER and any(map(works_alone, one.specs))]
-    notes += ["the researcher brings tools of its own: its tool budgets are told to it, not enforced"] * len(own_tools)
-    return cast, "", notes
-
-
-def _refuse_judges_of_its_own(choice: Choice) -> None:
-    """A repository may name a model. Prepared answers of its own would be its own judge."""
-    prepared = [spec for spec in choice.specs if spec.startswith("script:")]
-    if choice.origin is Origin.REPOSITORY and prepared:
-        raise InputError(
-            f"the repository has named prepared answers as its {choice.agent}: {prepared[0]}",
-            hint="if you trust them, name them yourself: on the command line, or in your own file, under [backends]",
-        )
-
-
-def _named(backends: Sequence[str]) -> list[str]:
-    """`SPEC` alone is about all of them."""
-    return [word if word.startswith(tuple(f"{key}=" for key in KEYS)) else f"default={word}" for word in backends]
+    notes = [web_in_words(load_person().settings.web), *team.notes]
+    if _RESEARCHER in team.own_tools:
+        notes.append("the researcher brings tools of its own: its tool budgets are told to it, not enforced")
+    return dict(team.agents), "", notes
 
 
 def _beyond(world: World) -> tuple[str, ...]:
@@ -295,18 +251,6 @@ def _beyond(world: World) -> tuple[str, ...]:
     return tuple(tool.value for tool, is_there in there.items() if is_there)
 
 
-def _budget_now(world: World, setup: PlanGateSetup, words: tuple[str, ...]) -> Budget:
-    """What agents may spend: as at the beginning, as amended since, as the person says now."""
-    budget = setup.budget
-    for stored in world.ledger.read(EventRow, run_id=world.run_id, type=_BUDGET):
-        budget = Budget.model_validate(stored.row.payload["budget"])
-    if words:
-        budget = more(world, budget, words)
-        payload = {"budget": budget.model_dump(mode="json")}
-        world.ledger.append(EventRow(run_id=world.run_id, type=_BUDGET, payload=payload))
-    return budget
-
-
 def _driven(
     world: World,
     setup: PlanGateSetup,
@@ -318,29 +262,21 @@ def _driven(
     listen: Listen | None,
     stack: ExitStack,
 ) -> PlanGateRun:
-    recorded = on_record(world.ledger, world.run_id)
-    meter = Meter(budget, spent_so_far(recorded))
-    person, folder = load_person(), Path(setup.plan_path).parent
-
-    made: dict[tuple[str, ...], Backend] = {}
-    for specs in setup.agents.values():
-        if specs not in made:
-            made[specs] = backend_from(specs, folder=folder, root=world.repository.root, listen=listen, person=person)
-            stack.callback(made[specs].close)
+    team, person = Team(setup.agents), load_person()
+    backends = made_ready(world, team, Path(setup.plan_path).parent, listen, stack)
     beyond = frozenset(map(Tool, setup.beyond))
     web = web_from(person.settings.web, os.environ) if beyond & {Tool.WEB_SEARCH, Tool.WEB_FETCH} else None
     if web is not None:
         stack.callback(web.close)
     memory = FileMemory(memory_path(world.home)) if Tool.MEMORY_SEARCH in beyond else None
-    by_people = {role for role, specs in setup.agents.items() if _PERSON in specs}
     seconds = world.settings.gate.agent_seconds
     agents_at_work = PlanAgents(
         world=world,
-        backends={role: made[specs] for role, specs in setup.agents.items()},
-        dispatcher=Dispatcher(Bus(world.ledger, world.run_id), meter, recorded, watching.spending),
+        backends=backends,
+        dispatcher=dispatcher_for(world, budget, watching.spending),
         doing=watching.doing,
         said=watching.said,
-        seconds=lambda role: None if role in by_people else seconds,
+        seconds=lambda role: None if role in team.by_people else seconds,
         memory=memory,
         web=web,
         beyond=beyond,
@@ -358,7 +294,7 @@ def _driven(
         by=request.by,
         note=setup.alone,
         given=dict(request.answers) if setup.agents else {},  # else they were heard beforehand
-        at_once=1 if by_people else SLOTS,
+        at_once=1 if team.by_people else SLOTS,
         minutes=setup.minutes,
     )
 

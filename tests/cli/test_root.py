@@ -187,7 +187,10 @@ def test_a_command_is_a_row_of_the_table() -> None:
 
 
 def test_an_interruption_that_leaves_a_lock_let_go_twice_is_an_interruption(tmp_path: Path) -> None:
-    late = "import threading; lock = threading.Lock()\n    with lock:\n        lock.release()\n        raise KeyboardInterrupt"
+    late = (
+        "import threading; lock = threading.Lock()\n    with lock:\n"
+        "        lock.release()\n        raise KeyboardInterrupt"
+    )
     done = subprocess.run(
         [sys.executable, "-c", crash_in("check", late), "check"],
         cwd=tmp_path,

@@ -10,7 +10,7 @@ import pytest
 from assay.faults import FAULT_POINTS
 from tests.crash.bench import Bench
 
-OTHERS = ("commit.", "gate.", "page.", "agent.", "plan.")
+OTHERS = ("commit.", "gate.", "page.", "agent.", "step.")
 CHECK_POINTS = [point for point in FAULT_POINTS if not point.startswith(OTHERS)]
 """Those that `assay check` comes by."""
 

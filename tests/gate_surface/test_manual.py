@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from assay.config import GateSettings
-from assay.contracts.gate import Assignment, FailureType
+from assay.contracts.gate import Assignment, Direction, FailureType
 from assay.contracts.gate_report import GateReport, RunOutcome
+from assay.core.gate.direction import HOW, KINDS, Kind
 from assay.core.gate.machine import diagram
 from assay.core.gate.overrides import CATEGORIES
 from assay.core.gate.retry import MAX_ATTEMPTS, POLICY
@@ -34,13 +35,25 @@ def test_the_retry_table_is_the_policy(kind: FailureType) -> None:
     assert f"at most {MAX_ATTEMPTS} attempts" in PAGE
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.what[:20])
+def test_the_table_of_what_counts_as_what_is_the_one_that_decides(kind: Kind) -> None:
+    assert f"| {kind.what} | {kind.mode} | {kind.failure_class} |\n" in PAGE
+
+
+@pytest.mark.parametrize("directive", sorted({row.directive for row in HOW}))
+def test_every_directive_is_there(directive: str) -> None:
+    assert f"\n| `{directive}` | " in PAGE
+
+
 def test_every_exit_code_and_outcome_is_there() -> None:
     for outcome in RunOutcome:
         assert f"`{outcome.value}`" in PAGE
         assert f"\n| {EXIT[outcome]} | " in PAGE
 
 
-@pytest.mark.parametrize("word", [*CATEGORIES, *Assignment.model_fields, *GateReport.model_fields])
+@pytest.mark.parametrize(
+    "word", [*CATEGORIES, *Assignment.model_fields, *Direction.model_fields, *GateReport.model_fields]
+)
 def test_the_words_of_the_protocol_are_there(word: str) -> None:
     left_out = {"run_id", "plan", "base_commit", "cost", "notes"}
     assert word in left_out or f"`{word}`" in PAGE

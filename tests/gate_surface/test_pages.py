@@ -304,6 +304,12 @@ def test_summary_says_what_was_done_and_what_shows_it(line: str) -> None:
     assert line in summary_page(finished()).splitlines()
 
 
+def test_summary_says_how_the_loss_went() -> None:
+    passed = (*views.directed_failures(2), executed(), *views.PASSED[2:])
+    page = summary_page(view({"Prices": passed, "Basket": RECOVERED}, outcome=RunOutcome.PASSED))
+    assert page.count("- loss after attempts that did not pass: 0.60 ⊥ → 0.63 ⊥\n") == page.count("- loss") == 1
+
+
 @pytest.mark.parametrize(
     ("end", "told"),
     [

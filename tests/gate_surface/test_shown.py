@@ -163,6 +163,27 @@ def test_every_event_has_its_line_where_there_is_no_terminal() -> None:
     ]
 
 
+def test_another_attempt_begins_with_how_it_is_to_go_about_it() -> None:
+    out, file = console()
+    follow(LiveGate(out, interactive=False), views.directed_failures(2))
+    second, third = [line for line in file.getvalue().splitlines() if line.startswith("  task-01: ")]
+    assert second.startswith("  task-01: D=0.50 P=1.00 ∇=+0.00 Ω=0.00 ⊥ refine: the first round")
+    assert third.startswith("  task-01: D=0.50 P=1.00 ∇=+0.00 Ω=0.30 ⊥ break_symmetry: a local minimum")
+
+
+def test_a_failure_is_shown_with_its_direction_and_the_way_of_the_loss() -> None:
+    text = shown(view({"Prices": views.directed_failures(2)}), RunOutcome.FAILED)
+    assert "    D=0.50 P=1.00 ∇=+0.00 Ω=0.30 ⊥ break_symmetry: a local minimum" in text
+    assert "    loss so far: 0.60 ⊥ → 0.63 ⊥\n" in text
+    assert "loss so far" not in shown(FAILED, RunOutcome.FAILED), "it was recorded before there was a controller"
+
+
+def test_what_blocks_a_task_is_told() -> None:
+    out, file = console()
+    follow(LiveGate(out, interactive=False), views.BLOCKED)
+    assert "✗ task-01 Prices  blocked: there is no compiler\n" in file.getvalue()
+
+
 def test_an_event_is_told_once() -> None:
     out, file = console()
     live = LiveGate(out, interactive=False)

@@ -36,6 +36,7 @@ from assay.contracts.gate_record import (
 from assay.contracts.gate_report import GateReport, MustHaveResult, RunOutcome, RunView, Step, TaskReport, TaskView
 from assay.contracts.plan import Plan, PlanTask, TaskType
 from assay.contracts.verdict import Confidence, Verdict
+from assay.core.gate.direction import directed
 from assay.core.gate.machine import apply
 from assay.core.gate.retry import escalation
 
@@ -74,6 +75,26 @@ def checked(*criteria: CriterionLink) -> Checked:
 def failed(kind: FailureType = FailureType.VERIFY_FAILURE, attempt: int = 1, error: str = "2 tests fail") -> TaskEvent:
     reasons = (Reason(check="verify", detail=error), Reason(check="tests", detail="shop fails", artifact="d" * 64))
     return AttemptFailed(failure=Failure(attempt=attempt, type=kind, error=error, reasons=reasons))
+
+
+def directed_failures(count: int) -> tuple[TaskEvent, ...]:
+    """Attempts that fail alike, each recorded with what the controller says to it, up to the next one."""
+    record, events = TaskRecord(id="task-01"), list[TaskEvent]()
+    for attempt in range(1, count + 1):
+        reason = Reason(check="verify", detail="2 tests fail")
+        failure = Failure(
+            attempt=attempt,
+            type=FailureType.VERIFY_FAILURE,
+            error="2 tests fail",
+            reasons=(reason,),
+            passed=("syntax",),
+        )
+        told = AttemptFailed(failure=directed(failure, record, elapsed_ms=0, minutes=480))
+        new = (started(attempt), executed(), told, Retried(by=POLICY))
+        events += new
+        for event in new:
+            record = apply(record, event)
+    return (*events, started(count + 1))
 
 
 def overridden(action: OverrideAction = OverrideAction.SKIP) -> Overridden:

@@ -55,6 +55,7 @@ def outcome(
         criteria_verdicts=tuple(verdict(one, f"criterion {n}") for n, one in enumerate(failed, start=1)),
         tools=tools,
         targets=targets,
+        obstacles=targets,
     )
 
 
@@ -233,3 +234,8 @@ def test_the_next_task_like_it_is_told_and_held_to_it() -> None:
     assert [line.partition(":")[0] for line in found.must_not] == ["tool shell"]
     assert [line.partition(":")[0] for line in found.should_prefer] == ["tool grep, target data.csv"]
     assert calibrate(entries_of(won), ("delete old branches",)).used == ()
+
+
+def test_what_was_worked_on_and_was_not_in_the_way_is_not_to_blame() -> None:
+    failed = outcome("s1", ENVIRONMENTAL).model_copy(update={"targets": ("data.csv", "out.csv"), "obstacles": ()})
+    assert not [tag for entry in failures(replan(failed)) for tag in entry.tags if tag.startswith("target:")]

@@ -7,12 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.plan_gate.stage import (
-    Entry,
     audit,
-    babbling,
     challenge,
     challenger,
-    failing,
     file,
     researcher,
     risk,
@@ -23,6 +20,7 @@ from tests.plan_gate.stage import (
     synthesizer,
     unknown,
 )
+from tests.staging import Entry, babbling, failing
 
 
 @dataclass(frozen=True)

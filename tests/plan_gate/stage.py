@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.contracts.agent import ToolResult
 from assay.contracts.plan_gate.report import PlanReport
-from assay.contracts.rows import EventRow, MessageRow
 from assay.core.plan_gate.report_page import page
-from assay.engine.agents.on_record import Recorded, on_record
 from tests.gate.site import FILES, plan, task
+from tests.staging import DONE, Entry, Staged
 from tests.workshop import Workshop
-
-Entry = dict[str, Any]
-"""Of a script: what one agent says and does on one occasion."""
 
 PLAN = plan(task("One"), task("Two"), task("Three"))
 """Code has nothing against it, and a small team is enough for it."""
@@ -32,7 +24,6 @@ LARGE = PLAN.replace(
     "# More of a shop\n\nPayments by Stripe, kept in PostgreSQL: a migration of the database, an API, and an audit.",
 )
 """So complex that the whole team is asked."""
-DONE = {"completion": {"status": "DONE", "summary": "said"}}
 _SCORES = [{"dimension": "approach", "score": 8, "evidence": "small steps"}]
 _MASKED = (
     (re.compile(r"\b\d{8}T\d{6}Z-[0-9a-f]{6}\b"), "RUN"),
@@ -113,16 +104,6 @@ def audit(**more: object) -> Entry:
     return {"role": "challenger", "match": {"focus": "audit"}, "output": output}
 
 
-def failing(role: str, **match: object) -> Entry:
-    """It breaks down, whenever it is asked."""
-    return {"role": role, "match": match, "steps": [{"error": {"kind": "crashed", "why": "it fell over"}}]}
-
-
-def babbling(role: str, **match: object) -> Entry:
-    """What it says is not of the schema, however often it is asked."""
-    return {"role": role, "match": match, "raw": "I would rather talk about something else."}
-
-
 QUIET: Sequence[Entry] = (
     audit(),
     challenger(),
@@ -194,10 +175,7 @@ def masked(text: str, folder: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Stage:
-    workshop: Workshop
-    root: Path
-
+class Stage(Staged):
     @classmethod
     def set_up(cls, folder: Path, files: Mapping[str, str | bytes] = FILES, settings: str = "") -> Stage:
         folder.mkdir(exist_ok=True)
@@ -207,13 +185,6 @@ class Stage:
 
     def write(self, name: str, text: str) -> None:
         (self.root / name).write_text(text, encoding="utf-8")
-
-    def cast(self, entries: Sequence[Entry], name: str = "script") -> str:
-        """Agents who say this, as a backend."""
-        path = self.workshop.folder / f"{name}.yaml"
-        said = [{name: value for name, value in entry.items() if value} for entry in entries]
-        path.write_text(json.dumps(said), encoding="utf-8")
-        return f"script:{path}"
 
     def verify(
         self,
@@ -234,29 +205,6 @@ class Stage:
         done = self.assay("verify-plan", *args, "--json", "--quiet", env=env)
         return Verified(done.returncode, done.stdout, done.stderr, self.workshop.folder)
 
-    def assay(self, *args: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        return self.workshop.assay(self.root, *args, env=env)
-
-    # What is on record.
-
-    @property
-    def runs(self) -> list[str]:
-        """All that were begun, the newest last."""
-        with closing(self._ledger()) as ledger:
-            return [one.row.run_id for one in ledger.read(EventRow, type="run.started")]
-
-    def dispatches(self, run_id: str) -> dict[str, Recorded]:
-        with closing(self._ledger()) as ledger:
-            return on_record(ledger, run_id)
-
-    def events(self, run_id: str, type: str) -> list[Mapping[str, Any]]:
-        with closing(self._ledger()) as ledger:
-            return [one.row.payload for one in ledger.read(EventRow, run_id=run_id, type=type)]
-
-    def messages(self, run_id: str, type: str) -> list[Mapping[str, Any]]:
-        with closing(self._ledger()) as ledger:
-            return [one.row.payload for one in ledger.read(MessageRow, run_id=run_id, type=type)]
-
     def results(self, run_id: str, mode: str, iteration: int = 1) -> list[ToolResult]:
         """What a researcher was answered by its tools: it stands in the conversation that the agent sees."""
         for recorded in self.dispatches(run_id).values():
@@ -269,6 +217,3 @@ class Stage:
         """Who was asked in which iteration, those who were asked at the same time by name."""
         seen = [one.occasion for one in self.dispatches(run_id).values() if one.occasion]
         return sorted((one.agent, one.iteration or 0) for one in seen)
-
-    def _ledger(self) -> SqliteLedger:
-        return SqliteLedger(ledger_path(self.workshop.assay_home), "read")

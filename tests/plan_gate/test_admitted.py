@@ -9,7 +9,8 @@ import pytest
 
 from tests.gate.site import agent, plan, task, work
 from tests.plan_gate.scenes import BLOCKING
-from tests.plan_gate.stage import Entry, Stage, challenge, challenger, ruling, script, synthesizer
+from tests.plan_gate.stage import Stage, challenge, challenger, ruling, script, synthesizer
+from tests.staging import Entry
 
 ONE = plan(task("One"))
 """One task with two files: not trivial, and quickly done."""

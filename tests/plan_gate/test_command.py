@@ -13,7 +13,8 @@ import pytest
 from assay.contracts.plan_gate.report import PlanReport
 from tests.gate_surface.shop import Shop
 from tests.plan_gate.scenes import PAUSED, SCENES
-from tests.plan_gate.stage import DONE, Entry, Stage, challenger, script
+from tests.plan_gate.stage import Stage, challenger, script
+from tests.staging import DONE, Entry
 from tests.workshop import Workshop
 
 SLEEPING: list[Entry] = [

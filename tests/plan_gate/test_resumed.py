@@ -35,8 +35,8 @@ ENTRIES = script(
 )
 """Two iterations, tools, one that goes beyond its budget, and a false claim."""
 ALWAYS = {
-    ("plan.before-step", 1),
-    ("plan.after-step", 4),
+    ("step.before-record", 1),
+    ("step.after-record", 4),
     ("agent.before-turn", 3),
     ("agent.after-turn", 5),
     ("agent.after-tool", 4),
@@ -44,7 +44,7 @@ ALWAYS = {
 }
 """The others are run by `make test-sweep`."""
 CASES = [
-    *((f"plan.{when}-step", count) for when in ("before", "after") for count in (1, 4, 5, 8, 9)),
+    *((f"step.{when}-record", count) for when in ("before", "after") for count in (1, 4, 5, 8, 9)),
     *((f"agent.{when}-turn", count) for when in ("before", "after") for count in (1, 3, 5, 11)),
     *((f"agent.{when}-tool", count) for when in ("before", "after") for count in (1, 4, 6)),
     *((f"ledger.{point}", count) for point in ("before-insert", "before-commit", "after-commit") for count in (1, 12)),
@@ -96,7 +96,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_report_and_asks_nothing_twice
 
 
 def test_who_has_failed_before_the_crash_is_not_asked_again(stage: Stage) -> None:
-    killed = stage.verify(SCENES["resolve-fails"].entries, env={"ASSAY_FAULT": "plan.after-step:5"})
+    killed = stage.verify(SCENES["resolve-fails"].entries, env={"ASSAY_FAULT": "step.after-record:5"})
     assert killed.exit == -signal.SIGKILL
     (run_id,) = stage.runs
     before = [one for one in stage.asked(run_id) if one[0] != "challenger:audit"]
@@ -112,7 +112,7 @@ def test_an_answer_that_was_given_before_the_crash_is_not_asked_for_again(stage:
     entries = SCENES["answered"].entries
     paused = stage.verify(entries)
     assert paused.exit == 3
-    killed = stage.resume("last", "--answer", "C1=in cents", env={"ASSAY_FAULT": "plan.before-step:1"})
+    killed = stage.resume("last", "--answer", "C1=in cents", env={"ASSAY_FAULT": "step.before-record:1"})
     assert killed.exit == -signal.SIGKILL
     came = stage.resume("last")
     assert came.exit == 0, came.stderr

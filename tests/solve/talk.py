@@ -59,6 +59,8 @@ from assay.core.solve.needs import (
     Looked,
     Need,
     Noted,
+    NotTaken,
+    Planned,
     Pursue,
     Pursued,
     Recall,
@@ -75,7 +77,7 @@ VERIFIABLE, PLAUSIBLE = CriterionMode.VERIFIABLE, CriterionMode.PLAUSIBLE
 TASK = "t1"
 RAW = "  Put the OLD store's rows into the new one…\n(ignore what I said before!)  "
 INTENT = "Move the rows of the old store into the new one."
-TOOLS = ("read", "glob", "grep", "shell", "write")
+TOOLS = ("read", "glob", "grep", "run", "write", "edit")
 SPEC = TaskSpec(task_id=TASK, intent=INTENT, raw_input=RAW)
 OUT = Failed("no answer within 60 seconds")
 
@@ -99,7 +101,7 @@ def draft(
     *criteria: Criterion,
     intent: str = "Copy every row with a script",
     sequence: int = 1,
-    tools: tuple[str, ...] = ("shell",),
+    tools: tuple[str, ...] = ("run",),
     files: tuple[str, ...] = ("src/copy.py",),
 ) -> SubTaskDraft:
     return SubTaskDraft(
@@ -123,7 +125,7 @@ def done(
     *tools: str, targets: tuple[str, ...] = (), output: str = "copied", id: str = f"{TASK}-r1-s1", may: bool = True
 ) -> Executed:
     return Executed(
-        ExecutionResult(subtask_id=id, status=ExecutionStatus.COMPLETED, output=output), tools, targets, may
+        ExecutionResult(subtask_id=id, status=ExecutionStatus.COMPLETED, output=output), tools, targets, may, targets
     )
 
 
@@ -149,9 +151,13 @@ def _numbered(words: Sequence[JudgedCriterion | FailureClass | None]) -> tuple[J
     )
 
 
-def judgement(*words: JudgedCriterion | FailureClass | None, what_to_do: str = "") -> JudgementOutput:
+def judgement(
+    *words: JudgedCriterion | FailureClass | None, what_was_wrong: str = "", what_to_do: str = ""
+) -> JudgementOutput:
     """About the criteria in their order, where only a class or nothing is said."""
-    return JudgementOutput(completion=DONE, verdicts=_numbered(words), what_to_do=what_to_do)
+    return JudgementOutput(
+        completion=DONE, verdicts=_numbered(words), what_was_wrong=what_was_wrong, what_to_do=what_to_do
+    )
 
 
 WRONG, BLOCKED = judgement(LOGICAL), judgement(ENVIRONMENTAL)
@@ -236,6 +242,10 @@ def name_of(need: Asked) -> str:
             return f"merge {round}"
         case AskTime(round=round):
             return f"time {round}"
+        case NotTaken(round=round, attempt=attempt):
+            return f"not taken {round}.{attempt}"
+        case Planned(round=round):
+            return f"planned {round}"
         case Round(number=number):
             return f"round {number}"
         case AskPerceiver() | AskPerson() | Recall() | AskForFailure():
@@ -298,7 +308,8 @@ class Talk:
     @property
     def asked(self) -> list[str]:
         """Those of whom something is wanted."""
-        return [name_of(one) for one in self.needs if not isinstance(one, Say | Pursue | Recall | AskTime | Round)]
+        shown = Say | Pursue | Recall | AskTime | NotTaken | Planned | Round
+        return [name_of(one) for one in self.needs if not isinstance(one, shown)]
 
     @property
     def said(self) -> list[str]:
@@ -351,7 +362,7 @@ def converse(about: Goal, answer: Callable[[Asked], Given]) -> Talk:
 
 
 def _pursued(talk: Talk, need: Pursue, of: SubTask, answer: Callable[[Asked], Given]) -> SubTaskOutcome:
-    loop = pursue(need.spec, of, need.before, need.blocked_tools)
+    loop = pursue(need.spec, of, need.before, need.blocked_tools, need.blocked_targets)
     try:
         wanted = next(loop)
         while True:
@@ -411,10 +422,15 @@ def follow(script: Script | None = None, about: Goal | None = None) -> Talk:
     return talk
 
 
-def fast(of: SubTask, script: Script | None = None, blocked_tools: tuple[str, ...] = ()) -> Talk:
+def fast(
+    of: SubTask,
+    script: Script | None = None,
+    blocked_tools: tuple[str, ...] = (),
+    blocked_targets: tuple[str, ...] = (),
+) -> Talk:
     """One subtask."""
     prompter, talk = _Prompter(script or {}), Talk()
-    talk.outcome = _pursued(talk, Pursue(1, SPEC, (of,), (), blocked_tools), of, prompter)
+    talk.outcome = _pursued(talk, Pursue(1, SPEC, (of,), (), blocked_tools, blocked_targets), of, prompter)
     assert not prompter.unread(), f"nobody asked for {prompter.unread()}, only {talk.asked}"
     return talk
 

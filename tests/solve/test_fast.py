@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import JsonValue
 
 from assay.contracts.solve.messages import CorrectionSignal, Criterion, CriterionMode
 from assay.core.solve.fast import pursue, text_of
@@ -165,18 +166,37 @@ def test_a_correction_says_what_failed_first_and_what_to_do() -> None:
     assert first.subtask_id == second.subtask_id == of.subtask_id
 
 
+@pytest.mark.parametrize(
+    ("said", "wrong", "to_do"),
+    [
+        (judgement(LOGICAL, what_was_wrong="it counts twice "), "b: row 7 says so; it counts twice", ""),
+        (judgement(LOGICAL, what_was_wrong=" ", what_to_do="count once"), "b: row 7 says so", "count once"),
+        (judgement(None, what_was_wrong="nothing", what_to_do="nothing"), "", ""),
+        (OUT, "b: it could not be judged: no answer within 60 seconds", ""),
+    ],
+    ids=["what was wrong", "what to do", "nothing of its own failed", "it is silent"],
+)
+def test_a_correction_has_the_validators_words_beside_what_the_engine_saw(
+    said: Scripted, wrong: str, to_do: str
+) -> None:
+    of = subtask(verifiable(), plausible("b"))
+    signal, *_ = messages(fast(of, {"look": SEEN_WRONG, "judge": said}), CorrectionSignal)
+    assert signal.what_was_wrong == "; ".join(filter(None, ("its tests pass: exit 1", wrong)))
+    assert signal.what_to_do == (to_do or "make each of these so, and change nothing that is so already")
+
+
 def test_an_executor_is_told_all_that_was_wrong_so_far() -> None:
-    talk = fast(ONE, {"judge": WRONG}, blocked_tools=("shell",))
+    talk = fast(ONE, {"judge": WRONG}, blocked_tools=("run",), blocked_targets=("src/a.py",))
     asks = needs(talk, AskExecutor)
     assert [[one.attempt_number for one in ask.corrections] for ask in asks] == [[], [1], [1, 2]]
-    assert {ask.blocked_tools for ask in asks} == {("shell",)}
+    assert {(ask.blocked_tools, ask.blocked_targets) for ask in asks} == {(("run",), ("src/a.py",))}
     assert all(ask.spec == SPEC and ask.subtask == ONE for ask in asks)
 
 
 def test_the_last_attempt_counts_and_what_all_of_them_used_is_on_record() -> None:
-    executed = [done("read", targets=("a",), output="one"), done("shell", "read", targets=("b",), output="two")]
+    executed = [done("read", targets=("a",), output="one"), done("run", "read", targets=("b",), output="two")]
     talk = fast(ONE, {"execute": [*executed], "judge": [WRONG, judgement(None)]})
-    assert (talk.fast.output, talk.fast.tools, talk.fast.targets) == ("two", ("read", "shell"), ("a", "b"))
+    assert (talk.fast.output, talk.fast.tools, talk.fast.targets) == ("two", ("read", "run"), ("a", "b"))
     assert [len(one.failed_criteria) for one in talk.fast.gap_trajectory] == [1, 0]
     assert talk.fast.failure_reason is None
 
@@ -206,8 +226,11 @@ def test_a_look_is_given_the_output_of_its_attempt() -> None:
     ]
 
 
-@pytest.mark.parametrize(("output", "text"), [("x", "x"), (None, ""), (3, "3"), ("", "")])
-def test_an_output_is_looked_at_as_text(output: object, text: str) -> None:
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [("x", "x"), (None, ""), (3, "3"), ("", ""), (True, "true"), ({"ä": [None, "b"]}, '{"ä": [null, "b"]}')],
+)
+def test_an_output_is_looked_at_as_text_and_what_is_none_as_json(output: JsonValue, text: str) -> None:
     assert text_of(output) == text
 
 

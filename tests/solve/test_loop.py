@@ -9,6 +9,7 @@ from assay.contracts.solve.messages import (
     FinalResult,
     FinalStatus,
     Gradient,
+    OutcomeSummary,
     ReplanRequest,
 )
 from assay.core.agent.routes import allowed
@@ -18,8 +19,12 @@ from assay.core.solve.needs import (
     AskExecutor,
     AskForFailure,
     Elapsed,
+    Executed,
     Heard,
     Noted,
+    NotTaken,
+    Planned,
+    Pursue,
     Round,
     Say,
 )
@@ -71,6 +76,7 @@ def test_all_goes_well_at_once_and_every_message_stands_in_its_place() -> None:
         "perceiver → planner: TaskSpec",
         "recall",
         "plan 1.1",
+        "planned 1",
         "planner → executor: SubTask",
         "planner → meta_validator: DispatchManifest",
         "pursue 1.1",
@@ -81,6 +87,7 @@ def test_all_goes_well_at_once_and_every_message_stands_in_its_place() -> None:
         "merge 1",
         "time 1",
         "meta_validator → controller: OutcomeSummary",
+        "round 1",
         "controller → person: FinalResult",
     ]
     result = talk.end.result
@@ -129,7 +136,7 @@ RUNS: dict[str, Case] = {
             "judge r1": judgement(None, ENVIRONMENTAL),
             "plan 2.1": OTHER_HALF,
             "judge r2": judgement(ENVIRONMENTAL, ENVIRONMENTAL),
-            "plan 3.1": HALF,
+            "plan 3.1": OTHER_HALF,
         },
         [PATH, REFINE],
         FinalStatus.ACCEPTED,
@@ -192,13 +199,15 @@ def test_change_path_blocks_what_it_was_tried_on_and_no_tool() -> None:
 def test_break_symmetry_blocks_the_tools_of_what_failed_and_the_plan_rules_refuse_them() -> None:
     talk = follow({"judge r1": WRONG, "plan 2": [plan(), BY_HAND]})
     (directive,) = talk.end.directives
-    assert (directive.blocked_tools, directive.blocked_targets) == (("shell",), ())
+    assert (directive.blocked_tools, directive.blocked_targets) == (("run",), ())
     assert not directive.suggested_alternatives
     assert (directive.failed_criterion, directive.failure_class) == ("nobody's balance changes", LOGICAL)
     assert directive.gradient is Gradient.PLATEAU
     assert directive.rationale.startswith("a local minimum (∇=+0.00, D=1.00)")
-    assert talk.end.rejected == ("round 2: subtask 1 uses shell, which is blocked; there are read, glob, grep, write",)
-    assert [one.blocked_tools for one in needs(talk, AskExecutor)][-1] == ("shell",)
+    assert talk.end.rejected == (
+        "round 2: subtask 1 uses run, which is blocked; there are read, glob, grep, write, edit",
+    )
+    assert [one.blocked_tools for one in needs(talk, AskExecutor)][-1] == ("run",)
     assert talk.end.result.status is FinalStatus.ACCEPTED
 
 
@@ -209,25 +218,27 @@ def test_only_the_tools_of_what_failed_are_blocked() -> None:
 
 
 def test_a_merge_that_was_rejected_blames_the_tools_of_all() -> None:
-    two = plan(draft(tools=("read",)), draft(intent="Count them", tools=("shell",)))
+    two = plan(draft(tools=("read",)), draft(intent="Count them", tools=("run",)))
     talk = follow({"plan 1.1": two, "merge 1": merge(LOGICAL, meets="no"), "plan 2.1": BY_HAND})
     (directive,) = talk.end.directives
-    assert (directive.directive, directive.blocked_tools) == (BREAK, ("read", "shell"))
+    assert (directive.directive, directive.blocked_tools) == (BREAK, ("read", "run"))
     assert (directive.failed_criterion, directive.failure_class) == ("both hold equally many customers", LOGICAL)
 
 
 @pytest.mark.parametrize(
     ("used", "blocked"),
     [
-        (("shell", "read"), ("shell", "read")),
-        (("shell", "curl"), ("shell", "curl")),
+        (("run", "read"), ("run", "read")),
+        (("run", "curl"), ("run", "curl")),
+        (("read", "glob", "grep"), ("read", "glob", "grep")),
+        (("run", "write", "edit"), ()),
         (TOOLS, ()),
         ((*TOOLS, "curl"), ()),
         ((), ()),
     ],
-    ids=["some", "one that there is not", "all of them", "more than all of them", "none"],
+    ids=["some", "one that there is not", "all that read", "all that change", "all", "more than all", "none"],
 )
-def test_tools_are_blocked_as_long_as_one_is_left(used: tuple[str, ...], blocked: tuple[str, ...]) -> None:
+def test_tools_are_blocked_as_long_as_one_is_left_to_work_with(used: tuple[str, ...], blocked: tuple[str, ...]) -> None:
     talk = follow({"execute r1": done(*used), "judge r1": WRONG, "plan 2.1": BY_HAND})
     assert talk.end.directives[0].blocked_tools == blocked
 
@@ -245,11 +256,42 @@ def test_worsening_in_the_way_travels_with_a_hint() -> None:
     assert not refine.blocked_targets
 
 
-def test_whoever_looks_on_hears_of_every_round_but_the_last_good_one() -> None:
-    talk = follow({"judge r1": WRONG, "plan 2.1": BY_HAND})
+def test_whoever_looks_on_hears_of_every_round() -> None:
+    talk = follow({"judge r1": WRONG, "plan 2": [plan(), BY_HAND]})
+    first, second = needs(talk, Round)
+    assert (first.number, first.directive, first.reading) == (1, talk.end.directives[0], talk.end.readings[0])
+    assert ([one.matched for one in first.outcomes], first.elapsed_ms, first.rejected) == ([False], 1000, ())
+    assert [one.subtask_id for one in first.subtasks] == ["t1-r1-s1"]
+    assert (second.number, second.reading, second.elapsed_ms) == (2, talk.end.readings[1], 2000)
+    assert [one.subtask_id for one in second.subtasks] == ["t1-r2-s1"]
+    assert second.rejected == ("subtask 1 uses run, which is blocked; there are read, glob, grep, write, edit",)
+
+
+def test_what_is_accepted_is_shown_and_binds_no_plan() -> None:
+    talk = follow()
     (round,) = needs(talk, Round)
-    assert (round.number, round.directive, round.reading) == (1, talk.end.directives[0], talk.end.readings[0])
-    assert [one.matched for one in round.outcomes] == [False]
+    assert (round.directive.directive, round.directive.loss.D) == (DirectiveName.ACCEPT, 0)
+    assert round.directive.rationale == "everything that was asked for is there, and verified"
+    assert (round.directive.blocked_tools, round.directive.failed_criterion) == ((), "")
+    assert not talk.end.directives
+    assert "controller → planner: PlanDirective" not in talk.said
+
+
+def test_whoever_looks_on_hears_of_every_plan_taken_or_not() -> None:
+    talk = follow({"judge r1": WRONG, "plan 2": [plan(), plan(draft(tools=("curl",))), BY_HAND]})
+    shown = [one for one in talk.names if one.startswith(("planned", "not taken"))]
+    assert shown == ["planned 1", "not taken 2.1", "not taken 2.2", "planned 2"]
+    assert [(one.round, one.why) for one in needs(talk, NotTaken)] == [
+        (2, why.removeprefix("round 2: ")) for why in talk.end.rejected
+    ]
+    assert [one.subtasks for one in needs(talk, Planned)] == [one.subtasks for one in needs(talk, Pursue)]
+
+
+def test_what_is_left_at_the_end_is_of_all_rounds() -> None:
+    talk = follow({"judge r1": WRONG, "plan 2.1": BY_HAND})
+    assert [one.subtask_id for one in talk.end.subtasks] == ["t1-r2-s1"]
+    assert [one.subtask_id for one in talk.end.all_subtasks] == ["t1-r1-s1", "t1-r2-s1"]
+    assert talk.end.rounds == (*messages(talk, ReplanRequest), *messages(talk, OutcomeSummary))
 
 
 # What the controller is told.
@@ -305,6 +347,7 @@ def test_abandoned_with_what_was_done_and_what_could_be_done_next() -> None:
     assert result.output is None
     (ask,) = needs(talk, AskForFailure)
     assert (ask.directive, ask.outcomes) == (talk.end.directives[-1], talk.end.outcomes)
+    assert (ask.previous, ask.merged) == (talk.end.subtasks, ())
     assert talk.names[-5:] == [
         "meta_validator → controller: ReplanRequest",
         "round 1",
@@ -325,6 +368,27 @@ def test_where_the_planner_cannot_say_code_does(answer: Scripted) -> None:
         "look at what failed first: nobody's balance changes",
         "say the goal more narrowly, or in parts, and run it again",
     )
+
+
+def test_a_planner_that_hands_over_is_told_what_was_said_of_the_merged_result() -> None:
+    talk = follow({"merge": merge(LOGICAL)}, ONCE)
+    (ask,) = needs(talk, AskForFailure)
+    assert [(one.criterion, one.failure_class) for one in ask.merged] == [("both hold equally many customers", LOGICAL)]
+
+
+def test_what_an_earlier_plan_has_done_is_done_if_the_last_round_had_none() -> None:
+    script: Script = {"plan 1.1": TWO_STEPS, "judge r1-s2": WRONG, "plan 2.1": OUT}
+    talk = follow(script, goal(weights=Weights(max_replans=1)))
+    assert (talk.end.result.status, talk.end.result.partial) == (FinalStatus.PARTIAL, ("t1-r1-s1: copied",))
+    (ask,) = needs(talk, AskForFailure)
+    assert [one.subtask_id for one in ask.outcomes] == ["t1-r1-s1", "t1-r1-s2", "t1-r2-plan"]
+    assert [one.subtask_id for one in ask.previous] == ["t1-r1-s1", "t1-r1-s2"]
+
+
+def test_what_was_done_is_told_as_json_where_it_is_no_text() -> None:
+    counted = done().result.model_copy(update={"output": {"rows": 7, "lost": None}})
+    talk = follow({"plan 1.1": TWO_STEPS, "execute r1-s1": Executed(counted), "judge r1-s2": WRONG}, ONCE)
+    assert talk.end.result.partial == ('t1-r1-s1: {"rows": 7, "lost": null}',)
 
 
 def test_what_code_says_goes_by_what_was_in_the_way() -> None:

@@ -6,11 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.contracts.solve.messages import (
+    Criterion,
+    CriterionMode,
     DirectiveName,
     DispatchManifest,
     FinalResult,
     FinalStatus,
     OutcomeSummary,
+    Predicate,
+    PredicateKind,
+    ReplanRequest,
     SubTask,
 )
 from assay.core.agent.routes import allowed
@@ -31,9 +36,12 @@ from assay.core.solve.needs import (
     Look,
     Looked,
     Noted,
+    NotTaken,
+    Planned,
     Pursue,
     Pursued,
     Recall,
+    Round,
     Say,
 )
 from tests.solve.talk import (
@@ -64,10 +72,17 @@ from tests.solve.talk import (
     well,
 )
 
+ACCEPT = DirectiveName.ACCEPT
+BLOCKING = (DirectiveName.BREAK_SYMMETRY, DirectiveName.CHANGE_APPROACH)
 CLASSES = st.sampled_from([*[None] * 6, LOGICAL, ENVIRONMENTAL])
+SAYS_SO = Criterion(
+    criterion="it says so",
+    mode=CriterionMode.VERIFIABLE,
+    predicate=Predicate(kind=PredicateKind.OUTPUT_CONTAINS, text="moved"),
+)
 CRITERIA = st.lists(
     st.sampled_from(
-        [plausible("alpha holds"), plausible("beta holds"), verifiable("it builds"), verifiable("it runs")]
+        [plausible("alpha holds"), plausible("beta holds"), verifiable("it builds"), verifiable("it runs"), SAYS_SO]
     ),
     min_size=1,
     max_size=3,
@@ -156,6 +171,33 @@ def test_whatever_is_answered(run: tuple[int, Talk]) -> None:
     _only_what_matched_is_merged(talk)
     _what_is_blocked_is_not_planned(talk)
     _what_is_accepted_was_verified(talk)
+    _every_look_has_a_name_of_its_own(talk)
+    _whoever_looks_on_hears_all(talk)
+    _what_is_left_is_what_was_said(talk)
+
+
+def _every_look_has_a_name_of_its_own(talk: Talk) -> None:
+    names = [(one.where, one.attempt) for one in needs(talk, Look)]
+    assert len(names) == len(set(names))
+
+
+def _whoever_looks_on_hears_all(talk: Talk) -> None:
+    rounds = needs(talk, Round)
+    assert [one.number for one in rounds] == list(range(1, talk.rounds() + 1))
+    assert [one.reading for one in rounds] == list(talk.end.readings)
+    assert [one.round for one in needs(talk, Planned)] == [one.number for one in rounds if one.subtasks]
+    assert [(one.round, one.why) for one in needs(talk, NotTaken)] == [
+        (one.number, why) for one in rounds for why in one.rejected
+    ]
+
+
+def _what_is_left_is_what_was_said(talk: Talk) -> None:
+    assert list(talk.end.all_subtasks) == messages(talk, SubTask)
+    assert [one for one in talk.end.rounds if isinstance(one, ReplanRequest)] == messages(talk, ReplanRequest)
+    assert [one for one in talk.end.rounds if isinstance(one, OutcomeSummary)] == messages(talk, OutcomeSummary)
+    assert [one.directive for one in needs(talk, Round) if one.directive.directive is not ACCEPT] == [
+        *talk.end.directives
+    ]
 
 
 def _every_message_is_on_a_route(talk: Talk) -> None:
@@ -183,6 +225,7 @@ def _only_what_matched_is_merged(talk: Talk) -> None:
         assert all(outcome.matched for outcome in one.outcomes)
         assert {outcome.subtask_id for outcome in one.outcomes} == set(one.manifest.subtask_ids)
         assert not any(criterion.command or criterion.predicate for criterion in one.criteria)
+        assert not any(seen.failed for seen in one.seen)
 
 
 def _what_is_blocked_is_not_planned(talk: Talk) -> None:
@@ -191,8 +234,10 @@ def _what_is_blocked_is_not_planned(talk: Talk) -> None:
         assert 1 <= len(asked) <= 3
     for one in needs(talk, Pursue):
         assert not set(one.blocked_tools) & {tool for of in one.subtasks for tool in of.tools}
+        assert {"run", "write", "edit"} - set(one.blocked_tools)
     for directive in talk.end.directives:
-        assert set(TOOLS) - set(directive.blocked_tools)
+        assert not directive.blocked_tools or directive.directive in BLOCKING
+        assert not directive.blocked_targets or directive.directive is DirectiveName.CHANGE_PATH
 
 
 def _what_is_accepted_was_verified(talk: Talk) -> None:

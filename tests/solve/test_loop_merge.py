@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 
 from assay.contracts.solve.messages import (
+    Criterion,
+    CriterionMode,
     CriterionVerdict,
     DispatchManifest,
     FinalStatus,
     OutcomeSummary,
+    Predicate,
+    PredicateKind,
     ReplanRequest,
 )
 from assay.core.solve.loop import solve
@@ -212,7 +216,8 @@ def test_a_verifiable_criterion_of_the_task_never_reaches_the_meta_validator() -
     (look,) = needs(talk, Look)
     assert [one.criterion for one in ask.criteria] == ["sums are equal", "names are kept"]
     assert [one.criterion for one in look.criteria] == ["it builds"]
-    assert (look.where, look.output) == ("t1-r1", "all is moved")
+    assert (look.where, look.attempt, look.output) == ("t1-r1", 1, "")
+    assert [(one.criterion, one.verdict) for one in ask.seen] == [("it builds", "pass")]
     assert ask.manifest == messages(talk, DispatchManifest)[0]
     assert ask.outcomes == talk.end.outcomes
 
@@ -229,6 +234,64 @@ def test_what_the_engine_did_not_see_of_the_merged_result_has_not_passed(
     talk = follow({"plan 1.1": plan(criteria=criteria), "look r1": looked}, ONCE)  # type: ignore[arg-type]
     assert talk.end.result.status is FinalStatus.PARTIAL
     assert "it builds" in messages(talk, ReplanRequest)[0].gap_summary
+
+
+def predicate(kind: PredicateKind, criterion: str) -> Criterion:
+    return Criterion(
+        criterion=criterion, mode=CriterionMode.VERIFIABLE, predicate=Predicate(kind=kind, path="a", text="moved")
+    )
+
+
+SAYS_SO = predicate(PredicateKind.OUTPUT_CONTAINS, "it says so")
+BEFORE_AND_AFTER = (SAYS_SO, *CRITERIA, predicate(PredicateKind.CONTAINS, "the file says so"))
+
+
+def test_the_engine_looks_before_the_merge_and_at_the_output_after_it() -> None:
+    talk = follow({"plan 1.1": plan(criteria=BEFORE_AND_AFTER)})
+    assert talk.asked[-3:] == ["look r1.1", "merge 1", "look r1.2"]
+    before, after = needs(talk, Look)
+    assert ([one.criterion for one in before.criteria], before.output) == (["it builds", "the file says so"], "")
+    assert ([one.criterion for one in after.criteria], after.output) == (["it says so"], "all is moved")
+    assert before.where == after.where == "t1-r1"
+    (summary,) = messages(talk, OutcomeSummary)
+    assert {one.criterion for one in summary.merged_verdicts} == {one.criterion for one in BEFORE_AND_AFTER}
+
+
+@pytest.mark.parametrize(
+    "looked",
+    [seen((CRITERIA[1], BEFORE_AND_AFTER[-1]), None, LOGICAL), Looked(()), Noted()],
+    ids=["it is not so", "nothing was seen", "nobody looked"],
+)
+def test_what_the_engine_saw_to_be_wrong_no_model_is_asked_about(looked: Scripted) -> None:
+    talk = follow({"plan 1.1": plan(criteria=BEFORE_AND_AFTER), "look r1.1": looked}, ONCE)
+    assert not needs(talk, AskMetaValidator)
+    (request,) = messages(talk, ReplanRequest)
+    assert [one.criterion for one in request.merged_verdicts] == ["it builds", "the file says so"]
+    assert "the file says so" in request.gap_summary
+    assert talk.end.result.loss.D > 0
+
+
+def test_what_was_not_seen_or_judged_does_not_count_in_the_distance() -> None:
+    """One criterion of the subtask and two that were looked at, of which one is not so."""
+    looked = seen((CRITERIA[1], BEFORE_AND_AFTER[-1]), None, LOGICAL)
+    talk = follow({"plan 1.1": plan(criteria=BEFORE_AND_AFTER), "look r1.1": looked}, ONCE)
+    assert round(talk.end.result.loss.D, 3) == 0.333
+
+
+def test_an_output_that_does_not_say_so_is_rejected() -> None:
+    talk = follow({"plan 1.1": plan(criteria=BEFORE_AND_AFTER), "look r1.2": seen((SAYS_SO,), LOGICAL)}, ONCE)
+    (request,) = messages(talk, ReplanRequest)
+    assert [one.criterion for one in request.merged_verdicts if one.failed] == ["it says so"]
+    assert talk.end.result.status is FinalStatus.PARTIAL
+
+
+def test_what_was_seen_stands_where_the_meta_validator_cannot_be_heard() -> None:
+    talk = follow({"plan 1.1": plan(criteria=BEFORE_AND_AFTER), "merge": OUT}, ONCE)
+    (request,) = messages(talk, ReplanRequest)
+    assert {one.criterion for one in request.merged_verdicts if not one.failed} == {"it builds", "the file says so"}
+    assert {"sums are equal", "names are kept", "it says so"} < {
+        one.criterion for one in request.merged_verdicts if one.failed
+    }
 
 
 def test_all_merged_verdicts_are_told_and_counted() -> None:

@@ -42,6 +42,8 @@ from tests.solve.talk import (
     draft,
     follow,
     goal,
+    judgement,
+    merge,
     messages,
     needs,
     perceived,
@@ -49,7 +51,7 @@ from tests.solve.talk import (
     plausible,
 )
 
-ABANDON, BREAK = DirectiveName.ABANDON, DirectiveName.BREAK_SYMMETRY
+ABANDON, BREAK, REFINE = DirectiveName.ABANDON, DirectiveName.BREAK_SYMMETRY, DirectiveName.REFINE
 
 
 # Perceive.
@@ -98,6 +100,19 @@ def test_the_answer_goes_to_the_perceiver() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("person", "then", "kept"),
+    [(" the OLD one…\n", perceived(), " the OLD one…\n"), ("the old one", OUT, "the old one"), (" ", None, "")],
+    ids=["verbatim", "the perceiver fails after it", "nothing is no answer"],
+)
+def test_what_the_person_answers_is_carried_on_too(person: str, then: Scripted | None, kept: str) -> None:
+    perceiver: list[Scripted] = [perceived(question="Which?"), *([then] if then else [])]
+    talk = follow({"perceive": perceiver, "person": person})
+    (spec,) = messages(talk, TaskSpec)
+    assert (spec.clarification, spec.raw_input) == (kept, RAW)
+    assert messages(talk, DispatchManifest)[0].task_spec == spec
+
+
 def test_the_persons_words_are_carried_verbatim_whatever_the_perceiver_says() -> None:
     rewriting = perceived().model_validate(
         {**perceived().model_dump(), "raw_input": "delete all", "task_id": "t9", "success_criteria": ["x"]}
@@ -129,8 +144,8 @@ def test_ids_are_given_here_whatever_a_planner_writes() -> None:
 
 
 STUBBORN: dict[str, tuple[tuple[str, ...], str]] = {
-    "it reuses a blocked tool": (TOOLS, "uses shell, which is blocked"),
-    "it repeats its plan": (("shell",), "nearly the plan before"),
+    "it reuses a blocked tool": (TOOLS, "uses run, which is blocked"),
+    "it repeats its plan": (("run",), "nearly an earlier plan"),
 }
 
 
@@ -148,23 +163,69 @@ def test_a_planner_that_insists_is_stopped_each_time(tools: tuple[str, ...], tol
     assert talk.end.result.status is FinalStatus.ABANDONED
 
 
+# What is blocked.
+
+
 def test_what_was_forbidden_stays_forbidden_while_nothing_was_tried() -> None:
     """A planner that gives no plan for a round lifts nothing by it."""
     talk = follow({"judge r1": WRONG, "plan 2.1": OUT, "plan 3": [plan(), BY_HAND]})
-    assert [one.blocked_tools for one in talk.end.directives] == [("shell",), ("shell",)]
+    assert [(one.directive, one.blocked_tools) for one in talk.end.directives] == [(BREAK, ("run",)), (REFINE, ())]
+    assert [one.blocked_tools for one in needs(talk, AskPlanner)] == [(), ("run",), ("run",), ("run",)]
     assert [one.round for one in needs(talk, Pursue)] == [1, 3]
     assert talk.end.result.status is FinalStatus.ACCEPTED
 
 
 def test_a_blocked_target_stays_blocked_while_nothing_was_tried() -> None:
     talk = follow({"judge r1": BLOCKED, "plan 2.1": OUT, "plan 3": [plan(), BY_HAND]})
-    assert [one.blocked_targets for one in talk.end.directives] == [("src/copy.py",)] * 2
+    assert [one.blocked_targets for one in needs(talk, AskPlanner)[1:]] == [("src/copy.py",)] * 3
     assert "rests on src/copy.py" in talk.end.rejected[0]
 
 
-def test_after_something_was_tried_only_its_own_tools_are_blocked() -> None:
-    talk = follow({"judge r1": WRONG, "plan 2.1": BY_HAND, "judge r2": WRONG, "plan 3.1": BY_DUMP})
-    assert [one.blocked_tools for one in talk.end.directives] == [("shell",), ("write",)]
+def test_a_blocked_tool_stays_blocked_for_the_rest_of_the_task() -> None:
+    talk = follow({"judge r1": WRONG, "plan 2.1": BY_HAND, "judge r2": WRONG, "plan 3": [plan(), BY_DUMP]})
+    assert [one.blocked_tools for one in talk.end.directives] == [("run",), ("run", "write")]
+    assert "uses run, which is blocked" in talk.end.rejected[0]
+    assert [one.blocked_tools for one in needs(talk, Pursue)] == [(), ("run",), ("run", "write")]
+
+
+def test_where_nothing_would_be_left_to_work_with_the_oldest_are_lifted() -> None:
+    """Of run, write and edit, the third cannot be blocked beside the others: run may be used again."""
+    by_edit = plan(draft(intent="Mend it in place", tools=("edit",), files=("src/mended.py",)))
+    talk = follow(
+        {
+            "judge": WRONG,
+            "plan 2.1": BY_HAND,
+            "plan 3.1": by_edit,
+            "plan 4.1": plan(draft(intent="Replay the journal", files=("src/journal.py",))),
+        }
+    )
+    assert [one.blocked_tools for one in talk.end.directives[:3]] == [("run",), ("run", "write"), ("write", "edit")]
+    assert needs(talk, Pursue)[-1].blocked_tools == ("edit", "write")
+
+
+def test_what_is_in_force_is_told_under_a_directive_that_blocks_nothing() -> None:
+    half = plan(draft(plausible("alpha holds"), plausible("beta holds"), tools=("write",), files=("x",)))
+    talk = follow({"judge r1": WRONG, "plan 2.1": half, "judge r2": judgement(LOGICAL, None), "plan 3": [plan(), half]})
+    assert [(one.directive, one.blocked_tools) for one in talk.end.directives] == [(BREAK, ("run",)), (REFINE, ())]
+    assert [one.blocked_tools for one in needs(talk, AskPlanner)] == [(), ("run",), ("run",), ("run",)]
+    assert "uses run, which is blocked" in talk.end.rejected[0]
+
+
+def test_a_blocked_target_stays_blocked_for_the_rest_of_the_task() -> None:
+    talk = follow({"judge r1": BLOCKED, "plan 2.1": BY_HAND, "judge r2": BLOCKED, "plan 3": [plan(), BY_DUMP]})
+    assert [one.blocked_targets for one in talk.end.directives] == [("src/copy.py",), ("src/copy.py", "src/typed.py")]
+    assert "rests on src/copy.py" in talk.end.rejected[0]
+    told = ("src/copy.py", "src/typed.py")
+    assert needs(talk, AskPlanner)[-1].blocked_targets == needs(talk, AskExecutor)[-1].blocked_targets == told
+
+
+def test_no_earlier_plan_may_come_again_after_break_symmetry() -> None:
+    """Not even where its tool had to be lifted."""
+    only = goal(tools=("run",))
+    other = plan(draft(intent="Restore from a dump", files=("src/dump.py",)))
+    third = plan(draft(intent="Replay the journal", files=("src/journal.py",)))
+    talk = follow({"plan 2.1": other, "judge r1": WRONG, "judge r2": WRONG, "plan 3": [plan(), other, third]}, only)
+    assert [one.partition(" (")[0] for one in talk.end.rejected] == ["round 3: it is nearly an earlier plan"] * 2
 
 
 @pytest.mark.parametrize(
@@ -209,6 +270,23 @@ def test_the_planner_is_told_all_that_it_needs() -> None:
     assert "which is blocked" in third.rejected
     assert {one.calibration for one in (first, second, third)} == {memory}
     assert [one.spec.raw_input for one in needs(talk, Recall)] == [RAW, RAW]
+
+
+def test_the_planner_is_told_what_was_said_of_the_merged_result() -> None:
+    talk = follow({"merge 1": merge(LOGICAL), "plan 2.1": BY_HAND})
+    first, second = needs(talk, AskPlanner)
+    assert not first.merged
+    assert [(one.criterion, one.failure_class) for one in second.merged] == [
+        ("both hold equally many customers", LOGICAL)
+    ]
+
+
+def test_after_a_round_without_a_plan_the_planner_is_still_told_what_came_of_the_last_one() -> None:
+    talk = follow({"merge 1": merge(LOGICAL), "plan 2.1": Failed("it is away"), "plan 3.1": BY_HAND})
+    third = needs(talk, AskPlanner)[-1]
+    assert [one.subtask_id for one in third.previous] == ["t1-r1-s1"]
+    assert [one.subtask_id for one in third.outcomes] == ["t1-r1-s1", "t1-r2-plan"]
+    assert [one.failed for one in third.merged] == [True]
 
 
 def test_what_memory_blocks_no_executor_may_use() -> None:

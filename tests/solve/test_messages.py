@@ -15,6 +15,7 @@ from assay.contracts.solve.messages import (
     DispatchManifest,
     ExecutionResult,
     FailedCriterion,
+    FailureClass,
     FinalResult,
     Gap,
     Gradient,
@@ -27,11 +28,11 @@ from assay.contracts.solve.messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from tests.solve.talk import DONE, LOGICAL, PLAUSIBLE, VERIFIABLE, done, subtask, verifiable
+from tests.solve.talk import DONE, LOGICAL, PLAUSIBLE, VERIFIABLE, done, seen, subtask, verifiable
 
 FIELDS: list[tuple[type[Contract], str, str]] = [
     # contract, what the loop's author wrote, what is added to it
-    (TaskSpec, "task_id intent constraints raw_input", ""),
+    (TaskSpec, "task_id intent constraints raw_input", "clarification"),
     (SubTask, "subtask_id parent_task_id intent success_criteria context deadline sequence", "tools files"),
     (DispatchManifest, "task_id subtask_ids task_spec dispatched_at task_criteria", ""),
     (ExecutionResult, "subtask_id status output tool_calls", "crashed"),
@@ -39,7 +40,7 @@ FIELDS: list[tuple[type[Contract], str, str]] = [
     (
         SubTaskOutcome,
         "subtask_id parent_task_id status output failure_reason criteria_verdicts gap_trajectory",
-        "tools targets",
+        "tools targets obstacles",
     ),
     (CriterionVerdict, "criterion mode verdict failure_class evidence", ""),
     (Gap, "attempt failed_criteria", ""),
@@ -169,6 +170,18 @@ def test_what_failed_has_a_class_and_nothing_else_has_one(verdict: str, of: str 
     else:
         with pytest.raises(ValidationError, match="failure_class"):
             CriterionVerdict.model_validate(written)
+
+
+@pytest.mark.parametrize("status", ["matched", "failed"])
+@pytest.mark.parametrize("failed", [(), (None,), (LOGICAL,), (None, LOGICAL)])
+def test_what_matched_has_no_criterion_that_failed(status: str, failed: tuple[FailureClass | None, ...]) -> None:
+    verdicts = seen([verifiable(f"{number}") for number in range(len(failed))], *failed).verdicts
+    written = {"subtask_id": "s", "parent_task_id": "t", "status": status, "criteria_verdicts": verdicts}
+    if status == "failed" or LOGICAL not in failed:
+        assert SubTaskOutcome.model_validate(written).status == status
+    else:
+        with pytest.raises(ValidationError, match="no criterion that failed"):
+            SubTaskOutcome.model_validate(written)
 
 
 @pytest.mark.parametrize("status", ["accepted", "partial", "abandoned"])

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from assay.contracts.solve.answers import SolvePlanOutput, SubTaskDraft
 from assay.contracts.solve.messages import Criterion, DirectiveName, PlanDirective, Predicate, PredicateKind
 from assay.core.memory.calibration import Calibration
+from assay.core.solve.blocking import Blocks
 from assay.core.solve.plan_rules import NEARLY_THE_SAME, Bounds, is_echo, similarity, why_not
 from tests.solve.talk import INTENT, TOOLS, directive, draft, plan, plausible, verifiable
 
 BREAK, APPROACH, PATH = DirectiveName.BREAK_SYMMETRY, DirectiveName.CHANGE_APPROACH, DirectiveName.CHANGE_PATH
 FREE = Bounds(TOOLS)
-NO_SHELL = directive(BREAK, blocked_tools=("shell",))
+NO_RUN = directive(BREAK, blocked_tools=("run",))
 
 
 def why(of: SolvePlanOutput, bounds: Bounds = FREE) -> str:
@@ -32,23 +33,23 @@ def test_a_plan_that_breaks_no_rule_is_taken() -> None:
     ("tools", "told"),
     [
         (("read",), ""),
-        (("shell",), "subtask 1 uses shell, which is blocked; there are read, glob, grep, write"),
-        (("read", "shell"), "subtask 1 uses shell, which is blocked; there are read, glob, grep, write"),
-        (("Shell",), "subtask 1 uses Shell, which there is not; there are read, glob, grep, write"),
-        (("shell ",), "subtask 1 uses shell , which there is not; there are read, glob, grep, write"),
+        (("run",), "subtask 1 uses run, which is blocked; there are read, glob, grep, write, edit"),
+        (("read", "run"), "subtask 1 uses run, which is blocked; there are read, glob, grep, write, edit"),
+        (("Run",), "subtask 1 uses Run, which there is not; there are read, glob, grep, write, edit"),
+        (("run ",), "subtask 1 uses run , which there is not; there are read, glob, grep, write, edit"),
         ((), "subtask 1 does not say which tools it uses, and some are blocked"),
     ],
 )
 @pytest.mark.parametrize("name", [BREAK, APPROACH])
 def test_a_blocked_tool_is_refused_by_its_exact_name(tools: tuple[str, ...], told: str, name: DirectiveName) -> None:
-    assert why(plan(draft(tools=tools)), Bounds(TOOLS, directive(name, blocked_tools=("shell",)))) == told
+    assert why(plan(draft(tools=tools)), Bounds(TOOLS, directive(name, blocked_tools=("run",)))) == told
 
 
 def test_every_subtask_is_looked_at() -> None:
-    two = plan(draft(tools=("read",)), draft(tools=("shell",), sequence=2))
-    assert why(two, Bounds(TOOLS, NO_SHELL)).startswith("subtask 2 uses shell")
+    two = plan(draft(tools=("read",)), draft(tools=("run",), sequence=2))
+    assert why(two, Bounds(TOOLS, NO_RUN)).startswith("subtask 2 uses run")
     unsaid = plan(draft(tools=("read",)), draft(tools=(), sequence=2))
-    assert why(unsaid, Bounds(TOOLS, NO_SHELL)).startswith("subtask 2 does not say")
+    assert why(unsaid, Bounds(TOOLS, NO_RUN)).startswith("subtask 2 does not say")
 
 
 def test_where_nothing_is_blocked_tools_need_not_be_named() -> None:
@@ -57,7 +58,7 @@ def test_where_nothing_is_blocked_tools_need_not_be_named() -> None:
 
 def test_a_tool_that_there_is_not_is_refused() -> None:
     assert why(plan(draft(tools=("curl",)))) == (
-        "subtask 1 uses curl, which there is not; there are read, glob, grep, shell, write"
+        "subtask 1 uses curl, which there is not; there are read, glob, grep, run, write, edit"
     )
 
 
@@ -67,19 +68,30 @@ MEMORY = Calibration(blocked_tools=("grep",), blocked_targets=("old",))
 @pytest.mark.parametrize(
     ("tools", "of", "memory", "blocked"),
     [
-        (TOOLS, NO_SHELL, Calibration(), {"shell"}),
+        (TOOLS, NO_RUN, Calibration(), {"run"}),
         (TOOLS, None, MEMORY, {"grep"}),
-        (TOOLS, NO_SHELL, MEMORY, {"shell", "grep"}),
-        (("shell", "grep"), NO_SHELL, MEMORY, {"shell"}),
+        (TOOLS, NO_RUN, MEMORY, {"run", "grep"}),
+        (("run", "grep"), NO_RUN, MEMORY, {"run"}),
         (("grep",), None, MEMORY, set()),
+        (("read", "run"), None, Calibration(blocked_tools=("run",)), set()),
         (TOOLS, None, Calibration(), set()),
     ],
-    ids=["the controller", "memory", "both", "memory gives way", "memory alone gives way", "nobody"],
+    ids=["the controller", "memory", "both", "memory gives way", "memory alone", "all that works", "nobody"],
 )
 def test_who_blocks_tools(
     tools: tuple[str, ...], of: PlanDirective | None, memory: Calibration, blocked: set[str]
 ) -> None:
     assert Bounds(tools, of, memory).blocked_tools == blocked
+
+
+def test_what_an_earlier_directive_has_blocked_is_blocked_under_one_that_blocks_nothing() -> None:
+    bounds = Bounds(
+        TOOLS, directive(DirectiveName.REFINE), MEMORY, in_force=Blocks((("run",), ("edit",)), ("src/a.py",))
+    )
+    assert bounds.blocked_tools == {"run", "edit", "grep"}
+    assert bounds.blocked_targets == {"src/a.py", "old"}
+    assert "uses edit, which is blocked" in why(plan(draft(tools=("edit",))), bounds)
+    assert "rests on src/a.py, which is blocked" in why(plan(draft(tools=("read",), files=("src/a.py",))), bounds)
 
 
 def test_what_memory_forbids_is_refused() -> None:
@@ -177,13 +189,24 @@ FIRST = (draft(),)
 
 
 def _again(
-    changed: SubTaskDraft, name: DirectiveName | None = BREAK, previous: tuple[SubTaskDraft, ...] = FIRST
+    changed: SubTaskDraft, name: DirectiveName | None = BREAK, earlier: tuple[tuple[SubTaskDraft, ...], ...] = (FIRST,)
 ) -> str:
-    return why(plan(changed), Bounds(TOOLS, directive(name) if name else None, Calibration(), previous))  # type: ignore[arg-type]
+    return why(plan(changed), Bounds(TOOLS, directive(name) if name else None, Calibration(), earlier))  # type: ignore[arg-type]
 
 
 def test_the_plan_before_is_refused_after_break_symmetry() -> None:
-    assert _again(draft()) == "it is nearly the plan before (similarity 1.00); break_symmetry wants another approach"
+    assert _again(draft()) == "it is nearly an earlier plan (similarity 1.00); break_symmetry wants another approach"
+
+
+OTHER = (draft(intent="Type what is missing", tools=("write",), files=("src/typed.py",)),)
+
+
+@pytest.mark.parametrize("earlier", [(FIRST, OTHER), (OTHER, FIRST), (OTHER, FIRST, OTHER)])
+def test_no_earlier_plan_of_the_task_may_come_again_after_break_symmetry(
+    earlier: tuple[tuple[SubTaskDraft, ...], ...],
+) -> None:
+    assert "similarity 1.00" in _again(draft(), earlier=earlier)
+    assert not _again(draft(intent="Restore from a dump", tools=("grep",), files=("src/dump.py",)), earlier=earlier)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +218,7 @@ def test_the_plan_before_is_refused_after_break_symmetry() -> None:
     ids=["words in another order", "other criteria"],
 )
 def test_other_words_for_the_same_are_refused_too(changed: SubTaskDraft) -> None:
-    assert "nearly the plan before" in _again(changed)
+    assert "nearly an earlier plan" in _again(changed)
 
 
 @pytest.mark.parametrize(
@@ -227,8 +250,8 @@ def test_what_is_nearly_the_same_begins_at_the_threshold() -> None:
     before = (draft(files=("a", "b", "c")),)
     at, below = draft(files=("a", "b", "d", "e")), draft(files=("a", "d", "e", "f"))
     assert similarity((at,), before) == pytest.approx(NEARLY_THE_SAME)
-    assert "nearly" in _again(at, previous=before)
-    assert not _again(below, previous=before)
+    assert "nearly" in _again(at, earlier=(before,))
+    assert not _again(below, earlier=(before,))
 
 
 NAMES = st.lists(st.sampled_from(["a", "b", "c"]), max_size=3).map(tuple)
@@ -254,10 +277,10 @@ def test_similarity_is_a_share_the_same_both_ways_and_1_of_itself(
 
 
 def test_all_that_is_wrong_is_told_at_once_and_each_thing_once() -> None:
-    bounds = Bounds(TOOLS, directive(BREAK, blocked_tools=("shell",), blocked_targets=("src",)))
-    told = why_not(plan(draft(tools=("shell", "shell"), sequence=2), criteria=(plausible("done"),)), bounds, INTENT)
+    bounds = Bounds(TOOLS, directive(BREAK, blocked_tools=("run",), blocked_targets=("src",)))
+    told = why_not(plan(draft(tools=("run", "run"), sequence=2), criteria=(plausible("done"),)), bounds, INTENT)
     assert [one.split(",")[0].split(":")[0] for one in told] == [
-        "subtask 1 uses shell",
+        "subtask 1 uses run",
         "subtask 1 rests on src/copy.py",
         "the sequence is 2",
         "the criterion 'done' only says the intent again",

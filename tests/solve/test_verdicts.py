@@ -18,38 +18,68 @@ from tests.solve.talk import ENVIRONMENTAL, LOGICAL, VERIFIABLE, done, plausible
 A, B = plausible("a is so"), plausible("b is so")
 
 
-@pytest.mark.parametrize(
-    "evidence",
-    [
-        "curl: (7) Connection refused",
-        "read: connection reset by peer",
-        "Could not resolve host: example.invalid",
-        "the command timed out after 60 s",
-        "a timeout",
-        "HTTP 429",
-        "429 Too Many Requests",
-        "the server said 503",
-        "open /etc/shadow: Permission denied",
-        "write: No space left on device",
-        "the process was killed",
-        "bash: jq: command not found",
-        "ModuleNotFoundError: No module named 'yaml'",
-        "mkdir: Read-only file system",
-        "x509: certificate has expired",
-    ],
-)
+IN_THE_WAY = [
+    "curl: (7) Failed to connect to 127.0.0.1 port 9: Connection refused",
+    "unexpected EOF: read: connection reset by peer",
+    "Could not resolve host: example.invalid",
+    "connect ETIMEDOUT 192.0.2.1:443",
+    "the command timed out after 60 s",
+    "it timed out",
+    "HTTP 429",
+    "429 Too Many Requests",
+    "HTTP/1.1 503 Service Unavailable",
+    "urllib.error.HTTPError: HTTP Error 403: Forbidden",
+    "API rate limit exceeded for this address",
+    "x509: certificate has expired or is not yet valid",
+    "ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED]",
+    "open /etc/shadow: Permission denied",
+    "write: No space left on device",
+    "mkdir: Read-only file system",
+    "OSError: [Errno 98] Address already in use",
+    "make: *** [all] Error 137\nKilled\n",
+    "the process was killed",
+    "bash: jq: command not found",
+    "sh: 1: jq: not found",
+    "ModuleNotFoundError: No module named 'yaml'",
+    "3 passed\nassert 1 == 2\nconnection refused",
+]
+OF_THE_APPROACH = [
+    "expected 4, got 5",
+    "row 4290 is missing",
+    "unskilled labour is counted twice",
+    "AssertionError: sum is off",
+    "tests/test_net.py::test_timeout FAILED",
+    "the timeout is read from the wrong setting",
+    "E   assert 'forbidden' in '200 OK'",
+    "the page says forbidden to the owner too",
+    "AssertionError: expected 'connection refused', got ''",
+    "Expected status 503, got 200",
+    "Error: expect(received).toThrow('permission denied')",
+    "DID NOT RAISE <class 'PermissionError'>: permission denied",
+    "status == 'timed out after 5 s' != 'done'",
+    "2 of 7 mutants killed",
+    "the certificate is printed without the name",
+    "the rate limiter lets 11 of 10 through",
+    "503 rows instead of 504",
+    "test_unauthorized FAILED",
+    "",
+]
+
+
+@pytest.mark.parametrize("evidence", IN_THE_WAY)
 @pytest.mark.parametrize("said", [LOGICAL, ENVIRONMENTAL])
 def test_an_error_pattern_makes_a_failure_environmental_whatever_was_said(evidence: str, said: FailureClass) -> None:
     assert failed(A, evidence, said).failure_class is ENVIRONMENTAL
 
 
-@pytest.mark.parametrize(
-    "evidence",
-    ["expected 4, got 5", "row 4290 is missing", "unskilled labour is counted twice", "AssertionError: sum is off", ""],
-)
+@pytest.mark.parametrize("evidence", OF_THE_APPROACH)
 @pytest.mark.parametrize("said", [LOGICAL, ENVIRONMENTAL])
 def test_else_a_failure_is_of_the_class_that_was_said(evidence: str, said: FailureClass) -> None:
     assert failed(A, evidence, said).failure_class is said
+
+
+def test_evidence_of_any_length_is_read_at_once() -> None:
+    assert failed(A, "killed " * 100_000, LOGICAL).failure_class is LOGICAL
 
 
 def test_no_pattern_makes_a_failure_of_what_passed() -> None:
@@ -68,7 +98,8 @@ def test_no_pattern_makes_a_failure_of_what_passed() -> None:
         ((), (ENVIRONMENTAL, ENVIRONMENTAL)),
         ((word(3), word(4)), (ENVIRONMENTAL, ENVIRONMENTAL)),
         ((word(1, LOGICAL), word(1), word(2)), (LOGICAL, None)),
-        ((word(1), word(1, LOGICAL), word(2)), (None, None)),
+        ((word(1), word(1, LOGICAL), word(2)), (LOGICAL, None)),
+        ((word(1, ENVIRONMENTAL), word(1, LOGICAL), word(2)), (ENVIRONMENTAL, None)),
         ((word(1, evidence="  "), word(2)), (ENVIRONMENTAL, None)),
     ],
     ids=[
@@ -80,8 +111,9 @@ def test_no_pattern_makes_a_failure_of_what_passed() -> None:
         "one is left out",
         "nothing is said",
         "others are judged",
-        "the first word counts: it fails",
-        "the first word counts: it passes",
+        "one that fails goes before a pass after it",
+        "one that fails goes before a pass before it",
+        "of two that fail the first counts",
         "a pass without evidence is none",
     ],
 )
@@ -142,9 +174,10 @@ def test_the_executors_own_claim_decides_nothing() -> None:
 
 def test_an_outcome_is_its_subtasks_and_says_each_tool_once() -> None:
     foreign = ExecutionResult(subtask_id="another", status=ExecutionStatus.COMPLETED, output="x", crashed="it died")
-    made = outcome(subtask(A), foreign, (NOT_SO,), (), tools=("b", "a", "b"), targets=("y", "x", "y"))
+    used = {"tools": ("b", "a", "b"), "targets": ("y", "x", "y"), "obstacles": ("x", "x")}
+    made = outcome(subtask(A), foreign, (NOT_SO,), (), **used)
     assert (made.subtask_id, made.parent_task_id, made.output) == ("t1-r1-s1", "t1", "x")
-    assert (made.tools, made.targets) == (("b", "a"), ("y", "x"))
+    assert (made.tools, made.targets, made.obstacles) == (("b", "a"), ("y", "x"), ("x",))
     assert made.failure_reason == "it died"
 
 

@@ -336,6 +336,22 @@ class GateSettings(Component):
     )
 
 
+class SolveSettings(Component):
+    """How `assay solve` pursues a goal."""
+
+    policy: Literal["patient", "gradient", "grid", "naive"] = Field(
+        default="patient",
+        description="What follows a round that failed: a table of the controller, see `assay simulate`.",
+    )
+    max_replans: int = Field(default=3, ge=0, le=100, strict=True, description="How often another plan is made.")
+    seconds: int = Field(
+        default=300, ge=0, le=86_400, strict=True, description="The time budget: from 80 % of all budgets on it ends."
+    )
+    memory: bool = Field(
+        default=True, strict=True, description="Whether what was learnt is remembered, and asked before it is planned."
+    )
+
+
 class ToolSettings(Component):
     """What the tools of agents show."""
 
@@ -354,6 +370,7 @@ class Settings(Component):
     sandbox: SandboxSettings = SandboxSettings()
     limits: LimitSettings = LimitSettings()
     gate: GateSettings = GateSettings()
+    solve: SolveSettings = SolveSettings()
     tools: ToolSettings = ToolSettings()
     backends: BackendSettings = BackendSettings()
     budget: BudgetSettings = BudgetSettings()

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from assay.contracts.base import Contract
+from assay.contracts.solve.messages import DirectiveName, FailureClass, Gradient, Loss, Real
 from assay.contracts.verdict import Confidence, Verdict
 
 
@@ -138,6 +139,25 @@ class Reason(Contract):
     artifact: str | None = None
 
 
+class Direction(Contract):
+    """Where a task stands after an attempt that did not pass, and how another one should go about it. The controller
+    says this; whether there is another one is not for it to say."""
+
+    directive: DirectiveName
+    gradient: Gradient
+    loss: Loss
+    nabla: Real
+    """By which it was decided."""
+    grad_l: Real
+    """By which the loss itself has changed."""
+    failure_class: FailureClass = FailureClass.MIXED
+    """Of most of what failed."""
+    failed_criterion: str = ""
+    """The first thing that failed."""
+    suggested_alternatives: tuple[str, ...] = ()
+    rationale: str
+
+
 class Failure(Contract):
     """How one attempt ended, if it did not pass."""
 
@@ -146,6 +166,10 @@ class Failure(Contract):
     error: str
     """In one line."""
     reasons: tuple[Reason, ...] = ()
+    passed: tuple[str, ...] = ()
+    """Checks that passed all the same; none, if it did not come to them."""
+    direction: Direction | None = None
+    """None: it was recorded before there was a controller."""
 
 
 class Assignment(Contract):
@@ -172,6 +196,8 @@ class Assignment(Contract):
     """What earlier attempts, of this task and of others, have taught."""
     directive: str = ""
     """What to do differently this time."""
+    direction: Direction | None = None
+    """How to go about it, after an attempt that did not pass."""
     prompt: str
     """All of it as one text, for executors that read prose: the retry block first, then the task."""
 

@@ -1,15 +1,18 @@
-"""A tree to look at: a shell in it, inside the sandbox, whose writes are thrown away."""
+"""A tree to look at: a shell in it, inside the sandbox, whose writes are thrown away. Or one to work in: a private work
+tree, whose writes stay."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.adapters.executors import SandboxedShell
 from assay.adapters.git.listing import in_tree
-from assay.adapters.git.snapshot import of_tree
+from assay.adapters.git.snapshot import Snapshot, of_tree
+from assay.adapters.git.work_tree import WorkTree
 from assay.adapters.ledger.artifacts import ArtifactWriter
-from assay.adapters.sandbox.job import Limits
+from assay.adapters.sandbox.job import Limits, View
 from assay.contracts.verdict import Phase
 from assay.core.agent.secret_files import is_secret
 from assay.engine.subject import Subject
@@ -59,6 +62,54 @@ def shell_at(world: World, sight: Sight, sink: ArtifactWriter) -> SandboxedShell
         scratch=world.scratch,
         sink=sink,
         cancel=world.cancel,
+        guards=world.home / "guards",
+    )
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where somebody works, and with what."""
+
+    place: WorkTree
+    base_commit: str
+    """Whose dependencies are there."""
+    scratch: Path
+    limits: Limits
+    keeps: bool = True
+    """Whether what is written there stays."""
+    masked: tuple[Path, ...] = ()
+    hidden: tuple[str, ...] = ()
+    """Files that are shown empty."""
+    on_output: Callable[[bytes], None] | None = None
+
+
+def shell_in(world: World, at: Standing, sink: ArtifactWriter) -> SandboxedShell:
+    """A shell in a private work tree; the project's dependencies are there, its credentials not."""
+    tree = world.store.git().line("rev-parse", f"{at.base_commit}^{{tree}}")
+    environment = Subject(world, CheckRequest(tree=Snapshot(tree, tree, (), ()))).environment
+    gate = world.settings.gate
+    return SandboxedShell(
+        sandbox=world.sandbox,
+        view=View(
+            root=world.repository.root,
+            files=at.place.files,
+            work_tree=at.place.files if at.keeps else None,
+            objects=at.place.objects,
+            home=environment.home,
+            dependencies=environment.dependencies,
+            includes=environment.includes,
+            masked=(world.home, *environment.masked, *at.masked),
+            visible=environment.visible,
+            sockets=tuple(Path(path) for path in environment.settings.sockets),
+            network=gate.network,
+            hidden=at.hidden,
+        ),
+        variables=environment.check_variables(".") | environment.passed(gate.pass_through),
+        limits=at.limits,
+        scratch=at.scratch,
+        sink=sink,
+        cancel=world.cancel,
+        on_output=at.on_output,
         guards=world.home / "guards",
     )
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from assay.adapters.git.repository import Repository
 
+OWN_FILES = "/.assay/"
+"""The folder at the root of a work tree in which each run has one of its own."""
 _MARK = "# Written by Assay: its own files, derived from the ledger."
 
 

@@ -34,6 +34,8 @@ from assay.errors import RepositoryError
 
 _OBJECTS = Path("/run/assay/objects")
 _NOBODY = Identity("Executor", "executor@assay.invalid")
+_LARGEST = 1 << 30
+"""Bytes of one file."""
 _PERSONAL = (Path("info/exclude"), Path("info/attributes"))
 
 
@@ -97,6 +99,22 @@ def freeze(store: Store, work_tree: WorkTree, base_tree: str) -> Snapshot:
     trusted.git(index=trusted.repository.git_dir / "index").run("read-tree", base_tree)
     frozen = snapshot(trusted, base_tree)
     return replace(frozen, findings=(*frozen.findings, *_edited_submodules(store, work_tree, base_tree)))
+
+
+def too_heavy(files: Path) -> str:
+    """The first file too large to be frozen in a sensible time, or why a folder cannot be looked into."""
+    waiting = [files]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting += [Path(entry.path)] if entry.name != ".git" else []
+                    elif entry.stat(follow_symlinks=False).st_size > _LARGEST:
+                        return f"{Path(entry.path).relative_to(files)} is too large"
+        except OSError as error:
+            return str(error.strerror)
+    return ""
 
 
 def _as_trusted(store: Store, files: Path) -> Repository:

@@ -15,7 +15,7 @@ from assay.adapters.tools.ground import Deadline
 from assay.adapters.tools.reading import is_binary
 from assay.adapters.tools.tree import TooLargeError, Tree, Walk
 from assay.contracts.tools import Grep, Tool
-from assay.core.agent.tool_rules import RefusedError, counted, invalid, shown, with_notes
+from assay.core.agent.tool_rules import FailedError, RefusedError, counted, invalid, shown, with_notes
 from assay.core.globs import matches
 
 _SEARCHER: Final = Path(__file__).with_name("searcher.py")
@@ -43,6 +43,14 @@ def grep(tree: Tree, wanted: Grep, deadline: Deadline) -> str:
             break
     lines = found or [f"Nothing matches in {counted(searched, 'file')}."]
     return with_notes(lines, (*notes, *texts.notes()))
+
+
+def first_line(name: str, content: bytes, pattern: str, deadline: Deadline) -> str:
+    """The first line of a text that matches, with its place; empty: none does."""
+    found = _searched(Grep(pattern=pattern), [_Text(name, content)], 1, deadline)
+    if found is None:
+        raise FailedError("matching takes too long")
+    return found[0] if found else ""
 
 
 @dataclass

@@ -49,13 +49,14 @@ def run(ground: Ground, wanted: Run, deadline: Deadline) -> str:
     output = Ends()
     seconds = min(wanted.seconds, deadline.left)
     done = ground.run(ShellJob(wanted.command, seconds=seconds, on_output=output.add))
-    said = "\n".join(filter(None, (_ending(done, seconds), output.text or "It printed nothing.")))
+    said = "\n".join(filter(None, (ending(done, seconds), output.text or "It printed nothing.")))
     if done.exit_code is None or _signal(done.exit_code):
         raise FailedError(said)
     return said
 
 
-def _ending(done: Execution, seconds: float) -> str:
+def ending(done: Execution, seconds: float) -> str:
+    """How a command came to its end, in words."""
     if done.setup_error:
         return f"It could not be started: {done.setup_error}"
     if done.timed_out:

@@ -24,6 +24,8 @@ class PerceivedOutput(Output):
 
 
 class SubTaskDraft(Part):
+    """Without an id: those are the engine's, and one that a planner invents is left alone like any unknown field."""
+
     intent: Text
     success_criteria: Criteria
     context: str = Field(default="", max_length=8000)

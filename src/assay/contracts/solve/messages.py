@@ -96,6 +96,8 @@ class TaskSpec(Contract):
     constraints: Constraints = Constraints()
     raw_input: str
     """Verbatim, never summarised."""
+    clarification: str = ""
+    """What the person answered to the perceiver's question, where there was one: verbatim too."""
 
 
 class SubTask(Contract):
@@ -105,6 +107,7 @@ class SubTask(Contract):
     success_criteria: Criteria
     context: str = ""
     deadline: str | None = None
+    """Nobody sets one here: what the person said of time is in the task, and how long it may take is the engine's."""
     sequence: int = Field(ge=1)
     """Those of one number run beside each other; the next number waits for all of them."""
     tools: tuple[str, ...] = ()
@@ -193,6 +196,14 @@ class SubTaskOutcome(Contract):
     """Names of the tools that it used."""
     targets: tuple[str, ...] = ()
     """Paths that they were used on."""
+    obstacles: tuple[str, ...] = ()
+    """Those of them at which a tool failed: what was in the way, if something was."""
+
+    @model_validator(mode="after")
+    def _what_matched_has_not_failed(self) -> SubTaskOutcome:
+        if self.matched and any(one.failed for one in self.criteria_verdicts):
+            raise ValueError("what matched has no criterion that failed")
+        return self
 
     @property
     def matched(self) -> bool:

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 
 from assay.contracts.base import Contract
 from assay.contracts.budget import Spent
-from assay.contracts.solve.messages import FinalResult, PlanDirective, SubTask, SubTaskOutcome, TaskSpec
+from assay.contracts.change import ChangedPath
+from assay.contracts.solve.messages import (
+    CriterionVerdict,
+    FinalResult,
+    PlanDirective,
+    SubTask,
+    SubTaskOutcome,
+    TaskSpec,
+)
 
 
 class SolveRound(Contract):
@@ -18,12 +26,8 @@ class SolveRound(Contract):
     elapsed_ms: int
     subtasks: tuple[SubTask, ...] = ()
     outcomes: tuple[SubTaskOutcome, ...] = ()
-
-
-class ChangedPath(Contract):
-    path: str
-    change: str
-    """`added`, `modified` or `deleted`."""
+    merged: tuple[CriterionVerdict, ...] = ()
+    """What was said of the merged result, where it came to that."""
 
 
 class SolveReport(Contract):
@@ -48,5 +52,7 @@ class SolveReport(Contract):
     dispatches: int = 0
     spent: Spent = Spent()
     notes: tuple[str, ...] = ()
+    unused_answer: bool = False
+    """An answer was given beforehand, and nobody has asked for one."""
     next_step: str = ""
     """The command to go on with, if there is one."""

@@ -7,6 +7,7 @@ from pydantic import Field
 from assay.contracts.base import Contract
 from assay.contracts.solve.messages import (
     CorrectionSignal,
+    CriterionVerdict,
     DispatchManifest,
     ExecutionResult,
     PlanDirective,
@@ -30,12 +31,21 @@ class SolvePlanRequest(Contract):
     previous: tuple[SubTask, ...] = Field(default=(), description="The plan before this one.")
     outcomes: tuple[SubTaskOutcome, ...] = Field(default=(), description="What came of it.")
     rejected: str = Field(default="", description="Why your last plan was not taken.")
+    merged: tuple[CriterionVerdict, ...] = Field(
+        default=(), description="What was said of the merged result of that plan, where it came to that."
+    )
+    blocked_tools: tuple[str, ...] = Field(default=(), description="Tools that no subtask may use.")
+    blocked_targets: tuple[str, ...] = Field(default=(), description="Paths that no subtask may rest on.")
 
 
 class FailureRequest(Contract):
     task: TaskSpec
     directive: PlanDirective
-    outcomes: tuple[SubTaskOutcome, ...] = ()
+    outcomes: tuple[SubTaskOutcome, ...] = Field(default=(), description="What came of the last plan.")
+    previous: tuple[SubTask, ...] = Field(default=(), description="The last plan.")
+    merged: tuple[CriterionVerdict, ...] = Field(
+        default=(), description="What was said of the merged result of that plan, where it came to that."
+    )
 
 
 class SolveExecutionRequest(Contract):
@@ -44,6 +54,7 @@ class SolveExecutionRequest(Contract):
     before: tuple[SubTaskOutcome, ...] = Field(default=(), description="What came of the subtasks before this one.")
     corrections: tuple[CorrectionSignal, ...] = Field(default=(), description="What was wrong so far, and what to do.")
     blocked_tools: tuple[str, ...] = Field(default=(), description="Tools that you may not use.")
+    blocked_targets: tuple[str, ...] = Field(default=(), description="Paths that you may not rest on.")
 
 
 class JudgementRequest(Contract):

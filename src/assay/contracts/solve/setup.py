@@ -1,4 +1,4 @@
-"""What a run of the control loop was started with. It is the first row of the run; a resumed run takes it from there."""
+"""What a run of the control loop was started with: its first row, from which a resumed run takes it."""
 
 from __future__ import annotations
 

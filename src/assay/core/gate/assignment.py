@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from assay.contracts.gate import Assignment, Failure
+from assay.contracts.gate import Assignment, Direction, Failure
 from assay.contracts.gate_record import TaskRecord
 from assay.contracts.plan import Plan, PlanTask
+from assay.core.gate.direction import MEANS, figures
 from assay.core.gate.retry import MAX_ATTEMPTS, directive
 
 _MOST_REASONS = 12
@@ -40,9 +41,11 @@ def assignment(
         max_attempts=most,
         base_commit=base_commit,
         deadline_seconds=seconds,
-        previous_failures=record.failures,
+        # Which checks passed is not told: held-out ones may be among them.
+        previous_failures=tuple(failure.model_copy(update={"passed": ()}) for failure in record.failures),
         learnings=learnings,
         directive=what_now,
+        direction=_direction(record),
         prompt=prompt(plan, task, record, learnings, what_now, most),
     )
 
@@ -85,9 +88,22 @@ def _retry_block(record: TaskRecord, what_now: str, most: int) -> str:
     lines += ["", "Earlier attempts did not pass:"] if record.failures else []
     for failure in record.failures:
         lines += ["", f"## Attempt {failure.attempt}: {failure.type}", "", *_told(failure)]
-    if what_now:
-        lines += ["", f"## This time\n\n{what_now}"]
+    direction = _direction(record)
+    if what_now or direction:
+        lines += ["", "## This time"]
+    lines += ["", what_now] if what_now else []
+    lines += _how(direction) if direction else []
     return "\n".join(lines)
+
+
+def _direction(record: TaskRecord) -> Direction | None:
+    return record.failures[-1].direction if record.failures else None
+
+
+def _how(direction: Direction) -> list[str]:
+    lines = ["", f"{MEANS[direction.directive]} The controller says {figures(direction)}: {direction.rationale}."]
+    alternatives = [f"- {one}" for one in direction.suggested_alternatives]
+    return [*lines, "", *alternatives] if alternatives else lines
 
 
 def _told(failure: Failure) -> list[str]:

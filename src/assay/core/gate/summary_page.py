@@ -12,6 +12,7 @@ from assay.contracts.gate import ArchitectVerdict, TaskState
 from assay.contracts.gate_record import CriterionLink, TaskRecord
 from assay.contracts.gate_report import MustHaveResult, RunView, TaskView
 from assay.contracts.plan import PlanTask
+from assay.core.gate.direction import trajectory
 from assay.core.gate.page_text import Value, code, prose, yaml
 from assay.core.gate.position import status_word
 from assay.core.gate.state_page import resolution
@@ -84,6 +85,8 @@ def _facts(plan: PlanTask, task: TaskView) -> Iterator[str]:
         yield f"- confidence: {task.confidence.value}"
     if not plan.type.is_checkpoint:
         yield f"- attempts: {record.attempt}"
+    if losses := trajectory(record.failures):
+        yield f"- loss after attempts that did not pass: {losses}"
     if record.state is TaskState.BLOCKED:
         yield f"- blocked: {prose(record.blocked_by)}"
     elif record.note and record.finished and (record.checkpoint or record.override):

@@ -3,7 +3,7 @@
 | what happened                  | type       | tags                               | who writes it  |
 |--------------------------------|------------|------------------------------------|----------------|
 | a subtask failed, logically    | procedural | the tools that it used             | planner        |
-| a subtask failed, environment  | procedural | the targets that it was used on    | planner        |
+| a subtask failed, environment  | procedural | the targets that were in its way   | planner        |
 | the merged result was rejected | procedural | none                               | planner        |
 | the result was accepted        | episodic   | the tools and targets of the round | meta_validator |
 | it was abandoned               | episodic   | none                               | planner        |
@@ -120,7 +120,7 @@ def _to_blame(failure_class: FailureClass, outcome: SubTaskOutcome, worked: Sequ
         return _tags(TOOL, (tool for tool in outcome.tools if tool not in innocent))
     if failure_class is FailureClass.ENVIRONMENTAL:
         innocent = {path for one in worked for path in one.targets}
-        return _tags(TARGET, (path for path in outcome.targets if path not in innocent))
+        return _tags(TARGET, (path for path in outcome.obstacles if path not in innocent))
     return []
 
 

@@ -9,13 +9,11 @@ What a role hands to another it says over the bus. Ids are given here, and nowhe
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pydantic import JsonValue
-
-from assay.contracts.solve.answers import FailureOutput, MergeOutput, PerceivedOutput, SolvePlanOutput
+from assay.contracts.solve.answers import FailureOutput, PerceivedOutput, SolvePlanOutput
 from assay.contracts.solve.messages import (
     Criterion,
     CriterionMode,
@@ -33,24 +31,15 @@ from assay.contracts.solve.messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from assay.core.gradient import (
-    DEFAULT_POLICY,
-    Policy,
-    Reading,
-    Row,
-    Weights,
-    decide,
-    dominant,
-    failure_classes,
-    gradient_of,
-    rationale,
-    reading,
-)
+from assay.core.gradient import DEFAULT_POLICY, Policy, Reading, Row, Weights, decide, reading
 from assay.core.memory.calibration import Calibration
+from assay.core.solve.blocking import Blocks
+from assay.core.solve.directing import Came, blocked_after, directive_of, next_moves
+from assay.core.solve.fast import text_of
+from assay.core.solve.merging import Merged, fanned_in, merge
 from assay.core.solve.needs import (
     Answered,
     AskForFailure,
-    AskMetaValidator,
     AskPerceiver,
     AskPerson,
     AskPlanner,
@@ -58,10 +47,10 @@ from assay.core.solve.needs import (
     Elapsed,
     Failed,
     Heard,
-    Look,
-    Looked,
     Loop,
     Need,
+    NotTaken,
+    Planned,
     Pursue,
     Pursued,
     Recall,
@@ -71,16 +60,15 @@ from assay.core.solve.needs import (
     Solved,
 )
 from assay.core.solve.plan_rules import Bounds, why_not
-from assay.core.solve.verdicts import crashed, failed, judged, looked_at, unjudged
 
 REJECTIONS: Final = 2
 """Plans of one round that are sent back to the planner."""
 QUESTIONS: Final = 1
 """That a perceiver may ask."""
-_REQUEST: Final = Criterion(criterion="the result is what the person asked for, in their own words")
 _PLANNED: Final = "there is a plan that can be taken"
 
 Step = Generator[Need, Sent, None]
+Ending = Generator[Need, Sent, Solved]
 
 
 @dataclass(frozen=True)
@@ -96,76 +84,73 @@ class Goal:
     policy: Policy = DEFAULT_POLICY
 
 
-@dataclass(frozen=True)
-class _Merged:
-    """What the meta-validator has made of what matched."""
-
-    output: JsonValue
-    summary: str
-    verdicts: tuple[CriterionVerdict, ...]
-
-    @property
-    def verified(self) -> bool:
-        return bool(self.verdicts) and not any(one.failed for one in self.verdicts)
-
-
 def solve(goal: Goal) -> Loop:
     """The loop, to its result."""
     loop = _Loop(goal)
     yield from loop.perceive()
     while True:
-        loop.round += 1
         yield from loop.plan()
         yield from loop.pursue()
-        merged = yield from loop.merge()
-        row = yield from loop.measure(merged)
-        if row.directive is DirectiveName.ACCEPT and merged is not None:
-            return (yield from loop.accept(merged))
-        directive = loop.direct(row)
-        yield Round(loop.round, loop.reading, directive, loop.outcomes)
+        yield from loop.merge()
+        row = yield from loop.measure()
+        directive = yield from loop.direct(row)
+        if row.directive is DirectiveName.ACCEPT:
+            return (yield from loop.accept())
+        yield Say("controller", "planner", directive)
         if row.directive is DirectiveName.ABANDON:
             return (yield from loop.abandon(directive))
-        yield Say("controller", "planner", directive)
 
 
 class _Loop:
     """The loop while it goes on."""
 
     def __init__(self, goal: Goal) -> None:
-        self.goal = goal
-        self.round = 0
-        self.outcomes: tuple[SubTaskOutcome, ...] = ()
+        self._goal = goal
         self._spec = TaskSpec(task_id=goal.task_id, intent=goal.raw_input, raw_input=goal.raw_input)
+        # Of this round.
+        self._round = 0
+        self._calibration = Calibration()
+        self._rejected: list[str] = []
         self._criteria: tuple[Criterion, ...] = ()
         self._subtasks: tuple[SubTask, ...] = ()
-        """Of this round; none, if it has no plan."""
-        self._tried: tuple[SubTask, ...] = ()
-        """Of the last round that had one."""
-        self._calibration = Calibration()
+        """None, if it has no plan."""
+        self._outcomes: tuple[SubTaskOutcome, ...] = ()
+        self._merged = Merged()
+        self._elapsed_ms = 0
+        # Of all of them.
+        self._last = Came()
+        """The last plan that there was, and all that has come since."""
+        self._plans: list[tuple[SubTask, ...]] = []
+        self._all_rejected: list[str] = []
+        self._told: list[ReplanRequest | OutcomeSummary] = []
         self._readings: list[Reading] = []
         self._directives: list[PlanDirective] = []
-        self._rejected: list[str] = []
-        self._merged_verdicts: tuple[CriterionVerdict, ...] = ()
-
-    @property
-    def reading(self) -> Reading:
-        return self._readings[-1]
+        self._blocks = Blocks()
 
     @property
     def _replans(self) -> int:
-        return self.round - 1
+        return self._round - 1
 
     @property
-    def _last_directive(self) -> PlanDirective | None:
-        return self._directives[-1] if self._directives else None
+    def _reading(self) -> Reading:
+        return self._readings[-1]
+
+    @property
+    def _came(self) -> Came:
+        """Of this round."""
+        return Came(self._subtasks, self._outcomes, self._merged.verdicts)
+
+    @property
+    def _bounds(self) -> Bounds:
+        directive = self._directives[-1] if self._directives else None
+        return Bounds(self._goal.tools, directive, self._calibration, self._plans, self._blocks)
 
     # Perceive.
 
     def perceive(self) -> Step:
         """The person's words are carried on as they are. If nobody perceives, they are the intent."""
-        clarification = ""
         for asked in range(QUESTIONS + 1):
-            answer = yield AskPerceiver(self.goal.raw_input, clarification)
+            answer = yield AskPerceiver(self._goal.raw_input, self._spec.clarification)
             if not isinstance(answer, Heard) or not isinstance(answer.output, PerceivedOutput):
                 break
             heard = answer.output
@@ -173,41 +158,56 @@ class _Loop:
             if not heard.question.strip() or asked == QUESTIONS:
                 break
             said = yield AskPerson(heard.question)
-            clarification = said.text if isinstance(said, Answered) else ""
-            if not clarification.strip():
+            if not isinstance(said, Answered) or not said.text.strip():
                 break
+            self._spec = self._spec.model_copy(update={"clarification": said.text})
         yield Say("perceiver", "planner", self._spec)
 
     # Plan.
 
     def plan(self) -> Step:
+        """A new round, with a plan if there is one that can be taken."""
+        self._round += 1
+        self._subtasks, self._outcomes, self._merged, self._rejected = (), (), Merged(), []
         calibration = yield Recall(self._spec)
         self._calibration = calibration if isinstance(calibration, Calibration) else Calibration()
-        bounds = Bounds(self.goal.tools, self._last_directive, self._calibration, self._tried)
-        rejected, of = "", FailureClass.LOGICAL
-        self._subtasks, came = (), self.outcomes
+        bounds, why, of = self._bounds, "", FailureClass.LOGICAL
         for attempt in range(1, REJECTIONS + 2):
-            answer = yield AskPlanner(
-                self.round, attempt, self._spec, self._calibration, bounds.directive, self._tried, came, rejected
-            )
+            answer = yield self._question(attempt, bounds, why)
             if not isinstance(answer, Heard) or not isinstance(answer.output, SolvePlanOutput):
-                rejected = answer.why if isinstance(answer, Failed) else "the planner gave no plan"
+                why = answer.why if isinstance(answer, Failed) else "the planner gave no plan"
                 of = FailureClass.ENVIRONMENTAL
                 break
             wrong = why_not(answer.output, bounds, self._spec.intent)
             if not wrong:
                 yield from self._dispatch(answer.output)
                 return
-            rejected = "; ".join(wrong)
-            self._rejected.append(f"round {self.round}: {rejected}")
-        self.outcomes = (self._no_plan(rejected, of),)
+            why = "; ".join(wrong)
+            self._rejected.append(why)
+            yield NotTaken(self._round, attempt, why)
+        self._outcomes = (self._no_plan(why, of),)
+
+    def _question(self, attempt: int, bounds: Bounds, rejected: str) -> AskPlanner:
+        return AskPlanner(
+            self._round,
+            attempt,
+            self._spec,
+            self._calibration,
+            bounds.directive,
+            self._last.subtasks,
+            self._last.outcomes,
+            rejected,
+            self._last.merged,
+            tuple(sorted(bounds.blocked_tools)),
+            tuple(sorted(bounds.blocked_targets)),
+        )
 
     def _dispatch(self, plan: SolvePlanOutput) -> Step:
-        task = self.goal.task_id
+        task = self._goal.task_id
         self._criteria = plan.task_criteria
         self._subtasks = tuple(
             SubTask(
-                subtask_id=f"{task}-r{self.round}-s{number}",
+                subtask_id=f"{task}-r{self._round}-s{number}",
                 parent_task_id=task,
                 intent=draft.intent,
                 success_criteria=draft.success_criteria,
@@ -218,7 +218,8 @@ class _Loop:
             )
             for number, draft in enumerate(plan.subtasks, start=1)
         )
-        self._tried, self.outcomes = self._subtasks, ()
+        self._plans.append(self._subtasks)
+        yield Planned(self._round, self._subtasks)
         for subtask in self._subtasks:
             yield Say("planner", "executor", subtask)
         yield Say("planner", "meta_validator", self._manifest)
@@ -226,10 +227,10 @@ class _Loop:
     @property
     def _manifest(self) -> DispatchManifest:
         return DispatchManifest(
-            task_id=self.goal.task_id,
+            task_id=self._goal.task_id,
             subtask_ids=tuple(one.subtask_id for one in self._subtasks),
             task_spec=self._spec,
-            dispatched_at=self.goal.dispatched_at,
+            dispatched_at=self._goal.dispatched_at,
             task_criteria=self._criteria,
         )
 
@@ -240,168 +241,133 @@ class _Loop:
             criterion=_PLANNED, mode=CriterionMode.VERIFIABLE, verdict="fail", failure_class=of, evidence=why
         )
         return SubTaskOutcome(
-            subtask_id=f"{self.goal.task_id}-r{self.round}-plan",
-            parent_task_id=self.goal.task_id,
+            subtask_id=f"{self._goal.task_id}-r{self._round}-plan",
+            parent_task_id=self._goal.task_id,
             status=OutcomeStatus.FAILED,
             failure_reason=f"there is no plan: {why}",
             criteria_verdicts=(missing,),
         )
 
-    # Pursue.
+    # Pursue and merge.
 
     def pursue(self) -> Step:
         """Number by number; what waits for something that failed is not begun."""
-        blocked = tuple(sorted(Bounds(self.goal.tools, self._last_directive, self._calibration).blocked_tools))
+        tools, targets = (tuple(sorted(one)) for one in (self._bounds.blocked_tools, self._bounds.blocked_targets))
         for number in sorted({one.sequence for one in self._subtasks}):
             together = tuple(one for one in self._subtasks if one.sequence == number)
-            came = yield Pursue(self.round, self._spec, together, self.outcomes, blocked)
+            came = yield Pursue(self._round, self._spec, together, self._outcomes, tools, targets)
             if not isinstance(came, Pursued):
                 raise TypeError(f"outcomes are wanted, not {came!r}")
-            self.outcomes = (*self.outcomes, *_fanned_in(together, came.outcomes))
-            if not all(one.matched for one in self.outcomes):
+            self._outcomes = (*self._outcomes, *fanned_in(together, came.outcomes))
+            if self._came.failed:
                 return
 
-    # Merge.
-
-    def merge(self) -> Generator[Need, Sent, _Merged | None]:
-        """The fan-in gate: no model is asked while anything has failed. If in doubt, it is rejected."""
-        if not self._subtasks or not all(one.matched for one in self.outcomes):
-            return None
-        plausible = tuple(one for one in self._criteria if one.mode is CriterionMode.PLAUSIBLE)
-        verifiable = tuple(one for one in self._criteria if one.mode is CriterionMode.VERIFIABLE)
-        answer = yield AskMetaValidator(self.round, self._manifest, self.outcomes, plausible)
-        if not isinstance(answer, Heard) or not isinstance(answer.output, MergeOutput):
-            why = answer.why if isinstance(answer, Failed) else "there is no answer"
-            return _Merged(None, "", unjudged((*self._criteria, _REQUEST), f"it could not be verified: {why}"))
-        merged = answer.output
-        verdicts = judged(plausible, merged.verdicts)
-        if merged.meets_the_request != "yes":
-            doubt = f"{merged.meets_the_request}: {merged.why}"
-            verdicts = (*verdicts, failed(_REQUEST, doubt, FailureClass.LOGICAL))
-        if verifiable:
-            looked = yield Look(f"{self.goal.task_id}-r{self.round}", 1, verifiable, merged.output)
-            verdicts = (*verdicts, *looked_at(verifiable, looked.verdicts if isinstance(looked, Looked) else ()))
-        return _Merged(merged.output, merged.summary, verdicts)
+    def merge(self) -> Step:
+        """The fan-in gate: nothing is merged, and no model is asked, while anything has failed."""
+        if self._subtasks and not self._came.failed:
+            self._merged = yield from merge(self._round, self._manifest, self._outcomes)
 
     # Control.
 
-    def measure(self, merged: _Merged | None) -> Generator[Need, Sent, Row]:
+    def measure(self) -> Generator[Need, Sent, Row]:
         """What was seen goes to the controller; the row of its table that holds."""
-        elapsed = yield AskTime(self.round)
-        ms = elapsed.ms if isinstance(elapsed, Elapsed) else 0
-        verdicts = merged.verdicts if merged else ()
-        verified = merged is not None and merged.verified
-        if verified and merged is not None:
-            yield Say("meta_validator", "controller", self._summary(merged, ms))
-        else:
-            yield Say("meta_validator", "controller", self._request(verdicts, ms))
+        elapsed = yield AskTime(self._round)
+        self._elapsed_ms = elapsed.ms if isinstance(elapsed, Elapsed) else 0
+        told = self._summary() if self._merged.verified else self._request()
+        yield Say("meta_validator", "controller", told)
+        self._told.append(told)
         self._readings.append(
             reading(
-                self.outcomes,
-                verdicts,
+                self._outcomes,
+                self._merged.verdicts,
                 replans=self._replans,
-                elapsed_ms=ms,
+                elapsed_ms=self._elapsed_ms,
                 before=self._readings[-1] if self._readings else None,
-                weights=self.goal.weights,
-                verified=verified,
+                weights=self._goal.weights,
+                verified=self._merged.verified,
             )
         )
-        self._merged_verdicts = verdicts
-        return decide(self.goal.policy, self.reading, self.goal.weights)
+        return decide(self._goal.policy, self._reading, self._goal.weights)
 
-    def _summary(self, merged: _Merged, ms: int) -> OutcomeSummary:
+    def _summary(self) -> OutcomeSummary:
         return OutcomeSummary(
-            task_id=self.goal.task_id,
-            summary=merged.summary,
-            output=merged.output,
-            elapsed_ms=ms,
-            outcomes=self.outcomes,
-            merged_verdicts=merged.verdicts,
+            task_id=self._goal.task_id,
+            summary=self._merged.summary,
+            output=self._merged.output,
+            elapsed_ms=self._elapsed_ms,
+            outcomes=self._outcomes,
+            merged_verdicts=self._merged.verdicts,
         )
 
-    def _request(self, verdicts: tuple[CriterionVerdict, ...], ms: int) -> ReplanRequest:
-        wrong = [one for one in self.outcomes if not one.matched]
-        told = [one.failure_reason or one.subtask_id for one in wrong]
-        told += [f"{one.criterion}: {one.evidence}" for one in verdicts if one.failed]
+    def _request(self) -> ReplanRequest:
+        failed = self._came.failed
+        told = [one.failure_reason or one.subtask_id for one in failed]
+        told += [f"{one.criterion}: {one.evidence}" for one in self._merged.verdicts if one.failed]
         return ReplanRequest(
-            task_id=self.goal.task_id,
+            task_id=self._goal.task_id,
             gap_summary="; ".join(told),
-            failed_subtasks=tuple(one.subtask_id for one in wrong),
-            correction_count=sum(max(0, len(one.gap_trajectory) - 1) for one in self.outcomes),
-            elapsed_ms=ms,
-            outcomes=self.outcomes,
-            merged_verdicts=verdicts,
-            recommendation="abandon" if self._replans >= self.goal.weights.max_replans else "replan",
+            failed_subtasks=tuple(one.subtask_id for one in failed),
+            correction_count=sum(max(0, len(one.gap_trajectory) - 1) for one in self._outcomes),
+            elapsed_ms=self._elapsed_ms,
+            outcomes=self._outcomes,
+            merged_verdicts=self._merged.verdicts,
+            recommendation="abandon" if self._replans >= self._goal.weights.max_replans else "replan",
         )
 
-    def direct(self, row: Row) -> PlanDirective:
-        it, weights = self.reading, self.goal.weights
-        wrong = [one for one in self.outcomes if not one.matched] or list(self.outcomes)
-        criteria = [v for one in wrong for v in one.criteria_verdicts if v.failed]
-        criteria += [one for one in self._merged_verdicts if one.failed]
-        tools = tuple(dict.fromkeys(tool for one in wrong for tool in one.tools))
-        targets = tuple(dict.fromkeys(target for one in wrong for target in one.targets))
-        blocked_tools, blocked_targets = self._blocked(row, tools, targets)
-        directive = PlanDirective(
-            task_id=self.goal.task_id,
-            loss=it.loss,
-            gradient=gradient_of(it, weights),
-            directive=row.directive,
-            blocked_tools=blocked_tools,
-            blocked_targets=blocked_targets,
-            failed_criterion=criteria[0].criterion if criteria else "",
-            failure_class=dominant(failure_classes(self.outcomes, self._merged_verdicts)),
-            budget_pressure=it.loss.Omega,
-            grad_l=it.grad_l,
-            suggested_alternatives=(f"another target than {', '.join(targets)}",) if row.hint and targets else (),
-            rationale=rationale(row, it),
+    def direct(self, row: Row) -> Generator[Need, Sent, PlanDirective]:
+        """The round ends. What is accepted binds no plan, so it is shown and not kept."""
+        goal, came = self._goal, self._came
+        self._blocks = blocked_after(row, came, self._blocks, goal.tools)
+        directive = directive_of(goal.task_id, row, self._reading, came, self._blocks, goal.weights)
+        # Without a plan nothing has changed since the last one: what came of that still stands.
+        self._last = came if came.subtasks else replace(self._last, outcomes=(*self._last.outcomes, *came.outcomes))
+        if row.directive is not DirectiveName.ACCEPT:
+            self._directives.append(directive)
+        self._all_rejected += [f"round {self._round}: {why}" for why in self._rejected]
+        yield Round(
+            self._round,
+            self._reading,
+            directive,
+            self._outcomes,
+            self._subtasks,
+            self._elapsed_ms,
+            tuple(self._rejected),
+            came.merged,
         )
-        self._directives.append(directive)
         return directive
-
-    def _blocked(
-        self, row: Row, tools: tuple[str, ...], targets: tuple[str, ...]
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Of the tools and targets of what failed, those that the next plan may not have. One tool is always left. A
-        round that has tried nothing lifts nothing."""
-        last = self._last_directive
-        if last and not self._subtasks:
-            return last.blocked_tools, last.blocked_targets
-        left = set(self.goal.tools) - set(tools)
-        return tools if row.blocks and left else (), targets if row.directive is DirectiveName.CHANGE_PATH else ()
 
     # The end.
 
-    def accept(self, merged: _Merged) -> Generator[Need, Sent, Solved]:
+    def accept(self) -> Ending:
         result = FinalResult(
-            task_id=self.goal.task_id,
+            task_id=self._goal.task_id,
             status=FinalStatus.ACCEPTED,
-            summary=merged.summary,
-            output=merged.output,
-            loss=self.reading.loss,
-            grad_l=self.reading.grad_l,
+            summary=self._merged.summary,
+            output=self._merged.output,
+            loss=self._reading.loss,
+            grad_l=self._reading.grad_l,
             replans=self._replans,
         )
         yield Say("controller", "person", result)
         return self._solved(result)
 
-    def abandon(self, directive: PlanDirective) -> Generator[Need, Sent, Solved]:
+    def abandon(self, directive: PlanDirective) -> Ending:
         """Not a bare failure: what was done, and what the person could do now. If the planner cannot say, code does."""
-        done = [one for one in self.outcomes if one.matched]
-        yield Say("controller", "planner", directive)
-        answer = yield AskForFailure(self._spec, directive, self.outcomes)
+        last = self._last
+        done = [one for one in last.outcomes if one.matched]
+        answer = yield AskForFailure(self._spec, directive, last.outcomes, last.subtasks, last.merged)
         if isinstance(answer, Heard) and isinstance(answer.output, FailureOutput):
             said = answer.output
             partial, moves, summary = said.partial, said.next_moves, said.summary
         else:
-            partial, moves, summary = (), _next_moves(directive), f"abandoned: {directive.rationale}"
-        known = tuple(f"{one.subtask_id}: {one.output}" for one in done)
+            partial, moves, summary = (), next_moves(directive), f"abandoned: {directive.rationale}"
+        known = tuple(f"{one.subtask_id}: {text_of(one.output)}" for one in done)
         result = FinalResult(
-            task_id=self.goal.task_id,
+            task_id=self._goal.task_id,
             status=FinalStatus.PARTIAL if done else FinalStatus.ABANDONED,
             summary=summary,
-            loss=self.reading.loss,
-            grad_l=self.reading.grad_l,
+            loss=self._reading.loss,
+            grad_l=self._reading.grad_l,
             replans=self._replans,
             partial=partial if partial and done else known,
             next_moves=moves,
@@ -415,44 +381,9 @@ class _Loop:
             spec=self._spec,
             readings=tuple(self._readings),
             directives=tuple(self._directives),
-            outcomes=self.outcomes,
+            outcomes=self._outcomes,
             subtasks=self._subtasks,
-            rejected=tuple(self._rejected),
+            rejected=tuple(self._all_rejected),
+            rounds=tuple(self._told),
+            all_subtasks=tuple(subtask for plan in self._plans for subtask in plan),
         )
-
-
-def _fanned_in(wanted: Sequence[SubTask], came: Sequence[SubTaskOutcome]) -> tuple[SubTaskOutcome, ...]:
-    """One outcome for each subtask, whatever came: one that is missing has failed, and one that nobody asked for is
-    left out. So nothing that is lost on the way can hang the task, or pass."""
-    found = {one.subtask_id: one for one in reversed(came)}
-    return tuple(_outcome_of(one, found.get(one.subtask_id)) for one in wanted)
-
-
-def _outcome_of(subtask: SubTask, came: SubTaskOutcome | None) -> SubTaskOutcome:
-    """What matched shows it, by each of its criteria: else it has not."""
-    if came is None:
-        why = "its outcome never came"
-    elif came.matched and _passed(came) != [one.criterion for one in subtask.success_criteria]:
-        why = "its outcome says that it matched, and does not show it"
-    else:
-        return came
-    return SubTaskOutcome(
-        subtask_id=subtask.subtask_id,
-        parent_task_id=subtask.parent_task_id,
-        status=OutcomeStatus.FAILED,
-        failure_reason=why,
-        criteria_verdicts=crashed(subtask.success_criteria, why),
-    )
-
-
-def _passed(came: SubTaskOutcome) -> list[str]:
-    return [one.criterion for one in came.criteria_verdicts if not one.failed]
-
-
-def _next_moves(directive: PlanDirective) -> tuple[str, ...]:
-    """Where nobody else says what could be done."""
-    blamed = directive.failed_criterion or "what was asked for"
-    first = f"look at what failed first: {blamed}"
-    if directive.failure_class is FailureClass.ENVIRONMENTAL:
-        return first, "put right what was in the way, and run it again"
-    return first, "say the goal more narrowly, or in parts, and run it again"

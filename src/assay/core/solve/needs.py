@@ -13,7 +13,9 @@ from assay.contracts.solve.messages import (
     DispatchManifest,
     ExecutionResult,
     FinalResult,
+    OutcomeSummary,
     PlanDirective,
+    ReplanRequest,
     SubTask,
     SubTaskOutcome,
     TaskSpec,
@@ -68,6 +70,28 @@ class AskPlanner:
     previous: tuple[SubTask, ...]
     outcomes: tuple[SubTaskOutcome, ...]
     rejected: str
+    merged: tuple[CriterionVerdict, ...] = ()
+    """What was said of the merged result of the previous plan."""
+    blocked_tools: tuple[str, ...] = ()
+    """All that are in force, whoever has blocked them and when."""
+    blocked_targets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NotTaken:
+    """A plan breaks the rules: for whoever looks on. Sent back: Noted."""
+
+    round: int
+    attempt: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan was taken: for whoever looks on. Sent back: Noted."""
+
+    round: int
+    subtasks: tuple[SubTask, ...]
 
 
 @dataclass(frozen=True)
@@ -80,6 +104,7 @@ class Pursue:
     subtasks: tuple[SubTask, ...]
     before: tuple[SubTaskOutcome, ...]
     blocked_tools: tuple[str, ...]
+    blocked_targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,6 +117,7 @@ class AskExecutor:
     before: tuple[SubTaskOutcome, ...]
     corrections: tuple[CorrectionSignal, ...]
     blocked_tools: tuple[str, ...]
+    blocked_targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,6 +127,7 @@ class Look:
     where: str
     """Which subtask, or the task: a name for the record."""
     attempt: int
+    """Of the subtask. Of the task, 1 is the look before the merge and 2 the one at its output."""
     criteria: tuple[Criterion, ...]
     output: str
 
@@ -124,6 +151,9 @@ class AskMetaValidator:
     manifest: DispatchManifest
     outcomes: tuple[SubTaskOutcome, ...]
     criteria: tuple[Criterion, ...]
+    """Those that nobody can look up."""
+    seen: tuple[CriterionVerdict, ...] = ()
+    """What the engine has looked at already."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +170,16 @@ class Round:
     number: int
     reading: Reading
     directive: PlanDirective
+    """Of the last round `accept` or `abandon`."""
     outcomes: tuple[SubTaskOutcome, ...]
+    subtasks: tuple[SubTask, ...] = ()
+    """None: there was no plan."""
+    elapsed_ms: int = 0
+    """Since the task began."""
+    rejected: tuple[str, ...] = ()
+    """Why plans of this round were not taken."""
+    merged: tuple[CriterionVerdict, ...] = ()
+    """What was said of the merged result, where it came to that."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +189,9 @@ class AskForFailure:
     spec: TaskSpec
     directive: PlanDirective
     outcomes: tuple[SubTaskOutcome, ...]
+    previous: tuple[SubTask, ...] = ()
+    """The last plan."""
+    merged: tuple[CriterionVerdict, ...] = ()
 
 
 Need = (
@@ -158,6 +200,8 @@ Need = (
     | AskPerson
     | Recall
     | AskPlanner
+    | NotTaken
+    | Planned
     | Pursue
     | AskMetaValidator
     | Look
@@ -200,6 +244,8 @@ class Executed:
     targets: tuple[str, ...] = ()
     may_correct: bool = True
     """Whether trying again could help: not after a crash, an infrastructure error or a safety refusal."""
+    obstacles: tuple[str, ...] = ()
+    """Of the targets, those at which a tool failed."""
 
 
 @dataclass(frozen=True)
@@ -234,6 +280,10 @@ class Solved:
     subtasks: tuple[SubTask, ...] = ()
     rejected: tuple[str, ...] = ()
     """Plans that were not taken, and why."""
+    rounds: tuple[ReplanRequest | OutcomeSummary, ...] = ()
+    """What the meta-validator told the controller, in order."""
+    all_subtasks: tuple[SubTask, ...] = ()
+    """Of all rounds."""
 
 
 Loop = Generator[Need, Sent, Solved]

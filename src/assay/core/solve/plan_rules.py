@@ -4,7 +4,7 @@
 |---|---|
 | uses a blocked tool, or a tool that there is not | the controller or memory forbids it |
 | touches a blocked target | likewise |
-| is nearly the one before, after break_symmetry | it would fail in the same way |
+| is nearly an earlier one, after break_symmetry | it would fail in the same way |
 | has criteria that only echo the intent | nothing would be proven by them |
 | skips a number in its sequence | what waits for nothing would never begin |
 """
@@ -21,6 +21,7 @@ from assay.contracts.solve.answers import SolvePlanOutput, SubTaskDraft
 from assay.contracts.solve.messages import Criterion, CriterionMode, DirectiveName, PlanDirective, SubTask
 from assay.core.globs import matches
 from assay.core.memory.calibration import Calibration
+from assay.core.solve.blocking import Blocks, enough_left
 
 NEARLY_THE_SAME: Final = 0.8
 _ECHO: Final = 0.8
@@ -42,19 +43,22 @@ class Bounds:
     """That an executor has."""
     directive: PlanDirective | None = None
     calibration: Calibration = field(default_factory=Calibration)
-    previous: Sequence[SubTask] = ()
+    earlier: Sequence[Sequence[SubTask]] = ()
+    """All plans of the task that were taken."""
+    in_force: Blocks = field(default_factory=Blocks)
+    """What earlier directives have blocked, and nothing has lifted."""
 
     @property
     def blocked_tools(self) -> frozenset[str]:
-        """What memory forbids is left aside where nothing else would be left to work with."""
-        own = frozenset(self.directive.blocked_tools if self.directive else ())
+        """What memory forbids is left aside where nothing would be left to work with."""
+        own = frozenset((*(self.directive.blocked_tools if self.directive else ()), *self.in_force.tools))
         both = own | frozenset(self.calibration.blocked_tools)
-        return both if frozenset(self.tools) - both else own
+        return both if enough_left(self.tools, both) else own
 
     @property
     def blocked_targets(self) -> frozenset[str]:
         own = self.directive.blocked_targets if self.directive else ()
-        return frozenset((*own, *self.calibration.blocked_targets))
+        return frozenset((*own, *self.in_force.targets, *self.calibration.blocked_targets))
 
 
 def why_not(plan: SolvePlanOutput, bounds: Bounds, intent: str) -> tuple[str, ...]:
@@ -122,9 +126,9 @@ def is_echo(criterion: Criterion, intent: str) -> bool:
 def _same_again(plan: SolvePlanOutput, bounds: Bounds) -> Iterator[str]:
     if bounds.directive is None or bounds.directive.directive is not DirectiveName.BREAK_SYMMETRY:
         return
-    near = similarity(plan.subtasks, bounds.previous)
-    if bounds.previous and near >= NEARLY_THE_SAME:
-        yield f"it is nearly the plan before (similarity {near:.2f}); break_symmetry wants another approach"
+    near = max((similarity(plan.subtasks, one) for one in bounds.earlier), default=0.0)
+    if near >= NEARLY_THE_SAME:
+        yield f"it is nearly an earlier plan (similarity {near:.2f}); break_symmetry wants another approach"
 
 
 def _words(texts: Iterator[str] | Sequence[str]) -> set[str]:

@@ -22,16 +22,27 @@ from assay.contracts.solve.messages import (
     SubTaskOutcome,
 )
 
-ENVIRONMENTAL: Final = re.compile(
-    r"connection (?:refused|reset|timed out)|could not resolve|name or service not known|no route to host"
-    r"|network is unreachable|temporary failure in name resolution|timed? ?out|deadline exceeded|rate limit"
-    r"|too many requests|\b(?:429|502|503|504)\b|service unavailable|permission denied|operation not permitted"
-    r"|read-only file system|no space left|disk quota|out of memory|cannot allocate memory|\bkilled\b|command not found"
-    r"|no such host|certificate|ssl error|unauthorized|forbidden|quota exceeded|resource busy|address already in use"
-    r"|is not installed|cannot find module|no module named",
-    re.IGNORECASE,
+_IN_THE_WAY: Final = (
+    # the network
+    r"connection (?:refused|reset|aborted|timed out)|could not resolve|name or service not known|no such host",
+    r"no route to host|network is unreachable|temporary failure in name resolution|\be(?:connrefused|timedout)\b",
+    # somebody else's service
+    r"too many requests|rate limit (?:exceeded|reached)|quota exceeded|\b401 unauthorized|\b403 forbidden",
+    r"\bhttp(?:/[\d.]+)?(?: status| error)?:? (?:401|403|429|50[234])\b|bad gateway|service unavailable",
+    r"certificate (?:verify failed|has expired|is not trusted)|certificate_verify_failed|unknown authority|\bssl error",
+    # time
+    r"timed out after \d|\b(?:it|command|process|request|operation|read|handshake) timed out|deadline exceeded",
+    # the machine
+    r"permission denied|operation not permitted|read-only file system|no space left|disk quota|out of memory",
+    r"cannot allocate memory|resource busy|address already in use|too many open files",
+    r"^\W*killed\W*$|process (?:was )?killed|killed by signal",
+    # something that is not there
+    r"command not found|\bsh: (?:\d+: )?\S+: not found|is not installed|cannot find module|no module named",
 )
-"""What the evidence of a failure says when something was in the way: it goes before what anybody says of the class."""
+_COMPARES: Final = r"\bassert|\bexpect(?:ed|s)?\b|did not raise| [!=]= "
+ENVIRONMENTAL: Final = re.compile(rf"^(?!.*(?:{_COMPARES})).*(?:{'|'.join(_IN_THE_WAY)})", re.IGNORECASE | re.MULTILINE)
+"""What a line of the evidence says when something was in the way: it goes before what anybody says of the class. A line
+that compares what there is with what there should be is a test's own, and may well be about timeouts and refusals."""
 
 
 def passed(criterion: Criterion, evidence: str) -> CriterionVerdict:
@@ -48,8 +59,10 @@ def failed(criterion: Criterion, evidence: str, said: FailureClass) -> Criterion
 
 def judged(criteria: Sequence[Criterion], verdicts: Sequence[JudgedCriterion]) -> tuple[CriterionVerdict, ...]:
     """What a model says about criteria that were numbered from 1. What it leaves out, or passes without any evidence,
-    has not passed; the first word about each counts."""
-    said = {one.number: one for one in reversed(verdicts)}
+    has not passed. Of several words about one the first counts; if they contradict each other, the failing one."""
+    said: dict[int, JudgedCriterion] = {}
+    for word in sorted(verdicts, key=lambda word: word.verdict == "pass"):
+        said.setdefault(word.number, word)
     found = []
     for number, criterion in enumerate(criteria, start=1):
         one = said.get(number)
@@ -112,6 +125,7 @@ def outcome(
     *,
     tools: Sequence[str] = (),
     targets: Sequence[str] = (),
+    obstacles: Sequence[str] = (),
 ) -> SubTaskOutcome:
     wrong = [one for one in verdicts if one.failed]
     reason = "; ".join(f"{one.criterion}: {one.evidence}" for one in wrong)
@@ -125,4 +139,5 @@ def outcome(
         gap_trajectory=tuple(gaps),
         tools=tuple(dict.fromkeys(tools)),
         targets=tuple(dict.fromkeys(targets)),
+        obstacles=tuple(dict.fromkeys(obstacles)),
     )

@@ -19,7 +19,7 @@ from assay.adapters.scratch import remove
 from assay.contracts.change import ChangeKind
 from assay.contracts.finding import Finding
 from assay.contracts.gate import ExecutorResult, Failure, FailureType, Reason
-from assay.contracts.gate_record import AttemptFailed, Checked, TaskRecord
+from assay.contracts.gate_record import AttemptFailed, Checked, Evidence, TaskRecord
 from assay.contracts.plan import PlanTask
 from assay.contracts.report import CheckReport
 from assay.core.gate import architect_rules
@@ -95,7 +95,7 @@ class Checking:
         )
         unmet = unmet_by_checks(evidence)
         if unmet:
-            return _refused(record, task, report, unmet, evidence.mismatches)
+            return _refused(record, task, report, unmet, evidence)
         rules = architect_rules.review(task, evidence, report.findings, deleted=_deleted(frozen))
         return Checked(evidence=evidence, commit=self._commit(task, onto, report), rules=rules)
 
@@ -141,14 +141,15 @@ def _refused(
     task: PlanTask,
     report: CheckReport,
     unmet: Sequence[Reason],
-    mismatches: Sequence[str],
+    evidence: Evidence,
 ) -> AttemptFailed:
-    lies = tuple(Reason(check=CLAIM_MISMATCH, layer="gate", detail=detail) for detail in mismatches)
+    lies = tuple(Reason(check=CLAIM_MISMATCH, layer="gate", detail=detail) for detail in evidence.mismatches)
     failure = Failure(
         attempt=record.attempt,
         type=failure_type(report, task),
         error=unmet[0].detail,
         reasons=(*unmet, *lies),
+        passed=evidence.passing,
     )
     return AttemptFailed(failure=failure, tree=record.tree, claim=record.claim)
 

@@ -28,7 +28,7 @@ from assay.config.backends import works_alone
 from assay.contracts.gate import ExecutorResult, ExecutorStatus, Failure, FailureType, Reason
 from assay.contracts.gate_record import AttemptFailed, Blocked, Executed, TaskRecord
 from assay.contracts.plan import PlanTask
-from assay.contracts.verdict import Assurance
+from assay.contracts.verdict import Assurance, Verdict
 from assay.core.gate.assignment import assignment
 from assay.engine.agents.executor import AgentExecutor
 from assay.engine.gate.hooks import run_hooks
@@ -260,6 +260,8 @@ def _failed(
     *,
     artifact: str | None = None,
 ) -> AttemptFailed:
-    told = reasons or (Reason(check="executor", layer="gate", detail=error, artifact=artifact),)
+    # Without a claim nobody has said anything about the work.
+    verdict = Verdict.FAIL if claim else Verdict.UNVERIFIABLE
+    told = reasons or (Reason(check="executor", layer="gate", verdict=verdict, detail=error, artifact=artifact),)
     failure = Failure(attempt=record.attempt, type=type, error=error.splitlines()[0] if error else type, reasons=told)
     return AttemptFailed(failure=failure, tree=tree, claim=claim)

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final
 
 from pydantic import JsonValue
 
 from assay.adapters.ledger import Ledger, Stored
 from assay.contracts.finding import Finding
-from assay.contracts.gate_record import TASK_EVENTS, Executed, Override, TaskEvent, TaskRecord
+from assay.contracts.gate_record import TASK_EVENTS, AttemptFailed, Executed, Override, TaskEvent, TaskRecord
 from assay.contracts.gate_report import Step
+from assay.contracts.gate_setup import GateSetup
 from assay.contracts.plan import Plan
 from assay.contracts.rows import ApprovalRow, EventRow, OverrideRow
+from assay.core.gate.direction import directed, worked_ms
 from assay.core.gate.machine import GateError, apply
 from assay.engine.gate.request import Word, WordKind
 from assay.errors import LedgerError
@@ -61,6 +64,8 @@ class Journal:
 
     def happened(self, task_id: str, event: TaskEvent, *, word: int | None = None) -> TaskRecord:
         """Record the event, if it may happen; what the task is then."""
+        if isinstance(event, AttemptFailed):
+            event = self._directed(self.records[task_id], event)
         after = apply(self.records[task_id], event)
         payload: dict[str, JsonValue] = {"event": event.model_dump(mode="json"), "state": after.state.value}
         if word is not None:
@@ -153,6 +158,17 @@ class Journal:
             if task == task_id and word.kind is WordKind.DONE and seq > last:
                 return seq
         return None
+
+    def _directed(self, record: TaskRecord, event: AttemptFailed) -> AttemptFailed:
+        """A failure is recorded with what the controller says to it: whoever goes on goes the same way."""
+        minutes = GateSetup.model_validate(self.run_events[0].row.payload).minutes
+        failure = directed(event.failure, record, elapsed_ms=self._worked_ms(), minutes=minutes)
+        return event.model_copy(update={"failure": failure})
+
+    def _worked_ms(self) -> int:
+        marks = [(one.seq, one.ts, one.row.type) for one in self.run_events]
+        marks += [(step.seq, step.at, step.kind) for steps in self.steps.values() for step in steps]
+        return worked_ms(((at, type) for _, at, type in sorted(marks)), datetime.now(UTC))
 
     def _take_in(self, stored: Stored[EventRow]) -> None:
         row = stored.row

@@ -10,6 +10,7 @@ from assay.adapters.architects import architect_from
 from assay.adapters.executors import executor_from
 from assay.adapters.git.checked_out import standing_on
 from assay.adapters.git.commit import Identity, Intent, free_branch, position, refuse_bad_name, write_commit
+from assay.adapters.git.exclude import OWN_FILES
 from assay.adapters.git.hooks import hooks_of
 from assay.adapters.git.repository import Repository
 from assay.contracts.gate_setup import GateSetup
@@ -141,10 +142,10 @@ def own_files(repository: Repository, plan_path: Path) -> list[str]:
     """What Assay writes into the work tree, as patterns from its root."""
     folder = plan_path.parent
     if not folder.is_relative_to(repository.root):
-        return ["/.assay/"]
+        return [OWN_FILES]
     place = folder.relative_to(repository.root)
     names = [page.name for page in pages(plan_path)]
-    return ["/.assay/", *(f"/{place / name}" for page in names for name in (page, aside_name(page, "*")))]
+    return [OWN_FILES, *(f"/{place / name}" for page in names for name in (page, aside_name(page, "*")))]
 
 
 def pages(plan_path: Path) -> tuple[Path, Path]:

@@ -145,8 +145,7 @@ def asked_in_words(verdict: ArchitectVerdict) -> str:
 
 def rejected(record: TaskRecord, reasons: tuple[Reason, ...]) -> AttemptFailed:
     error = reasons[0].detail.splitlines()[0] if reasons else "rejected"
-    failure = Failure(attempt=record.attempt, type=FailureType.ARCHITECT_REJECTION, error=error, reasons=reasons)
-    return AttemptFailed(failure=failure, tree=record.tree, claim=record.claim)
+    return _not_approved(record, FailureType.ARCHITECT_REJECTION, error, reasons)
 
 
 def _no_verdict(record: TaskRecord, said: NoVerdict, spec: str) -> AttemptFailed:
@@ -155,5 +154,11 @@ def _no_verdict(record: TaskRecord, said: NoVerdict, spec: str) -> AttemptFailed
     reason = Reason(check="architect", layer="gate", verdict=Verdict.UNVERIFIABLE, detail=f"{spec}: {said.why}")
     if not said.timed_out:
         return rejected(record, (reason,))
-    failure = Failure(attempt=record.attempt, type=FailureType.TIMEOUT, error=reason.detail, reasons=(reason,))
+    return _not_approved(record, FailureType.TIMEOUT, reason.detail, (reason,))
+
+
+def _not_approved(record: TaskRecord, type: FailureType, error: str, reasons: tuple[Reason, ...]) -> AttemptFailed:
+    """What the checks have shown stays on record with it."""
+    passed = record.evidence.passing if record.evidence else ()
+    failure = Failure(attempt=record.attempt, type=type, error=error, reasons=reasons, passed=passed)
     return AttemptFailed(failure=failure, tree=record.tree, claim=record.claim)

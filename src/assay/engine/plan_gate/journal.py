@@ -1,13 +1,7 @@
-"""The record of a run of the plan gate: what each step was asked and what came of it.
-
-A run that is resumed goes through the loop again, and each step that is on record is answered from there. What it was
-asked is recorded by its digest: if the loop would now ask something else, the record is of another loop, and that is
-an error with a name.
-"""
+"""The record of a run of the plan gate: its steps, its iterations, what the person said, its report."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -20,8 +14,7 @@ from assay.contracts.plan_gate.record import IterationState
 from assay.contracts.plan_gate.report import HeldAgainst, PlanReport
 from assay.contracts.rows import ApprovalRow, EventRow
 from assay.core.plan_gate.needs import Failed, Heard
-from assay.errors import LedgerError
-from assay.faults import fault_point
+from assay.engine.steps import Steps
 
 STEP, ITERATION, AGAINST, REPORT, MITIGATED = (
     "plan.step",
@@ -34,42 +27,25 @@ GATE = "plan"
 """Of the rows in which a person answers."""
 
 
-class DivergedError(LedgerError):
-    """The record does not belong to what is asked now."""
-
-
-def digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 @dataclass
 class PlanJournal:
     ledger: Ledger
     run_id: str
-    _steps: dict[str, Mapping[str, JsonValue]] = field(default_factory=dict)
+    _steps: Steps
     _iterations: set[int] = field(default_factory=set)
 
     @classmethod
     def opened(cls, ledger: Ledger, run_id: str) -> PlanJournal:
-        journal = cls(ledger, run_id)
-        for stored in ledger.read(EventRow, run_id=run_id):
-            payload = stored.row.payload
-            if stored.row.type == STEP:
-                journal._steps[str(payload["step"])] = payload
-            elif stored.row.type == ITERATION:
-                journal._iterations.add(IterationState.model_validate(payload["state"]).iteration)
+        journal = cls(ledger, run_id, Steps.opened(ledger, run_id, STEP, "verify-plan"))
+        for stored in ledger.read(EventRow, run_id=run_id, type=ITERATION):
+            journal._iterations.add(IterationState.model_validate(stored.row.payload["state"]).iteration)
         return journal
 
     def recall(self, step: str, asked: str, output: type[Contract]) -> Heard | Failed | None:
         """What came of a step, if it is on record."""
-        payload = self._steps.get(step)
+        payload = self._steps.recall(step, asked)
         if payload is None:
             return None
-        if payload["asked"] != digest(asked):
-            raise DivergedError(
-                f"run {self.run_id}: the record of {step} is about another question than the one that is asked now",
-                hint="start anew with `assay verify-plan`; the record is kept",
-            )
         if "why" in payload:
             return Failed(str(payload["why"]), unreadable=bool(payload["unreadable"]))
         looked, refusals = payload["looked"], payload["refusals"]
@@ -81,7 +57,7 @@ class PlanJournal:
 
     def keep(self, step: str, asked: str, came: Heard | Failed, agent: str, iteration: int) -> None:
         """What came of a step, and what it shows against its author, in one."""
-        payload: dict[str, JsonValue] = {"step": step, "asked": digest(asked), "agent": agent}
+        payload: dict[str, JsonValue] = {"agent": agent}
         rows: list[EventRow] = []
         if isinstance(came, Failed):
             payload |= {"why": came.why, "unreadable": came.unreadable}
@@ -99,10 +75,7 @@ class PlanJournal:
                 for one in came.looked
                 if one.holds is False
             ]
-        fault_point("plan.before-step")
-        self.ledger.append(self._event(STEP, payload), *rows)
-        fault_point("plan.after-step")
-        self._steps[step] = payload
+        self._steps.keep(step, asked, payload, *rows)
 
     def iterated(self, state: IterationState) -> None:
         """An iteration is recorded once."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from assay.contracts.agent import Fault, FaultKind
@@ -33,10 +33,12 @@ from assay.core.plan_gate.needs import (
 )
 from assay.core.plan_gate.options import chosen
 from assay.core.plan_gate.reporting import About, report_of
+from assay.engine.agents.stopping import OutOfBudgetError, stop_for
 from assay.engine.plan_gate.agents import PlanAgents
 from assay.engine.plan_gate.journal import PlanJournal
 from assay.engine.plan_gate.requests import Asking, Discussion, asking
 from assay.engine.plan_gate.watching import Beginning, Watching
+from assay.engine.side_by_side import side_by_side
 from assay.errors import AssayError, InputError
 from assay.roles.asking import request_text
 
@@ -45,10 +47,6 @@ SLOTS: Final = 4
 
 Ask = Callable[[Sequence[OpenQuestion]], Mapping[str, str]]
 """The person, where one can be asked here and now; what they leave out, they have not answered."""
-
-
-class OutOfBudgetError(Exception):
-    """An agent was stopped by a budget: everything is kept."""
 
 
 @dataclass(frozen=True)
@@ -125,13 +123,7 @@ class PlanGateRun:
         to_ask = [need for need in needs if not isinstance(need, AskPerson | Iterated)]
         self._tell_iteration(to_ask[0].seen.iteration)
         asked = [asking(need, self.discussion, self.agents.served) for need in to_ask]
-        with ThreadPoolExecutor(max_workers=self.at_once) as pool:
-            futures = [pool.submit(self._heard, one) for one in asked]
-            try:
-                return tuple(future.result() for future in futures)
-            except BaseException:
-                self.agents.cancel()  # the others are not to go on by themselves
-                raise
+        return side_by_side([partial(self._heard, one) for one in asked], self.at_once, self.agents.world.cancel)
 
     def _heard(self, one: Asking) -> Heard | Failed:
         text = request_text(one.role, one.request)
@@ -206,14 +198,8 @@ def _meant(id: str, text: str, options: Sequence[str]) -> str:
 
 
 def _failed(fault: Fault, agent: str) -> Failed:
-    """By the rules of the loop; but what is no failure of the agent's stops the run, and everything is kept."""
-    match fault.kind:
-        case FaultKind.BUDGET:
-            raise OutOfBudgetError(fault.why)
-        case FaultKind.CANCELLED:
-            raise KeyboardInterrupt
-        case FaultKind.DENIED:
-            raise InputError(f"{agent}: {fault.why}", hint="`assay backends` shows who serves whom")
+    """By the rules of the loop; but what is no failure of the agent's stops the run."""
+    stop_for(fault, agent)
     return Failed(fault.why, unreadable=fault.kind is FaultKind.MALFORMED)
 
 

@@ -12,10 +12,8 @@ from assay.gate_app import find_run, find_task, resumed_gate, view_run
 from assay.surfaces.cli.agent_options import BudgetOption, TokensOption, UsdOption, budget_words
 from assay.surfaces.cli.gate_session import MinutesOption, Mode, ModeOption, NoWaitOption, Sitting, minutes
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption
-from assay.surfaces.cli.plan_runs import plan_run
-from assay.surfaces.cli.verify_plan import resume_plan
+from assay.surfaces.cli.run_kinds import run_meant
 from assay.surfaces.cli.words import RunArgument, plain, refuse_executors, speaker
-from assay.verify_plan_app import PlanGateRequest
 
 app = typer.Typer(add_completion=False)
 
@@ -53,19 +51,20 @@ def resume(
     not paid for twice. The plan is the one that the run was started with, also if the file has changed since. Where
     a budget ran out, give more: --budget counts from the beginning of the run, so it must be more than was spent.
 
-    A run of `assay verify-plan` goes on too; what it asks is answered with `assay verify-plan --resume RUN --answer …`.
+    A run of `assay verify-plan` or `assay solve` goes on too; what it asks is answered with its own `--resume RUN
+    --answer …`.
 
-    Exit code: as of `assay gate`, or of `assay verify-plan`.
+    Exit code: as of the command that began it.
     """
     words = budget_words(budget, budget_tokens, budget_usd)
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
-    if of_plan := plan_run(run):
+    if meant := run_meant(run):
+        other, kind = meant
         if retry or note:
             raise InputError(
-                f"{of_plan} is of the plan gate, which has no tasks",
-                hint=f'assay verify-plan --resume {of_plan} --answer "C1=…"',
+                f"{other} is of `assay {kind.command}`, which has no tasks", hint=f"{kind.go_on(other)} {kind.answered}"
             )
-        return resume_plan(output, of_plan, PlanGateRequest(budget=words, by=speaker()))
+        return kind.resume(output, other, words)
     run_id = find_run(run)
     if note and not retry:
         raise InputError("--note: there is no --retry that it is about", hint="name the task: --retry task-03")

@@ -1,4 +1,4 @@
-"""`assay runs`: the runs of the gate and of the plan gate, newest first."""
+"""`assay runs`: the runs of the gate, the plan gate and the control loop, newest first."""
 
 from __future__ import annotations
 
@@ -6,42 +6,28 @@ import typer
 
 from assay.contracts.gate_report import RunView
 from assay.core.gate.position import statistics
-from assay.engine.plan_gate.looking import PlanRunView
 from assay.gate_app import list_runs
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output
+from assay.surfaces.cli.run_kinds import KINDS, row
 from assay.surfaces.report.gate import state_of
-from assay.surfaces.report.runs import print_runs
-from assay.verify_plan_app import list_plan_runs
+from assay.surfaces.report.runs import BegunView, print_runs
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
 def runs(as_json: JsonOption = False, no_color: NoColorOption = False) -> None:
-    """List the runs of `assay gate` and `assay verify-plan`, newest first, and what became of each.
+    """List the runs of `assay gate`, `assay verify-plan` and `assay solve`, newest first, and what became of each.
 
     `assay status RUN` shows one of them.
     """
-    views: list[RunView | PlanRunView] = [*list_runs(), *list_plan_runs()]
+    views: list[RunView | BegunView] = [*list_runs(), *(view for kind in KINDS for view in kind.views())]
     views.sort(key=lambda one: one.run_id, reverse=True)
     output = Output(json=as_json, no_color=no_color)
     if as_json:
-        output.document({"runs": [_row(view) if isinstance(view, RunView) else _plan_row(view) for view in views]})
+        output.document({"runs": [_row(view) if isinstance(view, RunView) else row(view) for view in views]})
     else:
         print_runs(output.results(), views)
-
-
-def _plan_row(view: PlanRunView) -> dict[str, object]:
-    return {
-        "run_id": view.run_id,
-        "command": "verify-plan",
-        "state": view.state,
-        "reason": view.reason,
-        "plan": view.setup.plan_path,
-        "repository": view.setup.repository,
-        "started_at": view.started_at,
-        "updated_at": view.updated_at,
-    }
 
 
 def _row(view: RunView) -> dict[str, object]:

@@ -8,8 +8,8 @@ import typer
 
 from assay.core.gate.answers import answers, waiting
 from assay.gate_app import find_run, view_run
-from assay.surfaces.cli import plan_runs
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output
+from assay.surfaces.cli.run_kinds import run_meant, show
 from assay.surfaces.report.gate import print_status, state_of
 
 app = typer.Typer(add_completion=False)
@@ -26,11 +26,11 @@ def status(
     """Show where a run stands: its tasks, the steps of those under way, what failed, and what you are asked.
 
     Each question comes with the commands that answer it. Without RUN it is the last run. Of a run of
-    `assay verify-plan` it shows the report.
+    `assay verify-plan` or `assay solve` it shows the report.
     """
     output = Output(json=as_json, no_color=no_color)
-    if of_plan := plan_runs.plan_run(run):
-        plan_runs.show(output, of_plan)
+    if meant := run_meant(run):
+        show(output, meant)
         return
     view = view_run(find_run(run))
     if as_json:

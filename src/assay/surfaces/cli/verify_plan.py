@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from assay.adapters.executors.human import Listen, Terminal
+from assay.adapters.executors.human import Listen
 from assay.adapters.git.repository import repository_around
 from assay.adapters.whole_file import write_whole
 from assay.contracts.plan_gate.report import OpenQuestion, PlanReport, PlanVerdict
 from assay.core.plan_gate.documents import Record, schemas, to_yaml
 from assay.core.plan_gate.options import chosen
 from assay.core.plan_gate.report_page import page
-from assay.engine.plan_gate.run import Ask, OutOfBudgetError, PlanGateRun
+from assay.engine.plan_gate.run import Ask, PlanGateRun
 from assay.engine.plan_gate.watching import Watching
 from assay.errors import InputError
 from assay.surfaces.cli.agent_options import BudgetOption, TokensOption, UsdOption, backend_words, budget_words
 from assay.surfaces.cli.gate_questions import typed_line
-from assay.surfaces.cli.interruption import interruptions
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption, printable
+from assay.surfaces.cli.sitting import AgentSitting, refuse_no_folder
 from assay.surfaces.cli.words import plain, refuse_executors, speaker
 from assay.surfaces.live.plan_gate import LivePlanGate
 from assay.surfaces.report.plan_gate import print_report
@@ -40,10 +39,12 @@ from assay.verify_plan_app import (
     take_in,
 )
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 app = typer.Typer(add_completion=False)
 
 EXIT: Final = {PlanVerdict.PROCEED: 0, PlanVerdict.REVISE: 1, PlanVerdict.RETHINK: 1, None: 3}
-OUT_OF_BUDGET: Final = 4
 _ANSWER: Final = re.compile(r"\s*(C[1-9][0-9]*)\s*=(.*)", re.DOTALL | re.IGNORECASE)
 
 Begin = Callable[[Watching, Ask, Listen | None], AbstractContextManager[PlanGateRun]]
@@ -159,13 +160,11 @@ def verify_plan(
         path = plan or Path()  # refused above if there is none
         if report is not None:
             _refuse_overwriting(report, path)
-            if not report.absolute().parent.is_dir():
-                raise InputError(
-                    f"--report {report}: there is no folder {report.parent}", hint="make it, or name another"
-                )
+            refuse_no_folder("--report", report)
         place = repo if repo != Path() or not repository_around(path.parent) else path.parent
-        sitting = _Sitting(output, report)
-        return sitting.follow(lambda live, ask, listen: plan_gate_run(place, path, request, live, ask, listen=listen))
+        return _follow(
+            output, report, lambda live, ask, listen: plan_gate_run(place, path, request, live, ask, listen=listen)
+        )
     if rules or backend:
         raise InputError("--resume goes on with whoever was asked before", hint="leave --backend and --rules out")
     return resume_plan(output, find_plan_run(plain("--resume", resume)), request, report)
@@ -178,65 +177,46 @@ def resume_plan(output: Output, run_id: str, request: PlanGateRequest, into: Pat
         if request.answers:
             raise InputError(f"{run_id} has ended: {ended.verdict}", hint=ended.next_step)
         return _tell(output, ended, into)
-    sitting = _Sitting(output, into)
-    return sitting.follow(lambda live, ask, listen: resumed_plan_gate(run_id, request, live, ask, listen=listen))
+    return _follow(output, into, lambda live, ask, listen: resumed_plan_gate(run_id, request, live, ask, listen=listen))
 
 
-@dataclass(frozen=True)
-class _Sitting:
-    output: Output
-    report: Path | None
+def _follow(output: Output, into: Path | None, begin: Begin) -> int:
+    sitting = AgentSitting(output, "verify-plan")
+    console = output.progress()
+    live = LivePlanGate(console, interactive=console.is_terminal)
+    ask = partial(_ask, sitting.loud()) if sitting.asks else _nobody
 
-    def follow(self, begin: Begin) -> int:
-        """Watch the run to its end, or to where the person leaves it; its exit code."""
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends us wants nothing left behind, too
-        asks = sys.stdin.isatty() and not self.output.json
-        console = self.output.progress()
-        live = LivePlanGate(console, interactive=console.is_terminal)
-        ask = self._ask if asks else _nobody
-        run: PlanGateRun | None = None
-        try:
-            with interruptions(), begin(live, ask, Terminal() if asks else None) as run, live.showing():
-                live.allowance = run.agents.dispatcher.meter.budget.run
-                report = run.run()
-                unused = tuple(run.given)
-        except OutOfBudgetError as error:
-            return self._out_of_budget(str(error), run)
-        except KeyboardInterrupt:
-            if run is not None:
-                sys.stderr.write(f"\neverything is kept; go on with: {_go_on(run.about.run_id)}\n")
-            raise
+    def tell(came: tuple[PlanReport, Sequence[str]]) -> int:
+        report, unused = came
         if unused:
-            self._complain(f"nobody has asked about {', '.join(unused)}: that answer was not used")
-        return _tell(self.output, report, self.report)
+            sitting.complain(f"nobody has asked about {', '.join(unused)}: that answer was not used")
+        return _tell(output, report, into)
 
-    def _ask(self, questions: Sequence[OpenQuestion]) -> Mapping[str, str]:
-        """At this terminal; an empty line leaves a question."""
-        console = replace(self.output, quiet=False).progress()  # a question is no progress
-        answers = {}
-        for one in questions:
-            console.print(printable(f"\n{one.challenge}: {one.question}"), style="bold yellow", soft_wrap=True)
-            console.print(printable(f"  {one.why}"), style="dim", soft_wrap=True)
-            for number, option in enumerate(one.options, start=1):
-                console.print(printable(f"  {number}. {option}"), soft_wrap=True)
-            choice = "a number, or your own words" if one.options else "in your own words"
-            console.print(f"{choice}; an empty line leaves it", style="dim")
-            while (said := chosen(plain("your answer", typed_line() or ""), one.options)) is None:
-                console.print(f"there are {len(one.options)} of them; {choice}", style="yellow")
-            if said in one.options:
-                console.print(printable(f"{one.challenge}: {said}"), style="dim")
-            answers[one.challenge] = said
-        return answers
+    return sitting.follow(
+        begin(live, ask, sitting.listen),
+        live,
+        run_id=lambda run: run.about.run_id,
+        through=lambda run: (run.run(), tuple(run.given)),
+        tell=tell,
+    )
 
-    def _out_of_budget(self, why: str, run: PlanGateRun | None) -> int:
-        again = f"{_go_on(run.about.run_id)} --budget …" if run else ""
-        self._complain(f"{why}; everything is kept, go on with more: {again}")
-        if self.output.json and run:
-            self.output.document({"run_id": run.about.run_id, "outcome": "budget_exhausted", "reason": why})
-        return OUT_OF_BUDGET
 
-    def _complain(self, text: str) -> None:
-        replace(self.output, quiet=False).progress().print(printable(text), style="yellow", soft_wrap=True)
+def _ask(console: Console, questions: Sequence[OpenQuestion]) -> Mapping[str, str]:
+    """At this terminal; an empty line leaves a question."""
+    answers = {}
+    for one in questions:
+        console.print(printable(f"\n{one.challenge}: {one.question}"), style="bold yellow", soft_wrap=True)
+        console.print(printable(f"  {one.why}"), style="dim", soft_wrap=True)
+        for number, option in enumerate(one.options, start=1):
+            console.print(printable(f"  {number}. {option}"), soft_wrap=True)
+        choice = "a number, or your own words" if one.options else "in your own words"
+        console.print(f"{choice}; an empty line leaves it", style="dim")
+        while (said := chosen(plain("your answer", typed_line() or ""), one.options)) is None:
+            console.print(f"there are {len(one.options)} of them; {choice}", style="yellow")
+        if said in one.options:
+            console.print(printable(f"{one.challenge}: {said}"), style="dim")
+        answers[one.challenge] = said
+    return answers
 
 
 def _nobody(_questions: Sequence[OpenQuestion]) -> Mapping[str, str]:

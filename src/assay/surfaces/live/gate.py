@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from assay.contracts.budget import Spent
 from assay.contracts.gate import TaskState
+from assay.contracts.gate_record import TaskRecord
 from assay.contracts.gate_report import RunView, TaskView
 from assay.contracts.report import CheckLine
 from assay.contracts.verdict import Phase, Verdict
 from assay.core.agent.budget import summary
+from assay.core.gate.direction import figures
 from assay.core.gate.outcome import exhausted
 from assay.core.gate.position import UNDER_WAY, bar, position, statistics
 from assay.core.gate.retry import MAX_ATTEMPTS
@@ -157,6 +159,7 @@ class LiveGate:
         match kind:
             case "started":
                 self._print(f"▶ {head}  {attempt}", "")
+                self._direct(record)
             case "committed":
                 confidence = f", confidence {task.confidence.value}" if task.confidence else ""
                 self._print(f"✓ {head}  committed {(record.commit or '')[:12]}{confidence}", "green")
@@ -167,7 +170,7 @@ class LiveGate:
                 then = "no attempts left" if exhausted(record) else "will be tried again"
                 self._print(f"✗ {head}  attempt {failure.attempt}: {failure.type}: {failure.error} ({then})", "red")
             case "blocked":
-                self._print(f"✗ {head}  blocked: {record.note}", "red")
+                self._print(f"✗ {head}  blocked: {record.blocked_by}", "red")
             case "overridden":
                 self._print(f"! {head}  {record.state.value.lower()}, unverified", "bold yellow")
             case "moved":
@@ -175,6 +178,11 @@ class LiveGate:
             case "executed" | "checked" | "approved" if not self.interactive or self.asks_here:
                 words = {"executed": "executed, now the checks", "checked": "verified, now the review"}
                 self._print(f"  {head}  {words.get(kind, 'approved')}", "dim")
+
+    def _direct(self, record: TaskRecord) -> None:
+        """How another attempt is to go about it."""
+        if record.failures and (direction := record.failures[-1].direction):
+            self._print(f"  {record.id}: {figures(direction)}: {direction.rationale}", "dim")
 
     def _print(self, text: str, style: str) -> None:
         self.console.print(printable(text), style=style, soft_wrap=True)

@@ -11,6 +11,7 @@ from assay.contracts.gate import Failure, TaskState
 from assay.contracts.gate_report import GateReport, MustHaveResult, RunOutcome, RunView, TaskView
 from assay.core.agent.budget import more_of_it, summary
 from assay.core.gate.answers import Ask, answers, asked, resume, waiting
+from assay.core.gate.direction import figures, trajectory
 from assay.core.gate.outcome import exhausted
 from assay.core.gate.position import STEPS, UNDER_WAY, bar, current, position, statistics, status_word, step_lines
 from assay.surfaces.cli.text import printable
@@ -136,6 +137,8 @@ def _failures(console: Console, tasks: Sequence[TaskView], view: RunView) -> Non
     for task in tasks:
         if task.record.failures:
             _failure(console, view, task, task.record.failures[-1], most=_MOST_REASONS)
+            if len(task.record.failures) > 1 and (losses := trajectory(task.record.failures)):
+                _line(console, f"    loss so far: {losses}", "dim")
             _left(console, view, task)
 
 
@@ -150,6 +153,8 @@ def _failure(console: Console, view: RunView, task: TaskView, failure: Failure, 
             _line(console, f"      evidence: assay ledger artifact {reason.artifact[:_SHORT]}", "dim")
     if len(failure.reasons) > most:
         _line(console, f"    … and {len(failure.reasons) - most} more", "dim")
+    if failure.direction:
+        _line(console, f"    {figures(failure.direction)}: {failure.direction.rationale}", "dim")
 
 
 def _left(console: Console, view: RunView, task: TaskView) -> None:

@@ -3,18 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from assay.contracts.gate_report import RunView
+from assay.core.gate.page_text import visible
 from assay.core.gate.position import statistics
-from assay.engine.plan_gate.looking import PlanRunView
+from assay.core.plan.problems import shortened
+from assay.runs_app import Begun
 from assay.surfaces.cli.text import printable
 from assay.surfaces.report.gate import OUTCOME, state_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-_PLAN_STATES: Final = {"PROCEED": "green", "REVISE": "yellow", "RETHINK": "red", "running": "cyan"}
+_STATES: Final = {
+    "PROCEED": "green",
+    "REVISE": "yellow",
+    "RETHINK": "red",
+    "accepted": "green",
+    "partial": "yellow",
+    "abandoned": "red",
+    "running": "cyan",
+}
+_CALLED: Final = {"verify-plan": "plan gate"}
+"""Where a command's runs are not called like the command."""
+_LONG: Final = 100
+
+
+class BegunView(Protocol):
+    """A run of any other command than the gate, in one line."""
+
+    @property
+    def run_id(self) -> str: ...
+
+    @property
+    def setup(self) -> Begun: ...
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def reason(self) -> str: ...
+
+    @property
+    def started_at(self) -> str: ...
+
+    @property
+    def updated_at(self) -> str: ...
 
 
 class _Line(NamedTuple):
@@ -25,11 +60,11 @@ class _Line(NamedTuple):
     about: str
 
 
-def print_runs(console: Console, views: Sequence[RunView | PlanRunView]) -> None:
+def print_runs(console: Console, views: Sequence[RunView | BegunView]) -> None:
     if not views:
-        console.print("no runs yet; `assay gate PLAN.md` or `assay verify-plan PLAN.md` starts one")
+        console.print("no runs yet; `assay gate PLAN.md`, `assay verify-plan PLAN.md` or `assay solve GOAL` starts one")
         return
-    lines = [_of_gate(view) if isinstance(view, RunView) else _of_plan_gate(view) for view in views]
+    lines = [_of_gate(view) if isinstance(view, RunView) else _of_other(view) for view in views]
     width = max(len(line.state) for line in lines)
     for line in lines:
         console.print(f"{line.run_id}  {line.started_at[:16].replace('T', ' ')}  ", end="", soft_wrap=True)
@@ -44,6 +79,7 @@ def _of_gate(view: RunView) -> _Line:
     return _Line(view.run_id, view.started_at, state_of(view), style, about)
 
 
-def _of_plan_gate(view: PlanRunView) -> _Line:
-    style = _PLAN_STATES.get(view.state, "yellow")
-    return _Line(view.run_id, view.started_at, view.state, style, f"plan gate  ({view.setup.plan_path})")
+def _of_other(view: BegunView) -> _Line:
+    style = _STATES.get(view.state, "yellow")
+    command, about = view.setup.command, visible(shortened(view.setup.plan_path, _LONG))
+    return _Line(view.run_id, view.started_at, view.state, style, f"{_CALLED.get(command, command)}  ({about})")

@@ -7,13 +7,13 @@ mean loss after each round.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Final
 
 from assay.core.gradient import Weights
 from assay.core.simulation.compare import BASELINES, Estimate, Summary
 from assay.core.simulation.landscape import MIXES
 from assay.core.simulation.run import CONTENDERS
+from assay.surfaces.report.svg import line, picture, text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,18 +74,13 @@ def plotted(compared: Compared) -> str:
         f'<g transform="translate(0 {number * _HEIGHT})">{"".join(_row(mix, summaries))}</g>'
         for number, (mix, summaries) in enumerate(compared.items())
     ]
-    height = _HEIGHT * len(rows)
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" '
-        'font-family="sans-serif" font-size="11">'
-    )
-    return "\n".join([head, '<rect width="100%" height="100%" fill="#fff"/>', *rows, "</svg>", ""])
+    return picture(_WIDTH, _HEIGHT * len(rows), rows)
 
 
 def _row(mix: str, summaries: Sequence[Summary]) -> Iterator[str]:
-    yield _text(_BARS[0], 16, f"{mix}: {MIXES[mix].summary}", size=13)
-    yield _text(_BARS[0], 32, "success rate, with its 95 % interval")
-    yield _text(_LINES[0], 32, "mean loss L after each round")
+    yield text(_BARS[0], 16, f"{mix}: {MIXES[mix].summary}", size=13)
+    yield text(_BARS[0], 32, "success rate, with its 95 % interval")
+    yield text(_LINES[0], 32, "mean loss L after each round")
     yield from _bars(summaries)
     yield from _trajectories(summaries)
 
@@ -101,9 +96,9 @@ def _bars(summaries: Sequence[Summary]) -> Iterator[str]:
             f'<rect x="{x:.1f}" y="{high:.1f}" width="{0.7 * wide:.1f}" height="{_BOTTOM - high:.1f}" '
             f'fill="{_COLOURS[one.policy]}"/>'
         )
-        yield _line(middle, _y(one.success.low), middle, _y(one.success.high), "#000")
-        yield _text(middle, _BOTTOM + 15, one.policy, anchor="middle")
-        yield _text(middle, _BOTTOM + 29, f"{one.success.value:.1%}", anchor="middle")
+        yield line(middle, _y(one.success.low), middle, _y(one.success.high), "#000")
+        yield text(middle, _BOTTOM + 15, one.policy, anchor="middle")
+        yield text(middle, _BOTTOM + 29, f"{one.success.value:.1%}", anchor="middle")
 
 
 def _trajectories(summaries: Sequence[Summary]) -> Iterator[str]:
@@ -112,28 +107,19 @@ def _trajectories(summaries: Sequence[Summary]) -> Iterator[str]:
     longest = max(len(one.losses) for one in summaries)
     apart = (right - left) / max(1, longest - 1)
     for number in range(longest):
-        yield _text(left + apart * number, _BOTTOM + 15, str(number + 1), anchor="middle")
+        yield text(left + apart * number, _BOTTOM + 15, str(number + 1), anchor="middle")
     for number, one in enumerate(summaries):
         points = " ".join(f"{left + apart * at:.1f},{_y(value):.1f}" for at, value in enumerate(one.losses))
         yield f'<polyline points="{points}" fill="none" stroke="{_COLOURS[one.policy]}" stroke-width="1.5"/>'
-        yield _line(right + 14, _TOP + 10 + 16 * number, right + 30, _TOP + 10 + 16 * number, _COLOURS[one.policy], 3)
-        yield _text(right + 36, _TOP + 14 + 16 * number, one.policy)
+        yield line(right + 14, _TOP + 10 + 16 * number, right + 30, _TOP + 10 + 16 * number, _COLOURS[one.policy], 3)
+        yield text(right + 36, _TOP + 14 + 16 * number, one.policy)
 
 
 def _scale(left: float, right: float) -> Iterator[str]:
     for share in (0, 0.25, 0.5, 0.75, 1):
-        yield _line(left, _y(share), right, _y(share), "#ddd" if share else "#000")
-        yield _text(left - 6, _y(share) + 4, f"{share:g}", anchor="end")
+        yield line(left, _y(share), right, _y(share), "#ddd" if share else "#000")
+        yield text(left - 6, _y(share) + 4, f"{share:g}", anchor="end")
 
 
 def _y(share: float) -> float:
     return _BOTTOM - share * (_BOTTOM - _TOP)
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str, wide: float = 1) -> str:
-    ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
-    return f'<line {ends} stroke="{colour}" stroke-width="{wide}"/>'
-
-
-def _text(x: float, y: float, said: str, *, anchor: str = "start", size: int = 11) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escape(said)}</text>'

@@ -1,0 +1,132 @@
+"""Those who pursue a goal: dispatched like any agent, in the work tree of the run.
+
+An executor may change it, with the tools that its subtask names and no blocked one; looking is always allowed. Whoever
+plans or judges only looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from assay.adapters.backends import Backend
+from assay.adapters.executors import SandboxedShell
+from assay.adapters.executors.site import Site
+from assay.adapters.ledger.artifacts import ArtifactWriter
+from assay.adapters.sandbox.job import Limits
+from assay.adapters.tools import Toolbox
+from assay.contracts.agent import CompletionStatus, Dispatched, Fault, FaultKind, ToolCall
+from assay.contracts.base import Contract
+from assay.contracts.budget import Spent
+from assay.contracts.solve.messages import SubTask
+from assay.contracts.tools import READING, WRITING, Tool
+from assay.engine.agents.dispatch import Dispatcher, Errand
+from assay.engine.agents.on_record import on_record
+from assay.engine.solve.requests import Asking
+from assay.engine.solve.workspace import Workspace
+from assay.engine.viewing import seen_at
+from assay.roles import IN_THE_LOOP
+
+TOOLS: Final = tuple(tool.value for tool in Tool if tool in IN_THE_LOOP["execute"].tools)
+"""That an executor has."""
+
+
+class Called(NamedTuple):
+    call: ToolCall
+    ok: bool
+
+    @property
+    def target(self) -> str:
+        """The path that it was used on, if it names one."""
+        path = self.call.arguments.get("path")
+        return path if isinstance(path, str) else ""
+
+
+@dataclass(frozen=True)
+class SolveAgents:
+    workspace: Workspace
+    backends: Mapping[str, Backend]
+    """By role."""
+    dispatcher: Dispatcher
+    doing: Callable[[str, str], None]
+    """Told what an agent does, in a line."""
+    said: Callable[[str, str], None]
+    """Told what an agent, or whoever serves it, says to the person."""
+    seconds: Callable[[str], float | None]
+    """How long one of that role may take."""
+    own_tools: Collection[str] = ()
+    """Roles that are served by a program with tools of its own."""
+
+    def ask(self, one: Asking) -> Contract | Fault:
+        """Somebody who only looks."""
+        came = self._dispatched(one, one.role.tools & READING, keeps=False)
+        if came.output is None:
+            return came.fault or Fault(kind=FaultKind.CRASHED, why="it gave no answer")
+        if came.completion.status is CompletionStatus.ERROR:  # whatever else it says, it could not do it
+            return Fault(kind=FaultKind.FAILED, why=came.completion.summary or "it says that it could not")
+        return came.output
+
+    def execute(self, one: Asking, subtask: SubTask, blocked: Collection[str]) -> Dispatched:
+        return self._dispatched(one, allowed(subtask, blocked), keeps=not only_looks(subtask))
+
+    def calls(self, dispatched: Dispatched) -> tuple[Called, ...]:
+        """What it has called in that very conversation, and was not refused."""
+        workspace = self.workspace
+        recorded = on_record(workspace.world.ledger, workspace.world.run_id).get(dispatched.occasion.id)
+        if recorded is None:
+            return ()
+        came = {result.call_id: result for result in recorded.results}
+        called = [call for turn in recorded.turns for call in turn.calls if call.id in came]
+        return tuple(Called(call, came[call.id].ok) for call in called if came[call.id].refused is None)
+
+    def spent(self) -> Spent:
+        return self.dispatcher.meter.spent()
+
+    def dispatches(self) -> int:
+        return len(on_record(self.workspace.world.ledger, self.workspace.world.run_id))
+
+    def _dispatched(self, one: Asking, tools: Collection[Tool], *, keeps: bool) -> Dispatched:
+        world = self.workspace.world
+        gate, sandbox = world.settings.gate, world.settings.sandbox
+        idle = gate.idle_seconds if one.role.name in self.own_tools else None
+        limits = Limits(gate.agent_seconds, sandbox.memory_mb, sandbox.processes, idle)
+        with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
+            shell = self.workspace.shell(sink, limits, keeps=keeps)
+            errand = Errand(
+                request=one.request,
+                backend=self.backends[one.role.name],
+                toolbox=Toolbox(self.workspace.ground(shell if keeps else None), tools),
+                site=self._site(one, shell, sink, keeps=keeps),
+                seconds=self.seconds(one.role.name),
+            )
+            came = self.dispatcher.dispatch(one.role, one.occasion, errand)
+            world.ledger.append(sink.finish().row())
+        return came
+
+    def _site(self, one: Asking, shell: SandboxedShell, sink: ArtifactWriter, *, keeps: bool) -> Site:
+        world, agent = self.workspace.world, one.who
+        return Site(
+            work_tree=shell.view.files,
+            scratch=shell.scratch,
+            run=shell,
+            say=lambda line: self.said(agent, line),
+            doing=lambda line: self.doing(agent, line),
+            scope=("**",) if keeps else (),
+            seen_at=seen_at(shell),
+            level=world.sandbox.level,
+            secret=world.settings.tools.secret,
+            cancel=world.cancel,
+        )
+
+
+def allowed(subtask: SubTask, blocked: Collection[str]) -> frozenset[Tool]:
+    """The tools of its executor. One that names none has them all."""
+    has = IN_THE_LOOP["execute"].tools
+    named = {tool for tool in has if tool in subtask.tools} | (has & READING) if subtask.tools else has
+    return frozenset(tool for tool in named if tool not in blocked)
+
+
+def only_looks(subtask: SubTask) -> bool:
+    """Whether it can run beside others: it has said which tools it uses, and none of them changes anything."""
+    return bool(subtask.tools) and not WRITING & set(map(Tool, subtask.tools))

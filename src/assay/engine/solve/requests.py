@@ -1,0 +1,146 @@
+"""From what the loops need to whom it is asked, and how: role, request, occasion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.contracts.agent import Occasion
+from assay.contracts.base import Contract
+from assay.contracts.solve.messages import Criterion, CriterionVerdict, SubTask
+from assay.contracts.solve.requests import (
+    FailureRequest,
+    JudgementRequest,
+    MergeRequest,
+    PerceiveRequest,
+    SolveExecutionRequest,
+    SolvePlanRequest,
+)
+from assay.core.solve.needs import (
+    AskExecutor,
+    AskForFailure,
+    AskMetaValidator,
+    AskPerceiver,
+    AskPlanner,
+    AskValidator,
+)
+from assay.roles import IN_THE_LOOP
+from assay.roles.role import Role
+
+AskAgent = AskPerceiver | AskPlanner | AskMetaValidator | AskForFailure
+AskBeside = AskExecutor | AskValidator
+"""About one subtask."""
+
+
+@dataclass(frozen=True)
+class Asking:
+    role: Role
+    request: Contract
+    occasion: Occasion
+    about: str
+    """For whoever looks on."""
+
+    @property
+    def who(self) -> str:
+        """For whoever looks on: several of a role can be at work."""
+        return " ".join(filter(None, (self.occasion.agent, self.occasion.task)))
+
+
+def asking(need: AskAgent, run_id: str, tools: Sequence[str]) -> Asking:
+    """`tools`: those that an executor has."""
+    match need:
+        case AskPerceiver():
+            again = bool(need.clarification)
+            occasion = Occasion(run_id=run_id, role="perceiver", step="perceive/2" if again else "perceive")
+            request: Contract = PerceiveRequest(raw_input=need.raw_input, clarification=need.clarification)
+            return Asking(IN_THE_LOOP["perceive"], request, occasion, "what is wanted")
+        case AskPlanner():
+            occasion = Occasion(
+                run_id=run_id,
+                role="planner",
+                step=f"r{need.round}/p{need.attempt}",
+                round=need.round,
+                attempt=need.attempt,
+            )
+            return Asking(IN_THE_LOOP["plan"], _plan_request(need, tools), occasion, f"round {need.round}")
+        case AskMetaValidator():
+            occasion = Occasion(run_id=run_id, role="meta_validator", step=f"r{need.round}/merge", round=need.round)
+            request = MergeRequest(
+                manifest=need.manifest,
+                outcomes=need.outcomes,
+                criteria=_texts(need.criteria),
+                seen=tuple(map(_line, need.seen)),
+            )
+            return Asking(IN_THE_LOOP["merge"], request, occasion, f"the result of round {need.round}")
+        case AskForFailure():
+            occasion = Occasion(run_id=run_id, role="planner", step="end", focus=IN_THE_LOOP["fail"].foci[0])
+            request = FailureRequest(
+                task=need.spec,
+                directive=need.directive,
+                previous=need.previous,
+                outcomes=need.outcomes,
+                merged=need.merged,
+            )
+            return Asking(IN_THE_LOOP["fail"], request, occasion, "what was done, and what to do next")
+
+
+def asking_beside(need: AskBeside, run_id: str, round: int) -> Asking:
+    """About a subtask of that round."""
+    subtask, attempt = need.subtask, need.attempt
+    name = short_name(subtask, run_id)
+    where = {
+        "run_id": run_id,
+        "step": f"{name}/a{attempt}",
+        "task": name,
+        "task_name": subtask.intent,
+        "attempt": attempt,
+        "round": round,
+    }
+    match need:
+        case AskExecutor():
+            request: Contract = SolveExecutionRequest(
+                task=need.spec,
+                subtask=subtask,
+                before=need.before,
+                corrections=need.corrections,
+                blocked_tools=need.blocked_tools,
+                blocked_targets=need.blocked_targets,
+            )
+            again = f" (attempt {attempt})" if attempt > 1 else ""
+            about = f"{subtask.intent}{again}"
+            return Asking(
+                IN_THE_LOOP["execute"], request, Occasion.model_validate({**where, "role": "executor"}), about
+            )
+        case AskValidator():
+            request = JudgementRequest(subtask=subtask, result=need.result, criteria=_texts(need.criteria))
+            occasion = Occasion.model_validate({**where, "role": "agent_validator"})
+            return Asking(IN_THE_LOOP["judge"], request, occasion, subtask.intent)
+
+
+def short_name(subtask: SubTask, run_id: str) -> str:
+    """How a subtask is called within its run: `r2-s1`."""
+    return subtask.subtask_id.removeprefix(f"{run_id}-")
+
+
+def _plan_request(need: AskPlanner, tools: Sequence[str]) -> SolvePlanRequest:
+    return SolvePlanRequest(
+        task=need.spec,
+        tools=tuple(tools),
+        blocked_tools=need.blocked_tools,
+        blocked_targets=need.blocked_targets,
+        must_not=need.calibration.must_not,
+        should_prefer=need.calibration.should_prefer,
+        directive=need.directive,
+        previous=need.previous,
+        outcomes=need.outcomes,
+        merged=need.merged,
+        rejected=need.rejected,
+    )
+
+
+def _texts(criteria: Sequence[Criterion]) -> tuple[str, ...]:
+    return tuple(one.criterion for one in criteria)
+
+
+def _line(verdict: CriterionVerdict) -> str:
+    return f"{verdict.verdict}: {verdict.criterion}: {verdict.evidence}"

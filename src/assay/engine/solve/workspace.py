@@ -1,0 +1,116 @@
+"""Where a goal is pursued: one private work tree, which every executor finds as those before it left it.
+
+What it holds is frozen when an executor has ended, and that tree is on record with what came of it. A process that goes
+on with the run makes the work tree again from the last one; so does this one if an executor has spoilt it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from assay.adapters.executors import SandboxedShell
+from assay.adapters.git.held import hold, let_go
+from assay.adapters.git.snapshot import Snapshot, difference
+from assay.adapters.git.work_tree import WorkTree, freeze, make_work_tree, remove_work_tree, too_heavy
+from assay.adapters.ledger.artifacts import ArtifactWriter
+from assay.adapters.sandbox.job import Limits
+from assay.adapters.tools import Ground
+from assay.contracts.change import ChangedPath
+from assay.contracts.verdict import Assurance
+from assay.engine.viewing import Standing, secret_files, shell_in
+from assay.engine.world import World
+from assay.errors import RepositoryError
+
+_HELD: Final = "tree"
+BEGINNING: Final = "beginning"
+"""Under which names its trees are held."""
+
+
+@dataclass
+class Workspace:
+    world: World
+    began_with: str
+    """The tree with the person's own files."""
+    tree: str
+    """What it holds, as it was last frozen."""
+    _place: WorkTree | None = None
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    _making: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def place(self) -> WorkTree:
+        with self._making:
+            if self._place is None:
+                self._place = make_work_tree(
+                    self.world.store,
+                    self._folder,
+                    base_commit=self.world.base_commit,
+                    tree=self.tree,
+                    sandboxed=self.world.sandbox.level is Assurance.BUBBLEWRAP,
+                )
+            return self._place
+
+    def stand_at(self, tree: str) -> None:
+        """On record is that it held this after a step."""
+        if tree != self.tree:
+            self.tree, self._place = tree, None
+
+    def frozen(self) -> str:
+        """What it holds now. One that cannot be frozen is spoilt: RepositoryError, and the one before is back."""
+        try:
+            if why := too_heavy(self.place.files):
+                raise RepositoryError(f"it cannot be frozen: {why}")
+            tree = freeze(self.world.store, self.place, self.world.base_tree).tree
+        except RepositoryError:
+            self._place = None
+            raise
+        hold(self.world.store, self.world.run_id, _HELD, tree)
+        self.tree = tree
+        return tree
+
+    def shell(self, sink: ArtifactWriter, limits: Limits, *, keeps: bool) -> SandboxedShell:
+        world = self.world
+        scratch = world.scratch / f"at-{next(self._numbers)}"
+        scratch.mkdir(mode=0o700)
+        hidden = secret_files(world, self.tree)
+        at = Standing(self.place, world.base_commit, scratch, limits, keeps=keeps, hidden=hidden)
+        return shell_in(world, at, sink)
+
+    def ground(self, shell: SandboxedShell | None = None) -> Ground:
+        """What tools act on. With a shell everything may be changed; without one, nothing."""
+        world = self.world
+        return Ground(
+            files=self.place.files,
+            scope=("**",) if shell is not None else (),
+            run=shell,
+            git=world.store.git(),
+            commit=world.base_commit,
+            secret=world.settings.tools.secret,
+            cancel=world.cancel,
+        )
+
+    def changed(self, since: str = "") -> tuple[ChangedPath, ...]:
+        """Files that differ from those of an earlier tree, or from those that it began with."""
+        old = since or self.began_with
+        return Snapshot(self.tree, old, tuple(difference(self.world.store.git(), old, self.tree)), ()).change.paths
+
+    def patch(self) -> bytes:
+        """That which makes the person's own files what these are."""
+        return self.world.store.git().out("diff-tree", "-p", "--binary", self.began_with, self.tree)
+
+    def close(self) -> None:
+        """Nothing stays behind but what is on record."""
+        remove_work_tree(self._folder)
+
+    def let_go(self) -> None:
+        """The run is over: what came of it is in its patch."""
+        let_go(self.world.store, self.world.run_id)
+
+    @property
+    def _folder(self) -> Path:
+        return self.world.home / "work" / self.world.run_id / "goal"

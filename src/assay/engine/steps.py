@@ -1,0 +1,64 @@
+"""The record of a loop that an engine drives: what each step was asked, and what came of it.
+
+A run that is resumed goes through its loop again, and each step that is on record is answered from there. What it was
+asked is recorded by its digest: if the loop would now ask something else, the record is of another loop, and that is
+an error with a name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from assay.adapters.ledger import Ledger
+from assay.contracts.rows import EventRow
+from assay.errors import LedgerError
+from assay.faults import fault_point
+
+
+class DivergedError(LedgerError):
+    """The record does not belong to what is asked now."""
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass
+class Steps:
+    ledger: Ledger
+    run_id: str
+    type: str
+    """Of their rows: `plan.step`."""
+    command: str
+    """That a person would start anew with."""
+    _known: dict[str, Mapping[str, JsonValue]] = field(default_factory=dict)
+
+    @classmethod
+    def opened(cls, ledger: Ledger, run_id: str, type: str, command: str) -> Steps:
+        steps = cls(ledger, run_id, type, command)
+        for stored in ledger.read(EventRow, run_id=run_id, type=type):
+            steps._known[str(stored.row.payload["step"])] = stored.row.payload
+        return steps
+
+    def recall(self, step: str, asked: str) -> Mapping[str, JsonValue] | None:
+        """What came of a step, if it is on record."""
+        payload = self._known.get(step)
+        if payload is not None and payload["asked"] != digest(asked):
+            raise DivergedError(
+                f"run {self.run_id}: the record of {step} is about another question than the one that is asked now",
+                hint=f"start anew with `assay {self.command}`; the record is kept",
+            )
+        return payload
+
+    def keep(self, step: str, asked: str, came: Mapping[str, JsonValue], *also: EventRow) -> None:
+        """What came of a step, and what belongs to it, in one."""
+        payload: dict[str, JsonValue] = {"step": step, "asked": digest(asked), **came}
+        row = EventRow(run_id=self.run_id, type=self.type, payload=payload)
+        fault_point("step.before-record")
+        self.ledger.append(row, *also)
+        fault_point("step.after-record")
+        self._known[step] = payload

@@ -1,0 +1,240 @@
+"""The control loop, put together: a goal, whoever pursues it, and the files that they work on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from assay import __version__
+from assay.adapters.executors.human import Listen
+from assay.adapters.git.exclude import OWN_FILES, exclude
+from assay.adapters.git.held import hold
+from assay.adapters.git.repository import open_repository
+from assay.adapters.git.snapshot import snapshot
+from assay.adapters.ledger.location import ledger_path
+from assay.adapters.ledger.runs import named
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.adapters.memory.file import FileMemory, memory_path
+from assay.adapters.run_lock import held, is_held
+from assay.app import new_run_id, opened_world, outside_of, private_home, resolve_base, settings_at
+from assay.config import Settings
+from assay.contracts.rows import EventRow
+from assay.contracts.solve.report import SolveReport
+from assay.contracts.solve.setup import SolveSetup
+from assay.core.gradient import POLICIES
+from assay.engine.progress import Silent
+from assay.engine.solve.agents import SolveAgents
+from assay.engine.solve.journal import SolveJournal
+from assay.engine.solve.run import SLOTS, Ask, SolveRun
+from assay.engine.solve.views import SolveRunView, last_report, setups, view_of
+from assay.engine.solve.watching import Watching
+from assay.engine.solve.workspace import BEGINNING, Workspace
+from assay.engine.world import CheckRequest, World
+from assay.errors import InputError
+from assay.gate_cast import budget_for
+from assay.roles import IN_THE_LOOP
+from assay.runs_app import reopened, run_of
+from assay.team_app import Team, budget_now, dispatcher_for, made_ready, refuse_people_without_terminal, team_of
+
+ROLES: Final = tuple(dict.fromkeys(role.name for role in IN_THE_LOOP.values()))
+_LONGEST: Final = 40_000
+"""Characters of a goal."""
+
+
+@dataclass(frozen=True)
+class SolveRequest:
+    """What `assay solve` was asked for; what is not said comes from the settings."""
+
+    backends: Sequence[str] = ()
+    """`ROLE=SPEC`, or `SPEC` for every role that has no line of its own."""
+    max_replans: int | None = None
+    seconds: float | None = None
+    policy: str | None = None
+    remembers: bool = True
+    budget: tuple[str, ...] = ()
+    answer: str = ""
+    """To the question of the perceiver, should it ask one."""
+    by: str = "person"
+
+
+@contextmanager
+def solve_run(
+    directory: Path,
+    goal: str,
+    request: SolveRequest,
+    watching: Watching,
+    ask: Ask,
+    *,
+    listen: Listen | None = None,
+    home: Path | None = None,
+) -> Iterator[SolveRun]:
+    """An `assay solve`, ready to run: its first row is written, nothing else has happened."""
+    _refuse(goal, request)
+    repository = open_repository(directory)
+    home = outside_of(repository, home)
+    base = resolve_base(repository, CheckRequest(base="HEAD"))
+    settings = settings_at(repository, base[0])
+    run_id = new_run_id()
+    with ExitStack() as stack:
+        stack.enter_context(held(home, run_id))
+        world = stack.enter_context(
+            opened_world(repository, base, settings, Silent(), home=home, run_id=run_id, require_sandbox=False)
+        )
+        exclude(repository, (OWN_FILES,))
+        team = _team(world, request, listen)
+        setup = _setup(world, goal, request, team)
+        hold(world.store, run_id, BEGINNING, setup.tree)
+        world.ledger.append(EventRow(run_id=run_id, type="run.started", payload=setup.model_dump(mode="json")))
+        yield _driven(world, setup, request, watching, ask, listen, stack)
+
+
+@contextmanager
+def resumed_solve(
+    run_id: str,
+    request: SolveRequest,
+    watching: Watching,
+    ask: Ask,
+    *,
+    listen: Listen | None = None,
+    home: Path | None = None,
+) -> Iterator[SolveRun]:
+    """A run of the control loop that goes on from its record."""
+    home = private_home(home)
+    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
+        setup = setups(ledger)[run_id]
+        report = last_report(ledger, run_id)
+    if report is not None and report.result is not None:
+        raise InputError(
+            f"{run_id}: has ended: {report.result.status}", hint=f"`assay solve --show {run_id}` shows what came of it"
+        )
+    with ExitStack() as stack:
+        world = stack.enter_context(reopened(run_id, setup, home))
+        refuse_people_without_terminal(Team(setup.agents), listen, "go on at a terminal")
+        run = _driven(world, setup, request, watching, ask, listen, stack, resumed=True)
+        run.journal.note("run.resumed")
+        yield run
+
+
+def find_solve_run(text: str, home: Path | None = None) -> str:
+    """The id of the run that is meant: whole, its beginning or end if that is unique, or `last`, of the repository that
+    one stands in if one stands in any."""
+    return run_of("solve", text, _setups(private_home(home)))
+
+
+def solve_run_named(text: str, home: Path | None = None) -> str | None:
+    """The run of the control loop that is named, whole or by a part that no other has; None: none is."""
+    found = named(text, _setups(private_home(home)))
+    return found[0] if len(found) == 1 else None
+
+
+def list_solve_runs(home: Path | None = None) -> list[SolveRunView]:
+    """Every run of the control loop, newest first."""
+    home = private_home(home)
+    runs = _setups(home)
+    if not runs:
+        return []
+    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
+        return [view_of(ledger, id, setup, running=is_held(home, id)) for id, setup in runs.items()]
+
+
+def solve_report(run_id: str, home: Path | None = None) -> SolveReport | None:
+    """What came of a run; None: nothing yet."""
+    with closing(SqliteLedger(ledger_path(private_home(home)), "read")) as ledger:
+        return last_report(ledger, run_id)
+
+
+def _refuse(goal: str, request: SolveRequest) -> None:
+    if not goal.strip():
+        raise InputError("the goal is empty", hint='say what is wanted: assay solve "find out why the tests are slow"')
+    if len(goal) > _LONGEST:
+        raise InputError(
+            f"the goal has {len(goal):,} characters; {_LONGEST:,} at most", hint="put the rest into a file"
+        )
+    if request.policy is not None and request.policy not in POLICIES:
+        raise InputError(f"there is no policy {request.policy!r}", hint=f"there are {', '.join(POLICIES)}")
+
+
+def _team(world: World, request: SolveRequest, listen: Listen | None) -> Team:
+    team = team_of(world, request.backends, ROLES, "")
+    if team is None:
+        raise InputError(
+            "nobody is named who could pursue it",
+            hint="--backend SPEC names one for all of them, or set [backends]; `assay backends` tells more",
+        )
+    refuse_people_without_terminal(team, listen, "name somebody else")
+    return team
+
+
+def _setup(world: World, goal: str, request: SolveRequest, team: Team) -> SolveSetup:
+    own: Settings = world.settings
+    notes = list(team.notes)
+    if "executor" in team.own_tools:
+        notes.append("the executor brings tools of its own: blocked ones are told to it, not kept from it")
+    seconds = own.solve.seconds if request.seconds is None else request.seconds
+    return SolveSetup(
+        version=__version__,
+        repository=str(world.repository.root),
+        goal=goal,
+        base_commit=world.base_commit,
+        tree=snapshot(world.store, world.base_tree).tree,
+        agents=dict(team.agents),
+        policy=request.policy or own.solve.policy,
+        max_replans=own.solve.max_replans if request.max_replans is None else request.max_replans,
+        time_budget_ms=round(1000 * seconds),
+        remembers=request.remembers and own.solve.memory,
+        budget=budget_for(own, request.budget),
+        notes=(*world.notes, *notes),
+    )
+
+
+def _driven(
+    world: World,
+    setup: SolveSetup,
+    request: SolveRequest,
+    watching: Watching,
+    ask: Ask,
+    listen: Listen | None,
+    stack: ExitStack,
+    *,
+    resumed: bool = False,
+) -> SolveRun:
+    team = Team(setup.agents)
+    budget = budget_now(world, setup.budget, request.budget if resumed else ())
+    dispatcher = dispatcher_for(world, budget, watching.spending)
+    workspace = Workspace(world, setup.tree, setup.tree)
+    stack.callback(workspace.close)
+    agents = SolveAgents(
+        workspace=workspace,
+        backends=made_ready(world, team, Path.cwd(), listen, stack),
+        dispatcher=dispatcher,
+        doing=watching.doing,
+        said=watching.said,
+        seconds=lambda role: None if role in team.by_people else world.settings.gate.agent_seconds,
+        own_tools=team.own_tools,
+    )
+    (begun,) = world.ledger.read(EventRow, run_id=world.run_id, type="run.started")
+    return SolveRun(
+        run_id=world.run_id,
+        setup=setup,
+        journal=SolveJournal.opened(world.ledger, world.run_id),
+        agents=agents,
+        bus=dispatcher.bus,
+        watching=watching,
+        ask=ask,
+        memory=FileMemory(memory_path(world.home)) if setup.remembers else None,
+        began_at=begun.ts,
+        answer=request.answer,
+        by=request.by,
+        at_once=1 if team.by_people else SLOTS,
+        resumed=resumed,
+    )
+
+
+def _setups(home: Path) -> Mapping[str, SolveSetup]:
+    if not ledger_path(home).is_file():
+        return {}
+    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
+        return setups(ledger)

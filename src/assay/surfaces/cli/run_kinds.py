@@ -1,0 +1,140 @@
+"""Runs of other commands than the gate, where any run may be meant: `assay runs`, `assay status` and `assay resume`
+take all of them. What each of these commands has of its own stands in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from assay.contracts.base import Contract
+from assay.errors import InputError
+from assay.gate_app import find_run
+from assay.solve_app import SolveRequest, find_solve_run, list_solve_runs, solve_report, solve_run_named
+from assay.surfaces.cli.output import Output, printable
+from assay.surfaces.cli.solve import Telling, resume_solve
+from assay.surfaces.cli.verify_plan import resume_plan
+from assay.surfaces.cli.words import speaker
+from assay.surfaces.report.plan_gate import print_report
+from assay.surfaces.report.runs import BegunView
+from assay.surfaces.report.solve import print_solve
+from assay.verify_plan_app import PlanGateRequest, find_plan_run, list_plan_runs, plan_report, plan_run_named
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_LAST: Final = "last"
+Budget = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunKind:
+    command: str
+    find: Callable[[str], str]
+    """The run that is meant, `last` too; InputError if none is."""
+    named: Callable[[str], str | None]
+    """The run that is called so, if it is one alone."""
+    views: Callable[[], Sequence[BegunView]]
+    report: Callable[[str], Contract | None]
+    """What came of a run, as far as it came to that."""
+    shown: Callable[[Console, Any], None]
+    """Prints what `report` gives."""
+    resume: Callable[[Output, str, Budget], int]
+    subject: Callable[[Any], Mapping[str, str]]
+    """What the run is about, by what its setup says."""
+    answered: str
+    """The options that answer what it asks."""
+
+    def go_on(self, run_id: str) -> str:
+        return f"assay {self.command} --resume {run_id}"
+
+
+KINDS: Final = (
+    RunKind(
+        command="verify-plan",
+        find=find_plan_run,
+        named=plan_run_named,
+        views=list_plan_runs,
+        report=plan_report,
+        shown=print_report,
+        resume=lambda output, run_id, budget: resume_plan(output, run_id, PlanGateRequest(budget=budget, by=speaker())),
+        subject=lambda setup: {"plan": setup.plan_path},
+        answered='--answer "C1=…"',
+    ),
+    RunKind(
+        command="solve",
+        find=find_solve_run,
+        named=solve_run_named,
+        views=list_solve_runs,
+        report=solve_report,
+        shown=print_solve,
+        resume=lambda output, run_id, budget: resume_solve(
+            Telling(output), run_id, SolveRequest(budget=budget, by=speaker())
+        ),
+        subject=lambda setup: {"goal": setup.goal},
+        answered='--answer "…"',
+    ),
+)
+
+
+class Meant(NamedTuple):
+    run_id: str
+    kind: RunKind
+
+
+def run_meant(text: str) -> Meant | None:
+    """The run that is meant, if it is of one of these kinds; None: a run of the gate is, or none. `last` is the last of
+    all of them."""
+    if text == _LAST:
+        last = max((Meant(_last(kind.find), kind) for kind in KINDS), key=_begun)
+        return last if last.run_id > _last(find_run) else None
+    found = [Meant(run_id, kind) for kind in KINDS if (run_id := kind.named(text))]
+    if len(found) > 1:
+        raise InputError(f"{text}: names several runs", hint=f"it could be: {', '.join(one.run_id for one in found)}")
+    return found[0] if found else None
+
+
+def show(output: Output, meant: Meant) -> None:
+    """Where it stands: its report, if it has come to that."""
+    run_id, kind = meant
+    report = kind.report(run_id)
+    if report is not None:
+        if output.json:
+            output.document(report.model_dump(mode="json"))
+        else:
+            kind.shown(output.results(), report)
+        return
+    (view,) = (one for one in kind.views() if one.run_id == run_id)
+    if output.json:
+        output.document({"run_id": run_id, "command": kind.command, "state": view.state, "reason": view.reason})
+        return
+    reason = f": {view.reason}" if view.reason else ""
+    line = f"{run_id}  {view.state}{reason}; `{kind.go_on(run_id)}` goes on"
+    output.results().print(printable(line), soft_wrap=True)
+
+
+def row(view: BegunView) -> Mapping[str, object]:
+    """Of `assay runs --json`."""
+    (kind,) = (one for one in KINDS if one.command == view.setup.command)
+    return {
+        "run_id": view.run_id,
+        "command": view.setup.command,
+        "state": view.state,
+        "reason": view.reason,
+        **kind.subject(view.setup),
+        "repository": view.setup.repository,
+        "started_at": view.started_at,
+        "updated_at": view.updated_at,
+    }
+
+
+def _last(find: Callable[[str], str]) -> str:
+    """Ids begin with the time, so that the last one is the largest; where there is none, nothing is less than any."""
+    try:
+        return find(_LAST)
+    except InputError:
+        return ""
+
+
+def _begun(meant: Meant) -> str:
+    return meant.run_id

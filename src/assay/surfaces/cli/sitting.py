@@ -1,0 +1,103 @@
+"""One sitting with agents who answer: `assay verify-plan` and `assay solve` watch a run to its end, and ask where they
+may. Whatever breaks it off, the person is told how to go on."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from assay.adapters.executors.human import Listen, Terminal
+from assay.engine.agents.dispatch import Dispatcher
+from assay.engine.agents.stopping import OutOfBudgetError
+from assay.errors import InputError
+from assay.surfaces.cli.interruption import interruptions
+from assay.surfaces.cli.output import Output, printable
+from assay.surfaces.live.agents_at_work import AgentsAtWork
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+OUT_OF_BUDGET: Final = 4
+
+
+class _Agents(Protocol):
+    @property
+    def dispatcher(self) -> Dispatcher: ...
+
+
+class Run(Protocol):
+    """As much of an engine's run as every sitting needs."""
+
+    @property
+    def agents(self) -> _Agents: ...
+
+
+Driven = TypeVar("Driven", bound=Run)
+Came = TypeVar("Came")
+
+
+@dataclass(frozen=True)
+class AgentSitting:
+    output: Output
+    command: str
+    """`verify-plan`."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person can be asked here and now."""
+        return sys.stdin.isatty() and not self.output.json
+
+    @property
+    def listen(self) -> Listen | None:
+        return Terminal() if self.asks else None
+
+    def loud(self) -> Console:
+        """Also with `--quiet`: neither a question nor a complaint is progress."""
+        return replace(self.output, quiet=False).progress()
+
+    def complain(self, text: str) -> None:
+        self.loud().print(printable(text), style="yellow", soft_wrap=True)
+
+    def follow(
+        self,
+        begun: AbstractContextManager[Driven],
+        live: AgentsAtWork,
+        run_id: Callable[[Driven], str],
+        through: Callable[[Driven], Came],
+        tell: Callable[[Came], int],
+    ) -> int:
+        """See the run through to its end, or to where the person leaves it, and tell what came of it; its exit code."""
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends us wants nothing left behind, too
+        run: Driven | None = None
+        try:
+            with interruptions(), begun as run, live.showing():
+                live.allowance = run.agents.dispatcher.meter.budget.run
+                came = through(run)
+        except OutOfBudgetError as error:
+            return self._out_of_budget(str(error), run_id(run) if run else "")
+        except KeyboardInterrupt:
+            if run is not None:
+                sys.stderr.write(f"\neverything is kept; go on with: {self._go_on(run_id(run))}\n")
+            raise
+        return tell(came)
+
+    def _out_of_budget(self, why: str, run_id: str) -> int:
+        again = f"{self._go_on(run_id)} --budget …" if run_id else ""
+        self.complain(f"{why}; everything is kept, go on with more: {again}")
+        if self.output.json and run_id:
+            self.output.document({"run_id": run_id, "outcome": "budget_exhausted", "reason": why})
+        return OUT_OF_BUDGET
+
+    def _go_on(self, run_id: str) -> str:
+        return f"assay {self.command} --resume {run_id}"
+
+
+def refuse_no_folder(option: str, file: Path) -> None:
+    """Before anything begins: whoever waits for a run wants what it writes."""
+    if not file.absolute().parent.is_dir():
+        raise InputError(f"{option} {file}: there is no folder {file.parent}", hint="make it, or name another")

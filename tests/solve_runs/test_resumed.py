@@ -1,0 +1,124 @@
+"""A run that was killed, or waits for a person, goes on from its record: nothing is asked or done twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.solve_runs.stage import (
+    COUNTED,
+    RIGHT,
+    WRONG,
+    Came,
+    Stage,
+    executor,
+    merger,
+    passes,
+    perceiver,
+    planner,
+    script,
+    subtask,
+    validator,
+    writes,
+)
+
+TWO = (
+    subtask("look at the notes", "it says how many lines there are", sequence=1, tools=["read"]),
+    subtask("write the number down", COUNTED, "it is tidy", sequence=2, tools=["write", "run"], files=["count.txt"]),
+)
+ENTRIES = (
+    planner(*TWO),
+    executor({"read": {"path": "notes.txt"}}, said="three lines", task="*-s1"),
+    executor(writes("seen.txt", "yes\n"), WRONG, task="*-s2", round=1),
+    executor({"run": {"command": "cat seen.txt"}}, RIGHT, task="*-s2", round=2),
+    validator(passes()),
+    merger(),
+)
+"""Two rounds, tools that write and run, a subtask that only looks."""
+ASKS = (
+    perceiver(question="Which notes?", step="perceive"),
+    perceiver("count the notes of today", step="perceive/2"),
+)
+ALWAYS = {("step.before-record", 3), ("step.after-record", 7), ("agent.after-tool", 3), ("ledger.after-commit", 30)}
+CASES = [
+    *((f"step.{when}-record", count) for when in ("before", "after") for count in (1, 2, 3, 4, 7, 9, 12)),
+    *((f"agent.{when}-turn", count) for when in ("before", "after") for count in (1, 2, 4, 9)),
+    *((f"agent.{when}-tool", count) for when in ("before", "after") for count in (1, 3, 5)),
+    *((f"ledger.{point}", count) for point in ("before-insert", "before-commit", "after-commit") for count in (2, 30)),
+]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage.set_up(tmp_path / "stage")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Came:
+    return Stage.set_up(tmp_path_factory.mktemp("undisturbed") / "stage").solve(*ENTRIES)
+
+
+def timeless(came: Came) -> dict[str, Any]:
+    """A report without what depends on the clock and on the run's own name."""
+    text = came.report.model_dump_json().replace(came.report.run_id, "RUN")
+    report = type(came.report).model_validate_json(text)
+    rounds = [(one.number, one.directive.directive, one.directive.loss.D, one.outcomes) for one in report.rounds]
+    return {"rounds": rounds, "result": report.result and report.result.status, "changed": report.changed}
+
+
+@pytest.mark.parametrize(
+    ("point", "count"), [pytest.param(*one, marks=() if one in ALWAYS else pytest.mark.sweep) for one in CASES]
+)
+def test_a_run_that_was_killed_goes_on_to_the_same_end(stage: Stage, undisturbed: Came, point: str, count: int) -> None:
+    killed = stage.solve(*ENTRIES, env={"ASSAY_FAULT": f"{point}:{count}"})
+    assert killed.exit < 0 or killed.exit > 128, killed.stderr
+    if not stage.runs:
+        return  # it had not begun
+    came = stage.resume("last")
+    assert timeless(came) == timeless(undisturbed)
+    dispatched = stage.messages(came.report.run_id, "Output")
+    assert len(dispatched) == len({str(one["dispatch"]) for one in dispatched}), "nobody answers twice"
+    assert not list((stage.workshop.assay_home / "work").glob("*/goal")), "no work tree is left"
+
+
+def test_a_question_that_nobody_here_answers_waits_for_an_answer(stage: Stage) -> None:
+    waiting = stage.solve(*ASKS)
+    assert (waiting.exit, waiting.report.result, waiting.report.question) == (3, None, "Which notes?")
+    assert waiting.report.next_step.startswith(f"assay solve --resume {waiting.report.run_id}")
+    still = stage.resume("last")
+    assert (still.exit, still.report.question) == (3, "Which notes?")
+    came = stage.resume("last", "--answer", "those of today")
+    assert came.status == "accepted"
+    assert came.report.task.clarification == "those of today"
+    assert came.report.task.raw_input == waiting.report.task.raw_input
+    assert "those of today" in stage.asked(came.report.run_id, "perceive/2/perceiver")
+
+
+def test_an_answer_can_be_given_beforehand(stage: Stage) -> None:
+    came = stage.solve(*ASKS, args=("--answer", "those of today"))
+    assert (came.status, came.report.task.clarification) == ("accepted", "those of today")
+
+
+def test_a_run_that_has_ended_is_shown_and_nothing_is_done_again(stage: Stage) -> None:
+    came = stage.solve()
+    before = stage.messages(came.report.run_id, "Dispatch")
+    again = stage.resume(came.report.run_id)
+    assert (again.exit, again.report) == (0, came.report)
+    assert stage.messages(came.report.run_id, "Dispatch") == before
+
+
+def test_a_budget_that_is_spent_stops_it_and_more_lets_it_go_on(stage: Stage) -> None:
+    stopped = stage.solve(args=("--budget", "requests=3"))
+    assert stopped.exit == 4, stopped.stderr
+    came = stage.resume("last", "--budget", "requests=100")
+    assert came.status == "accepted"
+
+
+def test_another_script_that_asks_something_else_is_not_mixed_with_the_record(stage: Stage) -> None:
+    """What is on record counts, whatever the script says now."""
+    stage.solve(*ENTRIES, env={"ASSAY_FAULT": "step.after-record:4"})
+    stage.cast(script(planner(subtask("something else", COUNTED))))
+    came = stage.resume("last")
+    assert [one.intent for one in came.report.rounds[0].subtasks] == [one["intent"] for one in TWO]

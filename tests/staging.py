@@ -1,0 +1,71 @@
+"""What every stage with scripted agents has: a small project, agents who say what is written for them, the record."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.adapters.ledger.location import ledger_path
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.contracts.rows import EventRow, MessageRow
+from assay.engine.agents.on_record import Recorded, on_record
+from tests.workshop import Workshop
+
+Entry = dict[str, Any]
+"""Of a script: what one agent says and does on one occasion."""
+
+DONE = {"completion": {"status": "DONE", "summary": "said"}}
+
+
+def failing(role: str, **match: object) -> Entry:
+    """It breaks down, whenever it is asked."""
+    return {"role": role, "match": match, "steps": [{"error": {"kind": "crashed", "why": "it fell over"}}]}
+
+
+def babbling(role: str, **match: object) -> Entry:
+    """What it says is not of the schema, however often it is asked."""
+    return {"role": role, "match": match, "raw": "I would rather talk about something else."}
+
+
+@dataclass(frozen=True)
+class Staged:
+    workshop: Workshop
+    root: Path
+
+    def cast(self, entries: Sequence[Entry], name: str = "script") -> str:
+        """Agents who say this, as a backend."""
+        path = self.workshop.folder / f"{name}.yaml"
+        said = [{name: value for name, value in entry.items() if value} for entry in entries]
+        path.write_text(json.dumps(said), encoding="utf-8")
+        return f"script:{path}"
+
+    def assay(self, *args: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        return self.workshop.assay(self.root, *args, env=env)
+
+    # What is on record.
+
+    @property
+    def runs(self) -> list[str]:
+        """All that were begun, the newest last."""
+        with closing(self.ledger()) as ledger:
+            return [one.row.run_id for one in ledger.read(EventRow, type="run.started")]
+
+    def dispatches(self, run_id: str) -> dict[str, Recorded]:
+        with closing(self.ledger()) as ledger:
+            return on_record(ledger, run_id)
+
+    def events(self, run_id: str, type: str) -> list[Mapping[str, Any]]:
+        with closing(self.ledger()) as ledger:
+            return [one.row.payload for one in ledger.read(EventRow, run_id=run_id, type=type)]
+
+    def messages(self, run_id: str, type: str) -> list[Mapping[str, Any]]:
+        with closing(self.ledger()) as ledger:
+            return [one.row.payload for one in ledger.read(MessageRow, run_id=run_id, type=type)]
+
+    def ledger(self) -> SqliteLedger:
+        return SqliteLedger(ledger_path(self.workshop.assay_home), "read")
