@@ -21,6 +21,16 @@ from typing import IO
 from tests import nursery
 
 _READ_AT_START = ("PYTHON", "LC_", "LANG", "TZ")
+_PROGRAM = """#!{python} -IS
+import json, os, socket, sys
+door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+door.connect({door!r})
+ours, theirs = socket.socketpair()
+request = dict(program={program!r}, args=sys.argv[1:], cwd=os.getcwd(), env=dict(os.environ))
+socket.send_fds(door, [json.dumps(request).encode()], [0, 1, 2, theirs.fileno()])
+theirs.close()
+sys.exit(int(ours.recv(64)) & 0xFF)
+"""
 
 
 def needs_a_start(variables: Mapping[str, str]) -> bool:
@@ -28,9 +38,11 @@ def needs_a_start(variables: Mapping[str, str]) -> bool:
     return any(name.startswith(_READ_AT_START) for name in variables)
 
 
-def run(args: Sequence[str], cwd: Path, env: Mapping[str, str], told: str = "") -> subprocess.CompletedProcess[str]:
-    """`assay` with these arguments, and this on its standard input, seen through to its end."""
-    request = json.dumps({"args": args, "cwd": str(cwd), "env": dict(env)}).encode()
+def run(
+    args: Sequence[str], cwd: Path, env: Mapping[str, str], told: str = "", called: Path = Path(nursery.__file__)
+) -> subprocess.CompletedProcess[str]:
+    """`assay` with these arguments, and this on its standard input, seen through to its end; by what it was called."""
+    request = json.dumps({"program": str(called), "args": args, "cwd": str(cwd), "env": dict(env)}).encode()
     assert len(request) <= nursery.MOST
     ours, theirs = socket.socketpair()
     with ours, _file(told) as read, _file() as output, _file() as errors:
@@ -43,6 +55,12 @@ def run(args: Sequence[str], cwd: Path, env: Mapping[str, str], told: str = "") 
         return subprocess.CompletedProcess(["assay", *args], int(answer), output.read(), errors.read())
 
 
+def program() -> Path:
+    """A program `assay` that has the same process forked: for whoever starts it by its path, as git's hooks do."""
+    _way()
+    return _place() / "assay"
+
+
 def _file(content: str = "") -> IO[str]:
     file = tempfile.TemporaryFile("w+")  # noqa: SIM115  whoever asks for it closes it
     file.write(content)
@@ -51,16 +69,30 @@ def _file(content: str = "") -> IO[str]:
 
 
 @cache
+def _place() -> Path:
+    """Where the program lies, and the door that it knocks at: not deep, for the kernel takes no long path there."""
+    folder = tempfile.TemporaryDirectory(prefix="assay-")
+    atexit.register(folder.cleanup)
+    place = Path(folder.name)
+    file = place / "assay"
+    file.write_text(_PROGRAM.format(python=sys.executable, door=str(place / "door"), program=str(file)))
+    file.chmod(0o755)
+    return place
+
+
+@cache
 def _way() -> socket.socket:
     """The way to the process that is forked, one for each worker."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs:
+    with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+        door.bind(str(_place() / "door"))
+        door.listen()
         process = subprocess.Popen(
-            [sys.executable, "-W", "error", nursery.__file__, str(theirs.fileno())],
+            [sys.executable, "-W", "error", nursery.__file__, str(theirs.fileno()), str(door.fileno())],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             env={name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LC_"))},
-            pass_fds=(theirs.fileno(),),
+            pass_fds=(theirs.fileno(), door.fileno()),
         )
 
     @atexit.register

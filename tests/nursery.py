@@ -1,7 +1,8 @@
 """A program that has imported `assay` and is forked for every run of it; `forked.py` starts it and talks to it.
 
-    python -W error nursery.py SOCKET_FD
+    python -W error nursery.py SOCKET_FD DOOR_FD
 
+Its owner asks over the first; whoever else wants it forked knocks at the second, and asks once.
 It imports nothing of the tests, has no thread, and ends when the other side of the socket is closed.
 """
 
@@ -11,6 +12,7 @@ import atexit
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -39,7 +41,7 @@ LATER = (
 """What commands import only where they come to it: the library of models alone takes longer than a whole check."""
 
 
-def serve(requests: socket.socket) -> None:
+def serve(requests: socket.socket, door: socket.socket) -> None:
     """Each request has its arguments, folder and variables, and four files: its input, two for the output, and one for
     the answer, which is the exit code."""
     for command in COMMANDS:
@@ -52,19 +54,25 @@ def serve(requests: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, _take_leave)
     gc.freeze()
     while True:
-        text, files, _, _ = socket.recv_fds(requests, MOST, 4)
-        if not text:
+        knocked = requests not in select.select([requests, door], [], [])[0]
+        asking = door.accept()[0] if knocked else requests
+        text, files, _, _ = socket.recv_fds(asking, MOST, 4)
+        if knocked:
+            asking.close()
+        elif not text:
             requests.close()
+            door.close()
             return
-        if os.fork() == 0:
+        if text and os.fork() == 0:
             break
         for file in files:
             os.close(file)
     requests.close()
+    door.close()
     request = json.loads(text)
     _be_watched(files)
     _settle(request["cwd"], request["env"] | locale)
-    sys.argv[1:] = request["args"]
+    sys.argv[:] = [request["program"], *request["args"]]
     _end(main())
 
 
@@ -88,6 +96,9 @@ def _be_watched(files: Sequence[int]) -> None:
         os.dup2(file, number)
     for file in files:
         os.close(file)
+    # Made anew, as at a start: those that there are take the new files for what the old ones were, say a terminal.
+    sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
 
 
 def _settle(folder: str, variables: dict[str, str]) -> None:
@@ -111,4 +122,4 @@ def _end(code: int) -> NoReturn:
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket.socket(fileno=int(sys.argv[1])), socket.socket(fileno=int(sys.argv[2])))

@@ -41,7 +41,7 @@ class Staged:
         """Agents who say this, as a backend."""
         path = self.workshop.folder / f"{name}.yaml"
         said = [{name: value for name, value in entry.items() if value} for entry in entries]
-        path.write_text(json.dumps(said), encoding="utf-8")
+        path.write_text(json.dumps(said, ensure_ascii=False), encoding="utf-8")
         return f"script:{path}"
 
     def assay(self, *args: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:

@@ -59,7 +59,7 @@ from assay.engine.progress import Silent
 from assay.engine.world import World
 from assay.errors import InputError
 from assay.gate_cast import amend_budget, backends_for, budget_for, served
-from assay.runs_app import reopened, run_of
+from assay.runs_app import on_their_own, reopened, run_of
 
 
 @contextmanager
@@ -80,10 +80,14 @@ def gate_run(
     refuse_unfinished_plans(plan, plan_path)
     repository = open_repository(directory)
     home = outside_of(repository, home)
-    branch, base = branch_and_base(repository, plan, plan_path, request.branch, _promised(home))
-    refuse_dirty(repository, branch, plan_path, allowed=request.allow_dirty)
-    settings = settings_at(repository, base)
-    run_id = new_run_id()
+    within = request.within
+    if within is None:
+        branch, base = branch_and_base(repository, plan, plan_path, request.branch, _promised(home))
+        refuse_dirty(repository, branch, plan_path, allowed=request.allow_dirty)
+    else:
+        branch, base = within.ref, within.base_commit
+    settings = settings_at(repository, within.settings_commit if within else base)
+    run_id = within.run_id if within else new_run_id()
     tree = repository.git.line("rev-parse", f"{base}^{{tree}}")
     with ExitStack() as stack:
         stack.enter_context(held(home, run_id))
@@ -157,7 +161,7 @@ def list_runs(home: Path | None = None) -> list[RunView]:
     if not ledger_path(home).is_file():
         return []
     with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
-        return [_view(ledger, home, run_id) for run_id in _setups(home)]
+        return [_view(ledger, home, run_id) for run_id, setup in _setups(home).items() if not setup.parent]
 
 
 def _refuse_unverified(world: World, plan_path: Path, digest: str) -> None:
@@ -187,7 +191,7 @@ def _promised(home: Path) -> frozenset[str]:
 def find_run(text: str, home: Path | None = None) -> str:
     """The id of the run that is meant: whole, its beginning or its end if that is unique, or `last`: of the repository
     that one stands in, or of all if one stands in none."""
-    return run_of("gate", text, _setups(private_home(home)))
+    return run_of("gate", text, on_their_own(text, _setups(private_home(home))))
 
 
 def view_run(run_id: str, home: Path | None = None) -> RunView:
@@ -315,7 +319,7 @@ def _setup(
             "executor": cast["executor"][0],
             "architect": cast["architect"][0],
             "fallbacks": {role: specs[1:] for role, specs in cast.items() if specs[1:]},
-            "budget": budget_for(world.settings, request.budget),
+            "budget": request.within.budget if request.within else budget_for(world.settings, request.budget),
             "slots": request.slots or gate.slots,
             "minutes": request.minutes or gate.run_minutes,
             "hooks": hooks,
@@ -327,5 +331,7 @@ def _setup(
             "heldout_files": str(request.heldout_files.absolute()) if request.heldout_files else None,
             "sandbox": world.sandbox.level.value,
             "notes": (*notes, *concerns, *told),
+            "parent": request.within.parent if request.within else "",
+            "settings_commit": request.within.settings_commit if request.within else "",
         }
     )

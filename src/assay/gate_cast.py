@@ -78,7 +78,11 @@ def _amended(budget: Budget, words: tuple[str, ...]) -> Budget:
 def served(world: World, request: GateRequest, plan_path: Path) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     """Who executes and who reviews, by role, the fallbacks behind the first; and what is to be said about them."""
     asked = {"executor": request.executor, "architect": request.architect}
-    line = {role: (lasting(spec, plan_path.parent),) for role, spec in asked.items() if spec}
+    line: dict[str, tuple[str, ...]] = (
+        {role: request.within.agents[role] for role in asked}
+        if request.within is not None
+        else {role: (lasting(spec, plan_path.parent),) for role, spec in asked.items() if spec}
+    )
     said = Words(world.repository.root, world.settings, load_person(), line)
     choices = [said.choice(role) for role in asked]
     for choice in choices:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from assay import __version__
 from assay.adapters.git.repository import open_repository, repository_around
@@ -33,6 +33,11 @@ class Begun(Protocol):
     def base_commit(self) -> str: ...
 
     @property
+    def settings_commit(self) -> str:
+        """Whose settings decide, if it is not the base."""
+        ...
+
+    @property
     def plan_path(self) -> str: ...
 
 
@@ -46,7 +51,7 @@ def reopened(run_id: str, setup: Begun, home: Path, *, require_sandbox: bool = F
             hint=f"use Assay {setup.version} for it, or start anew with `{again}`",
         )
     repository = open_repository(Path(setup.repository))
-    settings = settings_at(repository, setup.base_commit)
+    settings = settings_at(repository, setup.settings_commit or setup.base_commit)
     tree = repository.git.line("rev-parse", f"{setup.base_commit}^{{tree}}")
     with ExitStack() as stack:
         stack.enter_context(held(home, run_id))
@@ -63,11 +68,24 @@ def reopened(run_id: str, setup: Begun, home: Path, *, require_sandbox: bool = F
         )
 
 
+class Part(Begun, Protocol):
+    @property
+    def parent(self) -> str: ...
+
+
+_Part = TypeVar("_Part", bound=Part)
+
+
+def on_their_own(text: str, runs: Mapping[str, _Part]) -> Mapping[str, _Part]:
+    """The runs among which `last` is looked for: none that is a part of another. By its id any can be named."""
+    return {id: setup for id, setup in runs.items() if not setup.parent} if text == "last" else runs
+
+
 def run_of(command: str, text: str, runs: Mapping[str, Begun]) -> str:
     """The id of the run that is meant: whole, its beginning or its end if that is unique, or `last`: of the repository
     that one stands in, or of all if one stands in none. The newest come first."""
     if not runs:
-        what = '"GOAL"' if command == "solve" else "PLAN.md"
+        what = {"solve": '"GOAL"', "run": '"REQUEST"'}.get(command, "PLAN.md")
         raise InputError(f"there is no run of `assay {command}` yet", hint=f"`assay {command} {what}` starts one")
     known = [KnownRun(id, setup.repository) for id, setup in runs.items()]
     otherwise = f"the last one is {known[0].run_id}; `assay runs` lists them"

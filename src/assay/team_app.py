@@ -13,7 +13,7 @@ from assay.adapters.backends.choosing import backend_from
 from assay.adapters.bus import Bus
 from assay.adapters.executors.human import Listen
 from assay.agents_app import Words, agents, refuse_commands_of_repositories, refuse_weaker_sandbox
-from assay.config.backends import KEYS, Choice, Origin, works_alone
+from assay.config.backends import KEYS, RULES, Choice, Origin, works_alone
 from assay.config.person import load_person
 from assay.contracts.budget import Budget, Spent
 from assay.contracts.rows import EventRow
@@ -51,9 +51,9 @@ def team_of(world: World, backends: Sequence[str], roles: Sequence[str], without
     without any of them."""
     said = Words.spoken(world.repository.root, world.settings, load_person(), _named(backends))
     choices = [said.choice(role) for role in roles]
-    missing = [choice.agent for choice in choices if not choice.specs]
-    if len(missing) == len(choices):
+    if not any(choice.specs for choice in choices if choice.specs != (RULES,)):  # they are always there
         return None
+    missing = [choice.agent for choice in choices if not choice.specs]
     if missing:
         raise InputError(
             f"nobody is named who serves {', '.join(missing)}",

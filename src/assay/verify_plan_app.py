@@ -37,10 +37,11 @@ from assay.engine.plan_gate.looking import PlanRunView, last_report, report_of_r
 from assay.engine.plan_gate.run import SLOTS, Ask, PlanGateRun
 from assay.engine.plan_gate.watching import Watching
 from assay.engine.progress import Silent
+from assay.engine.within import Within
 from assay.engine.world import CheckRequest, World
 from assay.errors import InputError
 from assay.gate_cast import budget_for
-from assay.runs_app import reopened, run_of
+from assay.runs_app import on_their_own, reopened, run_of
 from assay.team_app import Team, budget_now, dispatcher_for, made_ready, refuse_people_without_terminal, team_of
 
 _RESEARCHER = "researcher"
@@ -56,6 +57,7 @@ class PlanGateRequest:
     budget: tuple[str, ...] = ()
     answers: Mapping[str, str] = field(default_factory=dict)
     by: str = "person"
+    within: Within | None = None
 
 
 @contextmanager
@@ -74,9 +76,10 @@ def plan_gate_run(
     plan_path = plan_path.parent.resolve() / plan_path.name
     repository = open_repository(directory)
     home = outside_of(repository, home)
-    base = resolve_base(repository, CheckRequest())
-    settings = settings_at(repository, base[0])
-    run_id = new_run_id()
+    within = request.within
+    base = resolve_base(repository, CheckRequest(base=within.base_commit if within else None))
+    settings = settings_at(repository, within.settings_commit if within else base[0])
+    run_id = within.run_id if within else new_run_id()
     with ExitStack() as stack:
         stack.enter_context(held(home, run_id))
         world = stack.enter_context(
@@ -95,9 +98,11 @@ def plan_gate_run(
             alone=alone,
             beyond=_beyond(world) if cast else (),
             minutes=settings.gate.run_minutes,
-            budget=budget_for(settings, request.budget),
+            budget=within.budget if within else budget_for(settings, request.budget),
             answers=dict(request.answers) if not cast else {},
             notes=(*world.notes, *notes),
+            parent=within.parent if within else "",
+            settings_commit=within.settings_commit if within else "",
         )
         kept = world.artifacts.put(raw)
         world.ledger.append(
@@ -134,7 +139,7 @@ def resumed_plan_gate(
 def find_plan_run(text: str, home: Path | None = None) -> str:
     """The id of the run that is meant: whole, its beginning or end if that is unique, or `last`, of the repository that
     one stands in if one stands in any."""
-    return run_of("verify-plan", text, _setups(private_home(home)))
+    return run_of("verify-plan", text, on_their_own(text, _setups(private_home(home))))
 
 
 def plan_run_named(text: str, home: Path | None = None) -> str | None:
@@ -150,7 +155,8 @@ def list_plan_runs(home: Path | None = None) -> list[PlanRunView]:
     if not runs:
         return []
     with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
-        return [view_of(ledger, id, setup, running=is_held(home, id)) for id, setup in runs.items()]
+        own = {id: setup for id, setup in runs.items() if not setup.parent}
+        return [view_of(ledger, id, setup, running=is_held(home, id)) for id, setup in own.items()]
 
 
 def plan_report(run_id: str, home: Path | None = None) -> PlanReport | None:
@@ -231,7 +237,10 @@ def _cast(
         return {}, "nobody is asked (--rules): the rules decide alone", []
     if why := examined.alone:
         return {}, why, []
-    team = team_of(world, request.backends, examined.team.roles, "; --rules asks nobody")
+    if request.within is not None:
+        team: Team | None = Team({role: request.within.agents[role] for role in examined.team.roles})
+    else:
+        team = team_of(world, request.backends, examined.team.roles, "; --rules asks nobody")
     if team is None:
         return {}, "nobody is named who could be asked, so the rules decide alone; `assay backends` tells more", []
     notes = [web_in_words(load_person().settings.web), *team.notes]
@@ -272,6 +281,8 @@ def _driven(
     seconds = world.settings.gate.agent_seconds
     agents_at_work = PlanAgents(
         world=world,
+        tree=world.base_tree,
+        commit=world.base_commit,
         backends=backends,
         dispatcher=dispatcher_for(world, budget, watching.spending),
         doing=watching.doing,

@@ -92,6 +92,45 @@ def directive(word: str, distance: float, task: str = "t1") -> Said:
     return "controller", "planner", "PlanDirective", {"task_id": task, "directive": word, "loss": {"D": distance}}
 
 
+# Of the control loop, whose task is the run.
+
+
+def subtask(name: str, *, verifiable: str = "", plausible: str = "") -> Said:
+    criteria: list[JsonValue] = [plausible] if plausible else []
+    if verifiable:
+        criteria.append({"criterion": verifiable, "mode": "verifiable", "command": "true"})
+    payload: dict[str, JsonValue] = {"subtask_id": f"r1-{name}", "parent_task_id": "r1", "intent": "do it"}
+    return "planner", "executor", "SubTask", {**payload, "sequence": 1, "success_criteria": criteria or ["done"]}
+
+
+def executed(name: str, status: str = "completed") -> Said:
+    return "executor", "agent_validator", "ExecutionResult", {"subtask_id": f"r1-{name}", "status": status}
+
+
+def corrected(name: str) -> Said:
+    return "agent_validator", "executor", "CorrectionSignal", {"subtask_id": f"r1-{name}", "attempt_number": 1}
+
+
+def outcome(name: str, *gaps: Mapping[str, str]) -> Said:
+    """What had failed after each attempt: criteria, and why."""
+    trajectory: list[JsonValue] = [
+        {"attempt": attempt, "failed_criteria": [{"criterion": one, "failure_class": of} for one, of in gap.items()]}
+        for attempt, gap in enumerate(gaps, start=1)
+    ]
+    payload: dict[str, JsonValue] = {"subtask_id": f"r1-{name}", "parent_task_id": "r1", "gap_trajectory": trajectory}
+    status = "failed" if gaps and gaps[-1] else "matched"
+    return "agent_validator", "meta_validator", "SubTaskOutcome", {**payload, "status": status}
+
+
+def final(status: str, distance: float = 0.0) -> Said:
+    payload: dict[str, JsonValue] = {"task_id": "r1", "status": status, "loss": {"D": distance}, "summary": "no more"}
+    return "controller", "person", "FinalResult", payload
+
+
+def told(type: str) -> Said:
+    return "meta_validator", "controller", type, {"task_id": "r1"}
+
+
 def failed(attempt: int, *reasons: str, task: str = "t1") -> Did:
     found: list[JsonValue] = [{"check": reason, "detail": f"{reason} it is"} for reason in reasons]
     failure: JsonValue = {"attempt": attempt, "type": "VERIFY_FAILURE", "error": "no good", "reasons": found}
@@ -192,6 +231,11 @@ OTHERS: list[tuple[str, list[Said | Did], list[tuple[Detection, str, str | None,
     ),
     ("repairs of one role without a task", [repair()] * 5, [(D, "corrections", None, "planner", (1, 2, 3, 4, 5))]),
     ("repairs of two roles without a task", [*[repair()] * 3, *[repair("designer")] * 2], []),
+    (
+        "corrections of the subtasks of one task count together, and so do repairs",
+        [subtask("s1"), subtask("s2"), *[corrected("s1")] * 2, *[corrected("s2")] * 2, repair("executor", "s2")],
+        [(D, "corrections", "r1", "executor", (3, 4, 5, 6, 7))],
+    ),
     ("a run that passed", [finished("passed")], []),
     ("a run that failed", [finished("failed")], []),
     ("a run without budget", [finished("budget_exhausted")], [(C, "budget_exhausted", None, "engine", (1,))]),
@@ -203,6 +247,11 @@ OTHERS: list[tuple[str, list[Said | Did], list[tuple[Detection, str, str | None,
         "a result that was abandoned",
         [("controller", "person", "FinalResult", {"task_id": "t1", "status": "abandoned"})],
         [(C, "abandoned", "t1", "controller", (1,))],
+    ),
+    (
+        "a result that is only partial",
+        [("controller", "person", "FinalResult", {"task_id": "t1", "status": "partial"})],
+        [(C, "partial", "t1", "controller", (1,))],
     ),
     ("two failed attempts", [failed(1), failed(2)], []),
     ("three failed attempts", [failed(1), failed(2), failed(3)], [(C, "attempts", "t1", "executor", (1, 2, 3))]),
@@ -276,6 +325,79 @@ OTHERS: list[tuple[str, list[Said | Did], list[tuple[Detection, str, str | None,
         ],
         [(S, "no-answer", "t1", "executor", (3,))],
     ),
+    (
+        "a result that nobody validated",
+        [executed("s1"), finished("failed")],
+        [(S, "no-answer", "s1", "agent_validator", (1,))],
+    ),
+    (
+        "the outcome of another subtask is no answer",
+        [executed("s1"), outcome("s2"), finished("passed")],
+        [(S, "no-answer", "s1", "agent_validator", (1,))],
+    ),
+    (
+        "a result that nobody validated before the next one came",
+        [executed("s1"), executed("s1"), outcome("s1")],
+        [(S, "no-answer", "s1", "agent_validator", (1,))],
+    ),
+    (
+        "a result that was corrected, and then matched",
+        [executed("s1"), corrected("s1"), executed("s1"), outcome("s1")],
+        [],
+    ),
+    ("a result that may still be validated", [executed("s1")], []),
+    ("a result in a run that was stopped", [executed("s1"), finished("needs_human")], []),
+    (
+        "results beside each other",
+        [executed("s1"), executed("s2"), outcome("s2"), outcome("s1"), finished("passed")],
+        [],
+    ),
+    (
+        "a controller that decides nothing",
+        [told("ReplanRequest"), finished("failed")],
+        [(S, "no-answer", "r1", "controller", (1,))],
+    ),
+    (
+        "the planner cannot decide in its place",
+        [told("OutcomeSummary"), ("planner", "person", "FinalResult", {"task_id": "r1"}), finished("passed")],
+        [(V, "final-result", "r1", "planner", (2,)), (S, "no-answer", "r1", "controller", (1,))],
+    ),
+    ("a controller that directs", [told("ReplanRequest"), directive("refine", 0.5, "r1"), finished("failed")], []),
+    ("a controller that accepts", [told("OutcomeSummary"), final("accepted"), finished("passed")], []),
+    (
+        "a memory that says nothing",
+        [("planner", "memory", "MemoryQuery", {"words": []}), finished("passed")],
+        [(S, "no-answer", None, "memory", (1,))],
+    ),
+    (
+        "a subtask that was called completed, and is not",
+        [subtask("s1", verifiable="it runs"), executed("s1"), outcome("s1", {"it runs": "logical"})],
+        [(M, "claim-mismatch", "s1", "executor", (2, 3))],
+    ),
+    (
+        "one of two claims was wrong",
+        [
+            subtask("s1", verifiable="it runs"),
+            *(executed("s1"), corrected("s1"), executed("s1")),
+            outcome("s1", {"it runs": "logical"}, {}),
+        ],
+        [(M, "claim-mismatch", "s1", "executor", (2, 5))],
+    ),
+    (
+        "a plain honest failure",
+        [subtask("s1", verifiable="it runs"), executed("s1", "failed"), outcome("s1", {"it runs": "logical"})],
+        [],
+    ),
+    (
+        "something was in the way of the engine",
+        [subtask("s1", verifiable="it runs"), executed("s1"), outcome("s1", {"it runs": "environmental"})],
+        [],
+    ),
+    (
+        "somebody else's opinion",
+        [subtask("s1", plausible="it is kind"), executed("s1"), outcome("s1", {"it is kind": "logical"})],
+        [],
+    ),
     ("a claim that was wrong, and passed", [checked("it says so")], [(M, "claim-mismatch", "t1", "executor", (1,))]),
     (
         "a claim that was wrong, and failed",
@@ -304,6 +426,28 @@ def test_a_finding_names_its_messages_and_says_what_happened() -> None:
     assert refused.detail == "read was refused: because"
     (wrong,) = report(held_against()).anomalies
     assert wrong.detail == "claimed for U2: src/none.py is there; seen: there is no src/none.py"
+
+
+def test_a_finding_about_the_loop_says_what_happened() -> None:
+    claims = [subtask("s1", verifiable="it runs"), executed("s1"), executed("s1")]
+    wrong = {"it runs": "logical"}
+    details = {one.kind: one.detail for one in report(*claims, outcome("s1", wrong, wrong)).anomalies}
+    assert details[M] == "claimed 2 times: completed; seen: it is not so that it runs"
+    assert details[S] == "the ExecutionResult of executor has no answer, and it was asked again"
+
+
+@pytest.mark.parametrize(
+    ("distances", "told"),
+    [
+        ((), "it was given up: no more"),
+        ((0.5,), "it was given up: no more"),
+        ((0.5, 0.5), "it was given up after 2 rounds in which D did not fall (0.5 → 0.5): no more"),
+        ((0.75, 1, 0.5), "it was given up after 3 rounds in which D fell (0.75 → 1 → 0.5): no more"),
+    ],
+)
+def test_what_was_given_up_tells_how_it_went(distances: tuple[float, ...], told: str) -> None:
+    (found,) = report(*(directive("refine", one, "r1") for one in distances), final("abandoned", 0.5)).anomalies
+    assert found.detail == told
 
 
 @pytest.mark.parametrize(
@@ -335,6 +479,16 @@ def test_corrections_are_averaged_over_tasks_and_distances_kept_by_round() -> No
     ]
 
 
+def test_subtasks_are_no_tasks_and_the_round_that_was_accepted_ends_the_trend() -> None:
+    rounds = [subtask("s1"), executed("s1"), corrected("s1"), dispatch("executor", task="s1")]
+    found = report(*rounds, directive("refine", 0.5, "r1"), final("accepted"))
+    assert found.tasks_observed == 1
+    assert [(one.task, one.corrections, one.distances) for one in found.convergence_health.trends] == [
+        ("r1", 1, (0.5, 0.0))
+    ]
+    assert report(subtask("s1"), final("accepted")).convergence_health.trends == ()
+
+
 def test_several_runs_make_one_report_and_are_not_mixed_up() -> None:
     runs = [observed(*[correction()] * 3, run_id="r1"), observed(*[correction()] * 3, REFUSED, run_id="r2")]
     found = audit(runs, "all")
@@ -358,6 +512,9 @@ def test_payloads_of_another_form_are_passed_over(payload: Mapping[str, JsonValu
     messages: list[Said] = [("engine", "executor", type, payload) for type in ("ToolResult", "Repair", "Dispatch")] + [
         ("controller", "planner", "PlanDirective", payload),
         ("controller", "person", "FinalResult", payload),
+        ("planner", "executor", "SubTask", payload),
+        ("executor", "agent_validator", "ExecutionResult", payload),
+        ("agent_validator", "meta_validator", "SubTaskOutcome", payload),
     ]
     types = ("task.checked", "task.failed", "run.finished", "plan.held-against")
     events: list[Did] = [(type, "t1", payload) for type in types]

@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,8 @@ STREAMED = ModelSettings(stream=True)
 WHOLE = ModelSettings(stream=False, max_output_tokens=4096)  # more, and Anthropic wants it streamed
 both = pytest.mark.parametrize("settings", [STREAMED, WHOLE], ids=["streamed", "whole"])
 every_wire = pytest.mark.parametrize("wire", WIRES)
+pytestmark = pytest.mark.few(4)
+"""Each of them with other wires, so that all together try every wire in both ways."""
 
 GOOD = {"finding": "an a", "pairs": [["x", 1]], "level": None}
 
@@ -199,9 +203,18 @@ FAULTS = [
 ]
 
 
-@both
-@every_wire
-@pytest.mark.parametrize(("answer", "kind"), FAULTS, ids=lambda value: str(value)[:40])
+def each_fault() -> Iterator[object]:
+    """In every run with one wire in one way, by turns; in the sweep with all of them."""
+    ways = list(product(WIRES, (STREAMED, WHOLE)))
+    for number, (answer, kind) in enumerate(FAULTS):
+        for at, (wire, settings) in enumerate(ways):
+            name = f"{wire}-{'streamed' if settings is STREAMED else 'whole'}-{answer!s:.40}"
+            marks = [] if at == number * 3 % len(ways) else [pytest.mark.sweep]
+            yield pytest.param(wire, settings, answer, kind, id=name, marks=marks)
+
+
+@pytest.mark.few(len(FAULTS))
+@pytest.mark.parametrize(("wire", "settings", "answer", "kind"), list(each_fault()))
 def test_whatever_the_provider_does_the_fault_has_a_name(
     wire: Wire, settings: ModelSettings, answer: Reply, kind: FaultKind, tmp_path: Path
 ) -> None:

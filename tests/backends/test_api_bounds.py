@@ -33,6 +33,8 @@ STREAMED = ModelSettings(stream=True, input_usd=1.0, output_usd=2.0)
 WHOLE = ModelSettings(stream=False, max_output_tokens=4096, input_usd=1.0, output_usd=2.0)
 both = pytest.mark.parametrize("settings", [STREAMED, WHOLE], ids=["streamed", "whole"])
 every_wire = pytest.mark.parametrize("wire", WIRES)
+pytestmark = pytest.mark.few(4)
+"""Each of them with other wires, so that all together try every wire in both ways."""
 
 ANSWER = {
     "id": "x",
@@ -56,6 +58,7 @@ def changed(**fields: object) -> Garbage:
 # Counts
 
 
+@pytest.mark.few(14)
 @pytest.mark.filterwarnings("ignore:Failed to extract usage")  # pydantic-ai to its own users
 @both
 @every_wire

@@ -30,6 +30,7 @@ def _answer(play: Play) -> Answer:
             return Disconnect()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "stream", [pytest.param(True, id="streamed"), pytest.param(False, id="whole", marks=pytest.mark.sweep)]
 )

@@ -216,6 +216,7 @@ else:
 """
 
 
+@pytest.mark.few(1)  # of the levels of the sandbox: half of the tests with each
 class TestConformance(BackendConformance):
     """The conformance suite, with a program that plays what it is told."""
 
@@ -228,7 +229,7 @@ class TestConformance(BackendConformance):
         def of(*plays: Play) -> CommandBackend:
             (bench.work_tree / "plays.json").write_text(json.dumps([played(play) for play in plays]))
             (bench.work_tree / "player.py").write_text(PLAYER)
-            return CommandBackend("exec python3 player.py plays.json")
+            return CommandBackend("exec env -u PYTHONPYCACHEPREFIX python3 player.py plays.json")
 
         return of
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import subprocess
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from assay.core.gradient import Weights
 from assay.surfaces.cli.main import COMMANDS
 from tests.needs import needs
 
@@ -139,3 +141,14 @@ def test_the_manual_names_every_setting(docs: ModuleType) -> None:
         assert f"## `[{section.name}]`" in page
         for setting in section.settings:
             assert f"| `{setting.key}` |" in page
+
+
+def test_every_number_of_the_control_loop_is_explained(docs: ModuleType) -> None:
+    assert list(docs.WEIGHTS) == [one.name for one in fields(Weights)]
+
+
+def test_a_policy_is_shown_without_the_figures_of_a_round(docs: ModuleType) -> None:
+    shown = docs.default_policy() + docs.other_policies()
+    assert "{" not in shown and "| nearly there: same approach, tighter | `refine` | – |" in shown
+    assert "| `break_symmetry` | the tools of what failed |" in shown
+    assert "| `change_path` | what was in the way |" in shown

@@ -466,8 +466,8 @@ def test_a_host_that_is_none_leaves_no_control_group(strong: Bench) -> None:
 
 def test_one_that_cannot_be_started_leaves_no_control_group(bench: Bench) -> None:
     before = groups()
-    with pytest.raises(TypeError):
-        run(bench, ShellJob("true", env={"NOT_TEXT": b"x"}))  # type: ignore[dict-item]
+    with pytest.raises(ValueError, match="unmarshallable"):
+        run(bench, ShellJob("true", env={"NOT_TEXT": object()}))  # type: ignore[dict-item]
     assert groups() == before
 
 

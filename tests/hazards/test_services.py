@@ -16,25 +16,29 @@ pytestmark = needs("bwrap")
 
 TEST = """
 import socket
+import unittest
+
 from thing import f
 
-def test_plain():
-    assert f() > 0
 
-def test_with_service():
-    with socket.socket({family}) as s:
-        s.connect({address!r})
-        assert s.recv(5) == b"hello"
+class Thing(unittest.TestCase):
+    def test_plain(self):
+        self.assertGreater(f(), 0)
+
+    def test_with_service(self):
+        with socket.socket({family}) as s:
+            s.connect({address!r})
+            self.assertEqual(s.recv(5), b"hello")
 """
-ID = "tests/test_service.py::test_with_service"
+ID = "tests.test_service.Thing.test_with_service"
 
 
 def project(workshop: Workshop, family: str, address: object, name: str = "tests/test_service.py") -> Path:
     root = workshop.repo(
         {
             "thing.py": "def f():\n    return 1\n",
+            "tests/__init__.py": "",
             name: TEST.format(family=family, address=address),
-            "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n',
         }
     )
     workshop.write(root, {"thing.py": "def f():\n    return 2\n"})
@@ -67,12 +71,12 @@ def test_named_after_a_changed_file_it_blocks(workshop: Workshop, port: int) -> 
     root = project(workshop, "socket.AF_INET", ("127.0.0.1", port), "tests/test_thing.py")
     done = workshop.check(root, "--compare-bare")
     assert done.report.outcome == "unverifiable", done.stderr
-    assert done.report.unverifiable_tests == ("tests/test_thing.py::test_with_service",)
+    assert done.report.unverifiable_tests == ("tests.test_thing.Thing.test_with_service",)
 
 
 def test_a_declared_need_is_named_without_running_anything_outside(workshop: Workshop, port: int) -> None:
     root = project(workshop, "socket.AF_INET", ("127.0.0.1", port))
-    workshop.configure(root, '[tests]\nneeds_service = ["tests/test_service.py::*service"]\n')
+    workshop.configure(root, '[tests]\nneeds_service = ["tests.test_service.*service"]\n')
     done = workshop.check(root)
     assert done.report.unverifiable_tests == (ID,), done.stderr
     assert done.report.standing == ()

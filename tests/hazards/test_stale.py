@@ -14,8 +14,17 @@ from tests.workshop import Workshop
 pytestmark = needs("bwrap")
 
 THING = "def f():\n    return {}\n"
-TEST = "from thing import f\n\ndef test_f():\n    assert f() == 1\n"
-CONFIG = '[tool.pytest.ini_options]\npythonpath = ["."]\n'
+TEST = """
+import unittest
+
+from thing import f
+
+
+class Thing(unittest.TestCase):
+    def test_f(self):
+        self.assertEqual(f(), 1)
+"""
+ID = "test_thing.Thing.test_f"
 
 
 @pytest.mark.few(1)
@@ -25,22 +34,22 @@ CONFIG = '[tool.pytest.ini_options]\npythonpath = ["."]\n'
 def test_committed_bytecode_does_not_run_instead_of_the_source(
     workshop: Workshop, mode: py_compile.PycInvalidationMode
 ) -> None:
-    root = workshop.repo({"thing.py": THING.format(1), "test_thing.py": TEST, "pyproject.toml": CONFIG})
+    root = workshop.repo({"thing.py": THING.format(1), "test_thing.py": TEST})
     cached = root / "__pycache__" / f"thing.{sys.implementation.cache_tag}.pyc"
     py_compile.compile(str(root / "thing.py"), cfile=str(cached), invalidation_mode=mode)
     workshop.commit(root)
     workshop.write(root, {"thing.py": THING.format(2)})
     done = workshop.check(root)
-    assert done.report.regressions == ("test_thing.py::test_f",), done.stderr
+    assert done.report.regressions == (ID,), done.stderr
 
 
 def test_bytecode_that_the_change_brings_along_does_not_run_either(workshop: Workshop) -> None:
-    root = workshop.repo({"thing.py": THING.format(1), "test_thing.py": TEST, "pyproject.toml": CONFIG})
+    root = workshop.repo({"thing.py": THING.format(1), "test_thing.py": TEST})
     cached = root / "__pycache__" / f"thing.{sys.implementation.cache_tag}.pyc"
     unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
     py_compile.compile(str(root / "thing.py"), cfile=str(cached), invalidation_mode=unchecked)
     workshop.write(root, {"thing.py": THING.format(2)})
-    assert workshop.check(root).report.regressions == ("test_thing.py::test_f",)
+    assert workshop.check(root).report.regressions == (ID,)
 
 
 MAKE = {"Makefile": "prog: prog.sh\n\tcp prog.sh prog\n", "prog.sh": "exit 0\n", ".gitignore": "prog\n"}
@@ -100,35 +109,39 @@ def test_a_kept_result_does_not_survive_another_tree_or_environment(workshop: Wo
 
 FLAG_TEST = """
 import pathlib
+import unittest
+
 from thing import f
 
-def test_always():
-    assert True
 
-def test_f():
-    assert (pathlib.Path.home() / "flag").exists(), "no flag"
-    assert f() == 1
+class Thing(unittest.TestCase):
+    def test_always(self):
+        pass
+
+    def test_f(self):
+        self.assertTrue((pathlib.Path.home() / "flag").exists(), "no flag")
+        self.assertEqual(f(), 1)
 """
 
 
 def test_a_failure_of_the_base_that_was_kept_does_not_excuse_a_regression(workshop: Workshop) -> None:
-    root = workshop.repo({"thing.py": THING.format(1), "test_thing.py": FLAG_TEST, "pyproject.toml": CONFIG})
+    root = workshop.repo({"thing.py": THING.format(1), "test_thing.py": FLAG_TEST})
     workshop.write(root, {"note.md": "1\n"})
     first = workshop.check(root)
-    assert first.report.standing == ("test_thing.py::test_f",), first.stderr
+    assert first.report.standing == (ID,), first.stderr
     (workshop.home / "flag").touch()  # whatever made it fail is over
     workshop.write(root, {"thing.py": THING.format(2)})
     second = workshop.check(root)
-    assert second.report.regressions == ("test_thing.py::test_f",), second.stderr
+    assert second.report.regressions == (ID,), second.stderr
     assert second.exit == 1 and second.report.standing == ()
 
 
 def test_a_failure_of_the_base_that_still_stands_is_no_regression(workshop: Workshop) -> None:
-    root = workshop.repo({"thing.py": THING.format(1), "test_thing.py": FLAG_TEST, "pyproject.toml": CONFIG})
+    root = workshop.repo({"thing.py": THING.format(1), "test_thing.py": FLAG_TEST})
     for text in ("1\n", "2\n"):
         workshop.write(root, {"note.md": text})
         done = workshop.check(root)
-        assert (done.report.standing, done.report.regressions) == (("test_thing.py::test_f",), ()), done.stderr
+        assert (done.report.standing, done.report.regressions) == ((ID,), ()), done.stderr
 
 
 def test_a_kept_result_whose_ledger_row_is_gone_is_not_used(workshop: Workshop) -> None:

@@ -22,5 +22,5 @@ def place(tmp_path: Path) -> Place:
 @pytest.fixture
 def guarded(place: Place) -> Place:
     """One with Assay's."""
-    place.install()
+    place.install_forked()
     return place

@@ -1,6 +1,7 @@
 """A repository with Assay's hooks in it, and evidence for whatever tree a test is about.
 
-The hooks are run by git and start the `assay` that is installed beside the interpreter of the suite, as a person's are.
+The hooks are run by git and start the `assay` that is installed beside the interpreter of the suite, as a person's are;
+or one that is forked, which has the same to say and starts much faster.
 Most evidence is written to the ledger as `assay check` writes it; `checked` has it made by a check.
 """
 
@@ -16,6 +17,7 @@ from pathlib import Path
 from assay.adapters.ledger.location import ledger_path
 from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.contracts.rows import EventRow
+from tests import forked
 from tests.workshop import Workshop
 
 _NUMBERS = count(1)
@@ -41,6 +43,13 @@ class Place:
     def install(self, *options: str) -> None:
         done = self.assay("hook", "install", *options)
         assert done.returncode == 0, done.stderr
+
+    def install_forked(self) -> None:
+        """Hooks that have `assay` forked."""
+        program = forked.program()
+        done = forked.run(("hook", "install"), self.root, self.workshop.environment, called=program)
+        assert done.returncode == 0, done.stderr
+        assert f"assay={program}\n" in (self.folder / "pre-commit").read_text()
 
     def assay(self, *args: str) -> subprocess.CompletedProcess[str]:
         return self.workshop.assay(self.root, *args)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,14 +16,16 @@ from tests.needs import needs
 pytestmark = needs("git")
 
 
-def test_without_evidence_a_commit_is_refused_and_the_command_that_is_named_produces_it(guarded: Place) -> None:
-    guarded.write(a="new\n")
-    guarded.git("add", "a.md")
-    said = guarded.refused("commit", "-m", "x")
+def test_without_evidence_a_commit_is_refused_and_the_command_that_is_named_produces_it(place: Place) -> None:
+    """With the program that is installed, which the other tests have forked."""
+    place.install()
+    place.write(a="new\n")
+    place.git("add", "a.md")
+    said = place.refused("commit", "-m", "x")
     assert said.endswith("run: assay check --staged\n")
-    assert guarded.staged()[:12] in said
-    assert guarded.workshop.run(guarded.root, "assay", "check", "--staged", "--quiet").returncode == 0
-    assert guarded.goes_through("commit", "-m", "x") == ""
+    assert place.staged()[:12] in said
+    assert place.workshop.run(place.root, "assay", "check", "--staged", "--quiet").returncode == 0
+    assert place.goes_through("commit", "-m", "x") == ""
 
 
 def test_commit_all_is_judged_by_what_it_would_commit(guarded: Place) -> None:
@@ -222,7 +223,7 @@ def test_it_is_said_what_was_found_instead(guarded: Place, outcome: str | None, 
 
 def test_it_is_said_where_the_tree_that_passed_differs(guarded: Place) -> None:
     guarded.write(a="checked\n", c="untracked\n")
-    assert guarded.workshop.run(guarded.root, "assay", "check", "--quiet").returncode == 0
+    assert guarded.assay("check", "--quiet").returncode == 0
     guarded.write(a="changed since\n", d="later\n")
     guarded.git("add", "a.md", "d.md")
     said = guarded.refused("commit", "-m", "x")
@@ -299,7 +300,7 @@ def test_the_first_commit_goes_in_unchecked_and_a_new_branch_without_history_doe
     new = guarded.at(tmp_path / "new")
     new.root.mkdir()
     new.git("init", "--quiet")
-    new.install()
+    new.install_forked()
     new.write(a="new\n")
     new.git("add", "a.md")
     assert "goes in unchecked" in new.goes_through("commit", "-m", "first")
@@ -320,7 +321,7 @@ def test_weak_evidence_counts_and_is_said_to_be_weak(guarded: Place) -> None:
 
 def test_evidence_by_settings_of_the_work_tree_does_not_count_until_they_are_committed(guarded: Place) -> None:
     def checks(*options: str) -> bool:
-        return guarded.workshop.run(guarded.root, "assay", "check", "--staged", "--quiet", *options).returncode == 0
+        return guarded.assay("check", "--staged", "--quiet", *options).returncode == 0
 
     guarded.workshop.write(guarded.root, {"assay.toml": "[check]\nmax_file_kb = 1\n"})
     guarded.commit("settings")
@@ -374,7 +375,7 @@ def test_what_a_check_was_told_to_accept_is_found_on_record(guarded: Place) -> N
     guarded.git("add", "a.md")
     why = "the old wording was wrong"
     options = ("--accept-test-changes", why, "--accept", f"{sorted(ACCEPTABLE)[0]}={why}")
-    assert guarded.workshop.run(guarded.root, "assay", "check", "--staged", "--quiet", *options).returncode == 0
+    assert guarded.assay("check", "--staged", "--quiet", *options).returncode == 0
     said = guarded.goes_through("commit", "-m", "x")
     assert f"  {sorted(ACCEPTABLE)[0]}: {why}\n" in said
     assert f"  what it does to tests: {why}\n" in said
@@ -386,13 +387,7 @@ def test_only_a_merge_is_told_by_variables_what_is_merged(guarded: Place) -> Non
     guarded.git("read-tree", "-m", "-u", "HEAD", "side")
     told = {f"GITHEAD_{guarded.git('rev-parse', 'side')}": "side"}
     for event, code in (("pre-commit", 1), ("pre-applypatch", 1), ("pre-merge-commit", 0)):
-        run = subprocess.run(
-            ["assay", "hook", "run", event],
-            cwd=guarded.root,
-            env={**guarded.workshop.environment, **told},
-            capture_output=True,
-            text=True,
-        )
+        run = guarded.workshop.assay(guarded.root, "hook", "run", event, env=told)
         assert run.returncode == code, f"{event}: {run.stderr}"
 
 
@@ -408,7 +403,7 @@ def test_looking_changes_nothing(guarded: Place) -> None:
 
     guarded.git("write-tree")
     before = everything()
-    run = guarded.workshop.run(guarded.root, "assay", "hook", "run", "pre-commit")
+    run = guarded.assay("hook", "run", "pre-commit")
     assert run.returncode == 1
     assert everything() == before
     guarded.refused("commit", "-m", "x")
@@ -432,13 +427,7 @@ def test_with_check_the_hook_checks_what_has_no_evidence(place: Place) -> None:
 def test_a_repository_that_git_is_only_told_of_is_not_mistaken_for_the_one_around(guarded: Place) -> None:
     other = guarded.root.parent / "other.git"
     guarded.git("init", "--quiet", "--bare", str(other))
-    run = subprocess.run(
-        ["assay", "hook", "run", "pre-commit"],
-        cwd=guarded.root,
-        env={**guarded.workshop.environment, "GIT_DIR": str(other)},
-        capture_output=True,
-        text=True,
-    )
+    run = guarded.workshop.assay(guarded.root, "hook", "run", "pre-commit", env={"GIT_DIR": str(other)})
     assert run.returncode == 2
     assert "git commits to" in run.stderr
 
@@ -446,6 +435,6 @@ def test_a_repository_that_git_is_only_told_of_is_not_mistaken_for_the_one_aroun
 def test_an_index_with_a_conflict_is_no_tree(guarded: Place) -> None:
     diverged(guarded, b="theirs\n")
     guarded.tried("merge", "side")
-    run = guarded.workshop.run(guarded.root, "assay", "hook", "run", "pre-commit")
+    run = guarded.assay("hook", "run", "pre-commit")
     assert run.returncode == 2
     assert "no tree" in run.stderr

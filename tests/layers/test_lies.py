@@ -22,6 +22,19 @@ def test_total():
 def test_one():
     assert total([4]) == 4
 """
+FOR_UNITTEST = """
+import unittest
+
+from sums import total
+
+
+class Sums(unittest.TestCase):
+    def test_total(self):
+        self.assertEqual(total([1, 2]), 3)
+
+    def test_one(self):
+        self.assertEqual(total([4]), 4)
+"""
 # Each patches the runner without naming it, as somebody would who knows that names are looked for.
 EVERYTHING = """
 import importlib
@@ -69,6 +82,12 @@ def root(workshop: Workshop) -> Path:
     return workshop.repo({"conftest.py": "", "sums.py": WRONG, "tests/test_sums.py": TEST})
 
 
+@pytest.fixture
+def plain(workshop: Workshop) -> Path:
+    """The same for `unittest`, which starts much faster: for whatever is no lie of a runner."""
+    return workshop.repo({"tests/__init__.py": "", "sums.py": WRONG, "tests/test_sums.py": FOR_UNITTEST})
+
+
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("source", "rule"),
@@ -109,41 +128,42 @@ def test_a_repair_is_seen_to_be_needed_by_its_test(workshop: Workshop, root: Pat
     assert (again.json["sensitive"], again.json["confidence"]) == (run.json["sensitive"], "high")
 
 
-def test_a_named_new_test_that_the_base_passes_too_is_refused(workshop: Workshop, root: Path) -> None:
-    vacuous = f"{TEST}\n\ndef test_totals_are_sums():\n    assert total([7]) == 7\n"
-    workshop.write(root, {"sums.py": WRONG + "\n\nSIZE = 2\n", "tests/test_sums.py": vacuous})
-    assert_failed(workshop.check(root, "--must-pass", "test_totals_are_sums"), "insensitive-test")
+def test_a_named_new_test_that_the_base_passes_too_is_refused(workshop: Workshop, plain: Path) -> None:
+    vacuous = f"{FOR_UNITTEST}\n    def test_totals_are_sums(self):\n        self.assertEqual(total([7]), 7)\n"
+    workshop.write(plain, {"sums.py": WRONG + "\n\nSIZE = 2\n", "tests/test_sums.py": vacuous})
+    assert_failed(workshop.check(plain, "--must-pass", "test_totals_are_sums"), "insensitive-test")
 
 
-def test_a_further_new_test_that_the_base_passes_too_is_no_fault(workshop: Workshop, root: Path) -> None:
-    more = f"{TEST}\n\ndef test_one_more():\n    assert total([7]) == 7\n"
-    workshop.write(root, {"sums.py": RIGHT, "tests/test_sums.py": more})
-    assert_passed(workshop.check(root, "--must-pass", "test_total"))
+def test_a_further_new_test_that_the_base_passes_too_is_no_fault(workshop: Workshop, plain: Path) -> None:
+    more = f"{FOR_UNITTEST}\n    def test_one_more(self):\n        self.assertEqual(total([7]), 7)\n"
+    workshop.write(plain, {"sums.py": RIGHT, "tests/test_sums.py": more})
+    assert_passed(workshop.check(plain, "--must-pass", "test_total"))
 
 
-def test_a_new_module_with_its_test_is_taken(workshop: Workshop, root: Path) -> None:
+def test_a_new_module_with_its_test_is_taken(workshop: Workshop, plain: Path) -> None:
+    head = "import unittest\n\nfrom means import mean\n\n\nclass Means(unittest.TestCase):\n"
     workshop.write(
-        root,
+        plain,
         {
             "means.py": "def mean(items):\n    return sum(items) / len(items)\n",
-            "tests/test_means.py": "from means import mean\n\n\ndef test_mean():\n    assert mean([1, 3]) == 2\n",
+            "tests/test_means.py": f"{head}    def test_mean(self):\n        self.assertEqual(mean([1, 3]), 2)\n",
         },
     )
-    run = workshop.check(root, "--must-pass", "test_mean")
+    run = workshop.check(plain, "--must-pass", "test_mean")
     assert_passed(run)
-    assert run.json["sensitive"] == ["tests/test_means.py::test_mean"]
+    assert run.json["sensitive"] == ["tests.test_means.Means.test_mean"]
 
 
-def test_a_change_that_nothing_covers_passes_with_less_confidence(workshop: Workshop, root: Path) -> None:
-    workshop.write(root, {"more.py": "def more():\n    return 1\n"})
-    run = workshop.check(root)
+def test_a_change_that_nothing_covers_passes_with_less_confidence(workshop: Workshop, plain: Path) -> None:
+    workshop.write(plain, {"more.py": "def more():\n    return 1\n"})
+    run = workshop.check(plain)
     assert_passed(run)
     assert run.json["confidence"] == "medium"
     assert any("nothing covers it" in cap for cap in run.json["caps"])
 
 
 def test_a_refactoring_is_covered_by_the_tests_there_are(workshop: Workshop) -> None:
-    root = workshop.repo({"conftest.py": "", "sums.py": RIGHT, "tests/test_sums.py": TEST})
+    root = workshop.repo({"tests/__init__.py": "", "sums.py": RIGHT, "tests/test_sums.py": FOR_UNITTEST})
     workshop.write(root, {"sums.py": RIGHT.replace("return sum(items)", "found = sum(items)\n    return found")})
     run = workshop.check(root)
     assert_passed(run)
@@ -162,8 +182,9 @@ def test_a_pytest_that_stops_at_the_first_failure_meets_the_canary_all_the_same(
 def test_a_test_that_failed_by_chance_on_the_base_is_no_repair_that_needs_no_change(workshop: Workshop) -> None:
     """Its first run on the base fails, all others pass: a change that has nothing to do with it is not to blame."""
     mark = workshop.folder / "home" / "ran-before"
-    by_chance = f"\n\ndef test_by_chance():\n    import pathlib\n\n    assert pathlib.Path({str(mark)!r}).exists()\n"
-    files = {"conftest.py": "", "sums.py": RIGHT, "tests/test_sums.py": TEST + by_chance}
+    said = f"import pathlib\n\n        self.assertTrue(pathlib.Path({str(mark)!r}).exists())"
+    by_chance = f"{FOR_UNITTEST}\n    def test_by_chance(self):\n        {said}\n"
+    files = {"tests/__init__.py": "", "sums.py": RIGHT, "tests/test_sums.py": by_chance}
     root = workshop.repo({**files, "assay.toml": "[check]\nflaky_reruns = 0\n"})
     workshop.write(root, {"sums.py": RIGHT.replace("return sum(items)", "found = sum(items)\n    return found")})
     workshop.check(root)  # the base's failure is kept from here on

@@ -111,6 +111,7 @@ def break_calls(home: Path, call: str, error: str, when: int, onward: bool) -> N
     assert_nothing_was_lost(home, acknowledged(done))
 
 
+@pytest.mark.few(6)
 @needs("strace")
 @pytest.mark.parametrize(("call", "error", "when"), SAMPLE)
 def test_a_failing_system_call_loses_nothing_acknowledged(tmp_path: Path, call: str, error: str, when: int) -> None:

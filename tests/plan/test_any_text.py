@@ -141,6 +141,7 @@ def test_any_command_is_judged(text: str) -> None:
     assert "".join("".join(statements(text)).split()) == "".join(text.split())
 
 
+@pytest.mark.few(40)
 @pytest.mark.parametrize(
     "text",
     [

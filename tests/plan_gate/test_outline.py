@@ -285,6 +285,7 @@ def test_any_heap_of_pieces_is_read(text: str) -> None:
     whole(text)
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize(
     "piece",
     [
@@ -299,6 +300,7 @@ def test_a_text_full_of_one_thing_ends(piece: str, size: int) -> None:
     whole(piece * (size // len(piece)))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("piece", ["x", "<", "`a` ", "a/b.py, "])
 def test_one_line_of_a_megabyte_ends(piece: str) -> None:
     whole(f"1. {piece * (1024 * 1024 // len(piece))}\n")

@@ -19,6 +19,8 @@ from tests.backends.talk import talk
 from tests.executors.bench import Bench
 
 Step = dict[str, Any]
+COMPILED = ("env", "-u", "PYTHONPYCACHEPREFIX")
+"""Before a Python: an executor's own compiles whatever it imports, and that would be most of what these agents do."""
 
 
 def program(*arguments: str, preset: Preset | None = None, model: str = "", variables: Step | None = None) -> Program:
@@ -62,7 +64,7 @@ class Stage:
 
     def scripted(self, script: Step) -> AcpBackend:
         (self.bench.work_tree / "script.json").write_text(json.dumps(script))
-        return self.command(sys.executable, "-m", "assay.testing.acp_agent", "script.json")
+        return self.command(*COMPILED, sys.executable, "-m", "assay.testing.acp_agent", "script.json")
 
     def command(self, *argv: str) -> AcpBackend:
         made = program(*argv, preset=self.preset, model=self.model, variables=self.variables)

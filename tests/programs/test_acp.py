@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from tests.backends.talk import talk
 from tests.executors.bench import Bench
 from tests.hazards.processes import running
 from tests.hazards.test_processes import odd_number
-from tests.programs.scripted_agent import Stage, Step, program
+from tests.programs.scripted_agent import COMPILED, Stage, Step, program
 
 RUN = ToolSpec(name="run", description="Runs a command.", parameters={"type": "object", "properties": {}})
 
@@ -398,7 +397,7 @@ def test_without_a_key_it_is_denied_and_says_how_to_log_in(simple: Stage) -> Non
     simple.preset = PRESET
     fault = simple.fault(FaultKind.DENIED, key="TEST_API_KEY", begun={"authMethods": [BROWSER, KEYED]})
     assert "Authentication required" in fault.why
-    assert f"start {sys.executable} once by yourself and log in, or set its key (TEST_API_KEY)" in fault.why
+    assert f"start {COMPILED[0]} once by yourself and log in, or set its key (TEST_API_KEY)" in fault.why
 
 
 # What it answers the prompt with → what that is.

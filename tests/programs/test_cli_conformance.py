@@ -18,7 +18,7 @@ from assay.testing.backend_conformance import BackendConformance, Calls, Crashes
 from tests.executors.bench import Bench
 from tests.executors.conftest import sandbox_of
 
-PROGRAM = """#!/usr/bin/env python3
+PROGRAM = """#!/usr/bin/env -S -u PYTHONPYCACHEPREFIX python3
 import json, pathlib, sys, time
 sys.stdin.read()
 plays = json.loads(pathlib.Path("plays.json").read_text())

@@ -66,7 +66,7 @@ def test_a_sink_gets_all_but_the_keys() -> None:
     assert kept.decode() == f"a … b {KEY[:5]}"
 
 
-PROGRAM = """#!/usr/bin/env python3
+PROGRAM = """#!/usr/bin/env -S -u PYTHONPYCACHEPREFIX python3
 import json, os, sys
 sys.stdin.read()
 key = os.environ["ANTHROPIC_API_KEY"]

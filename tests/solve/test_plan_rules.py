@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.contracts.solve.answers import SolvePlanOutput, SubTaskDraft
-from assay.contracts.solve.messages import Criterion, DirectiveName, PlanDirective, Predicate, PredicateKind
+from assay.contracts.solve.messages import (
+    Criterion,
+    CriterionMode,
+    DirectiveName,
+    PlanDirective,
+    Predicate,
+    PredicateKind,
+)
 from assay.core.memory.calibration import Calibration
 from assay.core.solve.blocking import Blocks
 from assay.core.solve.plan_rules import NEARLY_THE_SAME, Bounds, is_echo, similarity, why_not
@@ -181,6 +188,52 @@ def test_a_plan_whose_criteria_echo_is_refused() -> None:
         "subtask 1: the criterion 'is done' only says its intent again; "
         "subtask 1: the criterion 'copy every row' only says its intent again"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "echo"),
+    [
+        ("old STORE", True),
+        ("  rows of", True),
+        (" ", True),
+        ("four columns", True),
+        ("42 rows", False),
+        ("rose", False),
+    ],
+)
+def test_words_that_one_was_told_prove_nothing_where_the_result_holds_them(text: str, echo: bool) -> None:
+    predicate = Predicate(kind=PredicateKind.OUTPUT_CONTAINS, text=text)
+    says = Criterion(criterion="the result says it", mode=CriterionMode.VERIFIABLE, predicate=predicate)
+    assert is_echo(says, INTENT, "each has four columns") == echo
+    own = draft(says, intent="Count what was moved")
+    assert bool(why_not(plan(own), FREE, INTENT, "each has four columns")) == echo
+    assert bool(why_not(plan(criteria=(says,)), FREE, INTENT, "each has four columns")) == echo
+
+
+# Commands.
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("grep -qx 3 count.txt", ""),
+        ("test -s out.txt && ! grep -q TODO out.txt", ""),
+        ("cat out.txt | grep -q done", ""),
+        ("true", "succeeds whatever was done"),
+        (":", "succeeds whatever was done"),
+        ("echo ok", "succeeds whatever was done"),
+        ("exit 0", "succeeds whatever was done"),
+        ("pytest -q || true", "succeeds whatever was done"),
+        ("sh -c 'true'", "succeeds whatever was done"),
+        ("pytest -q | tail -5", "is that of the last program in its pipe"),
+    ],
+)
+def test_a_command_that_succeeds_anyway_is_refused(command: str, told: str) -> None:
+    seen = Criterion(criterion="it can be seen", mode=CriterionMode.VERIFIABLE, command=command)
+    for refused in (plan(draft(seen)), plan(criteria=(seen,))):
+        said = why(refused)
+        assert told in said
+        assert bool(told) == bool(said)
 
 
 # The same again.

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from assay.solve_app import SolveRequest, solve_run
 from tests.solve_runs.stage import (
     COUNTED,
+    GOAL,
     RIGHT,
     WRONG,
     Came,
@@ -50,6 +55,22 @@ CASES = [
 ]
 
 
+SLOW = 1.0
+
+
+def slowly(_question: str) -> str:
+    """A person who thinks about it."""
+    time.sleep(SLOW)
+    return "those of today"
+
+
+class Unseen:
+    """Nobody looks on."""
+
+    def __getattr__(self, _name: str) -> Callable[..., None]:
+        return lambda *_told, **_more: None
+
+
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     return Stage.set_up(tmp_path / "stage")
@@ -80,7 +101,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_end(stage: Stage, undisturbed
     assert timeless(came) == timeless(undisturbed)
     dispatched = stage.messages(came.report.run_id, "Output")
     assert len(dispatched) == len({str(one["dispatch"]) for one in dispatched}), "nobody answers twice"
-    assert not list((stage.workshop.assay_home / "work").glob("*/goal")), "no work tree is left"
+    assert not list((stage.workshop.assay_home / "work").iterdir()), "no work tree is left"
 
 
 def test_a_question_that_nobody_here_answers_waits_for_an_answer(stage: Stage) -> None:
@@ -114,6 +135,45 @@ def test_a_budget_that_is_spent_stops_it_and_more_lets_it_go_on(stage: Stage) ->
     assert stopped.exit == 4, stopped.stderr
     came = stage.resume("last", "--budget", "requests=100")
     assert came.status == "accepted"
+
+
+def test_the_time_that_a_killed_process_took_counts(stage: Stage) -> None:
+    """Also within a round; else a run that is killed often enough would never run out of time."""
+    slow = executor({"run": {"command": "sleep 1.5"}}, RIGHT)
+    killed = stage.solve(slow, env={"ASSAY_FAULT": "step.after-record:4"})
+    assert killed.exit < 0 or killed.exit > 128, killed.stderr
+    came = stage.resume("last")
+    assert came.status == "accepted"
+    assert came.report.rounds[0].elapsed_ms >= 1500
+
+
+def test_how_long_the_person_thinks_does_not_count(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in stage.workshop.environment.items():
+        monkeypatch.setenv(name, value)
+    began = time.monotonic()
+    request = SolveRequest(backends=[stage.cast(script(*ASKS))])
+    with solve_run(stage.root, GOAL, request, Unseen(), slowly, home=stage.workshop.assay_home) as run:
+        report = run.run()
+    assert report.task.clarification == "those of today"
+    assert report.elapsed_ms <= 1000 * (time.monotonic() - began - SLOW)
+
+
+def test_a_run_whose_files_are_lost_says_so(stage: Stage) -> None:
+    stage.solve(env={"ASSAY_FAULT": "step.after-record:4"})
+    shutil.rmtree(stage.workshop.assay_home / "repos")
+    came = stage.resume("last")
+    assert came.exit == 2
+    assert "are no longer in" in came.stderr
+    assert "start anew with `assay solve`" in came.stderr
+
+
+def test_files_of_earlier_steps_may_be_gone_if_those_of_the_last_are_there(stage: Stage) -> None:
+    """Only what it goes on from is held."""
+    killed = stage.solve(executor(WRONG, attempt=1), executor(RIGHT), env={"ASSAY_FAULT": "step.after-record:6"})
+    assert killed.exit < 0 or killed.exit > 128, killed.stderr
+    (store,) = (stage.workshop.assay_home / "repos").glob("*/git")
+    stage.workshop.git(store, "prune", "--expire=now")
+    assert stage.resume("last").status == "accepted"
 
 
 def test_another_script_that_asks_something_else_is_not_mixed_with_the_record(stage: Stage) -> None:

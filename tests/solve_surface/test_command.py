@@ -33,6 +33,8 @@ def root(workshop: Workshop) -> Path:
 
 WRONG: Mapping[str, tuple[tuple[str, ...], str]] = {
     "nothing": ((), "GOAL is missing"),
+    "a goal without quotes": (("make", "it's", "polite"), """assay solve 'make it'"'"'s polite'"""),
+    "an option that there is not": ((GOAL, "--polite"), "No such option: --polite"),
     "two things at once": ((GOAL, "--resume", "last"), "GOAL and --resume are different things"),
     "three things at once": (
         ("--goal-file", "GOAL.md", "--resume", "last", "--show", "last"),
@@ -68,6 +70,12 @@ WRONG: Mapping[str, tuple[tuple[str, ...], str]] = {
     "others than before": (("--resume", "last", "--backend", "human"), "--resume goes on with what the run was"),
     "another policy than before": (("--resume", "last", "--policy", "grid"), "--resume goes on with what the run was"),
     "more replans than before": (("--resume", "last", "--max-replans", "0"), "--resume goes on with what the run was"),
+    "an answer to what is only shown": (("--show", "last", "--answer", "yes"), "leave --answer out"),
+    "no replans for what is only shown": (("--show", "last", "--max-replans", "0"), "leave --max-replans out"),
+    "others for what is only shown": (
+        ("--show", "last", "--backend", "human", "--no-memory", "--budget-usd", "1"),
+        "leave --backend and --no-memory and --budget out",
+    ),
     "no memory any more": (("--resume", "last", "--no-memory"), "--resume goes on with what the run was"),
 }
 

@@ -170,6 +170,16 @@ def test_a_terminal_has_colours_and_a_row_for_each_agent_at_work() -> None:
     assert "\x1b[32m  ↓ improving\x1b[0m\x1b[1;33m → break_symmetry\x1b[0m" in file.getvalue()
 
 
+def test_of_a_long_intent_the_row_shows_the_beginning() -> None:
+    out, _ = console(terminal=True)
+    live = LiveSolve(out, interactive=False)
+    live.asked("executor", "write the greeting " * 10)
+    shown = io.StringIO()
+    Console(file=shown, width=200).print(live._render())
+    row = shown.getvalue().splitlines()[0]
+    assert "s  write the greeting write" in row and row.endswith("…")
+
+
 HIDDEN, SHOWN_AGAIN = "\x1b[?25l", "\x1b[?25h"
 
 

@@ -95,6 +95,37 @@ def test_a_rejected_merge_is_what_failed() -> None:
     assert lines[lines.index("what failed:") + 1] == "  the merged result: it is short [looked up, logical]: 40 lines"
 
 
+def test_a_round_without_a_plan_is_what_failed() -> None:
+    nothing = round(1, directive(DirectiveName.ABANDON, loss(1.0)), outcome(9, reason="there is no plan: gone"))
+    lines = printed(reports.report(result=result(FinalStatus.ABANDONED), rounds=(nothing,)))
+    assert lines[lines.index("what failed:") + 1] == "  there is no plan: gone"
+
+
+def test_what_crashed_says_why_once_and_not_for_each_criterion() -> None:
+    crash = "crashed: it fell over"
+    fallen = outcome(1, reports.failed("the test passes", crash), reports.failed("it is polite", crash), reason=crash)
+    last = round(1, directive(DirectiveName.ABANDON, loss(1.0)), fallen)
+    lines = printed(reports.report(result=result(FinalStatus.ABANDONED), rounds=(last,)))
+    assert [line for line in lines if crash in line] == [f"  write the greeting: {crash}"]
+
+
+def test_a_plan_that_a_planner_insists_on_is_one_line() -> None:
+    insists = ("round 1: it uses grep", "round 1: it uses grep", "round 2: it uses grep")
+    lines = printed(reports.partial(rejected=insists))
+    assert "  round 1: it uses grep (2 times)" in lines and "  round 2: it uses grep" in lines
+    assert "- round 1: it uses grep (2 times)" in markdown(reports.partial(rejected=insists)).splitlines()
+
+
+def test_changes_that_were_not_accepted_say_so() -> None:
+    kept = {"changed": reports.accepted().changed, "patch": "/srv/state/a.patch"}
+    take = "nothing is committed, and your files are as they were; to take it in all the same:"
+    assert f"  this was not accepted; {take} git -C /srv/shop apply /srv/state/a.patch" in printed(
+        reports.partial(**kept)
+    )
+    page = markdown(reports.partial(**kept))
+    assert f"This was not accepted; {take} `git -C /srv/shop apply /srv/state/a.patch`" in page
+
+
 def test_what_is_no_text_is_shown_as_json() -> None:
     lines = printed(reports.accepted(result=result(output={"greeting": ["é"]})))
     assert lines[lines.index("the result:") + 1 :][:5] == ["{", '  "greeting": [', '    "é"', "  ]", "}"]
@@ -159,14 +190,15 @@ def test_a_page_has_the_rounds_with_their_subtasks_and_what_failed() -> None:
 def test_a_page_says_how_to_take_the_changes_in_and_how_to_answer() -> None:
     page = markdown(reports.accepted())
     assert "- modified: `greeting.py`" in page
-    assert "Nothing is committed. To take it in: `git -C /srv/shop apply '/srv/state/solve/my run.patch'`" in page
+    take = "Nothing is committed, and your files are as they were; to take it in:"
+    assert f"{take} `git -C /srv/shop apply '/srv/state/solve/my run.patch'`" in page
+    assert "- asked: planner: `api:large`; executor: `api:small`" in page
     assert f'Answer with `assay solve --resume {RUN} --answer "…"`' in markdown(reports.waiting())
 
 
 def test_a_round_without_a_plan_is_on_the_page() -> None:
-    nothing = round(1, FIRST.directive, outcome(9, reason="the planner is gone"), subtasks=())
-    page = markdown(reports.report(rounds=(nothing,)))
-    assert "- failed: a plan\n  - failed: the planner is gone\n" in page
+    nothing = round(1, FIRST.directive, outcome(9, reason="there is no plan: it is gone"), subtasks=())
+    assert "- there is no plan: it is gone" in markdown(reports.report(rounds=(nothing,))).splitlines()
 
 
 def test_what_an_agent_wrote_stays_text_on_the_page() -> None:

@@ -176,7 +176,7 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(stage: Stage, sign: signal.S
     assert "Traceback" not in stderr
     (told,) = [line for line in stderr.splitlines() if "go on with" in line]
     run_id = told.split()[-1]
-    assert f"{run_id}  interrupted: interrupted; `assay solve --resume {run_id}` goes on" in stage.assay("status")[1]
+    assert f"{run_id}  interrupted; `assay solve --resume {run_id}` goes on" in stage.assay("status")[1]
     code, _, stderr = stage.assay("solve", "--show", run_id)
     assert code == 2 and "has no result yet" in stderr
     stage.cast(ALL)

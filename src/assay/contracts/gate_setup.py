@@ -38,3 +38,7 @@ class GateSetup(Contract):
     heldout_files: str | None = None
     sandbox: str
     notes: tuple[str, ...] = ()
+    parent: str = ""
+    """The run that it is a part of, if it is one."""
+    settings_commit: str = ""
+    """Whose settings decide, if it is not the base: what earlier parts of the run have committed cannot loosen them."""

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import Final, TypeVar
 
 Came = TypeVar("Came")
+_PIECE: Final = 0.5
 
 
 def side_by_side(jobs: Sequence[Callable[[], Came]], at_once: int, cancel: threading.Event) -> tuple[Came, ...]:
     """What came of each, in their order. Whatever ends this early, an interruption above all, ends all of them: they
-    look at `cancel`. Even a single one has a thread of its own, so that an interruption is never heard in its midst."""
+    look at `cancel`, and those that wait for their turn never begin. Even a single one has a thread of its own, so that
+    an interruption is never heard in its midst."""
     with ThreadPoolExecutor(max_workers=at_once) as pool:
-        futures = [pool.submit(job) for job in jobs]
         try:
-            return tuple(future.result() for future in futures)
+            futures = [pool.submit(job) for job in jobs]
+            while True:
+                # In short pieces: a signal that comes just before a wait is heard after it.
+                left = wait(futures, timeout=_PIECE, return_when=FIRST_EXCEPTION).not_done
+                for future in futures:
+                    if future.done() and (error := future.exception()) is not None:
+                        raise error
+                if not left:
+                    return tuple(future.result() for future in futures)
         except BaseException:
             cancel.set()
+            pool.shutdown(wait=False, cancel_futures=True)
             raise

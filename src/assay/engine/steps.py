@@ -10,13 +10,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
-from assay.adapters.ledger import Ledger
-from assay.contracts.rows import EventRow
+from assay.adapters.ledger import Ledger, Row
+from assay.contracts.rows import EventRow, MessageRow
+from assay.core.gate.direction import worked_ms
 from assay.errors import LedgerError
 from assay.faults import fault_point
+
+
+def worked_on(ledger: Ledger, run_id: str) -> int:
+    """Milliseconds that processes were at work on a run, up to now; the time between them does not count."""
+    events = ((one.seq, one.ts, one.row.type) for one in ledger.read(EventRow, run_id=run_id))
+    messages = ((one.seq, one.ts, one.row.type) for one in ledger.read(MessageRow, run_id=run_id))
+    now = datetime.now(UTC)
+    marks = [(at, type) for _, at, type in sorted((*events, *messages))]
+    return worked_ms((*marks, (now.isoformat(), "run.resumed")), now)
 
 
 class DivergedError(LedgerError):
@@ -54,7 +65,7 @@ class Steps:
             )
         return payload
 
-    def keep(self, step: str, asked: str, came: Mapping[str, JsonValue], *also: EventRow) -> None:
+    def keep(self, step: str, asked: str, came: Mapping[str, JsonValue], *also: Row) -> None:
         """What came of a step, and what belongs to it, in one."""
         payload: dict[str, JsonValue] = {"step": step, "asked": digest(asked), **came}
         row = EventRow(run_id=self.run_id, type=self.type, payload=payload)

@@ -3,10 +3,12 @@ tree, whose writes stay."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from assay.adapters.environment import Environment
 from assay.adapters.executors import SandboxedShell
 from assay.adapters.git.listing import in_tree
 from assay.adapters.git.snapshot import Snapshot, of_tree
@@ -44,7 +46,7 @@ def shell_at(world: World, sight: Sight, sink: ArtifactWriter) -> SandboxedShell
         phase=Phase.REVIEW,
         tree=sight.tree,
         commit=sight.commit,
-        folder=world.scratch / "tree",
+        folder=world.scratch / f"tree-{sight.tree[:12]}",
         store=world.store,
         environment=environment,
         state=world.home,
@@ -88,6 +90,7 @@ def shell_in(world: World, at: Standing, sink: ArtifactWriter) -> SandboxedShell
     tree = world.store.git().line("rev-parse", f"{at.base_commit}^{{tree}}")
     environment = Subject(world, CheckRequest(tree=Snapshot(tree, tree, (), ()))).environment
     gate = world.settings.gate
+    variables = environment.check_variables(".") | environment.passed(gate.pass_through)
     return SandboxedShell(
         sandbox=world.sandbox,
         view=View(
@@ -104,7 +107,7 @@ def shell_in(world: World, at: Standing, sink: ArtifactWriter) -> SandboxedShell
             network=gate.network,
             hidden=at.hidden,
         ),
-        variables=environment.check_variables(".") | environment.passed(gate.pass_through),
+        variables=variables | {"PATH": _machine_first(variables["PATH"], environment)},
         limits=at.limits,
         scratch=at.scratch,
         sink=sink,
@@ -112,6 +115,17 @@ def shell_in(world: World, at: Standing, sink: ArtifactWriter) -> SandboxedShell
         on_output=at.on_output,
         guards=world.home / "guards",
     )
+
+
+def _machine_first(path: str, environment: Environment) -> str:
+    """Folders of the work tree come last, unless they are dependencies: whoever works there decides what lies in them,
+    and no program of theirs stands in for one of the machine's."""
+
+    def theirs(folder: str) -> bool:
+        inside = Path(folder).is_relative_to(environment.root)
+        return inside and not any(Path(folder).is_relative_to(place) for place in environment.dependencies)
+
+    return os.pathsep.join(sorted(path.split(os.pathsep), key=theirs))
 
 
 def seen_at(shell: SandboxedShell) -> Path:

@@ -15,7 +15,7 @@ ASKED = ("acp:goose", "acp:gemini", "cli:claude", "cli:qwen")
 """Those that are kept from an undeclared write while it happens."""
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("spec", ASKED)
 def test_an_undeclared_write_is_refused_while_it_happens_and_the_task_is_done(
     spec: str, place: Path, program: Callable[[str], Path]

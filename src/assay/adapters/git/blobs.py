@@ -45,7 +45,10 @@ class BlobReader:
         content = stream.read(size) if size <= LARGEST else b""
         left = size - len(content)
         while left:
-            left -= len(stream.read(min(left, 1 << 20)))
+            further = stream.read(min(left, 1 << 20))
+            if not further:
+                raise RepositoryError("git ended while it was showing an object", hint="git fsck says more")
+            left -= len(further)
         stream.read(1)
         return content
 

@@ -107,9 +107,14 @@ def write_commit(store: Store, intent: Intent, *, sign: bool) -> str:
         ) from error
 
 
+def ref_of(branch: str) -> str:
+    """A whole name of a ref is one that git shows nobody as a branch: where a run keeps what is not to be seen yet."""
+    return branch if branch.startswith("refs/") else f"refs/heads/{branch}"
+
+
 def contains(repository: Repository, branch: str, commit: str) -> bool:
     """Whether the branch is at the commit, or has it in its history."""
-    asked = repository.git.run("merge-base", "--is-ancestor", commit, f"refs/heads/{branch}", accept=range(256))
+    asked = repository.git.run("merge-base", "--is-ancestor", commit, ref_of(branch), accept=range(256))
     return asked.returncode == 0
 
 
@@ -174,7 +179,7 @@ def _named(commit: str | None) -> str:
 
 def position(repository: Repository, branch: str) -> str | None:
     """The commit that a branch is at; None if there is no such branch."""
-    return repository.git.maybe("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
+    return repository.git.maybe("rev-parse", "--verify", "--quiet", f"{ref_of(branch)}^{{commit}}")
 
 
 def _refuse_moved(repository: Repository, branch: str, expected: str | None) -> None:
@@ -213,7 +218,7 @@ def _move(store: Store, branch: str, commit: str, expected: str | None) -> None:
     subject = repository.git.line("log", "-1", "--format=%s", commit)
     git = replace(repository.git, settings=_DURABLE)
     try:
-        git.run("update-ref", "-m", f"assay: {subject}", f"refs/heads/{branch}", commit, expected or "0" * len(commit))
+        git.run("update-ref", "-m", f"assay: {subject}", ref_of(branch), commit, expected or "0" * len(commit))
     except GitFailedError:
         if contains(repository, branch, commit):
             return

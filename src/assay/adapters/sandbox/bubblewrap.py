@@ -12,7 +12,6 @@ Where layers cannot be had, the checkout is copied and dependencies are read-onl
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -20,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from assay.adapters.mounts import mount_table, mounts
 from assay.adapters.sandbox.cgroup import Group, limited
@@ -89,8 +88,8 @@ class Bubblewrap:
             ):
                 return launch(job, spec, group, sink)
 
-    def _spec(self, job: Job, layers: list[Layer], mounted: list[Path], group: Group | None) -> Path:
-        spec = {
+    def _spec(self, job: Job, layers: list[Layer], mounted: list[Path], group: Group | None) -> dict[str, Any]:
+        return {
             "groups": group.procs if group else (),
             "confine": False,
             "cwd": None,
@@ -108,9 +107,6 @@ class Bubblewrap:
             ),
             "env": dict(job.env),
         }
-        file = job.scratch / "spec.json"
-        file.write_text(json.dumps(spec), "utf-8")
-        return file
 
     def written(self, job: Job) -> Path:
         if self._copied(job):

@@ -1,25 +1,33 @@
 """Sets up what a check must not see or exceed, then becomes it: a program of its own that imports nothing of ours.
 
-    python -I -S launcher.py SPEC.json LOG_FD PARENT_PID
+    launcher.main() with the arguments SPEC LOG_FD PARENT_PID, in a Python without `site`: `process.py` starts it
 
 In order: join the control groups, set rlimits, adopt orphans, end with the parent, and start a child that either
 - mounts throwaway layers in a user and mount namespace of its own, and becomes bubblewrap; or
 - confines itself with Landlock and seccomp where asked, and becomes the check.
 However it ends, and also when the parent is killed, no descendant is left.
 What goes wrong here is written to LOG_FD and ends with exit code 125: the check never started.
+
+It runs before every command of every check, so it imports little: `json`, `pathlib`, `signal` and `typing` would each
+take a good part of its time. The spec is marshalled, by the same Python that reads it.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
+import marshal
 import os
 import resource
-import signal
 import struct
 import sys
 import time
-from typing import Any, NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from typing import Any, NoReturn
+else:
+    import _signal as signal  # the same without `enum`
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 MS_REC, MS_PRIVATE, MS_NODEV, MS_NOSUID = 0x4000, 1 << 18, 4, 2
@@ -47,7 +55,7 @@ def prctl(option: int, value: int, what: str) -> None:
 
 def join_groups(files: list[str]) -> None:
     for file in files:
-        with open(file, "w") as procs:  # noqa: PTH123  pathlib would be most of this program's start-up time
+        with open(file, "w") as procs:  # noqa: PTH123
             procs.write(str(os.getpid()))
 
 
@@ -80,6 +88,15 @@ def mount_layer(layer: dict[str, Any]) -> None:
     top = [f"/proc/self/fd/{os.open(path, os.O_PATH | os.O_DIRECTORY)}" for path in (upper, work)]
     options = f"userxattr,lowerdir={':'.join(lower)},upperdir={top[0]},workdir={top[1]}"
     mount("overlay", layer["at"], "overlay", 0, options)
+
+
+def try_layer() -> None:
+    """For `probe.py`: mount a layer and write to it. That it does not go is seen in the exit code."""
+    lower, at, scratch, kind = sys.argv[1:]
+    own_namespaces()
+    mount_layer({"lower": [lower], "at": at, "scratch": scratch, "memory": kind == "memory"})
+    with open(f"{at}/written", "w"):  # noqa: PTH123
+        pass
 
 
 def become(argv: list[str], cwd: str | None, env: dict[str, str]) -> NoReturn:
@@ -235,15 +252,11 @@ class reporting:  # noqa: N801  reads as a word where it is used
 
 def main() -> NoReturn:
     spec_file, log, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    with open(spec_file, encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
-        spec = json.load(file)
+    with open(spec_file, "rb") as file:  # noqa: PTH123
+        spec = marshal.load(file)  # noqa: S302  our own, written a moment ago
     with reporting(log):
         os.set_inheritable(log, False)
         join_groups(spec["groups"])
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         supervise(spec, log, parent)
     raise AssertionError("unreachable")
-
-
-if __name__ == "__main__":
-    main()

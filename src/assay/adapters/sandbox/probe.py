@@ -15,7 +15,7 @@ from pathlib import Path
 from assay.adapters.sandbox.bubblewrap import Bubblewrap, LayerKind
 from assay.adapters.sandbox.cgroup import make_group
 from assay.adapters.sandbox.job import Sandbox
-from assay.adapters.sandbox.process import LAUNCHER
+from assay.adapters.sandbox.process import launcher
 from assay.adapters.sandbox.supervised import Supervised
 from assay.contracts.verdict import Assurance
 from assay.errors import SandboxError
@@ -144,24 +144,11 @@ def _layers(scratch: Path) -> LayerKind:
     return "none"
 
 
-_TRY_LAYER = """
-import json, runpy, sys
-launcher = runpy.run_path(sys.argv[1])
-launcher["own_namespaces"]()
-launcher["mount_layer"](json.loads(sys.argv[2]))
-open(json.loads(sys.argv[2])["at"] + "/written", "w").close()
-"""
-
-
 def _layer_works(folder: Path, *, memory: bool) -> bool:
     for name in ("lower", "at", "top"):
         (folder / name).mkdir()
-    layer = {"lower": [f"{folder}/lower"], "at": f"{folder}/at", "scratch": f"{folder}/top", "memory": memory}
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", _TRY_LAYER, str(LAUNCHER), json.dumps(layer)],
-        capture_output=True,
-        check=False,
-    )
+    layer = [f"{folder}/lower", f"{folder}/at", f"{folder}/top", "memory" if memory else "disk"]
+    done = subprocess.run([*launcher("try_layer"), *layer], capture_output=True, check=False)
     _make_removable(folder)
     return done.returncode == 0
 

@@ -7,6 +7,7 @@ either) the supervisor in `launcher.py` that adopts every orphan.
 
 from __future__ import annotations
 
+import marshal
 import os
 import selectors
 import signal
@@ -16,11 +17,12 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from assay.adapters.sandbox.cgroup import Group
 from assay.adapters.sandbox.job import Execution, Job, Sink
 
-LAUNCHER = Path(__file__).with_name("launcher.py")
+_LAUNCHER = "import sys; sys.path.append(sys.argv.pop(1)); import launcher; launcher."
 SETUP_FAILED = 125
 """Exit code of the launcher when the sandbox could not be set up; its last line says why."""
 _CHUNK = 1 << 20
@@ -29,13 +31,19 @@ _LAST_WORDS = 0.3
 """Seconds for output still in the pipe after the process has ended."""
 
 
-def launch(job: Job, spec: Path, group: Group | None, sink: Sink) -> Execution:
-    """Start the launcher on `spec` and see it through."""
+def launcher(function: str) -> list[str]:
+    """The command that calls this function of `launcher.py`, imported: a script would be compiled in every run."""
+    return [sys.executable, "-I", "-S", "-c", f"{_LAUNCHER}{function}()", str(Path(__file__).parent)]
+
+
+def launch(job: Job, wanted: dict[str, Any], group: Group | None, sink: Sink) -> Execution:
+    """Start the launcher on what is wanted and see it through."""
     started = time.monotonic()
-    setup_log = job.scratch / "setup.log"
+    spec, setup_log = job.scratch / "spec", job.scratch / "setup.log"
+    spec.write_bytes(marshal.dumps(wanted))
     with setup_log.open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(LAUNCHER), str(spec), str(log.fileno()), str(os.getpid())],
+            [*launcher("main"), str(spec), str(log.fileno()), str(os.getpid())],
             stdin=subprocess.DEVNULL if job.stdin is None else job.stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -7,11 +7,11 @@ work tree itself.
 
 from __future__ import annotations
 
-import json
 import shutil
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from assay.adapters.git.alternates import write_alternates
 from assay.adapters.sandbox.bubblewrap import PROBES, copied, hidden_in
@@ -83,7 +83,7 @@ class Supervised:
         ):
             return launch(job, self._spec(job, group), group, sink)
 
-    def _spec(self, job: Job, group: Group | None) -> Path:
+    def _spec(self, job: Job, group: Group | None) -> dict[str, Any]:
         landlocked = self.level is Assurance.LANDLOCK
         own = [str(job.place.root), *(str(job.scratch / name) for name in ("report", "tmp", "home"))]
         own += [str(bind.source) for bind in job.view.handed if bind.writable]
@@ -92,7 +92,7 @@ class Supervised:
             own += [str(own_home.folder), *(str(source) for source, _ in shared(own_home))]
         fresh = {"HOME": str(job.place.home or job.scratch / "home"), "TMPDIR": str(job.place.temporary)}
         bytecode = {"PYTHONPYCACHEPREFIX": str(job.place.temporary / "pycache")}
-        spec = {
+        return {
             "groups": group.procs if group else (),
             "confine": True,
             "layers": [],
@@ -103,9 +103,6 @@ class Supervised:
             "cwd": str(job.cwd),
             "env": dict(job.env) | fresh | bytecode,
         }
-        file = job.scratch / "spec.json"
-        file.write_text(json.dumps(spec), "utf-8")
-        return file
 
 
 def _may_connect(view: View) -> bool:

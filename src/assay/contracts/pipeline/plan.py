@@ -20,8 +20,8 @@ class PlanRequest(Contract):
     """What a planner is given."""
 
     request: str = Field(description="What the person wants, in their words.")
-    spec: SpecOutput = Field(description="What was specified.")
-    design: DesignOutput = Field(description="How it is to be built.")
+    spec: SpecOutput | None = Field(default=None, description="What was specified.")
+    design: DesignOutput | None = Field(default=None, description="How it is to be built.")
     reviews: tuple[PanelOutput, ...] = Field(default=(), description="What reviewers said to the design.")
     directive: str = Field(default="", description="What to do differently from the plan before this one.")
     failures: tuple[str, ...] = Field(default=(), description="What went wrong with the plan before this one.")

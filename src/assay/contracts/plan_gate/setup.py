@@ -31,3 +31,7 @@ class PlanGateSetup(Contract):
     answers: Mapping[str, str] = {}
     """What the person has said beforehand, by challenge."""
     notes: tuple[str, ...] = ()
+    parent: str = ""
+    """The run that it is a part of, if it is one."""
+    settings_commit: str = ""
+    """Whose settings decide, if it is not the base."""

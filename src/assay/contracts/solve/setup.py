@@ -24,6 +24,8 @@ class SolveSetup(Contract):
     policy: str
     max_replans: int
     time_budget_ms: int
+    settings_commit: str = ""
+    """Whose settings decide, if it is not the base."""
     remembers: bool = True
     """Whether the memory is asked and written."""
     budget: Budget = Budget()

@@ -54,6 +54,19 @@ def over(allowance: Allowance, spent: Spent, scope: str) -> str:
     return ""
 
 
+def left_of(allowance: Allowance, spent: Spent) -> Allowance:
+    """What another may still spend of it. Something is left: see `over`."""
+    used = {
+        "tokens": spent.tokens,
+        "usd": spent.usd,
+        "requests": spent.requests,
+        "tool_calls": spent.tool_calls,
+        "minutes": spent.seconds / 60,
+    }
+    limits = {name: getattr(allowance, name) for name in used}
+    return Allowance(**{name: limit - used[name] for name, limit in limits.items() if limit is not None})
+
+
 def more_of_it(allowance: Allowance, spent: Spent) -> str:
     """What to add to `assay resume` so that it goes on: twice what was used of the run's limit, if it is one of those
     that is spent."""

@@ -3,6 +3,7 @@
 observed.py      a run as the auditor sees it
 boundaries.py    who tried what they may not
 convergence.py   drift, thrashing, runs and tasks that came to no good end
-answers.py       roles that never answered, claims that were wrong
+answers.py       roles that never answered
+claims.py        claims that the engine saw otherwise
 report.py        everything together
 """

@@ -1,20 +1,36 @@
-"""Roles that were asked and never answered, and answers that were not true."""
+"""Roles that were asked and never answered.
+
+A role is asked by a dispatch, or by a contract that another role hands to it in the control loop. Some are asked in no
+other way: the controller is code, and a validator is not dispatched where the engine can look itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-from pydantic import JsonValue, ValidationError
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from assay.contracts.audit import AuditFinding, Detection
 from assay.contracts.bus import Envelope
-from assay.contracts.plan_gate.report import HeldAgainst
-from assay.core.audit.observed import Happened, ObservedRun, part, task_of, text, texts
-from assay.core.gate.evidence import CLAIM_MISMATCH
-from assay.core.plan_gate.findings import claimed
+from assay.core.audit.observed import ObservedRun, task_of, text
+
+ANSWERED_BY: Final[Mapping[str, frozenset[str]]] = {
+    "ExecutionResult": frozenset(("CorrectionSignal", "SubTaskOutcome")),
+    "ReplanRequest": frozenset(("PlanDirective", "FinalResult")),
+    "OutcomeSummary": frozenset(("PlanDirective", "FinalResult")),
+    "MemoryQuery": frozenset(("MemoryEntries",)),
+}
+"""Contracts that are handed over, and what whoever gets one must say to it."""
+
+THROUGH: Final = frozenset(("passed", "failed"))
+"""Ends of a run that has gone through its loop. Where it was only stopped, somebody may be about to answer."""
 
 
 def silent_roles(run: ObservedRun) -> Iterator[AuditFinding]:
+    yield from _unanswered_dispatches(run)
+    yield from _unanswered_contracts(run)
+
+
+def _unanswered_dispatches(run: ObservedRun) -> Iterator[AuditFinding]:
     """A dispatch without an answer, though the run has ended since, or has made another to the same role for the same
     task. While neither is so, it may still be thinking; begun anew after a crash it is the same dispatch."""
     answered = {_dispatch(said.sender, said) for said in run.said("Output", "Fault")}
@@ -25,38 +41,38 @@ def silent_roles(run: ObservedRun) -> Iterator[AuditFinding]:
             continue
         again = any(later.seq > said.seq and _same_errand(said, later) for later in asked.values())
         if again or ended > said.seq:
-            since = "it was asked again" if again else "the run has ended"
-            detail = f"dispatch {key[1]} has neither an output nor a fault, and {since}"
-            yield run.finding(Detection.SILENT_ROLE, "no-answer", [said], role=said.recipient, detail=detail)
+            yield _silent(run, said, f"dispatch {key[1]} has neither an output nor a fault", again=again)
 
 
-def claim_mismatches(run: ObservedRun) -> Iterator[AuditFinding]:
-    yield from _of_executors(run)
-    yield from _about_plans(run)
+def _unanswered_contracts(run: ObservedRun) -> Iterator[AuditFinding]:
+    """A contract to which nothing was said before the next one like it, or before the run had gone through."""
+    waiting: dict[tuple[str, str | None], Envelope] = {}
+    for said in run.envelopes:
+        waiting = {key: asked for key, asked in waiting.items() if not _answers(said, asked)}
+        if said.type in ANSWERED_BY:
+            key = said.type, task_of(said)
+            if key in waiting:
+                yield _silent(run, waiting[key], _without_answer(waiting[key]), again=True)
+            waiting[key] = said
+    ends = (event.seq for event in run.happened("run.finished") if text(event.row.payload, "outcome") in THROUGH)
+    ended = max(ends, default=0)
+    for asked in waiting.values():
+        if ended > asked.seq:
+            yield _silent(run, asked, _without_answer(asked), again=False)
 
 
-def _of_executors(run: ObservedRun) -> Iterator[AuditFinding]:
-    """Recorded with the evidence where the attempt passed its checks, with the failure where it did not."""
-    for event in run.happened("task.checked", "task.failed"):
-        if details := (*_in_evidence(event), *_in_failure(event)):
-            detail = "; ".join(details)
-            yield run.finding(Detection.CLAIM_MISMATCH, CLAIM_MISMATCH, [event], role="executor", detail=detail)
+def _silent(run: ObservedRun, asked: Envelope, what: str, *, again: bool) -> AuditFinding:
+    detail = f"{what}, and {'it was asked again' if again else 'the run has ended'}"
+    return run.finding(Detection.SILENT_ROLE, "no-answer", [asked], role=asked.recipient, detail=detail)
 
 
-def _about_plans(run: ObservedRun) -> Iterator[AuditFinding]:
-    """What agents of the plan gate claimed, and the engine looked up and did not find to be so."""
-    for event in run.happened("plan.held-against"):
-        if (held := _held(event)) is not None:
-            detail = f"claimed for {held.about}: {claimed(held.looked.claim)}; seen: {held.looked.saw}"
-            yield run.finding(Detection.CLAIM_MISMATCH, CLAIM_MISMATCH, [event], role=held.agent, detail=detail)
+def _without_answer(asked: Envelope) -> str:
+    return f"the {asked.type} of {asked.sender} has no answer"
 
 
-def _held(event: Happened) -> HeldAgainst | None:
-    """None: it is not written in our form."""
-    try:
-        return HeldAgainst.model_validate(dict(event.row.payload))
-    except ValidationError:
-        return None
+def _answers(said: Envelope, asked: Envelope) -> bool:
+    heard = said.sender == asked.recipient and said.type in ANSWERED_BY[asked.type]
+    return heard and task_of(said) == task_of(asked)
 
 
 def _dispatch(agent: str, said: Envelope) -> tuple[str, str]:
@@ -66,18 +82,3 @@ def _dispatch(agent: str, said: Envelope) -> tuple[str, str]:
 
 def _same_errand(one: Envelope, other: Envelope) -> bool:
     return (one.recipient, task_of(one)) == (other.recipient, task_of(other))
-
-
-def _in_evidence(event: Happened) -> tuple[str, ...]:
-    return texts(part(event.row.payload, "event", "evidence"), "mismatches")
-
-
-def _in_failure(event: Happened) -> Iterator[str]:
-    reasons = part(event.row.payload, "event", "failure").get("reasons")
-    for reason in _objects(reasons):
-        if text(reason, "check") == CLAIM_MISMATCH:
-            yield text(reason, "detail")
-
-
-def _objects(value: JsonValue) -> Sequence[dict[str, JsonValue]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from assay.contracts.audit import AuditFinding, Detection, Trend
@@ -17,13 +17,15 @@ ATTEMPTS_AT: Final = 3
 THRASHING_AT: Final = 2
 """Times that the symmetry was broken without D falling."""
 ENDED_BADLY: Final = frozenset(("budget_exhausted", "halted", "abandoned"))
+GIVEN_UP: Final = frozenset(("abandoned", "partial"))
+"""Results of the control loop: of the second kind something is left."""
 
 
 def drift(run: ObservedRun) -> Iterator[AuditFinding]:
-    for signals in _corrections(run):
+    for task, signals in _corrections(run):
         if len(signals) >= DRIFT_AT:
-            detail = f"corrected {len(signals)} times"
-            yield run.finding(Detection.DRIFT, "corrections", signals, role=signals[-1].recipient, detail=detail)
+            role, detail = signals[-1].recipient, f"corrected {len(signals)} times"
+            yield run.finding(Detection.DRIFT, "corrections", signals, role=role, detail=detail, task=task)
 
 
 def convergence_failures(run: ObservedRun) -> Iterator[AuditFinding]:
@@ -43,21 +45,21 @@ def thrashing(run: ObservedRun) -> Iterator[AuditFinding]:
 
 def trends(run: ObservedRun) -> Iterator[Trend]:
     corrected: dict[str | None, int] = defaultdict(int)
-    for signals in _corrections(run):
-        corrected[task_of(signals[-1])] += len(signals)
+    for task, signals in _corrections(run):
+        corrected[task] += len(signals)
     directives = _directives(run)
     for task in dict.fromkeys((*corrected, *directives)):
-        distances = tuple(_distance(directive) for directive in directives.get(task, ()))
+        distances = _distances(run, directives.get(task, ()))
         yield Trend(run_id=run.run_id, task=task, corrections=corrected[task], distances=distances)
 
 
-def _corrections(run: ObservedRun) -> Iterable[list[Envelope]]:
-    """Of one task together; where there is no task, of one role."""
+def _corrections(run: ObservedRun) -> Iterator[tuple[str | None, list[Envelope]]]:
+    """Of one task together, with all its subtasks; where there is no task, of one role."""
     found: dict[tuple[str | None, str], list[Envelope]] = defaultdict(list)
     for said in run.said("CorrectionSignal", "Repair"):
         task = task_of(said)
-        found[task, said.recipient if task is None else ""].append(said)
-    return found.values()
+        found[(None, said.recipient) if task is None else (run.whole(task), "")].append(said)
+    return ((task, signals) for (task, _), signals in found.items())
 
 
 def _directives(run: ObservedRun) -> dict[str | None, list[Envelope]]:
@@ -85,6 +87,16 @@ def _distance(directive: Envelope) -> float:
     return number(part(directive.payload, "loss"), "D") or 0.0
 
 
+def _distances(run: ObservedRun, directives: Sequence[Envelope]) -> tuple[float, ...]:
+    """Of one task. A round that is accepted has no directive, only the result."""
+    if not directives:
+        return ()
+    task = task_of(directives[0])
+    results = (said for said in run.said("FinalResult") if task_of(said) == task)
+    accepted = [result for result in results if text(result.payload, "status") == "accepted"]
+    return tuple(_distance(said) for said in (*directives, *accepted[-1:]))
+
+
 def _bad_ends(run: ObservedRun) -> Iterator[AuditFinding]:
     """A run that was resumed after its end goes on."""
     for event in list(run.happened("run.finished", "run.resumed"))[-1:]:
@@ -92,10 +104,19 @@ def _bad_ends(run: ObservedRun) -> Iterator[AuditFinding]:
         if outcome in ENDED_BADLY:
             detail = f"the run ended {outcome}" + (f": {reason}" if reason else "")
             yield run.finding(Detection.CONVERGENCE_FAILURE, outcome, [event], role="engine", detail=detail)
+    directives = _directives(run)
     for said in run.said("FinalResult"):
-        if text(said.payload, "status") == "abandoned":
-            detail = f"it was abandoned: {text(said.payload, 'summary') or 'nobody says why'}"
-            yield run.finding(Detection.CONVERGENCE_FAILURE, "abandoned", [said], role=said.sender, detail=detail)
+        if (status := text(said.payload, "status")) in GIVEN_UP:
+            how = _how_it_went(_distances(run, directives.get(task_of(said), ())))
+            detail = f"it was given up{how}: {text(said.payload, 'summary') or 'nobody says why'}"
+            yield run.finding(Detection.CONVERGENCE_FAILURE, status, [said], role=said.sender, detail=detail)
+
+
+def _how_it_went(distances: Sequence[float]) -> str:
+    if len(distances) < 2:
+        return ""
+    fell = "fell" if distances[-1] < distances[0] else "did not fall"
+    return f" after {len(distances)} rounds in which D {fell} ({' → '.join(f'{one:g}' for one in distances)})"
 
 
 def _failed_attempts(run: ObservedRun) -> Iterator[AuditFinding]:

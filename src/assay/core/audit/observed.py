@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from functools import cached_property
+from typing import Final, TypeAlias, TypeVar
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from assay.contracts.audit import AuditFinding, Detection
+from assay.contracts.base import Contract
 from assay.contracts.bus import Envelope
 from assay.contracts.rows import EventRow
 from assay.core.agent.tool_rules import shortened
@@ -21,6 +23,7 @@ NAME: Final = 100
 _DETAIL: Final = 1000
 
 Fields: TypeAlias = Mapping[str, JsonValue]
+Form = TypeVar("Form", bound=Contract)
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,18 @@ class ObservedRun:
         return (event for event in self.events if event.row.type in types)
 
     def finding(
-        self, kind: Detection, rule: str, shown: Sequence[Envelope | Happened], *, role: str, detail: str
+        self,
+        kind: Detection,
+        rule: str,
+        shown: Sequence[Envelope | Happened],
+        *,
+        role: str,
+        detail: str,
+        task: str | None = None,
     ) -> AuditFinding:
-        """What these messages and events show; the task is that of the last of them."""
+        """What these messages and events show; the task is that of the last of them, if no other is named."""
         last = shown[-1]
-        task = task_of(last) if isinstance(last, Envelope) else last.row.task_id
+        task = task or (task_of(last) if isinstance(last, Envelope) else last.row.task_id)
         return AuditFinding(
             kind=kind,
             rule=rule,
@@ -64,15 +74,33 @@ class ObservedRun:
     @property
     def tasks(self) -> frozenset[str]:
         named = {task_of(envelope) for envelope in self.envelopes} | {event.row.task_id for event in self.events}
-        return frozenset(task for task in named if task is not None)
+        return frozenset(self.whole(task) for task in named if task is not None)
+
+    def whole(self, task: str) -> str:
+        """The task that a subtask is part of; any other is whole by itself."""
+        return self._parents.get(task, task)
+
+    @cached_property
+    def _parents(self) -> Mapping[str, str]:
+        found = ((task_of(said), text(said.payload, "parent_task_id")) for said in self.said("SubTask"))
+        return {subtask: parent for subtask, parent in found if subtask and parent}
 
 
 def task_of(envelope: Envelope) -> str | None:
-    """The task that a message is about: contracts of the control loop call it `task_id`."""
-    for key in ("task", "task_id"):
+    """The task that a message is about. Contracts of the control loop call it `task_id`, or name a subtask, whose id
+    begins with that of the run; a dispatch calls that one by the rest."""
+    for key in ("task", "subtask_id", "task_id"):
         if task := text(envelope.payload, key):
-            return task
+            return task.removeprefix(f"{envelope.run_id}-")
     return None
+
+
+def read(form: type[Form], fields: Fields) -> Form | None:
+    """None: it is not written in that form."""
+    try:
+        return form.model_validate(dict(fields))
+    except ValidationError:
+        return None
 
 
 def part(fields: Fields, *path: str) -> Fields:

@@ -17,8 +17,9 @@ from assay.contracts.audit import (
     Trend,
 )
 from assay.core.agent.tool_rules import shortened
-from assay.core.audit.answers import claim_mismatches, silent_roles
+from assay.core.audit.answers import silent_roles
 from assay.core.audit.boundaries import boundary_violations
+from assay.core.audit.claims import claim_mismatches
 from assay.core.audit.convergence import convergence_failures, drift, thrashing, trends
 from assay.core.audit.observed import NAME, ObservedRun, part, text
 

@@ -22,13 +22,23 @@ def message(plan: Plan, task: PlanTask, changed: Sequence[str], *, run_id: str) 
     kind = known[1].lower() if known else kind_of(task, changed)
     told = name[known.end() :] if known else name
     subject = f"{kind}({_text(scope)}): {told}" if scope else f"{kind}: {told}"
-    cut = f"{subject[: _LONGEST_SUBJECT - 1].rstrip()}…" if len(subject) > _LONGEST_SUBJECT else subject
-    files = "\n".join(f"- {_quoted(path)}" for path in changed)
-    whole = f"{told}\n\n" if cut != subject else ""
+    cut, is_cut = fitted(subject)
+    whole = f"{told}\n\n" if is_cut else ""
     return (
-        f"{cut}\n\n{whole}Plan: {plan.title}\nTask: {task.name}\nFiles:\n{files}\n\n"
+        f"{cut}\n\n{whole}Plan: {plan.title}\nTask: {task.name}\nFiles:\n{listed(changed)}\n\n"
         f"Assay-Run: {run_id}\nAssay-Task: {task.id}\n"
     )
+
+
+def fitted(subject: str) -> tuple[str, bool]:
+    """As much of it as the first line of a message should hold, and whether that is not all."""
+    if len(subject) <= _LONGEST_SUBJECT:
+        return subject, False
+    return f"{subject[: _LONGEST_SUBJECT - 1].rstrip()}…", True
+
+
+def listed(paths: Sequence[str]) -> str:
+    return "\n".join(f"- {_quoted(path)}" for path in paths)
 
 
 def kind_of(task: PlanTask, changed: Sequence[str]) -> str:

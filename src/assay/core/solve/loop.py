@@ -178,7 +178,7 @@ class _Loop:
                 why = answer.why if isinstance(answer, Failed) else "the planner gave no plan"
                 of = FailureClass.ENVIRONMENTAL
                 break
-            wrong = why_not(answer.output, bounds, self._spec.intent)
+            wrong = why_not(answer.output, bounds, self._spec.intent, self._spec.raw_input)
             if not wrong:
                 yield from self._dispatch(answer.output)
                 return

@@ -6,6 +6,8 @@
 | touches a blocked target | likewise |
 | is nearly an earlier one, after break_symmetry | it would fail in the same way |
 | has criteria that only echo the intent | nothing would be proven by them |
+| has a command that succeeds anyway | likewise: `true`, `echo ok`, `pytest; true` |
+| looks for words in the result that are in its task | likewise: who repeats the task would pass |
 | skips a number in its sequence | what waits for nothing would never begin |
 """
 
@@ -18,7 +20,15 @@ from posixpath import normpath
 from typing import Final
 
 from assay.contracts.solve.answers import SolvePlanOutput, SubTaskDraft
-from assay.contracts.solve.messages import Criterion, CriterionMode, DirectiveName, PlanDirective, SubTask
+from assay.contracts.solve.messages import (
+    Criterion,
+    CriterionMode,
+    DirectiveName,
+    PlanDirective,
+    PredicateKind,
+    SubTask,
+)
+from assay.core.commands import loses_exit_code, proves_nothing
 from assay.core.globs import matches
 from assay.core.memory.calibration import Calibration
 from assay.core.solve.blocking import Blocks, enough_left
@@ -61,11 +71,16 @@ class Bounds:
         return frozenset((*own, *self.in_force.targets, *self.calibration.blocked_targets))
 
 
-def why_not(plan: SolvePlanOutput, bounds: Bounds, intent: str) -> tuple[str, ...]:
-    """Everything that keeps the plan from being taken; nothing if it is."""
-    return tuple(
-        dict.fromkeys((*_tools(plan, bounds), *_targets(plan, bounds), *_sequence(plan), *_echoes(plan, intent)))
-    ) or tuple(_same_again(plan, bounds))
+def why_not(plan: SolvePlanOutput, bounds: Bounds, intent: str, raw_input: str = "") -> tuple[str, ...]:
+    """Everything that keeps the plan from being taken; nothing if it is. The intent, and the person's own words."""
+    wrong = (
+        *_tools(plan, bounds),
+        *_targets(plan, bounds),
+        *_sequence(plan),
+        *_echoes(plan, intent, raw_input),
+        *_empty_commands(plan),
+    )
+    return tuple(dict.fromkeys(wrong)) or tuple(_same_again(plan, bounds))
 
 
 def similarity(plan: Sequence[SubTaskDraft | SubTask], other: Sequence[SubTaskDraft | SubTask]) -> float:
@@ -105,22 +120,36 @@ def _sequence(plan: SolvePlanOutput) -> Iterator[str]:
         yield f"the sequence is {', '.join(map(str, numbers))}: it begins at 1 and leaves no number out"
 
 
-def _echoes(plan: SolvePlanOutput, intent: str) -> Iterator[str]:
+def _echoes(plan: SolvePlanOutput, intent: str, raw_input: str) -> Iterator[str]:
     for criterion in plan.task_criteria:
-        if is_echo(criterion, intent):
+        if is_echo(criterion, intent, raw_input):
             yield f"the criterion {criterion.criterion!r} only says the intent again: say what one could see"
     for number, subtask in enumerate(plan.subtasks, start=1):
         for criterion in subtask.success_criteria:
-            if is_echo(criterion, subtask.intent):
+            if is_echo(criterion, subtask.intent, subtask.context, intent, raw_input):
                 yield f"subtask {number}: the criterion {criterion.criterion!r} only says its intent again"
 
 
-def is_echo(criterion: Criterion, intent: str) -> bool:
-    """Whether it adds nothing to the intent. What the engine looks at itself is never an echo."""
+def is_echo(criterion: Criterion, intent: str, *told: str) -> bool:
+    """Whether it adds nothing to the intent. What the engine looks at itself is no echo, unless it looks for words in
+    the result that were `told` with the intent: whoever repeats them would pass."""
+    predicate = criterion.predicate
+    if predicate is not None and predicate.kind is PredicateKind.OUTPUT_CONTAINS:
+        return any(predicate.text.strip().casefold() in text.casefold() for text in (intent, *told))
     if criterion.mode is CriterionMode.VERIFIABLE:
         return False
     said, meant = _words([criterion.criterion]), _words([intent])
     return not said or len(said & meant) / len(said) >= _ECHO
+
+
+def _empty_commands(plan: SolvePlanOutput) -> Iterator[str]:
+    """Its exit code is all that the engine goes by."""
+    criteria = (*plan.task_criteria, *(one for subtask in plan.subtasks for one in subtask.success_criteria))
+    for command in (one.command for one in criteria if one.command):
+        if proves_nothing(command):
+            yield f"the command {command!r} succeeds whatever was done: it must fail while the criterion does not hold"
+        elif loses_exit_code(command):
+            yield f"the exit code of {command!r} is that of the last program in its pipe, which only shows something"
 
 
 def _same_again(plan: SolvePlanOutput, bounds: Bounds) -> Iterator[str]:

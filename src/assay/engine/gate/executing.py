@@ -6,7 +6,6 @@ What the executor says is a claim; what comes out of here as an event is what th
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,16 +13,16 @@ from pathlib import Path
 from assay.adapters.executors import Ran, SandboxedShell, Site
 from assay.adapters.executors.human import HumanExecutor
 from assay.adapters.git.held import hold
-from assay.adapters.git.snapshot import Snapshot
 from assay.adapters.git.work_tree import (
     WorkTree,
     freeze,
     make_work_tree,
     open_work_tree,
     remove_work_tree,
+    too_heavy,
 )
 from assay.adapters.ledger.artifacts import ArtifactWriter
-from assay.adapters.sandbox.job import Limits, View
+from assay.adapters.sandbox.job import Limits
 from assay.config.backends import works_alone
 from assay.contracts.gate import ExecutorResult, ExecutorStatus, Failure, FailureType, Reason
 from assay.contracts.gate_record import AttemptFailed, Blocked, Executed, TaskRecord
@@ -33,9 +32,7 @@ from assay.core.gate.assignment import assignment
 from assay.engine.agents.executor import AgentExecutor
 from assay.engine.gate.hooks import run_hooks
 from assay.engine.gate.world import GateWorld
-from assay.engine.subject import Subject
-from assay.engine.viewing import secret_files, seen_at
-from assay.engine.world import CheckRequest
+from assay.engine.viewing import Standing, secret_files, seen_at, shell_in
 from assay.errors import RepositoryError
 from assay.faults import fault_point
 
@@ -43,10 +40,6 @@ from assay.faults import fault_point
 def work_folder(home: Path, run_id: str, task_id: str) -> Path:
     """Where a task's private work tree is; it outlives a process that dies."""
     return home / "work" / run_id / task_id
-
-
-_LARGEST = 1 << 30
-"""Bytes of one file."""
 
 
 class LeftError(Exception):
@@ -148,37 +141,17 @@ class Execution:
         on_output: Callable[[bytes], None] | None = None,
     ) -> SandboxedShell:
         """A shell in the work tree, inside the sandbox; the project's dependencies are there, its credentials not."""
-        world, gate = self.gate.world, self.gate.gate
-        base = str(record.base_commit)
-        tree = world.store.git().line("rev-parse", f"{base}^{{tree}}")
-        subject = Subject(world, CheckRequest(tree=Snapshot(tree, tree, (), ())))
-        environment = subject.environment
-        view = View(
-            root=world.repository.root,
-            files=place.files,
-            work_tree=place.files,
-            objects=place.objects,
-            home=environment.home,
-            dependencies=environment.dependencies,
-            includes=environment.includes,
-            masked=(world.home, *environment.masked, *self._secret),
-            visible=environment.visible,
-            sockets=tuple(Path(path) for path in environment.settings.sockets),
-            network=gate.network,
-            hidden=secret_files(world, str(record.tree)) if isinstance(self.gate.executor, AgentExecutor) else (),
-        )
-        sandbox = world.settings.sandbox
-        return SandboxedShell(
-            sandbox=world.sandbox,
-            view=view,
-            variables=environment.check_variables(".") | environment.passed(gate.pass_through),
-            limits=Limits(self.gate.executor_seconds(record), sandbox.memory_mb, sandbox.processes, self._idle),
+        world, limits = self.gate.world, self.gate.world.settings.sandbox
+        at = Standing(
+            place=place,
+            base_commit=str(record.base_commit),
             scratch=scratch,
-            sink=sink,
-            cancel=world.cancel,
+            limits=Limits(self.gate.executor_seconds(record), limits.memory_mb, limits.processes, self._idle),
+            masked=self._secret,
+            hidden=secret_files(world, str(record.tree)) if isinstance(self.gate.executor, AgentExecutor) else (),
             on_output=on_output,
-            guards=world.home / "guards",
         )
+        return shell_in(world, at, sink)
 
     @property
     def _idle(self) -> float | None:
@@ -204,7 +177,7 @@ class Execution:
     ) -> Executed | AttemptFailed | Blocked:
         """What the engine makes of it. The tree is frozen in any case: a retry goes on from there."""
         claim = ran.claim
-        if why := _heavy(place.files):
+        if why := too_heavy(place.files):
             return _failed(record, FailureType.EXECUTION_FAILURE, f"it cannot be frozen: {why}", None, claim)
         try:
             frozen = freeze(self.gate.world.store, place, base_tree)
@@ -232,22 +205,6 @@ class Execution:
             artifact=artifact,
             duration_ms=ran.duration_ms,
         )
-
-
-def _heavy(files: Path) -> str:
-    """The first file too large to be frozen in a sensible time, or why a folder cannot be looked into."""
-    waiting = [files]
-    while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting += [Path(entry.path)] if entry.name != ".git" else []
-                    elif entry.stat(follow_symlinks=False).st_size > _LARGEST:
-                        return f"{Path(entry.path).relative_to(files)} is too large"
-        except OSError as error:
-            return str(error.strerror)
-    return ""
 
 
 def _failed(

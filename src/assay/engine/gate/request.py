@@ -11,6 +11,7 @@ from assay.contracts.budget import Spent
 from assay.contracts.gate_record import Override
 from assay.contracts.gate_report import RunView
 from assay.engine.progress import Progress
+from assay.engine.within import Within
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class GateRequest:
     """A folder whose files are laid over the tree for the plan's held-out commands, and only for them."""
     wait: bool = True
     """Wait for a person who executes a task, instead of stopping with what is left."""
+    within: Within | None = None
 
 
 @dataclass(frozen=True)

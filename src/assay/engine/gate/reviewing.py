@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from assay.adapters.architects import Architect
 from assay.adapters.architects.human import HumanArchitect
 from assay.adapters.executors import Site
-from assay.adapters.git.program import readable
+from assay.adapters.git.shown_diff import shown_diff
 from assay.adapters.scratch import remove
 from assay.contracts.gate import (
     ArchitectDecision,
@@ -110,13 +110,8 @@ class Reviewing:
         )
 
     def _diff(self, evidence: Evidence) -> str:
-        git = self.gate.world.store.git()
-        hidden = self._not_shown(evidence)
-        without = [f":(top,exclude,literal){path}" for path in hidden]
-        # Path by path, without patterns: names come from the change.
-        text = readable(git.out("diff-tree", "-p", evidence.base_commit, evidence.tree, "--", ":/", *without))
-        text = "".join((text, *(f"[{path} changed; it may hold secrets and is not shown]\n" for path in hidden)))
-        return text if len(text) <= _MOST_DIFF else f"{text[: _MOST_DIFF // 2]}\n[...]\n{text[-_MOST_DIFF // 2 :]}"
+        git, hidden = self.gate.world.store.git(), self._not_shown(evidence)
+        return shown_diff(git, evidence.base_commit, evidence.tree, hidden, _MOST_DIFF)
 
     def _not_shown(self, evidence: Evidence) -> list[str]:
         """Changed files whose content no agent is shown."""

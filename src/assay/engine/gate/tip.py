@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from assay.adapters.git.commit import position
+from assay.adapters.git.commit import position, ref_of
 from assay.adapters.git.repository import Repository
 from assay.contracts.gate_setup import GateSetup
 from assay.engine.gate.journal import Journal
@@ -37,7 +37,7 @@ def added_by_others(repository: Repository, setup: GateSetup, journal: Journal) 
     """Commits on the branch, since the run's base, that the run did not make and that stand for no task yet."""
     if position(repository, setup.branch) is None:
         return ()
-    listed = repository.git.line("rev-list", f"refs/heads/{setup.branch}", "--not", setup.base_commit).splitlines()
+    listed = repository.git.line("rev-list", ref_of(setup.branch), "--not", setup.base_commit).splitlines()
     known = {commit for record in journal.records.values() for commit in (record.commit, record.settled_by)}
     return tuple(commit for commit in listed if commit not in known)
 

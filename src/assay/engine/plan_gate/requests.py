@@ -23,6 +23,7 @@ from assay.contracts.tools import Tool
 from assay.core.plan_gate.board import PERSON, dangling
 from assay.core.plan_gate.needs import AskAudit, AskChallenges, AskResearch, AskSynthesis, Seen
 from assay.core.plan_gate.team import ROLE_OF
+from assay.engine.agents.onlookers import Asking
 from assay.roles import ROLES
 from assay.roles.challenger import CLOSING
 from assay.roles.plan_researcher import PLAN_RESEARCHERS
@@ -44,10 +45,7 @@ class Discussion:
 
 
 @dataclass(frozen=True)
-class Asking:
-    role: Role
-    request: Contract
-    occasion: Occasion
+class PlanAsking(Asking):
     seen: Seen
     mode: Mode | None = None
     """Of a researcher."""
@@ -72,7 +70,7 @@ class Asking:
         return f"{', '.join(lost)}: there is no such thing; there are {_listed((*challenges, *findings))}"
 
 
-def asking(need: AskAgent, it: Discussion, served: Collection[Tool] = frozenset(Tool)) -> Asking:
+def asking(need: AskAgent, it: Discussion, served: Collection[Tool] = frozenset(Tool)) -> PlanAsking:
     """`served`: the tools that there are here at all, of which a researcher hears."""
     shown = {
         "plan_path": it.plan_path,
@@ -89,7 +87,7 @@ def asking(need: AskAgent, it: Discussion, served: Collection[Tool] = frozenset(
             request: Contract = ChallengeRequest(
                 **shown, at_most=need.at_most, directives=need.directives, findings=seen.unknowns
             )
-            return Asking(role, request, _occasion(it, role, step, seen), seen)
+            return PlanAsking(role, request, _occasion(it, role, step, seen), seen)
         case AskResearch():
             role = PLAN_RESEARCHERS[need.mode]
             request = ResearchPlanRequest(
@@ -101,7 +99,7 @@ def asking(need: AskAgent, it: Discussion, served: Collection[Tool] = frozenset(
                 directives=need.directives,
                 tool_budget=seen.budget.lines(need.mode, served),
             )
-            return Asking(role, request, _occasion(it, role, step, seen, need.mode), seen, need.mode)
+            return PlanAsking(role, request, _occasion(it, role, step, seen, need.mode), seen, need.mode)
         case AskSynthesis():
             role = ROLES["synthesizer"]
             request = SynthesisRequest(
@@ -114,10 +112,10 @@ def asking(need: AskAgent, it: Discussion, served: Collection[Tool] = frozenset(
                 notes=seen.notes,
                 tool_budgets=seen.budget.all_lines(),
             )
-            return Asking(role, request, _occasion(it, role, step, seen), seen)
+            return PlanAsking(role, request, _occasion(it, role, step, seen), seen)
         case AskAudit():
             request = PlanAuditRequest(**shown, findings=seen.unknowns, verdict=need.verdict)
-            return Asking(CLOSING, request, _occasion(it, CLOSING, step, seen, CLOSING.foci[0]), seen)
+            return PlanAsking(CLOSING, request, _occasion(it, CLOSING, step, seen, CLOSING.foci[0]), seen)
 
 
 def numbered(text: str) -> str:

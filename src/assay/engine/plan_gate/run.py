@@ -36,7 +36,7 @@ from assay.core.plan_gate.reporting import About, report_of
 from assay.engine.agents.stopping import OutOfBudgetError, stop_for
 from assay.engine.plan_gate.agents import PlanAgents
 from assay.engine.plan_gate.journal import PlanJournal
-from assay.engine.plan_gate.requests import Asking, Discussion, asking
+from assay.engine.plan_gate.requests import Discussion, PlanAsking, asking
 from assay.engine.plan_gate.watching import Beginning, Watching
 from assay.engine.side_by_side import side_by_side
 from assay.errors import AssayError, InputError
@@ -83,7 +83,7 @@ class PlanGateRun:
             self._finished("halted", error.message)
             raise
         except BaseException:
-            self.agents.cancel()
+            self.agents.world.cancel.set()
             self.journal.note("run.interrupted", reason="interrupted")
             raise
         self.journal.reported(report, {None: "needs_human", "PROCEED": "passed"}.get(report.verdict, "failed"))
@@ -125,13 +125,13 @@ class PlanGateRun:
         asked = [asking(need, self.discussion, self.agents.served) for need in to_ask]
         return side_by_side([partial(self._heard, one) for one in asked], self.at_once, self.agents.world.cancel)
 
-    def _heard(self, one: Asking) -> Heard | Failed:
+    def _heard(self, one: PlanAsking) -> Heard | Failed:
         text = request_text(one.role, one.request)
         known = self.journal.recall(one.occasion.id, text, one.role.output)
         if known is not None:
             return known
         self.watching.asked(one.agent)
-        came = self.agents.dispatch(one)
+        came = self.agents.ask(one)
         new = _failed(came, one.agent) if isinstance(came, Fault) else came
         self.journal.keep(one.occasion.id, text, new, one.agent, one.seen.iteration)
         self.watching.answered(one.agent, _in_short(new), failed=isinstance(new, Failed))

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from assay.adapters.backends import Backend
 from assay.adapters.executors import SandboxedShell
 from assay.adapters.executors.site import Site
-from assay.adapters.ledger.artifacts import ArtifactWriter
 from assay.adapters.sandbox.job import Limits
 from assay.adapters.tools import Toolbox
 from assay.contracts.agent import CompletionStatus, Dispatched, Fault, FaultKind, ToolCall
@@ -92,19 +91,19 @@ class SolveAgents:
         idle = gate.idle_seconds if one.role.name in self.own_tools else None
         limits = Limits(gate.agent_seconds, sandbox.memory_mb, sandbox.processes, idle)
         with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
-            shell = self.workspace.shell(sink, limits, keeps=keeps)
-            errand = Errand(
-                request=one.request,
-                backend=self.backends[one.role.name],
-                toolbox=Toolbox(self.workspace.ground(shell if keeps else None), tools),
-                site=self._site(one, shell, sink, keeps=keeps),
-                seconds=self.seconds(one.role.name),
-            )
-            came = self.dispatcher.dispatch(one.role, one.occasion, errand)
+            with self.workspace.shell(sink, limits, keeps=keeps) as shell:
+                errand = Errand(
+                    request=one.request,
+                    backend=self.backends[one.role.name],
+                    toolbox=Toolbox(self.workspace.ground(shell if keeps else None), tools),
+                    site=self._site(one, shell, keeps=keeps),
+                    seconds=self.seconds(one.role.name),
+                )
+                came = self.dispatcher.dispatch(one.role, one.occasion, errand)
             world.ledger.append(sink.finish().row())
         return came
 
-    def _site(self, one: Asking, shell: SandboxedShell, sink: ArtifactWriter, *, keeps: bool) -> Site:
+    def _site(self, one: Asking, shell: SandboxedShell, *, keeps: bool) -> Site:
         world, agent = self.workspace.world, one.who
         return Site(
             work_tree=shell.view.files,

@@ -10,6 +10,7 @@ from assay.core.memory.remembering import Finished, entries_of
 from assay.core.solve.needs import Solved
 from assay.engine.agents.dispatch import now
 from assay.engine.solve.workspace import Workspace
+from assay.errors import InputError
 
 
 def keep_patch(workspace: Workspace, run_id: str) -> str:
@@ -17,7 +18,13 @@ def keep_patch(workspace: Workspace, run_id: str) -> str:
     patch = workspace.patch()
     if not patch:
         return ""
-    folder = workspace.world.repository.root / ".assay" / run_id
+    own = workspace.world.repository.root / ".assay"
+    if own.is_symlink() or (own.exists() and not own.is_dir()):
+        raise InputError(
+            f"{own}: is no folder of this repository, and nothing is written through it",
+            hint=f"take it away, and go on with `assay solve --resume {run_id}`",
+        )
+    folder = own / run_id
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "solve.patch"
     write_whole(path, patch)

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from assay.adapters.ledger import Ledger
 from assay.contracts.rows import EventRow
 from assay.contracts.solve.report import SolveReport, SolveRound
-from assay.engine.steps import Steps
+from assay.engine.steps import Steps, worked_on
 
 STEP, ROUND, REPORT = "solve.step", "solve.round", "solve.report"
 
@@ -30,9 +30,8 @@ class SolveJournal:
         return journal
 
     def milliseconds(self) -> int:
-        """How long earlier processes have worked on it, as far as they came to say so."""
-        taken = [stored.row.payload for stored in self.ledger.read(EventRow, run_id=self.run_id, type=STEP)]
-        return max((int(str(one["ms"])) for one in taken if "ms" in one), default=0)
+        """How long processes were at work on it, up to this one; the time between them does not count."""
+        return worked_on(self.ledger, self.run_id)
 
     def ended(self, round: SolveRound) -> None:
         """A round is recorded once."""

@@ -1,7 +1,8 @@
 """The engine looks itself: what can be run or seen is never judged by a model.
 
-A command runs in the sandbox, in the work tree as it is, and what it writes is thrown away. Files are read with the
-same eyes as an agent's tools: no path and no link leads out of the project.
+A command runs in the sandbox, in the files as they are on record, and what it writes is thrown away. Files are read
+with the same eyes as an agent's tools: no path and no link leads out of the project. What is so although nobody has
+changed a file is said to be: it may be so for no merit of anybody's.
 """
 
 from __future__ import annotations
@@ -23,25 +24,32 @@ _FILE_BYTES: Final = 16 << 20
 _SECONDS: Final = 30.0
 _BEGINNING: Final = 800
 _END: Final = 3200
+UNTOUCHED: Final = "(no file differs from those that the task began with: this was so before anything was done)"
 _NOT_STARTED: Final = (126, 127)
 """Exit codes of a shell that could not run the command: it is missing, or may not be run."""
 
 
 def look(criterion: Criterion, workspace: Workspace, output: str, seconds: float) -> CriterionVerdict:
     """The verdict on a verifiable criterion."""
+    predicate = criterion.predicate
     if criterion.command:
-        return _run(criterion, workspace, seconds)
-    if criterion.predicate is None:
+        verdict = _run(criterion, workspace, seconds)
+    elif predicate is None:
         raise AssertionError("a verifiable criterion has a command or a predicate")
-    return _seen(criterion, criterion.predicate, workspace.ground(), output)
+    else:
+        verdict = _seen(criterion, predicate, workspace.ground(), output)
+    of_files = predicate is None or predicate.kind is not PredicateKind.OUTPUT_CONTAINS
+    if of_files and not verdict.failed and workspace.untouched:
+        return passed(criterion, f"{verdict.evidence}\n{UNTOUCHED}")
+    return verdict
 
 
 def _run(criterion: Criterion, workspace: Workspace, seconds: float) -> CriterionVerdict:
     world, printed = workspace.world, Ends()
     limits = Limits(seconds, world.settings.sandbox.memory_mb, world.settings.sandbox.processes)
     with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
-        shell = workspace.shell(sink, limits, keeps=False)
-        done = shell(ShellJob(criterion.command, on_output=printed.add))
+        with workspace.shell(sink, limits, keeps=False) as shell:
+            done = shell(ShellJob(criterion.command, on_output=printed.add))
         world.ledger.append(sink.finish().row())
     if done.cancelled:
         raise KeyboardInterrupt

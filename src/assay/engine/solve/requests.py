@@ -1,13 +1,18 @@
-"""From what the loops need to whom it is asked, and how: role, request, occasion."""
+"""From what the loops need to whom it is asked, and how: role, request, occasion.
+
+What came of subtasks can be more than a model can be told. Then of each text there is how it begins and how it ends,
+where errors stand; all of it stays on record, and what the engine looks at is never shortened.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from assay.contracts.agent import Occasion
 from assay.contracts.base import Contract
-from assay.contracts.solve.messages import Criterion, CriterionVerdict, SubTask
+from assay.contracts.solve.messages import CorrectionSignal, Criterion, CriterionVerdict, SubTask, SubTaskOutcome
 from assay.contracts.solve.requests import (
     FailureRequest,
     JudgementRequest,
@@ -30,6 +35,9 @@ from assay.roles.role import Role
 AskAgent = AskPerceiver | AskPlanner | AskMetaValidator | AskForFailure
 AskBeside = AskExecutor | AskValidator
 """About one subtask."""
+
+_MOST: Final = 200_000
+"""Characters that a request tells of what came of subtasks."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +75,9 @@ def asking(need: AskAgent, run_id: str, tools: Sequence[str]) -> Asking:
             occasion = Occasion(run_id=run_id, role="meta_validator", step=f"r{need.round}/merge", round=need.round)
             request = MergeRequest(
                 manifest=need.manifest,
-                outcomes=need.outcomes,
+                outcomes=_told(need.outcomes),
                 criteria=_texts(need.criteria),
-                seen=tuple(map(_line, need.seen)),
+                seen=tuple(map(_line, _evident(need.seen))),
             )
             return Asking(IN_THE_LOOP["merge"], request, occasion, f"the result of round {need.round}")
         case AskForFailure():
@@ -78,8 +86,8 @@ def asking(need: AskAgent, run_id: str, tools: Sequence[str]) -> Asking:
                 task=need.spec,
                 directive=need.directive,
                 previous=need.previous,
-                outcomes=need.outcomes,
-                merged=need.merged,
+                outcomes=_told(need.outcomes),
+                merged=_evident(need.merged),
             )
             return Asking(IN_THE_LOOP["fail"], request, occasion, "what was done, and what to do next")
 
@@ -101,8 +109,8 @@ def asking_beside(need: AskBeside, run_id: str, round: int) -> Asking:
             request: Contract = SolveExecutionRequest(
                 task=need.spec,
                 subtask=subtask,
-                before=need.before,
-                corrections=need.corrections,
+                before=_told(need.before),
+                corrections=tuple(map(_signal, need.corrections)),
                 blocked_tools=need.blocked_tools,
                 blocked_targets=need.blocked_targets,
             )
@@ -132,10 +140,40 @@ def _plan_request(need: AskPlanner, tools: Sequence[str]) -> SolvePlanRequest:
         should_prefer=need.calibration.should_prefer,
         directive=need.directive,
         previous=need.previous,
-        outcomes=need.outcomes,
-        merged=need.merged,
+        outcomes=_told(need.outcomes),
+        merged=_evident(need.merged),
         rejected=need.rejected,
     )
+
+
+def _told(outcomes: tuple[SubTaskOutcome, ...]) -> tuple[SubTaskOutcome, ...]:
+    """All of them, within what one request may tell. Why one failed is in its verdicts."""
+    return tuple(_outcome(one, _MOST // len(outcomes)) for one in outcomes)
+
+
+def _outcome(one: SubTaskOutcome, most: int) -> SubTaskOutcome:
+    shorter = {
+        "output": _ends(one.output, most // 2) if isinstance(one.output, str) else one.output,
+        "failure_reason": one.failure_reason and _ends(one.failure_reason, most // 8),
+        "criteria_verdicts": _evident(one.criteria_verdicts, most // 4),
+    }
+    return one.model_copy(update=shorter)
+
+
+def _evident(verdicts: tuple[CriterionVerdict, ...], most: int = _MOST // 4) -> tuple[CriterionVerdict, ...]:
+    each = most // max(1, len(verdicts))
+    return tuple(one.model_copy(update={"evidence": _ends(one.evidence, each)}) for one in verdicts)
+
+
+def _signal(correction: CorrectionSignal) -> CorrectionSignal:
+    return correction.model_copy(update={"what_was_wrong": _ends(correction.what_was_wrong, _MOST // 8)})
+
+
+def _ends(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    beginning = most // 4
+    return f"{text[:beginning]}\n[… {len(text) - most:,} characters …]\n{text[beginning - most :]}"
 
 
 def _texts(criteria: Sequence[Criterion]) -> tuple[str, ...]:

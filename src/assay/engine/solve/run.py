@@ -184,7 +184,9 @@ class SolveRun:
         if known is not None:
             return str(known["text"])
         self._has_asked = True
+        asked = time.monotonic()
         text = self.answer or self.ask(question)
+        self._since += time.monotonic() - asked  # how long the person thinks is not the task's
         if not text.strip():
             raise _WaitingError(question)
         self.journal.steps.keep("person", question, {"text": text, "by": self.by})

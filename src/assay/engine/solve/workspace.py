@@ -1,7 +1,8 @@
-"""Where a goal is pursued: one private work tree, which every executor finds as those before it left it.
+"""Where a goal is pursued: a private work tree, which every executor finds as those before it left it.
 
-What it holds is frozen when an executor has ended, and that tree is on record with what came of it. A process that goes
-on with the run makes the work tree again from the last one; so does this one if an executor has spoilt it.
+What it holds is frozen when an executor has ended, and that tree is on record with what came of it. Whoever comes next,
+in this process or in one that goes on with the run, finds a work tree that is made from it. So nothing counts but what
+the person will get: neither files that git ignores nor what was done to the executor's own `.git` can prove anything.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -19,6 +21,7 @@ from assay.adapters.git.snapshot import Snapshot, difference
 from assay.adapters.git.work_tree import WorkTree, freeze, make_work_tree, remove_work_tree, too_heavy
 from assay.adapters.ledger.artifacts import ArtifactWriter
 from assay.adapters.sandbox.job import Limits
+from assay.adapters.scratch import remove
 from assay.adapters.tools import Ground
 from assay.contracts.change import ChangedPath
 from assay.contracts.verdict import Assurance
@@ -42,10 +45,14 @@ class Workspace:
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _making: threading.Lock = field(default_factory=threading.Lock)
 
+    def __post_init__(self) -> None:
+        self._refuse_lost(self.began_with)
+
     @property
     def place(self) -> WorkTree:
         with self._making:
             if self._place is None:
+                self._refuse_lost(self.tree)
                 self._place = make_work_tree(
                     self.world.store,
                     self._folder,
@@ -62,24 +69,26 @@ class Workspace:
 
     def frozen(self) -> str:
         """What it holds now. One that cannot be frozen is spoilt: RepositoryError, and the one before is back."""
-        try:
-            if why := too_heavy(self.place.files):
-                raise RepositoryError(f"it cannot be frozen: {why}")
-            tree = freeze(self.world.store, self.place, self.world.base_tree).tree
-        except RepositoryError:
-            self._place = None
-            raise
+        place, self._place = self.place, None
+        if why := too_heavy(place.files):
+            raise RepositoryError(f"it cannot be frozen: {why}")
+        tree = freeze(self.world.store, place, self.world.base_tree).tree
         hold(self.world.store, self.world.run_id, _HELD, tree)
         self.tree = tree
         return tree
 
-    def shell(self, sink: ArtifactWriter, limits: Limits, *, keeps: bool) -> SandboxedShell:
-        world = self.world
+    @contextmanager
+    def shell(self, sink: ArtifactWriter, limits: Limits, *, keeps: bool) -> Iterator[SandboxedShell]:
+        """A shell there. What it writes elsewhere, or is not to keep, is gone with it."""
+        world, place = self.world, self.place
         scratch = world.scratch / f"at-{next(self._numbers)}"
         scratch.mkdir(mode=0o700)
         hidden = secret_files(world, self.tree)
-        at = Standing(self.place, world.base_commit, scratch, limits, keeps=keeps, hidden=hidden)
-        return shell_in(world, at, sink)
+        at = Standing(place, world.base_commit, scratch, limits, keeps=keeps, hidden=hidden)
+        try:
+            yield shell_in(world, at, sink)
+        finally:
+            remove(scratch)
 
     def ground(self, shell: SandboxedShell | None = None) -> Ground:
         """What tools act on. With a shell everything may be changed; without one, nothing."""
@@ -99,6 +108,11 @@ class Workspace:
         old = since or self.began_with
         return Snapshot(self.tree, old, tuple(difference(self.world.store.git(), old, self.tree)), ()).change.paths
 
+    @property
+    def untouched(self) -> bool:
+        """Whether it holds what it began with."""
+        return self.tree == self.began_with
+
     def patch(self) -> bytes:
         """That which makes the person's own files what these are."""
         return self.world.store.git().out("diff-tree", "-p", "--binary", self.began_with, self.tree)
@@ -106,10 +120,20 @@ class Workspace:
     def close(self) -> None:
         """Nothing stays behind but what is on record."""
         remove_work_tree(self._folder)
+        if self._folder.parent.is_dir():
+            self._folder.parent.rmdir()
 
     def let_go(self) -> None:
         """The run is over: what came of it is in its patch."""
         let_go(self.world.store, self.world.run_id)
+
+    def _refuse_lost(self, tree: str) -> None:
+        world = self.world
+        if world.store.git().maybe("rev-parse", "--verify", "--quiet", f"{tree}^{{tree}}") is None:
+            raise RepositoryError(
+                f"{world.run_id}: files that it goes on from ({tree[:12]}) are no longer in {world.store.folder}",
+                hint="start anew with `assay solve`; the record is kept",
+            )
 
     @property
     def _folder(self) -> Path:

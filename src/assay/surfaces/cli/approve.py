@@ -1,18 +1,23 @@
-"""`assay approve`: a person's review of a task that was verified."""
+"""`assay approve`: a person's review of a task that was verified, or their choice where a run asks how to go on."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from assay.engine.gate.request import WordKind
 from assay.errors import InputError
-from assay.surfaces.cli.output import JsonOption, NoColorOption, Output
-from assay.surfaces.cli.words import RunArgument, TaskArgument, speak
+from assay.run_app import approve_run, find_pipeline_run, pipeline_run_named
+from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, printable
+from assay.surfaces.cli.words import RunArgument, plain, refuse_executors, speak, speaker
+from assay.surfaces.report.pipeline_words import WANT_WORDS
 
 app = typer.Typer(add_completion=False)
+
+_GATE: Final = "gate-"
+"""How the name of an approval gate begins."""
 
 
 class Decision(StrEnum):
@@ -23,28 +28,81 @@ class Decision(StrEnum):
 @app.command()
 def approve(
     run: RunArgument,
-    task: TaskArgument,
-    decision: Annotated[Decision, typer.Argument(metavar="approved|rejected", show_default=False)],
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK|GATE",
+            help="The task: `task-03`, `3`, or a unique part of its name. Or the approval gate: `gate-post-planning`.",
+            show_default=False,
+        ),
+    ],
+    decision: Annotated[
+        str,
+        typer.Argument(
+            metavar="approved|rejected|OPTION",
+            help="Of a task: `approved` or `rejected`. At a gate: one of its options.",
+            show_default=False,
+        ),
+    ],
     reason: Annotated[
         str,
         typer.Option(
             "--reason",
+            "--note",
             metavar="TEXT",
-            help="What is wrong: the next attempt is told. For `rejected`.",
+            help="What you say beside it, and whoever goes on is told: for `rejected`, `revise`, `modify`, `expand`.",
             show_default=False,
         ),
     ] = "",
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> None:
-    """Approve or reject a task that waits for your review.
+    """Approve or reject a task that waits for your review, or choose how a run of `assay run` goes on.
 
-    It has been verified already: your word cannot make up for a check that failed. A rejection needs a reason, and
+    A task has been verified already: your word cannot make up for a check that failed. A rejection needs a reason, and
     goes back to the executor with it.
+
+    \b
+      assay approve last task-03 approved
+      assay approve last task-03 rejected --reason "an empty list is not handled"
+      assay approve last gate-post-planning approve
+      assay approve last gate-post-planning revise --note "one task for the parser, please"
+
+    `assay status RUN` tells what is asked, and the options. `assay resume RUN` goes on.
     """
-    if decision is Decision.REJECTED and not reason.strip():
+    output = Output(json=as_json, no_color=no_color)
+    if _is_about_gate(run, what, decision):
+        _choose(output, run, what, decision, reason)
+    else:
+        _review(output, run, what, decision, reason)
+
+
+def _is_about_gate(run: str, what: str, decision: str) -> bool:
+    """A task may be called anything; the words about tasks are never options of a gate."""
+    return what.startswith(_GATE) and (decision not in tuple(Decision) or pipeline_run_named(run) is not None)
+
+
+def _review(output: Output, run: str, task: str, decision: str, reason: str) -> None:
+    if decision not in tuple(Decision):
+        raise InputError(f"{decision!r}: a task is approved or rejected", hint="say `approved` or `rejected`")
+    if decision == Decision.REJECTED and not reason.strip():
         raise InputError(
             "rejected needs a reason: the next attempt is told",
             hint='for instance --reason "an empty list is not handled"',
         )
-    speak(Output(json=as_json, no_color=no_color), run, task, WordKind(decision.value), reason)
+    speak(output, run, task, WordKind(decision), reason)
+
+
+def _choose(output: Output, run: str, gate: str, option: str, said: str) -> None:
+    refuse_executors()
+    if option in WANT_WORDS and not said.strip():
+        raise InputError(
+            f"{option} needs your words: whoever goes on is told", hint=f'for instance {option} --note "leave the API"'
+        )
+    run_id = find_pipeline_run(plain("RUN", run))
+    request = approve_run(run_id, plain("GATE", gate), plain("OPTION", option), plain("--note", said), speaker())
+    follows = f"assay resume {run_id}"
+    if output.json:
+        output.document({"run_id": run_id, "gate": request.gate_id, "option": option, "follows": follows})
+    else:
+        output.results().print(printable(f"{request.gate_id}: {option}; go on with: {follows}"), soft_wrap=True)

@@ -1,8 +1,11 @@
-"""The goal of `assay solve`: the person's words as they are, from the command line, a file or standard input."""
+"""What the person wants of `assay solve` and `assay run`: their words as they are, from the command line, a file or
+standard input."""
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -14,35 +17,42 @@ MOST_BYTES: Final = 200_000
 _STDIN: Final = "-"
 
 
-def goal_from(goal: str | None, file: Path | None) -> str:
-    """The one of them that was given."""
+def goal_from(goal: str | None, file: Path | None, called: str = "GOAL") -> str:
+    """The one of them that was given. `called`: as the command calls it."""
     if file is not None:
-        return _decoded(str(file), _content(file))
+        return _decoded(str(file), _content(file, called), called)
     if goal == _STDIN:
-        return _decoded("standard input", _read(sys.stdin.buffer))
-    return plain("GOAL", goal or "")
+        return _decoded("standard input", _read(sys.stdin.buffer), called)
+    return plain(called, goal or "")
 
 
-def _content(path: Path) -> bytes:
+def refuse_loose_words(command: str, goal: str | None, others: Sequence[str], called: str = "GOAL") -> None:
+    """A shell hands over each word by itself where nobody has put them in quotes."""
+    if others:
+        wanted = shlex.join([" ".join((goal or "", *others))])
+        raise InputError(f"{called} is one text: put it in quotes", hint=f"assay {command} {wanted}")
+
+
+def _content(path: Path, called: str) -> bytes:
     try:
         with path.open("rb") as file:
             return _read(file)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"--goal-file {path}: {why}", hint="name a text file that is there") from error
+        raise InputError(f"--{called.lower()}-file {path}: {why}", hint="name a text file that is there") from error
 
 
 def _read(file: BinaryIO) -> bytes:
     return file.read(MOST_BYTES + 1)
 
 
-def _decoded(name: str, raw: bytes) -> str:
+def _decoded(name: str, raw: bytes, called: str) -> str:
     if len(raw) > MOST_BYTES:
         raise InputError(
             f"{name} is larger than {MOST_BYTES:,} bytes", hint="say what you want; your files can be read"
         )
     if b"\0" in raw:
-        raise InputError(f"{name} is not text", hint="a goal is text, in UTF-8")
+        raise InputError(f"{name} is not text", hint=f"a {called.lower()} is text, in UTF-8")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -37,6 +37,7 @@ class Command(NamedTuple):
 
 COMMANDS: Final[tuple[Command, ...]] = (
     Command("check", "assay.surfaces.cli.check", "Put the changes in this repository through proof", "Prove"),
+    Command("run", "assay.surfaces.cli.run", "Have a feature built, from request to one proven commit", "Prove"),
     Command("gate", "assay.surfaces.cli.gate", "Have the tasks of a plan done, and commit only what passes", "Prove"),
     Command("plan", "assay.surfaces.cli.plan", "Read a plan and say what is wrong with it, running nothing", "Prove"),
     Command("verify-plan", "assay.surfaces.cli.verify_plan", "Have a plan attacked before work starts", "Prove"),
@@ -48,9 +49,10 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("status", "assay.surfaces.cli.status", "Where a run stands, and what it asks of you", "Follow a run"),
     Command("resume", "assay.surfaces.cli.resume", "Go on with a run that stopped", "Follow a run"),
     Command("done", "assay.surfaces.cli.done", "Say that you are finished with what a run waits for", "Follow a run"),
-    Command("approve", "assay.surfaces.cli.approve", "Approve or reject a task that waits for you", "Follow a run"),
+    Command("approve", "assay.surfaces.cli.approve", "Approve or reject what waits for you", "Follow a run"),
     Command("skip", "assay.surfaces.cli.skip", "Take a task upon yourself, unverified and uncommitted", "Follow a run"),
     Command("force", "assay.surfaces.cli.force", "Set every check aside for a task, in an emergency", "Follow a run"),
+    Command("bundle", "assay.surfaces.cli.bundle", "What came of a run and what shows it, on one page", "Look back"),
     Command("ledger", "assay.surfaces.cli.ledger", "Verify, show, query and export the evidence", "Look back"),
     Command("record", "assay.surfaces.cli.record", "Write a run as a script, to have it again", "Look back"),
     Command("audit", "assay.surfaces.cli.audit", "Who overstepped, and what else the auditor saw", "Look back"),

@@ -51,8 +51,8 @@ def resume(
     not paid for twice. The plan is the one that the run was started with, also if the file has changed since. Where
     a budget ran out, give more: --budget counts from the beginning of the run, so it must be more than was spent.
 
-    A run of `assay verify-plan` or `assay solve` goes on too; what it asks is answered with its own `--resume RUN
-    --answer …`.
+    A run of `assay run`, `assay verify-plan` or `assay solve` goes on too. What `assay run` asks is answered with
+    `assay approve`, or here at a terminal; what the others ask, with their own `--resume RUN --answer …`.
 
     Exit code: as of the command that began it.
     """
@@ -62,7 +62,8 @@ def resume(
         other, kind = meant
         if retry or note:
             raise InputError(
-                f"{other} is of `assay {kind.command}`, which has no tasks", hint=f"{kind.go_on(other)} {kind.answered}"
+                f"{other} is of `assay {kind.command}`, {kind.retries}",
+                hint=f"{kind.go_on(other)} {kind.answered}".rstrip(),
             )
         return kind.resume(output, other, words)
     run_id = find_run(run)

@@ -10,11 +10,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from assay.contracts.base import Contract
 from assay.errors import InputError
 from assay.gate_app import find_run
+from assay.run_app import (
+    RunRequest,
+    find_pipeline_run,
+    list_pipeline_runs,
+    pipeline_report,
+    pipeline_run_named,
+)
 from assay.solve_app import SolveRequest, find_solve_run, list_solve_runs, solve_report, solve_run_named
 from assay.surfaces.cli.output import Output, printable
+from assay.surfaces.cli.run import resume_run
 from assay.surfaces.cli.solve import Telling, resume_solve
 from assay.surfaces.cli.verify_plan import resume_plan
 from assay.surfaces.cli.words import speaker
+from assay.surfaces.report.pipeline import print_run
 from assay.surfaces.report.plan_gate import print_report
 from assay.surfaces.report.runs import BegunView
 from assay.surfaces.report.solve import print_solve
@@ -24,6 +33,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _LAST: Final = "last"
+_OF_A_PART: Final = ("not finished", "it is a part of another run, which goes on with it")
+"""Parts are not listed."""
 Budget = tuple[str, ...]
 
 
@@ -42,11 +53,15 @@ class RunKind:
     resume: Callable[[Output, str, Budget], int]
     subject: Callable[[Any], Mapping[str, str]]
     """What the run is about, by what its setup says."""
+    resumes: str
+    """The command that goes on with it."""
     answered: str
-    """The options that answer what it asks."""
+    """The options of that command that answer what it asks."""
+    retries: str = "which has no tasks"
+    """Why a person has no task of it tried again."""
 
     def go_on(self, run_id: str) -> str:
-        return f"assay {self.command} --resume {run_id}"
+        return f"{self.resumes} {run_id}"
 
 
 KINDS: Final = (
@@ -59,6 +74,7 @@ KINDS: Final = (
         shown=print_report,
         resume=lambda output, run_id, budget: resume_plan(output, run_id, PlanGateRequest(budget=budget, by=speaker())),
         subject=lambda setup: {"plan": setup.plan_path},
+        resumes="assay verify-plan --resume",
         answered='--answer "C1=…"',
     ),
     RunKind(
@@ -72,7 +88,21 @@ KINDS: Final = (
             Telling(output), run_id, SolveRequest(budget=budget, by=speaker())
         ),
         subject=lambda setup: {"goal": setup.goal},
+        resumes="assay solve --resume",
         answered='--answer "…"',
+    ),
+    RunKind(
+        command="run",
+        find=find_pipeline_run,
+        named=pipeline_run_named,
+        views=list_pipeline_runs,
+        report=pipeline_report,
+        shown=print_run,
+        resume=lambda output, run_id, budget: resume_run(output, run_id, RunRequest(budget=budget, by=speaker())),
+        subject=lambda setup: {"request": setup.request, "branch": setup.branch},
+        resumes="assay resume",
+        answered="",
+        retries="which decides itself what is tried again",
     ),
 )
 
@@ -88,7 +118,7 @@ def run_meant(text: str) -> Meant | None:
     if text == _LAST:
         last = max((Meant(_last(kind.find), kind) for kind in KINDS), key=_begun)
         return last if last.run_id > _last(find_run) else None
-    found = [Meant(run_id, kind) for kind in KINDS if (run_id := kind.named(text))]
+    found = _whole([Meant(run_id, kind) for kind in KINDS if (run_id := kind.named(text))])
     if len(found) > 1:
         raise InputError(f"{text}: names several runs", hint=f"it could be: {', '.join(one.run_id for one in found)}")
     return found[0] if found else None
@@ -104,12 +134,12 @@ def show(output: Output, meant: Meant) -> None:
         else:
             kind.shown(output.results(), report)
         return
-    (view,) = (one for one in kind.views() if one.run_id == run_id)
+    state, said = next(((one.state, one.reason) for one in kind.views() if one.run_id == run_id), _OF_A_PART)
     if output.json:
-        output.document({"run_id": run_id, "command": kind.command, "state": view.state, "reason": view.reason})
+        output.document({"run_id": run_id, "command": kind.command, "state": state, "reason": said})
         return
-    reason = f": {view.reason}" if view.reason else ""
-    line = f"{run_id}  {view.state}{reason}; `{kind.go_on(run_id)}` goes on"
+    reason = f": {said}" if said not in ("", state) else ""
+    line = f"{run_id}  {state}{reason}; `{kind.go_on(run_id)}` goes on"
     output.results().print(printable(line), soft_wrap=True)
 
 
@@ -134,6 +164,11 @@ def _last(find: Callable[[str], str]) -> str:
         return find(_LAST)
     except InputError:
         return ""
+
+
+def _whole(found: Sequence[Meant]) -> list[Meant]:
+    """Without the parts of others among them: their ids begin with the id of the whole."""
+    return [one for one in found if not any(one.run_id.startswith(f"{other.run_id}-") for other in found)]
 
 
 def _begun(meant: Meant) -> str:

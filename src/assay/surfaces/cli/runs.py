@@ -1,4 +1,4 @@
-"""`assay runs`: the runs of the gate, the plan gate and the control loop, newest first."""
+"""`assay runs`: the runs of the pipeline, the gate, the plan gate and the control loop, newest first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def runs(as_json: JsonOption = False, no_color: NoColorOption = False) -> None:
-    """List the runs of `assay gate`, `assay verify-plan` and `assay solve`, newest first, and what became of each.
+    """List the runs of `assay run`, `gate`, `verify-plan` and `solve`, newest first, and what became of each.
 
     `assay status RUN` shows one of them.
     """

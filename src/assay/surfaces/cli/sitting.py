@@ -1,5 +1,5 @@
-"""One sitting with agents who answer: `assay verify-plan` and `assay solve` watch a run to its end, and ask where they
-may. Whatever breaks it off, the person is told how to go on."""
+"""One sitting with agents who answer: `assay verify-plan`, `assay solve` and `assay run` watch a run to its end, and
+ask where they may. Whatever breaks it off, the person is told how to go on."""
 
 from __future__ import annotations
 
@@ -46,6 +46,8 @@ class AgentSitting:
     output: Output
     command: str
     """`verify-plan`."""
+    resumes: str = ""
+    """The command that goes on with a run, if it is not an option of its own: `assay resume`."""
 
     @property
     def asks(self) -> bool:
@@ -80,6 +82,10 @@ class AgentSitting:
                 came = through(run)
         except OutOfBudgetError as error:
             return self._out_of_budget(str(error), run_id(run) if run else "")
+        except InputError:  # a provider that denies us, and the like: put right, it goes on
+            if run is not None:
+                self.complain(f"everything is kept; when that is put right, go on with: {self._go_on(run_id(run))}")
+            raise
         except KeyboardInterrupt:
             if run is not None:
                 sys.stderr.write(f"\neverything is kept; go on with: {self._go_on(run_id(run))}\n")
@@ -94,7 +100,7 @@ class AgentSitting:
         return OUT_OF_BUDGET
 
     def _go_on(self, run_id: str) -> str:
-        return f"assay {self.command} --resume {run_id}"
+        return f"{self.resumes or f'assay {self.command} --resume'} {run_id}"
 
 
 def refuse_no_folder(option: str, file: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from assay.errors import InputError
 from assay.solve_app import SolveRequest, find_solve_run, resumed_solve, solve_report, solve_run
 from assay.surfaces.cli.agent_options import BudgetOption, TokensOption, UsdOption, backend_words, budget_words
 from assay.surfaces.cli.gate_questions import typed_line
-from assay.surfaces.cli.goal import goal_from
+from assay.surfaces.cli.goal import goal_from, refuse_loose_words
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption, printable
 from assay.surfaces.cli.sitting import AgentSitting, refuse_no_folder
 from assay.surfaces.cli.words import plain, refuse_executors, speaker
@@ -41,8 +41,9 @@ WAITING: Final = 3
 Begin = Callable[[Watching, Ask, Listen | None], AbstractContextManager[SolveRun]]
 
 
-@app.command("solve")
+@app.command("solve", context_settings={"allow_extra_args": True})
 def solve(
+    context: typer.Context,
     goal: Annotated[
         str | None,
         typer.Argument(metavar="GOAL", help="What you want, in your own words; `-` reads it.", show_default=False),
@@ -150,9 +151,19 @@ def solve(
     """
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
     telling = Telling(output, plot, svg, report)
+    refuse_loose_words("solve", goal, context.args)
     _refuse_several(goal, goal_file, resume, show)
     telling.refuse_what_cannot_be_written(goal_file)
+    of_the_beginning = {
+        "--backend": backend,
+        "--policy": policy,
+        "--max-replans": max_replans,
+        "--seconds": seconds,
+        "--no-memory": no_memory or None,
+    }
+    words = budget_words(budget, budget_tokens, budget_usd)
     if show is not None:
+        _refuse_beside("--show asks nobody", {**of_the_beginning, "--answer": answer, "--budget": words or None})
         return _show(telling, find_solve_run(plain("--show", show)))
     request = SolveRequest(
         backends=backend_words(backend),
@@ -160,18 +171,14 @@ def solve(
         seconds=_seconds(seconds),
         policy=policy if policy is None else plain("--policy", policy),
         remembers=not no_memory,
-        budget=budget_words(budget, budget_tokens, budget_usd),
+        budget=words,
         answer=_answer(answer),
         by=speaker(),
     )
     if resume is None:
-        words = goal_from(goal, goal_file)
-        return _follow(telling, lambda live, ask, listen: solve_run(repo, words, request, live, ask, listen=listen))
-    if backend or no_memory or (max_replans, seconds, policy) != (None, None, None):
-        raise InputError(
-            "--resume goes on with what the run was started with",
-            hint="leave --backend, --policy, --max-replans, --seconds and --no-memory out",
-        )
+        wanted = goal_from(goal, goal_file)
+        return _follow(telling, lambda live, ask, listen: solve_run(repo, wanted, request, live, ask, listen=listen))
+    _refuse_beside("--resume goes on with what the run was started with", of_the_beginning)
     return resume_solve(telling, find_solve_run(plain("--resume", resume)), request)
 
 
@@ -281,6 +288,12 @@ def _refuse_several(goal: str | None, goal_file: Path | None, resume: str | None
         )
     if len(asked) > 1:
         raise InputError(f"{' and '.join(asked)} are different things to ask for", hint="say one of them")
+
+
+def _refuse_beside(why: str, options: Mapping[str, object]) -> None:
+    said = [name for name, value in options.items() if value is not None]
+    if said:
+        raise InputError(why, hint=f"leave {' and '.join(said)} out")
 
 
 def _seconds(value: float | None) -> float | None:

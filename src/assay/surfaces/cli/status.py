@@ -26,7 +26,7 @@ def status(
     """Show where a run stands: its tasks, the steps of those under way, what failed, and what you are asked.
 
     Each question comes with the commands that answer it. Without RUN it is the last run. Of a run of
-    `assay verify-plan` or `assay solve` it shows the report.
+    `assay run`, `assay verify-plan` or `assay solve` it shows the report.
     """
     output = Output(json=as_json, no_color=no_color)
     if meant := run_meant(run):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from assay.contracts.budget import Allowance, Spent
 from assay.core.agent.budget import summary
 from assay.core.gate.page_text import visible
+from assay.core.plan.problems import shortened
 from assay.surfaces.cli.text import printable
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class AgentsAtWork:
     def asked(self, agent: str, about: str = "") -> None:
         with self._telling:
             with self._lock:
-                self._working.append(_Working(agent, time.monotonic(), about))
+                self._working.append(_Working(agent, time.monotonic(), shortened(about, _SHOWN)))
             self._show()
 
     def doing(self, agent: str, line: str) -> None:

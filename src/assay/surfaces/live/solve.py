@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from assay.contracts.solve.messages import DirectiveName, SubTask, SubTaskOutcome
@@ -18,6 +18,7 @@ from assay.surfaces.report.solve_words import (
     first_failure,
     one_line,
     rejected_merge,
+    serving,
     share_style,
     signed,
 )
@@ -35,7 +36,7 @@ class LiveSolve(AgentsAtWork):
             self._served(beginning.agents.values())
             self._print(one_line(beginning.goal), "bold")
             self._print(f"run {beginning.run_id}{', which goes on' if beginning.resumed else ''}", "dim")
-            self._print(_serving(beginning.agents), "dim")
+            self._print(serving(beginning.agents), "dim")
             self._print(_limits(beginning), "dim")
             for note in beginning.notes:
                 self._print(f"note: {visible(note)}", "dim")
@@ -85,14 +86,6 @@ class LiveSolve(AgentsAtWork):
         line.append(f"  {gradient.arrow} {gradient}", style=GRADIENT_STYLE[gradient])
         line.append(f" → {directive.directive}", style=DIRECTIVE_STYLE.get(directive.directive, "bold yellow"))
         self.console.print(line, soft_wrap=True)
-
-
-def _serving(agents: Mapping[str, str]) -> str:
-    """Often one serves them all."""
-    roles: dict[str, list[str]] = {}
-    for role, by in agents.items():
-        roles.setdefault(by, []).append(role)
-    return "; ".join(f"{', '.join(served)}: {visible(by)}" for by, served in roles.items())
 
 
 def _limits(beginning: Beginning) -> str:

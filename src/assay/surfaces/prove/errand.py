@@ -5,7 +5,6 @@ Not a sandbox: the supervisor that runs checks at the weakest level adopts every
 
 from __future__ import annotations
 
-import json
 import secrets
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,10 +63,15 @@ class Errands:
         """To its end or its deadline. `limited`: with bounds on memory and processes, where there are groups."""
         folder = self.folder / f"errand-{secrets.token_hex(4)}"
         folder.mkdir(parents=True)
-        spec = folder / "spec.json"
         group = make_group(_MEMORY_MB, _PROCESSES) if limited else None
-        wanted = {"groups": group.procs if group else (), "confine": False, "layers": []}
-        spec.write_text(json.dumps(wanted | {"argv": list(argv), "cwd": str(cwd), "env": dict(env)}), "utf-8")
+        wanted = {
+            "groups": group.procs if group else (),
+            "confine": False,
+            "layers": [],
+            "argv": list(argv),
+            "cwd": str(cwd),
+            "env": dict(env),
+        }
         job = Job(
             argv=tuple(argv),
             cwd=cwd,
@@ -79,7 +83,7 @@ class Errands:
             cancel=stop or self.stop,
         )
         head = _Head()
-        ended = launch(job, spec, group, head)
+        ended = launch(job, wanted, group, head)
         for file in folder.iterdir():
             file.unlink()
         folder.rmdir()

@@ -23,6 +23,9 @@ _STATES: Final = {
     "accepted": "green",
     "partial": "yellow",
     "abandoned": "red",
+    "passed": "green",
+    "failed": "red",
+    "halted": "red",
     "running": "cyan",
 }
 _CALLED: Final = {"verify-plan": "plan gate"}
@@ -62,7 +65,7 @@ class _Line(NamedTuple):
 
 def print_runs(console: Console, views: Sequence[RunView | BegunView]) -> None:
     if not views:
-        console.print("no runs yet; `assay gate PLAN.md`, `assay verify-plan PLAN.md` or `assay solve GOAL` starts one")
+        console.print("no runs yet; `assay run`, `assay gate`, `assay verify-plan` or `assay solve` starts one")
         return
     lines = [_of_gate(view) if isinstance(view, RunView) else _of_other(view) for view in views]
     width = max(len(line.state) for line in lines)

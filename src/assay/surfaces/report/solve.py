@@ -21,7 +21,9 @@ from assay.surfaces.report.solve_words import (
     memory,
     one_line,
     output_text,
+    rejected_plans,
     table,
+    taking_in,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ def print_solve(console: Console, report: SolveReport, plot: bool = False, writt
     _section(
         console, "what failed", [f"{intent}: {said}" if intent else said for intent, said in last_failures(report)]
     )
-    _section(console, "plans that were not taken", [one_line(one, _GOAL) for one in report.rejected])
+    _section(console, "plans that were not taken", [one_line(one, _GOAL) for one in rejected_plans(report)])
     _changed(console, report)
     _section(console, "notes", [visible(note) for note in report.notes])
     _end(console, report, written)
@@ -83,9 +85,7 @@ def _rounds(console: Console, report: SolveReport) -> None:
 def _changed(console: Console, report: SolveReport) -> None:
     _section(console, "changed", [f"{_CHANGES[one.kind]} {visible(one.path)}" for one in report.changed])
     if report.patch:
-        _line(
-            console, f"  nothing is committed, and your files are as they were; to take it in: {apply_command(report)}"
-        )
+        _line(console, f"  {taking_in(report)}: {apply_command(report)}")
 
 
 def _end(console: Console, report: SolveReport, written: Path | None) -> None:

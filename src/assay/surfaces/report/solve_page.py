@@ -18,10 +18,14 @@ from assay.surfaces.report.solve_words import (
     failures,
     headline,
     memory,
+    missing_plan,
     output_text,
     rejected_merge,
+    rejected_plans,
+    serving,
     signed,
     table,
+    taking_in,
 )
 
 
@@ -85,13 +89,12 @@ def _rounds(report: SolveReport) -> Iterator[str]:
 def _round(round: SolveRound) -> Iterator[str]:
     outcomes = {one.subtask_id: one for one in round.outcomes}
     for subtask in round.subtasks:
-        outcome = outcomes.pop(subtask.subtask_id, None)
+        outcome = outcomes.get(subtask.subtask_id)
         yield f"- {_ended(outcome)}: {prose(subtask.intent)} (sequence {subtask.sequence})"
         yield from (f"  - wanted: {_criterion(one)}" for one in subtask.success_criteria)
         yield from (f"  - failed: {prose(one)}" for one in _failed(outcome))
-    for other in outcomes.values():
-        yield f"- {_ended(other)}: a plan"
-        yield from (f"  - failed: {prose(one)}" for one in _failed(other))
+    if missing := missing_plan(round):
+        yield f"- {prose(missing)}"
     if rejected := rejected_merge(round):
         yield f"- {prose(rejected)}"
     yield f"- decided: **{round.directive.directive}** (∇ {signed(round.nabla)}): {prose(round.directive.rationale)}"
@@ -113,19 +116,19 @@ def _criterion(criterion: Criterion) -> str:
 
 
 def _rejected(report: SolveReport) -> Iterator[str]:
-    return _list(report.rejected)
+    return _list(rejected_plans(report))
 
 
 def _changed(report: SolveReport) -> Iterator[str]:
     yield from (f"- {one.kind}: {code(one.path)}" for one in report.changed)
     if report.patch:
         yield ""
-        yield f"Nothing is committed. To take it in: {code(apply_command(report))}"
+        yield f"{_sentence(taking_in(report))}: {code(apply_command(report))}"
 
 
 def _made(report: SolveReport) -> Iterator[str]:
     yield f"- repository: {code(report.repository)}"
-    yield f"- asked: {', '.join(f'{prose(role)} ({code(by)})' for role, by in report.agents.items()) or 'nobody'}"
+    yield f"- asked: {serving(report.agents, code)}"
     yield f"- policy: {prose(report.policy)}"
     yield f"- cost: {cost(report)}"
     yield f"- memory: {memory(report)}"
@@ -133,6 +136,10 @@ def _made(report: SolveReport) -> Iterator[str]:
     yield from (f"- note: {prose(note)}" for note in report.notes)
     if report.next_step and not report.question:
         yield f"- next: {code(report.next_step)}"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _list(lines: Iterable[str]) -> Iterator[str]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from assay.contracts.budget import Allowance
@@ -48,6 +49,7 @@ FIGURES: Final[Mapping[str, str]] = {
     "Ω": "how much of the budget is spent, in replans and time",
 }
 _LONG: Final = 160
+_REASON: Final = 400
 _NEAR, _FAR = 0.3, 0.6
 _MERGED: Final = "the merged result"
 
@@ -89,23 +91,26 @@ def accepted(report: SolveReport) -> bool:
     return report.result is not None and report.result.status is FinalStatus.ACCEPTED
 
 
-def intents(round: SolveRound) -> dict[str, str]:
-    """What each subtask was for. What has an outcome and is no subtask is the plan that there was not."""
-    planned = {one.subtask_id: one.intent for one in round.subtasks}
-    return planned | {one.subtask_id: "a plan" for one in round.outcomes if one.subtask_id not in planned}
-
-
 def failures(outcome: SubTaskOutcome) -> Iterator[str]:
-    """What failed and what shows it; a subtask that did not come to that says why."""
+    """What failed and what shows it; a subtask that did not come to that says why, once."""
     failed = [one for one in outcome.criteria_verdicts if one.failed]
-    yield from map(_failure, failed)
-    if not failed and not outcome.matched:
-        yield one_line(outcome.failure_reason or "it failed, and nobody has said why")
+    if outcome.matched:
+        return
+    if any(one.evidence != outcome.failure_reason for one in failed):
+        yield from map(_failure, failed)
+    else:
+        yield _reason(outcome)
 
 
 def first_failure(outcome: SubTaskOutcome) -> str:
     first, *others = failures(outcome)
     return f"{first} (and {len(others)} more)" if others else first
+
+
+def missing_plan(round: SolveRound) -> str:
+    """Why a round had no plan: what has an outcome and is no subtask; else nothing."""
+    planned = {one.subtask_id for one in round.subtasks}
+    return next((_reason(one) for one in round.outcomes if one.subtask_id not in planned), "")
 
 
 def rejected_merge(round: SolveRound) -> str:
@@ -115,6 +120,10 @@ def rejected_merge(round: SolveRound) -> str:
         return ""
     failed = [_failure(one) for one in round.merged if one.failed]
     return f"{_MERGED}: {'; '.join(failed)}" if failed else f"{_MERGED} was not accepted"
+
+
+def _reason(outcome: SubTaskOutcome) -> str:
+    return one_line(outcome.failure_reason or "it failed, and nobody has said why", _REASON)
 
 
 def _failure(verdict: CriterionVerdict) -> str:
@@ -129,10 +138,15 @@ def last_failures(report: SolveReport) -> list[tuple[str, str]]:
     if not report.rounds or accepted(report):
         return []
     last = report.rounds[-1]
-    named = intents(last)
-    failed = [(one_line(named[one.subtask_id], 100), said) for one in last.outcomes for said in failures(one)]
-    merged = rejected_merge(last)
-    return [*failed, *((("", merged),) if merged else ())]
+    outcomes = {one.subtask_id: one for one in last.outcomes}
+    pursued = [(one.intent, outcomes[one.subtask_id]) for one in last.subtasks if one.subtask_id in outcomes]
+    failed = [(one_line(intent, 100), said) for intent, outcome in pursued for said in failures(outcome)]
+    return [*failed, *(("", said) for said in (missing_plan(last), rejected_merge(last)) if said)]
+
+
+def rejected_plans(report: SolveReport) -> list[str]:
+    """A planner may insist: what was said of it several times is one line."""
+    return [f"{why} ({times} times)" if times > 1 else why for why, times in Counter(report.rejected).items()]
 
 
 def output_text(report: SolveReport) -> str:
@@ -147,6 +161,21 @@ def output_text(report: SolveReport) -> str:
 def apply_command(report: SolveReport) -> str:
     """As it can be typed anywhere: in a folder of the repository, `git apply` alone would leave files out."""
     return f"git -C {shlex.quote(report.repository)} apply {shlex.quote(report.patch)}"
+
+
+def taking_in(report: SolveReport) -> str:
+    """What a person should know before they type it."""
+    if accepted(report):
+        return "nothing is committed, and your files are as they were; to take it in"
+    return "this was not accepted; nothing is committed, and your files are as they were; to take it in all the same"
+
+
+def serving(agents: Mapping[str, str], shown: Callable[[str], str] = visible) -> str:
+    """Who is asked; often one serves them all."""
+    roles: dict[str, list[str]] = {}
+    for role, by in agents.items():
+        roles.setdefault(by, []).append(role)
+    return "; ".join(f"{', '.join(served)}: {shown(by)}" for by, served in roles.items())
 
 
 def memory(report: SolveReport) -> str:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pydantic import JsonValue
+
 from assay.adapters.backends.calls import calls_in, calls_wanted
 from assay.adapters.backends.cmd import fault_of
 from assay.adapters.backends.programs.locating import Program
@@ -27,6 +29,7 @@ from assay.adapters.sandbox.job import Execution, OwnHome
 from assay.adapters.scratch import remove
 from assay.contracts.agent import Activity, ActivityKind, Conversation, Fault, FaultKind, Turn
 from assay.contracts.gate import ExecutorResult, ExecutorStatus
+from assay.contracts.solve.answers import SolveExecutionOutput
 from assay.core.agent.answer import Malformed, parse
 
 _MOST_ERRORS = 8 << 20
@@ -112,7 +115,7 @@ def turned(conversation: Conversation, final: Final, program: Program, mask: Mas
     calls = () if works else calls_in(conversation, calls_wanted(text))
     return Turn(
         text="" if calls else text,
-        answer=_claim(text, cut=final.cut) if works else None,
+        answer=_claim(conversation, text, cut=final.cut) if works else None,
         calls=calls,
         cut=final.cut,
         model=mask(final.model) or program.spec,
@@ -217,12 +220,24 @@ def _variable(name: str) -> str:
     return name.partition(".")[0]
 
 
-def _claim(text: str, *, cut: bool) -> dict[str, str] | None:
+def _claim(conversation: Conversation, text: str, *, cut: bool) -> dict[str, JsonValue] | None:
     """What its words come to, where they are not of the schema; None where they are. One that was cut off had not come
     to its end, whatever it had said until then."""
+    of_a_subtask = conversation.output_schema.get("title") == SolveExecutionOutput.__name__
+    form = SolveExecutionOutput if of_a_subtask else ExecutorResult
+    if not cut and not isinstance(parse(text.encode("utf-8", "replace"), form), Malformed):
+        return None
     words = text.strip()[-_MOST_WORDS:]
+    return _claim_of_a_subtask(words, cut=cut) if of_a_subtask else _claim_of_a_task(words, cut=cut)
+
+
+def _claim_of_a_task(words: str, *, cut: bool) -> dict[str, JsonValue]:
     if cut:
         return {"status": ExecutorStatus.FAILURE, "error": _CUT, "evidence": words}
-    if not isinstance(parse(text.encode("utf-8", "replace"), ExecutorResult), Malformed):
-        return None
     return {"status": ExecutorStatus.SUCCESS, "evidence": words}
+
+
+def _claim_of_a_subtask(words: str, *, cut: bool) -> dict[str, JsonValue]:
+    """In the control loop, where the words are the result too."""
+    ended: dict[str, JsonValue] = {"status": "ERROR", "summary": _CUT} if cut else {"status": "DONE", "summary": "done"}
+    return {"completion": ended, "status": "failed" if cut else "completed", "output": words}

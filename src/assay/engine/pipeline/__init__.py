@@ -1,0 +1,1 @@
+"""Drives the whole pipeline, and tells its runs from the ledger."""

@@ -1,0 +1,143 @@
+"""Those who are asked in the pipeline: agents who look at the tree as it is at their step, each answer on record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from assay.adapters.backends import Backend
+from assay.contracts.agent import Fault, OutputHeader
+from assay.contracts.base import Contract
+from assay.contracts.evidence import CheckRow, snippet
+from assay.contracts.pipeline.review import PanelOutput
+from assay.contracts.rows import StepStatus, TelemetryRow
+from assay.contracts.verdict import Phase, ReviewVerdict, Severity, Verdict
+from assay.core.pipeline.needs import Failed, Heard
+from assay.engine.agents.dispatch import Dispatcher, dumped, now
+from assay.engine.agents.onlookers import Asking, Onlookers, answer_of
+from assay.engine.agents.stopping import stop_for
+from assay.engine.pipeline.documenting import Documenting
+from assay.engine.pipeline.watching import Watching
+from assay.engine.steps import Steps
+from assay.engine.world import World
+from assay.roles.asking import request_text
+
+
+@dataclass
+class PipelineAgents:
+    world: World
+    slug: str
+    backends: Mapping[str, Backend]
+    dispatcher: Dispatcher
+    steps: Steps
+    watching: Watching
+    seconds: Callable[[str], float | None]
+    documents: Documenting
+    _places: dict[str, Onlookers] = field(default_factory=dict)
+    """By tree: those who look at it."""
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def prepare(self, tree: str, commit: str) -> None:
+        """Before several stand on the same ground."""
+        self._at(tree, commit).prepare()
+
+    def heard(self, one: Asking, tree: str, commit: str) -> Heard | Failed:
+        """Their answer, now or on record. Each is a step of the telemetry."""
+        text, agent = request_text(one.role, one.request), one.occasion.agent
+        known = self.steps.recall(one.occasion.id, text)
+        if known is not None:
+            if "why" in known:
+                return Failed(str(known["why"]))
+            output = one.role.output.model_validate(known["output"])
+            self._document(one, output, known)
+            return Heard(output, str(known["model"]))
+        self.watching.asked(agent, one.role.title)
+        step = TelemetryRow(
+            run_id=self.world.run_id,
+            step=one.occasion.step,
+            agent=one.role.name,
+            instance=one.occasion.focus,
+            started_at=now(),
+        )
+        self.world.ledger.append(step)
+        dispatched = self._at(tree, commit).dispatch(one)
+        answer = answer_of(dispatched)
+        if isinstance(answer, Fault):
+            stop_for(answer, agent)
+        failed = isinstance(answer, Fault)
+        ended = step.model_copy(
+            update={
+                "completed_at": now(),
+                "status": StepStatus.ERROR if failed else StepStatus.DONE,
+                "retry_count": dispatched.occasion.dispatch - 1,
+            }
+        )
+        came: dict[str, JsonValue] = {
+            "agent": agent,
+            "model": dispatched.model,
+            "started_at": step.started_at,
+            "completed_at": ended.completed_at,
+        }
+        came |= {"why": answer.why} if isinstance(answer, Fault) else {"output": answer.model_dump(mode="json")}
+        self.steps.keep(one.occasion.id, text, came, ended, *self._verdict(one, answer, tree))
+        said = answer.why if isinstance(answer, Fault) else dispatched.completion.summary
+        self.watching.answered(agent, said, failed=failed)
+        if isinstance(answer, Fault):
+            return Failed(answer.why)
+        self._document(one, answer, came)
+        return Heard(answer, dispatched.model)
+
+    def _document(self, one: Asking, output: Contract, came: Mapping[str, JsonValue]) -> None:
+        header = OutputHeader(
+            agent=one.role.name,
+            instance=one.occasion.agent,
+            step=one.occasion.step,
+            started_at=str(came["started_at"]),
+            completed_at=str(came["completed_at"]),
+            schema_version=one.role.schema_version,
+            payload=dumped(output),
+        )
+        self.documents.answered(one.role.name, header, output)
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def _verdict(self, one: Asking, answer: Contract | Fault, tree: str) -> tuple[CheckRow, ...]:
+        """A reviewer's word is evidence of its own: by run, scope, round and focus."""
+        if not isinstance(answer, PanelOutput):
+            return ()
+        worst = [severity for severity in Severity if answer.findings_count[severity]]
+        return (
+            CheckRow(
+                run_id=self.world.run_id,
+                task_id=f"{self.slug}-{answer.scope}-review",
+                phase=Phase.REVIEW,
+                check_name=f"review-{answer.scope}-{one.occasion.focus}",
+                tool="review",
+                output_snippet=snippet(answer.summary),
+                state=Verdict.PASS if answer.verdict is ReviewVerdict.APPROVE else Verdict.FAIL,
+                verdict=answer.verdict,
+                severity=worst[0] if worst else None,
+                round=one.occasion.round or 1,
+                tree=tree,
+            ),
+        )
+
+    def _at(self, tree: str, commit: str) -> Onlookers:
+        if tree not in self._places:
+            place = Onlookers(
+                world=self.world,
+                backends=self.backends,
+                dispatcher=self.dispatcher,
+                doing=self.watching.doing,
+                said=self.watching.said,
+                seconds=self.seconds,
+                tree=tree,
+                commit=commit,
+            )
+            self._stack.callback(place.close)
+            self._places[tree] = place
+        return self._places[tree]

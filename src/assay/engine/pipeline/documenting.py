@@ -1,0 +1,67 @@
+"""The documents of a run, in its own folder. All are derived: one that is deleted is back when the run goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pydantic import JsonValue
+
+from assay.adapters.whole_file import write_whole
+from assay.contracts.agent import OutputHeader
+from assay.contracts.base import Contract
+from assay.contracts.pipeline.approval import ApprovalEntry
+from assay.contracts.pipeline.design import DesignOutput
+from assay.contracts.pipeline.knowledge import KnowledgeOutput
+from assay.core.pipeline.documents import (
+    Documents,
+    approvals_document,
+    decisions_document,
+    decisions_of,
+    documents_of,
+    request_document,
+)
+
+NAMES: Final = {
+    "researcher": "research",
+    "specifier": "spec",
+    "designer": "design",
+    "planner": "plan",
+    "reviewer": "review",
+    "knowledge": "knowledge",
+}
+"""How the answers of each role are called."""
+
+
+@dataclass(frozen=True)
+class Documenting:
+    folder: Path
+    _decided: list[Mapping[str, JsonValue]] = field(default_factory=list)
+    """In the order in which the loop hears of them, which is the same when it goes on."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def request(self, words: str) -> None:
+        self.write(request_document(words))
+
+    def approvals(self, entries: tuple[ApprovalEntry, ...]) -> None:
+        self.write(approvals_document(entries))
+
+    def answered(self, role: str, header: OutputHeader, output: Contract) -> None:
+        with self._lock:
+            self._write(documents_of(NAMES[role], header, output))
+            if isinstance(output, DesignOutput | KnowledgeOutput):
+                self._decided.extend(decisions_of(header, output))
+                self._write(decisions_document("", self._decided))
+
+    def write(self, documents: Documents) -> None:
+        with self._lock:
+            self._write(documents)
+
+    def _write(self, documents: Documents) -> None:
+        for name, text in documents.items():
+            file = self.folder / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(file, text.encode())

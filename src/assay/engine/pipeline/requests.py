@@ -1,0 +1,91 @@
+"""From what the pipeline needs to whom it is asked, and how: role, request, occasion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.contracts.agent import Occasion
+from assay.contracts.base import Contract
+from assay.contracts.gate import ReviewedCheck
+from assay.contracts.pipeline.design import DesignRequest
+from assay.contracts.pipeline.knowledge import KnowledgeRequest
+from assay.contracts.pipeline.plan import PlanRequest
+from assay.contracts.pipeline.research import ResearchRequest
+from assay.contracts.pipeline.review import PanelRequest
+from assay.contracts.pipeline.spec import SpecRequest
+from assay.core.pipeline.needs import (
+    AskAgent,
+    AskDesign,
+    AskKnowledge,
+    AskPlan,
+    AskResearch,
+    AskReview,
+    AskSpec,
+)
+from assay.engine.agents.onlookers import Asking
+from assay.roles import ROLES
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the engine adds to what the loop asks."""
+
+    run_id: str
+    request: str
+    """The person's words."""
+    diff: str = ""
+    """Of a review of code, and for whoever keeps knowledge."""
+    checks: tuple[ReviewedCheck, ...] = ()
+    events: Sequence[str] = ()
+
+
+def asking(need: AskAgent, it: Shown) -> Asking:
+    match need:
+        case AskResearch():
+            request: Contract = ResearchRequest(request=it.request, focus=need.focus, questions=need.questions)
+            return _asking("researcher", request, it, f"research/r{need.round}", focus=need.focus, round=need.round)
+        case AskSpec():
+            request = SpecRequest(request=it.request, research=need.research, answers=need.answers)
+            return _asking("specifier", request, it, f"spec/r{need.round}", round=need.round)
+        case AskDesign():
+            request = DesignRequest(request=it.request, spec=need.spec, research=need.research, reviews=need.reviews)
+            return _asking("designer", request, it, f"design/r{need.round}", round=need.round)
+        case AskPlan():
+            request = PlanRequest(
+                request=it.request,
+                spec=need.spec,
+                design=need.design,
+                reviews=need.reviews,
+                directive=need.directive,
+                failures=need.failures,
+            )
+            step = f"plan/i{need.iteration}p{need.attempt}"
+            return _asking("planner", request, it, step, iteration=need.iteration, attempt=need.attempt)
+        case AskReview():
+            request = PanelRequest(
+                request=it.request,
+                scope=need.scope,
+                focus=need.focus,
+                round=need.round,
+                criteria=need.criteria,
+                subject=need.design.model_dump_json(indent=1, exclude_defaults=True) if need.design else it.diff,
+                checks=it.checks,
+                earlier=need.earlier,
+            )
+            step = f"{need.scope}-review/r{need.round}"
+            return _asking("reviewer", request, it, step, focus=need.focus, round=need.round)
+        case AskKnowledge():
+            request = KnowledgeRequest(
+                request=it.request,
+                outcome=need.outcome,
+                events=tuple(it.events),
+                findings=need.findings,
+                change=it.diff,
+            )
+            return _asking("knowledge", request, it, "knowledge")
+
+
+def _asking(role: str, request: Contract, it: Shown, step: str, **more: object) -> Asking:
+    occasion = Occasion.model_validate({"run_id": it.run_id, "role": role, "step": step, **more})
+    return Asking(ROLES[role], request, occasion)

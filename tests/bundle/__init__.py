@@ -1,0 +1,1 @@
+"""The documents of a run, and its evidence bundle."""

@@ -1,0 +1,65 @@
+"""How sure a run of the gate is: every row of the table, with the reason and what would raise it."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.contracts.gate import ArchitectVerdict, TaskState
+from assay.contracts.gate_record import CriterionLink, Override, OverrideAction, TaskRecord, VerifyRun
+from assay.contracts.gate_report import MustHaveResult, RunOutcome
+from assay.contracts.verdict import Confidence, Verdict
+from assay.core.pipeline.gate_confidence import rated
+from tests.gate.records import RULES, evidence, failure, record
+
+
+def approved(*verdicts: ArchitectVerdict, **seen: object) -> TaskRecord:
+    return record(state=TaskState.APPROVED, commit="c" * 40, evidence=evidence(**seen), verdicts=verdicts or (RULES,))
+
+
+SKIPPED = record(
+    state=TaskState.SKIPPED, override=Override(action=OverrideAction.SKIP, reason="no network", by="ada", at="now")
+)
+FAILED = record(state=TaskState.FAILED, attempt=1, failures=(failure("VERIFY_FAILURE"),))  # type: ignore[arg-type]
+BLOCKED = record(state=TaskState.BLOCKED, blocked_by="no key")
+UNJUDGED = MustHaveResult(what="truth: it is fast", holds=None)
+UNSURE = RULES.model_copy(update={"confidence": Confidence.MEDIUM, "concerns": ("is it fast?",)})
+PROSE = (CriterionLink(criterion="reads well"),)
+FLAKY = (VerifyRun(command="pytest -q", exit_code=0, verdict=Verdict.PASS, flaky=True),)
+
+HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
+
+
+@pytest.mark.parametrize(
+    ("outcome", "task", "confidence", "why", "raised_by"),
+    [
+        (None, approved(), None, "has not ended", "goes on"),
+        (RunOutcome.PASSED, approved(), HIGH, "", ""),
+        (RunOutcome.PASSED, approved(confidence=MEDIUM, caps=("no test fails",)), MEDIUM, "no test fails", "proof"),
+        (RunOutcome.PASSED, approved(criteria=PROSE), MEDIUM, "only an architect's word", "a check that shows"),
+        (RunOutcome.PASSED, approved(verify=FLAKY, flaky_allowed=True), MEDIUM, "is flaky", "passes every time"),
+        (RunOutcome.PASSED, approved(UNSURE), MEDIUM, "the confidence of rules is medium", "is it fast?"),
+        (RunOutcome.PASSED, SKIPPED, MEDIUM, "set aside (skip)", "goes through the gate"),
+        (RunOutcome.FAILED, FAILED, LOW, "failed: task-01", "it did not for this reason: it did not work"),
+        (RunOutcome.NEEDS_HUMAN, BLOCKED, LOW, "failed: task-01", "is unblocked: no key"),
+        (RunOutcome.HALTED, record(), LOW, "failed: task-01", "task-01 is finished"),
+        (RunOutcome.BUDGET_EXHAUSTED, approved(), LOW, "failed: task-01", "whatever keeps it from passing"),
+    ],
+)
+def test_each_row_of_the_table(
+    outcome: RunOutcome | None, task: TaskRecord, confidence: Confidence | None, why: str, raised_by: str
+) -> None:
+    found = rated(outcome, "failed: task-01", [task], [])
+    assert found.confidence is confidence
+    assert len(found.reasons) == len(found.raises) == (1 if why else 0)
+    assert why in "".join(found.reasons)
+    assert raised_by in "".join(found.raises)
+
+
+def test_a_must_have_that_nobody_judged_leaves_something_unproven() -> None:
+    found = rated(RunOutcome.PASSED, "", [approved()], [UNJUDGED])
+    assert found.confidence is MEDIUM
+    assert found.reasons == ("nobody has judged this: truth: it is fast",)
+
+
+def test_the_weakest_task_decides() -> None:
+    assert rated(RunOutcome.PASSED, "", [approved(), approved(confidence=LOW)], []).confidence is LOW

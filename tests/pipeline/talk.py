@@ -1,0 +1,274 @@
+"""Talking with the pipeline: a conversation that follows a script. Where it says nothing, all goes well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from assay.contracts.base import Contract
+from assay.contracts.gate import Failure, FailureType, Reason, TaskState
+from assay.contracts.gate_report import RunOutcome, TaskReport
+from assay.contracts.pipeline.approval import RunMode
+from assay.contracts.pipeline.run import FinalChecks, GateSummary, KnownIssue, Lane, PlanGateSummary
+from assay.contracts.verdict import Confidence, Severity, Verdict
+from assay.core.pipeline.loop import deliver
+from assay.core.pipeline.needs import (
+    Approve,
+    AskAgent,
+    AskDesign,
+    AskKnowledge,
+    AskPlan,
+    AskResearch,
+    AskReview,
+    AskSpec,
+    CheckAll,
+    Checked,
+    Commit,
+    Committed,
+    Decided,
+    Delivered,
+    Failed,
+    Feature,
+    Heard,
+    Implement,
+    Implemented,
+    Need,
+    Note,
+    Noted,
+    PlanVerified,
+    Sent,
+    VerifyPlan,
+    Waiting,
+)
+from assay.core.plan.reading import read_plan
+from tests.pipeline.answers import design, knowledge, plan, research, review, spec
+
+BASE = "b" * 40
+FEATURE = Feature("r1", "totals", "Carts have totals", Lane.STANDARD, "no files are named", base_commit=BASE)
+INTERACTIVE = replace(FEATURE, mode=RunMode.INTERACTIVE)
+FIX = replace(FEATURE, lane=Lane.FIX, lane_reason="few files")
+DOCS = replace(FEATURE, lane=Lane.DOCS, lane_reason="documentation")
+OUT = Failed("no answer within 60 seconds")
+WAIT = Waiting("How should we proceed?", "assay approve r1 gate proceed")
+
+
+# What is sent.
+
+
+def name_of(need: Need) -> str:
+    """`plan 2.1` is the first attempt of iteration 2, `code 1 security` that reviewer's first round."""
+    match need:
+        case AskResearch(focus=focus, round=round):
+            return f"research {round} {focus}"
+        case AskSpec(round=round):
+            return f"spec {round}"
+        case AskDesign(round=round):
+            return f"design {round}"
+        case AskPlan(iteration=iteration, attempt=attempt):
+            return f"plan {iteration}.{attempt}"
+        case AskReview(scope=scope, focus=focus, round=round):
+            return f"{scope} {round} {focus}"
+        case AskKnowledge():
+            return "knowledge"
+        case Approve(request=request):
+            return request.gate_id
+        case VerifyPlan(iteration=iteration):
+            return f"verify {iteration}"
+        case Implement(iteration=iteration):
+            return f"implement {iteration}"
+        case CheckAll(iteration=iteration, large=large):
+            return f"check {iteration}{' large' if large else ''}"
+        case Commit():
+            return "commit"
+        case Note(kind=kind):
+            return f"note {kind}"
+
+
+def tip(iteration: int) -> str:
+    return f"{iteration}" * 40
+
+
+def report(
+    number: int, name: str = "", *, state: TaskState = TaskState.APPROVED, confidence: Confidence = Confidence.HIGH
+) -> TaskReport:
+    failures = (failure(),) if state is TaskState.FAILED else ()
+    return TaskReport(
+        id=f"task-{number:02}",
+        name=name or f"task {number}",
+        state=state,
+        attempts=3 if failures else 1,
+        confidence=confidence if state is TaskState.APPROVED else None,
+        commit=None,
+        failures=failures,
+    )
+
+
+def failure(*checks: str, verdict: Verdict = Verdict.FAIL, passed: tuple[str, ...] = ()) -> Failure:
+    reasons = tuple(Reason(check=check, verdict=verdict, detail=f"{check} is red") for check in checks or ("tests",))
+    return Failure(attempt=3, type=FailureType.VERIFY_FAILURE, error="exit 1", reasons=reasons, passed=passed)
+
+
+def gated(
+    need: Implement, outcome: RunOutcome = RunOutcome.PASSED, *states: TaskState, reason: str = ""
+) -> Implemented:
+    """What the task gate made of the plan that it was given. States are in order; the rest is approved."""
+    read, _ = read_plan(need.text, "PLAN.md")
+    assert read is not None
+    all_of = (*states, *[TaskState.APPROVED] * (len(read.tasks) - len(states)))
+    tasks = tuple(report(at, one.name, state=all_of[at - 1]) for at, one in enumerate(read.tasks, start=1))
+    return Implemented(
+        GateSummary(
+            iteration=need.iteration,
+            run_id=f"r1-g{need.iteration}",
+            outcome=outcome,
+            reason=reason,
+            tasks=tasks,
+            tip=tip(need.iteration),
+        )
+    )
+
+
+def failed(need: Need) -> Sent:
+    """The first task did not pass."""
+    assert isinstance(need, Implement)
+    return gated(need, RunOutcome.FAILED, TaskState.FAILED, reason="failed: task-01")
+
+
+def ended(outcome: RunOutcome) -> Callable[[Need], Sent]:
+    def sent(need: Need) -> Sent:
+        assert isinstance(need, Implement)
+        return gated(need, outcome, TaskState.PENDING, reason=f"it is {outcome}")
+
+    return sent
+
+
+def checked(
+    *, passed: bool = True, left: str = "", confidence: Confidence = Confidence.HIGH, raises: tuple[str, ...] = ()
+) -> Checked:
+    reason = "" if passed else "tests: 2 fail"
+    regressions = () if passed else ("test_old",)
+    checks = FinalChecks(
+        tree="t" * 40, passed=passed, reason=reason, confidence=confidence, raises=raises, regressions=regressions
+    )
+    return Checked(checks, left)
+
+
+def verified(verdict: str | None = "PROCEED", *open: str, mitigations: tuple[str, ...] = ()) -> PlanVerified:
+    return PlanVerified(
+        PlanGateSummary.model_validate(
+            {
+                "iteration": 1,
+                "run_id": "r1-p1",
+                "verdict": verdict,
+                "reason": "what it says",
+                "open": tuple(
+                    KnownIssue(severity=Severity.MAJOR, title=title, source="plan gate C1") for title in open
+                ),
+                "mitigations": mitigations,
+            }
+        )
+    )
+
+
+def well(need: Need) -> Sent:
+    """What is sent where all goes well."""
+    match need:
+        case AskResearch(focus=focus):
+            return Heard(research(focus), "model-r")
+        case AskSpec():
+            return Heard(spec())
+        case AskDesign():
+            return Heard(design())
+        case AskPlan():
+            return Heard(plan())
+        case AskReview(scope=scope, focus=focus, round=round):
+            return Heard(review(focus=focus, scope=scope, round=round), f"model-{focus}")
+        case AskKnowledge():
+            return Heard(knowledge())
+        case Approve(request=request):
+            return Decided(request.default.id)
+        case VerifyPlan():
+            return verified()
+        case Implement():
+            return gated(need)
+        case CheckAll():
+            return checked()
+        case Commit():
+            return Committed("c" * 40)
+        case Note():
+            return Noted()
+
+
+# A run.
+
+Scripted = Contract | Sent | Callable[[Need], Sent]
+Script = Mapping[str, Scripted]
+"""By name of what is asked, or by its first word, what is sent."""
+
+
+@dataclass
+class Talk:
+    """All that was asked, in its order, and what came of it."""
+
+    feature: Feature
+    needs: list[Need] = field(default_factory=list)
+    batches: list[tuple[str, ...]] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
+    delivered: Delivered | None = None
+
+    @property
+    def end(self) -> Delivered:
+        assert self.delivered is not None
+        return self.delivered
+
+    @property
+    def asked(self) -> list[str]:
+        """All but the notes."""
+        return [name_of(need) for need in self.needs if not isinstance(need, Note)]
+
+    @property
+    def agents(self) -> list[str]:
+        return [name_of(need) for need in self.needs if isinstance(need, AskAgent)]
+
+    def notes(self, kind: str) -> list[str]:
+        return [need.text for need in self.needs if isinstance(need, Note) and need.kind == kind]
+
+
+_N = TypeVar("_N")
+
+
+def needs(talk: Talk, kind: type[_N]) -> list[_N]:
+    return [one for one in talk.needs if isinstance(one, kind)]
+
+
+def talk(feature: Feature = FEATURE, script: Script | None = None, *, most: int = 400) -> Talk:
+    """The conversation, to its end."""
+    return converse(feature, lambda need: _scripted(need, script or {}), most=most)
+
+
+def converse(feature: Feature, answer: Callable[[Need], Sent], *, most: int = 400) -> Talk:
+    found = Talk(feature)
+    loop = deliver(feature)
+    batch = next(loop)
+    while True:
+        assert len(found.batches) < most, "it does not end"
+        sent = tuple(map(answer, batch))
+        found.needs += batch
+        found.sent += sent
+        found.batches.append(tuple(map(name_of, batch)))
+        try:
+            batch = loop.send(sent)
+        except StopIteration as stop:
+            found.delivered = stop.value
+            return found
+
+
+def _scripted(need: Need, script: Script) -> Sent:
+    name = name_of(need)
+    said = script.get(name, script.get(name.partition(" ")[0]))
+    if said is None:
+        return well(need)
+    if isinstance(said, Contract):
+        return Heard(said)
+    return said(need) if callable(said) else said

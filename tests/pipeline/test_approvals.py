@@ -1,0 +1,81 @@
+"""Where the person is asked, and with which options."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.contracts.pipeline.approval import ApprovalRequest
+from assay.contracts.pipeline.research import ResearchFocus
+from assay.contracts.verdict import Severity
+from assay.core.pipeline.approvals import answer, post_planning, post_research, pushback
+from assay.core.pipeline.planning import raised
+from assay.errors import InputError
+from tests.pipeline.answers import concern, plan, research, task
+
+RED = raised(plan(task("a", files=("shop/auth.py",)), task("b", after=("a",), risk="🟢")))
+
+
+@pytest.mark.parametrize(
+    ("request_", "gate", "step", "options", "default"),
+    [
+        (pushback((concern(),)), "gate-pushback", "2", ["proceed", "modify", "abandon"], "proceed"),
+        (pushback((concern(),), number=2), "gate-pushback-2", "2", ["proceed", "abandon"], "proceed"),
+        (
+            pushback((concern(), concern(Severity.BLOCKER))),
+            "gate-pushback",
+            "2",
+            ["proceed", "modify", "abandon"],
+            "abandon",
+        ),
+        (post_research((research(),)), "gate-post-research", "1a", ["proceed", "expand", "abort"], "proceed"),
+        (post_research((research(),), number=2), "gate-post-research-2", "1a", ["proceed", "abort"], "proceed"),
+        (post_planning(RED), "gate-post-planning", "4a", ["approve", "revise", "abort"], "approve"),
+        (post_planning(RED, number=2), "gate-post-planning-2", "4a", ["approve", "abort"], "approve"),
+    ],
+)
+def test_what_is_offered(request_: ApprovalRequest, gate: str, step: str, options: list[str], default: str) -> None:
+    assert (request_.gate_id, request_.pipeline_step) == (gate, step)
+    assert [one.id for one in request_.options] == options
+    assert request_.default.id == default
+    assert all(one.description for one in request_.options)
+
+
+def test_concerns_are_told_with_what_is_suggested_and_the_gravest() -> None:
+    request = pushback((concern(), concern(Severity.CRITICAL, "It is unlawful.")))
+    assert request.context == (
+        "major: It breaks old clients. Suggested: Keep the old route.\n"
+        "critical: It is unlawful. Suggested: Keep the old route."
+    )
+    assert (request.metadata.risk_summary, request.metadata.findings_count) == ("the gravest concern is critical", 2)
+
+
+def test_research_is_summed_up_with_whoever_is_missing() -> None:
+    request = post_research((research(), research(ResearchFocus.PATTERNS)), (ResearchFocus.DEPENDENCIES,))
+    assert "impact, patterns" in request.context
+    assert "Not heard: dependencies." in request.context
+    assert "patterns: patterns is clear" in request.context
+    assert request.metadata.findings_count == 2
+
+
+def test_a_plan_is_summed_up_with_its_red_files_called_out() -> None:
+    request = post_planning(RED, findings=3)
+    assert request.context.startswith(
+        "Planner produced 2 tasks in 2 waves. Risk summary: 2 🟢, 0 🟡, 1 🔴. Estimated verification: large. These "
+        "files are 🔴: shop/auth.py.\n1. 🔴 Do a\n2. 🟢 Do b"
+    )
+    assert (request.metadata.risk_summary, request.metadata.findings_count) == ("🔴", 3)
+
+
+def test_a_plan_without_red_is_standard() -> None:
+    assert "Estimated verification: standard.\n" in post_planning(raised(plan())).context
+
+
+def test_an_answer_is_one_of_the_options() -> None:
+    request = post_research((research(),), number=2)
+    assert answer(request, "abort").id == "abort"
+    with pytest.raises(InputError) as caught:
+        answer(request, "expand")
+    assert (caught.value.message, caught.value.hint) == (
+        "gate-post-research-2: 'expand' is not offered",
+        "choose one of: proceed, abort",
+    )

@@ -1,0 +1,92 @@
+"""What the controller makes of an iteration that did not pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.contracts.gate import TaskState
+from assay.contracts.gate_report import RunOutcome, TaskReport
+from assay.contracts.pipeline.run import FinalChecks, GateSummary
+from assay.contracts.solve.messages import DirectiveName
+from assay.contracts.verdict import Verdict
+from assay.core.gradient import distance, implausibility
+from assay.core.pipeline.directing import direct, directive_text, failures, verdicts, weights_for
+from tests.pipeline.answers import plan, task
+from tests.pipeline.talk import checked, failure, report
+
+TWO = plan(task("a", done=("it adds", "it rounds")), task("b", done=("it waits",)))
+RED = checked(passed=False).checks
+
+
+def gate(*tasks: TaskReport, reason: str = "failed: task-01") -> GateSummary:
+    return GateSummary(iteration=1, run_id="g", outcome=RunOutcome.FAILED, reason=reason, tasks=tasks, tip="t")
+
+
+def failing(number: int, *checks: str, verdict: Verdict = Verdict.FAIL, passed: tuple[str, ...] = ()) -> TaskReport:
+    told = (failure(*checks, verdict=verdict, passed=passed),)
+    return report(number, state=TaskState.FAILED).model_copy(update={"failures": told})
+
+
+@pytest.mark.parametrize(
+    ("tasks", "final", "d", "p"),
+    [
+        ((report(1), failing(2)), None, 1 / 3, 1.0),
+        ((report(1), failing(2, passed=("lint",))), None, 1 / 4, 1.0),
+        ((failing(1), failing(2)), None, 1.0, 1.0),
+        ((failing(1, verdict=Verdict.UNVERIFIABLE), report(2)), None, 1 / 2, 0.0),
+        ((failing(1), report(2, state=TaskState.PENDING)), None, 1.0, 1.0),
+        ((report(1, state=TaskState.PENDING), report(2)), None, 2 / 3, 0.5),
+        ((report(1),), None, 1 / 3, 0.5),
+        ((report(1), report(2)), None, 1 / 4, 1.0),
+        ((report(1), report(2)), RED, 2 / 5, 1.0),
+    ],
+    ids=["one", "with-passes", "both", "no-verdict", "not-begun", "none-begun", "not-there", "unsaid", "whole"],
+)
+def test_how_near_it_is_and_how_far_the_approach_is_to_blame(
+    tasks: tuple[TaskReport, ...], final: FinalChecks | None, d: float, p: float
+) -> None:
+    found = verdicts(TWO, gate(*tasks), final)
+    assert distance((), found) == pytest.approx(d)
+    assert implausibility((), found) == p
+
+
+def test_a_gate_that_says_nothing_has_failed_all_the_same() -> None:
+    found = verdicts(TWO, gate(report(1), report(2), reason=""))
+    assert [one.criterion for one in found if one.failed] == ["the task gate did not pass"]
+
+
+def test_an_obstacle_gives_a_hint_of_another_path() -> None:
+    stuck = verdicts(TWO, gate(failing(1, "executor", verdict=Verdict.UNVERIFIABLE), report(2)))
+    _, first = direct(stuck, replans=0, elapsed_ms=0, before=None, weights=weights_for(0))
+    direction, _ = direct(stuck, replans=1, elapsed_ms=0, before=first, weights=weights_for(0))
+    assert direction.directive is DirectiveName.CHANGE_PATH
+    assert directive_text(direction).endswith("\n- a way around this: executor: executor is red")
+
+
+@pytest.mark.parametrize(
+    ("replans", "elapsed", "minutes", "directive"),
+    [
+        (0, 0, 0, DirectiveName.REFINE),
+        (1, 0, 0, DirectiveName.REFINE),
+        (2, 0, 0, DirectiveName.ABANDON),
+        (1, 60_000, 1, DirectiveName.REFINE),
+        (2, 60_000, 1, DirectiveName.ABANDON),
+    ],
+)
+def test_the_bound_and_the_clock_end_it(replans: int, elapsed: int, minutes: float, directive: DirectiveName) -> None:
+    near = verdicts(TWO, gate(report(1), failing(2, passed=("lint", "types"))))
+    direction, _ = direct(near, replans=replans, elapsed_ms=elapsed, before=None, weights=weights_for(minutes))
+    assert direction.directive is directive
+
+
+def test_what_failed_is_said_in_words() -> None:
+    assert failures(gate(report(1), failing(2, "lint"), report(3, state=TaskState.PENDING))) == (
+        "task 2: VERIFY_FAILURE after 3 attempts: exit 1",
+        "task 2: lint (fail): lint is red",
+        "task 3: it was not finished (PENDING)",
+    )
+    assert failures(gate(report(1)), RED) == (
+        "the whole cascade on the merged tree: tests: 2 fail",
+        "this worked before: test_old",
+    )
+    assert failures(gate(report(1))) == ("failed: task-01",)

@@ -1,0 +1,133 @@
+"""A planner's tasks, held against the rules."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from assay.contracts.pipeline.part import RiskMark
+from assay.contracts.pipeline.plan import PlanOutput
+from assay.core.pipeline.planning import raised, why_not
+from tests.pipeline.answers import design, plan, spec, task
+
+
+@pytest.mark.parametrize(
+    ("path", "said", "risk"),
+    [
+        ("shop/cart.py", "🟢", "🟢"),
+        ("shop/cart.py", "🟡", "🟡"),
+        ("shop/cart.py", "🔴", "🔴"),
+        ("shop/auth.py", "🟢", "🔴"),
+        ("shop/auth/**", "🟡", "🔴"),
+        ("tests/test_auth.py", "🟢", "🟢"),
+        ("tests/test_auth.py", "🔴", "🔴"),
+        ("db/migrations/1.sql", "🟢", "🔴"),
+    ],
+)
+def test_a_risk_is_only_ever_raised(path: str, said: RiskMark, risk: RiskMark) -> None:
+    (found,) = raised(plan(task(files=(path,), risk=said))).tasks
+    assert (found.files[0].risk, found.risk) == (risk, risk)
+    assert found.size == ("Large" if risk == "🔴" else "Standard")
+
+
+def test_one_red_file_among_green_ones_makes_the_task_large() -> None:
+    (found,) = raised(plan(task(files=("docs/a.md", "shop/auth.py"), risk="🟢"))).tasks
+    assert ([file.risk for file in found.files], found.risk, found.size) == (["🟢", "🔴"], "🔴", "Large")
+
+
+def test_waves_follow_from_who_waits_for_whom() -> None:
+    found = raised(plan(task("a"), task("b", after=("a",)), task("c")))
+    assert found.waves == (("a", "c"), ("b",))
+    assert found.dependency_graph == {"a": (), "b": ("a",), "c": ()}
+
+
+def test_a_task_that_waits_for_three_others_is_refused_by_the_contract() -> None:
+    with pytest.raises(ValidationError, match="at most 2 items"):
+        task("d", after=("a", "b", "c"))
+
+
+FOUR = ("a.py", "b.py", "c.py", "d.py")
+
+
+@pytest.mark.parametrize(
+    ("of", "why"),
+    [
+        (plan(task(files=FOUR)), "task T1 changes 4 production files, and 3 are the most: split it"),
+        (
+            plan(task("a", files=("x.py",)), task("b", files=("x.py", "y.py"))),
+            "tasks a and b may run together, and both may change x.py: "
+            "let one depend on the other, or part their files",
+        ),
+        (
+            plan(task("a", files=("src/",)), task("b", files=("src/x.py",))),
+            "tasks a and b may run together, and both may change src/: "
+            "let one depend on the other, or part their files",
+        ),
+        (
+            plan(task(criteria=("AC-1", "AC-2", "AC-7"))),
+            "task T1 names the criterion AC-7, which there is not; there are AC-1, AC-2",
+        ),
+        (plan(task(criteria=("AC-2",))), "no task is to meet AC-1"),
+        *(
+            (
+                plan(task(context=(pointer,))),
+                f"task T1 points to {pointer!r}: it is neither the id of a requirement, a criterion or a decision, "
+                "nor a path in the repository",
+            )
+            for pointer in ("D-9", "the design", "/etc/passwd", "../secrets.txt", "src/../../a.py")
+        ),
+        (plan(task(verify=("true",))), "`true` passes whatever was changed"),
+        (plan(task(verify=("pytest -q | tail -1",))), "`pytest -q | tail -1` passes whatever was changed"),
+        (plan(task(verify=("Check that the page looks right.",))), "<verify> is no command"),
+        (plan(task(verify=("grep -q '</verify>' a.xml",))), "would not be run as it stands: write a plain command"),
+        (plan(task(files=("a.py, b.py",))), "task T1: 'a.py, b.py' is no plain path: name one file or glob each"),
+        (plan(task(files=("src/{a,b}.py",))), "is no plain path"),
+        (plan(task(files=("/etc/passwd",))), "task T1: '/etc/passwd' is absolute"),
+        (plan(task(files=(".git/config",))), "task T1: '.git/config' is git's own"),
+        (plan(task(title="  ")), "this task has no <name>"),
+        (plan(task("a", title="task-02"), task("b"), task("c", after=("b",))), "is taken for an id: give it another"),
+    ],
+)
+def test_what_is_not_taken_and_why(of: PlanOutput, why: str) -> None:
+    assert any(why in one for one in why_not(raised(of), spec(), design()))
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        plan(),
+        plan(task(files=(*FOUR[:3], "tests/test_a.py", "docs/a.md"))),
+        plan(task("a", files=("x.py",)), task("b", files=("x.py",), after=("a",))),
+        plan(task("a", criteria=("AC-1",)), task("b", criteria=("AC-2",))),
+        plan(task(context=("R-1", "AC-2", "D-2", "shop/old.py", "README.md", "./Makefile", "src/a.py:12"))),
+        plan(task(files=("Makefile",), context=("Makefile",))),
+        plan(task(verify=("ls", "pytest -q tests/test_a.py"))),
+        plan(task(verify=("`pytest -q tests/test_a.py`",))),
+        plan(task(verify=("$ pytest -q tests/test_a.py",))),
+        plan(task(verify=("cd web && npm test -- cart", "mypy shop"))),
+        plan(task(files=("./shop/cart.py", "src/**/*.py"))),
+    ],
+)
+def test_what_is_taken(of: PlanOutput) -> None:
+    assert why_not(raised(of), spec(), design()) == ()
+
+
+def test_what_is_met_already_need_not_be_planned_again() -> None:
+    assert why_not(plan(task(criteria=("AC-2",))), spec(), design(), met={"AC-1"}) == ()
+
+
+def test_without_a_specification_nothing_can_be_held_against_criteria() -> None:
+    assert why_not(plan(task(criteria=("anything",))), None) == ()
+
+
+def test_a_plan_must_not_be_nearly_one_that_failed() -> None:
+    assert why_not(plan(), spec(), design(), unlike=(plan(),)) == (
+        "it is nearly an earlier plan (similarity 1.00), and another approach is asked for",
+    )
+    other = plan(task("x", title="Ask the bank", description="Something quite new."))
+    assert why_not(other, spec(), design(), unlike=(plan(),)) == ()
+
+
+def test_the_longest_texts_are_compared_too() -> None:
+    long = plan(task(title="t" * 300, description="d " * 4000, files=tuple(f"tests/test_{n}.py" for n in range(60))))
+    assert any("nearly an earlier plan" in one for one in why_not(long, spec(), design(), unlike=(long,)))

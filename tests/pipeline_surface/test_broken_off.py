@@ -1,0 +1,49 @@
+"""A run that is broken off, by a person or by its budget: they are told how to go on, and it goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline_runs.stage import REQUEST, RESEARCH, TEAM, Stage, researcher
+
+INTERACTIVE = ("--mode", "interactive")
+"""So that it ends where it asks, after the research."""
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_whoever_breaks_it_off_is_told_how_to_go_on(tmp_path: Path, sign: signal.Signals) -> None:
+    stage = Stage.set_up(tmp_path / "stage")
+    sleeping = {**researcher(RESEARCH[0]), "steps": [{"sleep": 300}]}
+    spec = stage.cast([sleeping, *TEAM])
+    running = stage.workshop.start(stage.root, "run", REQUEST, "--backend", spec, *INTERACTIVE)
+    assert running.stderr is not None
+    heard = (line for line in running.stderr if line.startswith("  ✓ researcher"))
+    for _ in RESEARCH[1:]:
+        next(heard)
+    os.kill(running.pid, sign)
+    stdout, stderr = running.communicate(timeout=60)
+    assert (running.returncode, stdout) == (130, ""), stderr
+    assert "Traceback" not in stderr
+    (told,) = [line for line in stderr.splitlines() if "go on with" in line]
+    run_id = told.split()[-1]
+    assert told == f"everything is kept; go on with: assay resume {run_id}"
+    assert f"{run_id}  interrupted; `assay resume {run_id}` goes on" in stage.assay("status").stdout
+    stage.cast([*TEAM])
+    assert stage.resume(run_id).exit == 3, "it has come to what it asks"
+
+
+def test_a_spent_budget_stops_it_and_more_of_it_goes_on(tmp_path: Path) -> None:
+    stage = Stage.set_up(tmp_path / "stage")
+    costly = [{**researcher(focus), "usage": {"input_tokens": 900, "output_tokens": 200}} for focus in RESEARCH]
+    came = stage.run(*costly, args=[*INTERACTIVE, "--slots", "1", "--budget-tokens", "1000"])
+    assert came.exit == 4, came.stderr
+    document = json.loads(came.stdout)
+    assert document["outcome"] == "budget_exhausted" and "1,000 tokens" in document["reason"]
+    assert f"assay resume {document['run_id']} --budget" in came.stderr
+    assert "budget_exhausted" in stage.assay("runs").stdout
+    assert stage.resume("last", "--budget-tokens", "1000000").exit == 3

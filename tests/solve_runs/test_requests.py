@@ -1,0 +1,84 @@
+"""What is asked: however much came of subtasks, a model can be told."""
+
+from __future__ import annotations
+
+from assay.contracts.solve.messages import (
+    CorrectionSignal,
+    CriterionMode,
+    CriterionVerdict,
+    FailureClass,
+    OutcomeStatus,
+    SubTask,
+    SubTaskOutcome,
+    TaskSpec,
+)
+from assay.contracts.solve.requests import SolveExecutionRequest, SolvePlanRequest
+from assay.core.memory.calibration import Calibration
+from assay.core.solve.needs import AskExecutor, AskPlanner
+from assay.engine.solve.requests import asking, asking_beside
+from assay.roles.asking import request_text
+
+SPEC = TaskSpec(task_id="t", intent="count", raw_input="count them")
+LONG = f"the beginning {'x' * 40_000} the end"
+MOST = 400_000
+"""Characters of a request, with everything that stands around what came."""
+
+
+def outcome(number: int, text: str, criteria: int = 40) -> SubTaskOutcome:
+    failed = CriterionVerdict(
+        criterion="it is so",
+        mode=CriterionMode.VERIFIABLE,
+        verdict="fail",
+        failure_class=FailureClass.LOGICAL,
+        evidence=text[:4000],
+    )
+    return SubTaskOutcome(
+        subtask_id=f"t-r1-s{number}",
+        parent_task_id="t",
+        status=OutcomeStatus.FAILED,
+        output=text,
+        failure_reason=text[:4000] * criteria,
+        criteria_verdicts=(failed,) * criteria,
+    )
+
+
+def planning(outcomes: tuple[SubTaskOutcome, ...]) -> tuple[str, SolvePlanRequest]:
+    need = AskPlanner(2, 1, SPEC, Calibration(), None, (), outcomes, "", outcomes[0].criteria_verdicts)
+    one = asking(need, "t", ("read",))
+    assert isinstance(one.request, SolvePlanRequest)
+    return request_text(one.role, one.request), one.request
+
+
+def test_what_is_not_long_is_told_in_full() -> None:
+    outcomes = tuple(outcome(number, "three lines", 3) for number in range(1, 4))
+    assert planning(outcomes)[1].outcomes == outcomes
+
+
+def test_of_what_is_too_long_the_beginning_and_the_end_are_told() -> None:
+    text, request = planning(tuple(outcome(number, LONG) for number in range(1, 13)))
+    assert len(text) < MOST
+    assert len(request.outcomes) == 12
+    for one in request.outcomes:
+        assert isinstance(one.output, str)
+        assert (one.output[:13], one.output[-7:]) == ("the beginning", "the end")
+        assert "characters …]" in one.output
+        assert len(one.criteria_verdicts) == 40
+
+
+def test_an_executor_is_told_no_more_than_that_either() -> None:
+    signal = CorrectionSignal(
+        subtask_id="t-r1-s2",
+        attempt_number=1,
+        failed_criterion="it is so",
+        failure_class=FailureClass.LOGICAL,
+        what_was_wrong=LONG * 5,
+        what_to_do="make it so",
+    )
+    subtask = SubTask(
+        subtask_id="t-r1-s2", parent_task_id="t", intent="count", success_criteria=("it is so",), sequence=2
+    )
+    before = tuple(outcome(number, LONG) for number in range(1, 12))
+    one = asking_beside(AskExecutor(SPEC, subtask, 2, before, (signal, signal), ()), "t", 1)
+    assert isinstance(one.request, SolveExecutionRequest)
+    assert len(request_text(one.role, one.request)) < MOST
+    assert one.request.corrections[0].what_was_wrong.endswith("the end")
