@@ -3,7 +3,7 @@
 - `docs/reference/cli.md` is the real `--help` of every command and `docs/configuration.md` the models' own words;
 - what stands between the marks of a page comes from the tables that decide: `docs/coding-agents.md` says of each
   program what its preset says, `docs/verify-plan.md` has the plan gate's decisions, tool budgets and rules,
-  `docs/solve.md` the controller's policies and numbers;
+  `docs/solve.md` the controller's policies and numbers, `docs/run.md` the lanes, bounds and review gate;
 - every relative link in a Markdown file leads to a file, and to a heading where it names one;
 - every decision record is listed in `docs/decisions/README.md`;
 - no text file holds a path of somebody's machine.
@@ -27,10 +27,17 @@ from assay.adapters.backends.programs.preset import Limit, Preset
 from assay.config.person import PersonSettings
 from assay.config.reading import PERSONS_OWN
 from assay.config.wording import Section, sections
+from assay.contracts.pipeline.run import Lane
 from assay.contracts.plan_gate.answers import Mode
 from assay.contracts.plan_gate.record import PlanSeverity
 from assay.contracts.solve.messages import OutcomeStatus, SubTaskOutcome
 from assay.core.gradient import DEFAULT_POLICY, POLICIES, Policy, Row, Weights
+from assay.core.pipeline.building import REJECTIONS, RETURNS
+from assay.core.pipeline.directing import ITERATIONS
+from assay.core.pipeline.lanes import DEPTHS
+from assay.core.pipeline.preparing import ENOUGH
+from assay.core.pipeline.reviews import GATE, ROUNDS, Decision
+from assay.core.plan.lint import MOST_PRODUCTION_FILES
 from assay.core.plan_gate.decision import TABLE
 from assay.core.plan_gate.objections import RULES, Objection
 from assay.core.plan_gate.tool_budgets import COMBINED, KINDS, LIMITS, SEARCHABLE, BudgetKind
@@ -64,6 +71,30 @@ WEIGHTS: Mapping[str, str] = {
     "max_replans": "after this many replans it is spent too; `--max-replans`, `solve.max_replans`",
     "time_budget_ms": "the time that it has, in milliseconds; `--seconds`, `solve.seconds`",
 }
+LANES: Mapping[Lane, str] = {
+    Lane.DOCS: "documentation and nothing else",
+    Lane.FIX: f"one task of at most {MOST_PRODUCTION_FILES} production files, none of them 🔴",
+    Lane.STANDARD: "everything else",
+    Lane.LARGE: "the same, with something 🔴",
+}
+SAMPLE = 6
+"""Tasks of a feature of some size."""
+REVIEWED: Mapping[Decision, tuple[str, str, str]] = {
+    Decision.HALT: ("a reviewer has found a blocker", "the run halts", "the run halts"),
+    Decision.PASS: (
+        "all have submitted, most of them approve, and no critical finding is open",
+        "it is planned",
+        "it is committed, if the confidence is not low",
+    ),
+    Decision.REVISE: (
+        "it is not the last round",
+        "the designer revises it",
+        "what was found is planned, done and checked as any other work",
+    ),
+    Decision.KNOWN_ISSUES: ("all have submitted", "it goes on, and the findings bind the plan", "the run fails"),
+    Decision.UNHEARD: ("otherwise", "the run fails", "the run fails"),
+}
+"""When a row of the review gate holds, and what follows for a design and for code."""
 KEEPS_TO: Mapping[Limit, str] = {Limit.PATHS: "the task's files", Limit.TREE: "the work tree", Limit.NONE: "nothing"}
 FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.DOTALL | re.MULTILINE)
 
@@ -315,6 +346,42 @@ def loop_numbers() -> str:
     return "\n".join(["| number | value |", "|---|---|", *rows, ""])
 
 
+def lanes() -> str:
+    head = f"| lane | for | steps | dispatches | with 1 task | with {SAMPLE} |"
+    return "\n".join([head, "|---|---|---|---|---|---|", *map(_lane_row, DEPTHS), ""])
+
+
+def _lane_row(lane: Lane) -> str:
+    depth = DEPTHS[lane]
+    same = next(other for other, its in DEPTHS.items() if its.steps == depth.steps)
+    steps = " → ".join(depth.steps) if same is lane else f"as `{same}`"
+    # One task is all that the fix lane has.
+    many = "–" if lane is Lane.FIX else str(depth.dispatches(SAMPLE))
+    cost = f"{depth.once} + {depth.each} a task | {depth.dispatches(1)} | {many}"
+    return f"| `{lane}` | {LANES[lane]} | {steps} | {cost} |"
+
+
+def pipeline_bounds() -> str:
+    bounds = {
+        "researchers that must be heard, of 4": ENOUGH,
+        "rounds of a design review": ROUNDS["design"],
+        "rounds of a code review": ROUNDS["code"],
+        "times that a plan against the rules is sent back, before there is none": REJECTIONS,
+        "times that the plan gate sends a plan of one iteration back, before the run halts": RETURNS,
+        "iterations of plan, tasks and checks that may fail, before the run does": ITERATIONS,
+    }
+    return "\n".join(["| bound | |", "|---|---|", *(f"| {said} | {number} |" for said, number in bounds.items()), ""])
+
+
+def review_gate() -> str:
+    rows = [
+        f"| {number} | {when} | `{row.decision}` | {design} | {code} |"
+        for number, row in enumerate(GATE, start=1)
+        for when, design, code in [REVIEWED[row.decision]]
+    ]
+    return "\n".join(["| | when | decision | a design | code |", "|---|---|---|---|---|", *rows, ""])
+
+
 def _prose(text: str) -> str:
     """A tag is shown, not taken for one."""
     return re.sub(r"<[\w-]+>", r"`\g<0>`", _cell(text))
@@ -328,6 +395,7 @@ MARKED: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "numbers": loop_numbers,
         "other policies": other_policies,
     },
+    "docs/run.md": {"bounds": pipeline_bounds, "lanes": lanes, "review gate": review_gate},
 }
 GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/reference/cli.md": cli_reference,

@@ -53,7 +53,7 @@ from assay.gate_app import gate_run, resumed_gate
 from assay.gate_cast import budget_for
 from assay.roles import ROLES
 from assay.runs_app import reopened, run_of
-from assay.team_app import Team, budget_now, dispatcher_for, made_ready, refuse_people_without_terminal, team_of
+from assay.team_app import BUDGET, Team, budget_now, dispatcher_for, made_ready, refuse_people_without_terminal, team_of
 from assay.verify_plan_app import PlanGateRequest, plan_gate_run, resumed_plan_gate
 
 AGENTS: Final = tuple(
@@ -329,6 +329,7 @@ class Children:
 
     def verify_plan(self, run_id: str, iteration: int, plan: Path, tip: str) -> PlanGateSummary | Waiting:
         live, home = self.watching.plan_gate(iteration), self.world.home
+        self._let_have_more(run_id)
         begun = (
             resumed_plan_gate(run_id, PlanGateRequest(), live, _nobody, listen=self.listen, home=home)
             if self._is_begun(run_id)
@@ -351,6 +352,7 @@ class Children:
 
     def implement(self, run_id: str, iteration: int, plan: Path, base: str, *, lane: str) -> GateSummary | Waiting:
         live, home = self.watching.gate(iteration), self.world.home
+        self._let_have_more(run_id)
         begun = (
             resumed_gate(run_id, ResumeRequest(), live, listen=self.listen, home=home)
             if self._is_begun(run_id)
@@ -371,6 +373,8 @@ class Children:
         )
         with begun as run:
             report = run.run()
+        if report.outcome is RunOutcome.BUDGET_EXHAUSTED:  # it goes on from there with more
+            raise OutOfBudgetError(report.reason)
         if report.outcome is RunOutcome.NEEDS_HUMAN:
             return Waiting(report.reason, f"assay status {run_id}")
         return self._gate_summary(report, iteration, base)
@@ -406,10 +410,16 @@ class Children:
             ref=self.ref,
         )
 
-    def _left(self) -> Budget:
-        """What is left for a part that begins now; no part can spend what another has."""
+    def _let_have_more(self, run_id: str) -> None:
+        """A part that goes on has what is left now: the person may have given the run more since."""
+        if self._is_begun(run_id):
+            payload = {"budget": self._left(run_id).model_dump(mode="json")}
+            self.world.ledger.append(EventRow(run_id=run_id, type=BUDGET, payload=payload))
+
+    def _left(self, part: str = "") -> Budget:
+        """What a part may spend, all that it has spent itself included; no part can spend what another has."""
         journal = PipelineJournal.opened(self.world.ledger, self.world.run_id)
-        spent = self.spent((self.world.run_id, *journal.children()))
+        spent = self.spent([id for id in (self.world.run_id, *journal.children()) if id != part])
         if why := over(self.budget.run, spent, "run"):
             raise OutOfBudgetError(why)
         return self.budget.model_copy(update={"run": left_of(self.budget.run, spent)})

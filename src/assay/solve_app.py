@@ -214,6 +214,7 @@ def _driven(
         said=watching.said,
         seconds=lambda role: None if role in team.by_people else world.settings.gate.agent_seconds,
         own_tools=team.own_tools,
+        coding_agents=team.coding_agents,
     )
     (begun,) = world.ledger.read(EventRow, run_id=world.run_id, type="run.started")
     return SolveRun(

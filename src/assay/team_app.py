@@ -25,7 +25,9 @@ from assay.errors import InputError
 from assay.gate_cast import lasting, more
 
 PERSON: Final = "human"
-_BUDGET: Final = "run.budget"
+_COMMAND: Final = "cmd:"
+BUDGET: Final = "run.budget"
+"""Type of the event that says what a run may spend from now on."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,15 @@ class Team:
         return frozenset(role for role, specs in self.agents.items() if PERSON in specs)
 
     @property
-    def own_tools(self) -> frozenset[str]:
-        """Roles that a program with tools of its own may serve."""
+    def coding_agents(self) -> frozenset[str]:
+        """Roles that a coding agent may serve."""
         return frozenset(role for role, specs in self.agents.items() if any(map(works_alone, specs)))
+
+    @property
+    def own_tools(self) -> frozenset[str]:
+        """Roles that a program with tools of its own may serve: a coding agent, or a command."""
+        commanded = (role for role, specs in self.agents.items() if any(one.startswith(_COMMAND) for one in specs))
+        return self.coding_agents.union(commanded)
 
 
 def team_of(world: World, backends: Sequence[str], roles: Sequence[str], without: str) -> Team | None:
@@ -100,12 +108,12 @@ def dispatcher_for(world: World, budget: Budget, spending: Callable[[Spent], Non
 
 def budget_now(world: World, budget: Budget, words: tuple[str, ...]) -> Budget:
     """What agents may spend: as at the beginning, as amended since, as the person says now."""
-    for stored in world.ledger.read(EventRow, run_id=world.run_id, type=_BUDGET):
+    for stored in world.ledger.read(EventRow, run_id=world.run_id, type=BUDGET):
         budget = Budget.model_validate(stored.row.payload["budget"])
     if words:
         budget = more(world, budget, words)
         payload = {"budget": budget.model_dump(mode="json")}
-        world.ledger.append(EventRow(run_id=world.run_id, type=_BUDGET, payload=payload))
+        world.ledger.append(EventRow(run_id=world.run_id, type=BUDGET, payload=payload))
     return budget
 
 

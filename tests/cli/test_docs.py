@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from assay.contracts.pipeline.run import Lane
 from assay.core.gradient import Weights
 from assay.surfaces.cli.main import COMMANDS
 from tests.needs import needs
@@ -152,3 +153,20 @@ def test_a_policy_is_shown_without_the_figures_of_a_round(docs: ModuleType) -> N
     assert "{" not in shown and "| nearly there: same approach, tighter | `refine` | – |" in shown
     assert "| `break_symmetry` | the tools of what failed |" in shown
     assert "| `change_path` | what was in the way |" in shown
+
+
+def test_every_lane_is_shown_with_what_it_costs(docs: ModuleType) -> None:
+    shown = docs.lanes()
+    assert [lane for lane in Lane if shown.count(f"| `{lane}` | {docs.LANES[lane]} |") != 1] == []
+    assert "| as `standard` | 14 + 2 a task | 16 | 26 |\n" in shown
+    assert "→ code review ×1 → commit | 2 + 1 a task | 3 | – |\n" in shown
+
+
+def test_every_row_of_the_review_gate_is_explained_in_the_order_in_which_they_are_tried(docs: ModuleType) -> None:
+    assert [row.decision for row in docs.GATE] == list(docs.REVIEWED)
+    assert [line.split("`")[1] for line in docs.review_gate().splitlines() if "`" in line] == list(docs.REVIEWED)
+
+
+def test_the_bounds_of_the_pipeline_are_those_that_hold(docs: ModuleType) -> None:
+    assert f"before the run does | {docs.ITERATIONS} |\n" in docs.pipeline_bounds()
+    assert f"before the run halts | {docs.RETURNS} |\n" in docs.pipeline_bounds()

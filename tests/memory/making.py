@@ -48,3 +48,10 @@ def entry(
 
 def failure(id: str, content: str = ROWS, *, at: int = 0, tags: tuple[str, ...]) -> MemoryEntry:
     return entry(id, content, at=at, type=PROCEDURAL, met=False, tags=tags, run=f"run of {id}")
+
+
+def lesson(
+    id: str, content: str = ROWS, *, at: int = 0, tags: tuple[str, ...], runs: tuple[str, ...] = ("r1", "r2")
+) -> MemoryEntry:
+    """Made of what failed, in two runs unless it is said."""
+    return entry(id, content, at=at, type=SEMANTIC, met=False, tags=tags, source_runs=runs)

@@ -10,7 +10,7 @@ from assay.contracts.memory import MemoryType
 from assay.core.memory.ageing import FADED, HALF_LIFE, Ages
 from assay.core.memory.calibration import MOST, Calibration, calibrate
 from assay.core.memory.words import STOP_WORDS, subject_of
-from tests.memory.making import EPISODIC, PROCEDURAL, SEMANTIC, entry, failure
+from tests.memory.making import EPISODIC, PROCEDURAL, SEMANTIC, entry, failure, lesson
 
 TASK = ("Count the rows of the table", "how many rows are there in my table?")
 
@@ -82,9 +82,9 @@ def test_it_does_not_matter_in_which_order_the_entries_come() -> None:
         assert calibrate(entries, TASK) == first
 
 
-def test_a_must_not_names_its_tools_and_targets_and_they_are_blocked() -> None:
+def test_a_must_not_names_its_tools_and_targets_and_those_of_two_runs_are_blocked() -> None:
     tags = ("tool:shell", "target:data/big.csv", "class:logical", "tool:grep", "tool:")
-    found = calibrate([failure("f", "rows of the\ntable", tags=tags)], TASK)
+    found = calibrate([failure(id, "rows of the\ntable", tags=tags) for id in ("f", "g")], TASK)
     assert found.must_not == ("tool shell, tool grep, target data/big.csv: rows of the table",)
     assert found.blocked_tools == ("grep", "shell")
     assert found.blocked_targets == ("data/big.csv",)
@@ -92,7 +92,7 @@ def test_a_must_not_names_its_tools_and_targets_and_they_are_blocked() -> None:
 
 def test_what_is_blocked_is_in_order() -> None:
     tools = [f"t{n}" for n in range(9)]
-    entries = [failure(f"f{n}", f"rows table {n}", tags=(f"tool:{tool}",)) for n, tool in enumerate(tools)]
+    entries = [lesson(f"f{n}", f"rows table {n}", tags=(f"tool:{tool}",)) for n, tool in enumerate(tools)]
     assert calibrate(entries, TASK).blocked_tools == tuple(tools)
 
 
@@ -106,7 +106,7 @@ def test_what_is_preferred_blocks_nothing() -> None:
 
 @pytest.mark.parametrize(("worked_at", "blocked"), [(1, ("shell",)), (2, ()), (3, ())])
 def test_a_tool_that_has_worked_since_is_not_blocked(worked_at: int, blocked: tuple[str, ...]) -> None:
-    entries = [failure("f", at=2, tags=("tool:shell",)), entry("e", at=worked_at, tags=("tool:shell", "tool:read"))]
+    entries = [lesson("f", at=2, tags=("tool:shell",)), entry("e", at=worked_at, tags=("tool:shell", "tool:read"))]
     found = calibrate(entries, TASK)
     assert found.blocked_tools == blocked
     assert len(found.must_not) == 1, "it is still told"
@@ -115,19 +115,43 @@ def test_a_tool_that_has_worked_since_is_not_blocked(worked_at: int, blocked: tu
 def test_of_several_successes_the_newest_counts() -> None:
     entries = [
         entry("e1", "rows table one", at=1, tags=("tool:shell",)),
-        failure("f", at=2, tags=("tool:shell",)),
+        lesson("f", at=2, tags=("tool:shell",)),
         entry("e3", "rows table three", at=3, tags=("tool:shell",)),
     ]
     assert calibrate(entries, TASK).blocked_tools == ()
 
 
-def test_what_was_in_the_way_once_blocks_nothing_until_a_second_run_has_met_it() -> None:
-    tags = ("target:data.csv", "class:environmental")
-    once = failure("f", tags=tags)
-    assert calibrate([once], TASK).blocked_targets == ()
-    assert calibrate([once], TASK).must_not
-    again = once.model_copy(update={"type": SEMANTIC, "source_runs": ("r1", "r2")})
-    assert calibrate([again], TASK).blocked_targets == ("data.csv",)
+ONE_RUN, TWO_RUNS = ("r1",), ("r1", "r2")
+
+
+@pytest.mark.parametrize("of", ["environmental", "logical"])
+@pytest.mark.parametrize(("runs", "blocks"), [(ONE_RUN, False), (TWO_RUNS, True)])
+def test_what_failed_blocks_nothing_until_a_second_run_has_failed_with_it(
+    of: str, runs: tuple[str, ...], blocks: bool
+) -> None:
+    found = calibrate([lesson("f", tags=("target:data.csv", "tool:shell", f"class:{of}"), runs=runs)], TASK)
+    assert (found.blocked_targets, found.blocked_tools) == ((("data.csv",), ("shell",)) if blocks else ((), ()))
+    assert len(found.must_not) == 1, "it is told, whether it blocks or not"
+
+
+@pytest.mark.parametrize(("runs", "blocked"), [(ONE_RUN * 2, ()), (TWO_RUNS, ("shell",))])
+@pytest.mark.parametrize("content", ["rows table", "table rows, in other words"])
+def test_entries_that_are_no_lesson_count_by_their_runs(
+    content: str, runs: tuple[str, ...], blocked: tuple[str, ...]
+) -> None:
+    one, other = failure("f", "rows table", tags=("tool:shell",)), failure("g", content, tags=("tool:shell",))
+    entries = [each.model_copy(update={"run_id": run}) for each, run in zip((one, other), runs, strict=True)]
+    assert calibrate(entries, TASK).blocked_tools == blocked
+
+
+def test_runs_that_failed_before_it_worked_do_not_count() -> None:
+    entries = [
+        failure("f1", at=1, tags=("tool:shell",)),
+        entry("e", at=2, tags=("tool:shell",)),
+        failure("f3", at=3, tags=("tool:shell",)),
+    ]
+    assert calibrate(entries, TASK).blocked_tools == ()
+    assert calibrate([*entries, failure("f4", at=4, tags=("tool:shell",))], TASK).blocked_tools == ("shell",)
 
 
 def test_a_line_is_one_line_and_not_a_page() -> None:

@@ -101,10 +101,18 @@ def test_a_constraint_stays_one_with_all_that_it_forbids() -> None:
     assert (found.blocked_tools, found.blocked_targets) == (("shell",), ("data.csv",))
 
 
-def test_two_failures_of_the_environment_in_two_runs_bind() -> None:
-    entries = [failure(f"f{n}", at=n, tags=("target:data.csv", "class:environmental")) for n in range(2)]
-    assert calibrate(entries, (ALIKE,)).blocked_targets == ()
+@pytest.mark.parametrize("of", ["environmental", "logical"])
+def test_failures_of_two_runs_bind_as_one_lesson_as_they_did_before(of: str) -> None:
+    entries = [failure(f"f{n}", at=n, tags=("target:data.csv", f"class:{of}")) for n in range(2)]
+    assert only(consolidated(*entries)).type is SEMANTIC
+    assert calibrate(entries, (ALIKE,)).blocked_targets == ("data.csv",)
     assert calibrate(consolidated(*entries), (ALIKE,)).blocked_targets == ("data.csv",)
+
+
+def test_failures_of_one_run_bind_nothing_as_a_lesson_either() -> None:
+    entries = [entry(f"f{n}", type=PROCEDURAL, met=False, at=n, tags=("tool:shell",), run="r") for n in range(2)]
+    assert only(consolidated(*entries)).type is SEMANTIC
+    assert calibrate(consolidated(*entries), (ALIKE,)).blocked_tools == ()
 
 
 def test_what_comes_later_joins_its_lesson_and_makes_it_fresh() -> None:

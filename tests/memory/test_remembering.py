@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from assay.contracts.memory import MemoryEntry
@@ -133,7 +135,7 @@ def test_what_worked_is_the_plan_of_the_last_round() -> None:
     again = (outcome("s2", matched=True), outcome("s3", matched=True, tools=("shell", "read")))
     end = finished(replan(outcome("s1", LOGICAL)), accepted(*again), status=FinalStatus.ACCEPTED)
     episode = entries_of(end)[-1]
-    assert episode.content == "Count the rows of data.csv: accepted after 1 replans: Do s2; Do s3"
+    assert episode.content == "Count the rows of data.csv: accepted after 1 replan: Do s2; Do s3"
     assert episode.tags == ("tool:shell", "tool:read", "target:data.csv")
 
 
@@ -146,7 +148,7 @@ def test_an_abandoned_task_is_an_episode_that_failed_and_says_what_was_tried() -
     end = finished(replan(outcome("s1", LOGICAL)), replan(outcome("s2", LOGICAL)), status=FinalStatus.ABANDONED, cost=2)
     episode = entries_of(end)[-1]
     assert (episode.criteria_met, episode.role, episode.tags, episode.cost) == (False, "planner", (), 2)
-    assert episode.content == "Count the rows of data.csv: abandoned after 1 replans (change_path): seven"
+    assert episode.content == "Count the rows of data.csv: abandoned after 1 replan (change_path): seven"
 
 
 @pytest.mark.parametrize(
@@ -226,11 +228,13 @@ def test_whoever_is_named_as_the_writer_may_write_it() -> None:
     assert all(may_write(one.role, one) for one in entries)
 
 
-def test_the_next_task_like_it_is_told_and_held_to_it() -> None:
+def test_the_next_task_like_it_is_told_and_after_a_second_run_held_to_it() -> None:
     by_grep = outcome("s2", matched=True, tools=("grep",))
     won = finished(replan(outcome("s1", LOGICAL)), accepted(by_grep), status=FinalStatus.ACCEPTED)
     found = calibrate(entries_of(won), ("count rows in other.csv",))
-    assert found.blocked_tools == ("shell",)
+    assert found.blocked_tools == ()
+    twice = (*entries_of(won), *entries_of(replace(won, run_id="another", at=moment(6))))
+    assert calibrate(twice, ("count rows in other.csv",)).blocked_tools == ("shell",)
     assert [line.partition(":")[0] for line in found.must_not] == ["tool shell"]
     assert [line.partition(":")[0] for line in found.should_prefer] == ["tool grep, target data.csv"]
     assert calibrate(entries_of(won), ("delete old branches",)).used == ()

@@ -193,7 +193,7 @@ def test_change_path_blocks_what_it_was_tried_on_and_no_tool() -> None:
     assert (directive.blocked_targets, directive.blocked_tools) == (("src/copy.py",), ())
     assert directive.suggested_alternatives == ("another target than src/copy.py",)
     assert directive.failure_class is ENVIRONMENTAL
-    assert talk.end.rejected == ("round 2: subtask 1 rests on src/copy.py, which is blocked",)
+    assert talk.end.rejected == ("round 2: subtask 1 rests on src/copy.py: the controller has blocked it",)
 
 
 def test_break_symmetry_blocks_the_tools_of_what_failed_and_the_plan_rules_refuse_them() -> None:
@@ -205,7 +205,7 @@ def test_break_symmetry_blocks_the_tools_of_what_failed_and_the_plan_rules_refus
     assert directive.gradient is Gradient.PLATEAU
     assert directive.rationale.startswith("a local minimum (∇=+0.00, D=1.00)")
     assert talk.end.rejected == (
-        "round 2: subtask 1 uses run, which is blocked; there are read, glob, grep, write, edit",
+        "round 2: subtask 1 uses run: the controller has blocked it; there are read, glob, grep, write, edit",
     )
     assert [one.blocked_tools for one in needs(talk, AskExecutor)][-1] == ("run",)
     assert talk.end.result.status is FinalStatus.ACCEPTED
@@ -264,7 +264,9 @@ def test_whoever_looks_on_hears_of_every_round() -> None:
     assert [one.subtask_id for one in first.subtasks] == ["t1-r1-s1"]
     assert (second.number, second.reading, second.elapsed_ms) == (2, talk.end.readings[1], 2000)
     assert [one.subtask_id for one in second.subtasks] == ["t1-r2-s1"]
-    assert second.rejected == ("subtask 1 uses run, which is blocked; there are read, glob, grep, write, edit",)
+    assert second.rejected == (
+        "subtask 1 uses run: the controller has blocked it; there are read, glob, grep, write, edit",
+    )
 
 
 def test_what_is_accepted_is_shown_and_binds_no_plan() -> None:
@@ -362,7 +364,7 @@ def test_where_the_planner_cannot_say_code_does(answer: Scripted) -> None:
     talk = follow({"plan 1.1": TWO_STEPS, "judge r1-s2": WRONG, "fail": answer}, ONCE)
     result = talk.end.result
     assert result.status is FinalStatus.PARTIAL
-    assert result.summary == "abandoned: the budget is spent (Ω=0.60, 0 replans): nothing more is tried"
+    assert result.summary == "the budget is spent (Ω=0.60, 0 replans): nothing more is tried"
     assert result.partial == ("t1-r1-s1: copied",)
     assert result.next_moves == (
         "look at what failed first: nobody's balance changes",
@@ -395,6 +397,20 @@ def test_what_code_says_goes_by_what_was_in_the_way() -> None:
     result = follow({"judge": BLOCKED}, ONCE).end.result
     assert result.next_moves[1] == "put right what was in the way, and run it again"
     assert (result.status, result.partial) == (FinalStatus.ABANDONED, ())
+
+
+@pytest.mark.parametrize(
+    ("planned", "told"),
+    [
+        (OUT, "there was no plan: see why the planner gave none"),
+        (plan(draft(tools=("curl",))), "there was no plan that could be taken: see why not"),
+    ],
+    ids=["it failed", "none was taken"],
+)
+def test_where_there_was_no_plan_code_says_so(planned: Scripted, told: str) -> None:
+    result = follow({"plan": planned, "fail": OUT}, ONCE).end.result
+    assert result.next_moves[0] == told
+    assert len(result.next_moves) == 2
 
 
 def test_a_planner_cannot_claim_that_something_was_done_when_nothing_was() -> None:

@@ -144,7 +144,7 @@ def test_ids_are_given_here_whatever_a_planner_writes() -> None:
 
 
 STUBBORN: dict[str, tuple[tuple[str, ...], str]] = {
-    "it reuses a blocked tool": (TOOLS, "uses run, which is blocked"),
+    "it reuses a blocked tool": (TOOLS, "uses run: the controller has blocked it"),
     "it repeats its plan": (("run",), "nearly an earlier plan"),
 }
 
@@ -184,7 +184,7 @@ def test_a_blocked_target_stays_blocked_while_nothing_was_tried() -> None:
 def test_a_blocked_tool_stays_blocked_for_the_rest_of_the_task() -> None:
     talk = follow({"judge r1": WRONG, "plan 2.1": BY_HAND, "judge r2": WRONG, "plan 3": [plan(), BY_DUMP]})
     assert [one.blocked_tools for one in talk.end.directives] == [("run",), ("run", "write")]
-    assert "uses run, which is blocked" in talk.end.rejected[0]
+    assert "uses run: the controller has blocked it" in talk.end.rejected[0]
     assert [one.blocked_tools for one in needs(talk, Pursue)] == [(), ("run",), ("run", "write")]
 
 
@@ -208,7 +208,7 @@ def test_what_is_in_force_is_told_under_a_directive_that_blocks_nothing() -> Non
     talk = follow({"judge r1": WRONG, "plan 2.1": half, "judge r2": judgement(LOGICAL, None), "plan 3": [plan(), half]})
     assert [(one.directive, one.blocked_tools) for one in talk.end.directives] == [(BREAK, ("run",)), (REFINE, ())]
     assert [one.blocked_tools for one in needs(talk, AskPlanner)] == [(), ("run",), ("run",), ("run",)]
-    assert "uses run, which is blocked" in talk.end.rejected[0]
+    assert "uses run: the controller has blocked it" in talk.end.rejected[0]
 
 
 def test_a_blocked_target_stays_blocked_for_the_rest_of_the_task() -> None:
@@ -267,7 +267,7 @@ def test_the_planner_is_told_all_that_it_needs() -> None:
     assert [one.subtask_id for one in second.previous] == ["t1-r1-s1"]
     assert [one.subtask_id for one in second.outcomes] == ["t1-r1-s1"]
     assert (third.previous, third.outcomes) == (second.previous, second.outcomes)
-    assert "which is blocked" in third.rejected
+    assert "the controller has blocked it" in third.rejected
     assert {one.calibration for one in (first, second, third)} == {memory}
     assert [one.spec.raw_input for one in needs(talk, Recall)] == [RAW, RAW]
 

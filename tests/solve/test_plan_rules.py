@@ -40,8 +40,8 @@ def test_a_plan_that_breaks_no_rule_is_taken() -> None:
     ("tools", "told"),
     [
         (("read",), ""),
-        (("run",), "subtask 1 uses run, which is blocked; there are read, glob, grep, write, edit"),
-        (("read", "run"), "subtask 1 uses run, which is blocked; there are read, glob, grep, write, edit"),
+        (("run",), "subtask 1 uses run: the controller has blocked it; there are read, glob, grep, write, edit"),
+        (("read", "run"), "subtask 1 uses run: the controller has blocked it; there are read, glob, grep, write, edit"),
         (("Run",), "subtask 1 uses Run, which there is not; there are read, glob, grep, write, edit"),
         (("run ",), "subtask 1 uses run , which there is not; there are read, glob, grep, write, edit"),
         ((), "subtask 1 does not say which tools it uses, and some are blocked"),
@@ -97,13 +97,22 @@ def test_what_an_earlier_directive_has_blocked_is_blocked_under_one_that_blocks_
     )
     assert bounds.blocked_tools == {"run", "edit", "grep"}
     assert bounds.blocked_targets == {"src/a.py", "old"}
-    assert "uses edit, which is blocked" in why(plan(draft(tools=("edit",))), bounds)
-    assert "rests on src/a.py, which is blocked" in why(plan(draft(tools=("read",), files=("src/a.py",))), bounds)
+    assert "uses edit: the controller has blocked it" in why(plan(draft(tools=("edit",))), bounds)
+    resting = why(plan(draft(tools=("read",), files=("src/a.py",))), bounds)
+    assert resting == "subtask 1 rests on src/a.py: the controller has blocked it"
 
 
 def test_what_memory_forbids_is_refused() -> None:
-    assert "uses grep, which is blocked" in why(plan(draft(tools=("grep",))), Bounds(TOOLS, None, MEMORY))
-    assert "rests on old/a.py, which is blocked" in why(plan(draft(files=("old/a.py",))), Bounds(TOOLS, None, MEMORY))
+    bounds, forbids = Bounds(TOOLS, None, MEMORY), "memory forbids it (`assay memory list`, `--no-memory`)"
+    assert f"uses grep: {forbids}; there are" in why(plan(draft(tools=("grep",))), bounds)
+    assert f"rests on old/a.py: {forbids}" in why(plan(draft(files=("old/a.py",))), bounds)
+
+
+def test_what_both_have_blocked_is_the_controllers() -> None:
+    both = Bounds(TOOLS, directive(BREAK, blocked_tools=("grep",), blocked_targets=("old/a.py",)), MEMORY)
+    told = why(plan(draft(tools=("grep",), files=("old/a.py",))), both)
+    assert told.count("the controller has blocked it") == 2
+    assert "memory" not in told
 
 
 # Targets.
@@ -129,7 +138,7 @@ def test_what_memory_forbids_is_refused() -> None:
 )
 def test_a_blocked_target_is_refused_by_its_path(blocked: str, path: str, refused: bool) -> None:
     bounds = Bounds(TOOLS, directive(PATH, blocked_targets=(blocked,)))
-    expected = f"subtask 1 rests on {path}, which is blocked" if refused else ""
+    expected = f"subtask 1 rests on {path}: the controller has blocked it" if refused else ""
     assert why(plan(draft(files=(path,))), bounds) == expected
 
 

@@ -170,7 +170,7 @@ def answering(said: str) -> str:
 def test_a_command_as_the_executor_works_in_the_work_tree_and_is_not_believed(tmp_path: Path) -> None:
     """It is started for each attempt; the first time it claims what is not so."""
     stage = Stage.set_up(tmp_path / "stage")
-    prepared = stage.cast(script(planner(COUNT)))
+    prepared = stage.cast(script(planner({**COUNT, "tools": ["run"]})))
     command = f"test $ASSAY_ATTEMPT = 1 || wc -l < notes.txt > count.txt; echo {shlex.quote(answering('counted'))}"
     done = stage.assay("solve", GOAL, "--backend", prepared, "--backend", f"executor=cmd:{command}", "--json")
     came = Came(done.returncode, done.stdout, done.stderr)
@@ -178,6 +178,8 @@ def test_a_command_as_the_executor_works_in_the_work_tree_and_is_not_believed(tm
     (outcome,) = came.report.rounds[0].outcomes
     assert [len(one.failed_criteria) for one in outcome.gap_trajectory] == [1, 0]
     assert outcome.targets == ("count.txt",), "the engine has seen what it changed"
+    assert outcome.tools == ("run",), "nobody has seen what it used: it counts as what its subtask names"
+    assert any("the executor brings tools of its own" in note for note in came.report.notes)
     assert came.report.spent.unpriced == 2
     assert [one.path for one in came.report.changed] == ["count.txt"]
     assert stage.assay("audit", "last").returncode == 1

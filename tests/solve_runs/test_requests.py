@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from assay.contracts.solve.messages import (
     CorrectionSignal,
     CriterionMode,
     CriterionVerdict,
+    ExecutionResult,
+    ExecutionStatus,
     FailureClass,
     OutcomeStatus,
     SubTask,
@@ -14,7 +18,7 @@ from assay.contracts.solve.messages import (
 )
 from assay.contracts.solve.requests import SolveExecutionRequest, SolvePlanRequest
 from assay.core.memory.calibration import Calibration
-from assay.core.solve.needs import AskExecutor, AskPlanner
+from assay.core.solve.needs import AskExecutor, AskPlanner, AskValidator
 from assay.engine.solve.requests import asking, asking_beside
 from assay.roles.asking import request_text
 
@@ -82,3 +86,18 @@ def test_an_executor_is_told_no_more_than_that_either() -> None:
     assert isinstance(one.request, SolveExecutionRequest)
     assert len(request_text(one.role, one.request)) < MOST
     assert one.request.corrections[0].what_was_wrong.endswith("the end")
+
+
+@pytest.mark.parametrize(("attempt", "again"), [(1, ""), (2, " attempt 2")])
+def test_whoever_looks_on_is_told_which_attempt_it_is(attempt: int, again: str) -> None:
+    subtask = SubTask(
+        subtask_id="t-r1-s2", parent_task_id="t", intent="count", success_criteria=("it is so",), sequence=2
+    )
+    result = ExecutionResult(subtask_id="t-r1-s2", status=ExecutionStatus.COMPLETED)
+    executing = asking_beside(AskExecutor(SPEC, subtask, attempt, (), (), ()), "t", 1)
+    judging = asking_beside(AskValidator(subtask, attempt, result, ()), "t", 1)
+    assert [one.who for one in (executing, judging)] == [f"executor r1-s2{again}", f"agent_validator r1-s2{again}"]
+
+
+def test_a_planner_is_told_by_its_role_alone() -> None:
+    assert asking(AskPlanner(2, 2, SPEC, Calibration(), None, (), (), ""), "t", ()).who == "planner"

@@ -22,6 +22,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -170,31 +171,41 @@ def _any_of(known: Sequence[str], wanted: Sequence[str]) -> bool:
 
 def read_script(path: Path) -> Script:
     """The script in the file, checked as far as it can be without running it."""
+    return _read(path, _text(path))
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, text: str) -> Script:
+    """One file often serves a whole team, and reading YAML takes longer than much of what it is read for."""
     reading = Script(path, ())
-    document = _document(reading)
+    document = _document(reading, text)
     if not isinstance(document, CommentedSeq):
         raise reading.wrong(1, "a script is a list of entries", "begin with `- role: executor`")
     entries = tuple(_Reader(reading).entry(item, _line_of(document, number)) for number, item in enumerate(document))
     return Script(path, entries)
 
 
-def _document(reading: Script) -> object:
-    path = reading.path
+def _text(path: Path) -> str:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise InputError(f"{path}: larger than {_MOST_BYTES >> 20} MiB, which no script is")
-        return YAML(typ="rt", pure=True).load(path.read_text("utf-8-sig"))
+        return path.read_text("utf-8-sig")
     except OSError as error:
         raise InputError(
             f"{path}: the script cannot be read: {error.strerror}", hint="name a YAML file: script:FILE.yaml"
         ) from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: byte {error.start} is not UTF-8") from error
+
+
+def _document(reading: Script, text: str) -> object:
+    try:
+        return YAML(typ="rt", pure=True).load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise reading.wrong(mark.line + 1 if mark else 1, f"this is not YAML: {error.problem}") from error
     except (YAMLError, RecursionError, ValueError) as error:
-        raise InputError(f"{path}: this is not YAML that can be read: {error}") from error
+        raise InputError(f"{reading.path}: this is not YAML that can be read: {error}") from error
 
 
 def _line_of(container: CommentedMap | CommentedSeq, key: object) -> int:

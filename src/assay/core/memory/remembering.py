@@ -158,16 +158,20 @@ def _episode(finished: Finished) -> MemoryEntry:
 def _what_worked(finished: Finished) -> str:
     last = {one.subtask_id for one in finished.rounds[-1].outcomes} if finished.rounds else set()
     steps = [_cut(one.intent) for one in finished.subtasks if one.subtask_id in last]
-    return f"{_cut(finished.task.intent)}: accepted after {finished.result.replans} replans: {_several(steps)}"
+    return f"{_cut(finished.task.intent)}: accepted after {_replans(finished.result)}: {_several(steps)}"
 
 
 def _what_was_tried(finished: Finished) -> str:
     tried = " → ".join(one.directive for one in finished.directives)
     result = finished.result
     return (
-        f"{_cut(finished.task.intent)}: {result.status} after {result.replans} replans"
+        f"{_cut(finished.task.intent)}: {result.status} after {_replans(result)}"
         f"{f' ({tried})' if tried else ''}: {_cut(result.summary)}"
     )
+
+
+def _replans(result: FinalResult) -> str:
+    return f"{result.replans} replan{'' if result.replans == 1 else 's'}"
 
 
 def _of_last_round(finished: Finished) -> tuple[str, ...]:

@@ -84,10 +84,15 @@ def _blocks_targets(row: Row) -> bool:
     return row.directive is DirectiveName.CHANGE_PATH
 
 
-def next_moves(directive: PlanDirective) -> tuple[str, ...]:
-    """Where nobody else says what could be done."""
+def next_moves(directive: PlanDirective, came: Came) -> tuple[str, ...]:
+    """Where nobody else says what could be done, after what came of the last round."""
+    in_the_way = directive.failure_class is FailureClass.ENVIRONMENTAL
+    if not came.subtasks and in_the_way:
+        return "there was no plan: see why the planner gave none", "name another planner, or run it again"
+    if not came.subtasks:
+        return "there was no plan that could be taken: see why not", "say the goal in smaller parts, and run it again"
     blamed = directive.failed_criterion or "what was asked for"
     first = f"look at what failed first: {blamed}"
-    if directive.failure_class is FailureClass.ENVIRONMENTAL:
+    if in_the_way:
         return first, "put right what was in the way, and run it again"
     return first, "say the goal more narrowly, or in parts, and run it again"

@@ -360,7 +360,7 @@ class _Loop:
             said = answer.output
             partial, moves, summary = said.partial, said.next_moves, said.summary
         else:
-            partial, moves, summary = (), next_moves(directive), f"abandoned: {directive.rationale}"
+            partial, moves, summary = (), next_moves(directive, self._came), directive.rationale
         known = tuple(f"{one.subtask_id}: {text_of(one.output)}" for one in done)
         result = FinalResult(
             task_id=self._goal.task_id,

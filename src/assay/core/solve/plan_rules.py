@@ -35,6 +35,8 @@ from assay.core.solve.blocking import Blocks, enough_left
 
 NEARLY_THE_SAME: Final = 0.8
 _ECHO: Final = 0.8
+_BY_CONTROLLER: Final = "the controller has blocked it"
+_BY_MEMORY: Final = "memory forbids it (`assay memory list`, `--no-memory`)"
 _WORD: Final = re.compile(r"\w+")
 _EMPTY_WORDS: Final = frozenset(
     {
@@ -61,14 +63,21 @@ class Bounds:
     @property
     def blocked_tools(self) -> frozenset[str]:
         """What memory forbids is left aside where nothing would be left to work with."""
-        own = frozenset((*(self.directive.blocked_tools if self.directive else ()), *self.in_force.tools))
-        both = own | frozenset(self.calibration.blocked_tools)
-        return both if enough_left(self.tools, both) else own
+        both = self.tools_of_controller | frozenset(self.calibration.blocked_tools)
+        return both if enough_left(self.tools, both) else self.tools_of_controller
 
     @property
     def blocked_targets(self) -> frozenset[str]:
-        own = self.directive.blocked_targets if self.directive else ()
-        return frozenset((*own, *self.in_force.targets, *self.calibration.blocked_targets))
+        return self.targets_of_controller | frozenset(self.calibration.blocked_targets)
+
+    @property
+    def tools_of_controller(self) -> frozenset[str]:
+        """Those that the controller itself has blocked."""
+        return frozenset((*(self.directive.blocked_tools if self.directive else ()), *self.in_force.tools))
+
+    @property
+    def targets_of_controller(self) -> frozenset[str]:
+        return frozenset((*(self.directive.blocked_targets if self.directive else ()), *self.in_force.targets))
 
 
 def why_not(plan: SolvePlanOutput, bounds: Bounds, intent: str, raw_input: str = "") -> tuple[str, ...]:
@@ -99,7 +108,8 @@ def _tools(plan: SolvePlanOutput, bounds: Bounds) -> Iterator[str]:
     for number, subtask in enumerate(plan.subtasks, start=1):
         for tool in subtask.tools:
             if tool in bounds.blocked_tools:
-                yield f"subtask {number} uses {tool}, which is blocked; there are {', '.join(free) or 'none left'}"
+                by = _BY_CONTROLLER if tool in bounds.tools_of_controller else _BY_MEMORY
+                yield f"subtask {number} uses {tool}: {by}; there are {', '.join(free) or 'none left'}"
             elif tool not in bounds.tools:
                 yield f"subtask {number} uses {tool}, which there is not; there are {', '.join(free)}"
     unsaid = [number for number, subtask in enumerate(plan.subtasks, start=1) if not subtask.tools]
@@ -110,8 +120,13 @@ def _tools(plan: SolvePlanOutput, bounds: Bounds) -> Iterator[str]:
 def _targets(plan: SolvePlanOutput, bounds: Bounds) -> Iterator[str]:
     for number, subtask in enumerate(plan.subtasks, start=1):
         for path in subtask.files:
-            if any(matches(blocked, normpath(path)) or blocked == path for blocked in bounds.blocked_targets):
-                yield f"subtask {number} rests on {path}, which is blocked"
+            if _is_among(path, bounds.blocked_targets):
+                by = _BY_CONTROLLER if _is_among(path, bounds.targets_of_controller) else _BY_MEMORY
+                yield f"subtask {number} rests on {path}: {by}"
+
+
+def _is_among(path: str, blocked: Collection[str]) -> bool:
+    return any(matches(one, normpath(path)) or one == path for one in blocked)
 
 
 def _sequence(plan: SolvePlanOutput) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -23,14 +24,17 @@ _FROM_OUTSIDE: Final = (FaultKind.BUDGET, FaultKind.CANCELLED)
 
 def conversations(recorded: Iterable[Recorded]) -> list[Entry]:
     """Entries for each dispatch that came to an end: one for its beginning, and one for each repair. The first that
-    matches is taken, and one without a focus matches any: so those with a focus come first."""
-    entries = [
-        entry
-        for one in recorded
-        if one.occasion is not None and _has_ended(one)
-        for entry in _dispatch(one, one.occasion)
-    ]
-    return sorted(entries, key=lambda entry: "focus" not in entry.match)
+    matches is taken, and one without a focus or a round matches any: so those with a focus come first, and then those
+    with a round."""
+    ended = [(one, one.occasion) for one in recorded if one.occasion is not None and _has_ended(one)]
+    alike = Counter(_told_by(occasion) for _, occasion in ended)
+    entries = [entry for one, it in ended for entry in _dispatch(one, it, alone=alike[_told_by(it)] == 1)]
+    return sorted(entries, key=lambda entry: ("focus" not in entry.match, "round" not in entry.match))
+
+
+def _told_by(occasion: Occasion) -> tuple[str, frozenset[tuple[str, int | str]]]:
+    """What tells a dispatch from the others of its run, unless they have it in common."""
+    return occasion.role, frozenset(_facts(occasion).items())
 
 
 def _has_ended(one: Recorded) -> bool:
@@ -38,7 +42,9 @@ def _has_ended(one: Recorded) -> bool:
     return one.finished or (one.fault is not None and one.fault.kind not in _FROM_OUTSIDE)
 
 
-def _dispatch(one: Recorded, occasion: Occasion) -> list[Entry]:
+def _dispatch(one: Recorded, occasion: Occasion, *, alone: bool) -> list[Entry]:
+    """`alone`: no other dispatch is told by the same facts."""
+    facts = _facts(occasion) | ({} if alone else {"step": occasion.step})
     parts: list[list[Turn]] = [[]]
     for said in one.entries:
         if isinstance(said, int):
@@ -47,7 +53,10 @@ def _dispatch(one: Recorded, occasion: Occasion) -> list[Entry]:
             parts[-1].append(said)
     ending = _ending(one)
     last = len(parts) - 1
-    return [_entry(occasion, number, turns, ending if number == last else ()) for number, turns in enumerate(parts)]
+    return [
+        _entry(occasion.role, facts | ({"repair": number} if number else {}), turns, ending if number == last else ())
+        for number, turns in enumerate(parts)
+    ]
 
 
 def _ending(one: Recorded) -> tuple[Step, ...]:
@@ -61,7 +70,7 @@ def _ending(one: Recorded) -> tuple[Step, ...]:
     return ()
 
 
-def _entry(occasion: Occasion, repair: int, turns: list[Turn], ending: tuple[Step, ...]) -> Entry:
+def _entry(role: str, facts: Mapping[str, int | str], turns: list[Turn], ending: tuple[Step, ...]) -> Entry:
     steps: list[Step] = []
     for turn in turns:
         if turn.calls:
@@ -73,8 +82,8 @@ def _entry(occasion: Occasion, repair: int, turns: list[Turn], ending: tuple[Ste
     if answer and given is not None and answer.text:
         steps.append(Step("say", {"text": answer.text}))
     return Entry(
-        role=occasion.role,
-        match=_match(occasion, repair),
+        role=role,
+        match={word: (str(value),) for word, value in facts.items()},
         steps=(*steps, *ending),
         output=dict(given) if given is not None else None,
         raw=answer.text if answer and given is None else None,
@@ -86,18 +95,19 @@ def _call(call: ToolCall) -> Call:
     return Call(call.name, call.malformed if call.malformed else dict(call.arguments))
 
 
-def _match(occasion: Occasion, repair: int) -> Mapping[str, tuple[str, ...]]:
-    """What tells this dispatch from the others of its run."""
+def _facts(occasion: Occasion) -> dict[str, int | str]:
+    """The words of its match. Of a task, another round is asked for when the branch has moved, which the next run may
+    see and this one did not: the first stands for all that have no entry of their own."""
+    task, round = occasion.task, occasion.round
     facts = {
-        "task": occasion.task,
-        "attempt": occasion.attempt if occasion.task else None,
+        "task": task,
+        "attempt": None if task is None and round is None else occasion.attempt,
         "focus": occasion.focus,
         "iteration": occasion.iteration,
-        "round": occasion.round if occasion.round != 1 else None,
+        "round": None if task is not None and round == 1 else round,
         "dispatch": occasion.dispatch,
-        "repair": repair or None,
     }
-    return {word: (str(value),) for word, value in facts.items() if value is not None}
+    return {word: value for word, value in facts.items() if value is not None}
 
 
 def _each(turns: list[Turn]) -> Usage:

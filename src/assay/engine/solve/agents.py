@@ -56,6 +56,8 @@ class SolveAgents:
     """How long one of that role may take."""
     own_tools: Collection[str] = ()
     """Roles that are served by a program with tools of its own."""
+    coding_agents: Collection[str] = ()
+    """Those of them that are coding agents, which are not silent for long while they work."""
 
     def ask(self, one: Asking) -> Contract | Fault:
         """Somebody who only looks."""
@@ -88,7 +90,7 @@ class SolveAgents:
     def _dispatched(self, one: Asking, tools: Collection[Tool], *, keeps: bool) -> Dispatched:
         world = self.workspace.world
         gate, sandbox = world.settings.gate, world.settings.sandbox
-        idle = gate.idle_seconds if one.role.name in self.own_tools else None
+        idle = gate.idle_seconds if one.role.name in self.coding_agents else None
         limits = Limits(gate.agent_seconds, sandbox.memory_mb, sandbox.processes, idle)
         with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
             with self.workspace.shell(sink, limits, keeps=keeps) as shell:

@@ -51,7 +51,9 @@ class Asking:
     @property
     def who(self) -> str:
         """For whoever looks on: several of a role can be at work."""
-        return " ".join(filter(None, (self.occasion.agent, self.occasion.task)))
+        it = self.occasion
+        again = f"attempt {it.attempt}" if it.task and it.attempt > 1 else ""
+        return " ".join(filter(None, (it.agent, it.task, again)))
 
 
 def asking(need: AskAgent, run_id: str, tools: Sequence[str]) -> Asking:
@@ -114,11 +116,8 @@ def asking_beside(need: AskBeside, run_id: str, round: int) -> Asking:
                 blocked_tools=need.blocked_tools,
                 blocked_targets=need.blocked_targets,
             )
-            again = f" (attempt {attempt})" if attempt > 1 else ""
-            about = f"{subtask.intent}{again}"
-            return Asking(
-                IN_THE_LOOP["execute"], request, Occasion.model_validate({**where, "role": "executor"}), about
-            )
+            occasion = Occasion.model_validate({**where, "role": "executor"})
+            return Asking(IN_THE_LOOP["execute"], request, occasion, subtask.intent)
         case AskValidator():
             request = JudgementRequest(subtask=subtask, result=need.result, criteria=_texts(need.criteria))
             occasion = Occasion.model_validate({**where, "role": "agent_validator"})

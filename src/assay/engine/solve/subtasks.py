@@ -136,10 +136,12 @@ class Subtasks:
         return executed
 
     def _what_came(self, subtask: SubTask, came: Dispatched) -> Executed:
+        """What a program does with tools of its own is not seen: it counts as having used what its subtask names."""
         calls = self.agents.calls(came)
-        own = "executor" in self.agents.own_tools
-        tools = subtask.tools if own else tuple(dict.fromkeys(one.call.name for one in calls))
-        targets = subtask.files if own else tuple(dict.fromkeys(one.target for one in calls if one.target))
+        unseen = "executor" in self.agents.own_tools
+        called, touched = (one.call.name for one in calls), (one.target for one in calls if one.target)
+        tools = tuple(dict.fromkeys((*(subtask.tools if unseen else ()), *called)))
+        targets = tuple(dict.fromkeys((*(subtask.files if unseen else ()), *touched)))
         obstacles = tuple(dict.fromkeys(one.target for one in calls if one.target and not one.ok))
         output = came.output if isinstance(came.output, SolveExecutionOutput) else None
         fault = came.fault or Fault(kind=FaultKind.CRASHED, why="it gave no answer")
