@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-JOBS ?= 2
+JOBS ?= 3
 
 .PHONY: demo test test-sweep lint bench catalogue catalogue-check clean system-tools docs
 

@@ -91,7 +91,7 @@ def test_documentation_is_planned_done_checked_and_committed() -> None:
     assert it.asked == ["plan 1.1", "implement 1", "check 1", "commit"]
     assert (it.end.outcome, it.end.lane, it.end.confidence) == (RunOutcome.PASSED, Lane.DOCS, Confidence.HIGH)
     assert (needs(it, AskPlan)[0].spec, needs(it, AskPlan)[0].design) == (None, None)
-    assert it.notes("plan") == ["plan 1.1: 1 tasks"]
+    assert it.notes("plan") == ["plan 1.1: 1 task"]
 
 
 def test_a_fix_has_one_reviewer() -> None:

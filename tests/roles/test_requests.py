@@ -108,7 +108,7 @@ def test_a_part_that_is_a_mapping_is_described_without_the_names_of_our_classes(
 
 def test_a_role_that_needs_more_takes_no_sentence() -> None:
     with pytest.raises(InputError, match="is a mapping, and this is none"):
-        request_in(ROLES["planner"], "plan it")
+        request_in(ROLES["designer"], "design it")
 
 
 FOCI: dict[str, tuple[str, str, str, str]] = {

@@ -137,12 +137,13 @@ def test_an_executor_does_not_get_a_blocked_tool(stage: Stage) -> None:
 
 
 def test_after_symmetry_is_broken_the_same_plan_again_is_not_taken(stage: Stage) -> None:
-    free = subtask("count the lines of the notes", COUNTED, files=["count.txt"])
+    """It names none of the tools that were used, and so none that is blocked."""
+    free = subtask("count the lines of the notes", COUNTED, files=["count.txt"], tools=["write"])
     came = stage.solve(
-        planner(free, round=1), executor({"read": {"path": "notes.txt"}}), planner(free), args=("--policy", "gradient")
+        planner(free), executor({"read": {"path": "notes.txt"}}), args=("--policy", "gradient", "--no-memory")
     )
     assert came.directives[:1] == ["break_symmetry"]
-    assert any("nearly the plan before" in one or "does not say which tools" in one for one in came.report.rejected)
+    assert any("nearly an earlier plan" in one for one in came.report.rejected)
     assert came.status == "abandoned"
 
 

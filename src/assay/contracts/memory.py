@@ -16,7 +16,6 @@ TARGET: Final = "target:"
 """One that begins so names a path."""
 CLASS: Final = "class:"
 """One that begins so says of what class a failure was."""
-ENVIRONMENTAL: Final = f"{CLASS}environmental"
 
 
 class MemoryType(StrEnum):

@@ -21,6 +21,7 @@ from assay.contracts.pipeline.plan import PlanOutput
 from assay.contracts.pipeline.research import ResearchFocus, ResearchOutput
 from assay.contracts.pipeline.spec import Concern
 from assay.contracts.verdict import Severity
+from assay.core.agent.tool_rules import counted
 from assay.core.plan.problems import shortened
 from assay.errors import InputError
 
@@ -105,9 +106,9 @@ def post_research(
 def post_planning(plan: PlanOutput, *, findings: int = 0, number: int = 1) -> ApprovalRequest:
     """`findings`: what reviewers and the plan gate have left open so far."""
     waves = len(plan.waves)
-    counted = Counter(file.risk for task in plan.tasks for file in task.files)
+    by_risk = Counter(file.risk for task in plan.tasks for file in task.files)
     highest = max((task.risk for task in plan.tasks), key=_MARKS.index)
-    shares = ", ".join(f"{counted[mark]} {mark}" for mark in _MARKS)
+    shares = ", ".join(f"{by_risk[mark]} {mark}" for mark in _MARKS)
     red = dict.fromkeys(file.path for task in plan.tasks for file in task.files if file.risk == "🔴")
     called_out = f" These files are 🔴: {', '.join(red)}." if red else ""
     offered = (_APPROVE, *([_REVISE] if number == 1 else []), _ABORT_PLANNED)
@@ -115,7 +116,8 @@ def post_planning(plan: PlanOutput, *, findings: int = 0, number: int = 1) -> Ap
         gate_id=_numbered(POST_PLANNING, number),
         pipeline_step="4a",
         question="Task decomposition complete. Review and approve?",
-        context=f"Planner produced {len(plan.tasks)} tasks in {waves} waves. Risk summary: {shares}. Estimated "
+        context=f"Planner produced {counted(len(plan.tasks), 'task')} in {counted(waves, 'wave')}. "
+        f"Risk summary: {shares}. Estimated "
         f"verification: {'large' if highest == '🔴' else 'standard'}.{called_out}\n"
         + "\n".join(f"{at}. {task.risk} {task.title}" for at, task in enumerate(plan.tasks, start=1)),
         options=_with_default(offered, _APPROVE),

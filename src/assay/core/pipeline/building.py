@@ -12,6 +12,7 @@ from assay.contracts.gate_report import RunOutcome
 from assay.contracts.pipeline.plan import PlannedTask, PlanOutput
 from assay.contracts.pipeline.run import FinalChecks, GateSummary, Lane, PlanGateSummary
 from assay.contracts.solve.messages import DirectiveName
+from assay.core.agent.tool_rules import counted
 from assay.core.gate.direction import figures
 from assay.core.pipeline.approvals import post_planning
 from assay.core.pipeline.course import (
@@ -178,7 +179,7 @@ class _Planning:
 
     def _told(self, plan: PlanOutput) -> Step:
         """For the record: what will be implemented, and how much of it each executor need not read."""
-        now, told = self._run.now, f"plan {self._run.iteration}.{self._attempt}: {len(plan.tasks)} tasks"
+        now, told = self._run.now, f"plan {self._run.iteration}.{self._attempt}: {counted(len(plan.tasks), 'task')}"
         if now.spec is not None and now.design is not None:
             shown, whole = saving(plan, now.spec, now.design)
             told += f"; executors are shown {shown:,} of {whole:,} characters of specification and design"

@@ -43,8 +43,9 @@ def list_(
     """List what is remembered, newest first.
 
     Each has its id, its type and whether it worked; what it says; then its tags and where it comes from. A planner is
-    held to the tags of what failed: for a task like that one no plan may use `tool:shell`, or rest on `target:a.csv`. A
-    lesson shows how much of its weight is left: it fades with the tasks that do not confirm it.
+    told what failed, and held to its tags once two runs have failed with them: for a task like that one no plan may
+    then use `tool:shell`, or rest on `target:a.csv`. A lesson shows how much of its weight is left: it fades with the
+    tasks that do not confirm it.
     """
     entries = [one for one in reversed(_memory().entries()) if type in (None, one.type)]
     _present(Output(json=as_json, no_color=no_color), entries[:limit], len(entries), "nothing is remembered yet")
