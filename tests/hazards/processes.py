@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -22,7 +23,9 @@ def running(*words: str) -> list[int]:
 
 def control_groups(process: int) -> list[Path]:
     """Groups that this run of Assay made and did not remove."""
-    return [path for path in CGROUPS.rglob(f"assay-{process}-*") if path.is_dir()]
+    # Those of other tests come and go meanwhile; a walk does not mind.
+    found = ((folder, name) for folder, names, _ in os.walk(CGROUPS) for name in names)
+    return [Path(folder, name) for folder, name in found if name.startswith(f"assay-{process}-")]
 
 
 def mounts_below(folder: Path) -> list[str]:
