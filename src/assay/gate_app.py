@@ -34,6 +34,7 @@ from assay.engine.agents.casting import Casting
 from assay.engine.agents.dispatch import Dispatcher
 from assay.engine.agents.meter import Meter
 from assay.engine.agents.on_record import on_record, spent_so_far
+from assay.engine.begun import setups_of
 from assay.engine.gate.finishing import write_state
 from assay.engine.gate.journal import Journal
 from assay.engine.gate.looking import budget_of, plan_of, setup_of, view_of
@@ -178,9 +179,7 @@ def _setups(home: Path) -> dict[str, GateSetup]:
     if not ledger_path(home).is_file():
         return {}
     with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
-        started = [one.row for one in ledger.read(EventRow, type="run.started")]
-    gates = [row for row in started if row.payload.get("command") == "gate"]
-    return {row.run_id: GateSetup.model_validate(row.payload) for row in reversed(gates)}
+        return setups_of(ledger, GateSetup)
 
 
 def _promised(home: Path) -> frozenset[str]:

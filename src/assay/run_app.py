@@ -18,14 +18,13 @@ from assay.adapters.git.exclude import OWN_FILES, exclude
 from assay.adapters.git.hooks import wants_signature
 from assay.adapters.git.repository import Repository, open_repository
 from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.runs import named
 from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.adapters.run_lock import held, is_held
 from assay.app import new_run_id, opened_world, outside_of, private_home, resolve_base, settings_at
 from assay.contracts.budget import Budget, Spent
 from assay.contracts.gate_report import GateReport, RunOutcome
 from assay.contracts.pipeline.approval import ApprovalRequest, RunMode
-from assay.contracts.pipeline.run import GateSummary, KnownIssue, Lane, PlanGateSummary, RunReport, RunSetup
+from assay.contracts.pipeline.run import GateSummary, KnownIssue, Lane, PlanGateSummary, RunSetup
 from assay.contracts.plan_gate.record import ChallengeStatus, PlanSeverity
 from assay.contracts.plan_gate.report import PlanReport
 from assay.contracts.rows import EventRow
@@ -43,7 +42,7 @@ from assay.engine.pipeline.agents import PipelineAgents
 from assay.engine.pipeline.documenting import Documenting
 from assay.engine.pipeline.journal import PipelineJournal
 from assay.engine.pipeline.run import Ask, PipelineRun
-from assay.engine.pipeline.views import PipelineView, reported, setups, view_of
+from assay.engine.pipeline.views import last_report
 from assay.engine.pipeline.watching import Watching
 from assay.engine.progress import Silent
 from assay.engine.within import Within
@@ -52,7 +51,7 @@ from assay.errors import InputError, RepositoryError
 from assay.gate_app import gate_run, resumed_gate
 from assay.gate_cast import budget_for
 from assay.roles import ROLES
-from assay.runs_app import reopened, run_of
+from assay.runs_app import Runs, reopened
 from assay.team_app import BUDGET, Team, budget_now, dispatcher_for, made_ready, refuse_people_without_terminal, team_of
 from assay.verify_plan_app import PlanGateRequest, plan_gate_run, resumed_plan_gate
 
@@ -144,8 +143,7 @@ def resumed_pipeline(
 ) -> Iterator[PipelineRun]:
     """A run of the pipeline that goes on from its record."""
     home = private_home(home)
-    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
-        setup = setups(ledger)[run_id]
+    setup = RUNS.setups(home)[run_id]
     with ExitStack() as stack:
         world = stack.enter_context(reopened(run_id, setup, home, require_sandbox=setup.require_sandbox))
         refuse_people_without_terminal(Team(setup.agents), listen, "go on at a terminal")
@@ -154,33 +152,8 @@ def resumed_pipeline(
         yield run
 
 
-def find_pipeline_run(text: str, home: Path | None = None) -> str:
-    """The id of the run that is meant: whole, its beginning or end if that is unique, or `last`, of the repository that
-    one stands in if one stands in any."""
-    return run_of("run", text, _setups(private_home(home)))
-
-
-def pipeline_run_named(text: str, home: Path | None = None) -> str | None:
-    """The run of the pipeline that is named, whole or by a part that no other has; None: none is."""
-    found = named(text, _setups(private_home(home)))
-    return found[0] if len(found) == 1 else None
-
-
-def list_pipeline_runs(home: Path | None = None) -> list[PipelineView]:
-    """Every run of the pipeline, newest first."""
-    home = private_home(home)
-    runs = _setups(home)
-    if not runs:
-        return []
-    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
-        return [view_of(ledger, id, setup, running=is_held(home, id)) for id, setup in runs.items()]
-
-
-def pipeline_report(run_id: str, home: Path | None = None) -> RunReport | None:
-    """What came of a run; None: nothing yet."""
-    with closing(SqliteLedger(ledger_path(private_home(home)), "read")) as ledger:
-        found = reported(ledger, run_id)
-        return found[0] if found else None
+RUNS: Final = Runs(RunSetup, last_report, lambda report: "waiting" if report.waiting else report.outcome)
+"""Those of the whole pipeline."""
 
 
 def approve_run(
@@ -189,8 +162,8 @@ def approve_run(
     """Record what a person has decided at an approval gate; whoever goes on with the run hears it."""
     home = private_home(home)
     with closing(SqliteLedger(ledger_path(home), "write")) as ledger, held(home, run_id):
-        found = reported(ledger, run_id)
-        waiting = found[0].waiting if found else None
+        found = last_report(ledger, run_id)
+        waiting = found.waiting if found else None
         if waiting is None or waiting.gate_id != gate_id:
             asks = f"it asks at {waiting.gate_id}" if waiting else "it asks nothing now"
             raise InputError(f"{run_id}: nobody is asked at {gate_id}; {asks}", hint=f"`assay status {run_id}` tells")
@@ -198,7 +171,7 @@ def approve_run(
             there = ", ".join(one.id for one in waiting.options)
             raise InputError(f"{gate_id}: {option!r} is no option", hint=f"there are {there}")
         journal = PipelineJournal.opened(ledger, run_id)
-        journal.decide(waiting, option, said, by, setups(ledger)[run_id].mode, auto=False)
+        journal.decide(waiting, option, said, by, RUNS.setups(home)[run_id].mode, auto=False)
         return waiting
 
 
@@ -273,7 +246,7 @@ def _refuse_elsewhere(repository: Repository, branch: str, base: str) -> None:
 
 def _promised(home: Path) -> frozenset[str]:
     """Branches that runs under way will commit to."""
-    return frozenset(setup.branch for run_id, setup in _setups(home).items() if is_held(home, run_id))
+    return frozenset(setup.branch for run_id, setup in RUNS.setups(home).items() if is_held(home, run_id))
 
 
 def _driven(
@@ -452,10 +425,3 @@ def _plan_summary(report: PlanReport, iteration: int) -> PlanGateSummary:
         ),
         mitigations=tuple(one.mitigation for one in to_take_in(report.challenges) if one.mitigation),
     )
-
-
-def _setups(home: Path) -> Mapping[str, RunSetup]:
-    if not ledger_path(home).is_file():
-        return {}
-    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
-        return setups(ledger)

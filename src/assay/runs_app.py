@@ -2,50 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Generic
 
 from assay import __version__
 from assay.adapters.git.repository import open_repository, repository_around
-from assay.adapters.ledger.runs import KnownRun, meant
-from assay.adapters.run_lock import held
-from assay.app import opened_world, settings_at
+from assay.adapters.ledger import Ledger
+from assay.adapters.ledger.location import ledger_path
+from assay.adapters.ledger.runs import KnownRun, meant, named
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.adapters.run_lock import held, is_held
+from assay.app import opened_world, private_home, settings_at
+from assay.contracts.begun import BegunSetup
+from assay.engine.begun import BegunRun, Report, Setup, in_brief, setups_of
 from assay.engine.progress import Silent
 from assay.engine.world import World
 from assay.errors import InputError
 
 
-class Begun(Protocol):
-    """What a run was started with, as far as every command says it."""
-
-    @property
-    def command(self) -> str: ...
-
-    @property
-    def version(self) -> str: ...
-
-    @property
-    def repository(self) -> str: ...
-
-    @property
-    def base_commit(self) -> str: ...
-
-    @property
-    def settings_commit(self) -> str:
-        """Whose settings decide, if it is not the base."""
-        ...
-
-    @property
-    def plan_path(self) -> str: ...
-
-
 @contextmanager
-def reopened(run_id: str, setup: Begun, home: Path, *, require_sandbox: bool = False) -> Iterator[World]:
+def reopened(run_id: str, setup: BegunSetup, home: Path, *, require_sandbox: bool = False) -> Iterator[World]:
     """The world of the run, as it was when it began; nobody else drives it meanwhile."""
     if setup.version != __version__:
-        again = f"assay {setup.command} {setup.plan_path}"
+        again = f"assay {setup.command} {setup.about}"
         raise InputError(
             f"{run_id} was started by Assay {setup.version}; this is {__version__}, which may decide otherwise",
             hint=f"use Assay {setup.version} for it, or start anew with `{again}`",
@@ -68,22 +50,65 @@ def reopened(run_id: str, setup: Begun, home: Path, *, require_sandbox: bool = F
         )
 
 
-class Part(Begun, Protocol):
+@dataclass(frozen=True)
+class Runs(Generic[Setup, Report]):
+    """The runs of one command, wherever they stand: how they are found, told and shown."""
+
+    contract: type[Setup]
+    last_report: Callable[[Ledger, str], Report | None]
+    """What came of a run, as far as it came to that."""
+    in_a_word: Callable[[Report], str]
+
     @property
-    def parent(self) -> str: ...
+    def command(self) -> str:
+        return str(self.contract.model_fields["command"].default)
+
+    def setups(self, home: Path | None = None) -> Mapping[str, Setup]:
+        """What each was started with, newest first."""
+        path = ledger_path(private_home(home))
+        if not path.is_file():
+            return {}
+        with closing(SqliteLedger(path, "read")) as ledger:
+            return setups_of(ledger, self.contract)
+
+    def find(self, text: str, home: Path | None = None) -> str:
+        """The id of the run that is meant: whole, its beginning or its end if that is unique, or `last`: of the
+        repository that one stands in, or of all if one stands in none."""
+        return run_of(self.command, text, on_their_own(text, self.setups(home)))
+
+    def named(self, text: str, home: Path | None = None) -> str | None:
+        """The run that is named, whole or by a part that no other has; None: none is."""
+        found = named(text, self.setups(home))
+        return found[0] if len(found) == 1 else None
+
+    def views(self, home: Path | None = None) -> list[BegunRun[Setup]]:
+        """All but those that are parts of others, newest first."""
+        home = private_home(home)
+        own = {id: setup for id, setup in self.setups(home).items() if not setup.parent}
+        if not own:
+            return []
+        with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
+            return [
+                in_brief(ledger, id, setup, running=is_held(home, id), came=self._came) for id, setup in own.items()
+            ]
+
+    def report(self, run_id: str, home: Path | None = None) -> Report | None:
+        """What came of a run; None: nothing yet."""
+        with closing(SqliteLedger(ledger_path(private_home(home)), "read")) as ledger:
+            return self.last_report(ledger, run_id)
+
+    def _came(self, ledger: Ledger, run_id: str) -> str:
+        report = self.last_report(ledger, run_id)
+        return "" if report is None else self.in_a_word(report)
 
 
-_Part = TypeVar("_Part", bound=Part)
-
-
-def on_their_own(text: str, runs: Mapping[str, _Part]) -> Mapping[str, _Part]:
+def on_their_own(text: str, runs: Mapping[str, Setup]) -> Mapping[str, Setup]:
     """The runs among which `last` is looked for: none that is a part of another. By its id any can be named."""
     return {id: setup for id, setup in runs.items() if not setup.parent} if text == "last" else runs
 
 
-def run_of(command: str, text: str, runs: Mapping[str, Begun]) -> str:
-    """The id of the run that is meant: whole, its beginning or its end if that is unique, or `last`: of the repository
-    that one stands in, or of all if one stands in none. The newest come first."""
+def run_of(command: str, text: str, runs: Mapping[str, Setup]) -> str:
+    """The newest come first."""
     if not runs:
         what = {"solve": '"GOAL"', "run": '"REQUEST"'}.get(command, "PLAN.md")
         raise InputError(f"there is no run of `assay {command}` yet", hint=f"`assay {command} {what}` starts one")

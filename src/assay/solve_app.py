@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,29 +14,25 @@ from assay.adapters.git.exclude import OWN_FILES, exclude
 from assay.adapters.git.held import hold
 from assay.adapters.git.repository import open_repository
 from assay.adapters.git.snapshot import snapshot
-from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.runs import named
-from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.adapters.memory.file import FileMemory, memory_path
-from assay.adapters.run_lock import held, is_held
+from assay.adapters.run_lock import held
 from assay.app import new_run_id, opened_world, outside_of, private_home, resolve_base, settings_at
 from assay.config import Settings
 from assay.contracts.rows import EventRow
-from assay.contracts.solve.report import SolveReport
 from assay.contracts.solve.setup import SolveSetup
 from assay.core.gradient import POLICIES
 from assay.engine.progress import Silent
 from assay.engine.solve.agents import SolveAgents
 from assay.engine.solve.journal import SolveJournal
 from assay.engine.solve.run import SLOTS, Ask, SolveRun
-from assay.engine.solve.views import SolveRunView, last_report, setups, view_of
+from assay.engine.solve.views import last_report
 from assay.engine.solve.watching import Watching
 from assay.engine.solve.workspace import BEGINNING, Workspace
 from assay.engine.world import CheckRequest, World
 from assay.errors import InputError
 from assay.gate_cast import budget_for
 from assay.roles import IN_THE_LOOP
-from assay.runs_app import reopened, run_of
+from assay.runs_app import Runs, reopened
 from assay.team_app import Team, budget_now, dispatcher_for, made_ready, refuse_people_without_terminal, team_of
 
 ROLES: Final = tuple(dict.fromkeys(role.name for role in IN_THE_LOOP.values()))
@@ -103,9 +99,7 @@ def resumed_solve(
 ) -> Iterator[SolveRun]:
     """A run of the control loop that goes on from its record."""
     home = private_home(home)
-    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
-        setup = setups(ledger)[run_id]
-        report = last_report(ledger, run_id)
+    setup, report = RUNS.setups(home)[run_id], RUNS.report(run_id, home)
     if report is not None and report.result is not None:
         raise InputError(
             f"{run_id}: has ended: {report.result.status}", hint=f"`assay solve --show {run_id}` shows what came of it"
@@ -118,32 +112,8 @@ def resumed_solve(
         yield run
 
 
-def find_solve_run(text: str, home: Path | None = None) -> str:
-    """The id of the run that is meant: whole, its beginning or end if that is unique, or `last`, of the repository that
-    one stands in if one stands in any."""
-    return run_of("solve", text, _setups(private_home(home)))
-
-
-def solve_run_named(text: str, home: Path | None = None) -> str | None:
-    """The run of the control loop that is named, whole or by a part that no other has; None: none is."""
-    found = named(text, _setups(private_home(home)))
-    return found[0] if len(found) == 1 else None
-
-
-def list_solve_runs(home: Path | None = None) -> list[SolveRunView]:
-    """Every run of the control loop, newest first."""
-    home = private_home(home)
-    runs = _setups(home)
-    if not runs:
-        return []
-    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
-        return [view_of(ledger, id, setup, running=is_held(home, id)) for id, setup in runs.items()]
-
-
-def solve_report(run_id: str, home: Path | None = None) -> SolveReport | None:
-    """What came of a run; None: nothing yet."""
-    with closing(SqliteLedger(ledger_path(private_home(home)), "read")) as ledger:
-        return last_report(ledger, run_id)
+RUNS: Final = Runs(SolveSetup, last_report, lambda report: report.result.status if report.result else "waiting")
+"""Those of the control loop."""
 
 
 def _refuse(goal: str, request: SolveRequest) -> None:
@@ -232,10 +202,3 @@ def _driven(
         at_once=1 if team.by_people else SLOTS,
         resumed=resumed,
     )
-
-
-def _setups(home: Path) -> Mapping[str, SolveSetup]:
-    if not ledger_path(home).is_file():
-        return {}
-    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
-        return setups(ledger)

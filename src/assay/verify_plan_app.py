@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from assay import __version__
 from assay.adapters.executors.human import Listen
 from assay.adapters.git.repository import open_repository
 from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.runs import named
 from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.adapters.memory.file import FileMemory, memory_path
 from assay.adapters.plan_files import load_plan
-from assay.adapters.run_lock import held, is_held
+from assay.adapters.run_lock import held
 from assay.adapters.web import web_from, web_in_words
 from assay.adapters.whole_file import write_whole
 from assay.app import new_run_id, opened_world, outside_of, private_home, resolve_base, settings_at
@@ -33,7 +33,7 @@ from assay.core.plan_gate.mitigations import is_same_plan, to_take_in, with_miti
 from assay.engine.plan_gate.agents import PlanAgents
 from assay.engine.plan_gate.examining import Examined, examine
 from assay.engine.plan_gate.journal import MITIGATED, PlanJournal
-from assay.engine.plan_gate.looking import PlanRunView, last_report, report_of_run, setups, view_of
+from assay.engine.plan_gate.looking import last_report, report_of_run
 from assay.engine.plan_gate.run import SLOTS, Ask, PlanGateRun
 from assay.engine.plan_gate.watching import Watching
 from assay.engine.progress import Silent
@@ -41,7 +41,7 @@ from assay.engine.within import Within
 from assay.engine.world import CheckRequest, World
 from assay.errors import InputError
 from assay.gate_cast import budget_for
-from assay.runs_app import on_their_own, reopened, run_of
+from assay.runs_app import Runs, reopened
 from assay.team_app import Team, budget_now, dispatcher_for, made_ready, refuse_people_without_terminal, team_of
 
 _RESEARCHER = "researcher"
@@ -124,8 +124,7 @@ def resumed_plan_gate(
 ) -> Iterator[PlanGateRun]:
     """A run of the plan gate that goes on from its record."""
     home = private_home(home)
-    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
-        setup = setups(ledger)[run_id]
+    setup = RUNS.setups(home)[run_id]
     with ExitStack() as stack:
         world = stack.enter_context(reopened(run_id, setup, home))
         text = world.artifacts.read(setup.plan_artifact).decode("utf-8-sig")
@@ -136,33 +135,8 @@ def resumed_plan_gate(
         yield run
 
 
-def find_plan_run(text: str, home: Path | None = None) -> str:
-    """The id of the run that is meant: whole, its beginning or end if that is unique, or `last`, of the repository that
-    one stands in if one stands in any."""
-    return run_of("verify-plan", text, on_their_own(text, _setups(private_home(home))))
-
-
-def plan_run_named(text: str, home: Path | None = None) -> str | None:
-    """The run of the plan gate that is named, whole or by a part that no other has; None: none is."""
-    found = named(text, _setups(private_home(home)))
-    return found[0] if len(found) == 1 else None
-
-
-def list_plan_runs(home: Path | None = None) -> list[PlanRunView]:
-    """Every run of the plan gate, newest first."""
-    home = private_home(home)
-    runs = _setups(home)
-    if not runs:
-        return []
-    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
-        own = {id: setup for id, setup in runs.items() if not setup.parent}
-        return [view_of(ledger, id, setup, running=is_held(home, id)) for id, setup in own.items()]
-
-
-def plan_report(run_id: str, home: Path | None = None) -> PlanReport | None:
-    """What came of a run; None: nothing yet."""
-    with closing(SqliteLedger(ledger_path(private_home(home)), "read")) as ledger:
-        return last_report(ledger, run_id)
+RUNS: Final = Runs(PlanGateSetup, last_report, lambda report: report.verdict or "waiting")
+"""Those of the plan gate."""
 
 
 def take_in(run_id: str, by: str, home: Path | None = None) -> tuple[Path, tuple[str, ...]]:
@@ -308,10 +282,3 @@ def _driven(
         at_once=1 if team.by_people else SLOTS,
         minutes=setup.minutes,
     )
-
-
-def _setups(home: Path) -> Mapping[str, PlanGateSetup]:
-    if not ledger_path(home).is_file():
-        return {}
-    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
-        return setups(ledger)

@@ -13,12 +13,14 @@ from assay.adapters.ledger import Stored, in_order
 from assay.contracts.base import Contract
 from assay.contracts.gate_report import RunOutcome
 from assay.contracts.pipeline.bundle import Bundle, LedgerHead, Sourced
+from assay.contracts.pipeline.run import RunSetup
 from assay.contracts.rows import EventRow
 from assay.contracts.verdict import Confidence, Severity, Verdict
 from assay.core.pipeline.bundle_page import page
 from assay.core.pipeline.task_documents import task_documents
+from assay.engine.begun import setups_of
 from assay.engine.pipeline.bundling import bundle_of
-from assay.engine.pipeline.views import bundled_runs, setups
+from assay.engine.pipeline.views import bundled_runs
 from assay.errors import InputError
 from assay.surfaces.report.bundle_html import html
 from tests.bundle.story import BASE, COMMIT, FIRST, PLAN, RUN, SECOND, TREE, written
@@ -169,7 +171,7 @@ def test_what_others_add_to_the_ledger_changes_nothing(tmp_path: Path) -> None:
 def test_last_means_the_run_and_not_a_part_of_it(tmp_path: Path) -> None:
     with closing(written(tmp_path / "ledger.db")) as ledger:
         assert [one.run_id for one in bundled_runs(ledger)] == [RUN, SECOND, FIRST]
-        assert list(setups(ledger)) == [RUN]
+        assert list(setups_of(ledger, RunSetup)) == [RUN]
         part = bundle_of(ledger, SECOND)
     assert (part.subject.command, [task.id for task in part.tasks]) == ("gate", ["task-01"])
 

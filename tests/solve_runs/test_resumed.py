@@ -96,7 +96,8 @@ def test_a_run_that_was_killed_goes_on_to_the_same_end(stage: Stage, undisturbed
     killed = stage.solve(*ENTRIES, env={"ASSAY_FAULT": f"{point}:{count}"})
     assert killed.exit < 0 or killed.exit > 128, killed.stderr
     if not stage.runs:
-        return  # it had not begun
+        assert point.startswith("ledger."), "killed before its first row was there"
+        return
     came = stage.resume("last")
     assert timeless(came) == timeless(undisturbed)
     dispatched = stage.messages(came.report.run_id, "Output")

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from assay.contracts.base import Contract
+from assay.contracts.begun import BegunSetup
 from assay.contracts.budget import Budget
 
 Hooks = Literal["refuse", "run", "skip"]
 
 
-class GateSetup(Contract):
+class GateSetup(BegunSetup):
     command: Literal["gate"] = "gate"
-    version: str
-    """Of the engine: another one may decide otherwise, so it does not go on with this run."""
-    repository: str
     plan_path: str
     plan_artifact: str
     """The plan's own bytes: editing the file does not change a run that is under way."""
-    base_commit: str
     branch: str
     executor: str
     architect: str
@@ -38,7 +34,7 @@ class GateSetup(Contract):
     heldout_files: str | None = None
     sandbox: str
     notes: tuple[str, ...] = ()
-    parent: str = ""
-    """The run that it is a part of, if it is one."""
-    settings_commit: str = ""
-    """Whose settings decide, if it is not the base: what earlier parts of the run have committed cannot loosen them."""
+
+    @property
+    def about(self) -> str:
+        return self.plan_path

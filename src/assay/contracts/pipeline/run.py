@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Literal
 
 from assay.contracts.base import Contract
+from assay.contracts.begun import BegunSetup
 from assay.contracts.budget import Budget, Spent
 from assay.contracts.gate_report import RunOutcome, TaskReport
 from assay.contracts.pipeline.approval import ApprovalEntry, ApprovalRequest, RunMode
@@ -28,16 +29,11 @@ class Lane(StrEnum):
     """Something of it is 🔴: every task is checked to the last tier."""
 
 
-class RunSetup(Contract):
+class RunSetup(BegunSetup):
     command: Literal["run"] = "run"
-    version: str
-    repository: str
     request: str
     """The person's words."""
     slug: str
-    base_commit: str
-    settings_commit: str = ""
-    """Whose settings decide, if it is not the base."""
     branch: str
     """That the one commit goes to."""
     lane: Lane
@@ -54,8 +50,7 @@ class RunSetup(Contract):
     notes: tuple[str, ...] = ()
 
     @property
-    def plan_path(self) -> str:
-        """How it is named where runs are named by their plan."""
+    def about(self) -> str:
         return f'"{self.request}"'
 
 

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from assay.contracts.base import Contract
+from assay.contracts.begun import BegunSetup
 from assay.contracts.budget import Budget
 
 
-class PlanGateSetup(Contract):
+class PlanGateSetup(BegunSetup):
     command: Literal["verify-plan"] = "verify-plan"
-    version: str
-    """Of the engine: another one may decide otherwise, so it does not go on with this run."""
-    repository: str
     plan_path: str
     plan_artifact: str
     """SHA-256 of the plan's own bytes: editing the file does not change a run that is under way."""
-    base_commit: str
     agents: Mapping[str, tuple[str, ...]] = {}
     """Who serves each role, the fallbacks behind the first. Nobody: the rules decide alone."""
     alone: str = ""
@@ -31,7 +27,7 @@ class PlanGateSetup(Contract):
     answers: Mapping[str, str] = {}
     """What the person has said beforehand, by challenge."""
     notes: tuple[str, ...] = ()
-    parent: str = ""
-    """The run that it is a part of, if it is one."""
-    settings_commit: str = ""
-    """Whose settings decide, if it is not the base."""
+
+    @property
+    def about(self) -> str:
+        return self.plan_path

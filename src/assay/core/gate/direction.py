@@ -126,7 +126,15 @@ def directed(failure: Failure, record: TaskRecord, *, elapsed_ms: int, minutes: 
         weights=weights,
     )
     row = decide(HOW, it, weights)
-    direction = Direction(
+    direction = direction_of(row, it, verdicts, weights, tuple(_alternatives(row, verdicts)))
+    return failure.model_copy(update={"direction": direction})
+
+
+def direction_of(
+    row: Row, it: Reading, verdicts: Sequence[CriterionVerdict], weights: Weights, alternatives: tuple[str, ...]
+) -> Direction:
+    """The word of the controller, with what it rests on. Something has failed."""
+    return Direction(
         directive=row.directive,
         gradient=gradient_of(it, weights),
         loss=it.loss,
@@ -134,10 +142,9 @@ def directed(failure: Failure, record: TaskRecord, *, elapsed_ms: int, minutes: 
         grad_l=it.grad_l,
         failure_class=dominant(failure_classes((), verdicts)),
         failed_criterion=next(one.criterion for one in verdicts if one.failed),
-        suggested_alternatives=tuple(_alternatives(row, verdicts)),
+        suggested_alternatives=alternatives,
         rationale=rationale(row, it),
     )
-    return failure.model_copy(update={"direction": direction})
 
 
 def criteria(failure: Failure) -> tuple[CriterionVerdict, ...]:

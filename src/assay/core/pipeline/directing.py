@@ -16,17 +16,13 @@ from assay.contracts.gate_report import TaskReport
 from assay.contracts.pipeline.plan import PlannedTask, PlanOutput
 from assay.contracts.pipeline.run import FinalChecks, GateSummary
 from assay.contracts.solve.messages import CriterionMode, CriterionVerdict, FailureClass
-from assay.core.gate.direction import MEANS, criteria
+from assay.core.gate.direction import MEANS, criteria, direction_of
 from assay.core.gradient import (
     DEFAULT_POLICY,
     Reading,
     Row,
     Weights,
     decide,
-    dominant,
-    failure_classes,
-    gradient_of,
-    rationale,
     reading,
 )
 from assay.core.pipeline.plan_text import task_ids
@@ -64,18 +60,7 @@ def direct(
     """The word of the controller, and where the run stands now."""
     it = reading((), verdicts, replans=replans, elapsed_ms=elapsed_ms, before=before, weights=weights)
     row = decide(DEFAULT_POLICY, it, weights)
-    direction = Direction(
-        directive=row.directive,
-        gradient=gradient_of(it, weights),
-        loss=it.loss,
-        nabla=it.nabla,
-        grad_l=it.grad_l,
-        failure_class=dominant(failure_classes((), verdicts)),
-        failed_criterion=next(one.criterion for one in verdicts if one.failed),
-        suggested_alternatives=tuple(_alternatives(row, verdicts)),
-        rationale=rationale(row, it),
-    )
-    return direction, it
+    return direction_of(row, it, verdicts, weights, tuple(_alternatives(row, verdicts))), it
 
 
 def directive_text(direction: Direction) -> str:

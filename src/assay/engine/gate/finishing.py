@@ -13,12 +13,13 @@ from assay.contracts.evidence import CheckRow
 from assay.contracts.gate_record import TaskRecord
 from assay.contracts.gate_report import GateReport, MustHaveResult, RunOutcome, RunView, TaskReport
 from assay.contracts.rows import EventRow
-from assay.contracts.verdict import Confidence, Phase, Verdict
+from assay.contracts.verdict import Phase, Verdict
 from assay.core.agent.budget import cost
 from assay.core.gate.must_haves import look
 from assay.core.gate.outcome import outcome
 from assay.core.gate.page_names import aside_name, state_name, summary_name
 from assay.core.gate.result import gate_result
+from assay.core.gate.run_confidence import rated
 from assay.core.gate.state_page import state_page
 from assay.core.gate.summary_page import summary_page
 from assay.engine.gate.looking import view_of
@@ -72,7 +73,7 @@ def report_of(
         run_id=view.run_id,
         outcome=ended,
         reason=reason,
-        confidence=_confidence(view, ended),
+        confidence=rated(ended, reason, [task.record for task in view.tasks], view.must_haves).confidence,
         tasks=tasks,
         commit=max(committed)[1] if committed else None,
         branch=view.branch,
@@ -83,16 +84,6 @@ def report_of(
         cost=cost(view.spent),
         notes=notes,
     )
-
-
-def _confidence(view: RunView, ended: RunOutcome) -> Confidence | None:
-    """That of the weakest task; a truth that nobody judged, or a gate set aside, leaves something unproven."""
-    if ended is not RunOutcome.PASSED:
-        return Confidence.LOW
-    levels = [task.confidence for task in view.tasks if task.confidence is not None]
-    if any(one.holds is None for one in view.must_haves) or any(task.record.override for task in view.tasks):
-        levels.append(Confidence.MEDIUM)
-    return Confidence.weakest(levels)
 
 
 def _must_haves(gate: GateWorld, tip: str) -> tuple[MustHaveResult, ...]:

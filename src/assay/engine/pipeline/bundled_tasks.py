@@ -20,7 +20,7 @@ from assay.contracts.pipeline.bundle import (
     TaskEnding,
 )
 from assay.contracts.verdict import Severity
-from assay.core.pipeline.gate_confidence import of_task
+from assay.core.gate.run_confidence import of_task
 from assay.core.risk import PathChange, risk_of
 from assay.engine.pipeline.records import RunRecord, TaskHistory
 

@@ -37,7 +37,7 @@ from assay.contracts.pipeline.bundle import (
 )
 from assay.contracts.pipeline.run import RunReport, RunSetup
 from assay.contracts.rows import EventRow
-from assay.core.pipeline.gate_confidence import rated
+from assay.core.gate.run_confidence import rated
 from assay.core.pipeline.rollback import rollback
 from assay.engine.pipeline import bundled_reviews, bundled_tasks
 from assay.engine.pipeline.bundled_checks import checked_trees

@@ -12,9 +12,10 @@ from assay.contracts.base import Contract
 from assay.contracts.pipeline.approval import ApprovalEntry, ApprovalRequest, RunMode
 from assay.contracts.pipeline.run import RunReport
 from assay.contracts.rows import ApprovalRow, EventRow
+from assay.engine.begun import CHILD
 from assay.engine.steps import Steps, worked_on
 
-STEP, NOTE, REPORT, CHILD = "pipeline.step", "pipeline.note", "pipeline.report", "run.child"
+STEP, NOTE, REPORT = "pipeline.step", "pipeline.note", "pipeline.report"
 
 
 @dataclass

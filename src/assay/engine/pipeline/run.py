@@ -53,7 +53,7 @@ from assay.core.pipeline.needs import (
 )
 from assay.core.pipeline.task_documents import task_documents
 from assay.core.plan.reading import read_plan
-from assay.engine.agents.stopping import OutOfBudgetError
+from assay.engine.begun import end_on_record
 from assay.engine.pipeline.agents import PipelineAgents
 from assay.engine.pipeline.bundling import bundle_of
 from assay.engine.pipeline.journal import PipelineJournal
@@ -62,7 +62,7 @@ from assay.engine.pipeline.requests import Shown, asking
 from assay.engine.pipeline.watching import Watching
 from assay.engine.side_by_side import side_by_side
 from assay.engine.world import World
-from assay.errors import AssayError, RepositoryError
+from assay.errors import RepositoryError
 
 BUNDLE: Final = "evidence-bundle.md"
 SLOTS: Final = 4
@@ -120,18 +120,8 @@ class PipelineRun:
     def run(self) -> RunReport:
         """To the commit, to an honest refusal, or to where a person must say something."""
         self.watching.began(self.run_id, self.setup, resumed=self.resumed)
-        try:
+        with end_on_record(self.journal.ledger, self.run_id, self.world.cancel):
             report = self._through()
-        except OutOfBudgetError as error:
-            self.journal.event("run.finished", outcome="budget_exhausted", reason=str(error))
-            raise
-        except AssayError as error:
-            self.journal.event("run.finished", outcome="halted", reason=error.message)
-            raise
-        except BaseException:
-            self.world.cancel.set()
-            self.journal.event("run.interrupted", reason="interrupted")
-            raise
         report = report.model_copy(update={"bundle": str(self.folder / BUNDLE)})
         self.journal.reported(report)
         self._bundle()

@@ -2,49 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from assay.adapters.ledger import Ledger, Stored
 from assay.adapters.ledger.runs import KnownRun
 from assay.contracts.pipeline.bundle import Child
-from assay.contracts.pipeline.run import RunReport, RunSetup
+from assay.contracts.pipeline.run import RunReport
 from assay.contracts.rows import EventRow
-from assay.engine.pipeline.journal import CHILD, REPORT, STEP
+from assay.engine.begun import CHILD
+from assay.engine.pipeline.journal import REPORT, STEP
 
 BUNDLED: Final = ("run", "gate")
 """Commands whose runs have a bundle."""
-
-
-def setups(ledger: Ledger) -> dict[str, RunSetup]:
-    """What every run of the pipeline was started with, newest first."""
-    started = [one.row for one in ledger.read(EventRow, type="run.started")]
-    ours = [row for row in started if row.payload.get("command") == "run"]
-    return {row.run_id: RunSetup.model_validate(row.payload) for row in reversed(ours)}
-
-
-@dataclass(frozen=True)
-class PipelineView:
-    """A run of the pipeline in one line."""
-
-    run_id: str
-    setup: RunSetup
-    state: str
-    """How it ended, or why it has not: `waiting`, `running`, `interrupted`, `budget_exhausted`."""
-    reason: str
-    started_at: str
-    updated_at: str
-
-
-def view_of(ledger: Ledger, run_id: str, setup: RunSetup, *, running: bool) -> PipelineView:
-    events = [one for one in ledger.read(EventRow, run_id=run_id) if one.row.type.startswith("run.")]
-    last = [one for one in events if one.row.type != CHILD][-1]
-    outcome, reason = (str(last.row.payload.get(key, "")) for key in ("outcome", "reason"))
-    found = reported(ledger, run_id)
-    state = "running" if running else outcome or "interrupted"
-    if found is not None and not running:
-        state = "waiting" if found[0].waiting else found[0].outcome.value
-    return PipelineView(run_id, setup, state, reason, events[0].ts, last.ts)
 
 
 def children(ledger: Ledger, run_id: str) -> tuple[Child, ...]:
@@ -65,6 +34,11 @@ def reported(ledger: Ledger, run_id: str) -> tuple[RunReport, int] | None:
             return None
         return RunReport.model_validate(stored.row.payload["report"]), stored.seq
     return None
+
+
+def last_report(ledger: Ledger, run_id: str) -> RunReport | None:
+    found = reported(ledger, run_id)
+    return found[0] if found else None
 
 
 def bundled_runs(ledger: Ledger) -> list[KnownRun]:

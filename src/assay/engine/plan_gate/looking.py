@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
-
 from assay.adapters.ledger import Ledger
 from assay.contracts.plan_gate.record import ConvergenceStatus
 from assay.contracts.plan_gate.report import PlanReport
@@ -12,42 +9,9 @@ from assay.contracts.plan_gate.setup import PlanGateSetup
 from assay.contracts.rows import ApprovalRow, EventRow
 from assay.core.plan_gate.admission import Judged, Mitigated, NotAdmitted, why_not_admitted
 from assay.core.plan_gate.mitigations import to_take_in
+from assay.engine.begun import setups_of
 from assay.engine.plan_gate.journal import GATE, MITIGATED, REPORT
 from assay.errors import InputError
-
-_JUDGED: Final = ("passed", "failed", "needs_human")
-"""Outcomes of runs that have a report."""
-
-
-def setups(ledger: Ledger) -> dict[str, PlanGateSetup]:
-    """What every run of the plan gate was started with, newest first."""
-    started = [one.row for one in ledger.read(EventRow, type="run.started")]
-    ours = [row for row in started if row.payload.get("command") == "verify-plan"]
-    return {row.run_id: PlanGateSetup.model_validate(row.payload) for row in reversed(ours)}
-
-
-@dataclass(frozen=True)
-class PlanRunView:
-    """A run of the plan gate in one line."""
-
-    run_id: str
-    setup: PlanGateSetup
-    state: str
-    """The verdict, or why there is none: `waiting`, `running`, `interrupted`, `budget_exhausted`."""
-    reason: str
-    started_at: str
-    updated_at: str
-
-
-def view_of(ledger: Ledger, run_id: str, setup: PlanGateSetup, *, running: bool) -> PlanRunView:
-    events = [one for one in ledger.read(EventRow, run_id=run_id) if one.row.type.startswith("run.")]
-    last = events[-1]
-    outcome, reason = (str(last.row.payload.get(key, "")) for key in ("outcome", "reason"))
-    report = last_report(ledger, run_id) if outcome in _JUDGED else None
-    state = "running" if running else outcome or "interrupted"
-    if report is not None and not running:
-        state = report.verdict or "waiting"
-    return PlanRunView(run_id, setup, state, reason, events[0].ts, last.ts)
 
 
 def last_report(ledger: Ledger, run_id: str) -> PlanReport | None:
@@ -70,7 +34,7 @@ def report_of_run(ledger: Ledger, run_id: str) -> PlanReport:
 def why_not_verified(ledger: Ledger, digest: str, repository: str) -> NotAdmitted | None:
     """Why the plan with that digest may not be implemented in that repository; None if it may. What was said of the
     same words in another repository is about other files."""
-    here = {run_id for run_id, setup in setups(ledger).items() if setup.repository == repository}
+    here = {run_id for run_id, setup in setups_of(ledger, PlanGateSetup).items() if setup.repository == repository}
     judged = []
     for stored in ledger.read(EventRow, type=REPORT):
         if stored.row.run_id not in here:

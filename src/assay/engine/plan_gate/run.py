@@ -34,12 +34,13 @@ from assay.core.plan_gate.needs import (
 from assay.core.plan_gate.options import chosen
 from assay.core.plan_gate.reporting import About, report_of
 from assay.engine.agents.stopping import OutOfBudgetError, stop_for
+from assay.engine.begun import end_on_record
 from assay.engine.plan_gate.agents import PlanAgents
 from assay.engine.plan_gate.journal import PlanJournal
 from assay.engine.plan_gate.requests import Discussion, PlanAsking, asking
 from assay.engine.plan_gate.watching import Beginning, Watching
 from assay.engine.side_by_side import side_by_side
-from assay.errors import AssayError, InputError
+from assay.errors import InputError
 from assay.roles.asking import request_text
 
 SLOTS: Final = 4
@@ -74,18 +75,8 @@ class PlanGateRun:
     def run(self) -> PlanReport:
         """To the verdict, to a question that nobody here answers, or to the end of the budget (OutOfBudgetError)."""
         self.watching.began(self._beginning())
-        try:
+        with end_on_record(self.journal.ledger, self.about.run_id, self.agents.world.cancel):
             report = self._through()
-        except OutOfBudgetError as error:
-            self._finished("budget_exhausted", str(error))
-            raise
-        except AssayError as error:
-            self._finished("halted", error.message)
-            raise
-        except BaseException:
-            self.agents.world.cancel.set()
-            self.journal.note("run.interrupted", reason="interrupted")
-            raise
         self.journal.reported(report, {None: "needs_human", "PROCEED": "passed"}.get(report.verdict, "failed"))
         return report
 
@@ -171,9 +162,6 @@ class PlanGateRun:
             spent=self.agents.spent(),
             dispatches=self.agents.dispatches(),
         )
-
-    def _finished(self, outcome: str, reason: str) -> None:
-        self.journal.note("run.finished", outcome=outcome, reason=reason)
 
     def _beginning(self) -> Beginning:
         return Beginning(

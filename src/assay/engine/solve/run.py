@@ -44,7 +44,7 @@ from assay.core.solve.needs import (
     Sent,
     Solved,
 )
-from assay.engine.agents.stopping import OutOfBudgetError
+from assay.engine.begun import end_on_record
 from assay.engine.side_by_side import side_by_side
 from assay.engine.solve.agents import TOOLS, SolveAgents
 from assay.engine.solve.asked import Asked
@@ -53,7 +53,6 @@ from assay.engine.solve.journal import SolveJournal
 from assay.engine.solve.requests import asking
 from assay.engine.solve.subtasks import Subtasks
 from assay.engine.solve.watching import Beginning, Watching
-from assay.errors import AssayError
 
 SLOTS: Final = 4
 """Agents at once."""
@@ -103,18 +102,8 @@ class SolveRun:
     def run(self) -> SolveReport:
         """To the result, to a question that nobody here answers, or to the end of the budget (OutOfBudgetError)."""
         self.watching.began(self._beginning())
-        try:
+        with end_on_record(self.journal.ledger, self.run_id, self._cancel):
             report = self._through()
-        except OutOfBudgetError as error:
-            self._finished("budget_exhausted", str(error))
-            raise
-        except AssayError as error:
-            self._finished("halted", error.message)
-            raise
-        except BaseException:
-            self._cancel.set()
-            self.journal.note("run.interrupted", reason="interrupted")
-            raise
         self.journal.reported(report, OUTCOME[report.result.status] if report.result else "needs_human")
         if report.result is not None:
             self.agents.workspace.let_go()
@@ -270,9 +259,6 @@ class SolveRun:
             unused_answer=bool(self.answer) and not self._has_asked,
             next_step=f'assay solve --resume {self.run_id} --answer "…"' if question else "",
         )
-
-    def _finished(self, outcome: str, reason: str) -> None:
-        self.journal.note("run.finished", outcome=outcome, reason=reason)
 
     @property
     def _cancel(self) -> threading.Event:

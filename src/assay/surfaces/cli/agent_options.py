@@ -17,6 +17,19 @@ BackendOption = Annotated[
         show_default=False,
     ),
 ]
+ResumeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--resume",
+        metavar="RUN",
+        help="Go on with a run that waits for you or was cut off: its id, a part of it, or `last`.",
+        show_default=False,
+    ),
+]
+ShowOption = Annotated[
+    str | None,
+    typer.Option("--show", metavar="RUN", help="Show what came of a run; ask nobody.", show_default=False),
+]
 BudgetOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -9,7 +9,7 @@ import typer
 
 from assay.engine.gate.request import WordKind
 from assay.errors import InputError
-from assay.run_app import approve_run, find_pipeline_run, pipeline_run_named
+from assay.run_app import RUNS, approve_run
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, printable
 from assay.surfaces.cli.words import RunArgument, plain, refuse_executors, speak, speaker
 from assay.surfaces.report.pipeline_words import WANT_WORDS
@@ -79,7 +79,7 @@ def approve(
 
 def _is_about_gate(run: str, what: str, decision: str) -> bool:
     """A task may be called anything; the words about tasks are never options of a gate."""
-    return what.startswith(_GATE) and (decision not in tuple(Decision) or pipeline_run_named(run) is not None)
+    return what.startswith(_GATE) and (decision not in tuple(Decision) or RUNS.named(run) is not None)
 
 
 def _review(output: Output, run: str, task: str, decision: str, reason: str) -> None:
@@ -99,7 +99,7 @@ def _choose(output: Output, run: str, gate: str, option: str, said: str) -> None
         raise InputError(
             f"{option} needs your words: whoever goes on is told", hint=f'for instance {option} --note "leave the API"'
         )
-    run_id = find_pipeline_run(plain("RUN", run))
+    run_id = RUNS.find(plain("RUN", run))
     request = approve_run(run_id, plain("GATE", gate), plain("OPTION", option), plain("--note", said), speaker())
     follows = f"assay resume {run_id}"
     if output.json:

@@ -19,7 +19,7 @@ from assay.engine.pipeline.bundling import bundle_of
 from assay.engine.pipeline.run import Ask, PipelineRun
 from assay.engine.pipeline.watching import Watching
 from assay.errors import InputError
-from assay.run_app import RunRequest, pipeline_report, pipeline_run, resumed_pipeline
+from assay.run_app import RUNS, RunRequest, pipeline_run, resumed_pipeline
 from assay.surfaces.cli.agent_options import BudgetOption, TokensOption, UsdOption, backend_words, budget_words
 from assay.surfaces.cli.approval_questions import ApprovalQuestions
 from assay.surfaces.cli.gate_session import EXIT, MinutesOption, minutes
@@ -180,7 +180,7 @@ def run(
 
 def resume_run(output: Output, run_id: str, request: RunRequest) -> int:
     """Go on with a run; of one that is over, tell how it ended."""
-    report = pipeline_report(run_id)
+    report = RUNS.report(run_id)
     if report is not None and report.outcome in _OVER:
         return _tell(output, report)
     return _follow(output, lambda live, ask, listen: resumed_pipeline(run_id, request, live, ask, listen=listen))

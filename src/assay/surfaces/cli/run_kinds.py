@@ -7,17 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from assay.contracts.base import Contract
+from assay.engine.begun import BegunRun
 from assay.errors import InputError
 from assay.gate_app import find_run
-from assay.run_app import (
-    RunRequest,
-    find_pipeline_run,
-    list_pipeline_runs,
-    pipeline_report,
-    pipeline_run_named,
-)
-from assay.solve_app import SolveRequest, find_solve_run, list_solve_runs, solve_report, solve_run_named
+from assay.run_app import RUNS as PIPELINE_RUNS
+from assay.run_app import RunRequest
+from assay.runs_app import Runs
+from assay.solve_app import RUNS as SOLVE_RUNS
+from assay.solve_app import SolveRequest
 from assay.surfaces.cli.output import Output, printable
 from assay.surfaces.cli.run import resume_run
 from assay.surfaces.cli.solve import Telling, resume_solve
@@ -25,9 +22,9 @@ from assay.surfaces.cli.verify_plan import resume_plan
 from assay.surfaces.cli.words import speaker
 from assay.surfaces.report.pipeline import print_run
 from assay.surfaces.report.plan_gate import print_report
-from assay.surfaces.report.runs import BegunView
 from assay.surfaces.report.solve import print_solve
-from assay.verify_plan_app import PlanGateRequest, find_plan_run, list_plan_runs, plan_report, plan_run_named
+from assay.verify_plan_app import RUNS as PLAN_RUNS
+from assay.verify_plan_app import PlanGateRequest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,14 +37,7 @@ Budget = tuple[str, ...]
 
 @dataclass(frozen=True)
 class RunKind:
-    command: str
-    find: Callable[[str], str]
-    """The run that is meant, `last` too; InputError if none is."""
-    named: Callable[[str], str | None]
-    """The run that is called so, if it is one alone."""
-    views: Callable[[], Sequence[BegunView]]
-    report: Callable[[str], Contract | None]
-    """What came of a run, as far as it came to that."""
+    runs: Runs[Any, Any]
     shown: Callable[[Console, Any], None]
     """Prints what `report` gives."""
     resume: Callable[[Output, str, Budget], int]
@@ -60,17 +50,17 @@ class RunKind:
     retries: str = "which has no tasks"
     """Why a person has no task of it tried again."""
 
+    @property
+    def command(self) -> str:
+        return self.runs.command
+
     def go_on(self, run_id: str) -> str:
         return f"{self.resumes} {run_id}"
 
 
 KINDS: Final = (
     RunKind(
-        command="verify-plan",
-        find=find_plan_run,
-        named=plan_run_named,
-        views=list_plan_runs,
-        report=plan_report,
+        runs=PLAN_RUNS,
         shown=print_report,
         resume=lambda output, run_id, budget: resume_plan(output, run_id, PlanGateRequest(budget=budget, by=speaker())),
         subject=lambda setup: {"plan": setup.plan_path},
@@ -78,11 +68,7 @@ KINDS: Final = (
         answered='--answer "C1=…"',
     ),
     RunKind(
-        command="solve",
-        find=find_solve_run,
-        named=solve_run_named,
-        views=list_solve_runs,
-        report=solve_report,
+        runs=SOLVE_RUNS,
         shown=print_solve,
         resume=lambda output, run_id, budget: resume_solve(
             Telling(output), run_id, SolveRequest(budget=budget, by=speaker())
@@ -92,11 +78,7 @@ KINDS: Final = (
         answered='--answer "…"',
     ),
     RunKind(
-        command="run",
-        find=find_pipeline_run,
-        named=pipeline_run_named,
-        views=list_pipeline_runs,
-        report=pipeline_report,
+        runs=PIPELINE_RUNS,
         shown=print_run,
         resume=lambda output, run_id, budget: resume_run(output, run_id, RunRequest(budget=budget, by=speaker())),
         subject=lambda setup: {"request": setup.request, "branch": setup.branch},
@@ -116,9 +98,9 @@ def run_meant(text: str) -> Meant | None:
     """The run that is meant, if it is of one of these kinds; None: a run of the gate is, or none. `last` is the last of
     all of them."""
     if text == _LAST:
-        last = max((Meant(_last(kind.find), kind) for kind in KINDS), key=_begun)
+        last = max((Meant(_last(kind.runs.find), kind) for kind in KINDS), key=_begun)
         return last if last.run_id > _last(find_run) else None
-    found = _whole([Meant(run_id, kind) for kind in KINDS if (run_id := kind.named(text))])
+    found = _whole([Meant(run_id, kind) for kind in KINDS if (run_id := kind.runs.named(text))])
     if len(found) > 1:
         raise InputError(f"{text}: names several runs", hint=f"it could be: {', '.join(one.run_id for one in found)}")
     return found[0] if found else None
@@ -127,14 +109,14 @@ def run_meant(text: str) -> Meant | None:
 def show(output: Output, meant: Meant) -> None:
     """Where it stands: its report, if it has come to that."""
     run_id, kind = meant
-    report = kind.report(run_id)
+    report = kind.runs.report(run_id)
     if report is not None:
         if output.json:
             output.document(report.model_dump(mode="json"))
         else:
             kind.shown(output.results(), report)
         return
-    state, said = next(((one.state, one.reason) for one in kind.views() if one.run_id == run_id), _OF_A_PART)
+    state, said = next(((one.state, one.reason) for one in kind.runs.views() if one.run_id == run_id), _OF_A_PART)
     if output.json:
         output.document({"run_id": run_id, "command": kind.command, "state": state, "reason": said})
         return
@@ -143,7 +125,7 @@ def show(output: Output, meant: Meant) -> None:
     output.results().print(printable(line), soft_wrap=True)
 
 
-def row(view: BegunView) -> Mapping[str, object]:
+def row(view: BegunRun[Any]) -> Mapping[str, object]:
     """Of `assay runs --json`."""
     (kind,) = (one for one in KINDS if one.command == view.setup.command)
     return {

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 
 from assay.contracts.gate_report import RunView
 from assay.core.gate.position import statistics
+from assay.engine.begun import BegunRun
 from assay.gate_app import list_runs
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output
 from assay.surfaces.cli.run_kinds import KINDS, row
 from assay.surfaces.report.gate import state_of
-from assay.surfaces.report.runs import BegunView, print_runs
+from assay.surfaces.report.runs import print_runs
 
 app = typer.Typer(add_completion=False)
 
@@ -21,7 +24,7 @@ def runs(as_json: JsonOption = False, no_color: NoColorOption = False) -> None:
 
     `assay status RUN` shows one of them.
     """
-    views: list[RunView | BegunView] = [*list_runs(), *(view for kind in KINDS for view in kind.views())]
+    views: list[RunView | BegunRun[Any]] = [*list_runs(), *(view for kind in KINDS for view in kind.runs.views())]
     views.sort(key=lambda one: one.run_id, reverse=True)
     output = Output(json=as_json, no_color=no_color)
     if as_json:

@@ -21,8 +21,16 @@ from assay.core.gradient import POLICIES
 from assay.engine.solve.run import Ask, SolveRun
 from assay.engine.solve.watching import Watching
 from assay.errors import InputError
-from assay.solve_app import SolveRequest, find_solve_run, resumed_solve, solve_report, solve_run
-from assay.surfaces.cli.agent_options import BudgetOption, TokensOption, UsdOption, backend_words, budget_words
+from assay.solve_app import RUNS, SolveRequest, resumed_solve, solve_run
+from assay.surfaces.cli.agent_options import (
+    BudgetOption,
+    ResumeOption,
+    ShowOption,
+    TokensOption,
+    UsdOption,
+    backend_words,
+    budget_words,
+)
 from assay.surfaces.cli.gate_questions import typed_line
 from assay.surfaces.cli.goal import goal_from, refuse_loose_words
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption, printable
@@ -88,19 +96,8 @@ def solve(
             "--answer", metavar="TEXT", help="Your answer to what is asked, now or later.", show_default=False
         ),
     ] = None,
-    resume: Annotated[
-        str | None,
-        typer.Option(
-            "--resume",
-            metavar="RUN",
-            help="Go on with a run that waits for you or was cut off: its id, a part of it, or `last`.",
-            show_default=False,
-        ),
-    ] = None,
-    show: Annotated[
-        str | None,
-        typer.Option("--show", metavar="RUN", help="Show what came of a run; ask nobody.", show_default=False),
-    ] = None,
+    resume: ResumeOption = None,
+    show: ShowOption = None,
     plot: Annotated[bool, typer.Option("--plot", help="Plot the figures, round by round, below the result.")] = False,
     svg: Annotated[
         Path | None,
@@ -164,7 +161,7 @@ def solve(
     words = budget_words(budget, budget_tokens, budget_usd)
     if show is not None:
         _refuse_beside("--show asks nobody", {**of_the_beginning, "--answer": answer, "--budget": words or None})
-        return _show(telling, find_solve_run(plain("--show", show)))
+        return _show(telling, RUNS.find(plain("--show", show)))
     request = SolveRequest(
         backends=backend_words(backend),
         max_replans=max_replans,
@@ -179,7 +176,7 @@ def solve(
         wanted = goal_from(goal, goal_file)
         return _follow(telling, lambda live, ask, listen: solve_run(repo, wanted, request, live, ask, listen=listen))
     _refuse_beside("--resume goes on with what the run was started with", of_the_beginning)
-    return resume_solve(telling, find_solve_run(plain("--resume", resume)), request)
+    return resume_solve(telling, RUNS.find(plain("--resume", resume)), request)
 
 
 @dataclass(frozen=True)
@@ -222,7 +219,7 @@ class Telling:
 
 def resume_solve(telling: Telling, run_id: str, request: SolveRequest) -> int:
     """Go on with a run; of one that has ended, tell how."""
-    ended = solve_report(run_id)
+    ended = RUNS.report(run_id)
     if ended is not None and ended.result is not None:
         if request.answer:
             raise InputError(
@@ -261,7 +258,7 @@ def _follow(telling: Telling, begin: Begin) -> int:
 
 
 def _show(telling: Telling, run_id: str) -> int:
-    report = solve_report(run_id)
+    report = RUNS.report(run_id)
     if report is None:
         raise InputError(
             f"{run_id}: has no result yet, and asks nothing", hint=f"`assay solve --resume {run_id}` goes on"

@@ -23,21 +23,22 @@ from assay.core.plan_gate.report_page import page
 from assay.engine.plan_gate.run import Ask, PlanGateRun
 from assay.engine.plan_gate.watching import Watching
 from assay.errors import InputError
-from assay.surfaces.cli.agent_options import BudgetOption, TokensOption, UsdOption, backend_words, budget_words
+from assay.surfaces.cli.agent_options import (
+    BudgetOption,
+    ResumeOption,
+    ShowOption,
+    TokensOption,
+    UsdOption,
+    backend_words,
+    budget_words,
+)
 from assay.surfaces.cli.gate_questions import typed_line
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption, printable
 from assay.surfaces.cli.sitting import AgentSitting, refuse_no_folder
 from assay.surfaces.cli.words import plain, refuse_executors, speaker
 from assay.surfaces.live.plan_gate import LivePlanGate
 from assay.surfaces.report.plan_gate import print_report
-from assay.verify_plan_app import (
-    PlanGateRequest,
-    find_plan_run,
-    plan_gate_run,
-    plan_report,
-    resumed_plan_gate,
-    take_in,
-)
+from assay.verify_plan_app import RUNS, PlanGateRequest, plan_gate_run, resumed_plan_gate, take_in
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,19 +90,8 @@ def verify_plan(
             show_default=False,
         ),
     ] = None,
-    resume: Annotated[
-        str | None,
-        typer.Option(
-            "--resume",
-            metavar="RUN",
-            help="Go on with a run that waits for you or was cut off: its id, a part of it, or `last`.",
-            show_default=False,
-        ),
-    ] = None,
-    show: Annotated[
-        str | None,
-        typer.Option("--show", metavar="RUN", help="Show what came of a run; ask nobody.", show_default=False),
-    ] = None,
+    resume: ResumeOption = None,
+    show: ShowOption = None,
     taking_in: Annotated[
         str | None,
         typer.Option(
@@ -148,7 +138,7 @@ def verify_plan(
     if taking_in is not None:
         return _take_in(output, taking_in)
     if show is not None:
-        return _show(output, find_plan_run(plain("--show", show)), report)
+        return _show(output, RUNS.find(plain("--show", show)), report)
     request = PlanGateRequest(
         backends=backend_words(backend),
         rules_only=rules,
@@ -167,12 +157,12 @@ def verify_plan(
         )
     if rules or backend:
         raise InputError("--resume goes on with whoever was asked before", hint="leave --backend and --rules out")
-    return resume_plan(output, find_plan_run(plain("--resume", resume)), request, report)
+    return resume_plan(output, RUNS.find(plain("--resume", resume)), request, report)
 
 
 def resume_plan(output: Output, run_id: str, request: PlanGateRequest, into: Path | None = None) -> int:
     """Go on with a run; of one that has ended, tell how."""
-    ended = plan_report(run_id)
+    ended = RUNS.report(run_id)
     if ended is not None and ended.verdict is not None:
         if request.answers:
             raise InputError(f"{run_id} has ended: {ended.verdict}", hint=ended.next_step)
@@ -261,7 +251,7 @@ def _answers(options: Sequence[str]) -> dict[str, str]:
 
 def _take_in(output: Output, run: str) -> int:
     refuse_executors()
-    path, ids = take_in(find_plan_run(plain("--take-in", run)), speaker())
+    path, ids = take_in(RUNS.find(plain("--take-in", run)), speaker())
     if output.json:
         output.document({"plan": str(path), "taken_in": list(ids)})
     else:
@@ -271,7 +261,7 @@ def _take_in(output: Output, run: str) -> int:
 
 
 def _show(output: Output, run_id: str, into: Path | None) -> int:
-    report = plan_report(run_id)
+    report = RUNS.report(run_id)
     if report is None:
         raise InputError(f"{run_id}: has no verdict yet, and asks nothing", hint=f"`{_go_on(run_id)}` goes on")
     return _tell(output, report, into)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from assay.contracts.gate_report import RunView
 from assay.core.gate.page_text import visible
 from assay.core.gate.position import statistics
 from assay.core.plan.problems import shortened
-from assay.runs_app import Begun
+from assay.engine.begun import BegunRun
 from assay.surfaces.cli.text import printable
 from assay.surfaces.report.gate import OUTCOME, state_of
 
@@ -33,28 +33,6 @@ _CALLED: Final = {"verify-plan": "plan gate"}
 _LONG: Final = 100
 
 
-class BegunView(Protocol):
-    """A run of any other command than the gate, in one line."""
-
-    @property
-    def run_id(self) -> str: ...
-
-    @property
-    def setup(self) -> Begun: ...
-
-    @property
-    def state(self) -> str: ...
-
-    @property
-    def reason(self) -> str: ...
-
-    @property
-    def started_at(self) -> str: ...
-
-    @property
-    def updated_at(self) -> str: ...
-
-
 class _Line(NamedTuple):
     run_id: str
     started_at: str
@@ -63,7 +41,7 @@ class _Line(NamedTuple):
     about: str
 
 
-def print_runs(console: Console, views: Sequence[RunView | BegunView]) -> None:
+def print_runs(console: Console, views: Sequence[RunView | BegunRun[Any]]) -> None:
     if not views:
         console.print("no runs yet; `assay run`, `assay gate`, `assay verify-plan` or `assay solve` starts one")
         return
@@ -82,7 +60,7 @@ def _of_gate(view: RunView) -> _Line:
     return _Line(view.run_id, view.started_at, state_of(view), style, about)
 
 
-def _of_other(view: BegunView) -> _Line:
+def _of_other(view: BegunRun[Any]) -> _Line:
     style = _STATES.get(view.state, "yellow")
-    command, about = view.setup.command, visible(shortened(view.setup.plan_path, _LONG))
+    command, about = view.setup.command, visible(shortened(view.setup.about, _LONG))
     return _Line(view.run_id, view.started_at, view.state, style, f"{_CALLED.get(command, command)}  ({about})")

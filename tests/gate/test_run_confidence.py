@@ -8,7 +8,7 @@ from assay.contracts.gate import ArchitectVerdict, TaskState
 from assay.contracts.gate_record import CriterionLink, Override, OverrideAction, TaskRecord, VerifyRun
 from assay.contracts.gate_report import MustHaveResult, RunOutcome
 from assay.contracts.verdict import Confidence, Verdict
-from assay.core.pipeline.gate_confidence import rated
+from assay.core.gate.run_confidence import rated
 from tests.gate.records import RULES, evidence, failure, record
 
 
