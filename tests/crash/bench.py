@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.hazards.processes import groups_of_the_dead
 from tests.workshop import CheckRun, Workshop
 
 VERIFY = "grep -q good value.txt"
@@ -135,16 +136,6 @@ def wait_until(true: Callable[[], bool], otherwise: Callable[[], str]) -> None:
     while not true():
         assert time.monotonic() < end, otherwise()
         time.sleep(0.02)
-
-
-def groups_of_the_dead() -> list[Path]:
-    """Control groups that name a process of Assay which is no more."""
-    found = [Path(at) / name for at, names, _ in os.walk("/sys/fs/cgroup") for name in names if _is_ours(name)]
-    return [group for group in found if not Path("/proc", group.name.split("-")[1]).exists()]
-
-
-def _is_ours(name: str) -> bool:
-    return name.startswith("assay-") and name.split("-")[1].isdigit()
 
 
 def _command_lines() -> dict[int, bytes]:

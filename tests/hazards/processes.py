@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -28,5 +29,37 @@ def control_groups(process: int) -> list[Path]:
     return [Path(folder, name) for folder, name in found if name.startswith(f"assay-{process}-")]
 
 
+def family_of(pid: int) -> list[int]:
+    """A process and all that descend from it."""
+    parents: dict[int, int] = {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(file.parent.name)] = int(file.read_text().rpartition(")")[2].split()[1])
+    family = [pid]
+    for member in family:
+        family += [child for child, parent in parents.items() if parent == member]
+    return family
+
+
 def mounts_below(folder: Path) -> list[str]:
     return [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if f" {folder}" in line]
+
+
+def groups_of_the_dead() -> list[Path]:
+    """Control groups of Assay processes that are no more, where what this process starts makes its own.
+
+    Groups elsewhere are strangers': what another session's killed engine left says nothing about ours.
+    """
+    found = [group for parent in _own_groups() for group in parent.glob("assay-*-*")]
+    return [group for group in found if not Path("/proc", group.name.split("-")[1]).exists()]
+
+
+def _own_groups() -> set[Path]:
+    """The groups in which this process stands, and those above: one of them is the parent of any that it makes."""
+    found: set[Path] = set()
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            own = CGROUPS / controller / path.lstrip("/")
+            found |= {at for at in (own, *own.parents) if at.is_relative_to(CGROUPS)}
+    return found
