@@ -34,7 +34,7 @@ catalogue: $(VENV)/.installed-dev system-tools
 catalogue-check: $(VENV)/.installed-dev system-tools
 	$(BIN)/python docs/catalogue.py
 
-bench: $(VENV)/.installed-dev
+bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
 
 # Programs that the tests drive, from Debian's packages where we may install them.
@@ -51,6 +51,11 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/.installed
+
+# What the benchmarks compare with is installed by them alone.
+$(VENV)/.installed-bench: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@touch $@
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

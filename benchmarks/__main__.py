@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 
-from benchmarks import Measurement, bus, check, gate, layers, ledger
+from benchmarks import Measurement, bus, check, gate, layers, ledger, run
 
 ALL: dict[str, Callable[[bool], list[Measurement]]] = {
     "ledger": ledger.run,
@@ -15,6 +15,7 @@ ALL: dict[str, Callable[[bool], list[Measurement]]] = {
     "layers": layers.run,
     "gate": gate.run,
     "bus": bus.run,
+    "run": run.run,
 }
 
 
@@ -24,8 +25,8 @@ def main(args: list[str]) -> int:
         print(f"no option {' '.join(sorted(unknown))}; there are --quick and --json", file=sys.stderr)
         return 2
     results: dict[str, list[Measurement]] = {}
-    for name, run in ALL.items():
-        results[name] = run("--quick" in args)
+    for name, measure in ALL.items():
+        results[name] = measure("--quick" in args)
         if "--json" not in args:
             print(f"{name}:", *results[name], sep="\n  ", flush=True)
     if "--json" in args:

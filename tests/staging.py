@@ -12,6 +12,7 @@ from typing import Any
 
 from assay.adapters.ledger.location import ledger_path
 from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.contracts.evidence import CheckRow
 from assay.contracts.rows import EventRow, MessageRow
 from assay.engine.agents.on_record import Recorded, on_record
 from tests.workshop import Workshop
@@ -66,6 +67,11 @@ class Staged:
     def messages(self, run_id: str, type: str) -> list[Mapping[str, Any]]:
         with closing(self.ledger()) as ledger:
             return [one.row.payload for one in ledger.read(MessageRow, run_id=run_id, type=type)]
+
+    def checks(self, run_id: str, task_id: str) -> list[str]:
+        """The names of those that are on record."""
+        with closing(self.ledger()) as ledger:
+            return [one.row.check_name for one in ledger.read(CheckRow, run_id=run_id, task_id=task_id)]
 
     def ledger(self) -> SqliteLedger:
         return SqliteLedger(ledger_path(self.workshop.assay_home), "read")

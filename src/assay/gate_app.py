@@ -233,7 +233,13 @@ def say(run_id: str, task_id: str, word: Word, home: Path | None = None) -> str:
             journal.say(task_id, word)
             heed(journal, lambda _: True, repository, setup)
             write_state(Path(setup.plan_path), view_of(setup, journal, home=home, running=False))
-            return f"recorded; `assay resume {run_id}` goes on"
+            return f"recorded; `assay resume {setup.parent or run_id}` goes on"
+
+
+def whole_of(run_id: str, home: Path | None = None) -> str:
+    """The run that this one is a part of; itself, if it is on its own."""
+    with closing(SqliteLedger(ledger_path(private_home(home)), "read")) as ledger:
+        return setup_of(ledger, run_id).parent or run_id
 
 
 def _view(ledger: SqliteLedger, home: Path, run_id: str) -> RunView:
@@ -295,7 +301,7 @@ def _setup(
 ) -> GateSetup:
     gate, repository = world.settings.gate, world.repository
     who = identity(repository)
-    cast, concerns = served(world, request, plan_path)
+    cast, concerns = served(world, request)
     signed = wants_signature(repository)
     sign = signed and request.sign
     notes = [*world.notes]

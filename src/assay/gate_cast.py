@@ -75,13 +75,13 @@ def _amended(budget: Budget, words: tuple[str, ...]) -> Budget:
         ) from error
 
 
-def served(world: World, request: GateRequest, plan_path: Path) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+def served(world: World, request: GateRequest) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     """Who executes and who reviews, by role, the fallbacks behind the first; and what is to be said about them."""
     asked = {"executor": request.executor, "architect": request.architect}
     line: dict[str, tuple[str, ...]] = (
         {role: request.within.agents[role] for role in asked}
         if request.within is not None
-        else {role: (lasting(spec, plan_path.parent),) for role, spec in asked.items() if spec}
+        else {role: (spec,) for role, spec in asked.items() if spec}
     )
     said = Words(world.repository.root, world.settings, load_person(), line)
     choices = [said.choice(role) for role in asked]

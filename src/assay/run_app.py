@@ -14,11 +14,12 @@ from typing import Final
 from assay import __version__
 from assay.adapters.executors.human import Listen
 from assay.adapters.git.commit import free_branch, identity, position, refuse_bad_name
-from assay.adapters.git.exclude import OWN_FILES, exclude
+from assay.adapters.git.exclude import OWN_FILES, exclude, own_folder
 from assay.adapters.git.hooks import wants_signature
 from assay.adapters.git.repository import Repository, open_repository
 from assay.adapters.ledger.location import ledger_path
 from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.adapters.memory.file import FileMemory, memory_path
 from assay.adapters.run_lock import held, is_held
 from assay.app import new_run_id, opened_world, outside_of, private_home, resolve_base, settings_at
 from assay.contracts.budget import Budget, Spent
@@ -36,11 +37,13 @@ from assay.core.plan_gate.mitigations import to_take_in
 from assay.core.slug import slug
 from assay.engine.agents.on_record import on_record, spent_so_far
 from assay.engine.agents.stopping import OutOfBudgetError
+from assay.engine.deadline import Deadline
 from assay.engine.gate.preflight import can_sign
 from assay.engine.gate.request import GateRequest, ResumeRequest
 from assay.engine.pipeline.agents import PipelineAgents
 from assay.engine.pipeline.documenting import Documenting
 from assay.engine.pipeline.journal import PipelineJournal
+from assay.engine.pipeline.learning import Learning
 from assay.engine.pipeline.run import Ask, PipelineRun
 from assay.engine.pipeline.views import last_report
 from assay.engine.pipeline.watching import Watching
@@ -126,6 +129,8 @@ def pipeline_run(
         )
         setup = _setup(world, wanted, request, listen)
         identity(repository)  # that git does not know whom to commit as is found now
+        if setup.remembers:
+            FileMemory(memory_path(home)).entries()  # and so is a memory that cannot be read
         exclude(repository, (OWN_FILES,))
         world.ledger.append(EventRow(run_id=run_id, type="run.started", payload=setup.model_dump(mode="json")))
         yield _driven(world, setup, request, watching, ask, listen, stack)
@@ -165,7 +170,8 @@ def approve_run(
         found = last_report(ledger, run_id)
         waiting = found.waiting if found else None
         if waiting is None or waiting.gate_id != gate_id:
-            asks = f"it asks at {waiting.gate_id}" if waiting else "it asks nothing now"
+            asks = f"it asks at {waiting.gate_id}" if waiting else found.reason if found else ""
+            asks = asks or "it asks nothing now"
             raise InputError(f"{run_id}: nobody is asked at {gate_id}; {asks}", hint=f"`assay status {run_id}` tells")
         if waiting.option(option) is None:
             there = ", ".join(one.id for one in waiting.options)
@@ -230,6 +236,7 @@ def _setup(world: World, wanted: str, request: RunRequest, listen: Listen | None
         slots=request.slots or gate.slots,
         sign=request.sign and wants_signature(repository) and can_sign(world, identity(repository)),
         require_sandbox=request.require_sandbox,
+        remembers=world.settings.run.memory,
         notes=(*world.notes, *team.notes),
     )
 
@@ -263,6 +270,7 @@ def _driven(
     team = Team(setup.agents)
     journal = PipelineJournal.opened(world.ledger, world.run_id)
     budget = budget_now(world, setup.budget, request.budget if resumed else ())
+    ends = Deadline.after(request.minutes or setup.minutes)
     dispatcher = dispatcher_for(world, budget, watching.spending)
     agents = PipelineAgents(
         world=world,
@@ -272,21 +280,24 @@ def _driven(
         steps=journal.steps,
         watching=watching,
         seconds=lambda role: None if role in team.by_people else world.settings.gate.agent_seconds,
-        documents=Documenting(world.repository.root / OWN_FILES.strip("/") / world.run_id),
+        documents=Documenting(own_folder(world.repository.root, world.run_id)),
     )
     stack.callback(agents.close)
+    memory = FileMemory(memory_path(world.home)) if setup.remembers else None
     return PipelineRun(
         world=world,
         setup=setup,
         journal=journal,
         agents=agents,
-        parts=Children(world, setup, budget, watching, listen),
+        learning=Learning(memory, dispatcher.bus, journal.steps, world.run_id),
+        parts=Children(world, setup, budget, ends, watching, listen),
         watching=watching,
         ask=ask,
         author=identity(world.repository),
         sign=setup.sign,
         by=request.by,
         resumed=resumed,
+        ends=ends,
     )
 
 
@@ -297,6 +308,7 @@ class Children:
     world: World
     setup: RunSetup
     budget: Budget
+    ends: Deadline
     watching: Watching
     listen: Listen | None
 
@@ -304,12 +316,14 @@ class Children:
         live, home = self.watching.plan_gate(iteration), self.world.home
         self._let_have_more(run_id)
         begun = (
-            resumed_plan_gate(run_id, PlanGateRequest(), live, _nobody, listen=self.listen, home=home)
+            resumed_plan_gate(
+                run_id, PlanGateRequest(minutes=self.ends.minutes_left), live, _nobody, listen=self.listen, home=home
+            )
             if self._is_begun(run_id)
             else plan_gate_run(
                 self.world.repository.root,
                 plan,
-                PlanGateRequest(within=self._within(run_id, tip)),
+                PlanGateRequest(minutes=self.ends.minutes_left, within=self._within(run_id, tip)),
                 live,
                 _nobody,
                 listen=self.listen,
@@ -327,7 +341,7 @@ class Children:
         live, home = self.watching.gate(iteration), self.world.home
         self._let_have_more(run_id)
         begun = (
-            resumed_gate(run_id, ResumeRequest(), live, listen=self.listen, home=home)
+            resumed_gate(run_id, ResumeRequest(minutes=self.ends.minutes_left), live, listen=self.listen, home=home)
             if self._is_begun(run_id)
             else gate_run(
                 self.world.repository.root,
@@ -335,7 +349,7 @@ class Children:
                 GateRequest(
                     slots=self.setup.slots,
                     sign=False,
-                    minutes=self.setup.minutes,
+                    minutes=self.ends.minutes_left,
                     require_sandbox=self.setup.require_sandbox,
                     within=self._within(run_id, base, short=lane in (Lane.DOCS, Lane.FIX)),
                 ),

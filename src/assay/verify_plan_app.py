@@ -30,6 +30,7 @@ from assay.contracts.plan_gate.setup import PlanGateSetup
 from assay.contracts.rows import EventRow
 from assay.contracts.tools import Tool
 from assay.core.plan_gate.mitigations import is_same_plan, to_take_in, with_mitigations, without_mitigation
+from assay.engine.deadline import Deadline
 from assay.engine.plan_gate.agents import PlanAgents
 from assay.engine.plan_gate.examining import Examined, examine
 from assay.engine.plan_gate.journal import MITIGATED, PlanJournal
@@ -55,6 +56,7 @@ class PlanGateRequest:
     """`ROLE=SPEC`, or `SPEC` for every role that has no line of its own."""
     rules_only: bool = False
     budget: tuple[str, ...] = ()
+    minutes: float | None = None
     answers: Mapping[str, str] = field(default_factory=dict)
     by: str = "person"
     within: Within | None = None
@@ -97,7 +99,7 @@ def plan_gate_run(
             agents=cast,
             alone=alone,
             beyond=_beyond(world) if cast else (),
-            minutes=settings.gate.run_minutes,
+            minutes=request.minutes or settings.gate.run_minutes,
             budget=within.budget if within else budget_for(settings, request.budget),
             answers=dict(request.answers) if not cast else {},
             notes=(*world.notes, *notes),
@@ -280,5 +282,5 @@ def _driven(
         note=setup.alone,
         given=dict(request.answers) if setup.agents else {},  # else they were heard beforehand
         at_once=1 if team.by_people else SLOTS,
-        minutes=setup.minutes,
+        ends=Deadline.after(request.minutes or setup.minutes),
     )

@@ -27,7 +27,7 @@ from assay.contracts.agent import (
     Usage,
 )
 from assay.contracts.budget import Allowance, Budget, Spent
-from assay.contracts.rows import MessageRow
+from assay.contracts.rows import EventRow, MessageRow
 from assay.contracts.tools import READING, WRITING
 from assay.engine.agents.dispatch import Dispatcher, Errand
 from assay.engine.agents.meter import Meter
@@ -98,6 +98,7 @@ class Table:
         again: bool = False,
         occasion: Occasion | None = None,
         backend: Played | None = None,
+        beginning: tuple[EventRow, ...] = (),
     ) -> Dispatched:
         """In a new process, as it were: a new work tree, and what is known comes from the ledger."""
         self.work_trees += 1
@@ -108,7 +109,8 @@ class Table:
         dispatcher = Dispatcher(Bus(self.ledger, "run-1"), meter, recorded, patience=0.0)
         ground = Ground(files=self.work_tree, scope=("**",), cancel=threading.Event())
         site = Site(self.work_tree, self.folder, no_shell)
-        errand = Errand(Question(question="?"), self.backend, Toolbox(ground, ROLE.tools), site, 60)
+        toolbox = Toolbox(ground, ROLE.tools)
+        errand = Errand(Question(question="?"), self.backend, toolbox, site, 60, beginning=beginning)
         occasion = occasion or Occasion(run_id="run-1", role="executor", step="task-01/a1", task="task-01")
         made = dispatcher.dispatch if again else dispatcher.once
         try:
@@ -206,6 +208,21 @@ def test_another_attempt_is_another_dispatch(table: Table) -> None:
     table.dispatch(says("second"), occasion=other)
     assert table.files == set() and len(table.backend.asked) == 1
     assert table.meter.spent("task-01").requests == 3, "a task pays for all its attempts"
+
+
+def test_what_belongs_to_its_beginning_is_on_record_once_before_anybody_is_asked(table: Table) -> None:
+    begun = EventRow(run_id="run-1", type="begun")
+    told: list[int] = []
+
+    class Looks(Played):
+        def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
+            told.append(len(table.ledger.read(EventRow, run_id="run-1", type="begun")))
+            return super().turn(conversation, site, seconds)
+
+    asked = Looks([fault(FaultKind.CRASHED), says()])
+    done = table.dispatch(again=True, backend=asked, beginning=(begun,))
+    assert done.occasion.dispatch == 2
+    assert told == [1, 1]
 
 
 @pytest.mark.parametrize("kind", [FaultKind.CRASHED, FaultKind.MALFORMED])

@@ -182,7 +182,8 @@ def test_every_word_of_the_occasion_can_be_matched(
 def test_a_dispatch_that_nothing_matches_names_what_was_asked(plain: Bench, backend: Made) -> None:
     with pytest.raises(InputError) as caught:
         backend(MATCHES).turn(talk(role="reviewer", focus="style", task="task-09"), site_of(plain), 60)
-    assert "the role reviewer with task task-09, attempt 1, focus style, step s, dispatch 1" in caught.value.message
+    asked = "task task-09, attempt 1, focus style, step s, run run-1, dispatch 1"
+    assert f"the role reviewer with {asked}" in caught.value.message
     assert "line 8: planner with anything" in (caught.value.hint or "")
 
 

@@ -6,7 +6,7 @@ import string
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
@@ -230,5 +230,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(TEXTS, VALUES, max_size=4))
+@example({"k" * 2000: {"k" * 2000: ["a\nb", [], {}, [["c"], None]]}})
+@example({"large": 1e16, "small": 1e-7, "whole": 10**30, "lines": "a\n\n  b\n---\n"})
 def test_any_value_reads_back_as_itself(values: dict[str, Any]) -> None:
     assert read(yaml_text(values)) == values

@@ -1,4 +1,5 @@
-"""`assay demo`: one run of it on a machine whose git is set up awkwardly, and the table of what each agent deserves."""
+"""`assay demo`: one run of it on a machine whose git is set up awkwardly; and that it fails if anything that must
+happen in it did not. Each row of the table takes one thing out of the record of that run."""
 
 from __future__ import annotations
 
@@ -13,20 +14,29 @@ from typing import Any, NamedTuple
 import pytest
 from rich.console import Console
 
-from assay.contracts.gate import Failure, FailureType, Reason, TaskState
-from assay.contracts.gate_report import GateReport, RunOutcome, TaskReport
-from assay.core.plan.lint import lint
-from assay.core.plan.reading import read_plan
-from assay.gate_app import view_run
-from assay.surfaces.demo.deserved import AGENTS, Agent, wrongs
-from assay.surfaces.demo.evidence import Evidence, gather
-from assay.surfaces.demo.shown import print_evidence, print_judged
+from assay.adapters.ledger import Stored
+from assay.adapters.ledger.tables import R
+from assay.contracts.gate_report import RunOutcome
+from assay.contracts.pipeline.run import RunReport
+from assay.engine.pipeline.records import RunRecord
+from assay.surfaces.cli.demo import told
+from assay.surfaces.cli.output import Output
+from assay.surfaces.demo.aftermath import Aftermath, wrongs
+from assay.surfaces.demo.moments import LIE, MOMENTS, Record, moments
+from assay.surfaces.demo.shown import print_left, print_moments, print_next, print_wrongs
 from assay.surfaces.demo.stage import Stage
 from tests.cli.running import assay
 
-STATES = {"task-01": "APPROVED", "task-02": "APPROVED", "task-03": "APPROVED", "task-04": "FAILED"}
-ATTEMPTS = {"task-01": 1, "task-02": 2, "task-03": 2, "task-04": 3}
-LIES = ("Fixed the rounding. All tests pass.", "I tidied up the cart as well.", "All tests pass, exit code 0.")
+CHALLENGED, HONEST, CAUGHT, TURNED, REVISED, COMMITTED = MOMENTS
+SAID = (
+    "Written without leading zeros, 5 cents look like 50.",
+    "The receipt is written and tested.",
+    "Fixed the rounding. All tests pass.",
+    "refine after plan 1, break_symmetry after plan 2",
+    "A discount over 100 % makes the total negative",
+    "made one commit",
+)
+"""Of each moment, something that a person must read."""
 
 
 class Shown(NamedTuple):
@@ -34,11 +44,16 @@ class Shown(NamedTuple):
 
     code: int
     document: Mapping[str, Any]
+    progress: str
     stage: Stage
 
     @property
-    def report(self) -> GateReport:
-        return GateReport.model_validate(self.document["gate"])
+    def report(self) -> RunReport:
+        return RunReport.model_validate(self.document["run"])
+
+    @property
+    def record(self) -> Record:
+        return Record.read(self.stage.home, self.report.run_id)
 
     def git(self, *args: str) -> list[str]:
         done = subprocess.run(["git", *args], cwd=self.stage.repository, capture_output=True, text=True, check=True)
@@ -47,7 +62,8 @@ class Shown(NamedTuple):
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
-    """The person's git signs with a key that is not there, has a hook that refuses, and knows no name."""
+    """The person's git signs with a key that is not there, has a hook that refuses, and knows no name; and their runs
+    go to a collector that is down."""
     top = tmp_path_factory.mktemp("demo")
     hook = top / "hooks" / "pre-commit"
     hook.parent.mkdir()
@@ -57,88 +73,75 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
         f"[commit]\n\tgpgSign = true\n[gpg]\n\tprogram = false\n[core]\n\thooksPath = {hook.parent}\n"
         f"[init]\n\ttemplateDir = {top}\n"
     )
-    env = {"HOME": str(top), "XDG_CONFIG_HOME": str(top)}
+    env = {"HOME": str(top), "XDG_CONFIG_HOME": str(top), "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
     done = assay("demo", "--json", "--dir", str(top / "stage"), home=top / "unused", env=env)
     assert done.stdout, done.stderr
-    assert not (top / "unused").exists()
-    return Shown(done.returncode, json.loads(done.stdout), Stage(top / "stage"))
+    assert not (top / "unused").exists(), "the demo leaves nothing in the person's own state"
+    return Shown(done.returncode, json.loads(done.stdout), done.stderr, Stage(top / "stage"))
 
 
-def test_every_agent_is_judged_as_it_deserves(shown: Shown) -> None:
-    assert (shown.code, shown.document["as_they_deserve"], shown.document["wrongs"]) == (0, True, [])
+@pytest.fixture(scope="module")
+def record(shown: Shown) -> Record:
+    return shown.record
+
+
+# --- one run of it --------------------------------------------------------------------------------------------------
+
+
+def test_everything_happens_that_must(shown: Shown) -> None:
+    document = shown.document
+    assert (shown.code, document["as_it_must_be"], document["wrongs"]) == (0, True, [])
+    assert list(document["moments"]) == list(MOMENTS)
+    told_of = [f"{one['what']} {one['did']}" for one in document["moments"].values()]
+    assert [words for words, text in zip(SAID, told_of, strict=True) if words not in text] == []
+    assert all(one["rows"] for one in document["moments"].values())
+
+
+def test_one_commit_is_left_and_the_persons_branch_is_as_it_was(shown: Shown) -> None:
     report = shown.report
-    assert report.outcome is RunOutcome.FAILED
-    assert {task.id: task.state.value for task in report.tasks} == STATES
-    assert {task.id: task.attempts for task in report.tasks} == ATTEMPTS
-    assert [one["as_it_deserves"] for one in shown.document["agents"]] == [True] * 4
-
-
-def test_the_careless_change_is_refused_for_what_it_broke(shown: Shown) -> None:
-    checked = shown.document["check"]
-    assert checked["outcome"] == "failed"
-    assert [test.rpartition(".")[2] for test in checked["fixed"]] == ["test_a_discount_is_rounded_half_up"]
-    assert [test.rpartition(".")[2] for test in checked["regressions"]] == ["test_a_negative_price_is_refused"]
-
-
-def test_the_branch_holds_what_passed_and_nothing_of_what_was_refused(shown: Shown) -> None:
-    report = shown.report
-    commits = shown.git("rev-list", f"main..{report.branch}")
-    assert set(commits) == {task.commit for task in report.tasks if task.commit}
-    assert len(commits) == 3
-    touched = set(shown.git("log", "--all", "--format=", "--name-only"))
-    assert "shop/receipt.py" in touched
-    assert not any("stock" in path for path in touched)
-    test = shown.git("show", f"{report.branch}:tests/test_cart.py")
-    assert not any("assertTrue" in line for line in test)
+    assert report.outcome is RunOutcome.PASSED
+    assert shown.git("rev-list", f"main..{report.branch}") == [report.commit] == shown.document["commits"]
     assert shown.git("log", "-1", "--format=%s", "main") == ["A cart that adds up, nearly"]
     assert shown.git("status", "--short") == []
+    changed = shown.git("diff", "--name-only", "main", report.branch)
+    assert {"shop/cart.py", "shop/receipt.py"} <= set(changed)
+    assert "        self.assertEqual(total([333], discount_percent=50), 166)" in shown.git(
+        "show", f"{report.branch}:tests/test_cart.py"
+    ), "the expectation that the lie had edited"
 
 
 def test_the_evidence_is_there_to_be_read(shown: Shown) -> None:
-    log, verified, state, patch = (exhibit["says"] for exhibit in shown.document["evidence"])
-    assert len(log.splitlines()) == 3
-    assert verified.startswith("verified: ")
-    assert "1 anchor holds" in verified
-    assert "Status: FAILED" in state
-    assert "shop/stock.py" in patch
-    assert 'outcome: "failed"' in (shown.stage.place / "STATE.md").read_text()
-    kept = shown.stage.repository / ".assay" / shown.report.run_id / "task-04.patch"
-    assert "test_the_stock_is_there" in kept.read_text()
+    markdown, page = map(Path, shown.document["bundle"])
+    assert shown.report.request in markdown.read_text()
+    assert page.read_text().startswith("<!doctype html>")
+    assert "verified: " in shown.document["ledger"] and "1 anchor holds" in shown.document["ledger"]
 
 
-def test_a_ledger_that_was_edited_is_a_difference(shown: Shown) -> None:
-    ledger = Path(shown.report.ledger)
-    whole = ledger.read_bytes()
-    at = whole.index(b"APPROVED")
-    try:
-        ledger.write_bytes(whole[:at] + b"REJECTED" + whole[at + 8 :])
-        evidence = gather(shown.stage, shown.report, refused="task-04")
-    finally:
-        ledger.write_bytes(whole)
-    assert list(wrongs(shown.report, evidence)) == ["the ledger does not verify"]
+def test_whoever_watches_is_told_what_it_means(shown: Shown) -> None:
+    for words in ("challenged: ", 'caught: it said "Fixed the rounding. All tests pass."', "turned: ", "sent back: "):
+        assert shown.progress.count(f"  {words}") == 1, words
+    assert "other agents attack the plan before anybody has written a line" in shown.progress
 
 
-def test_what_was_said_and_what_was_seen_is_shown(shown: Shown) -> None:
+def test_nobody_else_is_told_of_it_whatever_the_person_has_set_up(shown: Shown) -> None:
+    assert "export" not in shown.progress
+
+
+@pytest.mark.parametrize("width", [46, 80, 400])
+def test_what_happened_can_be_read_in_a_narrow_and_in_a_wide_terminal(shown: Shown, record: Record, width: int) -> None:
     page = io.StringIO()
-    console = Console(file=page, width=200, markup=False, highlight=False)
-    evidence = gather(shown.stage, shown.report, refused="task-04")
-    print_judged(console, shown.stage, shown.report, view_run(shown.report.run_id, shown.stage.home))
-    print_evidence(console, shown.stage, evidence)
+    console = Console(file=page, width=width, markup=False, highlight=False)
+    left = replace(right(shown.report), verdict=shown.document["ledger"])
+    print_moments(console, moments(record))
+    print_left(console, shown.stage, shown.report, left)
+    print_next(console, shown.stage, shown.report.run_id)
+    print_wrongs(console, list(wrongs(shown.report, moments(record), left)))
     text = page.getvalue()
-    assert all(claim in text for claim in LIES)
-    assert all(f"seen {check}: " in text for agent in AGENTS for check in agent.caught_by)
-    assert text.count("said ") == sum(len(agent.caught_by) for agent in AGENTS)
-    assert "task-04, the agent that keeps lying: nothing is committed, it failed 3 times" in text
-    assert all(commit[:7] in text for commit in evidence.commits)
-
-
-def test_the_plan_and_the_script_lie_there_to_be_run_again(shown: Shown) -> None:
-    text = shown.stage.plan.read_text()
-    plan, problems = read_plan(text, "PLAN.md")
-    assert plan is not None
-    assert (problems, lint(plan, text)) == ((), ())
-    assert [task.depends_on for task in plan.tasks[:2]] == [(), ()]  # side by side
-    assert shown.stage.script.read_text().startswith("# What the four scripted agents")
+    if width != 80:  # where a table breaks the lines in the middle of what was said
+        assert [words for words in SAID if words not in text] == []
+    assert f"export ASSAY_HOME={shown.stage.home}" in text
+    assert f"assay status {shown.report.run_id} --cost\n" in text
+    assert text.endswith("All of it happened as it must, and the ledger bears it out.\n")
 
 
 @pytest.mark.parametrize(
@@ -156,86 +159,169 @@ def test_a_directory_that_is_in_use_is_left_alone(make: Callable[[Path], object]
     assert done.stderr.startswith(f"assay: --dir {place}: {message}")
 
 
-# --- what each agent deserves ---------------------------------------------------------------------------------------
+# --- a moment that did not happen -----------------------------------------------------------------------------------
+
+Edit = Callable[[Stored[Any]], Stored[Any] | None]
+"""What becomes of a row; None: it was never written."""
 
 
-def judged(agent: Agent) -> TaskReport:
-    """As it deserves."""
-    failures = [
-        Failure(
-            attempt=number, type=FailureType.VERIFY_FAILURE, error="refused", reasons=(Reason(check=check, detail="d"),)
-        )
-        for number, check in enumerate(agent.caught_by, start=1)
-    ]
-    return TaskReport(
-        id=agent.task,
-        name=agent.task,
-        state=TaskState.APPROVED if agent.passes else TaskState.FAILED,
-        attempts=len(failures) + agent.passes,
-        confidence=None,
-        commit=f"commit-of-{agent.task}" if agent.passes else None,
-        failures=tuple(failures),
-    )
+def edited(record: Record, edit: Edit) -> Record:
+    """The record of a demo in which something went otherwise."""
+
+    def rows(table: list[Stored[R]]) -> list[Stored[R]]:
+        return [found for one in table if (found := edit(one)) is not None]
+
+    def run(one: RunRecord) -> RunRecord:
+        return replace(one, events=rows(one.events), checks=rows(one.checks))
+
+    return Record(run(record.own), tuple(map(run, record.parts)))
 
 
-def a_report(**differently: object) -> GateReport:
-    report = GateReport(
-        run_id="r",
-        outcome=RunOutcome.FAILED,
-        reason="",
-        confidence=None,
-        tasks=tuple(judged(agent) for agent in AGENTS),
-        commit="c",
-        branch="b",
-        bundle=None,
-        state="s",
-        ledger="l",
-    )
-    return report.model_copy(update=differently)
+def payload_of(one: Stored[Any]) -> str:
+    return str(one.values.get("payload", ""))
 
 
-def with_task(number: int, **differently: object) -> GateReport:
-    tasks = list(a_report().tasks)
-    tasks[number] = tasks[number].model_copy(update=differently)
-    return a_report(tasks=tuple(tasks))
+def never(*words: str) -> Edit:
+    """No row in which all of these stand."""
+    return lambda one: None if all(word in payload_of(one) for word in words) else one
 
 
-EVIDENCE = Evidence(
-    commits=frozenset(f"commit-of-{agent.task}" for agent in AGENTS if agent.passes),
-    paths=frozenset({"shop/cart.py"}),
-    exhibits=(),
-    verified=True,
-)
-OTHER = Failure(
-    attempt=1, type=FailureType.VERIFY_FAILURE, error="refused", reasons=(Reason(check="size", detail="d"),)
-)
+def otherwise(old: str, new: str, *words: str) -> Edit:
+    """In each row in which all of these stand, and the old text, it is the new one."""
+
+    def edit(one: Stored[Any]) -> Stored[Any]:
+        if not all(word in payload_of(one) for word in words):
+            return one
+        return replace(one, values={**one.values, "payload": payload_of(one).replace(old, new)})
+
+    return edit
 
 
-def test_a_run_that_is_as_it_must_be_has_no_wrongs() -> None:
-    assert list(wrongs(a_report(), EVIDENCE)) == []
+def check_otherwise(name: str, value: str | int, **where: object) -> Edit:
+    """In each check of which that is true, this is the value of that column."""
+
+    def edit(one: Stored[Any]) -> Stored[Any]:
+        if not all(one.values.get(key) == wanted for key, wanted in where.items()):
+            return one
+        return replace(one, values={**one.values, name: value})
+
+    return edit
 
 
-@pytest.mark.parametrize(
-    ("report", "evidence", "wrong"),
-    [
-        (with_task(0, state=TaskState.FAILED), EVIDENCE, "task-01: FAILED, not APPROVED"),
-        (with_task(0, attempts=2), EVIDENCE, "task-01: 2 attempts, not 1"),
-        (with_task(1, failures=()), EVIDENCE, "task-02: attempt 1 was not caught by edited-expectation"),
-        (with_task(1, failures=(OTHER,)), EVIDENCE, "task-02: attempt 1 was not caught by edited-expectation"),
-        (with_task(2, commit=None), EVIDENCE, "task-03: not committed"),
-        (with_task(3, state=TaskState.APPROVED), EVIDENCE, "task-04: APPROVED, not FAILED"),
-        (with_task(3, commit="c"), EVIDENCE, "task-04: committed"),
-        (a_report(outcome=RunOutcome.PASSED), EVIDENCE, "the run: passed, not failed"),
-        (
-            a_report(),
-            replace(EVIDENCE, commits=EVIDENCE.commits | {"another"}),
-            "b: its commits are not those of the tasks that passed",
-        ),
-        (a_report(), replace(EVIDENCE, paths=frozenset({"shop/stock.py"})), "b: shop/stock.py is in its history"),
-        (a_report(), replace(EVIDENCE, verified=False), "the ledger does not verify"),
-    ],
-)
-def test_every_difference_from_what_an_agent_deserves_is_named(
-    report: GateReport, evidence: Evidence, wrong: str
+def no_task_event(kind: str) -> Edit:
+    return lambda one: None if one.values.get("type") == f"task.{kind}" else one
+
+
+def gates_failed(one: Stored[Any]) -> Stored[Any]:
+    """Nothing that was begun at the gate came to a good end."""
+    if one.values.get("type") != "run.finished":
+        return one
+    return replace(one, values={**one.values, "payload": payload_of(one).replace("passed", "failed")})
+
+
+def nothing_open(one: Stored[Any]) -> Stored[Any]:
+    """The plan gate sent plans back, and gave no reason."""
+    said = json.loads(payload_of(one) or "{}")
+    if said.get("kind") != "plan-gate":
+        return one
+    return replace(one, values={**one.values, "payload": json.dumps({**said, "data": {**said["data"], "open": []}})})
+
+
+def no_second_attempt(one: Stored[Any]) -> Stored[Any] | None:
+    """Whatever failed once was left at that."""
+    type = str(one.values.get("type", ""))
+    if not type.startswith("task."):
+        return one
+    return None if type in _OF_ANY_ATTEMPT or '"attempt":1' not in payload_of(one) else one
+
+
+_OF_ANY_ATTEMPT = ("task.retried", "task.executed", "task.checked", "task.approved", "task.committed")
+
+NOTE_OF_THE_PLAN_GATE = '"kind":"plan-gate"'
+TURN = '"directive":"break_symmetry"'
+A_DIRECTION = '"kind":"direction"'
+COMMIT_STEP = '"step":"commit"'
+DID_NOT_HAPPEN: Mapping[str, tuple[str, Edit]] = {
+    "no plan was sent back": (CHALLENGED, never(NOTE_OF_THE_PLAN_GATE, "REVISE")),
+    "no plan was let through later": (CHALLENGED, never(NOTE_OF_THE_PLAN_GATE, "PROCEED")),
+    "nothing was said against the plan": (CHALLENGED, nothing_open),
+    "no task was accepted": (HONEST, no_task_event("committed")),
+    "the lie was caught for another reason": (CAUGHT, otherwise(f'"check":"{LIE}"', '"check":"size"', LIE)),
+    "whoever lied had said that it failed": (CAUGHT, otherwise('"status":"success"', '"status":"failure"', LIE)),
+    "whoever lied was never asked again": (CAUGHT, no_second_attempt),
+    "the controller never turned": (TURNED, otherwise(TURN, '"directive":"refine"', A_DIRECTION)),
+    "the controller turned each time": (TURNED, otherwise('"directive":"refine"', TURN, A_DIRECTION)),
+    "the other approach failed too": (TURNED, gates_failed),
+    "no reviewer wanted anything": (REVISED, check_otherwise("verdict", "approve", verdict="needs_revision")),
+    "the reviewer was not asked again": (REVISED, check_otherwise("round", 1, check_name="review-code-correctness")),
+    "the reviewer was never content": (REVISED, check_otherwise("verdict", "needs_revision", round=2)),
+    "what was found was not put right": (REVISED, gates_failed),
+    "no commit is on record": (COMMITTED, never(COMMIT_STEP)),
+    "another tree than the one that was checked": (COMMITTED, otherwise('"tree":"', '"tree":"0', COMMIT_STEP)),
+    "a check of that tree failed": (COMMITTED, check_otherwise("state", "fail", check_name="size")),
+}
+
+
+@pytest.mark.parametrize(("name", "edit"), DID_NOT_HAPPEN.values(), ids=DID_NOT_HAPPEN)
+def test_a_moment_that_did_not_happen_is_missed(shown: Shown, record: Record, name: str, edit: Edit) -> None:
+    seen = moments(edited(record, edit))
+    assert seen[name] is None
+    assert f"the ledger does not show that {name}" in list(wrongs(shown.report, seen, right(shown.report)))
+
+
+def test_a_demo_in_which_all_of_it_happened_has_no_wrongs(shown: Shown, record: Record) -> None:
+    assert list(wrongs(shown.report, moments(record), right(shown.report))) == []
+
+
+# --- what it leaves behind ------------------------------------------------------------------------------------------
+
+
+def right(report: RunReport) -> Aftermath:
+    assert report.commit and report.tree
+    return Aftermath((report.commit,), report.tree, True, (Path("a.md"), Path("a.html")), True, "verified: 1 row")
+
+
+WRONG: Mapping[str, tuple[Mapping[str, object], Mapping[str, object], str]] = {
+    "the run failed": ({"outcome": RunOutcome.FAILED, "reason": "why"}, {}, "the run failed: why"),
+    "no commit": ({"commit": None}, {}, "has 1 commits of the run, not just the one that it reports"),
+    "two commits": ({}, {"commits": ("a", "b")}, "has 2 commits of the run, not just the one that it reports"),
+    "another commit": ({}, {"commits": ("a",)}, "has 1 commits of the run, not just the one that it reports"),
+    "another tree": ({}, {"tree": "0" * 40}, "what is committed is not the tree on which all checks passed"),
+    "no final checks": ({"final": None}, {}, "what is committed is not the tree on which all checks passed"),
+    "the person's files": ({}, {"untouched": False}, "main, or its files, were changed"),
+    "one page": ({}, {"pages": (Path("a.md"),)}, "the evidence bundle was not written as Markdown and for a browser"),
+    "the ledger": ({}, {"verified": False, "verdict": "row 3"}, "the ledger does not verify: row 3"),
+}
+
+
+@pytest.mark.parametrize(("reported", "left", "words"), WRONG.values(), ids=WRONG)
+def test_whatever_is_left_otherwise_than_it_must_be_is_named(
+    shown: Shown, record: Record, reported: Mapping[str, object], left: Mapping[str, Any], words: str
 ) -> None:
-    assert wrong in list(wrongs(report, evidence))
+    report = shown.report
+    found = wrongs(report.model_copy(update=dict(reported)), moments(record), replace(right(report), **left))
+    assert [wrong for wrong in found if wrong.endswith(words)], words
+
+
+def test_what_was_done_to_the_repository_and_the_ledger_afterwards_is_seen_and_the_demo_fails(
+    shown: Shown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger, page = Path(shown.report.ledger), Path(shown.report.bundle).with_suffix(".html")
+    whole, html = ledger.read_bytes(), page.read_bytes()
+    at = whole.index(b"Fixed the rounding")
+    try:
+        ledger.write_bytes(whole[:at] + b"Faked" + whole[at + len(b"Faked") :])
+        page.unlink()
+        (shown.stage.repository / "shop" / "more.py").write_text("")
+        code = told(Output(json=True), shown.stage, shown.report)
+    finally:
+        ledger.write_bytes(whole)
+        page.write_bytes(html)
+        (shown.stage.repository / "shop" / "more.py").unlink()
+    document = json.loads(capsys.readouterr().out)
+    assert (code, document["as_it_must_be"]) == (1, False)
+    assert [wrong.partition(":")[0] for wrong in document["wrongs"]] == [
+        "main, or its files, were changed",
+        "the evidence bundle was not written as Markdown and for a browser",
+        "the ledger does not verify",
+    ]

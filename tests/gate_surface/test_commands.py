@@ -51,6 +51,15 @@ def test_runs_are_listed(waiting: Shop) -> None:
     assert run["run_id"] in waiting.run("runs").stdout
 
 
+def test_a_script_is_looked_for_where_one_stands_and_not_beside_the_plan(tmp_path: Path) -> None:
+    shop = make_shop(tmp_path, CHECKPOINT)
+    (shop.root.parent / "PLAN.md").write_text(CHECKPOINT)
+    (shop.root.parent / "steps.yaml").write_text("- role: executor\n")
+    beside = shop.run("gate", "../PLAN.md", "--executor", "script:steps.yaml")
+    assert (beside.returncode, "the script cannot be read" in beside.stderr) == (2, True)
+    assert shop.run("gate", "../PLAN.md", "--executor", "script:../steps.yaml").returncode == 3
+
+
 def test_where_there_is_no_run_it_says_so(tmp_path: Path) -> None:
     shop = make_shop(tmp_path, CHECKPOINT)
     assert shop.document("runs")["runs"] == []

@@ -10,6 +10,7 @@ from pathlib import Path
 from assay.adapters.ledger.location import ledger_path
 from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.contracts.evidence import CheckRow
+from assay.contracts.rows import EventRow
 
 ROOT = Path(__file__).parents[2]
 WRITERS, APPENDS, ROWS = 8, 20, 25
@@ -38,3 +39,18 @@ def test_the_rows_of_an_append_are_never_mixed_with_anothers(tmp_path: Path) -> 
             first, *rest = map(int, line.split()[1:])
             assert rest == [first + 1, first + 2]
         assert writer.returncode == 0
+
+
+def test_a_ledger_that_was_opened_twice_keeps_its_log_when_another_process_leaves(tmp_path: Path) -> None:
+    """To open and close the file itself would let go of the locks of every connection of this process."""
+    path = tmp_path / "ledger.db"
+    with SqliteLedger(path) as ours:
+        ours.append(EventRow(run_id="r", type="run.started", payload={}))
+        with SqliteLedger(path):
+            leaving = "import sys; from pathlib import Path; from assay.adapters.ledger.sqlite import SqliteLedger; "
+            leaving += "SqliteLedger(Path(sys.argv[1])).close()"
+            subprocess.run([sys.executable, "-c", leaving, str(path)], check=True)
+            assert path.with_name("ledger.db-wal").exists()
+            ours.append(EventRow(run_id="r", type="run.finished", payload={}))
+    with SqliteLedger(path, "read") as read:
+        assert [one.row.type for one in read.read(EventRow, run_id="r")] == ["run.started", "run.finished"]

@@ -12,6 +12,7 @@ from assay.contracts.gate_report import RunOutcome, TaskReport
 from assay.contracts.pipeline.approval import RunMode
 from assay.contracts.pipeline.run import FinalChecks, GateSummary, KnownIssue, Lane, PlanGateSummary
 from assay.contracts.verdict import Confidence, Severity, Verdict
+from assay.core.pipeline.evidence import CheckTally
 from assay.core.pipeline.loop import deliver
 from assay.core.pipeline.needs import (
     Approve,
@@ -24,8 +25,11 @@ from assay.core.pipeline.needs import (
     AskSpec,
     CheckAll,
     Checked,
+    ChecksCounted,
     Commit,
     Committed,
+    CountChecks,
+    CountReviews,
     Decided,
     Delivered,
     Failed,
@@ -37,6 +41,7 @@ from assay.core.pipeline.needs import (
     Note,
     Noted,
     PlanVerified,
+    ReviewsCounted,
     Sent,
     VerifyPlan,
     Waiting,
@@ -77,8 +82,12 @@ def name_of(need: Need) -> str:
             return f"verify {iteration}"
         case Implement(iteration=iteration):
             return f"implement {iteration}"
-        case CheckAll(iteration=iteration, large=large):
-            return f"check {iteration}{' large' if large else ''}"
+        case CheckAll(iteration=iteration, lane=lane):
+            return f"check {iteration}{' large' if lane is Lane.LARGE else ''}"
+        case CountReviews(scope=scope, round=round):
+            return f"rows {scope} {round}"
+        case CountChecks():
+            return "rows"
         case Commit():
             return "commit"
         case Note(kind=kind):
@@ -194,6 +203,10 @@ def well(need: Need) -> Sent:
             return gated(need)
         case CheckAll():
             return checked()
+        case CountReviews(said=said):
+            return ReviewsCounted(said)
+        case CountChecks():
+            return ChecksCounted((CheckTally("the merged tree", ("tests",), ("tests",)),))
         case Commit():
             return Committed("c" * 40)
         case Note():
@@ -224,8 +237,8 @@ class Talk:
 
     @property
     def asked(self) -> list[str]:
-        """All but the notes."""
-        return [name_of(need) for need in self.needs if not isinstance(need, Note)]
+        """All but the notes, and but what is only looked up."""
+        return [name_of(need) for need in self.needs if not isinstance(need, Note | CountReviews | CountChecks)]
 
     @property
     def agents(self) -> list[str]:

@@ -6,9 +6,9 @@ import pytest
 
 from assay.contracts.gate_report import RunOutcome
 from assay.contracts.pipeline.plan import PlanOutput
-from assay.contracts.pipeline.run import Lane
+from assay.contracts.pipeline.run import BlastRadius, Lane
 from assay.contracts.verdict import Confidence
-from assay.core.pipeline.lanes import DEPTHS, deeper, lane_for, left
+from assay.core.pipeline.lanes import DEPTHS, deeper, lane_for, left, outgrown
 from assay.core.pipeline.needs import AskAgent, AskPlan, AskReview, Feature, Implement
 from assay.core.pipeline.planning import raised
 from tests.pipeline.answers import plan, review, task
@@ -147,6 +147,23 @@ def test_a_fix_that_is_more_begins_again_with_research(of: PlanOutput, lane: str
     assert len(it.notes("lane")) == 2
     assert it.end.lane is Lane(lane)
     assert it.asked[-3:] == ["code 1 correctness", "knowledge", "commit"]
+
+
+@pytest.mark.parametrize(
+    ("lane", "changed", "why"),
+    [
+        (Lane.DOCS, {"docs/a.md": "🟢"}, ""),
+        (Lane.DOCS, {"docs/a.md": "🟢", "a.py": "🟢"}, "the change is not documentation alone: a.py"),
+        (Lane.FIX, {"a.py": "🟡"}, ""),
+        (Lane.FIX, {"a.py": "🟡", "b.py": "🔴"}, "the change is 🔴: b.py"),
+        (Lane.STANDARD, {"b.py": "🔴"}, "the change is 🔴: b.py"),
+        (Lane.LARGE, {"b.py": "🔴"}, ""),
+        (Lane.STANDARD, {}, ""),
+    ],
+)
+def test_the_change_itself_shows_whether_it_keeps_to_its_lane(lane: Lane, changed: dict[str, str], why: str) -> None:
+    seen = [BlastRadius.model_validate({"path": path, "change": "M", "risk": risk}) for path, risk in changed.items()]
+    assert outgrown(lane, seen) == why
 
 
 @pytest.mark.parametrize("feature", [DOCS, FIX])

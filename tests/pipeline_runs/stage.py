@@ -148,8 +148,9 @@ def reviewer(focus: str, scope: str, *findings: Mapping[str, Any], verdict: str 
     }
 
 
-def knowledge() -> Entry:
-    return {"role": "knowledge", "match": {}, "output": {**DONE, "updates": [], "decision_log_entries": []}}
+def knowledge(*lessons: str) -> Entry:
+    updates = [{"kind": "memory", "content": one, "reason": "This run shows it."} for one in lessons]
+    return {"role": "knowledge", "match": {}, "output": {**DONE, "updates": updates, "decision_log_entries": []}}
 
 
 RESEARCH = ("architecture", "impact", "dependencies", "patterns")

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import random
+import signal
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.pipeline_runs.stage import Came, Stage, executor
+from assay.adapters.ledger.artifacts import ArtifactStore
+from assay.adapters.ledger.location import artifacts_path
+from assay.contracts.rows import ArtifactRow
+from assay.faults import FAULT_POINTS
+from tests.conftest import SEED
+from tests.pipeline_runs.killed import Undisturbed, begun, goes_on_to_the_same, killed_after, killed_at, links
+from tests.pipeline_runs.stage import Stage, executor, planner, task
+from tests.pipeline_wire.served import FIX
 
-ALWAYS = {("step.after-record", 6), ("gate.after-publish", 1), ("commit.after-ref", 2), ("agent.before-turn", 20)}
-CASES = [
-    *((f"step.{when}-record", count) for when in ("before", "after") for count in (1, 4, 6, 9, 12, 15, 18, 20, 22, 24)),
-    *((f"agent.{when}-turn", count) for when in ("before", "after") for count in (1, 5, 9, 12, 17, 20)),
-    *((f"commit.{point}", count) for point in ("before-objects", "before-ref", "after-ref") for count in (1, 2)),
-    *((f"gate.{point}", 1) for point in ("started", "before-check", "after-check", "before-publish", "after-publish")),
-    *((f"ledger.{point}", count) for point in ("before-commit", "after-commit") for count in (2, 40, 80, 120)),
-]
-"""`commit.*` comes by for the task, at the hidden ref, and again for the one commit."""
+SAMPLE = 4
+PARTS = 48
+"""Of the sweep: each takes every 48th fault point that a run comes by, so that the parts can be done side by side."""
+MOMENTS = [random.Random(moment).random() for moment in range(24)]
 
 
 @pytest.fixture
@@ -25,31 +30,58 @@ def stage(tmp_path: Path) -> Stage:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Came:
-    return Stage.set_up(tmp_path_factory.mktemp("undisturbed") / "stage").run(executor())
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    return Undisturbed.seen(tmp_path_factory.mktemp("undisturbed"))
 
 
-@pytest.mark.parametrize(
-    ("point", "count"), [pytest.param(*one, marks=() if one in ALWAYS else pytest.mark.sweep) for one in CASES]
-)
-def test_a_run_that_was_killed_goes_on_to_the_same_commit(
-    stage: Stage, undisturbed: Came, point: str, count: int
+def test_a_run_comes_by_every_kind_of_boundary(undisturbed: Undisturbed) -> None:
+    """Else nothing would be said about it here."""
+    assert {point for point, _ in undisturbed.passed} == set(FAULT_POINTS)
+
+
+@pytest.mark.parametrize("number", range(SAMPLE))
+def test_a_run_that_was_killed_goes_on_to_the_same_commit(stage: Stage, undisturbed: Undisturbed, number: int) -> None:
+    """At boundaries that a seed draws, of all kinds alike."""
+    drawn = random.Random(f"{SEED}:{number}")
+    kind = drawn.choice(sorted({point for point, _ in undisturbed.passed}))
+    point, count = drawn.choice([one for one in undisturbed.passed if one[0] == kind])
+    killed_at(stage, point, count)
+    goes_on_to_the_same(stage, undisturbed, links(stage))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_run_that_was_killed_anywhere_goes_on_to_the_same_commit(
+    tmp_path: Path, undisturbed: Undisturbed, part: int
 ) -> None:
-    killed = stage.run(executor(), env={"ASSAY_FAULT": f"{point}:{count}"})
-    assert killed.exit != 0, f"{point} does not come by {count} times"
-    if not stage.runs:
-        assert point.startswith("ledger."), "killed before its first row was there"
-        return
-    came = stage.resume("last")
-    assert came.outcome == "passed", came.stderr
-    assert came.report.tree == undisturbed.report.tree
-    assert len(stage.git("log", "--branches", "--format=%s").splitlines()) == 2, "one commit, and the base"
-    assert stage.git("rev-parse", came.report.branch) == came.report.commit
-    for run_id in (came.report.run_id, *(one.run_id for one in (*came.report.gates,))):
-        answered = [str(one["dispatch"]) for one in stage.messages(run_id, "Output")]
-        assert len(answered) == len(set(answered)), "nobody answers twice"
-    assert came.report.dispatches == undisturbed.report.dispatches
-    assert stage.assay("ledger", "verify").returncode == 0
+    """At every boundary, each time that it comes by."""
+    for point, count in undisturbed.passed[part::PARTS]:
+        stage = Stage.set_up(tmp_path / f"{point}-{count}")
+        killed_at(stage, point, count)
+        goes_on_to_the_same(stage, undisturbed, links(stage))
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_run_and_its_resumption_killed_at_any_moment_go_on_to_the_same_commit(
+    stage: Stage, undisturbed: Undisturbed, moment: float
+) -> None:
+    """With all that they have started: also within a step, a check, a call of git."""
+    killed_after(stage, moment * undisturbed.seconds, *begun(stage))
+    before = killed_after(stage, moment * (1 - moment) * undisturbed.seconds, "resume", "last")
+    goes_on_to_the_same(stage, undisturbed, before)
+
+
+def test_what_an_agent_has_printed_is_on_record_with_its_answer(stage: Stage) -> None:
+    """Nobody is asked again for an answer that is on record, so nothing of it may come later."""
+    plans = planner(task(relevant_context=[]))
+    prints = {**plans, "steps": [{"run": {"command": "echo seen by the planner"}}]}
+    killed = stage.run(prints, args=FIX, env={"ASSAY_FAULT": "step.after-record:2"})  # memory comes first
+    assert killed.exit == -signal.SIGKILL, killed.stderr
+    with closing(stage.ledger()) as ledger:
+        kept = [one.row.artifact for one in ledger.read(ArtifactRow)]
+    store = ArtifactStore(artifacts_path(stage.workshop.assay_home))
+    assert any(b"seen by the planner" in store.read(one) for one in kept)
 
 
 @pytest.mark.parametrize("requests", [3, 12, 16])

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from assay.adapters.memory.file import FileMemory, memory_path
+from assay.contracts.memory import MemoryEntry
+from assay.contracts.pipeline.run import RunReport
 from tests.gate.site import FILES
 from tests.pipeline_runs.stage import (
     FOCI,
@@ -16,6 +19,7 @@ from tests.pipeline_runs.stage import (
     claim,
     executor,
     finding,
+    knowledge,
     planner,
     researcher,
     reviewer,
@@ -41,7 +45,7 @@ def commits(stage: Stage) -> list[str]:
 
 def test_a_feature_becomes_one_commit_of_the_tree_that_passed(stage: Stage) -> None:
     before = stage.git("rev-parse", "HEAD")
-    came = stage.run()
+    came = stage.run(knowledge("The cart counts things, not prices.", "Skip the slow tests."))
     assert (came.exit, came.outcome) == (0, "passed"), came.report.reason
     report = came.report
     assert report.commit == stage.git("rev-parse", report.branch)
@@ -53,13 +57,25 @@ def test_a_feature_becomes_one_commit_of_the_tree_that_passed(stage: Stage) -> N
     assert stage.git("status", "--porcelain") == ""
     message = stage.git("log", "-1", "--format=%B", report.branch)
     assert f"Assay-Run: {report.run_id}" in message
-
-
-def test_the_rollback_command_takes_it_back(stage: Stage) -> None:
-    report = stage.run().report
+    assert [(one.name, one.state, one.commit is not None) for one in report.tasks] == [
+        ("A function count", "APPROVED", True)
+    ]
+    assert Path(report.ledger).is_file() and report.cost["requests"] >= report.dispatches
+    remembered = FileMemory(memory_path(stage.workshop.assay_home)).entries()
+    assert [(one.run_id, one.content) for one in remembered] == [(report.run_id, "The cart counts things, not prices.")]
+    (told,) = [one["told"] for one in stage.events(report.run_id, "pipeline.step") if "told" in one]
+    assert "a check" in told, "what would weaken one is refused"
+    # And the rollback command takes it back.
     stage.git("checkout", "--quiet", report.branch)
     stage.git(*report.rollback.split()[1:])
     assert stage.git("rev-parse", "HEAD^{tree}") == stage.git("rev-parse", f"{report.base_commit}^{{tree}}")
+
+
+def asked_by_step(told: str) -> list[int]:
+    """The column `asked` of the table by step; a step that no agent takes has none."""
+    header, *lines = told.partition("\nby step\n")[2].splitlines()
+    end = header.index("asked") + len("asked")
+    return [int(line[:end].split()[-1]) for line in lines if line[end - 1 : end].isdigit()]
 
 
 def test_six_tasks_cost_the_dispatches_that_were_promised(stage: Stage) -> None:
@@ -73,6 +89,9 @@ def test_six_tasks_cost_the_dispatches_that_were_promised(stage: Stage) -> None:
     assert sum(len(stage.dispatches(run_id)) for run_id in parts) == 26
     at_the_plan_gate = sum(len(stage.dispatches(one.run_id)) for one in report.plan_gates)
     assert report.dispatches == 26 + at_the_plan_gate
+    told = stage.assay("status", report.run_id, "--cost").stdout
+    assert f"26 dispatches, and {at_the_plan_gate} at the plan gate\n" in told
+    assert sum(asked_by_step(told)) == 26 + at_the_plan_gate, told
 
 
 def test_documents_stand_in_the_layout_that_was_promised(stage: Stage) -> None:
@@ -125,6 +144,8 @@ def test_a_review_that_asks_for_a_revision_gets_one(stage: Stage) -> None:
     came = stage.run(*asks, mend, executor(body="return sum(1 for _ in prices)", task="Put the count right"))
     assert came.outcome == "passed", came.report.reason
     assert [one.round for one in came.report.reviews if one.scope == "code"] == [1, 1, 1, 2, 2, 2]
+    verdicts = sorted(path.name for path in Path(came.report.directory, "review-verdicts").glob("code-security-*"))
+    assert verdicts == ["code-security-r1.yaml", "code-security-r2.yaml"], "whatever round the reviewers say it is"
     assert "return sum(1" in stage.git("show", f"{came.report.commit}:shop/count.py")
     assert commits(stage)[0].startswith("feat:") and len(commits(stage)) == 2
 
@@ -156,8 +177,11 @@ def test_too_little_research_is_an_error(stage: Stage) -> None:
 
 
 def test_half_of_the_research_is_enough(stage: Stage) -> None:
-    came = stage.run(failing("researcher", focus="impact"), babbling("researcher", focus="patterns"))
-    assert came.outcome == "passed"
+    """And who asks for the deepest lane gets the last tier, although nothing is 🔴."""
+    unheard = failing("researcher", focus="impact"), babbling("researcher", focus="patterns")
+    came = stage.run(*unheard, args=("--lane", "large"))
+    assert (came.outcome, {one.risk for one in came.report.changed}) == ("passed", {"🟢"})
+    assert "readiness-secrets" in stage.checks(came.report.run_id, "final")
 
 
 def test_a_grave_concern_waits_for_a_person_unless_told_otherwise(stage: Stage) -> None:
@@ -175,6 +199,11 @@ def test_interactively_it_waits_at_its_gates_and_survives_that(stage: Stage) -> 
     run = waiting.report.run_id
     assert stage.resume(run).exit == 3, "nobody has said anything"
     assert stage.assay("approve", run, "gate-post-research", "proceed").returncode == 0
+    told = RunReport.model_validate_json(stage.assay("status", run, "--json").stdout)
+    assert (told.waiting, told.next_step) == (None, f"assay resume {run}")
+    assert told.reason.startswith("gate-post-research: proceed, says ")
+    twice = stage.assay("approve", run, "gate-post-research", "abort")
+    assert (twice.returncode, "nobody has gone on yet" in twice.stderr) == (2, True)
     again = stage.resume(run)
     assert again.report.waiting is not None
     assert again.report.waiting.gate_id == "gate-post-planning"
@@ -233,10 +262,24 @@ def readme(path: str = "README.md") -> dict[str, object]:
 
 
 def test_documentation_takes_the_short_lane(tmp_path: Path) -> None:
+    """And what was learnt before is told; and a run whose time is up goes on when it is given more."""
     stage = Stage.set_up(tmp_path / "stage", files=DOCS)
-    came = stage.run(
-        planner(readme()), note(), request="Say in the readme that it counts", args=("--files", "README.md")
+    lesson = {"entry_id": "X-k01", "task_id": "X", "type": "semantic", "content": "The readme counts from one."}
+    FileMemory(memory_path(stage.workshop.assay_home)).write(
+        MemoryEntry.model_validate({**lesson, "criteria_met": True, "timestamp": "2026-01-02T03:04:05Z"})
     )
+    hurried = stage.run(
+        planner(readme()),
+        note(),
+        request="Say in the readme that it counts",
+        args=("--files", "README.md", "--budget-minutes", "0.00001"),
+    )
+    assert hurried.exit == 4, hurried.stderr
+    (run,) = stage.runs
+    assert stage.dispatches(run) == {}
+    came = stage.resume(run, "--budget-minutes", "60")
+    (asked,) = (one for one in stage.messages(run, "Dispatch") if one["occasion"]["role"] == "planner")
+    assert "The readme counts from one." in asked["request"]["text"]
     assert (came.outcome, came.report.lane) == ("passed", "docs"), came.report.reason
     assert came.report.dispatches == 2
 
@@ -250,8 +293,10 @@ def test_one_small_task_takes_the_lane_for_fixes(stage: Stage) -> None:
 
 def test_a_plan_that_leaves_its_lane_goes_the_long_way(stage: Stage) -> None:
     two = planner(task(relevant_context=[]), task("tally", relevant_context=[], acceptance_criteria=["AC-1"]))
-    came = stage.run(two, executor("tally", task="A function tally"), args=("--files", "shop/cart.py"))
-    assert (came.outcome, came.report.lane) == ("passed", "standard"), came.report.reason
+    red = "import threading\n    with threading.Lock():\n        return len(prices)"
+    came = stage.run(two, executor("tally", red, task="A function tally"), args=("--files", "shop/cart.py"))
+    assert (came.outcome, came.report.lane) == ("passed", "large"), came.report.reason
+    assert came.report.lane_reason == "the change is 🔴: shop/tally.py"
     assert len([id for id in stage.dispatches(came.report.run_id) if "researcher" in id]) == 4
 
 

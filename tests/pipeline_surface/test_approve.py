@@ -97,7 +97,7 @@ def test_where_nobody_has_chosen_it_waits_on_and_an_option_lets_it_go_on(tmp_pat
     again = stage.assay("resume", "last")
     assert (again.returncode, again.stdout, again.stderr) == (1, halted.stdout, ""), "it is over, and says how"
     done = stage.assay("approve", "last", "gate-post-planning", "approve")
-    assert done.returncode == 2 and "it asks nothing now" in done.stderr
+    assert done.returncode == 2 and "nobody is asked at gate-post-planning; aborted by the person" in done.stderr
 
 
 def test_at_a_terminal_it_is_asked_here_and_now(tmp_path: Path) -> None:

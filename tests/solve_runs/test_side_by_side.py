@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from assay.engine.side_by_side import side_by_side
+from assay.errors import UnavailableError
 
 
 def test_what_came_of_each_is_in_their_order() -> None:
@@ -40,3 +41,21 @@ def test_after_a_failure_nothing_that_waits_is_begun_and_what_is_at_work_is_told
     with pytest.raises(KeyboardInterrupt):
         side_by_side([fails, at_work, at_work, *[waits] * 20], 2, cancel)
     assert 1 not in begun
+
+
+def test_when_a_provider_cannot_be_reached_the_others_come_to_their_end() -> None:
+    ended: list[int] = []
+    cancel, failed = threading.Event(), threading.Event()
+
+    def fails() -> None:
+        failed.set()
+        raise UnavailableError("nobody answers")
+
+    def at_work() -> None:
+        assert failed.wait(10)
+        assert not cancel.wait(0.01)
+        ended.append(0)
+
+    with pytest.raises(UnavailableError):
+        side_by_side([fails, at_work, at_work, at_work], 2, cancel)
+    assert len(ended) == 3

@@ -35,7 +35,7 @@ from assay.contracts.agent import FaultKind, Occasion, Usage
 from assay.core.agent.routes import SERVED
 from assay.errors import InputError
 
-MATCHES: Final = ("task", "attempt", "focus", "iteration", "round", "step", "dispatch", "repair")
+MATCHES: Final = ("task", "attempt", "focus", "iteration", "round", "step", "run", "dispatch", "repair")
 FAULTS: Final = (
     FaultKind.UNAVAILABLE,
     FaultKind.DENIED,
@@ -159,6 +159,7 @@ def occasion_facts(occasion: Occasion, repairs: int) -> Facts:
         "iteration": occasion.iteration,
         "round": occasion.round,
         "step": occasion.step or None,
+        "run": occasion.run_id,
         "dispatch": occasion.dispatch,
         "repair": repairs or None,
     }

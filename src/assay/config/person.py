@@ -20,6 +20,7 @@ from assay.config.programs import ProgramSettings, is_login
 from assay.config.providers import BUILT_IN, ModelSettings, Provider, model_settings
 from assay.config.reading import load_bytes
 from assay.config.settings import Settings, VariableName
+from assay.config.telemetry import TelemetrySettings
 from assay.config.web import WebSettings
 from assay.errors import ConfigError
 
@@ -46,6 +47,7 @@ class PersonSettings(Component):
     budget: BudgetSettings = BudgetSettings()
     trust: TrustSettings = TrustSettings()
     web: WebSettings = WebSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     programs: Mapping[str, ProgramSettings] = Field(
         default={}, description="Coding agents by the name of their preset: `[programs.claude]`."
     )

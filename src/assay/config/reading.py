@@ -26,7 +26,7 @@ PYPROJECT: Final = "pyproject.toml"
 FILES: Final = (ASSAY_TOML, PYPROJECT)
 """Where settings may stand, relative to the repository's root."""
 
-PERSONS_OWN: Final = ("providers", "models", "web")
+PERSONS_OWN: Final = ("providers", "models", "web", "telemetry")
 """Sections that count in a person's own file only."""
 
 Table = Mapping[str, object]
@@ -172,7 +172,7 @@ def _unknown_keys(source: _Source, table: Table) -> list[str]:
 def _no_such_section(source: _Source, name: str) -> str:
     if source.model is Settings and name in PERSONS_OWN:
         return (
-            "not in a repository's file: it could send your key to a server of its own; "
+            "not in a repository's file: it could send your key to a server of its own, or what you do; "
             "write it into your own file, ~/.config/assay/assay.toml"
         )
     return _no_such(source, name, None)

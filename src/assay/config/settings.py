@@ -352,6 +352,14 @@ class SolveSettings(Component):
     )
 
 
+class RunSettings(Component):
+    """How `assay run` goes about a request."""
+
+    memory: bool = Field(
+        default=True, strict=True, description="Whether what was learnt is remembered, and told to whoever plans next."
+    )
+
+
 class ToolSettings(Component):
     """What the tools of agents show."""
 
@@ -371,6 +379,7 @@ class Settings(Component):
     limits: LimitSettings = LimitSettings()
     gate: GateSettings = GateSettings()
     solve: SolveSettings = SolveSettings()
+    run: RunSettings = RunSettings()
     tools: ToolSettings = ToolSettings()
     backends: BackendSettings = BackendSettings()
     budget: BudgetSettings = BudgetSettings()

@@ -42,6 +42,13 @@ class Severity(StrEnum):
     MAJOR = "major"
     MINOR = "minor"
 
+    @classmethod
+    def _missing_(cls, value: object) -> Severity | None:
+        """The plan gate's words are read too, and any word in either case."""
+        word = value.lower() if isinstance(value, str) else ""
+        own = {"blocking": cls.BLOCKER, "significant": cls.MAJOR, **{one.value: one for one in cls}}
+        return own.get(word)
+
 
 class Assurance(StrEnum):
     """How far a check was kept from the machine, strongest first."""

@@ -59,6 +59,7 @@ class Break:
     reason: str
 
 
+_NOTHING_WITHIN: Final = frozenset((str, int, float, bool, type(None)))
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
@@ -136,15 +137,16 @@ def _orphan(row: Link | None) -> Break:
 
 def _demand_string_keys(value: object) -> None:
     """`json` would write the keys 1 and "1" alike."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
                 raise LedgerError(f"cannot be recorded: the key {key!r} is not text", hint="use text as keys")
-            if item is not None and not isinstance(item, str):
+            if type(item) not in _NOTHING_WITHIN:
                 _demand_string_keys(item)
     elif isinstance(value, list | tuple):
         for item in value:
-            _demand_string_keys(item)
+            if type(item) not in _NOTHING_WITHIN:
+                _demand_string_keys(item)
 
 
 def _digest(text: str) -> str:

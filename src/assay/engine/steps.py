@@ -8,7 +8,7 @@ an error with a name.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -28,6 +28,10 @@ def worked_on(ledger: Ledger, run_id: str) -> int:
     now = datetime.now(UTC)
     marks = [(at, type) for _, at, type in sorted((*events, *messages))]
     return worked_ms((*marks, (now.isoformat(), "run.resumed")), now)
+
+
+Write = Callable[..., object]
+"""Writes rows, all of them or none."""
 
 
 class DivergedError(LedgerError):
@@ -65,11 +69,14 @@ class Steps:
             )
         return payload
 
-    def keep(self, step: str, asked: str, came: Mapping[str, JsonValue], *also: Row) -> None:
-        """What came of a step, and what belongs to it, in one."""
+    def keep(
+        self, step: str, asked: str, came: Mapping[str, JsonValue], *also: Row, write: Write | None = None
+    ) -> Mapping[str, JsonValue]:
+        """What came of a step, and what belongs to it, in one. `write`: whoever has more to write with it."""
         payload: dict[str, JsonValue] = {"step": step, "asked": digest(asked), **came}
-        row = EventRow(run_id=self.run_id, type=self.type, payload=payload)
+        row = EventRow.model_construct(run_id=self.run_id, type=self.type, payload=payload)
         fault_point("step.before-record")
-        self.ledger.append(row, *also)
+        (write or self.ledger.append)(row, *also)
         fault_point("step.after-record")
         self._known[step] = payload
+        return payload

@@ -1,8 +1,9 @@
 """How a request becomes the first message: Markdown that a person can read too.
 
 Every text that a request holds stands in a fence that is longer than any inside it, so that none can end its own
-quotation: it came from a repository, a program, a person or another agent, or names something that did. Outside stand
-headings, numbers, and words that a contract lists. An executor's assignment has its own words, which the gate wrote.
+quotation: it came from a repository, a program, a person or another agent, or names something that did. What an eye
+would miss in it, such as a turn of the direction of writing, is written out. Outside stand headings, numbers, and words
+that a contract lists. An executor's assignment has its own words, which the gate wrote.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pydantic import BaseModel
 
 from assay.contracts.base import Contract
 from assay.contracts.gate import Assignment
-from assay.core.agent.fence import quoted
+from assay.core.agent.fence import quoted, visible
 from assay.roles.role import Role
 
 _NOT_THEIR_BUSINESS = ("run_id", "prompt")
@@ -40,10 +41,10 @@ def _shown(value: object) -> str:
     if isinstance(value, Enum | int | float):
         return str(value)
     if isinstance(value, str):
-        return quoted(value)
+        return quoted(visible(value))
     if isinstance(value, Sequence) and all(isinstance(one, str) and one.isprintable() for one in value):
-        return quoted("\n".join(f"- {one}" for one in value))
-    return quoted(_json(value), "json")
+        return quoted(visible("\n".join(f"- {one}" for one in value)))
+    return quoted(visible(_json(value)), "json")
 
 
 def _json(value: object) -> str:

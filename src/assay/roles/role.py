@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Final
+
+from pydantic import JsonValue
 
 from assay.contracts.agent import Completion, Output
 from assay.contracts.base import Contract
@@ -57,6 +59,11 @@ class Role:
         return _prompt((self.prompt, *self.shared, _COMMON))
 
     @property
+    def output_schema(self) -> Mapping[str, JsonValue]:
+        """Of its answer."""
+        return _schema(self.output)
+
+    @property
     def agents(self) -> tuple[str, ...]:
         """How those that serve it are called: `reviewer:security`."""
         return tuple(f"{self.name}:{focus}" for focus in self.foci) or (self.name,)
@@ -64,6 +71,12 @@ class Role:
     @property
     def demand(self) -> Demand:
         return Demand(self.tier, self.validates, self.strict)
+
+
+@cache
+def _schema(output: type[Contract]) -> Mapping[str, JsonValue]:
+    """Made once: it takes longer than everything else that the engine does for a dispatch."""
+    return output.model_json_schema()
 
 
 @cache

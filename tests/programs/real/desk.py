@@ -113,11 +113,12 @@ def desk(
     player = Player(name, site.root, script, retry)
     with ModelServer(answer or player.answer) as server:
         config = folder / "person.toml"
-        config.write_text(_config(name, program, server, mark))
+        config.write_text(person(name, program, server, mark))
         yield Desk(site, player, {"ASSAY_CONFIG": str(config)}, site.workshop.assay_home)
 
 
-def _config(name: str, program: Path, server: ModelServer, mark: str) -> str:
+def person(name: str, program: Path, server: ModelServer, mark: str = "") -> str:
+    """The settings of somebody who has the program, and whose models are all on the server."""
     url = server.base_url(WIRES[name])
     key = "a-key-that-is-long-enough-to-be-one"
     variables = {

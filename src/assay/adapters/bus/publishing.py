@@ -58,6 +58,18 @@ class Bus:
         routes, none is said."""
         return self._said(letters, ())
 
+    def say(self, letters: Sequence[Letter], also: Sequence[Row] = (), *, durable: bool = True) -> None:
+        """What was not said already, and `also` in any case, in one transaction; `durable` as the ledger has it. For
+        whoever does not want to hear it back."""
+        for letter in letters:
+            self._refuse_off_route(letter)
+        new = list(letters)
+        while new or also:
+            absent = [Last(MessageRow, {"run_id": self._run_id, "message_id": one.message_id}) for one in new]
+            if self._ledger.append(*map(self._row, new), *also, provided=absent, durable=durable):
+                return
+            new = [letter for letter in new if self._known(letter) is None]
+
     def _said(self, letters: Sequence[Letter], also: Sequence[Row]) -> tuple[Envelope, ...]:
         for letter in letters:
             self._refuse_off_route(letter)
@@ -104,7 +116,8 @@ class Bus:
         return None
 
     def _row(self, letter: Letter) -> MessageRow:
-        return MessageRow(
+        """As it is: a letter is the engine's own, and the ledger refuses what is no JSON."""
+        return MessageRow.model_construct(
             message_id=letter.message_id,
             run_id=self._run_id,
             sender=letter.sender,

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from assay.adapters.git.repository import Repository
+from assay.errors import RepositoryError
 
 OWN_FILES = "/.assay/"
 """The folder at the root of a work tree in which each run has one of its own."""
 _MARK = "# Written by Assay: its own files, derived from the ledger."
 
 
+def own_folder(root: Path, run_id: str) -> Path:
+    """The folder of a run in the work tree. Nothing is written through a link: it may lead anywhere."""
+    own = root / OWN_FILES.strip("/")
+    if own.is_symlink() or (own.exists() and not own.is_dir()):
+        raise RepositoryError(
+            f"{own}: is no folder of this repository, and nothing is written through it", hint="take it away"
+        )
+    return own / run_id
+
+
 def exclude(repository: Repository, patterns: Iterable[str]) -> None:
     """Add what is not there yet. What is tracked stays tracked: git looks at this file for untracked files only."""
+    own_folder(repository.root, "")  # what is kept out of sight is ours
     file = repository.common_dir / "info" / "exclude"
     text = file.read_text("utf-8", "surrogateescape") if file.is_file() else ""
     missing = [pattern for pattern in patterns if pattern not in text.splitlines()]

@@ -2,7 +2,9 @@
 
 Rules, for every implementation (`assay.testing.ledger_conformance` holds them to it):
 - the rows of one `append` are all there or none is, in the order given, without a gap in their sequence numbers;
-- when `append` has returned, the rows survive a crash of the machine;
+- when `append` has returned, the rows survive a crash of the machine; those that need not be `durable` survive a crash
+  of the process at once, and one of the machine when a later append does: what survives is never without what was
+  before it;
 - several processes may append at once: they wait for each other and make one chain;
 - the ledger stamps the time. It is for display: order is by sequence number.
 """
@@ -47,9 +49,10 @@ class Last:
 
 
 class Ledger(Protocol):
-    def append(self, *rows: Row, provided: Sequence[Last] = ()) -> tuple[int, ...]:
+    def append(self, *rows: Row, provided: Sequence[Last] = (), durable: bool = True) -> tuple[int, ...]:
         """Write the rows in one transaction; their sequence numbers, once they are durable. If one of the conditions
-        does not hold, looked at in that transaction, nothing is written and there are no numbers.
+        does not hold, looked at in that transaction, nothing is written and there are no numbers. Not `durable`: the
+        disk is not waited for, for rows that nothing rests on, such as that something has begun.
 
         Raises LedgerBusyError when other writers held the ledger for too long, LedgerError when it cannot be
         written. None of the rows counts then.

@@ -13,6 +13,8 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
+from io import BufferedWriter
 from pathlib import Path
 from typing import Final, Self
 
@@ -93,12 +95,22 @@ class ArtifactWriter:
         self._max = max_bytes
         self._kept = 0
         self._seen = 0
+        self._published = False
         self._hash = hashlib.sha256()
         self._temporary = store.directory / f"tmp-{secrets.token_hex(8)}"
+
+    @cached_property
+    def _file(self) -> BufferedWriter:
+        """Made when there is something to write: most agents run nothing."""
         with _named(self._temporary):
-            store.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._store.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            self._file = os.fdopen(os.open(self._temporary, flags, 0o600), "wb")
+            return os.fdopen(os.open(self._temporary, flags, 0o600), "wb")
+
+    @property
+    def is_due(self) -> bool:
+        """Something was written, and is not published yet."""
+        return self._seen > 0 and not self._published
 
     def write(self, data: bytes) -> None:
         kept = data[: self._max - self._kept]
@@ -122,6 +134,7 @@ class ArtifactWriter:
             self._temporary.replace(target)
             fault_point("artifact.after-rename")
             _sync_directory(target.parent)
+        self._published = True
         return ArtifactRef(digest, self._kept, self._seen > self._kept, self._seen)
 
     def __enter__(self) -> Self:
@@ -129,6 +142,8 @@ class ArtifactWriter:
 
     def __exit__(self, *_: object) -> None:
         """Nothing is left of what was not published, also when the disk refuses the buffered rest."""
+        if "_file" not in self.__dict__:
+            return
         try:
             with _named(self._temporary):
                 self._file.close()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from typing import Final
 from urllib.parse import quote
 
 from assay.adapters.ledger.location import prepare_directory, refuse_network_file_system
+from assay.adapters.ledger.migrations import version
 from assay.errors import LedgerBusyError, LedgerCorruptError, LedgerError
 
 BUSY_MS: Final = 5000
@@ -19,6 +22,8 @@ BUSY_MS: Final = 5000
 
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _PAUSE_S: Final = 0.01
+_making: Final = threading.Lock()
+"""Whoever makes the file closes it before another thread of this process has SQLite open it."""
 
 
 def open_for_writing(path: Path, *, create: bool, busy_ms: int) -> sqlite3.Connection:
@@ -30,6 +35,8 @@ def open_for_writing(path: Path, *, create: bool, busy_ms: int) -> sqlite3.Conne
     with explained(path):
         connection = _connect(path, "rw", busy_ms)
         try:
+            if _is_not_ours_yet(connection, path):
+                version(connection, path)  # before anything is written: it may be somebody else's
             eventually(connection, "PRAGMA journal_mode = WAL", busy_ms)
             connection.execute("PRAGMA synchronous = FULL")
             (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
@@ -98,22 +105,38 @@ def _connect(path: Path, mode: str, busy_ms: int) -> sqlite3.Connection:
 
 
 def _make_private(path: Path, *, create: bool) -> None:
-    """The file exists with mode 0600 before SQLite sees it; its log takes the mode over."""
-    if not path.exists() and not create:
-        raise LedgerError(f"{path}: no ledger there", hint="name another directory with --home or ASSAY_HOME")
-    if path.is_dir():
-        raise LedgerError(f"{path}: is a directory, not a ledger", hint="name another ASSAY_HOME")
-    try:
-        descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0) | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise LedgerError(
-            f"{path}: cannot be opened for writing ({error.strerror})", hint="make it writable for you"
-        ) from error
-    try:
-        if os.fstat(descriptor).st_uid == os.geteuid():
-            os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
+    """The file exists with mode 0600 before SQLite sees it; its log takes the mode over.
+
+    A file that is there is not opened here: to close it again would let go of every lock that this process has on it,
+    also those of SQLite, and the next process to leave the ledger would take our log away as nobody's.
+    """
+    with _making:
+        if path.is_dir():
+            raise LedgerError(f"{path}: is a directory, not a ledger", hint="name another ASSAY_HOME")
+        try:
+            if create and not path.exists():
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            owner = path.stat().st_uid
+        except FileNotFoundError:
+            hint = "name another directory with --home or ASSAY_HOME"
+            raise LedgerError(f"{path}: no ledger there", hint=hint) from None
+        except OSError as error:
+            raise _unwritable(path, error.strerror or "") from error
+    if not os.access(path, os.R_OK | os.W_OK, effective_ids=True):
+        raise _unwritable(path, os.strerror(errno.EACCES))
+    if owner == os.geteuid():
+        path.chmod(0o600)
+
+
+def _unwritable(path: Path, why: str) -> LedgerError:
+    return LedgerError(f"{path}: cannot be opened for writing ({why})", hint="make it writable for you")
+
+
+def _is_not_ours_yet(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether the file has something in it and keeps no write-ahead log, as a ledger does from its first byte on.
+    SQLite is asked: whoever opened the file here, and closed it, would let go of this process's locks on it."""
+    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    return mode != "wal" and path.stat().st_size > 0
 
 
 def _translated(path: Path, error: sqlite3.Error) -> LedgerError:
@@ -126,6 +149,9 @@ def _translated(path: Path, error: sqlite3.Error) -> LedgerError:
         return LedgerCorruptError(f"{path}: is damaged ({error})", hint="restore it from a copy")
     if code == sqlite3.SQLITE_FULL:
         return LedgerError(f"{path}: the disk is full; nothing was recorded", hint="make room and run again")
+    if code == sqlite3.SQLITE_IOERR:  # a failing disk, or a limit on files that has been reached
+        hint = "see to the disk and its limits; a run that was stopped goes on with `assay resume`"
+        return LedgerError(f"{path}: could not be read or written ({error})", hint=hint)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return LedgerError(f"{path}: cannot be opened or written ({error})", hint="make it writable for you")
     return LedgerError(f"{path}: {error}")

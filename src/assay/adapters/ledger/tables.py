@@ -105,7 +105,7 @@ def table_of(kind: type[Contract]) -> Table:
 
 
 def storable(text: str) -> str:
-    return _UNSTORABLE.sub("\ufffd", text)
+    return text if text.isascii() and "\x00" not in text else _UNSTORABLE.sub("\ufffd", text)
 
 
 def _parsed(text: Scalar) -> object:

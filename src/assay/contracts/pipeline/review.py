@@ -43,11 +43,6 @@ class PanelFinding(Part):
     recommendation: Text
     evidence: Text = Field(description="What you have seen that shows it, such as the lines themselves.")
 
-    @field_validator("severity", mode="before")
-    @classmethod
-    def _either_spelling(cls, value: object) -> object:
-        return value.lower() if isinstance(value, str) else value
-
 
 class PanelRequest(Contract):
     """What a reviewer of the panel is given."""

@@ -26,7 +26,7 @@ class Lane(StrEnum):
     """One task, nothing of it 🔴: plan, task, checks, one reviewer, commit."""
     STANDARD = "standard"
     LARGE = "large"
-    """Something of it is 🔴: every task is checked to the last tier."""
+    """Something of it is 🔴: the whole of it is checked to the last tier, whichever of its files are."""
 
 
 class RunSetup(BegunSetup):
@@ -47,6 +47,7 @@ class RunSetup(BegunSetup):
     slots: int = 4
     sign: bool = False
     require_sandbox: bool = False
+    remembers: bool = True
     notes: tuple[str, ...] = ()
 
     @property
@@ -135,6 +136,8 @@ class RunReport(Contract):
     """The command that takes the commit back."""
     plan_gates: tuple[PlanGateSummary, ...] = ()
     gates: tuple[GateSummary, ...] = ()
+    tasks: tuple[TaskReport, ...] = ()
+    """Of all plans, in order; which plan each is of, `gates` tells."""
     final: FinalChecks | None = None
     reviews: tuple[Reviewed, ...] = ()
     single_model: bool = False
@@ -147,7 +150,10 @@ class RunReport(Contract):
     agents: Mapping[str, str] = {}
     dispatches: int = 0
     spent: Spent = Spent()
+    cost: Mapping[str, float] = {}
+    """What was spent, in the words of `assay gate --json`."""
     elapsed_ms: int = 0
+    ledger: str = ""
     directory: str = ""
     """Where its documents are."""
     bundle: str = ""

@@ -86,13 +86,13 @@ def more_of_it(allowance: Allowance, spent: Spent) -> str:
 def money(spent: Spent) -> str:
     """What it has cost, as far as that is known."""
     if not spent.unpriced:
-        return _dollars(spent.usd)
+        return dollars(spent.usd)
     if spent.unpriced == spent.requests:
         return "cost unknown"
-    return f"{_dollars(spent.usd)} and {counted(spent.unpriced, 'call')} of unknown price"
+    return f"{dollars(spent.usd)} and {counted(spent.unpriced, 'call')} of unknown price"
 
 
-def _dollars(usd: float) -> str:
+def dollars(usd: float) -> str:
     """In cents, or as many digits as it takes to show that it is not nothing."""
     return f"${usd:.2f}" if usd >= _A_CENT or not usd else f"${usd:.2g}"
 

@@ -6,8 +6,8 @@
 | crashed, malformed (after its repairs)           | –                        | once                  |
 | timeout, denied, rejected, filtered, failed, looping, budget, cancelled | – | –              |
 
-A task's executor is not asked again by the engine: the gate counts its attempts. At the gate, `unavailable` and
-`denied` stop the run, which can be resumed: they are no fault of the work.
+A task's executor is not asked again by the engine: the gate counts its attempts. `unavailable` and `denied` then stop
+the run, which can be resumed: they are no fault of the work. Only in the control loop `unavailable` is a failure.
 """
 
 from __future__ import annotations

@@ -45,7 +45,12 @@ def _frontmatter(view: RunView) -> dict[str, Value]:
 
 def duration(start: str, end: str) -> str:
     """Between two time stamps, as `1 h 2 min 3 s`."""
-    seconds = max(0, round((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()))
+    return lasting((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
+
+
+def lasting(elapsed: float) -> str:
+    """So many seconds, in the same words."""
+    seconds = max(0, round(elapsed))
     hours, minutes = seconds // 3600, seconds // 60 % 60
     parts = ((hours, "h"), (minutes, "min"), (seconds % 60, "s"))
     return " ".join(f"{count} {unit}" for count, unit in parts if count) or "0 s"

@@ -226,7 +226,7 @@ def _checked(run: Course) -> Steps[FinalChecks]:
 
 
 def _check(run: Course) -> CheckAll:
-    return CheckAll(run.iteration, run.now.tip, large=run.lane is Lane.LARGE)
+    return CheckAll(run.iteration, run.now.tip, run.lane)
 
 
 def _with_ids(plan: PlanOutput) -> list[tuple[PlannedTask, str]]:

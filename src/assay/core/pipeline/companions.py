@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from assay.contracts.agent import OutputHeader
 from assay.contracts.pipeline.design import Alternative, Decision, DesignOutput
+from assay.contracts.pipeline.knowledge import Lesson
 from assay.contracts.pipeline.plan import PlannedTask, PlanOutput
 from assay.contracts.pipeline.research import ResearchFinding, ResearchOutput
 from assay.contracts.pipeline.review import PanelFinding, PanelOutput
@@ -50,6 +51,27 @@ def spec(header: OutputHeader, output: SpecOutput) -> str:
             *_some("## Concerns about the request", *_blocks(_concerns(output))),
         ),
     )
+
+
+def proposals(header: OutputHeader, lessons: Iterable[tuple[Lesson, str]]) -> str:
+    """Changes to files that agents are told by, each with why it should not be taken over, if there is a reason."""
+    return _page(
+        "Proposals for files that agents are told by",
+        (
+            _made(header),
+            "Assay has changed none of these files. What you want of it, put in yourself.",
+            *_blocks(_proposal(*one) for one in lessons),
+        ),
+    )
+
+
+def _proposal(lesson: Lesson, against: str) -> Iterator[str]:
+    yield f"## {code(lesson.path or 'no file is named')}"
+    if against:
+        yield f"**Do not take this over: {prose(against)}.**"
+    yield quoted(lesson.content)
+    yield "Why:"
+    yield quoted(lesson.reason)
 
 
 def design(header: OutputHeader, output: DesignOutput) -> str:

@@ -7,13 +7,13 @@
 | design    | `design-output.yaml`, `design.md`                                                             |
 | plan      | `plan-output.yaml`, `plan.md`, `tasks/<task>.yaml`                                            |
 | review    | `review-verdicts/<scope>-<focus>-r<round>.yaml`, `review-findings/<scope>-<focus>-r<round>.md` |
-| knowledge | `knowledge-output.yaml`                                                                       |
+| knowledge | `knowledge-output.yaml`, and `instruction-proposals.md` if there are any                  |
 
 Beside these there are `initial-request.md`, `approvals.yaml` and the append-only `decisions.yaml`; what is made from
 the ledger alone is in `task_documents.py`. Names of files are the engine's, never an agent's.
 
 In a plan the ids are the engine's: `task-01` is the first task, and references follow. What the engine knows better
-than the agent (dates, waves, who decided) is filled in.
+than the agent (dates, waves, who decided, what a path makes of a risk) is filled in.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ from assay.contracts.pipeline.plan import PlanOutput
 from assay.contracts.pipeline.research import ResearchOutput
 from assay.contracts.pipeline.review import PanelOutput
 from assay.contracts.pipeline.spec import SpecOutput
+from assay.core.memory.lessons import weakens_lesson
 from assay.core.pipeline import companions
 from assay.core.pipeline.plan_text import task_ids
+from assay.core.pipeline.planning import raised
 from assay.core.pipeline.yaml_text import yaml_text
 from assay.errors import InternalError
 
@@ -41,6 +43,7 @@ Documents = Mapping[str, str]
 """From a file's path in the run's folder to its text."""
 
 DECISIONS: Final = "decisions.yaml"
+PROPOSALS: Final = "instruction-proposals.md"
 _LOG: Final = "decision_log:\n"
 
 
@@ -151,7 +154,7 @@ def _design(header: OutputHeader, output: Contract) -> Documents | None:
 def _plan(header: OutputHeader, output: Contract) -> Documents | None:
     if not isinstance(output, PlanOutput):
         return None
-    output = renamed(output)
+    output = renamed(raised(output))
     tasks = {f"tasks/{task.id}.yaml": headed(header, task) for task in output.tasks}
     page = companions.plan(header, output, waves(output))
     return {"plan-output.yaml": headed(header, output), "plan.md": page, **tasks}
@@ -170,7 +173,11 @@ def _review(header: OutputHeader, output: Contract) -> Documents | None:
 def _knowledge(header: OutputHeader, output: Contract) -> Documents | None:
     if not isinstance(output, KnowledgeOutput):
         return None
-    return {"knowledge-output.yaml": headed(header, output)}
+    proposed = [one for one in output.updates if one.kind == "instructions"]
+    page = (
+        {PROPOSALS: companions.proposals(header, [(one, weakens_lesson(one)) for one in proposed])} if proposed else {}
+    )
+    return {"knowledge-output.yaml": headed(header, output), **page}
 
 
 _WRITERS: Final[Mapping[str, Callable[[OutputHeader, Contract], Documents | None]]] = {

@@ -20,7 +20,7 @@ from typing import Final
 
 from assay.contracts.change import ChangeKind
 from assay.contracts.pipeline.plan import PlanOutput
-from assay.contracts.pipeline.run import Lane
+from assay.contracts.pipeline.run import BlastRadius, Lane
 from assay.core.plan.lint import MOST_PRODUCTION_FILES
 from assay.core.risk import PathChange, Risk, docs_only, is_test, risk_of
 
@@ -90,6 +90,17 @@ def deeper(lane: Lane, plan: PlanOutput) -> Lane:
     """The shallowest lane beyond this one that the plan does not leave."""
     beyond = DEEPER[DEEPER.index(lane) + 1 :]
     return next((other for other in beyond if not left(other, plan)), Lane.LARGE)
+
+
+def outgrown(lane: Lane, changed: Sequence[BlastRadius]) -> str:
+    """Why the change itself leaves its lane; empty if it stays."""
+    red = [one.path for one in changed if one.risk == "🔴"]
+    if lane is not Lane.LARGE and red:
+        return f"the change is 🔴: {', '.join(red)}"
+    other = [one.path for one in changed if not docs_only([one.path])]
+    if lane is Lane.DOCS and other:
+        return f"the change is not documentation alone: {', '.join(other)}"
+    return ""
 
 
 def is_red(path: str) -> bool:

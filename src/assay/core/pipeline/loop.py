@@ -21,8 +21,19 @@ from assay.contracts.gate_report import RunOutcome
 from assay.contracts.pipeline.run import KnownIssue, Lane
 from assay.contracts.verdict import Confidence
 from assay.core.pipeline.building import Order, build
-from assay.core.pipeline.course import Course, DeeperError, OverError, Step, Steps, note, one
-from assay.core.pipeline.needs import AskKnowledge, Commit, Committed, Delivered, Failed, Feature, Loop
+from assay.core.pipeline.course import Course, DeeperError, OverError, Step, Steps, expected, note, one
+from assay.core.pipeline.evidence import unproven
+from assay.core.pipeline.needs import (
+    AskKnowledge,
+    ChecksCounted,
+    Commit,
+    Committed,
+    CountChecks,
+    Delivered,
+    Failed,
+    Feature,
+    Loop,
+)
 from assay.core.pipeline.panel import reviewed
 from assay.core.pipeline.preparing import design, research, specify
 from assay.core.pipeline.rating import Grounds, rate
@@ -84,6 +95,7 @@ def _delivered(run: Course) -> Steps[Delivered]:
     if confidence is Confidence.LOW:
         low = OverError(RunOutcome.FAILED, f"nothing is committed, as the confidence is low: {'; '.join(reasons)}")
         return (yield from _over(run, low))
+    yield from _proven(run)
     yield from _learned(run, "everything passed")
     sent = yield from one(Commit(run.now.tip, confidence))
     if isinstance(sent, Failed):
@@ -91,6 +103,13 @@ def _delivered(run: Course) -> Steps[Delivered]:
     if not isinstance(sent, Committed):
         raise TypeError(f"a commit is wanted, not {sent!r}")
     return _end(run, OverError(RunOutcome.PASSED, ""), sent.commit)
+
+
+def _proven(run: Course) -> Step:
+    """What is said to have passed has a row that says so: of the merged tree, and of every task that is in it."""
+    sent = yield from one(CountChecks(run.iteration, run.now.tip, tuple(run.now.accepted)))
+    if wrong := unproven(expected(sent, ChecksCounted).checked):
+        raise OverError(RunOutcome.HALTED, f"the ledger does not bear it out: {'; '.join(wrong)}", learns=False)
 
 
 def _over(run: Course, over: OverError) -> Steps[Delivered]:

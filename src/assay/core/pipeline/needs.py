@@ -17,6 +17,7 @@ from assay.contracts.pipeline.review import PanelFinding, PanelOutput, ReviewFoc
 from assay.contracts.pipeline.run import FinalChecks, GateSummary, KnownIssue, Lane, PlanGateSummary, Reviewed
 from assay.contracts.pipeline.spec import SpecOutput
 from assay.contracts.verdict import Confidence
+from assay.core.pipeline.evidence import CheckTally, ReviewTally
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,29 @@ class CheckAll:
 
     iteration: int
     tip: str
-    large: bool
+    lane: Lane
+    """How deep it is looked into; whether the change keeps to it is seen here, too."""
+
+
+@dataclass(frozen=True)
+class CountReviews:
+    """What the ledger holds of a round of reviews. Sent back: ReviewsCounted."""
+
+    scope: Scope
+    round: int
+    said: ReviewTally
+    """What was heard, which the rows must bear out."""
+    tip: str = ""
+    """Of a code review: the commit that holds the change."""
+
+
+@dataclass(frozen=True)
+class CountChecks:
+    """What the ledger holds of the merged tree's checks and of each accepted task's. Sent back: ChecksCounted."""
+
+    iteration: int
+    tip: str
+    gates: tuple[GateSummary, ...]
 
 
 @dataclass(frozen=True)
@@ -175,6 +198,8 @@ Need = (
     | VerifyPlan
     | Implement
     | CheckAll
+    | CountReviews
+    | CountChecks
     | Commit
     | Note
 )
@@ -233,6 +258,16 @@ class Checked:
 
 
 @dataclass(frozen=True)
+class ReviewsCounted:
+    rows: ReviewTally
+
+
+@dataclass(frozen=True)
+class ChecksCounted:
+    checked: tuple[CheckTally, ...]
+
+
+@dataclass(frozen=True)
 class Committed:
     commit: str
 
@@ -242,7 +277,19 @@ class Noted:
     pass
 
 
-Sent = Heard | Failed | Decided | Waiting | PlanVerified | Implemented | Checked | Committed | Noted
+Sent = (
+    Heard
+    | Failed
+    | Decided
+    | Waiting
+    | PlanVerified
+    | Implemented
+    | Checked
+    | ReviewsCounted
+    | ChecksCounted
+    | Committed
+    | Noted
+)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from assay.contracts.gate_report import RunOutcome
 from assay.contracts.pipeline.review import PanelFinding, PanelOutput, ReviewFocus, Scope
 from assay.contracts.pipeline.run import Lane
-from assay.core.pipeline.course import Course, Steps, heard, note
-from assay.core.pipeline.needs import AskReview, Failed, Heard, Sent
-from assay.core.pipeline.reviews import ALONE, PANEL, Gate, Round, Word, counted, decide
+from assay.core.pipeline.course import Course, OverError, Step, Steps, expected, heard, note, one
+from assay.core.pipeline.evidence import not_borne_out, tally
+from assay.core.pipeline.needs import AskReview, CountReviews, Failed, Heard, ReviewsCounted, Sent
+from assay.core.pipeline.reviews import ALONE, PANEL, Decision, Gate, Round, Word, counted, decide
 
 
 def reviewed(run: Course, scope: Scope, before: Round | None, *, last: bool) -> Steps[tuple[Round, Gate]]:
@@ -19,7 +21,18 @@ def reviewed(run: Course, scope: Scope, before: Round | None, *, last: bool) -> 
     run.single_model = run.single_model or it.one_model
     gate = decide(it)
     yield from note("review-gate", f"{scope}, round {number}: {gate.text}")
+    if gate.decision in (Decision.PASS, Decision.KNOWN_ISSUES):
+        yield from _borne_out(run, it)
     return it, gate
+
+
+def _borne_out(run: Course, it: Round) -> Step:
+    """A gate goes by the ledger's rows: where they say something else than was heard, nothing goes on."""
+    said = tally(it)
+    sent = yield from one(CountReviews(it.scope, it.number, said, run.now.tip if it.scope == "code" else ""))
+    if wrong := not_borne_out(said, expected(sent, ReviewsCounted).rows):
+        what = f"the ledger does not bear out the {it.scope} review, round {it.number}"
+        raise OverError(RunOutcome.HALTED, f"{what}: {'; '.join(wrong)}", learns=False)
 
 
 def _question(

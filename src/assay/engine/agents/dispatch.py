@@ -1,6 +1,7 @@
 """One dispatch: a role, a request, a backend, tools. The shell around `core.agent.loop`.
 
-Every entry of the conversation is a message on the bus before anything follows from it. A dispatch that a crash or a
+Every entry of the conversation is a message on the bus before anything follows from it; an answer is there together
+with the turn that gave it, and with whatever the answer's step has to record. A dispatch that a crash or a
 spent budget has cut short begins again from its messages: turns that are on record are not asked for, and paid for, a
 second time, but what its tools did to the work tree is done again, because the work tree is a new one.
 """
@@ -17,8 +18,9 @@ from typing import Final
 from pydantic import JsonValue
 
 from assay.adapters.backends import Backend
-from assay.adapters.bus import Bus
+from assay.adapters.bus import Bus, Letter
 from assay.adapters.executors.site import Site
+from assay.adapters.ledger import Row
 from assay.adapters.tools import Tools
 from assay.contracts.agent import (
     Activity,
@@ -42,12 +44,18 @@ from assay.core.agent.faults import completion_of, may_ask_again
 from assay.core.agent.loop import Answered, Check, Ended, Pause, Repair, Request, Sent, Think, Use, converse
 from assay.engine.agents.meter import Meter
 from assay.engine.agents.on_record import Recorded
+from assay.engine.steps import Write
 from assay.faults import fault_point
 from assay.roles.asking import request_text
 from assay.roles.role import Role
 
 ENGINE: Final = "engine"
 _SHOWN: Final = 120
+_TURN: Final = "Turn"
+
+
+Ending = Callable[[Dispatched, Write], object]
+"""Told of an answer before it is on record. It must write once, and what it writes is one with the answer."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,10 @@ class Errand:
     """The deadline of the whole dispatch; None: as long as a person needs."""
     check: Check = lambda _: ""
     """Whether an answer of the schema can be meant: whatever it refers to is there."""
+    beginning: tuple[Row, ...] = ()
+    """What is to be on record with its first word."""
+    ending: Ending | None = None
+    """Who has something to write with the answer."""
 
 
 @dataclass(frozen=True)
@@ -85,15 +97,15 @@ class Dispatcher:
         if first.fault is None or not may_ask_again(first.fault):
             return first
         left = None if errand.seconds is None else errand.seconds - (time.monotonic() - began)
-        second = self.once(role, again, replace(errand, seconds=left))
+        second = self.once(role, again, replace(errand, seconds=left, beginning=()))
         return second.model_copy(update={"usage": first.usage + second.usage})
 
     def once(self, role: Role, occasion: Occasion, errand: Errand) -> Dispatched:
-        conversation = Conversation(
+        conversation = Conversation.model_construct(  # all of it is ours: the schema need not be looked through again
             occasion=occasion,
             instructions=role.instructions,
             tools=errand.toolbox.specs,
-            output_schema=role.output.model_json_schema(),
+            output_schema=role.output_schema,
             entries=(Told(text=request_text(role, errand.request)),),
         )
         recorded = self.recorded.get(occasion.id, Recorded())
@@ -113,6 +125,8 @@ class _Going:
         self._recorded = recorded if recorded.can_go_on else recorded.again()
         self._started = time.monotonic()
         self._started_at = now()
+        self._unsaid: list[Letter] = []
+        self._beginning = errand.beginning
         self._begin()
 
     def _begin(self) -> None:
@@ -134,17 +148,26 @@ class _Going:
 
     def _go(self, conversation: Conversation) -> Dispatched:
         told = conversation.entries[0]
-        self._publish(ENGINE, "Dispatch", "begun", {"occasion": dumped(self._occasion), "request": dumped(told)})
-        ended = self._drive(converse(conversation, self._role.output, self._role.tool_calls, self._errand.check))
-        dispatched = self._dispatched(ended)
-        if dispatched.fault is not None:
-            if dispatched.fault != self._last_fault:
+        self._hold(ENGINE, "Dispatch", "begun", {"occasion": dumped(self._occasion), "request": dumped(told)})
+        self._say(*self._beginning, durable=False)
+        self._beginning = ()
+        try:
+            ended = self._drive(converse(conversation, self._role.output, self._role.tool_calls, self._errand.check))
+            dispatched = self._dispatched(ended)
+            if dispatched.output is not None:
+                self._answered(dispatched, dispatched.output)
+            elif dispatched.fault is not None and dispatched.fault != self._last_fault:
                 self._met(dispatched.fault, 0.0)
-        elif dispatched.output is not None:
-            header = self._header(dispatched, dispatched.output)
-            body = {"output": dumped(header), "completion": dumped(dispatched.completion)}
-            self._publish(self._occasion.agent, "Output", "output", body)
+        finally:
+            self._say()
         return dispatched
+
+    def _answered(self, dispatched: Dispatched, output: Contract) -> None:
+        header = self._header(dispatched, output)
+        body = {"output": dumped(header), "completion": dumped(dispatched.completion)}
+        self._hold(self._occasion.agent, "Output", "output", body)
+        if self._errand.ending:
+            self._errand.ending(dispatched, self._say)
 
     def _drive(self, talk: Generator[Request, Sent, Ended]) -> Ended:
         sent: Sent = None
@@ -157,6 +180,7 @@ class _Going:
             sent = self._do(request)
 
     def _do(self, request: Request) -> Sent:
+        self._say()
         match request:
             case Think():
                 return self._think(request.conversation)
@@ -193,13 +217,8 @@ class _Going:
             self._met(fault, seconds)
             return fault
         fault_point("agent.before-turn")
-        self._publish(
-            self._occasion.agent,
-            "Turn",
-            f"turn-{self._turns}",
-            {"turn": dumped(turn_or_fault), "seconds": round(seconds, 3)},
-        )
-        fault_point("agent.after-turn")
+        said: dict[str, JsonValue] = {"turn": dumped(turn_or_fault), "seconds": round(seconds, 3)}
+        self._hold(self._occasion.agent, _TURN, f"turn-{self._turns}", said)
         self._shell.meter.add(self._role.name, self._occasion.task, Spent.of_turn(turn_or_fault.usage, seconds))
         self._shell.spending(self._shell.meter.spent())
         self._took(turn_or_fault)
@@ -208,7 +227,8 @@ class _Going:
     def _noted(self, activity: Activity) -> None:
         """What a program does by itself. It is never repeated from the record, so it needs no id that a crash keeps."""
         name = f"activity-{self._turns}-{secrets.token_hex(8)}"
-        self._publish(self._occasion.agent, "Activity", name, {"activity": dumped(activity)})
+        letter = self._letter(self._occasion.agent, "Activity", name, {"activity": dumped(activity)})
+        self._shell.bus.say([letter])  # from whichever thread sees it
         self._refusals += activity.kind is ActivityKind.REFUSED
 
     def _met(self, fault: Fault, seconds: float) -> None:
@@ -307,7 +327,7 @@ class _Going:
         )
 
     def _header(self, dispatched: Dispatched, output: Contract) -> OutputHeader:
-        return OutputHeader(
+        return OutputHeader.model_construct(
             agent=self._occasion.agent,
             instance=self._occasion.id,
             step=self._occasion.step,
@@ -318,12 +338,27 @@ class _Going:
         )
 
     def _publish(self, sender: str, type: str, name: str, payload: Mapping[str, JsonValue]) -> None:
+        self._hold(sender, type, name, payload)
+        self._say()
+
+    def _hold(self, sender: str, type: str, name: str, payload: Mapping[str, JsonValue]) -> None:
+        """It is said with what comes next, and before anything follows from it."""
+        self._unsaid.append(self._letter(sender, type, name, payload))
+
+    def _letter(self, sender: str, type: str, name: str, payload: Mapping[str, JsonValue]) -> Letter:
         """A message with an id of its own, the same after a crash: what is on record is not written again."""
         agent, id = self._occasion.agent, self._occasion.id
         recipient = agent if sender == ENGINE else ENGINE
         said = {"dispatch": id, "task": self._occasion.task, **payload}
         take = f"~{self._recorded.take}" if self._recorded.take > 1 else ""
-        self._shell.bus.publish(sender, recipient, type, said, message_id=f"{id}{take}#{name}")
+        return Letter(sender, recipient, type, said, f"{id}{take}#{name}")
+
+    def _say(self, *also: Row, durable: bool = True) -> None:
+        """What is held, and these rows, in one transaction."""
+        letters, self._unsaid = self._unsaid, []
+        self._shell.bus.say(letters, also, durable=durable)
+        if any(letter.type == _TURN for letter in letters):
+            fault_point("agent.after-turn")
 
 
 class DivergedError(Exception):

@@ -11,7 +11,8 @@ from assay.config.backends import works_alone
 from assay.contracts.agent import Dispatched, Fault, FaultKind, Occasion
 from assay.contracts.gate import Assignment, ExecutorResult, ExecutorStatus
 from assay.engine.agents.placed import PlacedAgent
-from assay.errors import AssayError, BackendError, UnavailableError
+from assay.engine.agents.stopping import unreached
+from assay.errors import AssayError, BackendError
 from assay.roles.executor import ROLE
 
 
@@ -61,4 +62,4 @@ def not_served(fault: Fault, spec: str) -> AssayError:
     if fault.kind is FaultKind.DENIED:
         hint = "put that right (`assay backends --probe` tries it), then `assay resume last`"
         return BackendError(why, hint=hint)
-    return UnavailableError(why, hint="everything is kept: `assay resume last` goes on when it can be reached")
+    return unreached(why)

@@ -6,20 +6,22 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from assay.adapters.backends import Backend
 from assay.adapters.executors import SandboxedShell
 from assay.adapters.executors.site import Site
+from assay.adapters.ledger import Row
 from assay.adapters.ledger.artifacts import ArtifactWriter
 from assay.adapters.tools import Ground, Toolbox, Tools
 from assay.contracts.agent import CompletionStatus, Dispatched, Fault, FaultKind, Occasion
 from assay.contracts.base import Contract
 from assay.contracts.budget import Spent
 from assay.core.agent.loop import Check
-from assay.engine.agents.dispatch import Dispatcher, Errand
+from assay.engine.agents.dispatch import Dispatcher, Ending, Errand
 from assay.engine.agents.on_record import on_record
+from assay.engine.steps import Write
 from assay.engine.viewing import Sight, seen_at, shell_at
 from assay.engine.world import World
 from assay.roles.role import Role
@@ -56,7 +58,14 @@ class Onlookers:
         """Before several of them stand on the same ground."""
         _ = self.shell
 
-    def dispatch(self, one: Asking, toolbox: Tools | None = None, check: Check = lambda _: "") -> Dispatched:
+    def dispatch(
+        self,
+        one: Asking,
+        toolbox: Tools | None = None,
+        check: Check = lambda _: "",
+        beginning: tuple[Row, ...] = (),
+        ending: Ending | None = None,
+    ) -> Dispatched:
         world, agent = self.world, one.occasion.agent
         with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
             errand = Errand(
@@ -66,9 +75,11 @@ class Onlookers:
                 site=self._site(agent, sink),
                 seconds=self.seconds(one.role.name),
                 check=check,
+                beginning=beginning,
+                ending=None if ending is None else partial(_with_output, sink, ending),
             )
             dispatched = self.dispatcher.dispatch(one.role, one.occasion, errand)
-            world.ledger.append(sink.finish().row())
+            world.ledger.append(*_output(sink))
         return dispatched
 
     def spent(self) -> Spent:
@@ -117,6 +128,15 @@ class Onlookers:
 
     def close(self) -> None:
         self._stack.close()
+
+
+def _with_output(sink: ArtifactWriter, ending: Ending, dispatched: Dispatched, write: Write) -> None:
+    """What its commands have printed is on record with its answer: neither is to be had again."""
+    ending(dispatched, lambda *rows: write(*rows, *_output(sink)))
+
+
+def _output(sink: ArtifactWriter) -> tuple[Row, ...]:
+    return (sink.finish().row(),) if sink.is_due else ()
 
 
 def answer_of(dispatched: Dispatched) -> Contract | Fault:

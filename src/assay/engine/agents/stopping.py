@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.contracts.agent import Fault, FaultKind
-from assay.errors import InputError
+from assay.errors import InputError, UnavailableError
 
 
 class OutOfBudgetError(Exception):
@@ -19,3 +19,14 @@ def stop_for(fault: Fault, agent: str) -> None:
             raise KeyboardInterrupt
         case FaultKind.DENIED:
             raise InputError(f"{agent}: {fault.why}", hint="`assay backends` shows who serves whom")
+
+
+def stop_if_unreached(fault: Fault, agent: str) -> None:
+    """Raise, if the one who serves the agent has not answered, however often it was asked: nothing of that is on record
+    as the agent's word, and the run goes on with the same question when it is answered again."""
+    if fault.kind is FaultKind.UNAVAILABLE:
+        raise unreached(f"{agent}: {fault.why}")
+
+
+def unreached(why: str) -> UnavailableError:
+    return UnavailableError(why, hint="everything is kept: `assay resume last` goes on when it can be reached")

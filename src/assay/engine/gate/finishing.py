@@ -7,6 +7,7 @@ from pathlib import Path
 
 from assay.adapters.git.anchor import write_anchor
 from assay.adapters.git.blobs import file_at
+from assay.adapters.git.exclude import own_folder
 from assay.adapters.git.held import let_go
 from assay.adapters.scratch import remove
 from assay.contracts.evidence import CheckRow
@@ -146,7 +147,7 @@ def _keep_results(gate: GateWorld, view: RunView) -> None:
 
 def _own_folder(gate: GateWorld) -> Path:
     """The run's own folder in the work tree, which git does not see."""
-    folder = gate.world.repository.root / ".assay" / gate.world.run_id
+    folder = own_folder(gate.world.repository.root, gate.world.run_id)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import Final
 
 from pydantic import JsonValue
 
 from assay.adapters.backends import Backend
-from assay.contracts.agent import Fault, OutputHeader
+from assay.contracts.agent import CompletionStatus, Dispatched, Fault, OutputHeader
 from assay.contracts.base import Contract
 from assay.contracts.evidence import CheckRow, snippet
 from assay.contracts.pipeline.review import PanelOutput
@@ -18,12 +19,17 @@ from assay.contracts.verdict import Phase, ReviewVerdict, Severity, Verdict
 from assay.core.pipeline.needs import Failed, Heard
 from assay.engine.agents.dispatch import Dispatcher, dumped, now
 from assay.engine.agents.onlookers import Asking, Onlookers, answer_of
-from assay.engine.agents.stopping import stop_for
+from assay.engine.agents.stopping import stop_for, stop_if_unreached
 from assay.engine.pipeline.documenting import Documenting
+from assay.engine.pipeline.evidence import review_task
+from assay.engine.pipeline.requests import as_asked
 from assay.engine.pipeline.watching import Watching
-from assay.engine.steps import Steps
+from assay.engine.steps import Steps, Write
 from assay.engine.world import World
 from assay.roles.asking import request_text
+
+_HOLDS_NOTHING_UP: Final = ("knowledge",)
+"""Roles without whom a run goes on, whyever they do not answer."""
 
 
 @dataclass
@@ -55,20 +61,38 @@ class PipelineAgents:
             self._document(one, output, known)
             return Heard(output, str(known["model"]))
         self.watching.asked(agent, one.role.title)
-        step = TelemetryRow(
+        begun = TelemetryRow(
             run_id=self.world.run_id,
             step=one.occasion.step,
             agent=one.role.name,
             instance=one.occasion.focus,
             started_at=now(),
         )
-        self.world.ledger.append(step)
-        dispatched = self._at(tree, commit).dispatch(one)
-        answer = answer_of(dispatched)
+
+        def keep(dispatched: Dispatched, write: Write | None = None) -> Mapping[str, JsonValue]:
+            return self._keep(one, text, begun, dispatched, tree, write)
+
+        dispatched = self._at(tree, commit).dispatch(one, beginning=(begun,), ending=keep)
+        answer = _answer(one, dispatched)
         if isinstance(answer, Fault):
             stop_for(answer, agent)
+            if one.role.name not in _HOLDS_NOTHING_UP:
+                stop_if_unreached(answer, agent)
+        came = self.steps.recall(one.occasion.id, text) or keep(dispatched)  # with the answer, if there is one
+        said = answer.why if isinstance(answer, Fault) else dispatched.completion.summary
+        self.watching.answered(agent, said, failed=isinstance(answer, Fault))
+        if isinstance(answer, Fault):
+            return Failed(answer.why)
+        self._document(one, answer, came)
+        return Heard(answer, dispatched.model)
+
+    def _keep(
+        self, one: Asking, text: str, begun: TelemetryRow, dispatched: Dispatched, tree: str, write: Write | None
+    ) -> Mapping[str, JsonValue]:
+        """What came of it, as a step of the run and of the telemetry."""
+        answer = _answer(one, dispatched)
         failed = isinstance(answer, Fault)
-        ended = step.model_copy(
+        ended = begun.model_copy(
             update={
                 "completed_at": now(),
                 "status": StepStatus.ERROR if failed else StepStatus.DONE,
@@ -76,22 +100,18 @@ class PipelineAgents:
             }
         )
         came: dict[str, JsonValue] = {
-            "agent": agent,
+            "agent": one.occasion.agent,
             "model": dispatched.model,
-            "started_at": step.started_at,
+            "started_at": begun.started_at,
             "completed_at": ended.completed_at,
         }
         came |= {"why": answer.why} if isinstance(answer, Fault) else {"output": answer.model_dump(mode="json")}
-        self.steps.keep(one.occasion.id, text, came, ended, *self._verdict(one, answer, tree))
-        said = answer.why if isinstance(answer, Fault) else dispatched.completion.summary
-        self.watching.answered(agent, said, failed=failed)
-        if isinstance(answer, Fault):
-            return Failed(answer.why)
-        self._document(one, answer, came)
-        return Heard(answer, dispatched.model)
+        return self.steps.keep(one.occasion.id, text, came, ended, *self._verdict(one, answer, tree), write=write)
 
     def _document(self, one: Asking, output: Contract, came: Mapping[str, JsonValue]) -> None:
-        header = OutputHeader(
+        if isinstance(output, PanelOutput):  # who has reviewed, the engine knows better than the reviewer
+            output = output.model_copy(update={"reviewer_model": str(came["model"])})
+        header = OutputHeader.model_construct(
             agent=one.role.name,
             instance=one.occasion.agent,
             step=one.occasion.step,
@@ -107,13 +127,13 @@ class PipelineAgents:
 
     def _verdict(self, one: Asking, answer: Contract | Fault, tree: str) -> tuple[CheckRow, ...]:
         """A reviewer's word is evidence of its own: by run, scope, round and focus."""
-        if not isinstance(answer, PanelOutput):
-            return ()
+        if not isinstance(answer, PanelOutput) or answer.completion.status is CompletionStatus.ERROR:
+            return ()  # whoever says that they could not do it has given no word
         worst = [severity for severity in Severity if answer.findings_count[severity]]
         return (
             CheckRow(
                 run_id=self.world.run_id,
-                task_id=f"{self.slug}-{answer.scope}-review",
+                task_id=review_task(self.slug, answer.scope),
                 phase=Phase.REVIEW,
                 check_name=f"review-{answer.scope}-{one.occasion.focus}",
                 tool="review",
@@ -141,3 +161,8 @@ class PipelineAgents:
             self._stack.callback(place.close)
             self._places[tree] = place
         return self._places[tree]
+
+
+def _answer(one: Asking, dispatched: Dispatched) -> Contract | Fault:
+    answer = answer_of(dispatched)
+    return answer if isinstance(answer, Fault) else as_asked(one.request, answer)

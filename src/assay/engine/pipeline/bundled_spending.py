@@ -3,84 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
 from assay.adapters.ledger import Stored
-from assay.contracts.agent import Fault, Occasion, Turn
-from assay.contracts.budget import Spent
 from assay.contracts.pipeline.bundle import CostLine, StepSeen
-from assay.contracts.rows import MessageRow, TelemetryRow
+from assay.contracts.rows import TelemetryRow
 from assay.engine.pipeline.records import RunRecord
-
-
-@dataclass
-class _Line:
-    dispatches: set[tuple[str, str]] = field(default_factory=set)
-    spent: Spent = field(default_factory=Spent)
-    rows: list[int] = field(default_factory=list)
-
-
-@dataclass
-class _Dispatch:
-    role: str
-    model: str = ""
-    """Who spoke last: what a tool took, or a call that failed, is theirs."""
+from assay.engine.telemetry.costs import by_agent
+from assay.engine.telemetry.parts import Part
 
 
 def costs(records: Sequence[RunRecord]) -> tuple[CostLine, ...]:
-    lines: dict[tuple[str, str], _Line] = {}
-    for record in records:
-        under_way: dict[str, _Dispatch] = {}
-        for stored in record.messages:
-            _add(stored, under_way, lines)
     return tuple(
-        CostLine(role=role, model=model, dispatches=len(line.dispatches), spent=line.spent, rows=tuple(line.rows))
-        for (role, model), line in lines.items()
+        CostLine(
+            role=role,
+            model=model,
+            dispatches=len(tally.dispatches),
+            spent=tally.spent,
+            rows=tuple(sorted(tally.rows)),
+        )
+        for role, model, tally in by_agent(map(_part, records))
     )
 
 
 def dispatches(records: Sequence[RunRecord]) -> int:
     """How often an agent was asked. One that is asked on after a crash was asked once."""
-    found = {
-        (record.run_id, str(stored.row.payload["dispatch"]))
-        for record in records
-        for stored in record.messages
-        if stored.row.type == "Dispatch"
-    }
-    return len(found)
-
-
-def _add(stored: Stored[MessageRow], under_way: dict[str, _Dispatch], lines: dict[tuple[str, str], _Line]) -> None:
-    row = stored.row
-    if not isinstance(id := row.payload.get("dispatch"), str):
-        return
-    if row.type == "Dispatch":
-        under_way[id] = _Dispatch(Occasion.model_validate(row.payload["occasion"]).role)
-        return
-    if id not in under_way or (spent := _spent(row)) is None:
-        return
-    one = under_way[id]
-    if row.type == "Turn":
-        one.model = Turn.model_validate(row.payload["turn"]).model or one.model
-    line = lines.setdefault((one.role, one.model), _Line())
-    line.dispatches.add((row.run_id, id))
-    line.spent += spent
-    line.rows.append(stored.seq)
-
-
-def _spent(row: MessageRow) -> Spent | None:
-    """None: the message has cost nothing."""
-    seconds = float(str(row.payload.get("seconds", 0)))
-    match row.type:
-        case "Turn":
-            return Spent.of_turn(Turn.model_validate(row.payload["turn"]).usage, seconds)
-        case "Fault":
-            return Spent.of_turn(Fault.model_validate(row.payload["fault"]).usage, seconds)
-        case "ToolResult":
-            return Spent(tool_calls=1, seconds=seconds)
-    return None
+    return sum(len(_part(record).dispatches) for record in records)
 
 
 def timeline(records: Sequence[RunRecord]) -> tuple[StepSeen, ...]:
@@ -89,8 +38,24 @@ def timeline(records: Sequence[RunRecord]) -> tuple[StepSeen, ...]:
     return tuple(sorted(steps, key=lambda step: step.rows))
 
 
+def _part(record: RunRecord) -> Part:
+    return Part(
+        run_id=record.run_id,
+        command=record.kind,
+        name=_called(record),
+        messages=record.messages,
+        steps=record.telemetry,
+        checks=record.checks,
+        events=record.events,
+    )
+
+
+def _called(record: RunRecord) -> str:
+    return f"{record.kind} {record.iteration}"
+
+
 def _steps(record: RunRecord, *, is_part: bool) -> Iterator[StepSeen]:
-    part = f"{record.kind} {record.iteration}" if is_part else ""
+    part = _called(record) if is_part else ""
     begun: dict[tuple[JsonValue, ...], list[Stored[TelemetryRow]]] = {}
     for stored in record.telemetry:
         row = stored.row

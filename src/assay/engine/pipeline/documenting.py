@@ -1,4 +1,7 @@
-"""The documents of a run, in its own folder. All are derived: one that is deleted is back when the run goes on."""
+"""The documents of a run, in its own folder. All are derived: one that is deleted is back when the run goes on.
+
+So nobody waits for the disk while the run goes on; when it ends, all of them are on it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from assay.adapters.whole_file import write_whole
+from assay.adapters.whole_file import on_disk, write_whole
 from assay.contracts.agent import OutputHeader
 from assay.contracts.base import Contract
 from assay.contracts.pipeline.approval import ApprovalEntry
@@ -41,6 +44,8 @@ class Documenting:
     folder: Path
     _decided: list[Mapping[str, JsonValue]] = field(default_factory=list)
     """In the order in which the loop hears of them, which is the same when it goes on."""
+    _unsettled: set[Path] = field(default_factory=set)
+    """Files that may not be on the disk yet."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def request(self, words: str) -> None:
@@ -60,8 +65,17 @@ class Documenting:
         with self._lock:
             self._write(documents)
 
+    def settle(self) -> None:
+        """What was written is on the disk, as far as it is there still: a person may have taken something away."""
+        with self._lock:
+            for file in self._unsettled:
+                if file.is_file():
+                    on_disk(file)
+            self._unsettled.clear()
+
     def _write(self, documents: Documents) -> None:
         for name, text in documents.items():
             file = self.folder / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(file, text.encode())
+            write_whole(file, text.encode(), durable=False)
+            self._unsettled.add(file)

@@ -61,9 +61,12 @@ class Merged:
             for one in self.snapshot.change.paths
         )
 
-    def checked(self, plans: Sequence[Plan], iteration: int, progress: Progress) -> tuple[FinalChecks, CheckReport]:
-        """The whole cascade, and every verify command of every task, on the tree that would be committed."""
-        world = self.world
+    def checked(
+        self, plans: Sequence[Plan], iteration: int, progress: Progress, *, large: bool
+    ) -> tuple[FinalChecks, CheckReport]:
+        """The whole cascade, and every verify command of every task, on the tree that would be committed. `large`: to
+        the last tier, whatever its files are."""
+        world = _with_all_large(self.world) if large else self.world
         scratch = world.scratch / f"final-{iteration}"
         scratch.mkdir(mode=0o700)
         tasks = [task for plan in plans for task in plan.tasks]
@@ -90,6 +93,11 @@ class Merged:
             ),
             report,
         )
+
+
+def _with_all_large(world: World) -> World:
+    check = world.settings.check.model_copy(update={"large": ("**",)})
+    return replace(world, settings=world.settings.model_copy(update={"check": check}))
 
 
 def reviewed(report: CheckReport) -> tuple[ReviewedCheck, ...]:

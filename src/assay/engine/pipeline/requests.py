@@ -11,8 +11,8 @@ from assay.contracts.gate import ReviewedCheck
 from assay.contracts.pipeline.design import DesignRequest
 from assay.contracts.pipeline.knowledge import KnowledgeRequest
 from assay.contracts.pipeline.plan import PlanRequest
-from assay.contracts.pipeline.research import ResearchRequest
-from assay.contracts.pipeline.review import PanelRequest
+from assay.contracts.pipeline.research import ResearchOutput, ResearchRequest
+from assay.contracts.pipeline.review import PanelOutput, PanelRequest
 from assay.contracts.pipeline.spec import SpecRequest
 from assay.core.pipeline.needs import (
     AskAgent,
@@ -38,6 +38,8 @@ class Shown:
     """Of a review of code, and for whoever keeps knowledge."""
     checks: tuple[ReviewedCheck, ...] = ()
     events: Sequence[str] = ()
+    learnt: tuple[str, ...] = ()
+    """For whoever plans."""
 
 
 def asking(need: AskAgent, it: Shown) -> Asking:
@@ -59,6 +61,7 @@ def asking(need: AskAgent, it: Shown) -> Asking:
                 reviews=need.reviews,
                 directive=need.directive,
                 failures=need.failures,
+                learnt=it.learnt,
             )
             step = f"plan/i{need.iteration}p{need.attempt}"
             return _asking("planner", request, it, step, iteration=need.iteration, attempt=need.attempt)
@@ -84,6 +87,17 @@ def asking(need: AskAgent, it: Shown) -> Asking:
                 change=it.diff,
             )
             return _asking("knowledge", request, it, "knowledge")
+
+
+def as_asked(asked: Contract, answer: Contract) -> Contract:
+    """The answer, with what is not the agent's to say: of which focus, scope and round it is."""
+    match asked, answer:
+        case PanelRequest(), PanelOutput():
+            place = {"scope": asked.scope, "review_focus": asked.focus, "round": asked.round}
+            return answer.model_copy(update=place)
+        case ResearchRequest(), ResearchOutput():
+            return answer.model_copy(update={"focus": asked.focus})
+    return answer
 
 
 def _asking(role: str, request: Contract, it: Shown, step: str, **more: object) -> Asking:

@@ -17,36 +17,48 @@ from typing import Final, Protocol, TypeVar
 from pydantic import JsonValue
 
 from assay.adapters.git.commit import Identity
+from assay.adapters.ledger.location import ledger_path
 from assay.adapters.whole_file import write_whole
 from assay.contracts.base import Contract
 from assay.contracts.budget import Spent
 from assay.contracts.gate import ReviewedCheck
 from assay.contracts.gate_report import RunOutcome
 from assay.contracts.pipeline.approval import ApprovalRequest, RunMode
-from assay.contracts.pipeline.run import FinalChecks, GateSummary, PlanGateSummary, RunReport, RunSetup
+from assay.contracts.pipeline.knowledge import KnowledgeOutput
+from assay.contracts.pipeline.run import FinalChecks, GateSummary, Lane, PlanGateSummary, RunReport, RunSetup
 from assay.contracts.plan import Plan
+from assay.contracts.verdict import Verdict
+from assay.core.agent.budget import cost
+from assay.core.gate.summary_page import lasting
 from assay.core.pipeline.bundle_page import page
+from assay.core.pipeline.lanes import outgrown
 from assay.core.pipeline.loop import deliver
 from assay.core.pipeline.message import commit_message
 from assay.core.pipeline.needs import (
     Approve,
     AskAgent,
     AskKnowledge,
+    AskPlan,
     AskReview,
     CheckAll,
     Checked,
+    ChecksCounted,
     Commit,
     Committed,
+    CountChecks,
+    CountReviews,
     Decided,
     Delivered,
     Failed,
     Feature,
+    Heard,
     Implement,
     Implemented,
     Need,
     Note,
     Noted,
     PlanVerified,
+    ReviewsCounted,
     Sent,
     VerifyPlan,
     Waiting,
@@ -54,9 +66,12 @@ from assay.core.pipeline.needs import (
 from assay.core.pipeline.task_documents import task_documents
 from assay.core.plan.reading import read_plan
 from assay.engine.begun import end_on_record
+from assay.engine.deadline import Deadline
 from assay.engine.pipeline.agents import PipelineAgents
 from assay.engine.pipeline.bundling import bundle_of
+from assay.engine.pipeline.evidence import LedgerEvidence
 from assay.engine.pipeline.journal import PipelineJournal
+from assay.engine.pipeline.learning import Learning
 from assay.engine.pipeline.merged import Merged, committed, reviewed
 from assay.engine.pipeline.requests import Shown, asking
 from assay.engine.pipeline.watching import Watching
@@ -96,10 +111,12 @@ class PipelineRun:
     setup: RunSetup
     journal: PipelineJournal
     agents: PipelineAgents
+    learning: Learning
     parts: Parts
     watching: Watching
     ask: Ask
     author: Identity
+    ends: Deadline
     sign: bool = False
     by: str = "person"
     resumed: bool = False
@@ -131,6 +148,7 @@ class PipelineRun:
         """What a person can read, made from the ledger alone."""
         bundle = bundle_of(self.world.ledger, self.run_id)
         self.agents.documents.write({BUNDLE: page(bundle), **task_documents(bundle)})
+        self.agents.documents.settle()
 
     def _through(self) -> RunReport:
         self.agents.documents.request(self.setup.request)
@@ -161,6 +179,8 @@ class PipelineRun:
 
     def _met(self, needs: tuple[Need, ...]) -> tuple[Sent, ...]:
         """What is asked at the same time is asked at the same time; only agents are."""
+        if not all(isinstance(need, Note) for need in needs):
+            self.ends.refuse_if_over()
         match needs:
             case (Approve() as need,):
                 return (self._approved(need),)
@@ -170,6 +190,10 @@ class PipelineRun:
                 return (self._implemented(need),)
             case (CheckAll() as need,):
                 return side_by_side([partial(self._checked, need)], 1, self.world.cancel)
+            case (CountReviews() as need,):
+                return (self._reviews_counted(need),)
+            case (CountChecks() as need,):
+                return (self._checks_counted(need),)
             case (Commit() as need,):
                 return (self._committed(need),)
         if all(isinstance(need, Note) for need in needs):
@@ -183,7 +207,14 @@ class PipelineRun:
             partial(self.agents.heard, asking(need, self._shown(need, shown[tip])), shown[tip].tree, tip)
             for need, tip in zip(asked, tips, strict=True)
         ]
-        return side_by_side(jobs, SLOTS, self.world.cancel)
+        return self._learnt(side_by_side(jobs, SLOTS, self.world.cancel))
+
+    def _learnt(self, sent: tuple[Heard | Failed, ...]) -> tuple[Heard | Failed, ...]:
+        """What the keeper of knowledge has said is kept by the engine."""
+        for one in sent:
+            if isinstance(one, Heard) and isinstance(one.output, KnowledgeOutput):
+                self.watching.noted("knowledge", self.learning.keep(one.output))
+        return sent
 
     def _shown(self, need: Need, merged: Merged) -> Shown:
         of_code = isinstance(need, AskKnowledge) or (isinstance(need, AskReview) and need.scope == "code")
@@ -192,6 +223,7 @@ class PipelineRun:
             request=self.setup.request,
             diff=merged.diff() if of_code and merged.tip != self.world.base_commit else "",
             checks=self._checks if of_code else (),
+            learnt=self.learning.recalled(self.setup.request) if isinstance(need, AskPlan) else (),
         )
 
     def _noted(self, need: Note) -> Noted:
@@ -202,7 +234,7 @@ class PipelineRun:
     # Approvals.
 
     def _approved(self, need: Approve) -> Decided | Waiting:
-        request = need.request
+        request = self._timed(need.request)
         known = self.journal.decided(request.gate_id)
         if known is None and self.setup.mode is RunMode.AUTONOMOUS and not need.by_person:
             known = request.default.id, ""
@@ -215,6 +247,11 @@ class PipelineRun:
         self.agents.documents.approvals(self.journal.approvals())
         self.watching.approved(next(one for one in self.journal.approvals() if one.gate_id == request.gate_id))
         return Decided(*known)
+
+    def _timed(self, request: ApprovalRequest) -> ApprovalRequest:
+        """With how long the run has taken so far: the loop knows no clock."""
+        metadata = request.metadata.model_copy(update={"elapsed_time": lasting(self._milliseconds / 1000)})
+        return request.model_copy(update={"metadata": metadata})
 
     # Parts.
 
@@ -269,18 +306,34 @@ class PipelineRun:
     # The merged tree.
 
     def _checked(self, need: CheckAll) -> Checked:
-        step, asked = f"checks/{need.iteration}{'-large' if need.large else ''}", need.tip
+        large, asked = need.lane is Lane.LARGE, need.tip
+        step = f"checks/{need.iteration}{'-large' if large else ''}"
+        merged = Merged(self.world, need.tip)
         known = self.journal.steps.recall(step, asked)
         if known is None:
-            merged = Merged(self.world, need.tip)
-            checks, report = merged.checked(self._plans, need.iteration, self.watching.checking())
+            checks, report = merged.checked(self._plans, need.iteration, self.watching.checking(), large=large)
             seen: list[JsonValue] = [one.model_dump(mode="json") for one in reviewed(report)]
             known = {"checks": checks.model_dump(mode="json"), "seen": seen}
             self.journal.steps.keep(step, asked, known)
             self.watching.checked(checks)
         listed = known["seen"] if isinstance(known["seen"], list) else []
         self._checks = tuple(map(ReviewedCheck.model_validate, listed))
-        return Checked(FinalChecks.model_validate(known["checks"]))
+        return Checked(FinalChecks.model_validate(known["checks"]), outgrown(need.lane, merged.blast_radius()))
+
+    # What the ledger bears out.
+
+    def _reviews_counted(self, need: CountReviews) -> ReviewsCounted:
+        tree = Merged(self.world, need.tip or self._tip).tree
+        return ReviewsCounted(self._evidence.of_review(self.setup.slug, need.scope, need.round, tree))
+
+    def _checks_counted(self, need: CountChecks) -> ChecksCounted:
+        said = [one.name for one in self._checks if one.verdict is Verdict.PASS]
+        merged = self._evidence.of_merged(Merged(self.world, need.tip).tree, need.iteration, said)
+        return ChecksCounted((merged, *self._evidence.of_tasks(need.gates)))
+
+    @property
+    def _evidence(self) -> LedgerEvidence:
+        return LedgerEvidence(self.world.ledger_path, self.run_id)
 
     def _committed(self, need: Commit) -> Committed | Failed:
         """The words of the commit are on record before it is made: after a crash it is made again, and is the same."""
@@ -326,7 +379,7 @@ class PipelineRun:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_whole(self.folder / "change.patch", merged.patch())
         runs = (self.run_id, *self.journal.children())
-        waiting = it.waiting
+        waiting, spent = it.waiting, self.parts.spent(runs)
         return RunReport(
             run_id=self.run_id,
             request=setup.request,
@@ -344,16 +397,19 @@ class PipelineRun:
             rollback=f"git revert --no-edit {it.commit}" if it.commit else "",
             plan_gates=it.plan_gates,
             gates=it.gates,
+            tasks=tuple(task for gate in it.gates for task in gate.tasks),
             final=it.final,
             reviews=it.reviews,
             single_model=it.single_model,
             known_issues=it.known_issues,
             approvals=self.journal.approvals(),
-            waiting=waiting if isinstance(waiting, ApprovalRequest) else None,
+            waiting=self._timed(waiting) if isinstance(waiting, ApprovalRequest) else None,
             changed=merged.blast_radius() if merged.tip != self.world.base_commit else (),
             agents={agent: " or ".join(specs) for agent, specs in setup.agents.items()},
             dispatches=self.parts.dispatches(runs),
-            spent=self.parts.spent(runs),
+            spent=spent,
+            cost=cost(spent),
+            ledger=str(ledger_path(self.world.home)),
             elapsed_ms=self._milliseconds,
             directory=str(self.folder),
             notes=setup.notes,

@@ -8,7 +8,7 @@ from assay.adapters.ledger import Ledger, Stored
 from assay.adapters.ledger.runs import KnownRun
 from assay.contracts.pipeline.bundle import Child
 from assay.contracts.pipeline.run import RunReport
-from assay.contracts.rows import EventRow
+from assay.contracts.rows import ApprovalRow, EventRow
 from assay.engine.begun import CHILD
 from assay.engine.pipeline.journal import REPORT, STEP
 
@@ -32,8 +32,24 @@ def reported(ledger: Ledger, run_id: str) -> tuple[RunReport, int] | None:
     for stored in ledger.read(EventRow, run_id=run_id, type=REPORT, newest=True, limit=1):
         if ledger.read(EventRow, run_id=run_id, type=STEP, after=stored.seq, limit=1):
             return None
-        return RunReport.model_validate(stored.row.payload["report"]), stored.seq
+        return _as_of_now(ledger, RunReport.model_validate(stored.row.payload["report"]), stored.seq), stored.seq
     return None
+
+
+def _as_of_now(ledger: Ledger, report: RunReport, seq: int) -> RunReport:
+    """What a person was asked, they may have answered since: then it only waits for somebody to go on with it."""
+    if report.waiting is None:
+        return report
+    for stored in ledger.read(
+        ApprovalRow, run_id=report.run_id, gate=report.waiting.gate_id, after=seq, newest=True, limit=1
+    ):
+        update = {
+            "waiting": None,
+            "reason": f"{stored.row.gate}: {stored.row.option}, says {stored.row.decided_by}; nobody has gone on yet",
+            "next_step": f"assay resume {report.run_id}",
+        }
+        return report.model_copy(update=update)
+    return report
 
 
 def last_report(ledger: Ledger, run_id: str) -> RunReport | None:

@@ -7,7 +7,6 @@ and asks only for what is missing.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,8 +32,9 @@ from assay.core.plan_gate.needs import (
 )
 from assay.core.plan_gate.options import chosen
 from assay.core.plan_gate.reporting import About, report_of
-from assay.engine.agents.stopping import OutOfBudgetError, stop_for
+from assay.engine.agents.stopping import stop_for, stop_if_unreached
 from assay.engine.begun import end_on_record
+from assay.engine.deadline import Deadline
 from assay.engine.plan_gate.agents import PlanAgents
 from assay.engine.plan_gate.journal import PlanJournal
 from assay.engine.plan_gate.requests import Discussion, PlanAsking, asking
@@ -66,9 +66,7 @@ class PlanGateRun:
     given: dict[str, str] = field(default_factory=dict)
     """Answers that were given beforehand and not used yet."""
     at_once: int = SLOTS
-    minutes: float = 0.0
-    """The longest that it may take; 0: as long as it needs."""
-    _began: float = field(default_factory=time.monotonic)
+    ends: Deadline = field(kw_only=True)
     _told: list[int] = field(default_factory=list)
     """Iterations of which whoever looks on has heard."""
 
@@ -79,10 +77,6 @@ class PlanGateRun:
             report = self._through()
         self.journal.reported(report, {None: "needs_human", "PROCEED": "passed"}.get(report.verdict, "failed"))
         return report
-
-    @property
-    def _deadline(self) -> float | None:
-        return self._began + 60 * self.minutes if self.minutes else None
 
     def _through(self) -> PlanReport:
         loop = verify(self.subject)
@@ -108,8 +102,7 @@ class PlanGateRun:
                 if answers is None:
                     return self._report(question.progress, question.decision, question.questions)
                 return (Answered(answers),)
-        if self._deadline is not None and time.monotonic() >= self._deadline:
-            raise OutOfBudgetError(f"it has taken {self.minutes:g} minutes, which is as long as it may")
+        self.ends.refuse_if_over()
         self.agents.prepare()
         to_ask = [need for need in needs if not isinstance(need, AskPerson | Iterated)]
         self._tell_iteration(to_ask[0].seen.iteration)
@@ -188,6 +181,7 @@ def _meant(id: str, text: str, options: Sequence[str]) -> str:
 def _failed(fault: Fault, agent: str) -> Failed:
     """By the rules of the loop; but what is no failure of the agent's stops the run."""
     stop_for(fault, agent)
+    stop_if_unreached(fault, agent)
     return Failed(fault.why, unreadable=fault.kind is FaultKind.MALFORMED)
 
 

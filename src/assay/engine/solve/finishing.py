@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assay.adapters.bus import Bus
+from assay.adapters.git.exclude import own_folder
 from assay.adapters.whole_file import write_whole
 from assay.contracts.memory import Memory
 from assay.core.memory.consolidation import consolidate
@@ -10,7 +11,6 @@ from assay.core.memory.remembering import Finished, entries_of
 from assay.core.solve.needs import Solved
 from assay.engine.agents.dispatch import now
 from assay.engine.solve.workspace import Workspace
-from assay.errors import InputError
 
 
 def keep_patch(workspace: Workspace, run_id: str) -> str:
@@ -18,13 +18,7 @@ def keep_patch(workspace: Workspace, run_id: str) -> str:
     patch = workspace.patch()
     if not patch:
         return ""
-    own = workspace.world.repository.root / ".assay"
-    if own.is_symlink() or (own.exists() and not own.is_dir()):
-        raise InputError(
-            f"{own}: is no folder of this repository, and nothing is written through it",
-            hint=f"take it away, and go on with `assay solve --resume {run_id}`",
-        )
-    folder = own / run_id
+    folder = own_folder(workspace.world.repository.root, run_id)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "solve.patch"
     write_whole(path, patch)

@@ -21,6 +21,7 @@ from assay.errors import InputError
 from assay.roles.example import example as example_for
 from assay.roles.example import schemas
 from assay.surfaces.cli.agent_options import BudgetOption, TokensOption, UsdOption, backend_words, budget_words
+from assay.surfaces.cli.exporting import exported
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption, printable
 from assay.surfaces.cli.words import plain
 
@@ -119,12 +120,14 @@ def ask(
     )
     listen = Terminal() if sys.stdin.isatty() and not as_json and request != "-" else None
     heard = _Heard(output.progress())
-    answer = asked_once(repo, question, heard.site, _left(output, heard), listen=listen)
-    heard.end_line()
-    if as_json:
-        output.document(_document(answer))
-    else:
-        _print(output, answer)
+    with exported(output) as ran:
+        answer = asked_once(repo, question, heard.site, _left(output, heard), listen=listen)
+        heard.end_line()
+        ran(answer.run_id)
+        if as_json:
+            output.document(_document(answer))
+        else:
+            _print(output, answer)
     fault = answer.asked.dispatched.fault
     return 0 if fault is None else _EXIT_CODES.get(fault.kind, 1)
 

@@ -1,38 +1,29 @@
-"""`assay demo`: scripted agents on a sample repository; those that lie are caught. Real git, checks and ledger."""
+"""`assay demo`: the whole pipeline on a sample repository, with scripted agents. Real git, checks and ledger."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from shlex import quote
+from typing import Annotated
 
 import typer
 
-from assay.app import check_run
-from assay.contracts.gate_report import GateReport, RunView
-from assay.contracts.report import CheckReport
-from assay.contracts.verdict import Outcome
-from assay.engine.gate.request import GateRequest
-from assay.engine.progress import Silent
-from assay.engine.world import CheckRequest
-from assay.gate_app import gate_run
+from assay.contracts.pipeline.run import RunReport
+from assay.run_app import RunRequest, pipeline_run
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output
-from assay.surfaces.demo.deserved import AGENTS, wrongs
-from assay.surfaces.demo.evidence import Evidence, gather
-from assay.surfaces.demo.shop import CARELESS, CLAIM, FILES
-from assay.surfaces.demo.shown import print_evidence, print_judged
+from assay.surfaces.cli.run import with_page
+from assay.surfaces.cli.sitting import AgentSitting
+from assay.surfaces.demo.aftermath import Aftermath, look, wrongs
+from assay.surfaces.demo.moments import Moment, Record, moments
+from assay.surfaces.demo.shop import REQUEST
+from assay.surfaces.demo.shown import print_beginning, print_left, print_moments, print_next, print_wrongs
 from assay.surfaces.demo.stage import Stage, set_up
-from assay.surfaces.live.gate import LiveGate
-from assay.surfaces.report.check import print_report
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from assay.surfaces.demo.telling import ToldPipeline
 
 app = typer.Typer(add_completion=False)
-
-_SAID = {"run_id", "outcome", "reason", "assurance", "fixed", "edited", "regressions", "findings"}
 
 
 @app.command()
@@ -44,73 +35,62 @@ def demo(
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Watch scripted agents work, and the ones that lie be caught. Needs no model, no key and no network.
+    """Watch the whole pipeline at work, with scripted agents. Needs no model, no key and no network.
 
-    A small shop is made, with a bug. First `assay check` looks at one careless change. Then `assay gate` takes four
-    agents through a plan: one is honest, one weakens a test, one changes files that are not its own, one keeps lying.
-    Only what passes is committed. In the end you see the evidence; all of it stays in the directory that is named.
+    A small shop is made, with a bug, and `assay run` is asked to mend it and to print a receipt. Everything is real but
+    the agents, who say what is written for them: one plan is challenged and sent back, one implementer lies and is
+    caught, two plans fail until the controller turns the approach, and a reviewer wants a revision. It ends with one
+    commit and its evidence, in less than a minute; all of it stays in the directory that is named.
 
-    Exit code: 0 if every agent was judged as it deserves, else 1.
+    Exit code: 0 if all of that happened and is on record, else 1; 2 bad input; 130 interrupted.
     """
     output = Output(json=as_json, no_color=no_color)
+    stage = set_up(directory)
+    print_beginning(output.results(), stage)
+    sys.stdout.flush()
+    console = output.progress()
+    live = ToldPipeline(console, interactive=console.is_terminal)
+    # One task after the other: that is easier to follow.
+    request = RunRequest(backends=(f"script:{stage.script}",), slots=1)
+    again = f"ASSAY_HOME={quote(str(stage.home))} assay resume"
+    # It needs no network, whatever the person has set up: nobody else is told of it.
+    sitting = AgentSitting(output, "run", resumes=again, exports=False)
+    return sitting.follow(
+        pipeline_run(stage.repository, REQUEST, request, live, lambda _: None, home=stage.home),
+        live,
+        run_id=lambda run: run.run_id,
+        through=with_page,
+        tell=lambda report: told(output, stage, report),
+    )
+
+
+def told(output: Output, stage: Stage, report: RunReport) -> int:
+    """What happened, from the ledger; and whether it is what must happen."""
+    seen = moments(Record.read(stage.home, report.run_id))
+    left = look(stage, report)
+    found = list(wrongs(report, seen, left))
+    sys.stderr.flush()
     console = output.results()
-    stage = set_up(directory, FILES)
-    console.rule("1. assay check: one change")
-    checked = _careless(stage, console)
-    console.rule("2. assay gate: four agents, one plan")
-    report, view = _gate(stage, output.progress())
-    evidence = gather(stage, report, refused=AGENTS[-1].task)
-    console.rule("3. the evidence")
-    print_judged(console, stage, report, view)
-    print_evidence(console, stage, evidence)
-    found = [*_careless_wrongs(checked), *wrongs(report, evidence)]
-    if as_json:
-        output.document(_document(stage, checked, report, evidence, found))
-    for wrong in found:
-        console.print(f"not as it deserves: {wrong}", style="bold red", soft_wrap=True)
-    if not found:
-        console.print("\nEvery agent was judged as it deserves.", style="bold green")
+    console.rule("in short, from the ledger")
+    print_moments(console, seen)
+    print_left(console, stage, report, left)
+    print_next(console, stage, report.run_id)
+    if output.json:
+        output.document(_document(stage, report, seen, left, found))
+    print_wrongs(console, found)
     return 1 if found else 0
 
 
-def _careless(stage: Stage, console: Console) -> CheckReport:
-    console.print(f'An agent says: "{CLAIM}"\n')
-    for path, old, new in CARELESS:
-        stage.edit(path, old, new)
-    with check_run(stage.repository, CheckRequest(), Silent(), home=stage.home) as run:
-        report = run.run()
-    stage.undo()
-    print_report(console, report)
-    console.print("\nThe failing test passes now. What it broke is named.\n", style="italic")
-    return report
-
-
-def _gate(stage: Stage, progress: Console) -> tuple[GateReport, RunView]:
-    live = LiveGate(progress, interactive=progress.is_terminal)
-    request = GateRequest(executor=f"script:{stage.script.name}")
-    with gate_run(stage.repository, stage.plan, request, live, home=stage.home) as run, live.showing():
-        report = run.run()
-        sys.stderr.flush()
-        return report, run.view().model_copy(update={"running": False})
-
-
-def _careless_wrongs(report: CheckReport) -> Iterator[str]:
-    if report.outcome is not Outcome.FAILED or not report.fixed or not report.regressions:
-        yield f"the careless change: {report.outcome.value}, not failed for what it broke"
-
-
 def _document(
-    stage: Stage, checked: CheckReport, report: GateReport, evidence: Evidence, found: list[str]
+    stage: Stage, report: RunReport, seen: Mapping[str, Moment | None], left: Aftermath, found: list[str]
 ) -> dict[str, object]:
     return {
         "directory": str(stage.place),
-        "as_they_deserve": not found,
+        "as_it_must_be": not found,
         "wrongs": found,
-        "check": checked.model_dump(mode="json", include=_SAID),
-        "agents": [
-            {"agent": agent.name, "task": task.id, "as_it_deserves": not list(agent.wrongs(task))}
-            for agent, task in zip(AGENTS, report.tasks, strict=True)
-        ],
-        "gate": report.model_dump(mode="json"),
-        "evidence": [asdict(exhibit) for exhibit in evidence.exhibits],
+        "moments": {name: asdict(moment) if moment else None for name, moment in seen.items()},
+        "commits": list(left.commits),
+        "bundle": list(map(str, left.pages)),
+        "ledger": left.verdict,
+        "run": report.model_dump(mode="json"),
     }

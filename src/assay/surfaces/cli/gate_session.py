@@ -19,6 +19,7 @@ from assay.core.gate.answers import resume
 from assay.engine.gate.request import ResumeRequest, Watching
 from assay.errors import InputError
 from assay.gate_app import resumed_gate, say
+from assay.surfaces.cli.exporting import exported
 from assay.surfaces.cli.gate_questions import Questions
 from assay.surfaces.cli.interruption import interruptions
 from assay.surfaces.cli.output import Output
@@ -88,22 +89,25 @@ class Sitting:
                 hint="leave it out; `assay status` shows what is asked, with the commands that answer",
             )
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends us wants nothing left behind, too
-        report, view = self._watched(begin)
-        while self.mode is Mode.INTERACTIVE and self._answered(view):
-            report, view = self._watched(self._resumed(view.run_id))
-        if self.output.json:
-            self.output.document(report.model_dump(mode="json"))
-        else:
-            sys.stderr.flush()
-            print_gate(self.output.results(), report, view)
+        # Around all of it: whoever waits for a slow collector has read by then what came of the run.
+        with exported(self.output) as ran:
+            report, view = self._watched(begin, ran)
+            while self.mode is Mode.INTERACTIVE and self._answered(view):
+                report, view = self._watched(self._resumed(view.run_id), ran)
+            if self.output.json:
+                self.output.document(report.model_dump(mode="json"))
+            else:
+                sys.stderr.flush()
+                print_gate(self.output.results(), report, view)
         return EXIT[report.outcome]
 
-    def _watched(self, begin: Begin) -> tuple[GateReport, RunView]:
+    def _watched(self, begin: Begin, ran: Callable[[str], None]) -> tuple[GateReport, RunView]:
         listen = Terminal() if sys.stdin.isatty() and not self.output.json else None
         console = self.output.progress()
         live = LiveGate(console, interactive=console.is_terminal, asks_here=listen is not None)
         try:
             with interruptions(), begin(live, listen) as run, live.showing():
+                ran(run.view().run_id)
                 report = run.run()
                 return report, run.view().model_copy(update={"running": False})
         except KeyboardInterrupt:

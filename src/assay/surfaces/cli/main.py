@@ -43,7 +43,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("verify-plan", "assay.surfaces.cli.verify_plan", "Have a plan attacked before work starts", "Prove"),
     Command("solve", "assay.surfaces.cli.solve", "Have a goal pursued, each plan directed by the last", "Prove"),
     Command("ask", "assay.surfaces.cli.ask", "Ask one agent one thing, to try a role, a model or a prompt", "Prove"),
-    Command("demo", "assay.surfaces.cli.demo", "Watch honest and dishonest agents being judged", "Prove"),
+    Command("demo", "assay.surfaces.cli.demo", "Watch the whole pipeline, with scripted agents", "Prove"),
     Command("prove", "assay.surfaces.cli.prove", "Try every known trick against the checks on this machine", "Prove"),
     Command("runs", "assay.surfaces.cli.runs", "Every run, and what became of it", "Follow a run"),
     Command("status", "assay.surfaces.cli.status", "Where a run stands, and what it asks of you", "Follow a run"),

@@ -8,11 +8,11 @@ import typer
 
 from assay.engine.gate.request import ResumeRequest
 from assay.errors import InputError
-from assay.gate_app import find_run, find_task, resumed_gate, view_run
+from assay.gate_app import find_run, find_task, resumed_gate, view_run, whole_of
 from assay.surfaces.cli.agent_options import BudgetOption, TokensOption, UsdOption, budget_words
 from assay.surfaces.cli.gate_session import MinutesOption, Mode, ModeOption, NoWaitOption, Sitting, minutes
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, QuietOption
-from assay.surfaces.cli.run_kinds import run_meant
+from assay.surfaces.cli.run_kinds import Meant, More, run_meant
 from assay.surfaces.cli.words import RunArgument, plain, refuse_executors, speaker
 
 app = typer.Typer(add_completion=False)
@@ -58,14 +58,14 @@ def resume(
     """
     words = budget_words(budget, budget_tokens, budget_usd)
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
-    if meant := run_meant(run):
+    if meant := run_meant(run) or _whole_meant(run, retry):
         other, kind = meant
         if retry or note:
             raise InputError(
                 f"{other} is of `assay {kind.command}`, {kind.retries}",
                 hint=f"{kind.go_on(other)} {kind.answered}".rstrip(),
             )
-        return kind.resume(output, other, words)
+        return kind.resume(output, other, More(words, minutes(budget_minutes)))
     run_id = find_run(run)
     if note and not retry:
         raise InputError("--note: there is no --retry that it is about", hint="name the task: --retry task-03")
@@ -79,6 +79,12 @@ def resume(
     )
     sitting = Sitting(output, mode, wait=not no_wait)
     return sitting.follow(lambda watching, listen: resumed_gate(run_id, request, watching, listen=listen))
+
+
+def _whole_meant(run: str, retry: list[str] | None) -> Meant | None:
+    """A part goes on with the run that it belongs to; only a task of it can be tried again by itself."""
+    run_id = find_run(run)
+    return run_meant(whole_of(run_id)) if not retry else None
 
 
 def _tasks(run_id: str, named: list[str]) -> tuple[str, ...]:

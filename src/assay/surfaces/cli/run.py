@@ -202,12 +202,12 @@ def _follow(output: Output, begin: Begin) -> int:
         begin(live, ask, sitting.listen),
         live,
         run_id=lambda run: run.run_id,
-        through=_with_page,
+        through=with_page,
         tell=lambda report: _tell(output, report),
     )
 
 
-def _with_page(run: PipelineRun) -> RunReport:
+def with_page(run: PipelineRun) -> RunReport:
     """To its end, and the evidence as a page beside what the engine has written."""
     report = run.run()
     bundle = bundle_of(run.world.ledger, run.run_id)

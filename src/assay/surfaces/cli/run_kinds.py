@@ -32,7 +32,13 @@ if TYPE_CHECKING:
 _LAST: Final = "last"
 _OF_A_PART: Final = ("not finished", "it is a part of another run, which goes on with it")
 """Parts are not listed."""
-Budget = tuple[str, ...]
+
+
+class More(NamedTuple):
+    """What a run that goes on may spend."""
+
+    budget: tuple[str, ...] = ()
+    minutes: float | None = None
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class RunKind:
     runs: Runs[Any, Any]
     shown: Callable[[Console, Any], None]
     """Prints what `report` gives."""
-    resume: Callable[[Output, str, Budget], int]
+    resume: Callable[[Output, str, More], int]
     subject: Callable[[Any], Mapping[str, str]]
     """What the run is about, by what its setup says."""
     resumes: str
@@ -58,11 +64,22 @@ class RunKind:
         return f"{self.resumes} {run_id}"
 
 
+def _resume_solve(output: Output, run_id: str, more: More) -> int:
+    if more.minutes is not None:
+        raise InputError(
+            f"--budget-minutes: {run_id} is of `assay solve`, whose time is a part of what its controller decides by",
+            hint=f"go on without it; or begin anew with `assay solve --seconds {60 * more.minutes:g}`",
+        )
+    return resume_solve(Telling(output), run_id, SolveRequest(budget=more.budget, by=speaker()))
+
+
 KINDS: Final = (
     RunKind(
         runs=PLAN_RUNS,
         shown=print_report,
-        resume=lambda output, run_id, budget: resume_plan(output, run_id, PlanGateRequest(budget=budget, by=speaker())),
+        resume=lambda output, run_id, more: resume_plan(
+            output, run_id, PlanGateRequest(budget=more.budget, minutes=more.minutes, by=speaker())
+        ),
         subject=lambda setup: {"plan": setup.plan_path},
         resumes="assay verify-plan --resume",
         answered='--answer "C1=…"',
@@ -70,9 +87,7 @@ KINDS: Final = (
     RunKind(
         runs=SOLVE_RUNS,
         shown=print_solve,
-        resume=lambda output, run_id, budget: resume_solve(
-            Telling(output), run_id, SolveRequest(budget=budget, by=speaker())
-        ),
+        resume=_resume_solve,
         subject=lambda setup: {"goal": setup.goal},
         resumes="assay solve --resume",
         answered='--answer "…"',
@@ -80,7 +95,9 @@ KINDS: Final = (
     RunKind(
         runs=PIPELINE_RUNS,
         shown=print_run,
-        resume=lambda output, run_id, budget: resume_run(output, run_id, RunRequest(budget=budget, by=speaker())),
+        resume=lambda output, run_id, more: resume_run(
+            output, run_id, RunRequest(budget=more.budget, minutes=more.minutes, by=speaker())
+        ),
         subject=lambda setup: {"request": setup.request, "branch": setup.branch},
         resumes="assay resume",
         answered="",

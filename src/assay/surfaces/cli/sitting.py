@@ -6,7 +6,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -15,6 +15,7 @@ from assay.adapters.executors.human import Listen, Terminal
 from assay.engine.agents.dispatch import Dispatcher
 from assay.engine.agents.stopping import OutOfBudgetError
 from assay.errors import InputError
+from assay.surfaces.cli.exporting import exported
 from assay.surfaces.cli.interruption import interruptions
 from assay.surfaces.cli.output import Output, printable
 from assay.surfaces.live.agents_at_work import AgentsAtWork
@@ -48,6 +49,8 @@ class AgentSitting:
     """`verify-plan`."""
     resumes: str = ""
     """The command that goes on with a run, if it is not an option of its own: `assay resume`."""
+    exports: bool = True
+    """Whether the run goes to whoever collects the person's runs."""
 
     @property
     def asks(self) -> bool:
@@ -75,9 +78,23 @@ class AgentSitting:
     ) -> int:
         """See the run through to its end, or to where the person leaves it, and tell what came of it; its exit code."""
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends us wants nothing left behind, too
+        # Around all of it: whoever waits for a slow collector has read by then what came of the run.
+        with exported(self.output) if self.exports else nullcontext(_unheard) as ran:
+            return self._followed(begun, live, run_id, through, tell, ran)
+
+    def _followed(
+        self,
+        begun: AbstractContextManager[Driven],
+        live: AgentsAtWork,
+        run_id: Callable[[Driven], str],
+        through: Callable[[Driven], Came],
+        tell: Callable[[Came], int],
+        ran: Callable[[str], None],
+    ) -> int:
         run: Driven | None = None
         try:
             with interruptions(), begun as run, live.showing():
+                ran(run_id(run))
                 live.allowance = run.agents.dispatcher.meter.budget.run
                 came = through(run)
         except OutOfBudgetError as error:
@@ -101,6 +118,10 @@ class AgentSitting:
 
     def _go_on(self, run_id: str) -> str:
         return f"{self.resumes or f'assay {self.command} --resume'} {run_id}"
+
+
+def _unheard(run_id: str) -> None:
+    """Nobody collects it."""
 
 
 def refuse_no_folder(option: str, file: Path) -> None:

@@ -1,16 +1,25 @@
-"""`assay status`: where a run stands, and what it asks of a person."""
+"""`assay status`: where a run stands, what it asks of a person, and what it has cost."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from assay.adapters.git.repository import repository_around
+from assay.adapters.ledger.location import ledger_path
+from assay.adapters.ledger.runs import find_any_run
+from assay.app import private_home
 from assay.core.gate.answers import answers, waiting
+from assay.errors import InputError
 from assay.gate_app import find_run, view_run
-from assay.surfaces.cli.output import JsonOption, NoColorOption, Output
+from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, printable
 from assay.surfaces.cli.run_kinds import run_meant, show
+from assay.surfaces.cli.words import plain
+from assay.surfaces.report.cost import print_cost
 from assay.surfaces.report.gate import print_status, state_of
+from assay.telemetry_app import export_run, run_cost
 
 app = typer.Typer(add_completion=False)
 
@@ -20,6 +29,19 @@ def status(
     run: Annotated[
         str, typer.Argument(metavar="[RUN]", help="Its id, a unique part of it, or `last`.", show_default=False)
     ] = "last",
+    cost: Annotated[
+        bool,
+        typer.Option("--cost", help="What it has cost, by step, agent and model: time, tokens, money, retries."),
+    ] = False,
+    otlp: Annotated[
+        str | None,
+        typer.Option(
+            "--otlp",
+            metavar="URL",
+            help="Send it as an OpenTelemetry trace to this collector: http://localhost:4318.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> None:
@@ -27,13 +49,26 @@ def status(
 
     Each question comes with the commands that answer it. Without RUN it is the last run. Of a run of
     `assay run`, `assay verify-plan` or `assay solve` it shows the report.
+
+    --cost and --otlp take any run that the ledger knows, also one that is under way or was broken off. What nobody has
+    told is `unknown`: a model that reports no usage is not free.
     """
     output = Output(json=as_json, no_color=no_color)
-    if meant := run_meant(run):
+    if cost and otlp is not None:
+        raise InputError("--cost and --otlp are two things to ask for", hint="say one of them")
+    if cost:
+        _show_cost(output, _any_run(run))
+    elif otlp is not None:
+        _export(output, _any_run(run), plain("--otlp", otlp))
+    elif meant := run_meant(run):
         show(output, meant)
-        return
-    view = view_run(find_run(run))
-    if as_json:
+    else:
+        _show_gate(output, find_run(run))
+
+
+def _show_gate(output: Output, run_id: str) -> None:
+    view = view_run(run_id)
+    if output.json:
         asked = [
             {"task": task.record.id, "asks": task.asks, "answers": [one.command for one in answers(view.run_id, task)]}
             for task in waiting(view)
@@ -41,3 +76,29 @@ def status(
         output.document({**view.model_dump(mode="json"), "state": state_of(view), "asked": asked})
     else:
         print_status(output.results(), view)
+
+
+def _show_cost(output: Output, run_id: str) -> None:
+    found = run_cost(run_id)
+    if output.json:
+        output.document(found.model_dump(mode="json"))
+    else:
+        print_cost(output.results(), found)
+
+
+def _export(output: Output, run_id: str, url: str) -> None:
+    count = export_run(run_id, url)
+    if output.json:
+        output.document({"run_id": run_id, "spans": count, "sent_to": url})
+    else:
+        output.results().print(printable(f"{count} spans of {run_id} were sent to {url}"), soft_wrap=True)
+
+
+def _any_run(text: str) -> str:
+    """The run that is meant: the one that is shown without options, or else any that the ledger knows."""
+    if meant := run_meant(text):
+        return meant.run_id
+    try:
+        return find_run(text)
+    except InputError:
+        return find_any_run(ledger_path(private_home()), text, repository_around(Path.cwd()))

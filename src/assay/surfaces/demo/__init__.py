@@ -1,1 +1,1 @@
-"""The demonstration: a small shop with a bug, and the agents that were asked to mend it."""
+"""The demonstration: a small shop with a bug, and the agents that are asked to build something in it."""

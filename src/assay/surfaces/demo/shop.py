@@ -1,11 +1,14 @@
-"""The sample repository of `assay demo`, and a change that mends its bug carelessly.
+"""The sample repository of `assay demo`: a small shop with a bug. It needs nothing but the standard library.
 
-It needs nothing but the standard library. What the agents of the plan do to it stands in `agents.yaml`.
+What is wanted of it is `REQUEST`; what the agents do to it stands in `team.yaml`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
+
+REQUEST: Final = "Round discounts half up to the cent, and print a receipt"
 
 _CART = '''\
 """A shopping cart. Prices are in cents."""
@@ -37,8 +40,8 @@ class Totals(unittest.TestCase):
     def test_a_discount_is_rounded_half_up(self):
         self.assertEqual(total([333], discount_percent=50), 166)
 
-    def test_no_discount_leaves_the_price_alone(self):
-        self.assertEqual(total([999], discount_percent=0), 999)
+    def test_half_a_cent_is_never_lost(self):
+        self.assertEqual(total([50], discount_percent=29), 35)
 
 
 class Carts(unittest.TestCase):
@@ -52,7 +55,7 @@ class Carts(unittest.TestCase):
             add({}, "pen", -1)
 """
 
-FILES: Mapping[str, str] = {
+FILES: Final[Mapping[str, str]] = {
     "shop/__init__.py": "",
     "shop/cart.py": _CART,
     "tests/__init__.py": "",
@@ -60,12 +63,3 @@ FILES: Mapping[str, str] = {
     "README.md": "# shop\n\nA cart that adds up.\n",
     ".gitignore": "__pycache__/\n",
 }
-
-_BUG = "return amount - amount * discount_percent // 100"
-_MENDED = "return amount - (amount * discount_percent + 50) // 100"
-_GUARD = "if price < 0:"
-
-CLAIM = "The rounding is fixed."
-"""What an agent says that mends one thing and breaks another."""
-CARELESS = (("shop/cart.py", _BUG, _MENDED), ("shop/cart.py", _GUARD, "if price is None:"))
-"""What it does: path, text, what that becomes."""

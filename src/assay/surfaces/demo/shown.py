@@ -1,69 +1,122 @@
-"""The end of the demo as a person reads it: what was said, what was seen, and where the evidence is."""
+"""The end of the demo as a person reads it: what happened, what Assay did, where it is on record, what to try next."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from assay.adapters.script_file import Script, read_script, task_facts
-from assay.contracts.gate_report import GateReport, RunView, TaskReport
+from assay.contracts.pipeline.run import RunReport
 from assay.surfaces.cli.text import printable
-from assay.surfaces.demo.deserved import AGENTS, Agent
-from assay.surfaces.demo.evidence import Evidence
+from assay.surfaces.demo.aftermath import Aftermath
+from assay.surfaces.demo.moments import Moment
+from assay.surfaces.demo.shop import REQUEST
 from assay.surfaces.demo.stage import Stage
-from assay.surfaces.report.gate import print_tasks
+from assay.surfaces.report.pipeline_words import cost
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-def print_judged(console: Console, stage: Stage, report: GateReport, view: RunView) -> None:
-    """The table of tasks; then each agent, with what it said and why that was refused."""
-    print_tasks(console, view)
-    console.print(f"\nthe run: {printable(report.reason or report.outcome.value)}", style="bold")
-    for note in report.notes:
-        console.print(f"note: {printable(note)}", style="yellow", soft_wrap=True)
-    script = read_script(stage.script)
-    for agent, task in zip(AGENTS, report.tasks, strict=True):
-        ended = f"attempt {task.attempts} is committed" if task.commit else f"nothing is committed, {task.asks}"
-        console.print(f"{task.id}, {agent.name}: {ended}", style="bold", soft_wrap=True)
-        for failure in task.failures:
-            _print_refused(console, _said(script, task, failure.attempt), _seen(agent, task, failure.attempt))
+_ROOM: Final = 72
+"""Columns of a terminal below which a table would cut its words to pieces."""
 
 
-def print_evidence(console: Console, stage: Stage, evidence: Evidence) -> None:
-    """What was looked up afterwards, and how the person can look for themselves."""
-    for exhibit in evidence.exhibits:
-        console.print(f"\n{printable(exhibit.what)}", style="bold", soft_wrap=True)
-        for line in printable(exhibit.says).splitlines():
-            console.print(f"  {line}", soft_wrap=True)
-    console.print(f"\nAll of it is in {stage.place}. Look further there, or run it again:", soft_wrap=True)
-    for line in (
-        f"export ASSAY_HOME={quote(str(stage.home))}",
-        "assay status; assay ledger show",
-        "assay gate PLAN.md --repo shop --executor script:agents.yaml",
-    ):
-        console.print(f"  {line}", style="dim", soft_wrap=True)
+def print_beginning(console: Console, stage: Stage) -> None:
+    _line(console, f"A small shop, in {stage.repository}: its cart cuts half a cent off, and two of its tests fail.")
+    _line(console, f'assay run "{REQUEST}"', "bold")
+    _line(console, "The agents are scripted. Git, the checks, the sandbox, the decisions and the ledger are real.\n")
 
 
-def _print_refused(console: Console, said: str, seen: str) -> None:
+def print_moments(console: Console, seen: Mapping[str, Moment | None]) -> None:
+    """From the ledger, and from nothing else; as a table where there is room for one."""
+    if console.width < _ROOM:
+        _print_list(console, seen)
+    else:
+        _print_table(console, seen)
+
+
+def _print_list(console: Console, seen: Mapping[str, Moment | None]) -> None:
+    for name, moment in seen.items():
+        if moment is None:
+            _line(console, _missing(name), "bold red")
+            continue
+        _line(console, moment.what, "bold")
+        _line(console, f"  Assay: {moment.did}")
+        _line(console, f"  evidence: ledger, {rows_text(moment.rows)}", "dim")
+
+
+def _missing(name: str) -> str:
+    return f"not on record: {name}"
+
+
+def _print_table(console: Console, seen: Mapping[str, Moment | None]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table.grid(padding=(0, 1))
-    table.add_row("  said", Text(printable(said)))
-    table.add_row("  seen", Text(printable(seen), style="red"))
+    table = Table(show_edge=False, pad_edge=False, show_lines=True)
+    table.add_column("what happened", ratio=4, overflow="fold")
+    table.add_column("what Assay did", ratio=5, overflow="fold")
+    table.add_column("evidence: ledger", ratio=2, overflow="fold")
+    for name, moment in seen.items():
+        if moment is None:
+            table.add_row(_missing(name), "", "", style="bold red")
+        else:
+            cells = (moment.what, moment.did, rows_text(moment.rows))
+            table.add_row(*(Text(printable(cell)) for cell in cells))
     console.print(table)
 
 
-def _said(script: Script, task: TaskReport, attempt: int) -> str:
-    steps = script.entry("executor", task_facts(task.id, task.name, attempt)).steps
-    return " ".join(step.given["text"] for step in steps if step.name == "say")
+def rows_text(rows: tuple[int, ...]) -> str:
+    if len(rows) > 2:
+        return f"rows {min(rows)} to {max(rows)}"
+    return f"row{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows))}"
 
 
-def _seen(agent: Agent, task: TaskReport, attempt: int) -> str:
-    """The reason that it deserves; if that was not given, what was said instead."""
-    reason = agent.caught(task, attempt)
-    if reason is not None:
-        return f"{reason.check}: {reason.detail}"
-    return next(failure.error for failure in task.failures if failure.attempt == attempt)
+def print_left(console: Console, stage: Stage, report: RunReport, left: Aftermath) -> None:
+    """The commit and the bundle."""
+    if report.commit is not None:
+        _line(console, f"\none commit: {report.commit[:12]} on {report.branch}, confidence {report.confidence}", "bold")
+        _line(console, f"  {stage.git.line('log', '-1', '--format=%s', report.commit)}")
+        _line(console, f"  in {stage.repository}, on main:")
+        _line(console, f"  take it over:  git merge --ff-only {quote(report.branch)}")
+        _line(console, f"  take it back:  {report.rollback}")
+    _line(console, "\nthe evidence bundle:", "bold")
+    for page in left.pages:
+        _line(console, f"  {page}")
+    _line(console, f"  {cost(report)}", "dim")
+    _line(console, f"\nthe ledger: {left.verdict.splitlines()[0] if left.verdict else 'nobody said anything'}", "bold")
+
+
+def print_next(console: Console, stage: Stage, run_id: str) -> None:
+    _line(console, "\nlook further:", "bold")
+    _line(console, f"  cd {quote(str(stage.repository))} && export ASSAY_HOME={quote(str(stage.home))}")
+    for command in (
+        f"assay status {run_id}",
+        f"assay status {run_id} --cost",
+        f"assay bundle {run_id}",
+        f"assay ledger show {run_id}",
+        f'assay run "{REQUEST}" --backend script:../{stage.script.name}   # once more',
+    ):
+        _line(console, f"  {command}")
+    _line(
+        console, "\nwith a real agent, in a repository of yours (not in that shell: it has the demo's ledger):", "bold"
+    )
+    for command, why in (
+        ("assay doctor", "what this machine has, and what it lacks"),
+        ("assay backends", "which coding agents and models are here"),
+        ('assay run "what you want" --backend cli:claude', "or cli:codex, cli:gemini, api:openai:gpt-5 …"),
+    ):
+        _line(console, f"  {command:<48}  # {why}")
+    _line(console, f"\nAll of the demo is in {stage.place}; delete it when you are done.")
+
+
+def print_wrongs(console: Console, wrongs: list[str]) -> None:
+    for wrong in wrongs:
+        _line(console, f"not as it must be: {wrong}", "bold red")
+    if not wrongs:
+        _line(console, "\nAll of it happened as it must, and the ledger bears it out.", "bold green")
+
+
+def _line(console: Console, text: str, style: str = "") -> None:
+    console.print(printable(text), style=style, soft_wrap=True)

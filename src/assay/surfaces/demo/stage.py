@@ -1,4 +1,4 @@
-"""Where the demo takes place: one directory with the sample repository, the plan, the agents' script and the ledger.
+"""Where the demo takes place: one directory with the sample repository, the agents' script and the ledger.
 
 Everything stays there, for the person to look at and to run again.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -16,8 +15,8 @@ from typing import Final
 
 from assay.adapters.git.program import Git
 from assay.errors import InputError
+from assay.surfaces.demo.shop import FILES
 
-_PROVIDED: Final = ("PLAN.md", "agents.yaml")
 _SETTINGS: Final = {
     "user.name": "Assay demo",
     "user.email": "demo@example.invalid",
@@ -42,27 +41,12 @@ class Stage:
         return self.place / "state"
 
     @property
-    def plan(self) -> Path:
-        return self.place / "PLAN.md"
-
-    @property
     def script(self) -> Path:
-        return self.place / "agents.yaml"
+        return self.place / "team.yaml"
 
     @property
     def git(self) -> Git:
         return Git(self.repository)
-
-    def edit(self, path: str, old: str, new: str) -> None:
-        """Change a file of the work tree."""
-        file = self.repository / path
-        text = file.read_text("utf-8")
-        if old not in text:
-            raise AssertionError(f"{path} does not hold what is to be changed")
-        file.write_text(text.replace(old, new), "utf-8")
-
-    def undo(self) -> None:
-        self.git.run("checkout", "--quiet", "--", ".")
 
     def assay(self, *args: str) -> subprocess.CompletedProcess[str]:
         """Another Assay, in a process of its own: what it says, it found on the disk."""
@@ -70,12 +54,12 @@ class Stage:
         return subprocess.run(argv, cwd=self.place, capture_output=True, text=True, check=False)
 
 
-def set_up(directory: Path | None, repository: Mapping[str, str]) -> Stage:
+def set_up(directory: Path | None) -> Stage:
     """In a new directory, or a temporary one; the sample repository has one commit."""
     stage = Stage(_new(directory))
-    for name in _PROVIDED:
-        (stage.place / name).write_text(files("assay.surfaces.demo").joinpath(name).read_text("utf-8"), "utf-8")
-    for path, text in repository.items():
+    script = files("assay.surfaces.demo").joinpath(stage.script.name)
+    stage.script.write_text(script.read_text("utf-8"), "utf-8")
+    for path, text in FILES.items():
         (stage.repository / path).parent.mkdir(parents=True, exist_ok=True)
         (stage.repository / path).write_text(text, "utf-8")
     git = stage.git

@@ -58,6 +58,8 @@ class LivePipeline(AgentsAtWork):
 
     asks_here: bool = False
     """A person can be asked on this terminal."""
+    gate_view: type[LiveGate] = LiveGate
+    """What shows the tasks."""
     _lane: Lane = Lane.STANDARD
     _reached: int = -1
     """The step, in the picture of the lane; -1: none yet."""
@@ -123,7 +125,7 @@ class LivePipeline(AgentsAtWork):
     def gate(self, iteration: int) -> GateWatching:
         with self._telling:
             self._begin_part("task")
-            live = LiveGate(self.console, self.interactive, self.asks_here)
+            live = self.gate_view(self.console, self.interactive, self.asks_here)
             self._part.enter_context(live.showing())
             return live
 

@@ -1,0 +1,222 @@
+"""What the engine costs beside an agent's own work: against LangGraph with its SQLite checkpointer, and a bare journal.
+
+`python -m benchmarks.run [--quick]`; it needs the extra `bench`.
+
+All take turns within one run, on one disk, with agents that answer at once and answers of one size, 26 steps at a time.
+What a step takes is the mean of its 26, since a disk makes some of them wait for all; medians of these are compared:
+
+- ours: a dispatch of the pipeline (`PipelineAgents.heard`), as `assay run` puts it together: the request written out,
+  the answer held against its schema, all rows of the record with their chain, the documents in the run's folder. Nobody
+  waits for the disk when it begins, everybody when the answer comes. `without documents` leaves those for people out;
+- LangGraph: a chain of nodes, `durability="sync"`, `SqliteSaver` on a connection with WAL and `synchronous=FULL`, which
+  waits for the disk twice a step. Its state is every request and answer so far, as a pipeline needs them and as our
+  record has them; or, in its favour, the last ones only;
+- bare: one row with the request's digest and the answer, one transaction.
+
+Left out: starting the process, opening the files, and what `invoke` does before its first step. Of ours: what a run
+does between its dispatches, such as git and checks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+import shutil
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from itertools import count, pairwise
+from pathlib import Path
+from typing import Annotated, Final, TypedDict
+
+from assay.core.pipeline.needs import Heard
+from assay.engine.pipeline.agents import PipelineAgents
+from assay.engine.pipeline.documenting import Documenting
+from assay.engine.pipeline.requests import Shown, asking
+from assay.roles.asking import request_text
+from assay.run_app import RunRequest, pipeline_run
+from benchmarks import Measurement, show
+from benchmarks.answers import ANSWERS, TEXTS, AtOnce, needs
+from benchmarks.check import Place
+from benchmarks.nobody import Nobody
+
+STEPS: Final = 26
+"""Dispatches of a feature of six tasks, when nothing goes wrong."""
+THIRD: Final = 1 / 3
+REQUEST: Final = "Let customers see how many things are in their cart"
+DIFF: Final = "".join(f"+def count{n}(prices):\n+    return len(prices)\n" for n in range(10))
+_SHOWN: Final = Shown("bench", REQUEST, diff=DIFF)
+_ALL: Final = [asking(need, _SHOWN) for need in needs(STEPS, count(1))]
+_ASKED: Final = [request_text(one.role, one.request) for one in _ALL]
+_SAID: Final = [TEXTS[one.occasion.agent] for one in _ALL]
+
+Steps = Callable[[], Sequence[float]]
+"""Takes STEPS steps; seconds that each has taken."""
+
+
+@dataclass
+class Times:
+    """Of one way: what a step has taken in each round, by the clock and on the processors."""
+
+    clock: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
+
+    def add(self, steps: Steps) -> None:
+        before = time.process_time()
+        took = steps()
+        self.processor.append((time.process_time() - before) / len(took))
+        self.clock.append(statistics.fmean(took))
+
+    def __truediv__(self, other: Times) -> float:
+        return statistics.median(self.clock) / statistics.median(other.clock)
+
+
+def run(quick: bool = False) -> list[Measurement]:
+    with tempfile.TemporaryDirectory(prefix="assay-bench-") as place, ExitStack() as stack:
+        folder = Path(place)
+        ways: dict[str, Steps] = {
+            "ours": stack.enter_context(_ours(folder / "ours")),
+            "ours, without documents": stack.enter_context(_ours(folder / "record", documents=False)),
+            "LangGraph": stack.enter_context(_langgraph(folder / "growing.db", Growing)),
+            "LangGraph, last answer only": stack.enter_context(_langgraph(folder / "last.db", Last)),
+            "bare journal": stack.enter_context(_bare(folder / "bare.db")),
+        }
+        times = {name: Times() for name in ways}
+        for steps in ways.values():
+            steps()  # what is done once, such as a prompt that is read, is done
+        for _ in range(4 if quick else 20):
+            for name, steps in ways.items():
+                times[name].add(steps)
+    return [*_figures(times), *_ratios(times)]
+
+
+def _figures(times: Mapping[str, Times]) -> Iterator[Measurement]:
+    for name, one in times.items():
+        clock, processor = statistics.median(one.clock) * 1000, statistics.median(one.processor) * 1000
+        yield Measurement(f"{name}: a step by the clock", clock, "ms", "–", True)
+        yield Measurement(f"{name}: a step on the processor", processor, "ms", "–", True)
+
+
+def _ratios(times: Mapping[str, Times]) -> Iterator[Measurement]:
+    ours, record = times["ours"], times["ours, without documents"]
+    for name, aim in (("LangGraph", THIRD), ("LangGraph, last answer only", THIRD), ("bare journal", 2.0)):
+        for title, one in (("a dispatch", ours), ("a dispatch without documents", record)):
+            ratio = one / times[name]
+            yield Measurement(f"{title}, against {name}", ratio, "×", f"≤ {aim:.2g}", ratio <= aim)
+
+
+# Ours.
+
+
+class Undocumented(Documenting):
+    """Nothing is written for people."""
+
+    def answered(self, *_: object) -> None:
+        return None
+
+
+@contextmanager
+def _ours(folder: Path, *, documents: bool = True) -> Iterator[Steps]:
+    folder.mkdir()
+    root = Place(folder).repository({"shop/cart.py": "def total(prices):\n    return sum(prices)\n"})
+    request = RunRequest(backends=("cmd:true",))  # somebody must be named; they are not asked
+    with pipeline_run(root, REQUEST, request, Nobody(), lambda _: None, home=folder / "state") as begun:
+        world, agents = begun.world, begun.agents
+        agents.backends = dict.fromkeys(ANSWERS, AtOnce())
+        if not documents:
+            agents.documents = Undocumented(agents.documents.folder)
+        agents.prepare(world.base_tree, world.base_commit)
+        numbers = count(1)
+        yield lambda: _dispatches(agents, numbers)
+
+
+def _dispatches(agents: PipelineAgents, numbers: count[int]) -> list[float]:
+    world = agents.world
+    shown = Shown(world.run_id, REQUEST, diff=DIFF)
+    took = []
+    for need in needs(STEPS, numbers):
+        shutil.rmtree(agents.documents.folder / "research", ignore_errors=True)  # in a run each document is a new one
+        start = time.perf_counter()
+        heard = agents.heard(asking(need, shown), world.base_tree, world.base_commit)
+        took.append(time.perf_counter() - start)
+        if not isinstance(heard, Heard):
+            raise RuntimeError(f"the benchmark's own agent gives no answer: {heard.why}")
+    return took
+
+
+# The others.
+
+
+class Growing(TypedDict):
+    step: int
+    said: Annotated[list[Mapping[str, object]], operator.add]
+
+
+class Last(TypedDict):
+    step: int
+    said: list[Mapping[str, object]]
+
+
+@contextmanager
+def _langgraph(path: Path, state: type[Growing] | type[Last]) -> Iterator[Steps]:
+    from langgraph.checkpoint.sqlite import SqliteSaver
+    from langgraph.graph import START, StateGraph
+
+    marks: list[float] = []
+
+    def node(now: Mapping[str, int]) -> dict[str, object]:
+        marks.append(time.perf_counter())
+        number = now["step"] % STEPS
+        return {"step": now["step"] + 1, "said": [{"request": _ASKED[number], "answer": _SAID[number]}]}
+
+    graph = StateGraph(state)
+    for number in range(STEPS + 1):
+        graph.add_node(f"n{number}", node)
+        graph.add_edge(f"n{number - 1}" if number else START, f"n{number}")
+    with closing(_plain(path, check_same_thread=False)) as db:
+        compiled, threads = graph.compile(checkpointer=SqliteSaver(db)), count()
+
+        def steps() -> list[float]:
+            marks.clear()
+            of_one = {"configurable": {"thread_id": str(next(threads))}, "recursion_limit": STEPS * 2}
+            compiled.invoke({"step": 0, "said": []}, of_one, durability="sync")
+            return [after - before for before, after in pairwise(marks)]
+
+        yield steps
+        (full,) = db.execute("PRAGMA synchronous").fetchone()
+        if full != 2:
+            raise RuntimeError("the checkpointer has changed how durable its connection is")
+
+
+@contextmanager
+def _bare(path: Path) -> Iterator[Steps]:
+    runs = count()
+    with closing(_plain(path)) as db:
+        db.execute("CREATE TABLE steps (run TEXT, step TEXT, asked TEXT, came TEXT, PRIMARY KEY (run, step))")
+
+        def steps() -> list[float]:
+            run_id, took = str(next(runs)), []
+            for number, (asked, said) in enumerate(zip(_ASKED, _SAID, strict=True)):
+                start = time.perf_counter()
+                digest = hashlib.sha256(asked.encode()).hexdigest()
+                with db:
+                    db.execute("INSERT INTO steps VALUES (?, ?, ?, ?)", (run_id, str(number), digest, said))
+                took.append(time.perf_counter() - start)
+            return took
+
+        yield steps
+
+
+def _plain(path: Path, *, check_same_thread: bool = True) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, check_same_thread=check_same_thread)
+    for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL"):
+        connection.execute(statement)
+    return connection
+
+
+if __name__ == "__main__":
+    show(run)

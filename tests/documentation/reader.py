@@ -1,0 +1,133 @@
+"""Somebody who does what a page says, in one shell, in a folder of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests import forked
+from tests.documentation.model import providers
+from tests.documentation.page import Command, Deed, File, deeds
+from tests.workshop import Workshop
+
+DISCOUNTED = """def total(prices):
+    \"\"\"In cents.\"\"\"
+    whole = sum(prices)
+    return whole * 90 // 100 if whole >= 10000 else whole
+"""
+OWN_FILE = "~/.config/assay/assay.toml"
+_SECONDS = 120
+"""More than any page takes. What has not ended by then is ended, and counts as failed."""
+_MARK = "--- {}: exit code "
+_AGENT = {
+    "runs": [
+        {
+            "steps": [
+                {"edit": {"path": "README.md", "content": "Mine now.\n"}},
+                {"edit": {"path": "shop.py", "content": DISCOUNTED}},
+                {"say": "I have added the discount."},
+            ]
+        }
+    ]
+}
+"""It first tries what it may not."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command, and what came of it."""
+
+    command: Command
+    exit: int
+    printed: str
+
+
+@dataclass(frozen=True)
+class Reader:
+    folder: Path
+    own: str
+    """What is in their own file from the beginning."""
+    variables: Mapping[str, str]
+
+    def does(self, page: Iterable[Deed]) -> list[Done]:
+        """In order, to the last command or to one that ends the shell; what it says goes where its output goes."""
+        workshop = Workshop.apart(self.folder)
+        own = workshop.home / OWN_FILE.removeprefix("~/")
+        own.parent.mkdir(parents=True)
+        own.write_text(self.own)
+        desk = self.folder / "desk"
+        desk.mkdir()
+        page = list(page)
+        path = f"{self._programs(page)}{os.pathsep}{workshop.environment['PATH']}"
+        shell = subprocess.Popen(
+            ["bash", "-c", "\n".join(["exec 2>&1", *map(_line, range(len(page)), page)])],
+            cwd=desk,
+            env={**workshop.environment, **self.variables, "PATH": path},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            printed, _ = shell.communicate(timeout=_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(shell.pid, signal.SIGKILL)  # with whatever it has started
+            printed, _ = shell.communicate()
+        return list(_apart(page, printed))
+
+    def _programs(self, page: Iterable[Deed]) -> Path:
+        """A folder with `assay` as it is here, and an agent that speaks the Agent Client Protocol.
+
+        A page that kills `assay` gets the program itself: what is forked is another process than was started."""
+        folder = self.folder / "programs"
+        folder.mkdir()
+        python = shlex.quote(sys.executable)
+        (folder / "my-agent.json").write_text(json.dumps(_AGENT))
+        agent = folder / "my-agent"
+        agent.write_text(f'#!/bin/sh\nexec {python} -m assay.testing.acp_agent {folder}/my-agent.json "$@"\n')
+        agent.chmod(0o755)
+        kills = any(isinstance(deed, Command) and deed.line.startswith("kill ") for deed in page)
+        (folder / "assay").symlink_to(Path(sys.executable).with_name("assay") if kills else forked.program())
+        return folder
+
+
+def _line(number: int, deed: Deed) -> str:
+    mark = _MARK.format(number)
+    if isinstance(deed, File):
+        # Their own file has the providers in it already.
+        onto = ">>" if deed.path == OWN_FILE else ">"
+        path = f'"$HOME"{shlex.quote(deed.path[1:])}' if deed.path.startswith("~/") else shlex.quote(deed.path)
+        write = f'mkdir -p "$(dirname {path})"; printf %s {shlex.quote(deed.text)} {onto}{path}'
+        return f"{write}; echo; echo '{mark}'$?"
+    return f"{deed.line}\nset -- $?; echo; echo '{mark}'$1"
+
+
+def _apart(page: list[Deed], printed: str) -> Iterable[Done]:
+    for number, deed in enumerate(page):
+        said, found, rest = printed.partition("\n" + _MARK.format(number))
+        code, _, printed = rest.partition("\n")
+        if isinstance(deed, Command):
+            yield Done(deed, int(code) if found else -1, said.removesuffix("\n"))
+        if not found:
+            return
+
+
+def main(argv: list[str]) -> None:
+    """`python -m tests.documentation.reader PAGE [HEADING]`: prints what comes of it, to be taken into the page."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder, providers() as (own, keys):
+        for done in Reader(Path(folder), own, keys).does(deeds(Path(argv[0]).resolve(), *argv[1:2])):
+            differs = done.command.differs(done.printed)
+            sys.stdout.write(f"$ {done.command.line}\n{done.printed}\n[{done.exit}] {differs and f'NOT: {differs}'}\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,25 @@
+"""Documents of a run while it goes on, and when it has ended."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from assay.engine.pipeline.documenting import Documenting
+
+
+def test_nobody_waits_for_the_disk_until_the_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: waited.append(Path(f"/proc/self/fd/{fd}").readlink().name))
+    documents = Documenting(tmp_path)
+    documents.request("Count what is in the cart")
+    documents.approvals(())
+    (tmp_path / "approvals.yaml").unlink()
+    assert (tmp_path / "initial-request.md").is_file()
+    assert waited == []
+    documents.settle()
+    assert waited == ["initial-request.md"], "and what a person took away is nobody's business"
+    documents.settle()
+    assert len(waited) == 1

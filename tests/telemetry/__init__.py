@@ -1,0 +1,1 @@
+"""What runs have cost, and their export."""
