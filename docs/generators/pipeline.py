@@ -1,0 +1,127 @@
+"""The pipeline: lanes, bounds and the review gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from assay.contracts.change import ChangeKind
+from assay.contracts.pipeline.run import Lane
+from assay.core.gate.passing import SIGNALS_LARGE
+from assay.core.pipeline.building import REJECTIONS, RETURNS
+from assay.core.pipeline.directing import ITERATIONS
+from assay.core.pipeline.lanes import DEEPER, DEPTHS
+from assay.core.pipeline.preparing import ENOUGH
+from assay.core.pipeline.reviews import GATE, ROUNDS, Decision
+from assay.core.plan.lint import MOST_PRODUCTION_FILES
+from assay.core.risk import ROWS, PathChange, risk_of
+from generators.page import mermaid, table
+
+LANES: Mapping[Lane, str] = {
+    Lane.DOCS: "documentation and nothing else",
+    Lane.FIX: f"one task of at most {MOST_PRODUCTION_FILES} production files, none of them 🔴",
+    Lane.STANDARD: "everything else",
+    Lane.LARGE: "the same, with something 🔴",
+}
+SAMPLE = 6
+"""Tasks of a feature of some size."""
+REVIEWED: Mapping[Decision, tuple[str, str, str]] = {
+    Decision.HALT: ("a reviewer has found a blocker", "the run halts", "the run halts"),
+    Decision.PASS: (
+        "all have submitted, most of them approve, and no critical finding is open",
+        "it is planned",
+        "it is committed, if the confidence is not low",
+    ),
+    Decision.REVISE: (
+        "it is not the last round",
+        "the designer revises it",
+        "what was found is planned, done and checked as any other work",
+    ),
+    Decision.KNOWN_ISSUES: ("all have submitted", "it goes on, and the findings bind the plan", "the run fails"),
+    Decision.UNHEARD: ("otherwise", "the run fails", "the run fails"),
+}
+"""When a row of the review gate holds, and what follows for a design and for code."""
+
+BACK: Mapping[tuple[str, str], str] = {
+    ("design review ×3", "design"): f"revise, {ROUNDS['design']} rounds at most",
+    ("plan gate", "plan"): f"REVISE or RETHINK, {RETURNS} at most",
+    ("tasks", "plan"): "failed: a directive of the controller",
+    ("whole cascade", "plan"): f"failed: a directive, {ITERATIONS} iterations at most",
+    ("code review ×3", "plan"): f"findings, {ROUNDS['code']} rounds at most",
+}
+"""Where the whole pipeline goes back to, by the names of its steps, and how often."""
+OTHERWISE = (
+    PathChange(path="a.py", kind=ChangeKind.MODIFIED, removed=("__all__ = []",)),
+    PathChange(path="a.py", kind=ChangeKind.ADDED),
+    PathChange(path="a.py", kind=ChangeKind.MODIFIED),
+)
+"""Files that no row of the risks knows."""
+
+
+def lanes() -> str:
+    head = f"| lane | for | steps | dispatches | with 1 task | with {SAMPLE} |"
+    return "\n".join([head, "|---|---|---|---|---|---|", *map(_lane_row, DEPTHS), ""])
+
+
+def _lane_row(lane: Lane) -> str:
+    depth = DEPTHS[lane]
+    same = next(other for other, its in DEPTHS.items() if its.steps == depth.steps)
+    steps = " → ".join(depth.steps) if same is lane else f"as `{same}`"
+    # One task is all that the fix lane has.
+    many = "–" if lane is Lane.FIX else str(depth.dispatches(SAMPLE))
+    cost = f"{depth.once} + {depth.each} a task | {depth.dispatches(1)} | {many}"
+    return f"| `{lane}` | {LANES[lane]} | {steps} | {cost} |"
+
+
+def pipeline_bounds() -> str:
+    bounds = {
+        "researchers that must be heard, of 4": ENOUGH,
+        "rounds of a design review": ROUNDS["design"],
+        "rounds of a code review": ROUNDS["code"],
+        "times that a plan against the rules is sent back, before there is none": REJECTIONS,
+        "times that the plan gate sends a plan of one iteration back, before the run halts": RETURNS,
+        "iterations of plan, tasks and checks that may fail, before the run does": ITERATIONS,
+    }
+    return "\n".join(["| bound | |", "|---|---|", *(f"| {said} | {number} |" for said, number in bounds.items()), ""])
+
+
+def review_gate() -> str:
+    rows = [
+        f"| {number} | {when} | `{row.decision}` | {design} | {code} |"
+        for number, row in enumerate(GATE, start=1)
+        for when, design, code in [REVIEWED[row.decision]]
+    ]
+    return "\n".join(["| | when | decision | a design | code |", "|---|---|---|---|---|", *rows, ""])
+
+
+def flow() -> str:
+    """The whole pipeline: the steps of its lane, and the ways back."""
+    steps = DEPTHS[Lane.STANDARD].steps
+    names = [f"s{number}" for number in range(len(steps))]
+    drawn = [_node(name, step) for name, step in zip(names, steps, strict=True)]
+    onward = [f"    {one} --> {other}" for one, other in pairwise(names)]
+    back = [f"    {names[steps.index(one)]} -.->|{why}| {names[steps.index(to)]}" for (one, to), why in BACK.items()]
+    return mermaid("\n".join(["flowchart TD", *drawn, *onward, *back]))
+
+
+def depths() -> str:
+    """Each lane with its steps, and which is left for which."""
+    drawn = list[str]()
+    for lane in DEEPER:
+        steps = DEPTHS[lane].steps
+        same = next(other for other, depth in DEPTHS.items() if depth.steps == steps)
+        said = " → ".join(steps) if same is lane else f"as {same}; a task that is 🔴 needs {SIGNALS_LARGE} signals"
+        drawn.append(f'    {lane}["<b>{lane}</b><br/>{said}"]')
+    deeper = [f"    {one} -.->|left for a deeper one| {other}" for one, other in pairwise(DEEPER)]
+    return mermaid("\n".join(["flowchart TD", *drawn, *deeper]))
+
+
+def risks() -> str:
+    """What is known by its path, and what by the lines that change, in the order in which it is asked."""
+    rows = [(row.risk.mark, row.reason, "its path" if row.path else "lines that change") for row in ROWS]
+    rows += [(one.risk.mark, f"{one.reason}, if nothing above fits", "–") for one in map(risk_of, OTHERWISE)]
+    return table(("risk", "what", "known by"), rows)
+
+
+def _node(name: str, step: str) -> str:
+    return f'    {name}{{{{"{step}"}}}}' if step == "approval" else f'    {name}["{step}"]'

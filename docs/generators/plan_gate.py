@@ -1,0 +1,71 @@
+"""The plan gate: what is decided by what, what may be looked up, and what its rules object to."""
+
+from __future__ import annotations
+
+import re
+
+from assay.contracts.plan_gate.answers import Mode
+from assay.contracts.plan_gate.record import ConvergenceStatus, PlanSeverity
+from assay.core.plan_gate.decision import TABLE
+from assay.core.plan_gate.objections import RULES, Objection
+from assay.core.plan_gate.tool_budgets import COMBINED, KINDS, LIMITS, SEARCHABLE, BudgetKind
+from generators.page import cell, mermaid
+
+
+def decision_table() -> str:
+    rows = [
+        f"| {number} | {cell(row.when)} | {row.status} | {_verdict(row.verdict, strong=row.strong)} |"
+        for number, row in enumerate(TABLE, start=1)
+    ]
+    return "\n".join(["| | when | status | verdict |", "|---|---|---|---|", *rows, ""])
+
+
+def _verdict(verdict: str | None, *, strong: bool) -> str:
+    return f"**{verdict}**{', strongly' if strong else ''}" if verdict else "–"
+
+
+def tool_budgets() -> str:
+    head = f"| budget | tools that count | {' | '.join(Mode)} | together |"
+    searched = [f"- `{mode}`: {', '.join(f'`{one}`' for one in SEARCHABLE[mode]) or 'never'}" for mode in Mode]
+    table = [head, "|---|---|" + "---|" * (len(Mode) + 1), *map(_budget_row, BudgetKind)]
+    return "\n".join([*table, "", "The web is searched for these reasons and no others:", "", *searched, ""])
+
+
+def _budget_row(kind: BudgetKind) -> str:
+    tools = ", ".join(f"`{tool}`" for tool, its in KINDS.items() if its is kind)
+    limits = " | ".join(str(LIMITS[mode].get(kind, "–")) for mode in Mode)
+    return f"| {kind} | {tools} | {limits} | {COMBINED[kind]} |"
+
+
+def plan_rules() -> str:
+    """Rules that say the same are one row; the gravest first."""
+    same: dict[tuple[PlanSeverity, Objection], list[str]] = {}
+    for rule, said in RULES.items():
+        same.setdefault(said, []).append(f"`{rule}`")
+    rows = [
+        f"| {severity} | {', '.join(rules)} | {_prose(objection.concern)} | {_prose(objection.alternative)} |"
+        for (severity, objection), rules in sorted(same.items(), key=lambda row: row[0][0].rank)
+    ]
+    return "\n".join(["| severity | rules | why | instead |", "|---|---|---|---|", *rows, ""])
+
+
+def _prose(text: str) -> str:
+    """A tag is shown, not taken for one."""
+    return re.sub(r"<[\w-]+>", r"`\g<0>`", cell(text))
+
+
+def convergence() -> str:
+    """The decision table as a way: what each row leads to."""
+    ends = {row.verdict: f'    {row.verdict}(["{row.verdict}"])' for row in TABLE if row.verdict}
+    drawn = ['    rules["rules: code looks first"] --> challenge', '    challenge["challenge"] --> research']
+    drawn += ['    research["look into it"] --> rule', '    rule["rule on each challenge"] --> decide{"decide"}']
+    return mermaid("\n".join(["flowchart TD", *drawn, *ends.values(), *map(_arrow, range(1, len(TABLE) + 1))]))
+
+
+def _arrow(number: int) -> str:
+    row = TABLE[number - 1]
+    said = f'"{number}: {row.status}"'
+    if row.verdict:
+        return f"    decide -->|{said}| {row.verdict}"
+    asked = 'person["you are asked"] --> challenge' if row.status is ConvergenceStatus.BLOCKED else "challenge"
+    return f"    decide -->|{said}| {asked}"
