@@ -73,5 +73,10 @@ class Staged:
         with closing(self.ledger()) as ledger:
             return [one.row.check_name for one in ledger.read(CheckRow, run_id=run_id, task_id=task_id)]
 
+    def rows(self, run_id: str, task_id: str) -> list[Mapping[str, Any]]:
+        """Of checks, whole."""
+        with closing(self.ledger()) as ledger:
+            return [one.row.model_dump() for one in ledger.read(CheckRow, run_id=run_id, task_id=task_id)]
+
     def ledger(self) -> SqliteLedger:
         return SqliteLedger(ledger_path(self.workshop.assay_home), "read")

@@ -9,11 +9,12 @@ import hashlib
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from assay import __version__
 from assay.adapters.bus import Bus
-from assay.adapters.executors import Listen
+from assay.adapters.executors import Executor, Listen
 from assay.adapters.git.commit import identity
 from assay.adapters.git.exclude import exclude
 from assay.adapters.git.hooks import wants_signature
@@ -30,11 +31,14 @@ from assay.contracts.plan import Plan
 from assay.contracts.rows import EventRow
 from assay.core.plan.lint import errors, lint
 from assay.core.plan.reading import read_plan
-from assay.engine.agents.casting import Casting
+from assay.engine.agents.casting import Casting, JudgeAt
 from assay.engine.agents.dispatch import Dispatcher
+from assay.engine.agents.executor import AgentExecutor
 from assay.engine.agents.meter import Meter
 from assay.engine.agents.on_record import on_record, spent_so_far
 from assay.engine.begun import setups_of
+from assay.engine.continuity.board import ADDED, Board
+from assay.engine.gate.attending import NOT_ASKED, Attending, why_not_asked
 from assay.engine.gate.finishing import write_state
 from assay.engine.gate.journal import Journal
 from assay.engine.gate.looking import budget_of, plan_of, setup_of, view_of
@@ -59,7 +63,7 @@ from assay.engine.plan_gate.looking import why_not_verified
 from assay.engine.progress import Silent
 from assay.engine.world import World
 from assay.errors import InputError
-from assay.gate_cast import amend_budget, backends_for, budget_for, served
+from assay.gate_cast import amend_budget, backends_for, budget_for, limits_of, served
 from assay.runs_app import on_their_own, reopened, run_of
 
 
@@ -278,15 +282,16 @@ def _driven(
             world.store.git(),
             world.settings.tools.secret,
         )
+        executor = cast.executor((setup.executor, *setup.fallbacks.get("executor", ())))
+        architect = cast.architect((setup.architect, *setup.fallbacks.get("architect", ())))
         yield GateRun(
             GateWorld(
                 world=world,
                 setup=setup,
-                plan=plan,
                 plan_file=Path(setup.plan_path),
                 journal=journal,
-                executor=cast.executor((setup.executor, *setup.fallbacks.get("executor", ()))),
-                architect=cast.architect((setup.architect, *setup.fallbacks.get("architect", ()))),
+                executor=_attended(world, setup, plan, journal, executor, cast.judge(architect)),
+                architect=architect,
                 watching=watching,
                 terminal=threading.Lock() if listen is not None else None,
                 wait=wait,
@@ -294,6 +299,38 @@ def _driven(
                 meter=meter,
             )
         )
+
+
+def _attended(
+    world: World, setup: GateSetup, plan: Plan, journal: Journal, executor: Executor, judge: JudgeAt | None
+) -> Executor:
+    """The executor, asked before and during its work if it knows what it is doing; or it is on record why it is not."""
+    if not setup.asks:
+        return executor
+    why = why_not_asked(setup.executor, executor.backend) if isinstance(executor, AgentExecutor) else ""
+    if not isinstance(executor, AgentExecutor) or why:
+        kind = setup.executor.partition(":")[0]
+        if not world.ledger.read(EventRow, run_id=world.run_id, type=NOT_ASKED, limit=1):
+            journal.note(NOT_ASKED, why=why or f"not applicable: {kind} cannot be asked")
+        return executor
+    whole = setup.parent or world.run_id
+    (began,) = [one.seq for one in world.ledger.read(EventRow, run_id=world.run_id, type="run.started", limit=1)]
+    before = [one for one in world.ledger.read(EventRow, run_id=whole, type=ADDED) if one.seq < began]
+    attending = Attending(
+        journal=journal,
+        board=Board(world.ledger, whole, plan.objective or plan.title),
+        backend=executor.backend,
+        spec=setup.executor,
+        limits=limits_of(world.settings),
+        text=world.artifacts.read(setup.plan_artifact).decode("utf-8"),
+        original=plan,
+        base_tree=world.base_tree,
+        git=world.store.git(),
+        secret=world.settings.tools.secret,
+        knows=1 + len(before),
+        judge=judge,
+    )
+    return replace(executor, attends=attending)
 
 
 def _setup(
@@ -333,6 +370,7 @@ def _setup(
             "author_name": who.name,
             "author_email": who.email,
             "require_sandbox": request.require_sandbox,
+            "asks": request.within.asks if request.within else world.settings.understanding.ask == "always",
             "heldout_files": str(request.heldout_files.absolute()) if request.heldout_files else None,
             "sandbox": world.sandbox.level.value,
             "notes": (*notes, *concerns, *told),

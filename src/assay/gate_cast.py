@@ -17,6 +17,7 @@ from assay.contracts.budget import Budget
 from assay.contracts.gate_setup import GateSetup
 from assay.contracts.plan import Plan
 from assay.core.agent.budget import amended
+from assay.core.reverify.limits import Limits
 from assay.engine.agents.casting import is_agent
 from assay.engine.agents.meter import Meter
 from assay.engine.agents.on_record import on_record, spent_so_far
@@ -103,6 +104,16 @@ def served(world: World, request: GateRequest) -> tuple[dict[str, tuple[str, ...
     if refused := [problem.text for problem in problems if problem.refuse]:
         raise InputError("; ".join(refused), hint="`assay backends` shows who serves whom")
     return cast, [problem.text for problem in problems]
+
+
+def limits_of(settings: Settings) -> Limits:
+    """How often agents may be asked whether they know what they are doing."""
+    said = settings.understanding
+    return Limits(
+        silence_seconds=said.silence_seconds,
+        question_apart_seconds=said.question_apart_seconds,
+        milestones=said.milestones,
+    )
 
 
 def lasting(spec: str, folder: Path) -> str:

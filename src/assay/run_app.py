@@ -31,16 +31,19 @@ from assay.contracts.plan_gate.report import PlanReport
 from assay.contracts.rows import EventRow
 from assay.contracts.verdict import Severity
 from assay.core.agent.budget import left_of, over
-from assay.core.pipeline.lanes import lane_for
+from assay.core.pipeline.lanes import SHORT, lane_for
 from assay.core.pipeline.needs import Waiting
 from assay.core.plan_gate.mitigations import to_take_in
 from assay.core.slug import slug
 from assay.engine.agents.on_record import on_record, spent_so_far
 from assay.engine.agents.stopping import OutOfBudgetError
+from assay.engine.continuity.board import Added, Board, say
 from assay.engine.deadline import Deadline
 from assay.engine.gate.preflight import can_sign
 from assay.engine.gate.request import GateRequest, ResumeRequest
+from assay.engine.pipeline.adding import Adding
 from assay.engine.pipeline.agents import PipelineAgents
+from assay.engine.pipeline.attending import Attending
 from assay.engine.pipeline.documenting import Documenting
 from assay.engine.pipeline.journal import PipelineJournal
 from assay.engine.pipeline.learning import Learning
@@ -52,7 +55,7 @@ from assay.engine.within import Within
 from assay.engine.world import CheckRequest, World
 from assay.errors import InputError, RepositoryError
 from assay.gate_app import gate_run, resumed_gate
-from assay.gate_cast import budget_for
+from assay.gate_cast import budget_for, limits_of
 from assay.roles import ROLES
 from assay.runs_app import Runs, reopened
 from assay.team_app import BUDGET, Team, budget_now, dispatcher_for, made_ready, refuse_people_without_terminal, team_of
@@ -71,6 +74,7 @@ _SEVERITY: Final = {
 }
 _LONGEST: Final = 40_000
 """Characters of a request."""
+_LONGEST_ADDED: Final = 4_000
 
 
 @dataclass(frozen=True)
@@ -181,6 +185,27 @@ def approve_run(
         return waiting
 
 
+def amend_run(run_id: str, text: str, files: Sequence[str], by: str, home: Path | None = None) -> Added:
+    """Record what a person adds to a run of `assay run` or `assay gate`. Whoever is at work hears it at their next turn
+    boundary; what nobody there takes in is planned."""
+    if not text.strip():
+        raise InputError("nothing is added", hint='say what is wanted as well: assay amend last "limit the rate"')
+    if len(text) > _LONGEST_ADDED:
+        raise InputError(f"it has {len(text):,} characters; {_LONGEST_ADDED:,} at most", hint="say it in a paragraph")
+    with closing(SqliteLedger(ledger_path(private_home(home)), "write")) as ledger:
+        _refuse_over(ledger, run_id)
+        return say(ledger, run_id, " ".join(text.split()), [path.removeprefix("./") for path in files], by)
+
+
+def _refuse_over(ledger: SqliteLedger, run_id: str) -> None:
+    """What is added to a run that has ended would be heard by nobody."""
+    events = [one.row for one in ledger.read(EventRow, run_id=run_id) if one.row.type.startswith("run.")]
+    last = [row for row in events if row.type in ("run.started", "run.resumed", "run.interrupted", "run.finished")][-1]
+    outcome = str(last.payload.get("outcome", "")) if last.type == "run.finished" else ""
+    if outcome in (RunOutcome.PASSED, RunOutcome.FAILED, RunOutcome.HALTED):
+        raise InputError(f"{run_id} is over ({outcome}): nothing can be added to it", hint='begin with assay run "…"')
+
+
 def _refuse(wanted: str) -> None:
     if not wanted.strip():
         raise InputError("the request is empty", hint='say what is wanted: assay run "greet people by their name"')
@@ -237,6 +262,7 @@ def _setup(world: World, wanted: str, request: RunRequest, listen: Listen | None
         sign=request.sign and wants_signature(repository) and can_sign(world, identity(repository)),
         require_sandbox=request.require_sandbox,
         remembers=world.settings.run.memory,
+        asks=world.settings.understanding.ask != "off",
         notes=(*world.notes, *team.notes),
     )
 
@@ -268,6 +294,7 @@ def _driven(
     resumed: bool = False,
 ) -> PipelineRun:
     team = Team(setup.agents)
+    board = Board(world.ledger, world.run_id, setup.request)
     journal = PipelineJournal.opened(world.ledger, world.run_id)
     budget = budget_now(world, setup.budget, request.budget if resumed else ())
     ends = Deadline.after(request.minutes or setup.minutes)
@@ -281,6 +308,7 @@ def _driven(
         watching=watching,
         seconds=lambda role: None if role in team.by_people else world.settings.gate.agent_seconds,
         documents=Documenting(own_folder(world.repository.root, world.run_id)),
+        attending=Attending(board, limits_of(world.settings)) if setup.asks and setup.lane not in SHORT else None,
     )
     stack.callback(agents.close)
     memory = FileMemory(memory_path(world.home)) if setup.remembers else None
@@ -290,6 +318,7 @@ def _driven(
         journal=journal,
         agents=agents,
         learning=Learning(memory, dispatcher.bus, journal.steps, world.run_id),
+        adding=Adding.opened(board, journal),
         parts=Children(world, setup, budget, ends, watching, listen),
         watching=watching,
         ask=ask,
@@ -394,6 +423,7 @@ class Children:
             settings_commit=self.world.base_commit,
             agents=agents,
             budget=self._left(),
+            asks=self.setup.asks and not short,
             ref=self.ref,
         )
 

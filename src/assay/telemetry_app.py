@@ -1,8 +1,9 @@
-"""What runs have cost, and their export: the place that chooses who is told."""
+"""What runs have cost, where their agents stand, and their export: the place that chooses who is told."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,8 +20,10 @@ from assay.adapters.telemetry.otlp import INSTALL, is_installed, send
 from assay.app import private_home
 from assay.config.person import load_person
 from assay.config.telemetry import Collector, Unusable, collector, traces_url
+from assay.contracts.reverify.position import AgentSeen
 from assay.contracts.rows import EventRow
 from assay.contracts.telemetry import RunCost
+from assay.engine.continuity.seen import agents_seen
 from assay.engine.telemetry.costs import cost_of
 from assay.engine.telemetry.spans import ABOUT, spans_of
 from assay.errors import AssayError, ConfigError, InputError, MachineError, UnavailableError
@@ -36,6 +39,13 @@ def run_cost(run_id: str, home: Path | None = None) -> RunCost:
     home = private_home(home)
     with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
         return cost_of(ledger, run_id, running=is_held(home, run_id))
+
+
+def run_agents(run_id: str, home: Path | None = None) -> tuple[AgentSeen, ...]:
+    """Where those agents of a run stand who are asked whether they know what they are doing. It only reads."""
+    home = private_home(home)
+    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
+        return agents_seen(ledger, run_id, time.time(), running=is_held(home, run_id))
 
 
 def export_run(run_id: str, endpoint: str, home: Path | None = None) -> int:

@@ -134,8 +134,9 @@ def test_ac_15_a_provider_that_is_away_is_tried_twice_more() -> None:
 
 @pytest.mark.parametrize("kind", FaultKind)
 def test_ac_15_what_may_be_chance_is_dispatched_once_more_and_what_is_none_is_not(kind: FaultKind) -> None:
-    """AC-15. Rules, section 0: transient errors, and answers that are none; nothing deterministic."""
-    again = {FaultKind.UNAVAILABLE, FaultKind.CRASHED, FaultKind.MALFORMED}
+    """AC-15. Rules, section 0: transient errors, and answers that are none; nothing deterministic. Section 4: one that
+    did not understand, or has drifted, is replaced."""
+    again = {FaultKind.UNAVAILABLE, FaultKind.CRASHED, FaultKind.MALFORMED, FaultKind.DRIFTED}
     assert may_ask_again(Fault(kind=kind, why="so")) == (kind in again)
     assert FOLLOWS[kind].retries == (2 if kind is FaultKind.UNAVAILABLE else 0)
 

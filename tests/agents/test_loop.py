@@ -223,7 +223,7 @@ def test_a_fault_is_tried_again_as_often_as_the_table_says(kind: FaultKind) -> N
 
 def test_only_a_provider_that_cannot_be_reached_is_asked_again_at_once() -> None:
     assert {kind for kind in FaultKind if FOLLOWS[kind].retries} == {FaultKind.UNAVAILABLE}
-    again = {FaultKind.UNAVAILABLE, FaultKind.CRASHED, FaultKind.MALFORMED}
+    again = {FaultKind.UNAVAILABLE, FaultKind.CRASHED, FaultKind.MALFORMED, FaultKind.DRIFTED}
     assert {kind for kind in FaultKind if FOLLOWS[kind].again} == again
 
 

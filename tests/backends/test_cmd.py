@@ -46,7 +46,8 @@ def test_it_is_handed_the_conversation_and_its_file_is_the_answer(bench: Bench) 
     assert set(handed) == {"role", "occasion", "instructions", "tools", "output_schema", "messages", "prompt"}
     assert (handed["role"], handed["occasion"]["attempt"], handed["instructions"]) == ("researcher", 3, "Be brief.")
     assert handed["tools"][0]["name"] == "read" and handed["output_schema"] == SCHEMA
-    assert handed["messages"] == [{"kind": "told", "text": "What is in a.txt?", "repair": 0}]
+    told = {"kind": "told", "text": "What is in a.txt?", "repair": 0, "asked": "", "resumes": False}
+    assert handed["messages"] == [told]
     assert turn.usage == Usage(requests=1, usd=None)
     assert list(bench.scratch.glob("turn-*")) == []
 

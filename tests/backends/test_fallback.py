@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.adapters.backends import Identity
+from assay.adapters.backends.cmd import CommandBackend
 from assay.adapters.backends.fallback import Fallback
 from assay.adapters.executors.site import Site
 from assay.config.providers import Wire
@@ -131,3 +132,11 @@ def test_a_conversation_goes_on_with_another_provider_when_the_first_fails(tmp_p
         two = the_turn(both.turn(talk, site_in(tmp_path), 60))
     assert (two.text, two.model) == ("done", "google:gemini-2.5-pro")
     assert ("tool", "of a") in server.asked[0].messages
+
+
+def test_a_command_is_never_asked_in_the_middle_of_the_work(tmp_path: Path) -> None:
+    """It would take the question for the work, and do it."""
+    asked = conversation().plus(Told(text="[REVERIFY]", asked="RV-1"))
+    down = Fault(kind=FaultKind.UNAVAILABLE, why="it is down")
+    came = Fallback([Scripted("one", [down]), CommandBackend("touch done")]).turn(asked, site_in(tmp_path), 5)
+    assert isinstance(came, Fault) and (came.kind, came.why) == (down.kind, down.why)

@@ -38,7 +38,7 @@ TYPES = sorted({route.type for route in ROUTES})
 
 def deserved(sender: str, recipient: str, type: str) -> bool:
     if sender == "engine" and recipient in AGENTS:
-        return type in ("Dispatch", "ToolResult", "Repair")
+        return type in ("Dispatch", "ToolResult", "Repair", "Attended", "Aloud")
     if sender in AGENTS and recipient == "engine":
         return type in ("Turn", "Output", "Fault", "Activity")
     return (sender, recipient, type) in LOOP
@@ -76,7 +76,7 @@ def test_a_focus_belongs_to_its_role() -> None:
         (("executor", "planner", "Output"), "executor may say nothing to planner"),
         (
             ("engine", "reviewer:security", "Output"),
-            "engine may not say Output to reviewer:security, only Dispatch, Repair, ToolResult",
+            "engine may not say Output to reviewer:security, only Aloud, Attended, Dispatch, Repair, ToolResult",
         ),
     ],
 )

@@ -30,6 +30,7 @@ REFERENCE: Mapping[str, str] = {
     "scripts.md": "",
     "simulation.md": "",
     "solve.md": "an-example-to-copy",
+    "understanding.md": "",
     "verify-plan.md": "",
 }
 """Pages to look things up in, and the section of each that is done."""

@@ -76,7 +76,8 @@ def test_what_an_agent_has_printed_is_on_record_with_its_answer(stage: Stage) ->
     """Nobody is asked again for an answer that is on record, so nothing of it may come later."""
     plans = planner(task(relevant_context=[]))
     prints = {**plans, "steps": [{"run": {"command": "echo seen by the planner"}}]}
-    killed = stage.run(prints, args=FIX, env={"ASSAY_FAULT": "step.after-record:2"})  # memory comes first
+    # What memory knows and what was added are the steps before it.
+    killed = stage.run(prints, args=FIX, env={"ASSAY_FAULT": "step.after-record:3"})
     assert killed.exit == -signal.SIGKILL, killed.stderr
     with closing(stage.ledger()) as ledger:
         kept = [one.row.artifact for one in ledger.read(ArtifactRow)]

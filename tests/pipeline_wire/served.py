@@ -44,9 +44,13 @@ class Served:
         return str(only["state"])
 
 
+UNASKED = '[understanding]\nask = "off"\n'
+"""Here it is the wire that is tried: whoever answers has no words for anything but its work."""
+
+
 @contextmanager
 def served(folder: Path, wire: WireProtocol, disturb: Disturb = as_it_should, settings: str = "") -> Iterator[Served]:
-    stage, player = Stage.set_up(folder / "stage", settings=settings), Player(disturb)
+    stage, player = Stage.set_up(folder / "stage", settings=UNASKED + settings), Player(disturb)
     with ModelServer(player.answer) as server:
         config = folder / "person.toml"
         config.write_text(

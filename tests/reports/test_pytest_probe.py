@@ -84,9 +84,9 @@ def test_every_outcome_has_its_status(project: Project, command: list[str]) -> N
 
 def test_the_output_and_the_exit_code_are_as_without_it(project: Project) -> None:
     project.file("tests/test_all.py", "def test_a(): pass\n")
-    report = project.run(ReportFormat.PYTEST, [*PYTEST, "--no-summary", "--durations=0"])
+    report = project.run(ReportFormat.PYTEST, [*PYTEST, "--no-summary", "--durations=0", "--durations-min=1000"])
     probed = (project.exit_code, project.output.split("in ")[0])
-    project.run(ReportFormat.PYTEST, [*PYTEST, "--no-summary", "--durations=0"], probed=False)
+    project.run(ReportFormat.PYTEST, [*PYTEST, "--no-summary", "--durations=0", "--durations-min=1000"], probed=False)
     assert report.complete
     assert probed == (project.exit_code, project.output.split("in ")[0])
 

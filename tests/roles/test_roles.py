@@ -17,9 +17,10 @@ from assay.contracts.gate import ArchitectVerdict, ExecutorResult
 from assay.contracts.tools import ARGUMENTS, READING, WRITING, Tool
 from assay.errors import InputError, InternalError
 from assay.roles import AT_THE_PLAN_GATE, IN_THE_LOOP, ROLES, Role, role
+from assay.roles.architect import JUDGE
 
 EVERY = pytest.mark.parametrize("one", ROLES.values(), ids=ROLES)
-ALL = {**ROLES, **AT_THE_PLAN_GATE, **IN_THE_LOOP}
+ALL = {**ROLES, **AT_THE_PLAN_GATE, **IN_THE_LOOP, "architect:understanding": JUDGE}
 OF_ALL = pytest.mark.parametrize("one", ALL.values(), ids=ALL)
 PROMPTS = Path(assay.roles.__file__).parent / "prompts"
 

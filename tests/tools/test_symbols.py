@@ -51,6 +51,14 @@ def test_a_name_is_found_where_it_is_defined(desk: Desk) -> None:
     assert desk.ok("symbols", name="parse", path="tests") == "Nothing called parse is defined."
 
 
+def test_methods_are_found_by_the_type_that_they_belong_to(desk: Desk) -> None:
+    desk.put("a.go", "package a\n\ntype S struct{}\n\nfunc (s *S) M() {}\n\nfunc (t T[K]) M() {}\n")
+    desk.put("a.rs", "impl<'a> Store<'a> {\n    fn get() {}\n}\n")
+    assert desk.ok("symbols", name="S.M") == "a.go:5: function M"
+    assert desk.ok("symbols", name="T.M") == "a.go:7: function M"
+    assert desk.ok("symbols", name="Store::get") == "a.rs:2: function Store.get"
+
+
 def test_what_has_no_outline_is_said(desk: Desk) -> None:
     desk.put("a.json", "{}")
     desk.put("a.py", "")

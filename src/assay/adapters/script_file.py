@@ -12,8 +12,9 @@
         - fail: the compiler is missing      # ends it
       output: {status: success}              # or raw: "text", read as if the role had written it
 
-The first entry that matches is taken; on a repair, one that says `repair` goes before those that do not. No entry at
-all is an error of the script.
+The first entry that matches is taken; on a repair, one that says `repair` goes before those that do not. What is asked
+in the middle of the work (`asked: impact`, `asked: RV-2`; the second time also `RV-2.2`) is answered by entries that
+say so and by no other; a role without any such entry is not asked. No entry at all is an error of the script.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from assay.contracts.agent import FaultKind, Occasion, Usage
+from assay.contracts.agent import Conversation, FaultKind, Occasion, Told, Usage
 from assay.core.agent.routes import SERVED
 from assay.errors import InputError
 
-MATCHES: Final = ("task", "attempt", "focus", "iteration", "round", "step", "run", "dispatch", "repair")
+MATCHES: Final = ("task", "attempt", "focus", "iteration", "round", "step", "run", "dispatch", "repair", "asked")
 FAULTS: Final = (
     FaultKind.UNAVAILABLE,
     FaultKind.DENIED,
@@ -128,7 +129,8 @@ class Script:
 
     def entry(self, role: str, facts: Facts) -> Entry:
         """The first that matches, of those that speak of the repair if there are any."""
-        fitting = [entry for entry in self.entries if entry.matches(role, facts)]
+        aside = "asked" in facts
+        fitting = [entry for entry in self.entries if entry.matches(role, facts) and ("asked" in entry.match) == aside]
         if fitting:
             return next((entry for entry in fitting if "repair" in entry.match), fitting[0])
         asked = ", ".join(f"{word} {values[0]}" for word, values in facts.items() if values)
@@ -137,6 +139,13 @@ class Script:
             f"{self.path}: no entry for the role {role} with {asked}",
             hint=f"add one, or widen a `match`; the entries are: {there}",
         )
+
+    def answers(self, role: str, asked: str) -> bool:
+        """Whether it speaks of what the role may be asked in the middle of the work: its own (`asked: RV-2`), or, of an
+        architect, another's (`focus: understanding`)."""
+        word = "focus" if role == "architect" else "asked"
+        said = (entry.match.get(word, ()) for entry in self.entries if entry.role == role)
+        return any(_any_of((asked, f"{asked}.1"), wanted) for wanted in said)
 
     def wrong(self, line: int, message: str, hint: str | None = None) -> InputError:
         """The error for something that this script should not say."""
@@ -150,8 +159,16 @@ def task_facts(id: str, name: str, attempt: int) -> Facts:
     return {"task": (id, *numbers, name), "attempt": (str(attempt),)}
 
 
-def occasion_facts(occasion: Occasion, repairs: int) -> Facts:
+def facts_of(conversation: Conversation) -> Facts:
     """All that is known of a dispatch. What it is not about has no fact: `repair`, before there is one."""
+    facts = _occasion_facts(conversation.occasion, conversation.repairs)
+    if not (asked := conversation.asked):
+        return facts
+    times = sum(isinstance(entry, Told) and entry.asked == asked for entry in conversation.entries)
+    return {**facts, "asked": (asked, f"{asked}.{times}")}
+
+
+def _occasion_facts(occasion: Occasion, repairs: int) -> Facts:
     task = task_facts(occasion.task, occasion.task_name, occasion.attempt) if occasion.task else {}
     others = {
         "attempt": occasion.attempt,

@@ -360,6 +360,33 @@ class RunSettings(Component):
     )
 
 
+class UnderstandingSettings(Component):
+    """Whether agents are asked, before and during their work, if they know what they are doing."""
+
+    ask: Literal["off", "run", "always"] = Field(
+        default="run",
+        description="`run`: agents of `assay run`, in its longer lanes; `always`: executors of `assay gate` too.",
+    )
+    silence_seconds: float = Field(
+        default=900,
+        gt=0,
+        le=86_400,
+        strict=True,
+        description="Longer than this without a sign of life, and an agent is pinged; three pings without an answer, "
+        "and another one begins.",
+    )
+    question_apart_seconds: float = Field(
+        default=1800,
+        ge=0,
+        le=86_400,
+        strict=True,
+        description="Between two questions to one agent in the middle of its work. One that comes sooner waits.",
+    )
+    milestones: bool = Field(
+        default=False, strict=True, description="Ask an agent also when it goes from one task to the next."
+    )
+
+
 class ToolSettings(Component):
     """What the tools of agents show."""
 
@@ -380,6 +407,7 @@ class Settings(Component):
     gate: GateSettings = GateSettings()
     solve: SolveSettings = SolveSettings()
     run: RunSettings = RunSettings()
+    understanding: UnderstandingSettings = UnderstandingSettings()
     tools: ToolSettings = ToolSettings()
     backends: BackendSettings = BackendSettings()
     budget: BudgetSettings = BudgetSettings()

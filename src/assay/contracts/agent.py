@@ -175,12 +175,16 @@ class Returned(Contract):
 
 
 class Told(Contract):
-    """Words of the engine's to the agent: the request at the beginning, a repair later."""
+    """Words of the engine's to the agent: the request at the beginning, a repair later, or an aside in between."""
 
     kind: Literal["told"] = "told"
     text: str
     repair: int = 0
     """1 or 2: the answer before this was not of the schema, and this shows why."""
+    asked: str = ""
+    """What an aside asks for, such as `impact` or `RV-2`: what is answered next is the answer to that."""
+    resumes: bool = False
+    """The end of an aside: the work goes on where it was."""
 
 
 Entry = Annotated[Told | Turn | Returned, Field(discriminator="kind")]
@@ -204,14 +208,24 @@ class Conversation(Contract):
         return max((entry.repair for entry in self.entries if isinstance(entry, Told)), default=0)
 
     @property
+    def asked(self) -> str:
+        """What an aside asks for that is not answered yet; empty: the agent is at its work."""
+        told = next((entry for entry in reversed(self.entries) if isinstance(entry, Told)), None)
+        return told.asked if told else ""
+
+    @property
     def turns_since_told(self) -> int:
-        """Turns since the engine last spoke: since the request, or since the last repair."""
-        count = 0
-        for entry in reversed(self.entries):
-            if isinstance(entry, Told):
-                break
-            count += isinstance(entry, Turn)
-        return count
+        """Turns since the engine last spoke: since the request, the last repair, or the aside that is open. An aside
+        that is over does not count: the work goes on as if it had not been."""
+        at_work = in_aside = 0
+        aside = False
+        for entry in self.entries:
+            if isinstance(entry, Turn):
+                at_work, in_aside = (at_work, in_aside + 1) if aside else (at_work + 1, in_aside)
+            elif isinstance(entry, Told):
+                aside, in_aside = bool(entry.asked), 0
+                at_work = at_work if entry.asked or entry.resumes else 0
+        return in_aside if aside else at_work
 
     def plus(self, *entries: Entry) -> Conversation:
         return self.model_copy(update={"entries": (*self.entries, *entries)})
@@ -237,6 +251,8 @@ class FaultKind(StrEnum):
     """The agent says itself that it cannot."""
     LOOPING = "looping"
     """It made the same call three times in a row."""
+    DRIFTED = "drifted"
+    """It was stopped, because it did not understand its task or had left it."""
     BUDGET = "budget"
     CANCELLED = "cancelled"
 

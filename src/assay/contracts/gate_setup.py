@@ -31,6 +31,8 @@ class GateSetup(BegunSetup):
     author_name: str
     author_email: str
     require_sandbox: bool = False
+    asks: bool = False
+    """Whether executors are asked if they know what they are doing."""
     heldout_files: str | None = None
     sandbox: str
     notes: tuple[str, ...] = ()

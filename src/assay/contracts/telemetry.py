@@ -83,6 +83,21 @@ class PartCost(Contract):
     checks: CheckTime
 
 
+class VerificationCost(Contract):
+    """What it has cost to ask agents whether they know what they are doing. It is a part of what everything has cost.
+    Shares go from 0 to 1; None: they are not known, or there is nothing to have a share in."""
+
+    questions: int
+    """How often an agent was asked."""
+    judgements: int
+    """How often somebody was asked to judge an answer."""
+    cost: Cost
+    """Its dispatches are those in which anybody answered or judged."""
+    share_of_tokens: float | None
+    share_of_calls: float | None
+    """Of the calls of models."""
+
+
 class RunCost(Contract):
     schema_version: Literal["1"] = "1"
     run_id: str
@@ -103,6 +118,8 @@ class RunCost(Contract):
     agents: tuple[AgentCost, ...] = ()
     steps: tuple[StepCost, ...] = ()
     """In the order in which they began."""
+    verification: VerificationCost | None = None
+    """None: nobody was asked whether they know what they are doing."""
 
 
 class SpanKind(StrEnum):

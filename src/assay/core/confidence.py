@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from assay.contracts.finding import Finding
 from assay.contracts.verdict import Assurance, Confidence, Outcome
 
-_CAPPING = frozenset(("flaky", "sandbox-failure", "check-dropped", "submodule-dirty"))
+_CAPPING = frozenset(("flaky", "sandbox-failure", "check-dropped", "submodule-dirty", "understanding-unverified"))
 """Rules of findings that leave something unproven, although they refuse nothing."""
 
 

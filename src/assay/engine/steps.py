@@ -69,6 +69,10 @@ class Steps:
             )
         return payload
 
+    def all(self, prefix: str) -> list[tuple[str, Mapping[str, JsonValue]]]:
+        """Those on record whose names begin so."""
+        return [(step, payload) for step, payload in self._known.items() if step.startswith(prefix)]
+
     def keep(
         self, step: str, asked: str, came: Mapping[str, JsonValue], *also: Row, write: Write | None = None
     ) -> Mapping[str, JsonValue]:

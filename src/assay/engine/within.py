@@ -20,5 +20,7 @@ class Within:
     agents: Mapping[str, tuple[str, ...]]
     """Who serves each role, the fallbacks behind the first."""
     budget: Budget
+    asks: bool = False
+    """Whether its agents are asked if they know what they are doing."""
     ref: str = ""
     """Where its commits go, if it makes any: a whole name, which is no branch's."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from assay.contracts.agent import Completion, CompletionStatus
 from assay.contracts.base import Contract
 from assay.contracts.gate import ArchitectDecision, ArchitectVerdict, ReviewRequest
+from assay.contracts.reverify.judging import Judgement, JudgeRequest
 from assay.contracts.tools import READING, Tool
+from assay.contracts.verdict import Verdict
 from assay.errors import InternalError
 from assay.roles.role import MOST_SUMMARY, Role
 
@@ -33,3 +35,31 @@ ROLE = Role(
     completion=_completion,
     validates=("executor",),
 )
+
+
+def _judged(output: Contract) -> Completion:
+    if not isinstance(output, Judgement):
+        raise InternalError(f"{type(output).__name__} is no judgement")
+    wrong = [one for one in output.items if one.verdict is Verdict.FAIL]
+    said = "; ".join(f"{one.item}: {one.detail}" for one in wrong) or "everything holds"
+    return Completion(
+        status=CompletionStatus.NEEDS_REVISION if wrong else CompletionStatus.DONE,
+        summary=said[:MOST_SUMMARY],
+        findings_count=len(wrong),
+    )
+
+
+JUDGE = Role(
+    name="architect",
+    title="Says whether an agent has understood its task",
+    input=JudgeRequest,
+    output=Judgement,
+    tools=READING,
+    prompt="understanding.md",
+    tier=2,
+    completion=_judged,
+    tool_calls=20,
+    validates=("executor",),
+    foci=("understanding",),
+)
+"""The same architect, before the work and in the middle of it."""

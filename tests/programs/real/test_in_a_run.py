@@ -15,7 +15,7 @@ from tests.pipeline_runs.stage import REQUEST, Came, Stage, module
 from tests.pipeline_runs.stage import test_of as its_test
 from tests.pipeline_wire.played import Player as Team
 from tests.pipeline_wire.played import Question, asker
-from tests.pipeline_wire.served import FIX
+from tests.pipeline_wire.served import FIX, UNASKED
 from tests.programs.real.desk import Player, person
 
 pytestmark = pytest.mark.registry
@@ -48,7 +48,7 @@ class Run:
 
 @contextmanager
 def run(folder: Path, name: str, program: Path) -> Iterator[Run]:
-    stage = Stage.set_up(folder)
+    stage = Stage.set_up(folder, settings=UNASKED)
     config = folder / "person.toml"
     at = Run(stage, Player(name, stage.root, WORK), Team(), {"ASSAY_CONFIG": str(config)})
     with ModelServer(at.answer) as server:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from assay.adapters.executors.site import Site
@@ -18,6 +19,8 @@ class Identity:
     vendor: str | None = None
     """`openai`; None for programs, people and scripts."""
     model: str | None = None
+    answers: Callable[[str, str], bool] = field(default=lambda _role, _asked: True, compare=False, repr=False)
+    """Whether it has an answer to what is asked of a role in the middle of its work. Who thinks always has."""
 
 
 class Backend(Protocol):

@@ -39,7 +39,7 @@ class CommandBackend:
 
     @property
     def identity(self) -> Identity:
-        return Identity(f"cmd:{self.command}")
+        return Identity(f"cmd:{self.command}", answers=lambda _role, _asked: False)
 
     def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
         folder = Path(tempfile.mkdtemp(prefix="turn-", dir=site.scratch))

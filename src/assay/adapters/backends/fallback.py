@@ -2,7 +2,8 @@
 
 Whoever wrote the last turn is asked first, because it knows its own thoughts; else the order is the person's. What a
 backend keeps in `Turn.provider_state` is given back to it alone. The next one works in what those before it left: what
-they did behind the runtime's back counts as its own.
+they did behind the runtime's back counts as its own. What is asked in the middle of the work goes to those who can
+answer it.
 """
 
 from __future__ import annotations
@@ -59,7 +60,14 @@ class Fallback:
     def _in_order(self, conversation: Conversation) -> list[Backend]:
         turns = [entry for entry in conversation.entries if isinstance(entry, Turn)]
         last = _author(turns[-1]) if turns else None
-        return sorted(self.backends, key=lambda backend: backend.identity.spec != last)
+        able = [backend for backend in self.backends if _can_answer(backend, conversation)]
+        return sorted(able or self.backends[:1], key=lambda backend: backend.identity.spec != last)
+
+
+def _can_answer(backend: Backend, conversation: Conversation) -> bool:
+    """Whoever has nothing to say to a question in the middle of the work would take it for the work."""
+    asked = conversation.asked
+    return not asked or backend.identity.answers(conversation.occasion.role, asked)
 
 
 def _together(faults: Sequence[Fault]) -> Fault:

@@ -36,7 +36,7 @@ _NOTHING_SPENT = Usage(requests=1)
 class HumanBackend:
     listen: Listen | None = None
     """None: there is no terminal to ask at."""
-    identity: Identity = field(default=Identity("human"), init=False)
+    identity: Identity = field(default=Identity("human", answers=lambda _role, _asked: False), init=False)
 
     def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
         if self.listen is None:

@@ -17,7 +17,7 @@ from assay.adapters.backends import Identity
 from assay.adapters.backends.calls import calls_in
 from assay.adapters.backends.script_steps import ACTS, Steps
 from assay.adapters.executors.site import Site
-from assay.adapters.script_file import Breakdown, Entry, Script, Step, occasion_facts
+from assay.adapters.script_file import Breakdown, Entry, Script, Step, facts_of
 from assay.contracts.agent import Conversation, Fault, FaultKind, Occasion, Turn
 
 
@@ -30,11 +30,11 @@ class ScriptedBackend:
 
     @property
     def identity(self) -> Identity:
-        return Identity(self._spec)
+        return Identity(self._spec, answers=self._script.answers)
 
     def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
-        occasion, repairs = conversation.occasion, conversation.repairs
-        entry = self._script.entry(occasion.role, occasion_facts(occasion, repairs))
+        occasion = conversation.occasion
+        entry = self._script.entry(occasion.role, facts_of(conversation))
         work = Steps(self._script, site, seconds)
         said, acted = _Said(site), False
         if site.cancel.is_set():

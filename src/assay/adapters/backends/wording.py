@@ -49,7 +49,9 @@ def prompt_for_program(conversation: Conversation, *, works: bool, tools: bool =
     schema = json.dumps(conversation.output_schema, ensure_ascii=False, indent=2, default=dict)
     told = [in_words(entry) for entry in conversation.entries]
     asked = f"JSON object of this schema, and nothing around it:\n\n{schema}"
-    if works:
+    if works and conversation.asked:
+        parts = [conversation.instructions.strip(), _WORKING, *told, f"{_ASKED} {asked}"]
+    elif works:
         parts = [conversation.instructions.strip(), _WORKING, *told, f"When you have finished, answer with one {asked}"]
     else:
         extra = _tools(conversation, "Beside your own tools") if tools else ()
@@ -61,6 +63,10 @@ _WORKING = (
     "You work in the current folder, with your own tools; where a tool is named here, use yours that does the same. "
     "Nobody can answer questions while you work. What you change outside the files of the task is refused. Read "
     "AGENTS.md or CLAUDE.md first, where there is one."
+)
+_ASKED = (
+    "Answer only what you were asked last, and end with that; you will be told how to go on. Answer as it says there, "
+    "or with one"
 )
 _READING = (
     "The repository is the current folder. Look at it with your own tools, and change nothing: what you write is "

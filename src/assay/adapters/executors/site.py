@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +20,9 @@ from assay.adapters.sandbox.home import at_home
 from assay.adapters.sandbox.job import Bind, Execution, Job, Limits, OwnHome, Place, Sandbox, Sink, View
 from assay.adapters.sandbox.startup import guarded
 from assay.contracts.agent import Activity
+from assay.contracts.finding import Finding
 from assay.contracts.gate import Assignment, ExecutorResult
+from assay.contracts.reverify.ladder import Worked
 from assay.contracts.verdict import Assurance
 
 _HANDED = Path("/run/assay/handed")
@@ -61,6 +63,21 @@ class ShellJob:
     """What is not kept of its output: keys that it was given."""
 
 
+class Sight(Protocol):
+    """Who can tell what changed in the work tree."""
+
+    def worked(self, impact: Iterable[str] = ()) -> Worked:
+        """`impact`: what was said about interfaces before the work."""
+        ...
+
+
+class Unchanged:
+    """Where nobody changes anything."""
+
+    def worked(self, impact: Iterable[str] = ()) -> Worked:
+        return Worked()
+
+
 @dataclass(frozen=True)
 class Site:
     """Where an executor or an architect works and what it may use; made by the engine for one attempt."""
@@ -89,6 +106,7 @@ class Site:
     """Further patterns of files that no agent is shown."""
     seen_at: Path | None = None
     """Where the work tree is, as what runs here sees it; None: where it is on the machine."""
+    sight: Sight = field(default_factory=Unchanged)
     cancel: threading.Event = field(default_factory=threading.Event)
 
 
@@ -108,6 +126,10 @@ class Ran:
     duration_ms: int = 0
     ended: str = ""
     """How it came to an end that was not its own, in words: also for a deadline."""
+    drifted: bool = False
+    """It was stopped, because it did not understand its task or had left it."""
+    findings: tuple[Finding, ...] = ()
+    """What was found out about it while it worked."""
 
 
 class Executor(Protocol):

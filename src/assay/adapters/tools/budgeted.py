@@ -67,6 +67,9 @@ class BudgetedTools:
         unusable = KINDS.keys() - tools_of(self._mode)
         return tuple(spec for spec in self._tools.specs if spec.name not in unusable)
 
+    def within(self, scope: tuple[str, ...]) -> BudgetedTools:
+        return BudgetedTools(self._tools.within(scope), self._mode, self._counts)
+
     def call(self, call: ToolCall, seconds: float | None = None) -> ToolResult:
         kind = _kind(call.name)
         if kind is None or not self._offers(call.name):

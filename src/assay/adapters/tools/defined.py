@@ -73,7 +73,7 @@ def _doubts(tree: Tree, name: str, path: str, deadline: Deadline) -> Iterator[st
         content = _text(tree, entry, walk)
         if not word.search(content.decode("utf-8", "replace")):
             continue
-        if entry.at != walk.start and _is_prose(entry.path, content):
+        if entry.at != walk.start and is_prose(entry.path, content):
             continue
         if doubt := _doubt(entry.path, content, name):
             yield f"{shown(name)} occurs in {shown(entry.path)}, {doubt}"
@@ -106,7 +106,8 @@ def _read(tree: Tree, entry: Entry) -> bytes:
     return tree.read(entry.at, _FILE_BYTES)
 
 
-def _is_prose(path: str, content: bytes) -> bool:
+def is_prose(path: str, content: bytes) -> bool:
+    """Whether a file defines nothing that code could use."""
     return path.lower().endswith(_PROSE) or language_of(path, content) in _DATA
 
 

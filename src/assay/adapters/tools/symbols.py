@@ -76,13 +76,20 @@ class Definition:
     """With what it is defined in."""
     first: int
     last: int
+    header: str = ""
+    """As it stands there up to its body or its value, without comments and line breaks."""
+    receiver: str = ""
+    """Of a method in Go: the type that it is a method of."""
+    exported: bool = False
+    """It is said in front of it that other files may import it."""
 
     @property
     def lines(self) -> str:
         return f"{self.first}-{self.last}" if self.last > self.first else str(self.first)
 
     def is_called(self, wanted: tuple[str, ...]) -> bool:
-        return self.name[-len(wanted) :] == wanted
+        owned = (*self.name[:-1], self.receiver, self.name[-1]) if self.receiver else self.name
+        return self.name[-len(wanted) :] == wanted or owned[-len(wanted) :] == wanted
 
 
 def symbols(tree: Tree, wanted: Symbols, deadline: Deadline) -> str:
@@ -94,7 +101,7 @@ def symbols(tree: Tree, wanted: Symbols, deadline: Deadline) -> str:
     if tree.entry(at).folder:
         raise FailedError(f"{shown(wanted.path)} is a folder. Name a file, or give a `name` to look for in it.")
     content = tree.read(at, _FILE_BYTES)
-    language = _language("/".join(at), content)
+    language = outlined_language("/".join(at), content)
     if language is None:
         raise FailedError(f"{shown(wanted.path)} is in no language that can be outlined here; use `read` or `grep`.")
     found = list(definitions(content, language))
@@ -108,7 +115,7 @@ def _defined(tree: Tree, wanted: Symbols, deadline: Deadline) -> str:
     walk = Walk(tree, tree.readable(wanted.path), deadline)
     found: list[str] = []
     for path, content in _sources(tree, walk, name[-1].encode()):
-        language = _language(path, content)
+        language = outlined_language(path, content)
         if language is None:
             continue
         called = (one for one in definitions(content, language) if one.is_called(name))
@@ -135,14 +142,15 @@ def _content(tree: Tree, at: Names, walk: Walk) -> bytes:
     except RefusedError:
         walk.left_out.append(f"not looked into, for it may hold secrets: {shown('/'.join(at))}")
     except TooLargeError:
-        if _language("/".join(at), b""):
+        if outlined_language("/".join(at), b""):
             walk.left_out.append(f"too large to be looked into: {shown('/'.join(at))}")
     except OSError as error:
         walk.left_out.append(f"not looked into: {shown('/'.join(at))}: {error.strerror}")
     return b""
 
 
-def _language(path: str, content: bytes) -> str | None:
+def outlined_language(path: str, content: bytes) -> str | None:
+    """The language whose definitions are found; None: none that is known."""
     declared = next((language for suffix, language in _MORE.items() if path.lower().endswith(suffix)), None)
     known = declared or language_of(path, content)
     return None if known in _DATA else known
@@ -162,7 +170,15 @@ def definitions(content: bytes, language: str) -> Iterator[Definition]:
         # Of values only those count that a file defines for others.
         if kind and name and not (kind == "value" and around):
             around = (*around, *name.replace("::", ".").split("."))
-            yield Definition(kind, around, node.start_point[0] + 1, _last_line(node))
+            yield Definition(
+                kind,
+                around,
+                node.start_point[0] + 1,
+                _last_line(node),
+                header=_header(node, content, kind),
+                receiver=_receiver(node),
+                exported=_is_exported(node),
+            )
         waiting += ((child, around) for child in reversed(node.named_children))
 
 
@@ -183,4 +199,48 @@ def _name(node: Node) -> str:
     while given is not None and (inner := given.child_by_field_name("declarator")) is not None:
         given = inner  # C: a pointer to a function of that name
     text = ((given.text if given is not None else None) or b"").decode("utf-8", "replace")
+    if node.type == "impl_item":
+        text = text.partition("<")[0]  # of `Store<T>` too the functions are those of `Store`
     return text if "\n" not in text else ""
+
+
+def _header(node: Node, content: bytes, kind: str) -> str:
+    given = (node.child_by_field_name(field) for field in ("value", "right"))
+    value = next(filter(None, given), None) if kind == "value" else None
+    arrow = value.child_by_field_name("body") if value is not None else None
+    end = node.child_by_field_name("body") or arrow or value
+    stop = end.start_byte if end is not None else node.end_byte
+    text = b"".join(_without_comments(node, content, stop)).decode("utf-8", "replace")
+    # A structure in Go has no body of its own: it is the type that is given a name.
+    return " ".join((text.partition("{")[0] if node.type == "type_spec" else text).split())
+
+
+def _without_comments(node: Node, content: bytes, stop: int) -> Iterator[bytes]:
+    at, waiting = node.start_byte, [node]
+    while waiting:
+        one = waiting.pop()
+        if one.start_byte >= stop:
+            continue
+        if "comment" in one.type:
+            yield content[at : one.start_byte] + b" "
+            at = one.end_byte
+        else:
+            waiting += reversed(one.children)
+    yield content[at:stop]
+
+
+def _receiver(node: Node) -> str:
+    """`*Store[T]` as `Store`."""
+    given = node.child_by_field_name("receiver") if node.type == "method_declaration" else None
+    waiting = [given] if given is not None else []
+    while waiting:
+        one = waiting.pop()
+        if one.type == "type_identifier":
+            return (one.text or b"").decode("utf-8", "replace")
+        waiting += reversed(one.named_children)
+    return ""
+
+
+def _is_exported(node: Node) -> bool:
+    around = [one for one in (node.parent, node.parent.parent if node.parent else None) if one is not None]
+    return any(one.type == "export_statement" for one in around)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import cache
 from typing import Final, Protocol, TypeVar
 
@@ -55,14 +56,22 @@ class Tools(Protocol):
 
     def call(self, call: ToolCall, seconds: float | None = None) -> ToolResult: ...
 
+    def within(self, scope: tuple[str, ...]) -> Tools:
+        """The same tools, where other files may be changed."""
+        ...
+
 
 class Toolbox:
     def __init__(self, ground: Ground, allowed: Collection[Tool]) -> None:
         """What the ground cannot serve (commands without a sandbox, the web without a provider) the agent is not
         given."""
         self._ground = ground
+        self._allowed = allowed
         self._tools = {tool.value: tool for tool in Tool if tool in allowed and _served(ground, tool)}
         self.specs: tuple[ToolSpec, ...] = tuple(map(spec, self._tools.values()))
+
+    def within(self, scope: tuple[str, ...]) -> Toolbox:
+        return Toolbox(replace(self._ground, scope=scope), self._allowed)
 
     def call(self, call: ToolCall, seconds: float | None = None) -> ToolResult:
         """`seconds`: what is left of the dispatch; no call takes longer."""

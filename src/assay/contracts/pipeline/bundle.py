@@ -194,6 +194,16 @@ class CostLine(Sourced):
     spent: Spent
 
 
+class VerificationSpent(Sourced):
+    """On asking agents whether they know what they are doing. The lines of the cost hold it already."""
+
+    questions: int
+    judgements: int
+    spent: Spent
+    share: float | None
+    """Of all tokens, from 0 to 1; None: there are none, or nobody has counted them all."""
+
+
 class StepSeen(Sourced):
     part: str = ""
     """Of which part of the run: `plan 1`, `gate 2`; empty: of the run itself."""
@@ -266,6 +276,8 @@ class Bundle(Contract):
     approvals: tuple[ApprovalSeen, ...] = ()
     costs: tuple[CostLine, ...] = ()
     dispatches: int = 0
+    verification: VerificationSpent | None = None
+    """None: nothing was spent on it."""
     timeline: tuple[StepSeen, ...] = ()
     changed: tuple[ChangedFile, ...] = ()
     known_issues: tuple[IssueKnown, ...] = ()

@@ -25,6 +25,9 @@ class PlanRequest(Contract):
     reviews: tuple[PanelOutput, ...] = Field(default=(), description="What reviewers said to the design.")
     directive: str = Field(default="", description="What to do differently from the plan before this one.")
     failures: tuple[str, ...] = Field(default=(), description="What went wrong with the plan before this one.")
+    added: tuple[str, ...] = Field(
+        default=(), description="What the person has added since they made the request: it must be planned, too."
+    )
     learnt: tuple[str, ...] = Field(
         default=(), description="What earlier runs have learnt about something like it: weigh it, it may be outdated."
     )

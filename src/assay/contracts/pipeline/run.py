@@ -48,6 +48,8 @@ class RunSetup(BegunSetup):
     sign: bool = False
     require_sandbox: bool = False
     remembers: bool = True
+    asks: bool = False
+    """Whether agents are asked if they know what they are doing, in the lanes that are long enough for it."""
     notes: tuple[str, ...] = ()
 
     @property

@@ -3,7 +3,7 @@
 | fault                                            | within the dispatch      | the engine asks again |
 |--------------------------------------------------|--------------------------|-----------------------|
 | unavailable                                      | 2 retries, with a pause  | once                  |
-| crashed, malformed (after its repairs)           | –                        | once                  |
+| crashed, malformed (after its repairs), drifted  | –                        | once                  |
 | timeout, denied, rejected, filtered, failed, looping, budget, cancelled | – | –              |
 
 A task's executor is not asked again by the engine: the gate counts its attempts. `unavailable` and `denied` then stop
@@ -31,6 +31,7 @@ FOLLOWS: Final[Mapping[FaultKind, Follows]] = {
     FaultKind.UNAVAILABLE: Follows(retries=2, again=True),
     FaultKind.CRASHED: Follows(again=True),
     FaultKind.MALFORMED: Follows(again=True),
+    FaultKind.DRIFTED: Follows(again=True),
     FaultKind.TIMEOUT: Follows(),
     FaultKind.DENIED: Follows(),
     FaultKind.REJECTED: Follows(),

@@ -4,15 +4,20 @@
           └─► an answer? ──► of the schema: done; not: show why, at most twice ──► think …
           └─► a fault? ──► pause and think again where that may help; else it ends
 
+Where somebody attends to it, each turn boundary is shown to them, the first before anything was said. What they say is
+an aside: until it is settled, what the agent answers is the answer to that, and not the answer that ends the dispatch.
+
 Every loop is bounded: repairs by REPAIRS, tool calls by the allowance, and an agent that goes on calling tools when it
-has none left, or makes the same call a third time in a row, is stopped.
+has none left, or makes the same call a third time in a row, is stopped. Whoever attends bounds their own questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from pydantic import JsonValue
 
 from assay.contracts.agent import (
     Conversation,
@@ -78,8 +83,33 @@ class Repair:
     told: Told
 
 
-Request = Think | Use | Pause | Answered | Repair
-Sent = Turn | ToolResult | Fault | None
+@dataclass(frozen=True)
+class Boundary:
+    """The agent can be spoken to. Sent back: an Aside, None if there is nothing to say, or a Fault that ends the
+    dispatch. A reply must be followed by an Aside: the next question, or that the work goes on."""
+
+    turn: Turn | None = None
+    """The turn that has ended; None: nothing was said yet."""
+    results: tuple[ToolResult, ...] = ()
+    reply: bool = False
+    """The turn is the answer to what an aside asked for."""
+    output: Contract | None = None
+    """The answer that ends the dispatch, unless something is said to it."""
+
+
+@dataclass(frozen=True)
+class Aside:
+    """Something that the engine says in the middle of the work."""
+
+    told: Told
+    schema: Mapping[str, JsonValue] | None = None
+    """Of what is to be answered, if anything is."""
+    scope: tuple[str, ...] | None = None
+    """What the agent may change from now on; None: what it could."""
+
+
+Request = Think | Use | Pause | Answered | Repair | Boundary
+Sent = Turn | ToolResult | Fault | Aside | None
 
 
 @dataclass(frozen=True)
@@ -95,11 +125,26 @@ Check = Callable[[Contract], str]
 
 
 def converse(
-    conversation: Conversation, contract: type[Contract], tool_calls: int, check: Check = lambda _: ""
+    conversation: Conversation,
+    contract: type[Contract],
+    tool_calls: int,
+    check: Check = lambda _: "",
+    *,
+    attended: bool = False,
 ) -> Generator[Request, Sent, Ended]:
     """The conversation, to its end."""
     talk = _Talk(tool_calls)
+    answers, at = conversation.output_schema, Boundary()
     while True:
+        said = (yield at) if attended else None
+        if isinstance(said, Fault):
+            return talk.ended(said)
+        if isinstance(said, Aside):
+            conversation = conversation.plus(said.told).model_copy(update={"output_schema": said.schema or answers})
+        elif at.output is not None:
+            return talk.ended(at.output)
+        elif at.reply:
+            raise TypeError("a reply wants a word, and there is none")
         turn = yield from talk.think(conversation)
         if isinstance(turn, Fault):
             return talk.ended(turn)
@@ -107,20 +152,30 @@ def converse(
             results = yield from talk.use(turn.calls)
             if isinstance(results, Fault):
                 return talk.ended(results)
-            conversation = conversation.plus(turn, Returned(results=results))
+            conversation, at = conversation.plus(turn, Returned(results=results)), Boundary(turn, results)
             continue
-        answer = answer_in(turn, contract)
+        if conversation.asked:
+            conversation, at = conversation.plus(turn), Boundary(turn, reply=True)
+            continue
+        answer = _meant(turn, contract, check)
         if not isinstance(answer, Malformed):
-            if not (why := check(answer)):
-                return talk.ended(answer)
-            answer = Malformed(why)
+            conversation, at = conversation.plus(turn), Boundary(turn, output=answer)
+            continue
         if talk.repairs == REPAIRS:
             why = f"its answer is not of the schema, after {REPAIRS} repairs: {answer.why}"
             return talk.ended(Fault(kind=FaultKind.MALFORMED, why=why))
         talk.repairs += 1
         told = Told(text=repair_text(answer.why), repair=talk.repairs)
         yield Repair(told)
-        conversation = conversation.plus(turn, told)
+        conversation, at = conversation.plus(turn, told), Boundary(turn)
+
+
+def _meant(turn: Turn, contract: type[Contract], check: Check) -> Contract | Malformed:
+    """The answer, if it is of the schema and can be meant."""
+    answer = answer_in(turn, contract)
+    if isinstance(answer, Malformed):
+        return answer
+    return Malformed(why) if (why := check(answer)) else answer
 
 
 def answer_in(turn: Turn, contract: type[Contract]) -> Contract | Malformed:

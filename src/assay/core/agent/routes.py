@@ -44,7 +44,7 @@ class Route(NamedTuple):
     type: str
 
 
-_ASKED: Final = ("Dispatch", "ToolResult", "Repair")
+_ASKED: Final = ("Dispatch", "ToolResult", "Repair", "Attended", "Aloud")
 _ANSWERED: Final = ("Turn", "Output", "Fault", "Activity")
 
 _PERSON: Final = (

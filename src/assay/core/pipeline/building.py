@@ -46,6 +46,7 @@ REJECTIONS: Final = 2
 """How often a plan that is not taken is sent back, before there is none."""
 RETURNS: Final = 1
 """How often the plan gate sends a plan of one iteration back."""
+ADDED: Final = "The person has added something since. Plan what it takes, and change nothing else."
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,16 @@ def build(run: Course, order: Order) -> Step:
     while True:
         plan, text = yield from _Planning(run, order).plan()
         gate = yield from _implemented(run, plan, text)
-        final = (yield from _checked(run)) if gate.outcome is RunOutcome.PASSED else None
-        if final is not None and final.passed:
-            run.now.unlike = ()
+        checked = (yield from _checked(run)) if gate.outcome is RunOutcome.PASSED else None
+        final = checked.checks if checked else None
+        if checked is None or not checked.checks.passed:
+            order = yield from _directed(run, plan, gate, final)
+            continue
+        run.now.unlike = ()
+        if not checked.added:
             return
-        order = yield from _directed(run, plan, gate, final)
+        yield from note("added", f"more is to be planned: {'; '.join(checked.added)}")
+        order = Order(ADDED, checked.added)
 
 
 # Plan.
@@ -213,7 +219,7 @@ def _implemented(run: Course, plan: PlanOutput, text: str) -> Steps[GateSummary]
     return gate
 
 
-def _checked(run: Course) -> Steps[FinalChecks]:
+def _checked(run: Course) -> Steps[Checked]:
     """The whole cascade, on the tip. A change of a higher risk than its lane is looked at as deep as it needs."""
     checked = expected((yield from one(_check(run))), Checked)
     if checked.left and run.is_short:
@@ -222,7 +228,7 @@ def _checked(run: Course) -> Steps[FinalChecks]:
         yield from run.go_deeper(Lane.LARGE, checked.left)
         checked = expected((yield from one(_check(run))), Checked)
     run.now.final = checked.checks
-    return checked.checks
+    return checked
 
 
 def _check(run: Course) -> CheckAll:

@@ -207,6 +207,8 @@ def _costs(bundle: Bundle) -> Iterator[str]:
     yield from (
         ("", f"In all: {words.total(bundle)}.") if bundle.costs else ("No agent that counts its tokens was asked.",)
     )
+    if bundle.verification is not None:
+        yield from ("", f"{words.verification(bundle.verification)} {_rows(bundle.verification)}.")
 
 
 def _timeline(bundle: Bundle) -> Iterable[str]:

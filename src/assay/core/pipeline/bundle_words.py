@@ -15,6 +15,7 @@ from assay.contracts.pipeline.bundle import (
     Sourced,
     StepSeen,
     TaskEnding,
+    VerificationSpent,
 )
 from assay.contracts.verdict import Verdict
 from assay.core.agent.budget import counted, money
@@ -114,6 +115,14 @@ def total(bundle: Bundle) -> str:
     spent = bundle.spent
     calls = f"{bundle.dispatches} dispatch{'es' if bundle.dispatches != 1 else ''}"
     return f"{calls}, {counted(spent.requests, 'model call')}, {spent.tokens:,} tokens, {money(spent)}"
+
+
+def verification(one: VerificationSpent) -> str:
+    """Of the total, what went into asking agents whether they know what they are doing."""
+    asked = f"{counted(one.questions, 'question')}, {counted(one.judgements, 'judgement')}"
+    share = "" if one.share is None else f" ({one.share:.0%} of all)"
+    spent = f"{counted(one.spent.requests, 'model call')}, {one.spent.tokens:,} tokens{share}, {money(one.spent)}"
+    return f"Of that, on whether agents know what they are doing: {asked}, {spent}"
 
 
 def step(one: StepSeen) -> str:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from assay.contracts.gate_report import RunOutcome
 from assay.contracts.pipeline.run import KnownIssue, Lane
 from assay.contracts.verdict import Confidence
-from assay.core.pipeline.building import Order, build
+from assay.core.pipeline.building import ADDED, Order, build
 from assay.core.pipeline.course import Course, DeeperError, OverError, Step, Steps, expected, note, one
 from assay.core.pipeline.evidence import unproven
 from assay.core.pipeline.needs import (
@@ -60,7 +60,12 @@ def _through(run: Course) -> Step:
         yield from research(run)
         yield from specify(run)
         yield from design(run)
-    yield from build(run, Order())
+    yield from _built(run, Order())
+
+
+def _built(run: Course, order: Order) -> Step:
+    """Planned, done, checked and reviewed."""
+    yield from build(run, order)
     if run.lane is not Lane.DOCS:
         yield from _review_code(run)
 
@@ -95,7 +100,10 @@ def _delivered(run: Course) -> Steps[Delivered]:
     if confidence is Confidence.LOW:
         low = OverError(RunOutcome.FAILED, f"nothing is committed, as the confidence is low: {'; '.join(reasons)}")
         return (yield from _over(run, low))
-    yield from _proven(run)
+    if added := (yield from _proven(run)):
+        yield from note("added", f"more is to be planned: {'; '.join(added)}")
+        yield from _built(run, Order(ADDED, added))
+        return (yield from _delivered(run))
     yield from _learned(run, "everything passed")
     sent = yield from one(Commit(run.now.tip, confidence))
     if isinstance(sent, Failed):
@@ -105,11 +113,15 @@ def _delivered(run: Course) -> Steps[Delivered]:
     return _end(run, OverError(RunOutcome.PASSED, ""), sent.commit)
 
 
-def _proven(run: Course) -> Step:
-    """What is said to have passed has a row that says so: of the merged tree, and of every task that is in it."""
-    sent = yield from one(CountChecks(run.iteration, run.now.tip, tuple(run.now.accepted)))
-    if wrong := unproven(expected(sent, ChecksCounted).checked):
+def _proven(run: Course) -> Steps[tuple[str, ...]]:
+    """What is said to have passed has a row that says so: of the merged tree, and of every task that is in it. Sent
+    back: what the person has added meanwhile, which nobody has planned."""
+    counted = expected(
+        (yield from one(CountChecks(run.iteration, run.now.tip, tuple(run.now.accepted)))), ChecksCounted
+    )
+    if wrong := unproven(counted.checked):
         raise OverError(RunOutcome.HALTED, f"the ledger does not bear it out: {'; '.join(wrong)}", learns=False)
+    return counted.added
 
 
 def _over(run: Course, over: OverError) -> Steps[Delivered]:

@@ -255,6 +255,8 @@ class Checked:
     checks: FinalChecks
     left: str = ""
     """Why the change has left its lane, if it has: a file of a higher risk than was planned."""
+    added: tuple[str, ...] = ()
+    """What the person has added meanwhile, and no plan holds and no task has taken in."""
 
 
 @dataclass(frozen=True)
@@ -265,6 +267,8 @@ class ReviewsCounted:
 @dataclass(frozen=True)
 class ChecksCounted:
     checked: tuple[CheckTally, ...]
+    added: tuple[str, ...] = ()
+    """As with Checked: what came since."""
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,18 @@ from typing import Final
 from assay.adapters.architects import Architect, architect_from
 from assay.adapters.backends import Backend
 from assay.adapters.executors import Executor, Listen, executor_from
+from assay.adapters.executors.site import Site
 from assay.adapters.git.program import Git
 from assay.config.backends import works_alone
+from assay.contracts.agent import Dispatched, Occasion
+from assay.contracts.reverify.judging import JudgeRequest
 from assay.engine.agents.architect import AgentArchitect
 from assay.engine.agents.dispatch import Dispatcher
 from assay.engine.agents.executor import AgentExecutor
+from assay.roles.architect import JUDGE
 
+JudgeAt = Callable[[JudgeRequest, Occasion, Site], Dispatched]
+"""Asks whoever judges, where the agent stands that is judged."""
 AGENTS: Final = ("api", "acp", "cli", "script")
 """Kinds of specs that add turns to a conversation of the engine's."""
 
@@ -32,6 +38,19 @@ class Casting:
         if not is_agent(specs[0]):
             return executor_from(specs[0], self.listen)
         return AgentExecutor(specs[0], self.backend(specs), self.dispatcher, self.git, self.secret)
+
+    @staticmethod
+    def judge(architect: Architect | None) -> JudgeAt | None:
+        """Whoever reviews judges understanding, too, if it can; None: nobody does."""
+        if not isinstance(architect, AgentArchitect) or not architect.backend.identity.answers(
+            JUDGE.name, JUDGE.foci[0]
+        ):
+            return None
+
+        def judge(request: JudgeRequest, occasion: Occasion, site: Site) -> Dispatched:
+            return architect.dispatcher.dispatch(JUDGE, occasion, architect.errand(JUDGE, request, site))
+
+        return judge
 
     def architect(self, specs: Sequence[str]) -> Architect | None:
         if not is_agent(specs[0]):

@@ -3,7 +3,8 @@
 Every entry of the conversation is a message on the bus before anything follows from it; an answer is there together
 with the turn that gave it, and with whatever the answer's step has to record. A dispatch that a crash or a
 spent budget has cut short begins again from its messages: turns that are on record are not asked for, and paid for, a
-second time, but what its tools did to the work tree is done again, because the work tree is a new one.
+second time, but what its tools did to the work tree is done again, because the work tree is a new one. What was said
+to an agent at a turn boundary is on record with what whoever attends knew by then, so they go on from there, too.
 """
 
 from __future__ import annotations
@@ -41,7 +42,22 @@ from assay.contracts.base import Contract
 from assay.contracts.budget import Spent
 from assay.contracts.tools import WRITING
 from assay.core.agent.faults import completion_of, may_ask_again
-from assay.core.agent.loop import Answered, Check, Ended, Pause, Repair, Request, Sent, Think, Use, converse
+from assay.core.agent.loop import (
+    Answered,
+    Aside,
+    Boundary,
+    Check,
+    Ended,
+    Pause,
+    Repair,
+    Request,
+    Sent,
+    Think,
+    Use,
+    converse,
+)
+from assay.core.reverify.wording import spoken
+from assay.engine.agents.attending import Attendant
 from assay.engine.agents.meter import Meter
 from assay.engine.agents.on_record import Recorded
 from assay.engine.steps import Write
@@ -51,6 +67,9 @@ from assay.roles.role import Role
 
 ENGINE: Final = "engine"
 _SHOWN: Final = 120
+_ROW: Final = 58
+"""What a row of a live view bears."""
+_LINE: Final = 240
 _TURN: Final = "Turn"
 
 
@@ -74,6 +93,12 @@ class Errand:
     """What is to be on record with its first word."""
     ending: Ending | None = None
     """Who has something to write with the answer."""
+    attends: Callable[[Occasion], Attendant | None] = lambda _: None
+    """Who is shown each turn boundary, and may speak there: somebody else for each dispatch."""
+
+    def within(self, scope: tuple[str, ...]) -> Errand:
+        """The same, of an agent that may change other files."""
+        return replace(self, toolbox=self.toolbox.within(scope), site=replace(self.site, scope=scope))
 
 
 @dataclass(frozen=True)
@@ -121,7 +146,7 @@ class _Going:
         self._shell = dispatcher
         self._role = role
         self._occasion = occasion
-        self._errand = errand
+        self._whole = errand
         self._recorded = recorded if recorded.can_go_on else recorded.again()
         self._started = time.monotonic()
         self._started_at = now()
@@ -130,7 +155,11 @@ class _Going:
         self._begin()
 
     def _begin(self) -> None:
+        self._errand = self._whole
+        self._attendant = self._errand.attends(self._occasion)
         self._turns = 0
+        self._boundaries = 0
+        self._asked = ""
         self._results = 0
         self._refusals = 0
         self._faults = self._recorded.faults
@@ -152,7 +181,9 @@ class _Going:
         self._say(*self._beginning, durable=False)
         self._beginning = ()
         try:
-            ended = self._drive(converse(conversation, self._role.output, self._role.tool_calls, self._errand.check))
+            errand, role = self._errand, self._role
+            attended = self._attendant is not None
+            ended = self._drive(converse(conversation, role.output, role.tool_calls, errand.check, attended=attended))
             dispatched = self._dispatched(ended)
             if dispatched.output is not None:
                 self._answered(dispatched, dispatched.output)
@@ -195,8 +226,40 @@ class _Going:
                 return None
             case Pause():
                 return self._pause(request)
+            case Boundary():
+                return self._boundary(request)
 
     # What the loop asks for.
+
+    def _boundary(self, at: Boundary) -> Aside | Fault | None:
+        """What whoever attends says there, on record with what they knew."""
+        attendant, number = self._attendant, self._boundaries
+        if attendant is None:
+            return None
+        self._boundaries += 1
+        said: Aside | Fault | None
+        if number < len(self._recorded.attended):
+            said = attendant.recall(at, self._recorded.attended[number])
+        elif stop := self._stop(spending=False):
+            said = stop
+        else:
+            said = attendant.speak(at)
+            if not isinstance(said, Fault):
+                told: JsonValue = dumped(said.told) if said else None
+                body: dict[str, JsonValue] = {"boundary": number, "told": told, "standing": dict(attendant.standing)}
+                self._hold(ENGINE, "Attended", f"attended-{number}", body)
+        if isinstance(said, Aside):
+            self._asked = said.told.asked
+            self._tell(said.told, again=number < len(self._recorded.attended))
+            if said.scope is not None:
+                self._errand = self._errand.within(said.scope)
+        return said
+
+    def _tell(self, told: Told, *, again: bool) -> None:
+        """Whoever watches; of a question also in a line that stays, but not of one that was asked before a crash."""
+        self._errand.site.doing(spoken(told, _ROW))
+        if told.asked and not again:
+            self._errand.site.say(spoken(told, _LINE))
 
     def _think(self, conversation: Conversation) -> Turn | Fault:
         if self._turns < len(self._recorded.turns):
@@ -206,8 +269,7 @@ class _Going:
         if stop := self._stop():
             return stop
         began = time.monotonic()
-        site = replace(self._errand.site, noted=self._noted)
-        turn_or_fault = self._errand.backend.turn(conversation, site, self._left())
+        turn_or_fault = self._turn(conversation)
         seconds = time.monotonic() - began
         if isinstance(turn_or_fault, Fault):
             # A turn knows only of what was left of the time.
@@ -218,11 +280,29 @@ class _Going:
             return fault
         fault_point("agent.before-turn")
         said: dict[str, JsonValue] = {"turn": dumped(turn_or_fault), "seconds": round(seconds, 3)}
+        if self._asked:
+            said["asked"] = self._asked  # what it has cost to ask can be told from what the work has cost
         self._hold(self._occasion.agent, _TURN, f"turn-{self._turns}", said)
         self._shell.meter.add(self._role.name, self._occasion.task, Spent.of_turn(turn_or_fault.usage, seconds))
         self._shell.spending(self._shell.meter.spent())
         self._took(turn_or_fault)
         return turn_or_fault
+
+    def _turn(self, conversation: Conversation) -> Turn | Fault:
+        site, attendant = replace(self._errand.site, noted=self._noted), self._attendant
+        if attendant is None:
+            return self._errand.backend.turn(conversation, site, self._left())
+        with attendant.listening(site, self._aloud) as listened:
+            said = self._errand.backend.turn(conversation, listened.site, self._left())
+        if (stopped := listened.stopped) is None:
+            return said
+        return stopped.model_copy(update={"usage": said.usage, "acted": said.acted})  # it is paid for all the same
+
+    def _aloud(self, text: str, asked: str) -> None:
+        """What is said to an agent that is silent: there is no boundary to wait for."""
+        name = f"aloud-{self._turns}-{secrets.token_hex(8)}"
+        told: JsonValue = dumped(Told(text=text, asked=asked))
+        self._shell.bus.say([self._letter(ENGINE, "Aloud", name, {"told": told})])  # from another thread
 
     def _noted(self, activity: Activity) -> None:
         """What a program does by itself. It is never repeated from the record, so it needs no id that a crash keeps."""

@@ -4,21 +4,38 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from assay.adapters.executors.site import Ran, Site
 from assay.config.backends import works_alone
 from assay.contracts.agent import Dispatched, Fault, FaultKind, Occasion
+from assay.contracts.finding import Finding
 from assay.contracts.gate import Assignment, ExecutorResult, ExecutorStatus
+from assay.engine.agents.attending import Attendant
 from assay.engine.agents.placed import PlacedAgent
 from assay.engine.agents.stopping import unreached
 from assay.errors import AssayError, BackendError
 from assay.roles.executor import ROLE
 
 
+class Attended(Attendant, Protocol):
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found out about the agent while it worked."""
+        ...
+
+
+Attends = Callable[[Assignment, Site, Occasion], Attended | None]
+"""Who attends to whoever does this; None: nobody."""
+
+
 @dataclass(frozen=True)
 class AgentExecutor(PlacedAgent):
     """Implements `adapters.executors.Executor`."""
+
+    attends: Attends = lambda _assignment, _site, _occasion: None
 
     def execute(self, assignment: Assignment, site: Site) -> Ran:
         began = time.monotonic()
@@ -30,9 +47,18 @@ class AgentExecutor(PlacedAgent):
             task_name=assignment.task_name,
             attempt=assignment.attempt,
         )
+        attending: list[Attended] = []
+
+        def attends(occasion: Occasion) -> Attended | None:
+            attendant = self.attends(assignment, site, occasion)
+            attending[:] = [attendant] if attendant else []
+            return attendant
+
+        errand = replace(self.errand(ROLE, assignment, site, assignment.files), attends=attends)
         # Once: the gate itself counts attempts.
-        dispatched = self.dispatcher.once(ROLE, occasion, self.errand(ROLE, assignment, site, assignment.files))
-        return ran(dispatched, round((time.monotonic() - began) * 1000), self.spec)
+        dispatched = self.dispatcher.once(ROLE, occasion, errand)
+        came = ran(dispatched, round((time.monotonic() - began) * 1000), self.spec)
+        return replace(came, findings=tuple(one for attendant in attending for one in attendant.findings))
 
 
 def ran(dispatched: Dispatched, milliseconds: int, spec: str) -> Ran:
@@ -41,6 +67,8 @@ def ran(dispatched: Dispatched, milliseconds: int, spec: str) -> Ran:
         return Ran(dispatched.output, duration_ms=milliseconds)
     fault = dispatched.fault or Fault(kind=FaultKind.CRASHED, why="it gave no answer")
     match fault.kind:
+        case FaultKind.DRIFTED:
+            return Ran(None, drifted=True, ended=fault.why, duration_ms=milliseconds)
         case FaultKind.MALFORMED:
             return Ran(None, malformed=f"the result is malformed: {fault.why}", duration_ms=milliseconds)
         case FaultKind.TIMEOUT:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from pydantic import JsonValue
+
 from assay.adapters.ledger import Ledger
-from assay.contracts.agent import Fault, Occasion, ToolResult, Turn
+from assay.contracts.agent import Fault, Occasion, Told, ToolResult, Turn
 from assay.contracts.budget import Spent
 from assay.contracts.rows import MessageRow
+from assay.engine.agents.attending import Known
 
 
 @dataclass
@@ -20,8 +23,10 @@ class Recorded:
     """How often it was begun from the beginning."""
     turns: list[Turn] = field(default_factory=list)
     results: list[ToolResult] = field(default_factory=list)
-    entries: list[Turn | ToolResult | int] = field(default_factory=list)
-    """Turns, results and repairs (their numbers) in order."""
+    entries: list[Turn | ToolResult | Told | int] = field(default_factory=list)
+    """Turns, results, asides and repairs (their numbers) in order."""
+    attended: list[Known] = field(default_factory=list)
+    """Turn boundaries, where somebody attended to them."""
     faults: int = 0
     fault: Fault | None = None
     """The last one, unless it was overcome."""
@@ -71,6 +76,11 @@ def _add(one: Recorded, row: MessageRow) -> None:
             one.results.append(result)
             one.entries.append(result)
             one.spent = one.spent + Spent(tool_calls=1, seconds=_seconds(row))
+        case "Attended":
+            told = row.payload["told"]
+            known = Known(Told.model_validate(told) if told is not None else None, _standing(row))
+            one.attended.append(known)
+            one.entries += [known.told] if known.told else []
         case "Repair":
             one.entries.append(int(str(row.payload["repair"])))
         case "Fault":
@@ -81,6 +91,11 @@ def _add(one: Recorded, row: MessageRow) -> None:
         case "Output":
             one.fault = None
             one.finished = True
+
+
+def _standing(row: MessageRow) -> Mapping[str, JsonValue]:
+    standing = row.payload["standing"]
+    return standing if isinstance(standing, Mapping) else {}
 
 
 def _seconds(row: MessageRow) -> float:

@@ -19,6 +19,7 @@ from assay.contracts.agent import CompletionStatus, Dispatched, Fault, FaultKind
 from assay.contracts.base import Contract
 from assay.contracts.budget import Spent
 from assay.core.agent.loop import Check
+from assay.engine.agents.attending import Attendant
 from assay.engine.agents.dispatch import Dispatcher, Ending, Errand
 from assay.engine.agents.on_record import on_record
 from assay.engine.steps import Write
@@ -34,6 +35,10 @@ class Asking:
     role: Role
     request: Contract
     occasion: Occasion
+
+
+Attends = Callable[[Occasion], Attendant | None]
+"""Who attends to whoever is asked then; None: nobody."""
 
 
 @dataclass
@@ -65,6 +70,7 @@ class Onlookers:
         check: Check = lambda _: "",
         beginning: tuple[Row, ...] = (),
         ending: Ending | None = None,
+        attends: Attends = lambda _: None,
     ) -> Dispatched:
         world, agent = self.world, one.occasion.agent
         with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
@@ -77,6 +83,7 @@ class Onlookers:
                 check=check,
                 beginning=beginning,
                 ending=None if ending is None else partial(_with_output, sink, ending),
+                attends=attends,
             )
             dispatched = self.dispatcher.dispatch(one.role, one.occasion, errand)
             world.ledger.append(*_output(sink))

@@ -9,6 +9,7 @@ from assay.adapters.executors.site import Site
 from assay.adapters.git.program import Git
 from assay.adapters.tools import Ground, Toolbox
 from assay.contracts.gate import Assignment, ReviewRequest
+from assay.contracts.reverify.judging import JudgeRequest
 from assay.engine.agents.dispatch import Dispatcher, Errand
 from assay.roles.role import Role
 
@@ -23,7 +24,7 @@ class PlacedAgent:
     """Further patterns of files that it is not shown."""
 
     def errand(
-        self, role: Role, request: Assignment | ReviewRequest, site: Site, scope: tuple[str, ...] = ()
+        self, role: Role, request: Assignment | ReviewRequest | JudgeRequest, site: Site, scope: tuple[str, ...] = ()
     ) -> Errand:
         """What it is asked, with its tools where it stands. `scope`: what it may change."""
         ground = Ground(

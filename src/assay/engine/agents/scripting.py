@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from assay.adapters.script_file import ONE_REQUEST, Breakdown, Call, Entry, Step
-from assay.contracts.agent import FaultKind, Occasion, ToolCall, Turn, Usage
+from assay.contracts.agent import FaultKind, Occasion, Told, ToolCall, Turn, Usage
 from assay.engine.agents.on_record import Recorded
 
 _BREAKDOWNS: Final = (
@@ -45,18 +45,39 @@ def _has_ended(one: Recorded) -> bool:
 def _dispatch(one: Recorded, occasion: Occasion, *, alone: bool) -> list[Entry]:
     """`alone`: no other dispatch is told by the same facts."""
     facts = _facts(occasion) | ({} if alone else {"step": occasion.step})
-    parts: list[list[Turn]] = [[]]
+    work, asides = _parts(one)
+    ending = _ending(one)
+    last = len(work) - 1
+    return [
+        *(_entry(occasion.role, facts | {"asked": asked}, turns, ()) for asked, turns in asides if turns),
+        *(
+            _entry(
+                occasion.role, facts | ({"repair": number} if number else {}), turns, ending if number == last else ()
+            )
+            for number, turns in enumerate(work)
+        ),
+    ]
+
+
+def _parts(one: Recorded) -> tuple[list[list[Turn]], list[tuple[str, list[Turn]]]]:
+    """The turns of the work, up to each repair; and those that answer asides, by what they were asked."""
+    work: list[list[Turn]] = [[]]
+    asides: list[tuple[str, list[Turn]]] = []
+    times: Counter[str] = Counter()
+    now = work[-1]
     for said in one.entries:
         if isinstance(said, int):
-            parts.append([])
+            work.append([])
+            now = work[-1]
+        elif isinstance(said, Told):
+            now = work[-1]
+            if said.asked:
+                times[said.asked] += 1
+                now = []
+                asides.append((f"{said.asked}.{times[said.asked]}", now))
         elif isinstance(said, Turn):
-            parts[-1].append(said)
-    ending = _ending(one)
-    last = len(parts) - 1
-    return [
-        _entry(occasion.role, facts | ({"repair": number} if number else {}), turns, ending if number == last else ())
-        for number, turns in enumerate(parts)
-    ]
+            now.append(said)
+    return work, asides
 
 
 def _ending(one: Recorded) -> tuple[Step, ...]:

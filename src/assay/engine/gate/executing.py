@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from assay.adapters.executors import Ran, SandboxedShell, Site
 from assay.adapters.executors.human import HumanExecutor
@@ -29,7 +30,9 @@ from assay.contracts.gate_record import AttemptFailed, Blocked, Executed, TaskRe
 from assay.contracts.plan import PlanTask
 from assay.contracts.verdict import Assurance, Verdict
 from assay.core.gate.assignment import assignment
+from assay.core.gate.evidence import CLAIM_MISMATCH
 from assay.engine.agents.executor import AgentExecutor
+from assay.engine.continuity.sight import WorkSight
 from assay.engine.gate.hooks import run_hooks
 from assay.engine.gate.world import GateWorld
 from assay.engine.viewing import Standing, secret_files, seen_at, shell_in
@@ -40,6 +43,10 @@ from assay.faults import fault_point
 def work_folder(home: Path, run_id: str, task_id: str) -> Path:
     """Where a task's private work tree is; it outlives a process that dies."""
     return home / "work" / run_id / task_id
+
+
+CONTINUITY: Final = "continuity"
+"""The check that an agent which was stopped in the middle of its work has failed."""
 
 
 class LeftError(Exception):
@@ -67,7 +74,7 @@ class Execution:
             scratch = self.gate.world.scratch / f"attempt-{next(self._numbers)}"
             base = self.gate.at(str(record.base_commit), task.id, record.attempt, scratch)
             with self.gate.at_the_terminal(self.by_person):
-                ran, artifact = self._executed(task, record, place, scratch)
+                ran, artifact = self._executed(task, record, place, scratch, base.base_tree)
             fault_point("gate.after-execute")
             if ran.cancelled or self.gate.world.cancel.is_set():
                 raise LeftError
@@ -99,7 +106,9 @@ class Execution:
             store, folder, base_commit=str(record.base_commit), tree=str(record.tree), sandboxed=apart
         )
 
-    def _executed(self, task: PlanTask, record: TaskRecord, place: WorkTree, scratch: Path) -> tuple[Ran, str | None]:
+    def _executed(
+        self, task: PlanTask, record: TaskRecord, place: WorkTree, scratch: Path, base_tree: str
+    ) -> tuple[Ran, str | None]:
         gate, world = self.gate, self.gate.world
         seconds = None if self.by_person else gate.executor_seconds(record)
         told = assignment(
@@ -125,6 +134,7 @@ class Execution:
                 seen_at=seen_at(shell),
                 level=world.sandbox.level,
                 secret=world.settings.tools.secret,
+                sight=WorkSight(world.store, place, base_tree),
                 cancel=world.cancel,
             )
             ran = gate.executor.execute(told, site)
@@ -189,6 +199,8 @@ class Execution:
             return _failed(record, FailureType.EXECUTION_FAILURE, error.message, None, claim)
         if ran.timed_out:
             return _failed(record, FailureType.TIMEOUT, ran.ended, frozen.tree, None, artifact=artifact)
+        if ran.drifted:
+            return _failed(record, FailureType.EXECUTION_FAILURE, ran.ended, None, None, _drifted(ran))
         if ran.malformed:
             return _failed(record, FailureType.MALFORMED, ran.malformed, frozen.tree, None, artifact=artifact)
         if claim is None:
@@ -201,10 +213,20 @@ class Execution:
         return Executed(
             claim=claim,
             tree=frozen.tree,
-            findings=frozen.findings,
+            findings=(*frozen.findings, *ran.findings),
             artifact=artifact,
             duration_ms=ran.duration_ms,
         )
+
+
+def _drifted(ran: Ran) -> tuple[Reason, ...]:
+    """What it left is not gone on from, and whoever comes next is told to take another way. What it hid is a claim that
+    the engine's own observation contradicts."""
+    lies = (one for one in ran.findings if one.rule == CLAIM_MISMATCH)
+    return (
+        Reason(check=CONTINUITY, layer="gate", detail=f"{ran.ended}; take another approach"),
+        *(Reason(check=CLAIM_MISMATCH, layer="gate", detail=one.detail) for one in lies),
+    )
 
 
 def _failed(

@@ -23,6 +23,7 @@ from assay.core.gate.result import gate_result
 from assay.core.gate.run_confidence import rated
 from assay.core.gate.state_page import state_page
 from assay.core.gate.summary_page import summary_page
+from assay.engine.continuity.board import added_to
 from assay.engine.gate.looking import view_of
 from assay.engine.gate.world import GateWorld
 from assay.faults import fault_point
@@ -41,12 +42,25 @@ def finished(gate: GateWorld, tip: str, budget: str) -> GateReport:
     if ended is RunOutcome.PASSED:
         _write(summary, summary_page(view), view.run_id)
     problem = write_anchor(gate.world.repository, gate.world.ledger.head().to_bytes())
-    notes = (*view.warnings, *((f"the ledger's head is not anchored in the repository: {problem}",) if problem else ()))
+    notes = (
+        *view.warnings,
+        *_not_taken_in(gate),
+        *((f"the ledger's head is not anchored in the repository: {problem}",) if problem else ()),
+    )
     _keep_results(gate, view)
     _tidy(gate, view)
     if ended is RunOutcome.PASSED:
         let_go(gate.world.store, gate.world.run_id)
     return report_of(view, ended, reason, bundle=summary if ended is RunOutcome.PASSED else None, notes=notes)
+
+
+def _not_taken_in(gate: GateWorld) -> tuple[str, ...]:
+    """What a person has added and no task has taken in: here nobody plans. A part of a larger run leaves it to that."""
+    if gate.setup.parent:
+        return ()
+    taken = {one.number for one in gate.journal.amendments}
+    left = [one for one in added_to(gate.world.ledger, gate.world.run_id) if one.number not in taken]
+    return tuple(f"added, and taken in by no task: {one.text}; plan it" for one in left)
 
 
 def report_of(

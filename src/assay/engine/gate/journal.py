@@ -20,6 +20,7 @@ from assay.contracts.gate_report import Step
 from assay.contracts.gate_setup import GateSetup
 from assay.contracts.plan import Plan
 from assay.contracts.rows import ApprovalRow, EventRow, OverrideRow
+from assay.core.gate.amending import Amendment, amended
 from assay.core.gate.direction import directed, worked_ms
 from assay.core.gate.machine import GateError, apply
 from assay.engine.gate.request import Word, WordKind
@@ -29,6 +30,7 @@ from assay.faults import fault_point
 _TASK: Final = "task."
 _RUN: Final = "run."
 _HEARD: Final = "word.heard"
+_AMENDED: Final = "plan.amended"
 _GATE: Final = "task"
 
 
@@ -43,6 +45,8 @@ class Journal:
     """What freezing a task's work tree has shown."""
     run_events: list[Stored[EventRow]] = field(default_factory=list)
     """What happened to the run as a whole."""
+    amendments: tuple[Amendment, ...] = ()
+    """What was added to the plan since the run began; `plan` has it."""
     _heard: set[int] = field(default_factory=set)
     """Words of people that have had their effect."""
 
@@ -60,7 +64,18 @@ class Journal:
                 journal._take_in(stored)
             elif stored.row.type.startswith(_RUN):
                 journal.run_events.append(stored)
+            elif stored.row.type == _AMENDED:
+                journal._amend(Amendment.model_validate(stored.row.payload))
         return journal
+
+    def amend(self, more: Amendment) -> None:
+        """The plan as it is from now on."""
+        self.note(_AMENDED, **more.model_dump(mode="json"))
+        self._amend(more)
+
+    def _amend(self, more: Amendment) -> None:
+        self.amendments = (*self.amendments, more)
+        self.plan = amended(self.plan, (more,))
 
     def happened(self, task_id: str, event: TaskEvent, *, word: int | None = None) -> TaskRecord:
         """Record the event, if it may happen; what the task is then."""

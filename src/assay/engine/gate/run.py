@@ -36,6 +36,7 @@ from assay.contracts.gate_record import (
     TaskRecord,
 )
 from assay.contracts.gate_report import GateReport, RunView
+from assay.contracts.plan import Plan
 from assay.contracts.rows import StepStatus, TelemetryRow
 from assay.core.gate.architect_rules import NAME as RULES
 from assay.core.gate.outcome import halted
@@ -67,7 +68,6 @@ class _Stage(NamedTuple):
 class GateRun:
     def __init__(self, gate: GateWorld) -> None:
         self.gate = gate
-        self.plan = gate.plan
         self.journal = gate.journal
         self.execution = Execution(gate)
         self.checking = Checking(gate)
@@ -80,6 +80,10 @@ class GateRun:
         self._asked: dict[str, str] = {}
         """What a person was asked about a task by this process."""
         self._not_before: dict[str, float] = {}
+
+    @property
+    def plan(self) -> Plan:
+        return self.gate.plan
 
     def view(self) -> RunView:
         gate = self.gate

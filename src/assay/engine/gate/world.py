@@ -30,7 +30,6 @@ class GateWorld:
     """Of the run's base, whose settings decide to the end: no task can loosen the checks of another. Each check gets a
     world of its own, see `at`."""
     setup: GateSetup
-    plan: Plan
     plan_file: Path
     journal: Journal
     executor: Executor
@@ -45,6 +44,11 @@ class GateWorld:
     terminal: threading.Lock | None = None
     """Held by whoever speaks with the person at the terminal; None if there is none."""
     started: float = field(default_factory=time.monotonic)
+
+    @property
+    def plan(self) -> Plan:
+        """As it is now: a task may have been given more since the run began."""
+        return self.journal.plan
 
     @property
     def gate(self) -> GateSettings:

@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from assay.adapters.backends import Backend
-from assay.contracts.agent import CompletionStatus, Dispatched, Fault, OutputHeader
+from assay.contracts.agent import CompletionStatus, Dispatched, Fault, Occasion, OutputHeader
 from assay.contracts.base import Contract
 from assay.contracts.evidence import CheckRow, snippet
 from assay.contracts.pipeline.review import PanelOutput
@@ -20,6 +20,8 @@ from assay.core.pipeline.needs import Failed, Heard
 from assay.engine.agents.dispatch import Dispatcher, dumped, now
 from assay.engine.agents.onlookers import Asking, Onlookers, answer_of
 from assay.engine.agents.stopping import stop_for, stop_if_unreached
+from assay.engine.continuity.attendant import Continuity
+from assay.engine.pipeline.attending import Attending
 from assay.engine.pipeline.documenting import Documenting
 from assay.engine.pipeline.evidence import review_task
 from assay.engine.pipeline.requests import as_asked
@@ -42,6 +44,8 @@ class PipelineAgents:
     watching: Watching
     seconds: Callable[[str], float | None]
     documents: Documenting
+    attending: Attending | None = None
+    """None: nobody is asked whether they understand."""
     _places: dict[str, Onlookers] = field(default_factory=dict)
     """By tree: those who look at it."""
     _stack: ExitStack = field(default_factory=ExitStack)
@@ -72,7 +76,12 @@ class PipelineAgents:
         def keep(dispatched: Dispatched, write: Write | None = None) -> Mapping[str, JsonValue]:
             return self._keep(one, text, begun, dispatched, tree, write)
 
-        dispatched = self._at(tree, commit).dispatch(one, beginning=(begun,), ending=keep)
+        place, attending = self._at(tree, commit), self.attending
+
+        def attends(occasion: Occasion) -> Continuity | None:
+            return attending.to(one, place, occasion) if attending else None
+
+        dispatched = place.dispatch(one, beginning=(begun,), ending=keep, attends=attends)
         answer = _answer(one, dispatched)
         if isinstance(answer, Fault):
             stop_for(answer, agent)

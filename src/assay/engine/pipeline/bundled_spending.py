@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from pydantic import JsonValue
 
 from assay.adapters.ledger import Stored
-from assay.contracts.pipeline.bundle import CostLine, StepSeen
+from assay.contracts.pipeline.bundle import CostLine, StepSeen, VerificationSpent
 from assay.contracts.rows import TelemetryRow
 from assay.engine.pipeline.records import RunRecord
 from assay.engine.telemetry.costs import by_agent
 from assay.engine.telemetry.parts import Part
+from assay.engine.telemetry.verification import Verification, share
 
 
 def costs(records: Sequence[RunRecord]) -> tuple[CostLine, ...]:
@@ -30,6 +31,24 @@ def costs(records: Sequence[RunRecord]) -> tuple[CostLine, ...]:
 def dispatches(records: Sequence[RunRecord]) -> int:
     """How often an agent was asked. One that is asked on after a crash was asked once."""
     return sum(len(_part(record).dispatches) for record in records)
+
+
+def verification(records: Sequence[RunRecord]) -> VerificationSpent | None:
+    """What of it went into asking agents whether they know what they are doing."""
+    parts = [*map(_part, records)]
+    found = Verification.of(parts)
+    if not found.tally.rows:
+        return None
+    lines = by_agent(parts)
+    tokens = sum(line.tally.spent.tokens for line in lines)
+    counted = not any(line.tally.unmeasured for line in lines)
+    return VerificationSpent(
+        questions=found.questions,
+        judgements=found.judgements,
+        spent=found.tally.spent,
+        share=share(found.tally.spent.tokens, tokens) if counted else None,
+        rows=tuple(sorted(found.tally.rows)),
+    )
 
 
 def timeline(records: Sequence[RunRecord]) -> tuple[StepSeen, ...]:

@@ -41,7 +41,7 @@ from assay.core.gate.run_confidence import rated
 from assay.core.pipeline.rollback import rollback
 from assay.engine.pipeline import bundled_reviews, bundled_tasks
 from assay.engine.pipeline.bundled_checks import checked_trees
-from assay.engine.pipeline.bundled_spending import costs, dispatches, timeline
+from assay.engine.pipeline.bundled_spending import costs, dispatches, timeline, verification
 from assay.engine.pipeline.journal import NOTE
 from assay.engine.pipeline.records import Kind, RunRecord
 from assay.engine.pipeline.views import BUNDLED, children, reported
@@ -106,6 +106,7 @@ class _Bundling:
             approvals=tuple(self._approvals()),
             costs=costs(self.records),
             dispatches=dispatches(self.records),
+            verification=verification(self.records),
             timeline=timeline(self.records),
             changed=self._changed(),
             known_issues=tuple(self._known()),

@@ -40,6 +40,8 @@ class Shown:
     events: Sequence[str] = ()
     learnt: tuple[str, ...] = ()
     """For whoever plans."""
+    added: tuple[str, ...] = ()
+    """Likewise."""
 
 
 def asking(need: AskAgent, it: Shown) -> Asking:
@@ -62,6 +64,7 @@ def asking(need: AskAgent, it: Shown) -> Asking:
                 directive=need.directive,
                 failures=need.failures,
                 learnt=it.learnt,
+                added=it.added,
             )
             step = f"plan/i{need.iteration}p{need.attempt}"
             return _asking("planner", request, it, step, iteration=need.iteration, attempt=need.attempt)

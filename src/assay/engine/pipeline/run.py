@@ -67,6 +67,7 @@ from assay.core.pipeline.task_documents import task_documents
 from assay.core.plan.reading import read_plan
 from assay.engine.begun import end_on_record
 from assay.engine.deadline import Deadline
+from assay.engine.pipeline.adding import PLANNED, Adding
 from assay.engine.pipeline.agents import PipelineAgents
 from assay.engine.pipeline.bundling import bundle_of
 from assay.engine.pipeline.evidence import LedgerEvidence
@@ -112,6 +113,7 @@ class PipelineRun:
     journal: PipelineJournal
     agents: PipelineAgents
     learning: Learning
+    adding: Adding
     parts: Parts
     watching: Watching
     ask: Ask
@@ -224,7 +226,17 @@ class PipelineRun:
             diff=merged.diff() if of_code and merged.tip != self.world.base_commit else "",
             checks=self._checks if of_code else (),
             learnt=self.learning.recalled(self.setup.request) if isinstance(need, AskPlan) else (),
+            added=self._added(f"{PLANNED}{need.iteration}") if isinstance(need, AskPlan) else (),
         )
+
+    def _added(self, point: str) -> tuple[str, ...]:
+        """What the person has added that no plan before this point holds and no task has taken in. Which that was is on
+        record: whoever resumes the run hears the same at the same point, and the rest later."""
+        return self.adding.unplanned(point)
+
+    def _too_late(self, it: Delivered) -> tuple[str, ...]:
+        """What the commit does not hold although it was asked for."""
+        return self.adding.too_late() if it.commit else ()
 
     def _noted(self, need: Note) -> Noted:
         self.journal.note(need.kind, need.text, need.data)
@@ -318,7 +330,8 @@ class PipelineRun:
             self.watching.checked(checks)
         listed = known["seen"] if isinstance(known["seen"], list) else []
         self._checks = tuple(map(ReviewedCheck.model_validate, listed))
-        return Checked(FinalChecks.model_validate(known["checks"]), outgrown(need.lane, merged.blast_radius()))
+        left = outgrown(need.lane, merged.blast_radius())
+        return Checked(FinalChecks.model_validate(known["checks"]), left, self._added(step))
 
     # What the ledger bears out.
 
@@ -329,7 +342,7 @@ class PipelineRun:
     def _checks_counted(self, need: CountChecks) -> ChecksCounted:
         said = [one.name for one in self._checks if one.verdict is Verdict.PASS]
         merged = self._evidence.of_merged(Merged(self.world, need.tip).tree, need.iteration, said)
-        return ChecksCounted((merged, *self._evidence.of_tasks(need.gates)))
+        return ChecksCounted((merged, *self._evidence.of_tasks(need.gates)), self._added(f"commit/{need.iteration}"))
 
     @property
     def _evidence(self) -> LedgerEvidence:
@@ -412,7 +425,7 @@ class PipelineRun:
             ledger=str(ledger_path(self.world.home)),
             elapsed_ms=self._milliseconds,
             directory=str(self.folder),
-            notes=setup.notes,
+            notes=(*setup.notes, *(f"added too late to be a part of it: {one}" for one in self._too_late(it))),
             next_step=_next(it, self.run_id),
         )
 

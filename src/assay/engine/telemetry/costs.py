@@ -8,68 +8,20 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from assay.adapters.ledger import Ledger, Stored
-from assay.contracts.budget import Spent
 from assay.contracts.evidence import CheckRow
 from assay.contracts.rows import TelemetryRow
-from assay.contracts.telemetry import AgentCost, CheckTime, Cost, PartCost, RunCost, StepCost
+from assay.contracts.telemetry import AgentCost, CheckTime, PartCost, RunCost, StepCost
 from assay.engine.steps import worked_on
-from assay.engine.telemetry.dispatches import Call, Dispatch
+from assay.engine.telemetry.dispatches import Dispatch
 from assay.engine.telemetry.parts import GATE, PLAN_GATE, Part, parts_of
+from assay.engine.telemetry.tally import Tally
+from assay.engine.telemetry.verification import Verification
 
 ENGINE: Final = "engine"
 _ROLES: Final = {"execute": "executor", "review": "architect", "check": ENGINE}
 """Who takes which step of a task at the gate."""
 _TELLS_NOTHING: Final = "cmd:"
 """An executor or architect of this kind is no agent of the engine's: what it calls is not on record."""
-
-
-@dataclass
-class Tally:
-    """What is added up, with the rows that it comes from."""
-
-    dispatches: set[tuple[str, str]] = field(default_factory=set)
-    """Run and id."""
-    retries: int = 0
-    spent: Spent = field(default_factory=Spent)
-    unmeasured: int = 0
-    untold: int = 0
-    rows: list[int] = field(default_factory=list)
-
-    def add(self, run_id: str, one: Dispatch, calls: Iterable[Call]) -> None:
-        self.dispatches.add((run_id, one.id))
-        for call in calls:
-            self.spent += call.spent
-            self.unmeasured += call.unmeasured
-            self.rows.append(call.written.seq)
-
-    def __iadd__(self, other: Tally) -> Tally:
-        self.dispatches |= other.dispatches
-        self.retries += other.retries
-        self.spent += other.spent
-        self.unmeasured += other.unmeasured
-        self.untold += other.untold
-        self.rows += other.rows
-        return self
-
-    def cost(self) -> Cost:
-        """What nobody has told anything about is None: it is not known to be nothing."""
-        spent = self.spent
-        counted = spent.requests > self.unmeasured or not (self.unmeasured or self.untold)
-        priced = spent.requests > spent.unpriced or not (spent.unpriced or self.untold)
-        return Cost(
-            dispatches=len(self.dispatches),
-            retries=self.retries,
-            requests=spent.requests,
-            tool_calls=spent.tool_calls,
-            seconds=round(spent.seconds, 3),
-            input_tokens=spent.input_tokens if counted else None,
-            output_tokens=spent.output_tokens if counted else None,
-            cache_read_tokens=spent.cache_read_tokens if counted else None,
-            usd=round(spent.usd, 6) if priced else None,
-            unmeasured=self.unmeasured,
-            unpriced=spent.unpriced,
-            untold=self.untold,
-        )
 
 
 # By agent and model.
@@ -189,6 +141,7 @@ def cost_of(ledger: Ledger, run_id: str, *, running: bool = False) -> RunCost:
     steps = _steps(parts)
     each = tuple(_cost_of_part(part, steps) for part in parts)
     total = _sum(step.tally for _, step in steps)
+    whole = total.cost()
     at_the_plan_gate = sum(one.cost.dispatches for one in each[1:] if one.command == PLAN_GATE)
     return RunCost(
         run_id=run_id,
@@ -198,11 +151,12 @@ def cost_of(ledger: Ledger, run_id: str, *, running: bool = False) -> RunCost:
         worked_seconds=worked_on(ledger, run_id) / 1000,
         dispatches=len(total.dispatches) - at_the_plan_gate,
         plan_gate_dispatches=at_the_plan_gate,
-        total=total.cost(),
+        total=whole,
         checks=check_time([check for part in parts for check in part.checks]),
         parts=each,
         agents=tuple(AgentCost(role=role, model=model, cost=tally.cost()) for role, model, tally in by_agent(parts)),
         steps=tuple(step.cost(place) for place, step in steps),
+        verification=Verification.of(parts).cost(whole),
     )
 
 

@@ -5,7 +5,7 @@ This is the one place that reads cost from messages; the tables, the evidence bu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,6 +15,7 @@ from assay.adapters.ledger import Stored
 from assay.contracts.agent import Fault, Occasion, RefusalRule, ToolResult, Turn, Usage
 from assay.contracts.budget import Spent
 from assay.contracts.rows import MessageRow
+from assay.roles.architect import JUDGE
 
 _UNLISTED: Final = "unlisted"
 _NOTHING: Final = Usage()
@@ -53,6 +54,8 @@ class Call:
     """How a turn ended: `stop`, `tool_calls`, `length`."""
     error: str = ""
     """What kind of error it ended with."""
+    verifies: bool = False
+    """It was made to show whether an agent knows what it is doing."""
 
     @property
     def unmeasured(self) -> int:
@@ -80,6 +83,15 @@ class Dispatch:
     calls: list[Call] = field(default_factory=list)
     repairs: int = 0
     answered: bool = False
+    questions: int = 0
+    """So often it was asked whether it knows what it is doing."""
+    asked: bool = False
+    """Such a question is open."""
+
+    @property
+    def judges(self) -> bool:
+        """It was made to judge what another agent has answered."""
+        return self.occasion.role == JUDGE.name and self.occasion.focus in JUDGE.foci
 
     @property
     def model(self) -> str:
@@ -124,26 +136,47 @@ def mark_of(stored: Stored[MessageRow]) -> Mark:
 def _add(one: Dispatch, row: MessageRow, mark: Mark) -> None:
     one.last = mark
     seconds = float(str(row.payload.get("seconds", 0)))
+    verifies = one.judges or one.asked
     match row.type:
+        case "Dispatch":  # it begins anew, and so does what it is asked
+            one.asked = False
         case "Turn":
             turn = Turn.model_validate(row.payload["turn"])
             spent, model = Spent.of_turn(turn.usage, seconds), turn.model or one.model
-            one.calls.append(Call(CallKind.TURN, mark, model, spent, turn.usage, ended=_ended(turn)))
+            ended = _ended(turn)
+            one.calls.append(Call(CallKind.TURN, mark, model, spent, turn.usage, ended=ended, verifies=verifies))
         case "Fault":
             fault = Fault.model_validate(row.payload["fault"])
-            spent = Spent.of_turn(fault.usage, seconds)
-            one.calls.append(Call(CallKind.FAULT, mark, one.model, spent, fault.usage, error=fault.kind.value))
+            spent, kind = Spent.of_turn(fault.usage, seconds), fault.kind.value
+            one.calls.append(
+                Call(CallKind.FAULT, mark, one.model, spent, fault.usage, error=kind, verifies=verifies),
+            )
         case "ToolResult":
-            result = ToolResult.model_validate(row.payload["result"])
-            spent = Spent(tool_calls=1, seconds=seconds)
-            # A name that is no tool's is the agent's own words.
-            tool = _UNLISTED if result.refused is RefusalRule.UNLISTED else result.name
-            error = result.refused.value if result.refused else "" if result.ok else "failed"
-            one.calls.append(Call(CallKind.TOOL, mark, one.model, spent, tool=tool, id=result.call_id, error=error))
+            one.calls.append(_tool(one, ToolResult.model_validate(row.payload["result"]), mark, seconds))
+        case "Attended" if isinstance(told := row.payload["told"], Mapping):
+            one.asked = bool(told["asked"])
+            one.questions += one.asked
+        case "Aloud":
+            one.questions += 1
         case "Repair":
             one.repairs += 1
         case "Output":
             one.answered = True
+
+
+def _tool(one: Dispatch, result: ToolResult, mark: Mark, seconds: float) -> Call:
+    # A name that is no tool's is the agent's own words.
+    tool = _UNLISTED if result.refused is RefusalRule.UNLISTED else result.name
+    return Call(
+        CallKind.TOOL,
+        mark,
+        one.model,
+        Spent(tool_calls=1, seconds=seconds),
+        tool=tool,
+        id=result.call_id,
+        error=result.refused.value if result.refused else "" if result.ok else "failed",
+        verifies=one.judges or one.asked,
+    )
 
 
 def _ended(turn: Turn) -> str:

@@ -50,6 +50,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("resume", "assay.surfaces.cli.resume", "Go on with a run that stopped", "Follow a run"),
     Command("done", "assay.surfaces.cli.done", "Say that you are finished with what a run waits for", "Follow a run"),
     Command("approve", "assay.surfaces.cli.approve", "Approve or reject what waits for you", "Follow a run"),
+    Command("amend", "assay.surfaces.cli.amend", "Add a requirement to a run that is under way", "Follow a run"),
     Command("skip", "assay.surfaces.cli.skip", "Take a task upon yourself, unverified and uncommitted", "Follow a run"),
     Command("force", "assay.surfaces.cli.force", "Set every check aside for a task, in an emergency", "Follow a run"),
     Command("bundle", "assay.surfaces.cli.bundle", "What came of a run and what shows it, on one page", "Look back"),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from assay.contracts.reverify.position import AgentSeen
 from assay.engine.begun import BegunRun
 from assay.errors import InputError
 from assay.gate_app import find_run
@@ -22,6 +23,7 @@ from assay.surfaces.cli.verify_plan import resume_plan
 from assay.surfaces.cli.words import speaker
 from assay.surfaces.report.pipeline import print_run
 from assay.surfaces.report.plan_gate import print_report
+from assay.surfaces.report.positions import positions_document, print_positions
 from assay.surfaces.report.solve import print_solve
 from assay.verify_plan_app import RUNS as PLAN_RUNS
 from assay.verify_plan_app import PlanGateRequest
@@ -123,23 +125,30 @@ def run_meant(text: str) -> Meant | None:
     return found[0] if found else None
 
 
-def show(output: Output, meant: Meant) -> None:
-    """Where it stands: its report, if it has come to that."""
+def show(output: Output, meant: Meant, agents: Sequence[AgentSeen] = ()) -> None:
+    """Where it stands: its report, if it has come to that; and where its agents stand."""
     run_id, kind = meant
     report = kind.runs.report(run_id)
-    if report is not None:
-        if output.json:
-            output.document(report.model_dump(mode="json"))
-        else:
-            kind.shown(output.results(), report)
-        return
+    if report is None:
+        _show_state(output, meant, agents)
+    elif output.json:
+        output.document({**report.model_dump(mode="json"), **positions_document(agents)})
+    else:
+        kind.shown(output.results(), report)
+        print_positions(output.results(), agents)
+
+
+def _show_state(output: Output, meant: Meant, agents: Sequence[AgentSeen]) -> None:
+    run_id, kind = meant
     state, said = next(((one.state, one.reason) for one in kind.runs.views() if one.run_id == run_id), _OF_A_PART)
     if output.json:
-        output.document({"run_id": run_id, "command": kind.command, "state": state, "reason": said})
+        told = {"run_id": run_id, "command": kind.command, "state": state, "reason": said}
+        output.document({**told, **positions_document(agents)})
         return
     reason = f": {said}" if said not in ("", state) else ""
     line = f"{run_id}  {state}{reason}; `{kind.go_on(run_id)}` goes on"
     output.results().print(printable(line), soft_wrap=True)
+    print_positions(output.results(), agents)
 
 
 def row(view: BegunRun[Any]) -> Mapping[str, object]:

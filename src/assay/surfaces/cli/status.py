@@ -19,7 +19,8 @@ from assay.surfaces.cli.run_kinds import run_meant, show
 from assay.surfaces.cli.words import plain
 from assay.surfaces.report.cost import print_cost
 from assay.surfaces.report.gate import print_status, state_of
-from assay.telemetry_app import export_run, run_cost
+from assay.surfaces.report.positions import positions_document, print_positions
+from assay.telemetry_app import export_run, run_agents, run_cost
 
 app = typer.Typer(add_completion=False)
 
@@ -48,7 +49,8 @@ def status(
     """Show where a run stands: its tasks, the steps of those under way, what failed, and what you are asked.
 
     Each question comes with the commands that answer it. Without RUN it is the last run. Of a run of
-    `assay run`, `assay verify-plan` or `assay solve` it shows the report.
+    `assay run`, `assay verify-plan` or `assay solve` it shows the report. Where agents are asked whether they know what
+    they are doing, a table tells where each of them stands.
 
     --cost and --otlp take any run that the ledger knows, also one that is under way or was broken off. What nobody has
     told is `unknown`: a model that reports no usage is not free.
@@ -61,21 +63,23 @@ def status(
     elif otlp is not None:
         _export(output, _any_run(run), plain("--otlp", otlp))
     elif meant := run_meant(run):
-        show(output, meant)
+        show(output, meant, run_agents(meant.run_id))
     else:
         _show_gate(output, find_run(run))
 
 
 def _show_gate(output: Output, run_id: str) -> None:
-    view = view_run(run_id)
+    view, agents = view_run(run_id), run_agents(run_id)
     if output.json:
         asked = [
             {"task": task.record.id, "asks": task.asks, "answers": [one.command for one in answers(view.run_id, task)]}
             for task in waiting(view)
         ]
-        output.document({**view.model_dump(mode="json"), "state": state_of(view), "asked": asked})
+        told = {**view.model_dump(mode="json"), "state": state_of(view), "asked": asked}
+        output.document({**told, **positions_document(agents)})
     else:
         print_status(output.results(), view)
+        print_positions(output.results(), agents)
 
 
 def _show_cost(output: Output, run_id: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from assay.core.reverify.wire import FORMS, SCOPE
 from assay.surfaces.export.definitions import Agent
 from assay.surfaces.export.markdown import paragraph, table
 
@@ -29,27 +30,33 @@ TRIGGERS: Final = (
     Trigger("recovery", 1, "you have lost your own place; go up to level 3 where an answer does not fit"),
 )
 
-_ASKED: Final = """On `[REVERIFY]` from the orchestrator, stop at the next point where you can, answer, and go on:
+
+def _form(tag: str, level: int = 0) -> str:
+    """How the runtime itself writes and reads it."""
+    return FORMS[tag].replace("{L}", str(level)).replace("{response content}", "{answer}")
+
+
+_ASKED: Final = f"""On `[REVERIFY]` from the orchestrator, stop at the next point where you can, answer, and go on:
 
 - Level 1: respond with `[SELF-LOCATE]`, where you are now, on one line:
-  `[SELF-LOCATE] Phase {N} | Task {T}/{total} | Step: {≤10 words} | Progress: {%} | MCP: {calls} | Docs: {state}`,
-  where the state of your documents is `current`, `stale` or `missing`
+  `{_form("SELF-LOCATE")}`,
+  where `Docs` is about what you write down for others
 - Level 2: respond with `[REVERIFY-RESPONSE]` and an answer to the very question:
-  `[REVERIFY-RESPONSE] Phase {N} | Level 2 | {answer}`
+  `{_form("REVERIFY-RESPONSE", 2)}`
 - Level 3: respond with `[REVERIFY-RESPONSE]` and an abbreviated impact analysis:
 
 ```
-[REVERIFY-RESPONSE] Phase {N} | Level 3
+{_form("REVERIFY-RESPONSE", 3).removesuffix(" | {answer}")}
 
 ## Abbreviated Re-IA
-- RC-01 (Task Understanding): {the task as you understand it now; what is new about that}
-- RC-04 (File List): {every file that you change or will change; which are new}
-- RC-07 (Downstream Chain): {who is affected after you; whether that still holds}
+- RC-01 (Task Understanding): {{the task as you understand it now; what is new about that}}
+- RC-04 (File List): {{every file that you change or will change; which are new}}
+- RC-07 (Downstream Chain): {{who is affected after you; whether that still holds}}
 
 ## Change Summary
-- Original IA claimed: {the point that matters}
-- Current reality: {what differs, and why}
-- Impact: {NONE | MINOR_ADJUSTMENT | SIGNIFICANT_DEVIATION}
+- Original IA claimed: {{the point that matters}}
+- Current reality: {{what differs, and why}}
+- Impact: {{NONE | MINOR_ADJUSTMENT | SIGNIFICANT_DEVIATION}}
 ```
 
 Your file list is compared with what really changed: a deviation that you name can be approved, one that you hide is
@@ -65,10 +72,10 @@ _ASKS: Final = """You are the one who asks. An agent that understood its task ca
 
 {triggers}
 
-- Level 1: `[REVERIFY] Phase {{N}} | Level 1 | Target: {{role-id}} | Reason: {{trigger}}`, answered by `[SELF-LOCATE]`.
+- Level 1: `{ping}`, answered by `[SELF-LOCATE]`.
 - Level 2: the same with `| Question: {{one question that only somebody who understands can answer}}`, answered by
   `[REVERIFY-RESPONSE]`.
-- Level 3: the same with `| Scope: Abbreviated IA (RC-01, RC-04, RC-07)`, answered by `[REVERIFY-RESPONSE]`. Compare
+- Level 3: the same with `| Scope: {scope}`, answered by `[REVERIFY-RESPONSE]`. Compare
   RC-04 with `git diff --name-only`: as claimed and justified, amend the task and go on; hidden, refuse it.
 
 An answer that does not fit leads one level up. Level 1 as often as you like, but three without an answer mean a new
@@ -85,5 +92,7 @@ def reverification(agent: Agent) -> str:
 
 def _text(agent: Agent) -> str:
     if agent.leads:
-        return _ASKS.format(triggers=table(("cause", "level", "when"), TRIGGERS))
+        return _ASKS.format(
+            triggers=table(("cause", "level", "when"), TRIGGERS), ping=_form("REVERIFY", 1), scope=SCOPE
+        )
     return paragraph(_EXEMPT.format(why=agent.exempt)) if agent.exempt else _ASKED

@@ -263,6 +263,8 @@ def _costs(bundle: Bundle) -> Iterator[str]:
     )
     told = f"In all: {words.total(bundle)}." if bundle.costs else "No agent that counts its tokens was asked."
     yield _tag("p", escaped(told))
+    if bundle.verification is not None:
+        yield _tag("p", f"{escaped(words.verification(bundle.verification))} {_rows(bundle.verification)}.")
 
 
 def _timeline(bundle: Bundle) -> Iterator[str]:

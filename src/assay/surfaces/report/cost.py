@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from assay.contracts.telemetry import AgentCost, Cost, PartCost, RunCost, StepCost
+from assay.contracts.telemetry import AgentCost, Cost, PartCost, RunCost, StepCost, VerificationCost
 from assay.core.agent.budget import counted, dollars
-from assay.core.gate.page_text import visible
 from assay.surfaces.cli.text import printable
+from assay.surfaces.report.tables import print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,10 +25,12 @@ def print_cost(console: Console, run: RunCost) -> None:
     for line in _head(run):
         _line(console, line)
     if run.total.dispatches or run.total.untold:
-        _table(console, "by agent and model", ("agent", "model", *_FIGURES), 2, [_agent(one) for one in run.agents])
+        print_table(
+            console, "by agent and model", ("agent", "model", *_FIGURES), 2, [_agent(one) for one in run.agents]
+        )
     if len(run.parts) > 1:
-        _table(console, "by part", ("part", "run", *_FIGURES, "checks"), 2, [_part(one) for one in run.parts])
-    _table(console, "by step", ("part", "step", "agent", "took", *_FIGURES), 3, [_step(one) for one in run.steps])
+        print_table(console, "by part", ("part", "run", *_FIGURES, "checks"), 2, [_part(one) for one in run.parts])
+    print_table(console, "by step", ("part", "step", "agent", "took", *_FIGURES), 3, [_step(one) for one in run.steps])
 
 
 def _head(run: RunCost) -> Iterator[str]:
@@ -40,6 +42,8 @@ def _head(run: RunCost) -> Iterator[str]:
         time.append(f"agents at work {_time(run.total.seconds)}")
     time.append(_checks(run))
     yield f"time: {', '.join(time)}"
+    if run.verification is not None:
+        yield _verification(run.verification)
     yield from _unknown(run.total)
 
 
@@ -56,6 +60,19 @@ def _asked(run: RunCost) -> Iterator[str]:
         f"cost: {money}; tokens in {given} (cached {cached}), out {returned}; "
         f"{counted(total.requests, 'model call')}, {counted(total.tool_calls, 'tool call')}, retries {total.retries:,}"
     )
+
+
+def _verification(one: VerificationCost) -> str:
+    """Of all that, what went into asking agents whether they know what they are doing."""
+    given, _, returned, money = _usage(one.cost)
+    calls = f"{counted(one.cost.requests, 'model call')}{_of_all(one.share_of_calls)}"
+    tokens = f"tokens in {given}, out {returned}{_of_all(one.share_of_tokens)}"
+    asked = f"{counted(one.questions, 'question')}, {counted(one.judgements, 'judgement')}"
+    return f"of that, on understanding: {asked}; {money}; {tokens}; {calls}"
+
+
+def _of_all(share: float | None) -> str:
+    return "" if share is None else f" ({share:.0%} of all)"
 
 
 def _checks(run: RunCost) -> str:
@@ -130,19 +147,6 @@ def _time(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), _A_MINUTE)
     return f"{minutes:,} min {rest} s"
-
-
-def _table(console: Console, title: str, columns: Sequence[str], texts: int, rows: Sequence[Sequence[str]]) -> None:
-    """The first columns are text, the others figures; a column in which nobody has anything is left out."""
-    if not rows:
-        return
-    shown = [[visible(cell) for cell in row] for row in rows]
-    kept = [number for number in range(len(columns)) if any(row[number] for row in shown)]
-    widths = {number: max(len(row[number]) for row in (columns, *shown)) for number in kept}
-    console.print(f"\n{title}", style="bold")
-    for style, row in (("dim", columns), *(("", row) for row in shown)):
-        cells = [f"{row[n]:<{widths[n]}}" if n < texts else f"{row[n]:>{widths[n]}}" for n in kept]
-        _line(console, f"  {'  '.join(cells)}".rstrip(), style)
 
 
 def _line(console: Console, text: str, style: str = "") -> None:

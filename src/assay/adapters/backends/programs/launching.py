@@ -115,7 +115,7 @@ def turned(conversation: Conversation, final: Final, program: Program, mask: Mas
     calls = () if works else calls_in(conversation, calls_wanted(text))
     return Turn(
         text="" if calls else text,
-        answer=_claim(conversation, text, cut=final.cut) if works else None,
+        answer=_claim(conversation, text, cut=final.cut) if works and not conversation.asked else None,
         calls=calls,
         cut=final.cut,
         model=mask(final.model) or program.spec,

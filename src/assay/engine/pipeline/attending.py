@@ -1,0 +1,79 @@
+"""Who attends to those who research, design and plan: before their work they show that they understand it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from assay.adapters.backends import Backend
+from assay.config.backends import works_alone
+from assay.contracts.agent import Dispatched, Occasion
+from assay.contracts.reverify.judging import JudgeRequest
+from assay.contracts.reverify.understanding import Tier
+from assay.core.reverify.attendance import CALLED, PHASES, Wanted
+from assay.core.reverify.limits import Limits
+from assay.core.reverify.watched import Watched, tier_of, why_exempt
+from assay.engine.agents.onlookers import Asking, Onlookers
+from assay.engine.continuity.attendant import Continuity
+from assay.engine.continuity.attended import Attended
+from assay.engine.continuity.board import Board
+from assay.engine.continuity.judging import Dispatch, Judge
+from assay.engine.continuity.subject import Subject
+from assay.roles.architect import JUDGE
+from assay.roles.asking import request_text
+
+_ARCHITECT: Final = "architect"
+
+
+@dataclass(frozen=True)
+class Attending:
+    board: Board
+    limits: Limits
+
+    def to(self, one: Asking, place: Onlookers, occasion: Occasion) -> Continuity | None:
+        """None: whoever is asked reads and answers once, or cannot be asked."""
+        role, backend = one.role.name, _backend(place, occasion)
+        tier = tier_of(role)
+        if tier is Tier.EXEMPT or _why_not(role, backend):
+            return None
+        task = request_text(one.role, one.request)
+        subject = Subject(
+            watched=Watched(
+                agent=occasion.agent.replace(":", "-").replace(role, CALLED.get(role, role)),
+                role=role,
+                phase=PHASES[role],
+                own_tools=works_alone(backend.identity.spec),
+            ),
+            tier=tier,
+            ground=place.ground,
+            board=self.board,
+            knows=len(self.board.versions()),
+            judge=Judge(occasion, task, place.commit, _judge(place)),
+            answers=lambda asked: backend.identity.answers(role, asked),
+            name=one.role.title,
+            number=1,
+            total=1,
+        )
+        return Continuity(Attended(subject, self.limits))
+
+
+def _backend(place: Onlookers, occasion: Occasion) -> Backend:
+    return place.backends.get(occasion.agent) or place.backends[occasion.role]
+
+
+def _why_not(role: str, backend: Backend) -> str:
+    spec = backend.identity.spec
+    if why := why_exempt(role, spec.partition(":")[0], takes_prompts=works_alone(spec)):
+        return why
+    return "" if any(backend.identity.answers(role, one) for one in Wanted) else "it has no answer to it"
+
+
+def _judge(place: Onlookers) -> Dispatch | None:
+    architect = place.backends.get(_ARCHITECT)
+    if architect is None or not architect.identity.answers(_ARCHITECT, JUDGE.foci[0]):
+        return None
+
+    def judge(request: JudgeRequest, occasion: Occasion) -> Dispatched:
+        return place.dispatch(Asking(JUDGE, request, occasion))
+
+    return judge

@@ -1,0 +1,313 @@
+"""Who attends to an agent, boundary by boundary: what counts as an answer, what is noticed, what a crash leaves."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from assay.adapters.executors.site import Site
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.adapters.tools import Ground
+from assay.contracts.agent import (
+    Completion,
+    CompletionStatus,
+    Dispatched,
+    Fault,
+    FaultKind,
+    Occasion,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from assay.contracts.change import ChangeKind
+from assay.contracts.plan import Plan, PlanTask
+from assay.contracts.reverify.events import Event
+from assay.contracts.reverify.judging import Judged, Judgement, JudgeRequest, ToJudge
+from assay.contracts.reverify.ladder import Worked, WorkedFile
+from assay.contracts.reverify.understanding import Attempts, Item, Tier
+from assay.contracts.verdict import Verdict
+from assay.core.agent.loop import Aside, Boundary
+from assay.core.gate.amending import Amendment, why_not
+from assay.core.reverify.attendance import Wanted
+from assay.core.reverify.limits import Limits
+from assay.core.reverify.watched import Watched
+from assay.engine.agents.attending import Known
+from assay.engine.continuity.attendant import Continuity
+from assay.engine.continuity.attended import Attended, Word
+from assay.engine.continuity.board import Board, say
+from assay.engine.continuity.judging import Judge, StoppedError
+from assay.engine.continuity.listening import listened_to
+from assay.engine.continuity.subject import Subject
+from assay.errors import RepositoryError
+
+OCCASION = Occasion(run_id="r", role="executor", step="task-01/a1", task="task-01")
+LOCATED = "[SELF-LOCATE] Phase 6 | Task 1/1 | Step: goes on | Progress: 0% | MCP: 0 | Docs: missing"
+PLANNED = "[PLAN] Phase 6 | Files: shop/one.py | Changes: a module | Risk: 🟢 | Interface Impact: none"
+
+
+def uses(name: str, text: str = "", **arguments: str) -> Boundary:
+    call = ToolCall(id="1", name=name, arguments=arguments)
+    return Boundary(Turn(text=text, calls=(call,)), (ToolResult(call_id="1", name=name, text=""),))
+
+
+def answers(text: str, *, acted: bool = False) -> Boundary:
+    return Boundary(Turn(text=text, acted=acted), reply=True)
+
+
+@dataclass
+class Tree:
+    """A work tree that was changed so."""
+
+    paths: list[str] = field(default_factory=list)
+    lost: bool = False
+
+    def worked(self, impact: Iterable[str] = ()) -> Worked:
+        if self.lost:
+            raise RepositoryError("the work tree is gone")
+        return Worked(files=tuple(WorkedFile(path=path, kind=ChangeKind.ADDED) for path in self.paths))
+
+
+@dataclass
+class Bench:
+    folder: Path
+    ledger: SqliteLedger
+    tree: Tree = field(default_factory=Tree)
+    asks: tuple[Wanted, ...] = (Wanted.PING, Wanted.QUESTION, Wanted.ANALYSIS)
+
+    def attends(self, *, files: tuple[str, ...] = ("shop/one.py",)) -> Continuity:
+        subject = Subject(
+            watched=Watched(agent="implementer-1", role="executor", phase=6),
+            tier=Tier.IMPLEMENTER,
+            ground=Ground(files=self.folder),
+            board=Board(self.ledger, "r", "a module"),
+            knows=1,
+            judge=Judge(OCCASION, "a module", "0" * 40, None),
+            answers=lambda asked: asked in self.asks,
+            id="task-01",
+            name="One",
+            number=1,
+            total=1,
+            files=files,
+            sight=self.tree,
+            amend=lambda _: "",
+        )
+        return Continuity(Attended(subject, Limits()))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with closing(SqliteLedger(tmp_path / "ledger.db", "create")) as ledger:
+        yield Bench(tmp_path, ledger)
+
+
+def asked(word: Word) -> str:
+    assert isinstance(word, Aside), word
+    return word.told.asked
+
+
+def test_before_it_has_shown_that_it_understands_it_may_change_nothing(bench: Bench) -> None:
+    bench.asks = tuple(Wanted)
+    word = bench.attends().speak(Boundary())
+    assert asked(word) == "impact" and isinstance(word, Aside) and word.scope == ()
+
+
+def test_what_a_shell_changed_at_the_gate_is_noticed_when_the_work_begins(bench: Bench) -> None:
+    bench.asks = tuple(Wanted)
+    attendant = bench.attends()
+    attendant.speak(Boundary())
+    bench.tree.paths.append("shop/other.py")
+    assert attendant.speak(uses("run", command="touch shop/other.py")) is None
+    attendant._entry._passed("go")
+    assert asked(attendant.speak(uses("read", path="a"))) == "RV-3"
+
+
+def test_what_a_program_changed_beside_its_answer_is_noticed(bench: Bench) -> None:
+    attendant = bench.attends()
+    attendant.speak(Boundary())
+    attendant._agent.ask(Wanted.PLAN, "how?")
+    attendant.speak(answers(PLANNED, acted=True))
+    bench.tree.paths.append("shop/other.py")
+    assert asked(attendant.speak(uses("read", path="a"))) == "RV-3"
+
+
+def test_an_answer_between_brackets_beside_a_call_is_an_answer_and_other_words_are_none(bench: Bench) -> None:
+    attendant = bench.attends()
+    attendant.speak(Boundary())
+    attendant._agent.ask(Wanted.PLAN, "how?")
+    assert attendant.speak(uses("read", "I will write shop/one.py", path="a")) is None
+    word = attendant.speak(uses("read", PLANNED, path="b"))
+    assert isinstance(word, Aside) and word.told.resumes and word.told.text.startswith("[APPROVED]")
+
+
+def test_a_restart_is_followed_by_the_ping_that_it_calls_for(bench: Bench) -> None:
+    before = bench.attends()
+    before.speak(Boundary())
+    after = bench.attends()
+    assert after.recall(Boundary(), Known(None, before.standing)) is None
+    assert asked(after.speak(uses("read", path="a"))) == "RV-1"
+    word = after.speak(uses("read", LOCATED, path="b"))
+    assert isinstance(word, Aside) and word.told.resumes, "it has said where it is: nothing is open any more"
+
+
+def test_after_a_crash_it_may_change_what_it_could_at_that_point(bench: Bench) -> None:
+    """Its task was given a file since: each boundary on record leads to the scope that it had there, narrow or wide."""
+    before = bench.attends()
+    before.speak(Boundary())
+    agent = before._agent
+    narrow = agent.resume("go on")
+    early = Known(narrow.told, before.standing)
+    agent.own(("shop/more.py",))
+    late = Known(agent.resume("yours").told, before.standing)
+    after = bench.attends(files=("shop/one.py", "shop/more.py"))
+    first, second = after.recall(Boundary(), early), after.recall(Boundary(), late)
+    assert first is not None and first.scope == ("shop/one.py",)
+    assert second is not None and second.scope == ("shop/one.py", "shop/more.py")
+
+
+def test_a_work_tree_that_cannot_be_looked_at_ends_the_attempt_and_not_the_run(bench: Bench) -> None:
+    attendant = bench.attends()
+    attendant.speak(Boundary())
+    bench.tree.lost = True
+    word = attendant.speak(uses("run", command="rm -rf ."))
+    assert isinstance(word, Fault) and (word.kind, word.why) == (FaultKind.CRASHED, "the work tree is gone")
+
+
+def test_what_was_judged_of_other_words_is_no_judgement_of_these() -> None:
+    seen: list[str] = []
+
+    def ask(_request: JudgeRequest, occasion: Occasion) -> Dispatched:
+        seen.append(occasion.id)
+        raise StoppedError(Fault(kind=FaultKind.CANCELLED, why="enough"))
+
+    judge = Judge(OCCASION, "a module", "0" * 40, ask)
+    for said in ("one", "one", "another"):
+        with pytest.raises(StoppedError):
+            judge.say(said, [ToJudge(item="RC-01", holds_if="it holds")], 1)
+    assert seen[0] == seen[1] != seen[2]
+
+
+def test_trouble_in_listening_ends_the_turn_and_is_told(tmp_path: Path) -> None:
+    site = Site(work_tree=tmp_path, scratch=tmp_path, run=lambda _: pytest.fail("nothing is run"))
+
+    def tell(_event: Event) -> Fault | None:
+        raise RepositoryError("nobody hears it")
+
+    with pytest.raises(RepositoryError, match="nobody hears it"), listened_to(site, 0.1, tell) as listened:
+        assert listened.site.cancel.wait(60), "the turn is ended"
+
+
+def test_whoever_stops_the_run_stops_a_turn_that_is_listened_to(tmp_path: Path) -> None:
+    cancel = threading.Event()
+    site = Site(work_tree=tmp_path, scratch=tmp_path, run=lambda _: pytest.fail("nothing is run"), cancel=cancel)
+    with listened_to(replace(site), 900, lambda _: None) as listened:
+        cancel.set()
+        assert listened.site.cancel.wait(60)
+
+
+@pytest.mark.parametrize(
+    ("path", "may"),
+    [
+        ("app/[id]/page.tsx", True),
+        ("shop/two.py", True),
+        ("shop/", False),
+        ("shop/?wo.py", False),
+        ("**", False),
+        ("../x.py", False),
+        ("/etc/x.py", False),
+    ],
+)
+def test_a_task_is_given_single_files_and_no_patterns(path: str, may: bool) -> None:
+    task = PlanTask.model_construct(id="task-01", name="One", files=("shop/one.py",), depends_on=())
+    plan = Plan.model_construct(path="PLAN.md", title="One", tasks=(task,))
+    assert (why_not(plan, Amendment(task="task-01", files=(path,))) == "") is may
+
+
+class Said:
+    """A judge that says this of everything."""
+
+    def __init__(self, verdict: Verdict, detail: str) -> None:
+        self._verdict, self._detail = verdict, detail
+
+    def __call__(self, request: JudgeRequest, occasion: Occasion) -> Dispatched:
+        items = tuple(Judged(item=one.item, verdict=self._verdict, detail=self._detail) for one in request.to_judge)
+        return Dispatched(
+            occasion=occasion,
+            output=Judgement(items=items),
+            completion=Completion(status=CompletionStatus.DONE, summary="judged"),
+            started_at="",
+            completed_at="",
+        )
+
+
+LONG = "long"
+"""Stands for a text that is far too long: one that Hypothesis can show."""
+IMPACT = json.dumps(
+    {"task_understanding": "a module", "files": [{"path": "shop/one.py", "new": True}], "cross_agent_impact": "none"}
+)
+MINI = json.dumps(
+    {
+        "task": "a module",
+        "files": "shop/one.py",
+        "downstream": "none",
+        "claimed_before": "one file",
+        "reality": "one file",
+        "impact": "NONE",
+    }
+)
+
+
+FORMS = (
+    IMPACT,
+    MINI,
+    json.dumps({"step": "on", "progress": 1, "task": 10**9, "tool_calls": 10**9}),
+    json.dumps({"applied": 10**9, "total": 10**9, "impact": "x", "action": "PAUSE"}),
+    json.dumps({"files": ["shop/one.py"], "changes": "|", "risk": "🔴", "interface_impact": "none"}),
+    "# \n```\n[X]",
+)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    wanted=st.sampled_from(list(Wanted)),
+    said=st.one_of(
+        st.text(max_size=200),
+        st.sampled_from([LONG, f"[PLAN] Phase 6 | {LONG}", "{}", "[]", PLANNED, LOCATED, *FORMS]),
+    ),
+    verdict=st.sampled_from(list(Verdict)),
+    detail=st.sampled_from(["", "it is not so", LONG, "a\nb | c, d"]),
+    stray=st.booleans(),
+)
+def test_whatever_is_answered_and_judged_a_word_follows(
+    bench: Bench, wanted: Wanted, said: str, verdict: Verdict, detail: str, stray: bool
+) -> None:
+    bench.asks = tuple(Wanted)
+    bench.tree.paths[:] = [f"shop/stray{number}.py" for number in range(600)] if stray else []
+    said, detail = (text.replace(LONG, "word " * 20_000) for text in (said, detail))
+    attendant = bench.attends()
+    agent = attendant._agent
+    agent.subject = replace(agent.subject, judge=replace(agent.subject.judge, ask=Said(verdict, detail)))
+    say(bench.ledger, "r", "and more of it", (), "ann")
+    attendant.speak(Boundary())
+    if wanted not in (Wanted.IMPACT, Wanted.CHALLENGE):
+        attendant._entry._passed("go")
+        attendant.speak(uses("run", command="x"))
+    agent.ask(wanted, "?")
+    if wanted is Wanted.CHALLENGE:
+        agent.set(gate=Attempts(tier=Tier.IMPLEMENTER, asked=(Item.TASK,)), challenged="what?")
+    for _ in range(4):
+        word = attendant.speak(answers(said))
+        assert isinstance(word, Aside | Fault)
+        if isinstance(word, Fault) or not word.told.asked:
+            break
+
+
+def test_a_request_of_any_length_can_be_told(bench: Bench) -> None:
+    assert len(Board(bench.ledger, "r", "word " * 20_000).versions()) == 1
