@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from generators import controller, evidence, ledger, pipeline, plan_gate, task_gate
+from generators import controller, evidence, ledger, pipeline, plan_gate, task_gate, understanding
 from generators.command_line import cli_reference
 from generators.page import marked
 from generators.programs import programs
@@ -36,6 +36,12 @@ MARKED: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "docs/concepts/plan-gate.md": {"convergence": plan_gate.convergence, "decisions": plan_gate.decision_table},
     "docs/concepts/control-loop.md": {"policy": controller.course},
     "docs/concepts/ledger.md": {"chain": ledger.chain, "tables": ledger.tables},
+    "docs/understanding.md": {
+        "items": understanding.items,
+        "triggers": understanding.triggers,
+        "ladder": understanding.ladder,
+        "wire lines": understanding.wire_lines,
+    },
     "docs/run.md": {"bounds": pipeline.pipeline_bounds, "lanes": pipeline.lanes, "review gate": pipeline.review_gate},
 }
 GENERATED: Mapping[str, Callable[[], str]] = {
