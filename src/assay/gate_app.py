@@ -38,7 +38,8 @@ from assay.engine.agents.meter import Meter
 from assay.engine.agents.on_record import on_record, spent_so_far
 from assay.engine.begun import setups_of
 from assay.engine.continuity.board import ADDED, Board
-from assay.engine.gate.attending import NOT_ASKED, Attending, why_not_asked
+from assay.engine.continuity.subject import why_not_asked
+from assay.engine.gate.attending import NOT_ASKED, Attending
 from assay.engine.gate.finishing import write_state
 from assay.engine.gate.journal import Journal
 from assay.engine.gate.looking import budget_of, plan_of, setup_of, view_of
@@ -307,7 +308,7 @@ def _attended(
     """The executor, asked before and during its work if it knows what it is doing; or it is on record why it is not."""
     if not setup.asks:
         return executor
-    why = why_not_asked(setup.executor, executor.backend) if isinstance(executor, AgentExecutor) else ""
+    why = why_not_asked("executor", executor.backend) if isinstance(executor, AgentExecutor) else ""
     if not isinstance(executor, AgentExecutor) or why:
         kind = setup.executor.partition(":")[0]
         if not world.ledger.read(EventRow, run_id=world.run_id, type=NOT_ASKED, limit=1):

@@ -105,7 +105,6 @@ def spoken(told: Told, length: int) -> str:
 
 
 GO_ON: Final = "Go on with your work where you were."
-AGAIN: Final = "Go on, and give your answer when you are finished."
 
 
 def unreadable(wanted: Wanted, why: str) -> str:

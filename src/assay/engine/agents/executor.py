@@ -20,14 +20,14 @@ from assay.errors import AssayError, BackendError
 from assay.roles.executor import ROLE
 
 
-class Attended(Attendant, Protocol):
+class FindingAttendant(Attendant, Protocol):
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What was found out about the agent while it worked."""
         ...
 
 
-Attends = Callable[[Assignment, Site, Occasion], Attended | None]
+Attends = Callable[[Assignment, Site, Occasion], FindingAttendant | None]
 """Who attends to whoever does this; None: nobody."""
 
 
@@ -47,9 +47,9 @@ class AgentExecutor(PlacedAgent):
             task_name=assignment.task_name,
             attempt=assignment.attempt,
         )
-        attending: list[Attended] = []
+        attending: list[FindingAttendant] = []
 
-        def attends(occasion: Occasion) -> Attended | None:
+        def attends(occasion: Occasion) -> FindingAttendant | None:
             attendant = self.attends(assignment, site, occasion)
             attending[:] = [attendant] if attendant else []
             return attendant

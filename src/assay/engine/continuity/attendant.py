@@ -179,7 +179,7 @@ class Continuity:
                 criteria=len(subject.verify),
             )
         )
-        gate = enter(subject.tier, subject.exempt) if subject.answers(Wanted.IMPACT) else None
+        gate = enter(subject.tier) if subject.answers(Wanted.IMPACT) else None
         if not isinstance(gate, Attempts):
             return None
         agent.feed(GateEntered())

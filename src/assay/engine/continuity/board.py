@@ -15,6 +15,7 @@ from assay.contracts.base import Contract
 from assay.contracts.reverify.context import ContextItem, ContextSection, ContextVersion
 from assay.contracts.reverify.text import brief
 from assay.contracts.rows import EventRow
+from assay.core.reverify.context import amended
 
 ADDED: Final = "context.added"
 _SCOPE: Final = "Scope"
@@ -65,13 +66,8 @@ class Board:
         return added_to(self.ledger, self.run_id)
 
     def versions(self) -> tuple[ContextVersion, ...]:
-        items = [ContextItem(key="request", text=brief(self.wanted))]
-        found = [_version(1, items)]
+        request = ContextItem(key="request", text=brief(self.wanted))
+        found = [ContextVersion(number=1, sections=(ContextSection(name=_SCOPE, items=(request,)),))]
         for one in self.added():
-            items.append(ContextItem(key=one.key, text=one.text, files=one.files))
-            found.append(_version(len(found) + 1, items))
+            found.append(amended(found[-1], _SCOPE, ContextItem(key=one.key, text=one.text, files=one.files)))
         return tuple(found)
-
-
-def _version(number: int, items: Sequence[ContextItem]) -> ContextVersion:
-    return ContextVersion(number=number, sections=(ContextSection(name=_SCOPE, items=tuple(items)),))

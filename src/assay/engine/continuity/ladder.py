@@ -188,24 +188,17 @@ class Ladder:
 
     def acknowledged(self, said: Part | Malformed) -> Word:
         state = self.agent.state
-        if isinstance(said, Acknowledged):
-            ack = Ack(
-                version=state.reader.knows,
-                applied=said.applied,
-                total=said.total,
-                impact=said.impact,
-                action=said.action,
-            )
-            paused = said.action is not Action.CONTINUE
-        else:  # whoever cannot say it has not taken it in
-            ack = Ack(
-                version=state.reader.knows,
-                applied=0,
-                total=state.reader.awaited or 0,
-                impact="unreadable",
-                action=Action.NEED_CLARIFICATION,
-            )
-            paused = False
+        paused = isinstance(said, Acknowledged) and said.action is not Action.CONTINUE
+        if not isinstance(said, Acknowledged):  # whoever cannot say it has not taken it in
+            total = state.reader.awaited or 0
+            said = Acknowledged(applied=0, total=total, impact="unreadable", action=Action.NEED_CLARIFICATION)
+        ack = Ack(
+            version=state.reader.knows,
+            applied=said.applied,
+            total=said.total,
+            impact=said.impact,
+            action=said.action,
+        )
         reader, outcome = acknowledge(state.reader, ack)
         self.agent.set(reader=reader, paused=state.paused or paused)
         if outcome is AckOutcome.SEND_WHOLE and (again := self.context()) is not None:

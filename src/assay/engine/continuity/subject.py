@@ -5,21 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from assay.adapters.backends import Backend
 from assay.adapters.executors.site import Sight, Unchanged
 from assay.adapters.tools import Ground
 from assay.adapters.tools.ground import Deadline
 from assay.adapters.tools.interfaces import look_up
 from assay.adapters.tools.tree import Tree
+from assay.config.backends import works_alone
 from assay.contracts.reverify.ladder import LaterTask
 from assay.contracts.reverify.understanding import Tier
 from assay.core.gate.amending import Amendment
+from assay.core.reverify.attendance import Wanted as Asked
 from assay.core.reverify.evidence import Facts, Wanted
-from assay.core.reverify.watched import Watched
+from assay.core.reverify.watched import Watched, why_exempt
 from assay.engine.continuity.board import Board
 from assay.engine.continuity.judging import Judge
 
 _SECONDS = 20.0
 """That looking up one analysis may take."""
+
+
+def why_not_asked(role: str, backend: Backend) -> str:
+    """Why an agent is not attended to; empty if it is. A program is started anew for each turn, with all that was said
+    before: it can always be told something further. A script is asked what it has an answer to."""
+    spec = backend.identity.spec
+    kind = spec.partition(":")[0]
+    if why := why_exempt(role, kind, takes_prompts=works_alone(spec)):
+        return why
+    if not any(backend.identity.answers(role, one) for one in Asked):
+        return f"not applicable: {kind} has no answer to it"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -34,8 +49,6 @@ class Subject:
     judge: Judge
     answers: Callable[[str], bool]
     """Whether it has an answer to what it may be asked."""
-    exempt: str = ""
-    """Why it does not pass the understanding gate; empty: it does."""
     id: str = ""
     """Of its task."""
     name: str = ""

@@ -22,9 +22,9 @@ from assay.contracts.reverify.ladder import LaterTask
 from assay.core.gate.amending import Amendment, amended_text, why_not
 from assay.core.plan_gate.outline import outline
 from assay.core.plan_gate.rules import rule_findings
-from assay.core.reverify.attendance import CALLED, PHASES, Wanted
+from assay.core.reverify.attendance import CALLED, PHASES
 from assay.core.reverify.limits import Limits
-from assay.core.reverify.watched import Watched, tier_of, why_exempt
+from assay.core.reverify.watched import Watched, tier_of
 from assay.engine.agents.casting import JudgeAt
 from assay.engine.continuity.attendant import Continuity
 from assay.engine.continuity.attended import Attended
@@ -36,17 +36,6 @@ from assay.engine.gate.journal import Journal
 NOT_ASKED: Final = "understanding.not-applicable"
 """Type of the event that says why nobody is asked."""
 _ROLE: Final = "executor"
-
-
-def why_not_asked(spec: str, backend: Backend) -> str:
-    """Why an executor is not attended to; empty if it is. A program is started anew for each turn, with all that was
-    said before: it can always be told something further. A script is asked what it has an answer to."""
-    kind = spec.partition(":")[0]
-    if why := why_exempt(_ROLE, kind, takes_prompts=works_alone(spec)):
-        return why
-    if not any(backend.identity.answers(_ROLE, one) for one in Wanted):
-        return f"not applicable: {kind} has no answer to it"
-    return ""
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,15 @@ from assay.config.backends import works_alone
 from assay.contracts.agent import Dispatched, Occasion
 from assay.contracts.reverify.judging import JudgeRequest
 from assay.contracts.reverify.understanding import Tier
-from assay.core.reverify.attendance import CALLED, PHASES, Wanted
+from assay.core.reverify.attendance import CALLED, PHASES
 from assay.core.reverify.limits import Limits
-from assay.core.reverify.watched import Watched, tier_of, why_exempt
+from assay.core.reverify.watched import Watched, tier_of
 from assay.engine.agents.onlookers import Asking, Onlookers
 from assay.engine.continuity.attendant import Continuity
 from assay.engine.continuity.attended import Attended
 from assay.engine.continuity.board import Board
 from assay.engine.continuity.judging import Dispatch, Judge
-from assay.engine.continuity.subject import Subject
+from assay.engine.continuity.subject import Subject, why_not_asked
 from assay.roles.architect import JUDGE
 from assay.roles.asking import request_text
 
@@ -34,7 +34,7 @@ class Attending:
         """None: whoever is asked reads and answers once, or cannot be asked."""
         role, backend = one.role.name, _backend(place, occasion)
         tier = tier_of(role)
-        if tier is Tier.EXEMPT or _why_not(role, backend):
+        if tier is Tier.EXEMPT or why_not_asked(role, backend):
             return None
         task = request_text(one.role, one.request)
         subject = Subject(
@@ -59,13 +59,6 @@ class Attending:
 
 def _backend(place: Onlookers, occasion: Occasion) -> Backend:
     return place.backends.get(occasion.agent) or place.backends[occasion.role]
-
-
-def _why_not(role: str, backend: Backend) -> str:
-    spec = backend.identity.spec
-    if why := why_exempt(role, spec.partition(":")[0], takes_prompts=works_alone(spec)):
-        return why
-    return "" if any(backend.identity.answers(role, one) for one in Wanted) else "it has no answer to it"
 
 
 def _judge(place: Onlookers) -> Dispatch | None:
