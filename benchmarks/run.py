@@ -2,16 +2,25 @@
 
 `python -m benchmarks.run [--quick]`; it needs the extra `bench`.
 
-All take turns within one run, on one disk, with agents that answer at once and answers of one size, 26 steps at a time.
-What a step takes is the mean of its 26, since a disk makes some of them wait for all; medians of these are compared:
+All take turns within one run, on one disk, with agents that answer at once and answers of one size, 26 at a time. What
+one takes is the mean of its 26, since a disk makes some of them wait for all; medians of these are compared.
 
-- ours: a dispatch of the pipeline (`PipelineAgents.heard`), as `assay run` puts it together: the request written out,
-  the answer held against its schema, all rows of the record with their chain, the documents in the run's folder. Nobody
-  waits for the disk when it begins, everybody when the answer comes. `without documents` leaves those for people out;
+Steps, what makes a program durable and nothing else:
+
+- ours: looked for on record (`Steps.recall`), done, kept (`Steps.keep`): one row with its place in the chain;
 - LangGraph: a chain of nodes, `durability="sync"`, `SqliteSaver` on a connection with WAL and `synchronous=FULL`, which
   waits for the disk twice a step. Its state is every request and answer so far, as a pipeline needs them and as our
   record has them; or, in its favour, the last ones only;
 - bare: one row with the request's digest and the answer, one transaction.
+
+Whole dispatches, which are also what is done within a step:
+
+- ours: a dispatch of the pipeline (`PipelineAgents.heard`), as `assay run` puts it together: the request written out, a
+  corner of its own for the agent, the answer held against its schema, all rows of the record, the documents in the
+  run's folder. Nobody waits for the disk when it begins, everybody when the answer comes. `without documents` leaves
+  those for people out;
+- LangGraph: as much of it as its record has a place for. Two nodes, since that somebody is asked is on record before
+  they answer: one writes the request out, one holds the answer against its schema.
 
 Left out: starting the process, opening the files, and what `invoke` does before its first step. Of ours: what a run
 does between its dispatches, such as git and checks.
@@ -33,11 +42,15 @@ from itertools import count, pairwise
 from pathlib import Path
 from typing import Annotated, Final, TypedDict
 
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.contracts.agent import Turn
+from assay.core.agent.answer import Malformed
+from assay.core.agent.loop import answer_in
 from assay.core.pipeline.needs import Heard
 from assay.engine.pipeline.agents import PipelineAgents
 from assay.engine.pipeline.documenting import Documenting
 from assay.engine.pipeline.requests import Shown, asking
-from assay.roles.asking import request_text
+from assay.engine.steps import Steps
 from assay.run_app import RunRequest, pipeline_run
 from benchmarks import Measurement, show
 from benchmarks.answers import ANSWERS, TEXTS, AtOnce, needs
@@ -50,11 +63,25 @@ THIRD: Final = 1 / 3
 REQUEST: Final = "Let customers see how many things are in their cart"
 DIFF: Final = "".join(f"+def count{n}(prices):\n+    return len(prices)\n" for n in range(10))
 _SHOWN: Final = Shown("bench", REQUEST, diff=DIFF)
-_ALL: Final = [asking(need, _SHOWN) for need in needs(STEPS, count(1))]
-_ASKED: Final = [request_text(one.role, one.request) for one in _ALL]
+_NEEDS: Final = needs(STEPS, count(1))
+_ALL: Final = [asking(need, _SHOWN) for need in _NEEDS]
+_ASKED: Final = [one.text for one in _ALL]
 _SAID: Final = [TEXTS[one.occasion.agent] for one in _ALL]
 
-Steps = Callable[[], Sequence[float]]
+_STEP, _DISPATCH, _UNDOCUMENTED = "a step", "a dispatch", "a dispatch without documents"
+_GROWING, _LAST = "a step of LangGraph", "a step of LangGraph with the last answer only"
+_AS_MUCH, _BARE = "a dispatch by LangGraph", "a row of a bare journal"
+_COMPARED: Final = (
+    (_STEP, _GROWING, THIRD),
+    (_STEP, _LAST, THIRD),
+    (_STEP, _BARE, 2.0),
+    (_UNDOCUMENTED, _AS_MUCH, None),
+    (_DISPATCH, _AS_MUCH, None),
+    (_UNDOCUMENTED, _GROWING, None),
+)
+"""What is compared with what, and the aim."""
+
+Way = Callable[[], Sequence[float]]
 """Takes STEPS steps; seconds that each has taken."""
 
 
@@ -65,7 +92,7 @@ class Times:
     clock: list[float] = field(default_factory=list)
     processor: list[float] = field(default_factory=list)
 
-    def add(self, steps: Steps) -> None:
+    def add(self, steps: Way) -> None:
         before = time.process_time()
         took = steps()
         self.processor.append((time.process_time() - before) / len(took))
@@ -78,12 +105,14 @@ class Times:
 def run(quick: bool = False) -> list[Measurement]:
     with tempfile.TemporaryDirectory(prefix="assay-bench-") as place, ExitStack() as stack:
         folder = Path(place)
-        ways: dict[str, Steps] = {
-            "ours": stack.enter_context(_ours(folder / "ours")),
-            "ours, without documents": stack.enter_context(_ours(folder / "record", documents=False)),
-            "LangGraph": stack.enter_context(_langgraph(folder / "growing.db", Growing)),
-            "LangGraph, last answer only": stack.enter_context(_langgraph(folder / "last.db", Last)),
-            "bare journal": stack.enter_context(_bare(folder / "bare.db")),
+        ways: dict[str, Way] = {
+            _STEP: stack.enter_context(_recorded(folder / "steps.db")),
+            _GROWING: stack.enter_context(_langgraph(folder / "growing.db", Growing, _said_at_once)),
+            _LAST: stack.enter_context(_langgraph(folder / "last.db", Last, _said_at_once)),
+            _BARE: stack.enter_context(_bare(folder / "bare.db")),
+            _DISPATCH: stack.enter_context(_ours(folder / "ours")),
+            _UNDOCUMENTED: stack.enter_context(_ours(folder / "record", documents=False)),
+            _AS_MUCH: stack.enter_context(_langgraph(folder / "as-much.db", Growing, _asked, _answered)),
         }
         times = {name: Times() for name in ways}
         for steps in ways.values():
@@ -97,19 +126,36 @@ def run(quick: bool = False) -> list[Measurement]:
 def _figures(times: Mapping[str, Times]) -> Iterator[Measurement]:
     for name, one in times.items():
         clock, processor = statistics.median(one.clock) * 1000, statistics.median(one.processor) * 1000
-        yield Measurement(f"{name}: a step by the clock", clock, "ms", "–", True)
-        yield Measurement(f"{name}: a step on the processor", processor, "ms", "–", True)
+        yield Measurement(f"{name}: by the clock", clock, "ms", "–", True)
+        yield Measurement(f"{name}: on the processor", processor, "ms", "–", True)
 
 
 def _ratios(times: Mapping[str, Times]) -> Iterator[Measurement]:
-    ours, record = times["ours"], times["ours, without documents"]
-    for name, aim in (("LangGraph", THIRD), ("LangGraph, last answer only", THIRD), ("bare journal", 2.0)):
-        for title, one in (("a dispatch", ours), ("a dispatch without documents", record)):
-            ratio = one / times[name]
-            yield Measurement(f"{title}, against {name}", ratio, "×", f"≤ {aim:.2g}", ratio <= aim)
+    for one, other, most in _COMPARED:
+        ratio = times[one] / times[other]
+        aim = "–" if most is None else f"≤ {most:.2g}"
+        yield Measurement(f"{one}, against {other}", ratio, "×", aim, most is None or ratio <= most)
 
 
 # Ours.
+
+
+@contextmanager
+def _recorded(path: Path) -> Iterator[Way]:
+    runs = count()
+    with SqliteLedger(path) as ledger:
+
+        def steps() -> list[float]:
+            record, took = Steps.opened(ledger, str(next(runs)), "bench.step", "run"), []
+            for one, asked, said in zip(_ALL, _ASKED, _SAID, strict=True):
+                start = time.perf_counter()
+                if record.recall(one.occasion.id, asked) is not None:
+                    raise RuntimeError("the benchmark's steps are not new ones")
+                record.keep(one.occasion.id, asked, {"agent": one.occasion.agent, "answer": said})
+                took.append(time.perf_counter() - start)
+            return took
+
+        yield steps
 
 
 class Undocumented(Documenting):
@@ -120,7 +166,7 @@ class Undocumented(Documenting):
 
 
 @contextmanager
-def _ours(folder: Path, *, documents: bool = True) -> Iterator[Steps]:
+def _ours(folder: Path, *, documents: bool = True) -> Iterator[Way]:
     folder.mkdir()
     root = Place(folder).repository({"shop/cart.py": "def total(prices):\n    return sum(prices)\n"})
     request = RunRequest(backends=("cmd:true",))  # somebody must be named; they are not asked
@@ -151,30 +197,54 @@ def _dispatches(agents: PipelineAgents, numbers: count[int]) -> list[float]:
 # The others.
 
 
+Said = Mapping[str, object]
+Part = Callable[[int], Said]
+"""What a node has to say in the step of that number."""
+
+
 class Growing(TypedDict):
     step: int
-    said: Annotated[list[Mapping[str, object]], operator.add]
+    said: Annotated[list[Said], operator.add]
 
 
 class Last(TypedDict):
     step: int
-    said: list[Mapping[str, object]]
+    said: list[Said]
+
+
+def _said_at_once(number: int) -> Said:
+    return {"request": _ASKED[number], "answer": _SAID[number]}
+
+
+def _asked(number: int) -> Said:
+    one = asking(_NEEDS[number], _SHOWN)
+    return {"occasion": one.occasion.id, "request": one.text}
+
+
+def _answered(number: int) -> Said:
+    answer = answer_in(Turn(text=_SAID[number], model="at-once"), _ALL[number].role.output)
+    if isinstance(answer, Malformed):
+        raise RuntimeError(f"the benchmark's own agent gives no answer: {answer.why}")
+    return {"answer": answer.model_dump(mode="json")}
 
 
 @contextmanager
-def _langgraph(path: Path, state: type[Growing] | type[Last]) -> Iterator[Steps]:
+def _langgraph(path: Path, state: type[Growing] | type[Last], *parts: Part) -> Iterator[Way]:
+    """A node for each part of each step."""
     from langgraph.checkpoint.sqlite import SqliteSaver
     from langgraph.graph import START, StateGraph
 
     marks: list[float] = []
 
     def node(now: Mapping[str, int]) -> dict[str, object]:
-        marks.append(time.perf_counter())
-        number = now["step"] % STEPS
-        return {"step": now["step"] + 1, "said": [{"request": _ASKED[number], "answer": _SAID[number]}]}
+        number, part = divmod(now["step"], len(parts))
+        if part == 0:
+            marks.append(time.perf_counter())
+        return {"step": now["step"] + 1, "said": [parts[part](number % STEPS)]}
 
+    nodes = STEPS * len(parts) + 1  # the last one's beginning is the end of those before
     graph = StateGraph(state)
-    for number in range(STEPS + 1):
+    for number in range(nodes):
         graph.add_node(f"n{number}", node)
         graph.add_edge(f"n{number - 1}" if number else START, f"n{number}")
     with closing(_plain(path, check_same_thread=False)) as db:
@@ -182,7 +252,7 @@ def _langgraph(path: Path, state: type[Growing] | type[Last]) -> Iterator[Steps]
 
         def steps() -> list[float]:
             marks.clear()
-            of_one = {"configurable": {"thread_id": str(next(threads))}, "recursion_limit": STEPS * 2}
+            of_one = {"configurable": {"thread_id": str(next(threads))}, "recursion_limit": nodes * 2}
             compiled.invoke({"step": 0, "said": []}, of_one, durability="sync")
             return [after - before for before, after in pairwise(marks)]
 
@@ -193,7 +263,7 @@ def _langgraph(path: Path, state: type[Growing] | type[Last]) -> Iterator[Steps]
 
 
 @contextmanager
-def _bare(path: Path) -> Iterator[Steps]:
+def _bare(path: Path) -> Iterator[Way]:
     runs = count()
     with closing(_plain(path)) as db:
         db.execute("CREATE TABLE steps (run TEXT, step TEXT, asked TEXT, came TEXT, PRIMARY KEY (run, step))")

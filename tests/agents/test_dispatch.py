@@ -34,7 +34,6 @@ from assay.engine.agents.meter import Meter
 from assay.engine.agents.on_record import on_record, spent_so_far
 from assay.roles.role import Role
 from assay.testing.backend_conformance import ROLE as READER
-from assay.testing.backend_conformance import Question
 
 ROLE = Role(
     name="executor",
@@ -110,7 +109,7 @@ class Table:
         ground = Ground(files=self.work_tree, scope=("**",), cancel=threading.Event())
         site = Site(self.work_tree, self.folder, no_shell)
         toolbox = Toolbox(ground, ROLE.tools)
-        errand = Errand(Question(question="?"), self.backend, toolbox, site, 60, beginning=beginning)
+        errand = Errand("?", self.backend, toolbox, site, 60, beginning=beginning)
         occasion = occasion or Occasion(run_id="run-1", role="executor", step="task-01/a1", task="task-01")
         made = dispatcher.dispatch if again else dispatcher.once
         try:

@@ -64,8 +64,8 @@ WAIT = Waiting("How should we proceed?", "assay approve r1 gate proceed")
 def name_of(need: Need) -> str:
     """`plan 2.1` is the first attempt of iteration 2, `code 1 security` that reviewer's first round."""
     match need:
-        case AskResearch(focus=focus, round=round):
-            return f"research {round} {focus}"
+        case AskResearch(focus=focus, round=round, attempt=attempt):
+            return f"research {round}{f'.{attempt}' if attempt > 1 else ''} {focus}"
         case AskSpec(round=round):
             return f"spec {round}"
         case AskDesign(round=round):

@@ -30,7 +30,7 @@ from assay.core.pipeline.needs import (
     Sent,
 )
 from assay.core.pipeline.reviews import ALONE, GATE, PANEL, Decision, Row
-from tests.pipeline.answers import concern, finding, plan, review, spec, task
+from tests.pipeline.answers import GAVE_UP, concern, finding, plan, research, review, spec, task
 from tests.pipeline.replay import first_difference, read, written
 from tests.pipeline.talk import (
     DOCS,
@@ -119,6 +119,10 @@ STORIES: Mapping[str, tuple[Feature, Script]] = {
     "the-task-gate-halts": (FEATURE, {"implement": ended(RunOutcome.HALTED)}),
     "of-low-confidence": (FEATURE, {"check": checked(confidence=Confidence.LOW, raises=("cover it",))}),
     "half-of-the-research": (FEATURE, {"research 1 impact": OUT, "research 1 patterns": OUT}),
+    "researchers-asked-again": (
+        FEATURE,
+        {"research 1 impact": replace(OUT, once=True), "research 1 patterns": research(completion=GAVE_UP)},
+    ),
     "no-plan-is-ever-taken": (FEATURE, {"plan": plan(task(criteria=("AC-9",)))}),
     "challenged-to-the-end": (FEATURE, {"verify": verified("REVISE", "Nobody locks it")}),
     "never-agreed": (

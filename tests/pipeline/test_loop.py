@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from assay.contracts.agent import Completion, CompletionStatus
 from assay.contracts.gate import Direction, TaskState
 from assay.contracts.gate_report import RunOutcome
 from assay.contracts.pipeline.approval import ApprovalRequest
 from assay.contracts.pipeline.plan import PlanOutput
+from assay.contracts.pipeline.research import ResearchOutput
 from assay.contracts.pipeline.run import Lane
 from assay.contracts.verdict import Confidence, Severity
 from assay.core.pipeline.needs import (
@@ -53,6 +55,7 @@ from tests.pipeline.talk import (
 )
 
 RESEARCH = tuple(f"research 1 {focus}" for focus in ("architecture", "impact", "dependencies", "patterns"))
+AGAIN = "research 1.2 impact"
 FOCI = ("security", "architecture", "correctness")
 REVISION = review("needs_revision")
 
@@ -148,13 +151,38 @@ def test_reviewers_that_were_one_model_are_told_apart_from_three() -> None:
 
 
 def test_two_researchers_are_enough() -> None:
-    it = talk(script={RESEARCH[0]: OUT, RESEARCH[1]: research(completion=GAVE_UP)})
+    it = talk(script={RESEARCH[0]: OUT, **dict.fromkeys((RESEARCH[1], AGAIN), research(completion=GAVE_UP))})
     assert it.end.outcome is RunOutcome.PASSED
     assert it.notes("unheard") == [
         "research on architecture: no answer within 60 seconds",
         "research on impact: I cannot",
     ]
     assert "Not heard: architecture, impact." in needs(it, Approve)[0].request.context
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        Failed("not finished after 60 s", once=True),
+        research(completion=GAVE_UP),
+        research(completion=Completion(status=CompletionStatus.NEEDS_REVISION, summary="ask me better")),
+    ],
+)
+def test_researchers_who_were_asked_once_are_asked_again_together(first: Failed | ResearchOutput) -> None:
+    it = talk(script={RESEARCH[0]: first, RESEARCH[3]: first})
+    assert it.batches[1:3] == [RESEARCH, ("research 1.2 architecture", "research 1.2 patterns")]
+    assert (it.end.outcome, it.notes("unheard")) == (RunOutcome.PASSED, [])
+    assert len(needs(it, AskSpec)[0].research) == 4
+
+
+def test_nobody_is_asked_a_third_time() -> None:
+    again = Failed("not finished after 60 s", once=True)
+    it = talk(script={RESEARCH[0]: OUT, RESEARCH[1]: again, AGAIN: again})
+    assert it.batches[1:3] == [RESEARCH, (AGAIN,)]
+    assert it.notes("unheard") == [
+        "research on architecture: no answer within 60 seconds",
+        "research on impact: not finished after 60 s",
+    ]
 
 
 def test_one_researcher_is_not() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,19 @@ def test_too_little_research_is_an_error(stage: Stage) -> None:
     came = stage.run(*(failing("researcher", focus=focus) for focus in ("architecture", "impact", "patterns")))
     assert (came.exit, came.outcome) == (1, "failed")
     assert "research" in came.report.reason
+
+
+def test_a_researcher_who_gives_up_is_asked_once_more(stage: Stage) -> None:
+    """What it says the second time counts, and both times are on record, also for a run that is killed in between."""
+    entry = researcher("impact", attempt=1)
+    gives_up = {**entry, "output": {**entry["output"], "completion": {"status": "ERROR", "summary": "I cannot"}}}
+    killed = stage.run(gives_up, env={"ASSAY_FAULT": "step.after-record:6"})
+    assert killed.exit == -signal.SIGKILL
+    came = stage.resume("last")
+    assert came.outcome == "passed"
+    asked = [id for id in stage.dispatches(came.report.run_id) if "researcher" in id]
+    assert sorted(asked)[-1] == "research/r1a2/researcher/impact"
+    assert len(asked) == 5
 
 
 def test_half_of_the_research_is_enough(stage: Stage) -> None:

@@ -32,6 +32,7 @@ from assay.contracts.rows import MessageRow
 from assay.contracts.tools import READING
 from assay.engine.agents.dispatch import Dispatcher, Errand
 from assay.engine.agents.meter import Meter
+from assay.roles.asking import request_text
 from assay.roles.role import Role
 
 
@@ -110,7 +111,8 @@ class Table:
     def dispatch(self, backend: Backend, *, seconds: float | None = 60) -> Dispatched:
         toolbox = Toolbox(Ground(files=self.site.work_tree, scope=(), run=None, cancel=self.site.cancel), ROLE.tools)
         dispatcher = Dispatcher(Bus(self.ledger, "run-1"), Meter(self.budget), patience=0.0)
-        errand = Errand(Question(question="what is in a.txt?"), backend, toolbox, self.site, seconds)
+        text = request_text(ROLE, Question(question="what is in a.txt?"))
+        errand = Errand(text, backend, toolbox, self.site, seconds)
         return dispatcher.once(ROLE, Occasion(run_id="run-1", role=ROLE.name, step="s"), errand)
 
     def messages(self) -> list[MessageRow]:

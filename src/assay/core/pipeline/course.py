@@ -143,7 +143,7 @@ def heard(sent: Sent, kind: type[_O]) -> _O | Failed:
     if not isinstance(output, kind):
         raise TypeError(f"{kind.__name__} is wanted, not {type(output).__name__}")
     if output.completion.status is CompletionStatus.ERROR:
-        return Failed(output.completion.summary)
+        return Failed(output.completion.summary, once=True)
     return output
 
 

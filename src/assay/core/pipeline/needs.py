@@ -47,6 +47,8 @@ class AskResearch:
     round: int
     """2: the person wants it expanded."""
     questions: tuple[str, ...] = ()
+    attempt: int = 1
+    """2: they were asked before, and not heard."""
 
 
 @dataclass(frozen=True)
@@ -221,6 +223,8 @@ class Failed:
     why: str
     budget: bool = False
     """The run's budget is spent: nobody else is asked either."""
+    once: bool = False
+    """They were asked once only: another time may fare better."""
 
 
 @dataclass(frozen=True)

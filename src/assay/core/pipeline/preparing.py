@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from assay.contracts.agent import CompletionStatus
 from assay.contracts.gate_report import RunOutcome
 from assay.contracts.pipeline.approval import RunMode
 from assay.contracts.pipeline.design import DesignOutput
@@ -38,17 +39,32 @@ def research(run: Course) -> Step:
 
 
 def _researched(run: Course, number: int, questions: tuple[str, ...] = ()) -> Steps[tuple[ResearchFocus, ...]]:
-    """Those who were not heard; what the others have found is added to what there is."""
-    sent = yield tuple(AskResearch(focus, number, questions) for focus in ResearchFocus)
-    answers = [heard(each, ResearchOutput) for each in sent]
+    """Those who were not heard, asked once more if they were asked once only; what the others have found is added to
+    what there is."""
+    came = yield from _asked(tuple(AskResearch(focus, number, questions) for focus in ResearchFocus))
+    failed = tuple(focus for focus, answer in came.items() if isinstance(answer, Failed) and answer.once)
+    if failed:
+        came |= yield from _asked(tuple(AskResearch(focus, number, questions, attempt=2) for focus in failed))
     unheard: list[ResearchFocus] = []
-    for focus, answer in zip(ResearchFocus, answers, strict=True):
+    for focus, answer in came.items():
         if isinstance(answer, Failed):
             unheard.append(focus)
             yield from note("unheard", f"research on {focus}: {answer.why}")
         else:
             run.now.research = (*run.now.research, answer)
     return tuple(unheard)
+
+
+def _asked(needs: tuple[AskResearch, ...]) -> Steps[dict[ResearchFocus, ResearchOutput | Failed]]:
+    sent = yield needs
+    return {need.focus: _done(heard(each, ResearchOutput)) for need, each in zip(needs, sent, strict=True)}
+
+
+def _done(answer: ResearchOutput | Failed) -> ResearchOutput | Failed:
+    """A researcher is done or is not: there is nothing that another would have to revise first."""
+    if isinstance(answer, Failed) or answer.completion.status is CompletionStatus.DONE:
+        return answer
+    return Failed(f"{answer.completion.status}: {answer.completion.summary}", once=True)
 
 
 def _questions(feedback: str, unheard: tuple[ResearchFocus, ...]) -> tuple[str, ...]:

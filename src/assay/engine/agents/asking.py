@@ -18,6 +18,7 @@ from assay.engine.agents.dispatch import Dispatcher, Errand
 from assay.engine.agents.meter import Meter
 from assay.engine.viewing import Sight, seen_at, shell_at
 from assay.engine.world import World
+from assay.roles.asking import request_text
 from assay.roles.role import Role
 
 
@@ -85,7 +86,8 @@ def ask(world: World, asking: Asking, site: Site) -> Asked:
             cancel=world.cancel,
         )
         occasion = Occasion(run_id=world.run_id, role=asking.role.name, step="ask", focus=asking.focus)
-        errand = Errand(asking.request, asking.backend, Toolbox(ground, asking.role.tools), placed, asking.seconds)
+        text = request_text(asking.role, asking.request)
+        errand = Errand(text, asking.backend, Toolbox(ground, asking.role.tools), placed, asking.seconds)
         try:
             dispatched = dispatcher.dispatch(asking.role, occasion, errand)
         except BaseException as error:

@@ -62,7 +62,6 @@ from assay.engine.agents.meter import Meter
 from assay.engine.agents.on_record import Recorded
 from assay.engine.steps import Write
 from assay.faults import fault_point
-from assay.roles.asking import request_text
 from assay.roles.role import Role
 
 ENGINE: Final = "engine"
@@ -81,7 +80,8 @@ Ending = Callable[[Dispatched, Write], object]
 class Errand:
     """What a dispatch needs beside its role and its occasion."""
 
-    request: Contract
+    text: str
+    """What is asked."""
     backend: Backend
     toolbox: Tools
     site: Site
@@ -131,7 +131,7 @@ class Dispatcher:
             instructions=role.instructions,
             tools=errand.toolbox.specs,
             output_schema=role.output_schema,
-            entries=(Told(text=request_text(role, errand.request)),),
+            entries=(Told(text=errand.text),),
         )
         recorded = self.recorded.get(occasion.id, Recorded())
         return _Going(self, role, occasion, errand, recorded).go(conversation)

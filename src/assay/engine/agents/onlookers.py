@@ -25,6 +25,7 @@ from assay.engine.agents.on_record import on_record
 from assay.engine.steps import Write
 from assay.engine.viewing import Sight, seen_at, shell_at
 from assay.engine.world import World
+from assay.roles.asking import request_text
 from assay.roles.role import Role
 
 
@@ -35,6 +36,11 @@ class Asking:
     role: Role
     request: Contract
     occasion: Occasion
+
+    @cached_property
+    def text(self) -> str:
+        """The request, in full."""
+        return request_text(self.role, self.request)
 
 
 Attends = Callable[[Occasion], Attendant | None]
@@ -75,7 +81,7 @@ class Onlookers:
         world, agent = self.world, one.occasion.agent
         with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
             errand = Errand(
-                request=one.request,
+                text=one.text,
                 backend=self.backends[agent] if agent in self.backends else self.backends[one.role.name],
                 toolbox=toolbox or Toolbox(self.ground, one.role.tools),
                 site=self._site(agent, sink),

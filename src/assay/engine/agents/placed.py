@@ -11,6 +11,7 @@ from assay.adapters.tools import Ground, Toolbox
 from assay.contracts.gate import Assignment, ReviewRequest
 from assay.contracts.reverify.judging import JudgeRequest
 from assay.engine.agents.dispatch import Dispatcher, Errand
+from assay.roles.asking import request_text
 from assay.roles.role import Role
 
 
@@ -37,7 +38,7 @@ class PlacedAgent:
             cancel=site.cancel,
         )
         return Errand(
-            request=request,
+            text=request_text(role, request),
             backend=self.backend,
             toolbox=Toolbox(ground, role.tools),
             site=site,

@@ -28,7 +28,6 @@ from assay.engine.pipeline.requests import as_asked
 from assay.engine.pipeline.watching import Watching
 from assay.engine.steps import Steps, Write
 from assay.engine.world import World
-from assay.roles.asking import request_text
 
 _HOLDS_NOTHING_UP: Final = ("knowledge",)
 """Roles without whom a run goes on, whyever they do not answer."""
@@ -56,11 +55,11 @@ class PipelineAgents:
 
     def heard(self, one: Asking, tree: str, commit: str) -> Heard | Failed:
         """Their answer, now or on record. Each is a step of the telemetry."""
-        text, agent = request_text(one.role, one.request), one.occasion.agent
-        known = self.steps.recall(one.occasion.id, text)
+        agent = one.occasion.agent
+        known = self.steps.recall(one.occasion.id, one.text)
         if known is not None:
             if "why" in known:
-                return Failed(str(known["why"]))
+                return Failed(str(known["why"]), once=bool(known.get("once")))
             output = one.role.output.model_validate(known["output"])
             self._document(one, output, known)
             return Heard(output, str(known["model"]))
@@ -74,7 +73,7 @@ class PipelineAgents:
         )
 
         def keep(dispatched: Dispatched, write: Write | None = None) -> Mapping[str, JsonValue]:
-            return self._keep(one, text, begun, dispatched, tree, write)
+            return self._keep(one, begun, dispatched, tree, write)
 
         place, attending = self._at(tree, commit), self.attending
 
@@ -87,16 +86,16 @@ class PipelineAgents:
             stop_for(answer, agent)
             if one.role.name not in _HOLDS_NOTHING_UP:
                 stop_if_unreached(answer, agent)
-        came = self.steps.recall(one.occasion.id, text) or keep(dispatched)  # with the answer, if there is one
+        came = self.steps.recall(one.occasion.id, one.text) or keep(dispatched)  # with the answer, if there is one
         said = answer.why if isinstance(answer, Fault) else dispatched.completion.summary
         self.watching.answered(agent, said, failed=isinstance(answer, Fault))
         if isinstance(answer, Fault):
-            return Failed(answer.why)
+            return Failed(answer.why, once=_was_asked_once(dispatched))
         self._document(one, answer, came)
         return Heard(answer, dispatched.model)
 
     def _keep(
-        self, one: Asking, text: str, begun: TelemetryRow, dispatched: Dispatched, tree: str, write: Write | None
+        self, one: Asking, begun: TelemetryRow, dispatched: Dispatched, tree: str, write: Write | None
     ) -> Mapping[str, JsonValue]:
         """What came of it, as a step of the run and of the telemetry."""
         answer = _answer(one, dispatched)
@@ -114,8 +113,11 @@ class PipelineAgents:
             "started_at": begun.started_at,
             "completed_at": ended.completed_at,
         }
-        came |= {"why": answer.why} if isinstance(answer, Fault) else {"output": answer.model_dump(mode="json")}
-        return self.steps.keep(one.occasion.id, text, came, ended, *self._verdict(one, answer, tree), write=write)
+        if isinstance(answer, Fault):
+            came |= {"why": answer.why, "once": _was_asked_once(dispatched)}
+        else:
+            came["output"] = answer.model_dump(mode="json")
+        return self.steps.keep(one.occasion.id, one.text, came, ended, *self._verdict(one, answer, tree), write=write)
 
     def _document(self, one: Asking, output: Contract, came: Mapping[str, JsonValue]) -> None:
         if isinstance(output, PanelOutput):  # who has reviewed, the engine knows better than the reviewer
@@ -170,6 +172,11 @@ class PipelineAgents:
             self._stack.callback(place.close)
             self._places[tree] = place
         return self._places[tree]
+
+
+def _was_asked_once(dispatched: Dispatched) -> bool:
+    """Where a fault may have been chance, the engine has asked again by itself."""
+    return dispatched.occasion.dispatch == 1
 
 
 def _answer(one: Asking, dispatched: Dispatched) -> Contract | Fault:

@@ -20,7 +20,6 @@ from assay.engine.continuity.board import Board
 from assay.engine.continuity.judging import Dispatch, Judge
 from assay.engine.continuity.subject import Subject, why_not_asked
 from assay.roles.architect import JUDGE
-from assay.roles.asking import request_text
 
 _ARCHITECT: Final = "architect"
 
@@ -36,7 +35,6 @@ class Attending:
         tier = tier_of(role)
         if tier is Tier.EXEMPT or why_not_asked(role, backend):
             return None
-        task = request_text(one.role, one.request)
         subject = Subject(
             watched=Watched(
                 agent=occasion.agent.replace(":", "-").replace(role, CALLED.get(role, role)),
@@ -48,7 +46,7 @@ class Attending:
             ground=place.ground,
             board=self.board,
             knows=len(self.board.versions()),
-            judge=Judge(occasion, task, place.commit, _judge(place)),
+            judge=Judge(occasion, one.text, place.commit, _judge(place)),
             answers=lambda asked: backend.identity.answers(role, asked),
             name=one.role.title,
             number=1,

@@ -48,7 +48,9 @@ def asking(need: AskAgent, it: Shown) -> Asking:
     match need:
         case AskResearch():
             request: Contract = ResearchRequest(request=it.request, focus=need.focus, questions=need.questions)
-            return _asking("researcher", request, it, f"research/r{need.round}", focus=need.focus, round=need.round)
+            step = f"research/r{need.round}" + (f"a{need.attempt}" if need.attempt > 1 else "")
+            place = {"focus": need.focus, "round": need.round, "attempt": need.attempt}
+            return _asking("researcher", request, it, step, **place)
         case AskSpec():
             request = SpecRequest(request=it.request, research=need.research, answers=need.answers)
             return _asking("specifier", request, it, f"spec/r{need.round}", round=need.round)

@@ -41,7 +41,6 @@ from assay.engine.plan_gate.requests import Discussion, PlanAsking, asking
 from assay.engine.plan_gate.watching import Beginning, Watching
 from assay.engine.side_by_side import side_by_side
 from assay.errors import InputError
-from assay.roles.asking import request_text
 
 SLOTS: Final = 4
 """Agents at once."""
@@ -110,14 +109,13 @@ class PlanGateRun:
         return side_by_side([partial(self._heard, one) for one in asked], self.at_once, self.agents.world.cancel)
 
     def _heard(self, one: PlanAsking) -> Heard | Failed:
-        text = request_text(one.role, one.request)
-        known = self.journal.recall(one.occasion.id, text, one.role.output)
+        known = self.journal.recall(one.occasion.id, one.text, one.role.output)
         if known is not None:
             return known
         self.watching.asked(one.agent)
         came = self.agents.ask(one)
         new = _failed(came, one.agent) if isinstance(came, Fault) else came
-        self.journal.keep(one.occasion.id, text, new, one.agent, one.seen.iteration)
+        self.journal.keep(one.occasion.id, one.text, new, one.agent, one.seen.iteration)
         self.watching.answered(one.agent, _in_short(new), failed=isinstance(new, Failed))
         return new
 

@@ -22,7 +22,7 @@ from assay.contracts.solve.messages import SubTask
 from assay.contracts.tools import READING, WRITING, Tool
 from assay.engine.agents.dispatch import Dispatcher, Errand
 from assay.engine.agents.on_record import on_record
-from assay.engine.solve.requests import Asking
+from assay.engine.solve.requests import SolveAsking
 from assay.engine.solve.workspace import Workspace
 from assay.engine.viewing import seen_at
 from assay.roles import IN_THE_LOOP
@@ -59,7 +59,7 @@ class SolveAgents:
     coding_agents: Collection[str] = ()
     """Those of them that are coding agents, which are not silent for long while they work."""
 
-    def ask(self, one: Asking) -> Contract | Fault:
+    def ask(self, one: SolveAsking) -> Contract | Fault:
         """Somebody who only looks."""
         came = self._dispatched(one, one.role.tools & READING, keeps=False)
         if came.output is None:
@@ -68,7 +68,7 @@ class SolveAgents:
             return Fault(kind=FaultKind.FAILED, why=came.completion.summary or "it says that it could not")
         return came.output
 
-    def execute(self, one: Asking, subtask: SubTask, blocked: Collection[str]) -> Dispatched:
+    def execute(self, one: SolveAsking, subtask: SubTask, blocked: Collection[str]) -> Dispatched:
         return self._dispatched(one, allowed(subtask, blocked), keeps=not only_looks(subtask))
 
     def calls(self, dispatched: Dispatched) -> tuple[Called, ...]:
@@ -87,7 +87,7 @@ class SolveAgents:
     def dispatches(self) -> int:
         return len(on_record(self.workspace.world.ledger, self.workspace.world.run_id))
 
-    def _dispatched(self, one: Asking, tools: Collection[Tool], *, keeps: bool) -> Dispatched:
+    def _dispatched(self, one: SolveAsking, tools: Collection[Tool], *, keeps: bool) -> Dispatched:
         world = self.workspace.world
         gate, sandbox = world.settings.gate, world.settings.sandbox
         idle = gate.idle_seconds if one.role.name in self.coding_agents else None
@@ -95,7 +95,7 @@ class SolveAgents:
         with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
             with self.workspace.shell(sink, limits, keeps=keeps) as shell:
                 errand = Errand(
-                    request=one.request,
+                    text=one.text,
                     backend=self.backends[one.role.name],
                     toolbox=Toolbox(self.workspace.ground(shell if keeps else None), tools),
                     site=self._site(one, shell, keeps=keeps),
@@ -105,7 +105,7 @@ class SolveAgents:
             world.ledger.append(sink.finish().row())
         return came
 
-    def _site(self, one: Asking, shell: SandboxedShell, *, keeps: bool) -> Site:
+    def _site(self, one: SolveAsking, shell: SandboxedShell, *, keeps: bool) -> Site:
         world, agent = self.workspace.world, one.who
         return Site(
             work_tree=shell.view.files,

@@ -16,10 +16,9 @@ from assay.contracts.solve.answers import (
 from assay.core.agent.tool_rules import counted
 from assay.engine.agents.stopping import stop_for
 from assay.engine.solve.agents import SolveAgents
-from assay.engine.solve.requests import Asking
+from assay.engine.solve.requests import SolveAsking
 from assay.engine.solve.watching import Watching
 from assay.engine.steps import Steps
-from assay.roles.asking import request_text
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,9 @@ class Asked:
     agents: SolveAgents
     watching: Watching
 
-    def once(self, one: Asking) -> Contract | Fault:
+    def once(self, one: SolveAsking) -> Contract | Fault:
         """Their answer, now or on record."""
-        text = request_text(one.role, one.request)
-        known = self.steps.recall(one.occasion.id, text)
+        known = self.steps.recall(one.occasion.id, one.text)
         if known is not None:
             read = Fault if "fault" in known else one.role.output
             return read.model_validate(known.get("fault") or known["output"])
@@ -41,7 +39,7 @@ class Asked:
         if isinstance(came, Fault):
             stop_for(came, one.occasion.agent)
         kind = "fault" if isinstance(came, Fault) else "output"
-        self.steps.keep(one.occasion.id, text, {"agent": one.occasion.agent, kind: came.model_dump(mode="json")})
+        self.steps.keep(one.occasion.id, one.text, {"agent": one.occasion.agent, kind: came.model_dump(mode="json")})
         self.watching.answered(one.who, _in_short(came), failed=isinstance(came, Fault))
         return came
 

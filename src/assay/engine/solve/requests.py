@@ -29,8 +29,8 @@ from assay.core.solve.needs import (
     AskPlanner,
     AskValidator,
 )
+from assay.engine.agents.onlookers import Asking
 from assay.roles import IN_THE_LOOP
-from assay.roles.role import Role
 
 AskAgent = AskPerceiver | AskPlanner | AskMetaValidator | AskForFailure
 AskBeside = AskExecutor | AskValidator
@@ -41,10 +41,7 @@ _MOST: Final = 200_000
 
 
 @dataclass(frozen=True)
-class Asking:
-    role: Role
-    request: Contract
-    occasion: Occasion
+class SolveAsking(Asking):
     about: str
     """For whoever looks on."""
 
@@ -56,14 +53,14 @@ class Asking:
         return " ".join(filter(None, (it.agent, it.task, again)))
 
 
-def asking(need: AskAgent, run_id: str, tools: Sequence[str]) -> Asking:
+def asking(need: AskAgent, run_id: str, tools: Sequence[str]) -> SolveAsking:
     """`tools`: those that an executor has."""
     match need:
         case AskPerceiver():
             again = bool(need.clarification)
             occasion = Occasion(run_id=run_id, role="perceiver", step="perceive/2" if again else "perceive")
             request: Contract = PerceiveRequest(raw_input=need.raw_input, clarification=need.clarification)
-            return Asking(IN_THE_LOOP["perceive"], request, occasion, "what is wanted")
+            return SolveAsking(IN_THE_LOOP["perceive"], request, occasion, "what is wanted")
         case AskPlanner():
             occasion = Occasion(
                 run_id=run_id,
@@ -72,7 +69,7 @@ def asking(need: AskAgent, run_id: str, tools: Sequence[str]) -> Asking:
                 round=need.round,
                 attempt=need.attempt,
             )
-            return Asking(IN_THE_LOOP["plan"], _plan_request(need, tools), occasion, f"round {need.round}")
+            return SolveAsking(IN_THE_LOOP["plan"], _plan_request(need, tools), occasion, f"round {need.round}")
         case AskMetaValidator():
             occasion = Occasion(run_id=run_id, role="meta_validator", step=f"r{need.round}/merge", round=need.round)
             request = MergeRequest(
@@ -81,7 +78,7 @@ def asking(need: AskAgent, run_id: str, tools: Sequence[str]) -> Asking:
                 criteria=_texts(need.criteria),
                 seen=tuple(map(_line, _evident(need.seen))),
             )
-            return Asking(IN_THE_LOOP["merge"], request, occasion, f"the result of round {need.round}")
+            return SolveAsking(IN_THE_LOOP["merge"], request, occasion, f"the result of round {need.round}")
         case AskForFailure():
             occasion = Occasion(run_id=run_id, role="planner", step="end", focus=IN_THE_LOOP["fail"].foci[0])
             request = FailureRequest(
@@ -91,10 +88,10 @@ def asking(need: AskAgent, run_id: str, tools: Sequence[str]) -> Asking:
                 outcomes=_told(need.outcomes),
                 merged=_evident(need.merged),
             )
-            return Asking(IN_THE_LOOP["fail"], request, occasion, "what was done, and what to do next")
+            return SolveAsking(IN_THE_LOOP["fail"], request, occasion, "what was done, and what to do next")
 
 
-def asking_beside(need: AskBeside, run_id: str, round: int) -> Asking:
+def asking_beside(need: AskBeside, run_id: str, round: int) -> SolveAsking:
     """About a subtask of that round."""
     subtask, attempt = need.subtask, need.attempt
     name = short_name(subtask, run_id)
@@ -117,11 +114,11 @@ def asking_beside(need: AskBeside, run_id: str, round: int) -> Asking:
                 blocked_targets=need.blocked_targets,
             )
             occasion = Occasion.model_validate({**where, "role": "executor"})
-            return Asking(IN_THE_LOOP["execute"], request, occasion, subtask.intent)
+            return SolveAsking(IN_THE_LOOP["execute"], request, occasion, subtask.intent)
         case AskValidator():
             request = JudgementRequest(subtask=subtask, result=need.result, criteria=_texts(need.criteria))
             occasion = Occasion.model_validate({**where, "role": "agent_validator"})
-            return Asking(IN_THE_LOOP["judge"], request, occasion, subtask.intent)
+            return SolveAsking(IN_THE_LOOP["judge"], request, occasion, subtask.intent)
 
 
 def short_name(subtask: SubTask, run_id: str) -> str:

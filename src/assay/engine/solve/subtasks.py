@@ -39,7 +39,6 @@ from assay.engine.solve.asked import Asked
 from assay.engine.solve.looking import look
 from assay.engine.solve.requests import asking_beside
 from assay.errors import RepositoryError
-from assay.roles.asking import request_text
 
 _EXECUTED: Final = TypeAdapter(Executed)
 _LOOKED: Final = TypeAdapter(Looked)
@@ -112,9 +111,8 @@ class Subtasks:
 
     def _executed(self, need: AskExecutor, round: int) -> Executed:
         one = asking_beside(need, self.asked.run_id, round)
-        text = request_text(one.role, one.request)
         workspace = self.agents.workspace
-        if (known := self.asked.steps.recall(one.occasion.id, text)) is not None:
+        if (known := self.asked.steps.recall(one.occasion.id, one.text)) is not None:
             workspace.stand_at(str(known["tree"]))
             return _EXECUTED.validate_python(known["came"])
         before = workspace.tree
@@ -130,7 +128,7 @@ class Subtasks:
             "came": _EXECUTED.dump_python(executed, mode="json"),
             "tree": workspace.tree,
         }
-        self.asked.steps.keep(one.occasion.id, text, recorded)
+        self.asked.steps.keep(one.occasion.id, one.text, recorded)
         crashed = executed.result.crashed
         self.asked.watching.answered(one.who, crashed or executed.result.status, failed=bool(crashed))
         return executed
