@@ -81,6 +81,8 @@ class Bench:
     ledger: SqliteLedger
     tree: Tree = field(default_factory=Tree)
     asks: tuple[Wanted, ...] = (Wanted.PING, Wanted.QUESTION, Wanted.ANALYSIS)
+    objection: str = ""
+    """To whatever is to be added to the task."""
 
     def attends(self, *, files: tuple[str, ...] = ("shop/one.py",)) -> Continuity:
         subject = Subject(
@@ -97,7 +99,7 @@ class Bench:
             total=1,
             files=files,
             sight=self.tree,
-            amend=lambda _: "",
+            amend=lambda _: self.objection,
         )
         return Continuity(Attended(subject, Limits()))
 
@@ -307,6 +309,20 @@ def test_whatever_is_answered_and_judged_a_word_follows(
         assert isinstance(word, Aside | Fault)
         if isinstance(word, Fault) or not word.told.asked:
             break
+
+
+@pytest.mark.parametrize("objection", ["", "the plan gate objects: nobody can prove that"])
+def test_an_agent_is_told_what_of_the_added_is_not_its_task(bench: Bench, objection: str) -> None:
+    bench.objection = objection
+    attendant = bench.attends()
+    attendant.speak(Boundary())
+    say(bench.ledger, "r", "make it nice", (), "ann")
+    attendant._agent.set(told=(1,))
+    attendant._agent.ask(Wanted.PLAN, "how?")
+    word = attendant.speak(answers(PLANNED))
+    assert isinstance(word, Aside)
+    refused = f"What GC-v2 has added is not a part of your task: {objection}. Leave it to whoever plans."
+    assert ("[APPROVED] Phase 6" in word.told.text, refused in word.told.text) == (True, bool(objection))
 
 
 def test_a_request_of_any_length_can_be_told(bench: Bench) -> None:

@@ -4,10 +4,12 @@ wire are asked in a form of the question's own."""
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
 
+from assay.contracts.verdict import Confidence
 from assay.testing.model_server import Answer, Asked, ModelServer, Reply, WireProtocol
 from tests.continuity.stage import CLAIM, UNDERSTANDS, WORK, Stage, analysis, executor, judge
 from tests.pipeline_runs.stage import RESEARCH
@@ -38,6 +40,17 @@ def test_those_who_research_design_and_plan_show_that_they_understand(tmp_path: 
     assert {str(one).split("/")[0] for one in asked} == {"research", "design", "plan"}
     told = [one["told"]["text"] for one in stage.messages(run, "Attended") if one["told"]]
     assert sum("[IMPACT_VERIFIED]" in one for one in told) == len(asked)
+
+
+def test_what_nobody_could_judge_of_their_understanding_keeps_the_confidence_from_being_high(tmp_path: Path) -> None:
+    """Also in a run that is killed when one of them was heard."""
+    stage = Pipeline.set_up(tmp_path / "stage")
+    killed = stage.run(understands("designer"), understands("planner"), env={"ASSAY_FAULT": "step.after-record:12"})
+    assert killed.exit == -signal.SIGKILL
+    came = stage.resume("last")
+    assert (came.outcome, came.report.confidence) == ("passed", Confidence.MEDIUM), came.report.reason
+    asked = [one.removeprefix("nobody could judge how ") for one in came.report.confidence_reasons if "judge" in one]
+    assert [one.split()[0] for one in asked] == ["designer", "planner"], came.report.confidence_reasons
 
 
 def test_a_recorded_run_asks_and_answers_the_same_again(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ def issue(severity: Severity, source: str = "review code/security, round 2") -> 
         (Grounds(CLEAN, [gate(TaskState.FAILED)]), HIGH, ()),
         (Grounds(CLEAN, open=[issue(Severity.MINOR)]), HIGH, ()),
         (Grounds(final(MEDIUM, "cover shop/cart.py")), MEDIUM, ("cover shop/cart.py",)),
+        (Grounds(CLEAN, unsure=("who knows?",)), MEDIUM, ("who knows?",)),
         (Grounds(final(MEDIUM)), MEDIUM, ("a check of the merged tree leaves something unproven",)),
         (Grounds(CLEAN, [gate(TaskState.APPROVED, MEDIUM)]), MEDIUM, ("task 1: it passed with medium confidence",)),
         (

@@ -112,7 +112,7 @@ class _Planning:
         run, order = self._run, self._order
         for _ in range(REJECTIONS + 1):
             self._attempt += 1
-            plan = raised(needed((yield from one(self._question(order))), PlanOutput, "plan"))
+            plan = raised(needed(run, (yield from one(self._question(order))), PlanOutput, "plan"))
             wrong = why_not(plan, run.now.spec, run.now.design, met=run.now.met, unlike=run.now.unlike)
             if not wrong:
                 return plan

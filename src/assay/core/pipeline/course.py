@@ -70,6 +70,8 @@ class Attempt:
     """The last that was implemented."""
     unlike: tuple[PlanOutput, ...] = ()
     """That the next plan must not be nearly the same as."""
+    unsure: tuple[str, ...] = ()
+    """What nobody could say of those who were heard."""
     reading: Reading | None = None
     failed: int = 0
     """Iterations that did not pass."""
@@ -147,9 +149,16 @@ def heard(sent: Sent, kind: type[_O]) -> _O | Failed:
     return output
 
 
-def needed(sent: Sent, kind: type[_O], what: str) -> _O:
+def attended(run: Course, sent: Sent, kind: type[_O]) -> _O | Failed:
+    """The same, of somebody whose understanding is looked at."""
+    if isinstance(sent, Heard):
+        run.now.unsure = (*run.now.unsure, *sent.unsure)
+    return heard(sent, kind)
+
+
+def needed(run: Course, sent: Sent, kind: type[_O], what: str) -> _O:
     """The answer, without which nothing goes on."""
-    output = heard(sent, kind)
+    output = attended(run, sent, kind)
     if isinstance(output, Failed):
         raise OverError(RunOutcome.FAILED, f"no {what}: {output.why}")
     return output

@@ -165,7 +165,7 @@ def _end(run: Course, over: OverError, commit: str | None = None) -> Delivered:
 def _rated(run: Course) -> tuple[Confidence, tuple[str, ...]]:
     now = run.now
     left = (*now.left_by_design, *now.left_by_code)
-    return rate(Grounds(now.final, tuple(now.accepted), left, tuple(run.exhausted)))
+    return rate(Grounds(now.final, tuple(now.accepted), left, tuple(run.exhausted), now.unsure))
 
 
 def _told(issue: KnownIssue) -> str:

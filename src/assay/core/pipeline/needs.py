@@ -216,6 +216,8 @@ class Heard:
     output: Contract
     model: str = ""
     """Who answered, as they call themselves."""
+    unsure: tuple[str, ...] = ()
+    """What nobody could say of how they have understood what they were asked."""
 
 
 @dataclass(frozen=True)

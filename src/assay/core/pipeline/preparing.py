@@ -13,7 +13,7 @@ from assay.contracts.pipeline.review import PanelOutput
 from assay.contracts.pipeline.spec import Concern, SpecOutput
 from assay.contracts.verdict import Severity
 from assay.core.pipeline.approvals import post_research, pushback
-from assay.core.pipeline.course import Course, OverError, Step, Steps, approved, heard, needed, note, one
+from assay.core.pipeline.course import Course, OverError, Step, Steps, approved, attended, needed, note, one
 from assay.core.pipeline.needs import AskDesign, AskResearch, AskSpec, Decided, Failed
 from assay.core.pipeline.panel import reviewed
 from assay.core.pipeline.reviews import ROUNDS, Decision, Gate, Round
@@ -41,10 +41,10 @@ def research(run: Course) -> Step:
 def _researched(run: Course, number: int, questions: tuple[str, ...] = ()) -> Steps[tuple[ResearchFocus, ...]]:
     """Those who were not heard, asked once more if they were asked once only; what the others have found is added to
     what there is."""
-    came = yield from _asked(tuple(AskResearch(focus, number, questions) for focus in ResearchFocus))
+    came = yield from _asked(run, tuple(AskResearch(focus, number, questions) for focus in ResearchFocus))
     failed = tuple(focus for focus, answer in came.items() if isinstance(answer, Failed) and answer.once)
     if failed:
-        came |= yield from _asked(tuple(AskResearch(focus, number, questions, attempt=2) for focus in failed))
+        came |= yield from _asked(run, tuple(AskResearch(focus, number, questions, attempt=2) for focus in failed))
     unheard: list[ResearchFocus] = []
     for focus, answer in came.items():
         if isinstance(answer, Failed):
@@ -55,9 +55,9 @@ def _researched(run: Course, number: int, questions: tuple[str, ...] = ()) -> St
     return tuple(unheard)
 
 
-def _asked(needs: tuple[AskResearch, ...]) -> Steps[dict[ResearchFocus, ResearchOutput | Failed]]:
+def _asked(run: Course, needs: tuple[AskResearch, ...]) -> Steps[dict[ResearchFocus, ResearchOutput | Failed]]:
     sent = yield needs
-    return {need.focus: _done(heard(each, ResearchOutput)) for need, each in zip(needs, sent, strict=True)}
+    return {need.focus: _done(attended(run, each, ResearchOutput)) for need, each in zip(needs, sent, strict=True)}
 
 
 def _done(answer: ResearchOutput | Failed) -> ResearchOutput | Failed:
@@ -78,12 +78,12 @@ def _questions(feedback: str, unheard: tuple[ResearchFocus, ...]) -> tuple[str, 
 
 def specify(run: Course) -> Step:
     """A specification, and what becomes of the concerns in it."""
-    spec = needed((yield from one(AskSpec(1, run.now.research))), SpecOutput, "specification")
+    spec = needed(run, (yield from one(AskSpec(1, run.now.research))), SpecOutput, "specification")
     decided = yield from _weighed(run, spec.pushback, 1)
     if decided is not None and decided.option == "modify":
         said = (decided.feedback.strip(),) if decided.feedback.strip() else ()
         answers = (*said, *(f"the concern was: {concern.concern}" for concern in spec.pushback))
-        spec = needed((yield from one(AskSpec(2, run.now.research, answers))), SpecOutput, "specification")
+        spec = needed(run, (yield from one(AskSpec(2, run.now.research, answers))), SpecOutput, "specification")
         decided = yield from _weighed(run, spec.pushback, 2)
     if decided is not None and decided.option == "abandon":
         raise OverError(RunOutcome.HALTED, "abandoned by the person", learns=False)
@@ -123,7 +123,7 @@ def _designed(run: Course, number: int, reviews: tuple[PanelOutput, ...] = ()) -
     if run.now.spec is None:
         raise TypeError("there is no specification to design for")
     question = AskDesign(number, run.now.spec, run.now.research, reviews)
-    run.now.design = needed((yield from one(question)), DesignOutput, "design")
+    run.now.design = needed(run, (yield from one(question)), DesignOutput, "design")
 
 
 def _goes_on(run: Course, it: Round, gate: Gate) -> None:

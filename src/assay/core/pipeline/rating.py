@@ -6,6 +6,7 @@
 | the whole cascade did not pass, or shows little; a task passed with low confidence      | low        |
 | a person set the gate aside for a task                                                  | low        |
 | a check or a task leaves something unproven                                             | medium     |
+| nobody could say whether somebody has understood what they were asked                   | medium     |
 | reviewers left something open that should be put right: minor findings may stay         | medium     |
 | otherwise                                                                               | high       |
 
@@ -37,6 +38,8 @@ class Grounds:
     keeps the confidence from being high, and no more."""
     exhausted: Sequence[str] = ()
     """Loops that ended because their bound was reached."""
+    unsure: Sequence[str] = ()
+    """What nobody could say of how those who prepared it have understood."""
 
 
 def rate(grounds: Grounds) -> tuple[Confidence, tuple[str, ...]]:
@@ -74,6 +77,7 @@ def _medium(grounds: Grounds) -> Iterator[str]:
     for task in _tasks(grounds):
         if task.state is TaskState.APPROVED and task.confidence is Confidence.MEDIUM:
             yield f"{task.name}: {'; '.join(task.concerns) or 'it passed with medium confidence'}"
+    yield from grounds.unsure
     for one in grounds.open:
         if one.severity is not Severity.MINOR:
             yield f"left open by a review: {one.title} ({one.severity}, {one.source})"

@@ -107,5 +107,9 @@ def spoken(told: Told, length: int) -> str:
 GO_ON: Final = "Go on with your work where you were."
 
 
+def not_taken_in(version: str, why: str) -> str:
+    return f"What {version} has added is not a part of your task: {brief(why)}. Leave it to whoever plans."
+
+
 def unreadable(wanted: Wanted, why: str) -> str:
     return f"Your answer ({wanted}) could not be read: {why}"

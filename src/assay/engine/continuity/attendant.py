@@ -142,6 +142,13 @@ class Continuity:
         )
         return (*state.findings, *unverified)
 
+    @property
+    def unsure(self) -> str:
+        """What nobody could say of how it has understood its task, in short; empty if there is nothing."""
+        unsaid = ", ".join(one.partition(":")[0] for one in self._agent.state.caps)
+        who = self._agent.subject.watched.agent
+        return f"nobody could judge how {who} has understood its task ({unsaid})" if unsaid else ""
+
     # At a boundary.
 
     def _speak(self, at: Boundary) -> Word:

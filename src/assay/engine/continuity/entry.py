@@ -40,7 +40,7 @@ from assay.core.reverify.plan_check import Planned, check_plan
 from assay.core.reverify.questions import challenge as challenge_for
 from assay.core.reverify.understanding import ATTEMPTS, ITEMS, answered, judge, judged_items
 from assay.core.reverify.wire import write
-from assay.core.reverify.wording import GO_ON, MEANING, challenge, impact, plan, rejected, unreadable
+from assay.core.reverify.wording import GO_ON, MEANING, challenge, impact, not_taken_in, plan, rejected, unreadable
 from assay.engine.continuity.attended import Attended, Word, asked_about
 
 
@@ -130,19 +130,23 @@ class Entry:
             return self.ask_plan(write(Rejected(phase=agent.phase, reason=brief(why))))
         if isinstance(said, PlanSaid):
             agent.set(plan=said, plans=0)
-        self._take_in()
-        told = write(PlanApproved(phase=agent.phase))
+        refused = self._take_in()
+        told = "\n\n".join((write(PlanApproved(phase=agent.phase)), *refused))
         return self._passed(told) if state.gate is not None else agent.resume(f"{told}\n\n{GO_ON}")
 
-    def _take_in(self) -> None:
+    def _take_in(self) -> list[str]:
         """What it was told of and has planned is a part of its task from now on. What the plan gate's rules have
-        something against is not, and is left to whoever plans."""
+        something against is not, and is left to whoever plans: what it is told of that."""
         state, subject = self.agent.state, self.agent.subject
+        refused: list[str] = []
         for one in subject.board.added():
             if one.number in state.told:
-                why = f"GC-v{one.number + 1}"
-                subject.amend(Amendment(task=subject.id, requirement=one.text, number=one.number, why=why))
+                version = f"GC-v{one.number + 1}"
+                more = Amendment(task=subject.id, requirement=one.text, number=one.number, why=version)
+                if why := subject.amend(more):
+                    refused.append(not_taken_in(version, why))
         self.agent.set(told=())
+        return refused
 
     def _why_not(self, said: Part | Malformed) -> str:
         if not isinstance(said, PlanSaid):

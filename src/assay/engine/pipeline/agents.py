@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from pydantic import JsonValue
@@ -31,6 +32,20 @@ from assay.engine.world import World
 
 _HOLDS_NOTHING_UP: Final = ("knowledge",)
 """Roles without whom a run goes on, whyever they do not answer."""
+
+
+@dataclass
+class _Asked:
+    """Somebody who is asked, until they are heard."""
+
+    one: Asking
+    tree: str
+    begun: TelemetryRow
+    attendant: Continuity | None = None
+
+    @property
+    def unsure(self) -> list[JsonValue]:
+        return [self.attendant.unsure] if self.attendant and self.attendant.unsure else []
 
 
 @dataclass
@@ -62,7 +77,7 @@ class PipelineAgents:
                 return Failed(str(known["why"]), once=bool(known.get("once")))
             output = one.role.output.model_validate(known["output"])
             self._document(one, output, known)
-            return Heard(output, str(known["model"]))
+            return _heard(output, known)
         self.watching.asked(agent, one.role.title)
         begun = TelemetryRow(
             run_id=self.world.run_id,
@@ -71,15 +86,13 @@ class PipelineAgents:
             instance=one.occasion.focus,
             started_at=now(),
         )
-
-        def keep(dispatched: Dispatched, write: Write | None = None) -> Mapping[str, JsonValue]:
-            return self._keep(one, begun, dispatched, tree, write)
-
-        place, attending = self._at(tree, commit), self.attending
+        asked, place, attending = _Asked(one, tree, begun), self._at(tree, commit), self.attending
 
         def attends(occasion: Occasion) -> Continuity | None:
-            return attending.to(one, place, occasion) if attending else None
+            asked.attendant = attending.to(one, place, occasion) if attending else None
+            return asked.attendant
 
+        keep = partial(self._keep, asked)
         dispatched = place.dispatch(one, beginning=(begun,), ending=keep, attends=attends)
         answer = _answer(one, dispatched)
         if isinstance(answer, Fault):
@@ -92,12 +105,11 @@ class PipelineAgents:
         if isinstance(answer, Fault):
             return Failed(answer.why, once=_was_asked_once(dispatched))
         self._document(one, answer, came)
-        return Heard(answer, dispatched.model)
+        return _heard(answer, came)
 
-    def _keep(
-        self, one: Asking, begun: TelemetryRow, dispatched: Dispatched, tree: str, write: Write | None
-    ) -> Mapping[str, JsonValue]:
+    def _keep(self, asked: _Asked, dispatched: Dispatched, write: Write | None = None) -> Mapping[str, JsonValue]:
         """What came of it, as a step of the run and of the telemetry."""
+        one, begun = asked.one, asked.begun
         answer = _answer(one, dispatched)
         failed = isinstance(answer, Fault)
         ended = begun.model_copy(
@@ -116,8 +128,9 @@ class PipelineAgents:
         if isinstance(answer, Fault):
             came |= {"why": answer.why, "once": _was_asked_once(dispatched)}
         else:
-            came["output"] = answer.model_dump(mode="json")
-        return self.steps.keep(one.occasion.id, one.text, came, ended, *self._verdict(one, answer, tree), write=write)
+            came |= {"output": answer.model_dump(mode="json"), "unsure": asked.unsure}
+        verdict = self._verdict(one, answer, asked.tree)
+        return self.steps.keep(one.occasion.id, one.text, came, ended, *verdict, write=write)
 
     def _document(self, one: Asking, output: Contract, came: Mapping[str, JsonValue]) -> None:
         if isinstance(output, PanelOutput):  # who has reviewed, the engine knows better than the reviewer
@@ -172,6 +185,11 @@ class PipelineAgents:
             self._stack.callback(place.close)
             self._places[tree] = place
         return self._places[tree]
+
+
+def _heard(output: Contract, came: Mapping[str, JsonValue]) -> Heard:
+    unsure = came.get("unsure") or []
+    return Heard(output, str(came["model"]), tuple(map(str, unsure)) if isinstance(unsure, list) else ())
 
 
 def _was_asked_once(dispatched: Dispatched) -> bool:
