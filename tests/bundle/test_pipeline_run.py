@@ -13,12 +13,14 @@ from assay.adapters.ledger import Stored, in_order
 from assay.contracts.base import Contract
 from assay.contracts.gate_report import RunOutcome
 from assay.contracts.pipeline.bundle import Bundle, LedgerHead, Sourced
+from assay.contracts.pipeline.review import ReviewFocus
 from assay.contracts.pipeline.run import RunSetup
 from assay.contracts.rows import EventRow
 from assay.contracts.verdict import Confidence, Severity, Verdict
 from assay.core.pipeline.bundle_page import page
 from assay.core.pipeline.task_documents import task_documents
 from assay.engine.begun import setups_of
+from assay.engine.pipeline.bundled_reviews import one_model
 from assay.engine.pipeline.bundling import bundle_of
 from assay.engine.pipeline.views import bundled_runs
 from assay.errors import InputError
@@ -86,6 +88,11 @@ def test_reviews_have_verdict_findings_and_model_by_focus_and_round(bundle: Bund
     assert asked.findings[Severity.MAJOR] == 1
     assert len(asked.rows) == 2
     assert bundle.one_model is True
+
+
+def test_one_reviewer_is_no_panel_of_one_model_nor_of_several(bundle: Bundle) -> None:
+    alone = tuple(one for one in bundle.reviews if one.focus is ReviewFocus.CORRECTNESS)
+    assert (one_model(bundle.reviews, None), one_model(alone, None)) == (True, None)
 
 
 def test_what_a_reviewer_finds_no_more_and_what_another_plan_overcame_was_put_right(bundle: Bundle) -> None:

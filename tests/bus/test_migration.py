@@ -115,8 +115,25 @@ def test_a_run_that_has_only_messages_is_shown(path: Path, capsys: pytest.Captur
     home = str(path.parent.parent)
     assert main(["ledger", "show", "--home", home]) == 0
     assert "said-only" in capsys.readouterr().out
-    assert main(["ledger", "show", "said-only", "--home", home]) == 0
-    assert "m/1" in capsys.readouterr().out
+    for name in ("said-only", "said", "only"):
+        assert main(["ledger", "show", name, "--home", home]) == 0
+        assert "m/1" in capsys.readouterr().out
+    assert main(["ledger", "show", "unsaid", "--home", home]) == 2
+    assert "unsaid: names no run" in capsys.readouterr().err
+
+
+def test_the_last_run_of_the_place_where_one_stands_is_shown(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    with SqliteLedger(path) as ledger:
+        for run in ("one", "two"):
+            Bus(ledger, run).publish("engine", "planner", "Dispatch", {}, message_id=f"of {run}")
+    assert main(["ledger", "show", "last", "--home", str(path.parent.parent)]) == 0
+    shown = capsys.readouterr().out
+    assert ("of two" in shown, "of one" in shown) == (True, False)
 
 
 def test_a_message_cannot_be_replaced_by_its_id(path: Path) -> None:

@@ -19,6 +19,7 @@ from assay.contracts.report import CheckLine
 from assay.contracts.tests import TestReport
 from assay.contracts.verdict import Phase, Verdict
 from assay.core import cascade
+from assay.core.counted import counted
 from assay.core.judge import Excuses, Judgement, judge
 from assay.core.renames import in_new_names
 from assay.engine.beside import WHOLE_SUITE_MS, Beside
@@ -114,7 +115,7 @@ class CascadeRun:
         self.tree.under = (own.layer,) if own else ()
 
     def run(self) -> list[Judged]:
-        self.world.progress.step(f"running {len(self.subject.specs)} checks")
+        self.world.progress.step(f"running {counted(len(self.subject.specs), 'check')}")
         # Found out before the threads start: a cached property may be computed twice where two ask for it at once.
         _ = (self.runner, self.base, self.tree, self.second_runs, self.layers, self.subject.environment.digest)
         _ = (self.subject.empty_submodules, self.subject.renames, self.subject.tree_files, self.held_out_layer)

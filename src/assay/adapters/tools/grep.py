@@ -15,7 +15,8 @@ from assay.adapters.tools.ground import Deadline
 from assay.adapters.tools.reading import is_binary
 from assay.adapters.tools.tree import TooLargeError, Tree, Walk
 from assay.contracts.tools import Grep, Tool
-from assay.core.agent.tool_rules import FailedError, RefusedError, counted, invalid, shown, with_notes
+from assay.core.agent.tool_rules import FailedError, RefusedError, invalid, shown, with_notes
+from assay.core.counted import counted
 from assay.core.globs import matches
 
 _SEARCHER: Final = Path(__file__).with_name("searcher.py")

@@ -25,7 +25,6 @@ from assay.adapters.tools.tree import Tree
 from assay.contracts.tools import LISTED, GitDiff, GitLog, GitShow, Tool
 from assay.core.agent.tool_rules import (
     FailedError,
-    counted,
     names,
     outside,
     require_revision,
@@ -33,6 +32,7 @@ from assay.core.agent.tool_rules import (
     shown,
     with_notes,
 )
+from assay.core.counted import counted
 from assay.errors import RepositoryError
 
 _SHOWN_BYTES: Final = 64 << 10

@@ -8,7 +8,8 @@ from typing import Final
 from assay.adapters.tools.ground import Deadline
 from assay.adapters.tools.tree import Entry, Tree, Walk
 from assay.contracts.tools import LISTED, Glob, List, Read
-from assay.core.agent.tool_rules import FailedError, counted, shown, with_notes
+from assay.core.agent.tool_rules import FailedError, shown, with_notes
+from assay.core.counted import counted
 from assay.core.globs import matches
 
 _FILE_BYTES: Final = 16 << 20

@@ -24,7 +24,6 @@ from assay.core.agent.secret_files import is_secret
 from assay.core.agent.tool_rules import (
     OF_TOOLS,
     FailedError,
-    counted,
     is_git,
     names,
     outside,
@@ -33,6 +32,7 @@ from assay.core.agent.tool_rules import (
     secret,
     shown,
 )
+from assay.core.counted import counted
 
 Names = tuple[str, ...]
 

@@ -9,7 +9,8 @@ from typing import Final
 from assay.adapters.tools.ground import Deadline
 from assay.adapters.tools.tree import Names, Tree
 from assay.contracts.tools import WRITE_BYTES, Delete, Edit, Tool, Write
-from assay.core.agent.tool_rules import FailedError, counted, invalid, shown, with_notes
+from assay.core.agent.tool_rules import FailedError, invalid, shown, with_notes
+from assay.core.counted import counted
 
 _MOST_PLACES: Final = 100
 _SHOWN_PLACES: Final = 10

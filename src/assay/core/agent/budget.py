@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from assay.contracts.budget import Allowance, Budget, Spent
 from assay.core.agent.routes import AGENTS
+from assay.core.counted import counted
 
 _SHORT = 1000
 _A_CENT = 0.01
@@ -95,10 +96,6 @@ def money(spent: Spent) -> str:
 def dollars(usd: float) -> str:
     """In cents, or as many digits as it takes to show that it is not nothing."""
     return f"${usd:.2f}" if usd >= _A_CENT or not usd else f"${usd:.2g}"
-
-
-def counted(number: int, thing: str) -> str:
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def summary(spent: Spent, allowance: Allowance) -> str:

@@ -137,7 +137,3 @@ def shortened(text: str, most: int) -> str:
 def with_notes(lines: Iterable[str], notes: Iterable[str]) -> str:
     """What was found, and in square brackets what was not shown."""
     return "\n".join((*lines, *(f"[{note}]" for note in notes if note)))
-
-
-def counted(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -21,7 +21,7 @@ from assay.contracts.pipeline.plan import PlanOutput
 from assay.contracts.pipeline.research import ResearchFocus, ResearchOutput
 from assay.contracts.pipeline.spec import Concern
 from assay.contracts.verdict import Severity
-from assay.core.agent.tool_rules import counted
+from assay.core.counted import counted
 from assay.core.plan.problems import shortened
 from assay.errors import InputError
 

@@ -12,7 +12,7 @@ from assay.contracts.gate_report import RunOutcome
 from assay.contracts.pipeline.plan import PlannedTask, PlanOutput
 from assay.contracts.pipeline.run import FinalChecks, GateSummary, Lane, PlanGateSummary
 from assay.contracts.solve.messages import DirectiveName
-from assay.core.agent.tool_rules import counted
+from assay.core.counted import counted
 from assay.core.gate.direction import figures
 from assay.core.pipeline.approvals import post_planning
 from assay.core.pipeline.course import (

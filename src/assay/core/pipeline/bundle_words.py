@@ -18,7 +18,8 @@ from assay.contracts.pipeline.bundle import (
     VerificationSpent,
 )
 from assay.contracts.verdict import Verdict
-from assay.core.agent.budget import counted, money
+from assay.core.agent.budget import money
+from assay.core.counted import counted
 from assay.core.gate.summary_page import duration
 from assay.core.pipeline.page_words import ranges, shortened
 

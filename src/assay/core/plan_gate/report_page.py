@@ -13,7 +13,8 @@ from typing import Final
 from assay.contracts.budget import Allowance
 from assay.contracts.plan_gate.record import Challenge, ChallengeStatus, IterationState, Origin, PlanSeverity
 from assay.contracts.plan_gate.report import Complexity, PlanReport, PlanVerdict, ScoreLine
-from assay.core.agent.budget import counted, summary
+from assay.core.agent.budget import summary
+from assay.core.counted import counted
 from assay.core.gate.page_text import code, prose
 from assay.core.plan_gate.findings import claimed
 from assay.core.plan_gate.mitigations import to_take_in

@@ -57,7 +57,7 @@ def reviews(
 
 
 def one_model(seen: tuple[ReviewSeen, ...], report: tuple[RunReport, int] | None) -> bool | None:
-    if not seen:
+    if len({one.focus for one in seen}) < 2:  # nobody could be told apart from anybody
         return None
     if report is not None:
         return report[0].single_model

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from assay.adapters.bus import Bus
 from assay.contracts.memory import Memory
 from assay.contracts.pipeline.knowledge import KnowledgeOutput
-from assay.core.agent.tool_rules import counted
+from assay.core.counted import counted
 from assay.core.memory.calibration import calibrate
 from assay.core.memory.consolidation import consolidate
 from assay.core.memory.lessons import ROLE, Learnt, learnt

@@ -14,7 +14,7 @@ from typing import Final
 
 from assay.contracts.agent import Fault, FaultKind
 from assay.contracts.plan_gate.report import OpenQuestion, PlanReport
-from assay.core.agent.tool_rules import counted
+from assay.core.counted import counted
 from assay.core.plan_gate.decision import Decision
 from assay.core.plan_gate.loop import verify
 from assay.core.plan_gate.needs import (

@@ -13,7 +13,7 @@ from assay.contracts.solve.answers import (
     PerceivedOutput,
     SolvePlanOutput,
 )
-from assay.core.agent.tool_rules import counted
+from assay.core.counted import counted
 from assay.engine.agents.stopping import stop_for
 from assay.engine.solve.agents import SolveAgents
 from assay.engine.solve.requests import SolveAsking

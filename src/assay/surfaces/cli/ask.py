@@ -16,7 +16,8 @@ from assay.adapters.executors.site import Site
 from assay.ask_app import Answer, Interrupted, Question, asked_once, asked_role, nobody_runs_here
 from assay.contracts.agent import FaultKind
 from assay.contracts.budget import Allowance, Spent
-from assay.core.agent.budget import cost, counted, summary
+from assay.core.agent.budget import cost, summary
+from assay.core.counted import counted
 from assay.errors import InputError
 from assay.roles.example import example as example_for
 from assay.roles.example import schemas

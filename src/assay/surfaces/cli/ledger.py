@@ -13,13 +13,14 @@ from typing import Annotated
 import typer
 
 from assay.adapters.git.anchor import REF, read_anchor
-from assay.adapters.git.repository import open_repository
+from assay.adapters.git.repository import open_repository, repository_around
 from assay.adapters.ledger import Verification, in_order
 from assay.adapters.ledger.anchors import Anchor, read_anchors
 from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.audit import audit
 from assay.adapters.ledger.location import artifacts_path, ledger_path
 from assay.adapters.ledger.query import DEFAULT_LIMIT, DEFAULT_SECONDS, Answer, query
+from assay.adapters.ledger.runs import find_any_run
 from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.adapters.ledger.tables import Stored
 from assay.config import assay_home
@@ -99,7 +100,10 @@ def verify(
 
 @app.command()
 def show(
-    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="Its id; without it, recent runs.")] = None,
+    run: Annotated[
+        str | None,
+        typer.Argument(metavar="[RUN]", help="Its id, its beginning or end, or `last`; without it, recent runs."),
+    ] = None,
     home: HomeOption = None,
     limit: LimitOption = 50,
     as_json: JsonOption = False,
@@ -111,15 +115,14 @@ def show(
     if run is None:
         _present(output, {"runs": query(path, _RUNS, limit=limit)})
         return
+    run_id = find_any_run(path, run, repository_around(Path.cwd()))
     answers = {
-        "checks": query(path, _CHECKS, (run,), limit=limit),
-        "events": query(path, _EVENTS, (run,), limit=limit),
-        "messages": query(path, _MESSAGES, (run,), limit=limit),
+        "checks": query(path, _CHECKS, (run_id,), limit=limit),
+        "events": query(path, _EVENTS, (run_id,), limit=limit),
+        "messages": query(path, _MESSAGES, (run_id,), limit=limit),
     }
     if query(path, _HAS_DELIVERIES).rows:  # a ledger that nobody has written to since has none
-        answers["deliveries"] = query(path, _DELIVERIES, (run,), limit=limit)
-    if not any(answer.rows for answer in answers.values()):
-        raise InputError(f"{path}: no run {run!r}", hint="`assay ledger show` lists the runs")
+        answers["deliveries"] = query(path, _DELIVERIES, (run_id,), limit=limit)
     _present(output, answers)
 
 

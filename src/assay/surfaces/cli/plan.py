@@ -10,6 +10,7 @@ import typer
 
 from assay.adapters.plan_files import load_plan
 from assay.contracts.plan import Plan, PlanProblem, ProblemSeverity
+from assay.core.counted import counted
 from assay.core.plan.lint import errors, lint
 from assay.core.plan.reading import read_plan
 from assay.errors import InputError
@@ -69,17 +70,13 @@ def _show(output: Output, path: str, found: Plan | None, problems: Sequence[Plan
         console.print(printable(f"  hint: {problem.hint}"), soft_wrap=True)
     wrong = len(errors(problems))
     counts = (
-        _count(len(found.tasks) if found else 0, "task"),
-        _count(_waves(found), "wave"),
-        _count(wrong, "error"),
-        _count(len(problems) - wrong, "warning"),
+        counted(len(found.tasks) if found else 0, "task"),
+        counted(_waves(found), "wave"),
+        counted(wrong, "error"),
+        counted(len(problems) - wrong, "warning"),
     )
     console.print(", ".join(counts), soft_wrap=True)
 
 
 def _waves(found: Plan | None) -> int:
     return len({task.wave for task in found.tasks}) if found else 0
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from assay.contracts.solve.messages import DirectiveName, SubTask, SubTaskOutcome
 from assay.contracts.solve.report import SolveRound
-from assay.core.agent.budget import counted
+from assay.core.counted import counted
 from assay.core.gate.page_text import visible
 from assay.engine.solve.watching import Beginning
 from assay.surfaces.live.agents_at_work import AgentsAtWork

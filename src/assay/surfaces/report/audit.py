@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.contracts.audit import AuditFinding, AuditReport, ToolHealth
+from assay.core.counted import counted
 from assay.surfaces.cli.text import printable
 
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ def print_audit(console: Console, report: AuditReport) -> None:
     _tools(console, report)
     period, health = report.period, report.convergence_health
     found = len(report.boundary_violations) + len(report.anomalies) + len(report.drift_alerts)
-    console.print(f"{_count(found, 'finding')}", style="bold red" if found else "bold green", end="")
+    console.print(f"{counted(found, 'finding')}", style="bold red" if found else "bold green", end="")
     console.print(
-        f"  {_count(period.runs, 'run')}, {_count(report.tasks_observed, 'task')}, "
+        f"  {counted(period.runs, 'run')}, {counted(report.tasks_observed, 'task')}, "
         f"{health.avg_corrections:g} corrections a task; {period.start} to {period.end}",
         soft_wrap=True,
     )
@@ -81,7 +82,3 @@ def _column(name: str) -> str:
 
 def _counts(health: ToolHealth) -> str:
     return f"{health.calls:>5}  {health.errors:>6}  {health.refusals:>7}"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

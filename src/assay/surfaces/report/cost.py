@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from assay.contracts.telemetry import AgentCost, Cost, PartCost, RunCost, StepCost, VerificationCost
-from assay.core.agent.budget import counted, dollars
+from assay.core.agent.budget import dollars
+from assay.core.counted import counted
 from assay.surfaces.cli.text import printable
 from assay.surfaces.report.tables import print_table
 

@@ -15,7 +15,8 @@ from assay.contracts.gate_report import TaskReport
 from assay.contracts.pipeline.approval import ApprovalEntry, ApprovalOption, ApprovalRequest
 from assay.contracts.pipeline.run import FinalChecks, KnownIssue, Reviewed, RunReport
 from assay.contracts.verdict import Severity
-from assay.core.agent.budget import counted, summary
+from assay.core.agent.budget import summary
+from assay.core.counted import counted
 from assay.core.gate.page_text import visible
 from assay.surfaces.report.solve_words import one_line, seconds
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from assay.contracts.solve.report import SolveReport, SolveRound
-from assay.core.agent.budget import counted
+from assay.core.counted import counted
 from assay.surfaces.report.solve_words import FIGURES, figures, headline, one_line, signed
 from assay.surfaces.report.svg import line, picture, text
 

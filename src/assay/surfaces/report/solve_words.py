@@ -23,7 +23,8 @@ from assay.contracts.solve.messages import (
     SubTaskOutcome,
 )
 from assay.contracts.solve.report import SolveReport, SolveRound
-from assay.core.agent.budget import counted, summary
+from assay.core.agent.budget import summary
+from assay.core.counted import counted
 from assay.core.gate.page_text import visible
 from assay.core.plan.problems import shortened
 from assay.surfaces.cli.text import printable
