@@ -118,7 +118,7 @@ def test_text_from_a_row_cannot_drive_the_terminal(filled: SqliteLedger, capsys:
 def test_show_of_an_unknown_run_is_exit_2(filled: SqliteLedger, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = assay(capsys, "show", "nowhere")
     assert code == 2
-    assert "no run 'nowhere'" in err
+    assert "nowhere: names no run" in err
 
 
 def test_query_answers_as_table_and_as_json(filled: SqliteLedger, capsys: pytest.CaptureFixture[str]) -> None:
