@@ -94,7 +94,7 @@ def gate_run(
         branch, base = within.ref, within.base_commit
     settings = settings_at(repository, within.settings_commit if within else base)
     run_id = within.run_id if within else new_run_id()
-    tree = repository.git.line("rev-parse", f"{base}^{{tree}}")
+    tree = repository.git.tree_of(base)
     with ExitStack() as stack:
         stack.enter_context(held(home, run_id))
         world = stack.enter_context(

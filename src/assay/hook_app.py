@@ -209,9 +209,9 @@ def _wrong_with(directory: Path) -> tuple[str, str]:
 def _of_commit(repository: Repository, head: str) -> Ruling:
     """What is on record of a commit that is made already."""
     git = repository.git
-    tree = git.line("rev-parse", f"{head}^{{tree}}")
+    tree = git.tree_of(head)
     parents = git.line("rev-list", "--parents", "--max-count=1", head).split()[1:]
-    trees = {commit: git.line("rev-parse", f"{commit}^{{tree}}") for commit in parents}
+    trees = {commit: git.tree_of(commit) for commit in parents}
     return _ruled(repository, Pending(trees, Path()), tree, ledger_path(assay_home()), first=not parents)
 
 

@@ -34,7 +34,7 @@ def reopened(run_id: str, setup: BegunSetup, home: Path, *, require_sandbox: boo
         )
     repository = open_repository(Path(setup.repository))
     settings = settings_at(repository, setup.settings_commit or setup.base_commit)
-    tree = repository.git.line("rev-parse", f"{setup.base_commit}^{{tree}}")
+    tree = repository.git.tree_of(setup.base_commit)
     with ExitStack() as stack:
         stack.enter_context(held(home, run_id))
         yield stack.enter_context(

@@ -87,7 +87,7 @@ class Standing:
 
 def shell_in(world: World, at: Standing, sink: ArtifactWriter) -> SandboxedShell:
     """A shell in a private work tree; the project's dependencies are there, its credentials not."""
-    tree = world.store.git().line("rev-parse", f"{at.base_commit}^{{tree}}")
+    tree = world.store.git().tree_of(at.base_commit)
     environment = Subject(world, CheckRequest(tree=Snapshot(tree, tree, (), ()))).environment
     gate = world.settings.gate
     variables = environment.check_variables(".") | environment.passed(gate.pass_through)

@@ -85,7 +85,7 @@ def _fill_submodules(git: Git, root: Path, files: Path, tree: Sequence[Held]) ->
                 f"{readable(path)}: the submodule's commit {commit[:12]} is not in its clone",
                 hint=f"git submodule update --init -- {readable(path)}",
             )
-        inner_tree = inside.line("rev-parse", f"{commit}^{{tree}}")
+        inner_tree = inside.tree_of(commit)
         fetched = inside.maybe("config", "--get-regexp", r"^remote\..*\.promisor$") is not None
         if fetched:
             fetch_missing(inside, inner_tree)

@@ -210,7 +210,7 @@ def _copy_objects(store: Store, commit: str, expected: str | None) -> None:
 
 def _tree_of(git: Git, commit: str | None) -> str:
     """The tree of a commit; the empty one, if there is none."""
-    return git.line("rev-parse", f"{commit}^{{tree}}") if commit else git.line("mktree")
+    return git.tree_of(commit) if commit else git.line("mktree")
 
 
 def _move(store: Store, branch: str, commit: str, expected: str | None) -> None:

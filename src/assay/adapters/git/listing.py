@@ -30,7 +30,7 @@ class Held(NamedTuple):
 
 def in_tree(git: Git, tree: str) -> list[Held]:
     found = []
-    for record in git.records("ls-tree", "-r", "-z", tree):
+    for record in git.records_of("ls-tree", "-r", "-z", tree):
         meta, _, path = record.partition(b"\t")
         mode, _, thing = meta.decode("ascii").split()
         found.append(Held(mode, thing, path))

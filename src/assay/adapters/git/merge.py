@@ -52,7 +52,7 @@ class _Side:
 def merge(store: Store, *, base_commit: str, tip: str, tree: str) -> Merged | tuple[Conflict, ...]:
     """What `tree` changed of `base_commit`, done to the commit `tip`."""
     git = store.git()
-    base, ours = (git.line("rev-parse", f"{commit}^{{tree}}") for commit in (base_commit, tip))
+    base, ours = (git.tree_of(commit) for commit in (base_commit, tip))
     if base == ours or tree == ours:
         return Merged(tree)
     if base == tree:

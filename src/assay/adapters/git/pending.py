@@ -40,7 +40,7 @@ def pending(repository: Repository, variables: Mapping[str, str], *, merging: bo
     index = variables.get("GIT_INDEX_FILE") or str(repository.git_dir / "index")
     merged = [found[1] for name in variables if (found := _MERGED.fullmatch(name))] if merging else []
     commits = [*_heads(repository), *merged]
-    parents = {commit: repository.git.line("rev-parse", f"{commit}^{{tree}}") for commit in dict.fromkeys(commits)}
+    parents = {commit: repository.git.tree_of(commit) for commit in dict.fromkeys(commits)}
     return Pending(parents, repository.root / index)
 
 

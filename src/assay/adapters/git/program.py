@@ -14,7 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 
+from assay.adapters.git.kept import Kept, is_id
 from assay.errors import MachineError, RepositoryError
 
 _OVERRIDES: tuple[str, ...] = (
@@ -140,8 +142,31 @@ class Git:
 
     def records(self, *args: str | bytes | Path, stdin: bytes | None = None) -> list[bytes]:
         """The NUL-terminated records of a `-z` command."""
-        output = self.out(*args, stdin=stdin)
-        return output.removesuffix(b"\0").split(b"\0") if output else []
+        return _records(self.out(*args, stdin=stdin))
+
+    # Of objects.
+
+    def tree_of(self, commit: str) -> str:
+        return self._of_objects("rev-parse", f"{commit}^{{tree}}").decode("ascii").strip()
+
+    def records_of(self, *args: str) -> list[bytes]:
+        """The records of a `-z` command whose last words name objects, and whose answer depends on nothing else."""
+        return _records(self._of_objects(*args))
+
+    def _of_objects(self, *args: str) -> bytes:
+        """Asked once, if what is named cannot become something else."""
+        named = [word for word in args[1:] if not word.startswith("-")]
+        if not all(map(is_id, named)):
+            return self.out(*args)
+        place = (self.directory, self.git_dir, self.settings, tuple(sorted(self.variables.items())))
+        return _KEPT.answer((place, args), lambda: self.out(*args))
+
+
+_KEPT: Final = Kept()
+
+
+def _records(output: bytes) -> list[bytes]:
+    return output.removesuffix(b"\0").split(b"\0") if output else []
 
 
 def _text(value: str | bytes | Path) -> str:

@@ -85,7 +85,7 @@ class Repository:
                 f"--base {revision}: git knows no such revision in {self.root}",
                 hint="name a branch, tag or commit; `git log --oneline` lists commits",
             )
-        return commit, self.git.line("rev-parse", f"{commit}^{{tree}}")
+        return commit, self.git.tree_of(commit)
 
 
 def repository_around(directory: Path) -> Path | None:

@@ -77,7 +77,7 @@ def of_tree(store: Store, base_tree: str, tree: str, findings: Sequence[Finding]
 
 def difference(git: Git, old: str, new: str) -> list[Entry]:
     """The paths in which two trees differ, renames as a deletion and an addition."""
-    return raw_entries(git.records("diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", old, new))
+    return raw_entries(git.records_of("diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", old, new))
 
 
 def raw_entries(records: Sequence[bytes]) -> list[Entry]:
@@ -92,7 +92,7 @@ def raw_entries(records: Sequence[bytes]) -> list[Entry]:
 
 def renames(git: Git, old: str, new: str) -> dict[bytes, bytes]:
     """Files that moved, old path → new path, as git recognises them by their content."""
-    fields = git.records("diff-tree", "-r", "-z", "--name-status", "-M", "--diff-filter=R", old, new)
+    fields = git.records_of("diff-tree", "-r", "-z", "--name-status", "-M", "--diff-filter=R", old, new)
     return {fields[at + 1]: fields[at + 2] for at in range(0, len(fields) - 2, 3)}
 
 

@@ -60,7 +60,7 @@ def make_work_tree(store: Store, folder: Path, *, base_commit: str, tree: str, s
 
     Objects are not hashed here: what is checked in the end is another checkout, and there they are.
     """
-    base_tree = store.git().line("rev-parse", f"{base_commit}^{{tree}}")
+    base_tree = store.git().tree_of(base_commit)
     if store.repository.is_partial:
         for needed in dict.fromkeys((base_tree, tree)):
             fetch_missing(store.repository.git, needed, known_to=store.git())

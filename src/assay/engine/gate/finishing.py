@@ -113,7 +113,7 @@ def _must_haves(gate: GateWorld, tip: str) -> tuple[MustHaveResult, ...]:
         return content.decode("utf-8", "replace") if content is not None else None
 
     found = look(wanted, read)
-    tree = gate.world.store.git().line("rev-parse", f"{tip}^{{tree}}")
+    tree = gate.world.store.git().tree_of(tip)
     verdicts = {True: Verdict.PASS, False: Verdict.FAIL, None: Verdict.UNVERIFIABLE}
     rows = [
         CheckRow(

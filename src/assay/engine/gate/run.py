@@ -239,7 +239,7 @@ class GateRun:
         if tree is None:
             if record.tree is not None and self.execution.by_person:
                 keep_patch(self.gate, record)
-            tree = self.gate.world.store.git().line("rev-parse", f"{tip}^{{tree}}")
+            tree = self.gate.world.store.git().tree_of(tip)
         self._happened(task_id, Started(attempt=attempt, base_commit=tip, tree=tree))
 
     def _onto(self, record: TaskRecord, tip: str) -> str | None:

@@ -63,7 +63,7 @@ class GateWorld:
             task_id=task_id,
             attempt=attempt,
             base_commit=commit,
-            base_tree=world.store.git().line("rev-parse", f"{commit}^{{tree}}"),
+            base_tree=world.store.git().tree_of(commit),
             notes=(),
             scratch=scratch,
             progress=self.watching.checks(task_id),

@@ -37,7 +37,7 @@ class Merged:
 
     @property
     def tree(self) -> str:
-        return self.world.store.git().line("rev-parse", f"{self.tip}^{{tree}}")
+        return self.world.store.git().tree_of(self.tip)
 
     @property
     def snapshot(self) -> Snapshot:

@@ -35,7 +35,7 @@ def look(stage: Stage, report: RunReport) -> Aftermath:
     page = Path(report.bundle)
     return Aftermath(
         commits=tuple(git.line("rev-list", f"main..{tip}").split()),
-        tree=git.line("rev-parse", f"{tip}^{{tree}}"),
+        tree=git.tree_of(tip),
         untouched=git.line("rev-parse", "main") == report.base_commit and not git.line("status", "--porcelain"),
         pages=tuple(one for one in (page, page.with_suffix(".html")) if one.is_file()),
         verified=verified.returncode == 0,

@@ -1,0 +1,97 @@
+"""What git says of objects is asked once, and what can become something else each time."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from assay.adapters.git.kept import QUESTION_BYTES, Kept, is_id
+from assay.adapters.git.listing import in_tree
+from assay.adapters.git.program import Git, GitFailedError
+from assay.adapters.git.snapshot import difference
+
+
+class Asked:
+    def __init__(self, size: int) -> None:
+        self.times = 0
+        self._size = size
+
+    def __call__(self) -> bytes:
+        self.times += 1
+        return b"x" * self._size
+
+
+def test_the_oldest_answers_make_room() -> None:
+    kept = Kept(most=2 * QUESTION_BYTES + 10)
+    first, second, third = Asked(4), Asked(4), Asked(4)
+    for name, ask in (("a", first), ("b", second), ("a", first), ("c", third), ("a", first), ("b", second)):
+        assert kept.answer(name, ask) == b"xxxx"
+    assert (first.times, second.times, third.times) == (1, 2, 1), "b was the oldest when c came"
+
+
+def test_an_answer_that_is_too_long_to_be_kept_is_given_all_the_same() -> None:
+    kept, long = Kept(most=QUESTION_BYTES + 10), Asked(11)
+    assert len(kept.answer("a", long)) == len(kept.answer("a", long)) == 11
+    assert long.times == 2
+    assert kept.answer("b", Asked(10)) == kept.answer("b", Asked(3)), "nothing is counted that is not kept"
+
+
+def test_a_question_that_fails_is_asked_again() -> None:
+    def fails() -> bytes:
+        raise GitFailedError(["rev-parse"], 128, "bad object")
+
+    kept = Kept()
+    with pytest.raises(GitFailedError):
+        kept.answer("a", fails)
+    assert kept.answer("a", Asked(1)) == b"x"
+
+
+@pytest.mark.parametrize(
+    ("word", "fixed"),
+    [
+        ("a" * 40, True),
+        ("0" * 64, True),
+        ("a" * 40 + "^{tree}", True),
+        ("a" * 39, False),
+        ("a" * 40 + "^", False),
+        ("HEAD", False),
+        ("main^{tree}", False),
+        ("A" * 40, False),
+        ("a" * 40 + "\n", False),
+    ],
+)
+def test_only_whole_ids_name_something_for_good(word: str, fixed: bool) -> None:
+    assert is_id(word) is fixed
+
+
+def test_a_branch_that_moves_is_followed_and_an_id_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git = Git(tmp_path, variables={"GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b", "GIT_AUTHOR_NAME": "a"})
+    git.run("init", "-q", "-b", "main")
+    (tmp_path / "a").write_text("1")
+    git.run("add", "a")
+    one = git.line("write-tree")
+    (tmp_path / "b").write_text("2")
+    git.run("add", "b")
+    two = git.line("write-tree")
+    commits = [
+        git.line("-c", "user.name=a", "-c", "user.email=a@b", "commit-tree", "-m", "c", tree) for tree in (one, two)
+    ]
+    for commit, tree in zip(commits, (one, two), strict=True):
+        git.run("update-ref", "refs/heads/main", commit)
+        assert git.tree_of("main") == git.tree_of(commit) == tree
+    assert [held.path for held in in_tree(git, two)] == [b"a", b"b"]
+    assert [entry.path for entry in difference(git, one, two)] == [b"b"]
+
+    def never(*_: object, **__: object) -> subprocess.CompletedProcess[bytes]:
+        raise AssertionError("git was asked again")
+
+    monkeypatch.setattr(subprocess, "run", never)
+    assert git.tree_of(commits[0]) == one
+    assert [held.path for held in in_tree(git, two)] == [b"a", b"b"]
+    assert [entry.path for entry in difference(git, one, two)] == [b"b"]
+    with pytest.raises(AssertionError, match="asked again"):
+        git.tree_of("main")
