@@ -7,6 +7,9 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+NO_AIM = "–"
+"""Of a figure that is shown, and can be neither met nor missed."""
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -17,8 +20,8 @@ class Measurement:
     met: bool
 
     def __str__(self) -> str:
-        word = "met" if self.met else "MISSED"
-        return f"{self.name:<60} {self.value:>10.3f} {self.unit:<4} aim {self.aim:<10} {word}"
+        word = "" if self.aim == NO_AIM else "met" if self.met else "MISSED"
+        return f"{self.name:<60} {self.value:>10.3f} {self.unit:<4} aim {self.aim:<10} {word}".rstrip()
 
 
 def timed(action: Callable[[], object]) -> float:

@@ -5,7 +5,7 @@
 All take turns within one run, on one disk, with agents that answer at once and answers of one size, 26 at a time. What
 one takes is the mean of its 26, since a disk makes some of them wait for all; medians of these are compared.
 
-Steps, what makes a program durable and nothing else:
+Steps, which make a program durable and do nothing else:
 
 - ours: looked for on record (`Steps.recall`), done, kept (`Steps.keep`): one row with its place in the chain;
 - LangGraph: a chain of nodes, `durability="sync"`, `SqliteSaver` on a connection with WAL and `synchronous=FULL`, which
@@ -52,7 +52,7 @@ from assay.engine.pipeline.documenting import Documenting
 from assay.engine.pipeline.requests import Shown, asking
 from assay.engine.steps import Steps
 from assay.run_app import RunRequest, pipeline_run
-from benchmarks import Measurement, show
+from benchmarks import NO_AIM, Measurement, show
 from benchmarks.answers import ANSWERS, TEXTS, AtOnce, needs
 from benchmarks.check import Place
 from benchmarks.nobody import Nobody
@@ -75,9 +75,14 @@ _COMPARED: Final = (
     (_STEP, _GROWING, THIRD),
     (_STEP, _LAST, THIRD),
     (_STEP, _BARE, 2.0),
-    (_UNDOCUMENTED, _AS_MUCH, None),
+    (_DISPATCH, _GROWING, THIRD),
+    (_DISPATCH, _LAST, THIRD),
+    (_DISPATCH, _BARE, 2.0),
+    (_UNDOCUMENTED, _GROWING, THIRD),
+    (_UNDOCUMENTED, _LAST, THIRD),
+    (_UNDOCUMENTED, _BARE, 2.0),
     (_DISPATCH, _AS_MUCH, None),
-    (_UNDOCUMENTED, _GROWING, None),
+    (_UNDOCUMENTED, _AS_MUCH, None),
 )
 """What is compared with what, and the aim."""
 
@@ -126,14 +131,14 @@ def run(quick: bool = False) -> list[Measurement]:
 def _figures(times: Mapping[str, Times]) -> Iterator[Measurement]:
     for name, one in times.items():
         clock, processor = statistics.median(one.clock) * 1000, statistics.median(one.processor) * 1000
-        yield Measurement(f"{name}: by the clock", clock, "ms", "–", True)
-        yield Measurement(f"{name}: on the processor", processor, "ms", "–", True)
+        yield Measurement(f"{name}: by the clock", clock, "ms", NO_AIM, True)
+        yield Measurement(f"{name}: on the processor", processor, "ms", NO_AIM, True)
 
 
 def _ratios(times: Mapping[str, Times]) -> Iterator[Measurement]:
     for one, other, most in _COMPARED:
         ratio = times[one] / times[other]
-        aim = "–" if most is None else f"≤ {most:.2g}"
+        aim = NO_AIM if most is None else f"≤ {most:.2g}"
         yield Measurement(f"{one}, against {other}", ratio, "×", aim, most is None or ratio <= most)
 
 

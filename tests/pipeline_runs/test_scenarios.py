@@ -178,10 +178,10 @@ def test_too_little_research_is_an_error(stage: Stage) -> None:
 
 
 def test_a_researcher_who_gives_up_is_asked_once_more(stage: Stage) -> None:
-    """What it says the second time counts, and both times are on record, also for a run that is killed in between."""
+    """What it says the second time counts, and both times are on record, also if the run is killed in between."""
     entry = researcher("impact", attempt=1)
     gives_up = {**entry, "output": {**entry["output"], "completion": {"status": "ERROR", "summary": "I cannot"}}}
-    killed = stage.run(gives_up, env={"ASSAY_FAULT": "step.after-record:6"})
+    killed = stage.run(gives_up, env={"ASSAY_FAULT": "step.after-record:4"})
     assert killed.exit == -signal.SIGKILL
     came = stage.resume("last")
     assert came.outcome == "passed"

@@ -42,9 +42,7 @@ class Casting:
     @staticmethod
     def judge(architect: Architect | None) -> JudgeAt | None:
         """Whoever reviews judges understanding, too, if it can; None: nobody does."""
-        if not isinstance(architect, AgentArchitect) or not architect.backend.identity.answers(
-            JUDGE.name, JUDGE.foci[0]
-        ):
+        if not isinstance(architect, AgentArchitect) or not can_judge(architect.backend):
             return None
 
         def judge(request: JudgeRequest, occasion: Occasion, site: Site) -> Dispatched:
@@ -56,6 +54,11 @@ class Casting:
         if not is_agent(specs[0]):
             return architect_from(specs[0], self.listen)
         return AgentArchitect(specs[0], self.backend(specs), self.dispatcher, self.git, self.secret)
+
+
+def can_judge(backend: Backend) -> bool:
+    """Whether whoever reviews can be asked how somebody else has understood their task."""
+    return backend.identity.answers(JUDGE.name, JUDGE.foci[0])
 
 
 def thinks(spec: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from assay.adapters.backends import Backend
 from assay.config.backends import works_alone
@@ -13,6 +12,7 @@ from assay.contracts.reverify.understanding import Tier
 from assay.core.reverify.attendance import CALLED, PHASES
 from assay.core.reverify.limits import Limits
 from assay.core.reverify.watched import Watched, tier_of
+from assay.engine.agents.casting import can_judge
 from assay.engine.agents.onlookers import Asking, Onlookers
 from assay.engine.continuity.attendant import Continuity
 from assay.engine.continuity.attended import Attended
@@ -20,8 +20,6 @@ from assay.engine.continuity.board import Board
 from assay.engine.continuity.judging import Dispatch, Judge
 from assay.engine.continuity.subject import Subject, why_not_asked
 from assay.roles.architect import JUDGE
-
-_ARCHITECT: Final = "architect"
 
 
 @dataclass(frozen=True)
@@ -60,8 +58,8 @@ def _backend(place: Onlookers, occasion: Occasion) -> Backend:
 
 
 def _judge(place: Onlookers) -> Dispatch | None:
-    architect = place.backends.get(_ARCHITECT)
-    if architect is None or not architect.identity.answers(_ARCHITECT, JUDGE.foci[0]):
+    architect = place.backends.get(JUDGE.name)
+    if architect is None or not can_judge(architect):
         return None
 
     def judge(request: JudgeRequest, occasion: Occasion) -> Dispatched:
