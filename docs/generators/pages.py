@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from generators import controller, evidence, ledger, pipeline, plan_gate, task_gate, understanding
+from generators import controller, evidence, ledger, pipeline, plan_gate, task_gate, threats, understanding
 from generators.command_line import cli_reference
 from generators.page import marked
 from generators.programs import programs
@@ -36,6 +36,7 @@ MARKED: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "docs/concepts/plan-gate.md": {"convergence": plan_gate.convergence, "decisions": plan_gate.decision_table},
     "docs/concepts/control-loop.md": {"policy": controller.course},
     "docs/concepts/ledger.md": {"chain": ledger.chain, "tables": ledger.tables},
+    "docs/threat-model.md": {"walls": threats.walls, "calls": threats.calls},
     "docs/understanding.md": {
         "items": understanding.items,
         "triggers": understanding.triggers,

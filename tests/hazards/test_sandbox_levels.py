@@ -85,7 +85,7 @@ def test_home_is_an_empty_one_of_its_own(real_place: Workshop, level: str) -> No
 def test_the_weaker_levels_do_not_keep_processes_of_the_machine_out_of_sight(real_place: Workshop, level: str) -> None:
     """Not promised, and so not hidden either: the report says which level it was."""
     with bystander() as process:
-        assert attempted(real_place, level, walls.read(f"/proc/{process.pid}/environ")).startswith("through")
+        assert attempted(real_place, level, walls.read(f"/proc/{process.pid}/cmdline")).startswith("through")
 
 
 def test_a_required_sandbox_refuses_the_weaker_levels(real_place: Workshop, level: str) -> None:

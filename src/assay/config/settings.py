@@ -16,6 +16,7 @@ from assay.config.budget import BudgetSettings
 from assay.config.component import Component as Component  # for whoever defines settings of their own
 from assay.core.commands import VACUOUS, is_vacuous
 
+AllowedCalls = Literal["namespaces", "bpf", "keyring", "userfaultfd", "perf", "io_uring"]
 SandboxLevel = Literal["auto", "bubblewrap", "landlock", "plain"]
 
 _TEXT = r"[^\x00]"
@@ -183,7 +184,15 @@ class SandboxSettings(Component):
         ge=0,
         le=16_777_216,
         strict=True,
-        description="Memory that one check may use, in MiB, where the kernel can limit it. 0: no limit.",
+        description="Memory that one check may use, in MiB. The kernel enforces it where Assay may have a control "
+        "group; elsewhere Assay measures twice a second and ends the check. 0: no limit.",
+    )
+    disk_mb: int = Field(
+        default=16_384,
+        ge=0,
+        le=16_777_216,
+        strict=True,
+        description="What one check may write to its throwaway layers and temporary folders, in MiB. 0: no limit.",
     )
     processes: int = Field(
         default=4096,
@@ -191,6 +200,12 @@ class SandboxSettings(Component):
         le=4_194_304,
         strict=True,
         description="Processes and threads that one check may have, where the kernel can limit it.",
+    )
+    allow: tuple[AllowedCalls, ...] = Field(
+        default=(),
+        description="Groups of system calls that checks may use although hardly any check needs them: `namespaces` "
+        "(mounting and user namespaces, for projects that are sandboxes themselves), `bpf`, `keyring`, `userfaultfd`, "
+        "`perf`, `io_uring`.",
     )
     compare_bare: bool = Field(
         default=False,

@@ -108,7 +108,7 @@ def _takes(schema: Schema, field: Schema) -> str:
         case "number":
             return f"a number {_range(field)}"
         case "array":
-            return f"a list, each entry {_text(cast(Schema, field['items']), 'title')}"
+            return f"a list, each entry {_takes(schema, cast(Schema, field['items']))}"
         case "object":
             return _takes_table(schema, field)
         case _:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from assay.adapters.cache import ResultCache
 from assay.adapters.git.program import readable
-from assay.adapters.sandbox.job import Limits
 from assay.contracts.change import ChangeKind
 from assay.contracts.check import CheckKind, CheckResult, CheckSpec
 from assay.contracts.examined import Examined
@@ -63,13 +62,13 @@ class CascadeRun:
 
     @cached_property
     def runner(self) -> Runner:
-        world, sandbox = self.world, self.world.settings.sandbox
+        world = self.world
         return Runner(
             sandbox=world.sandbox,
             environment=self.subject.environment,
             artifacts=world.artifacts,
             slots=world.slots,
-            limits=Limits(world.settings.limits.check_seconds, sandbox.memory_mb, sandbox.processes),
+            limits=world.job_limits(world.settings.limits.check_seconds),
             output_bytes=world.settings.limits.output_mb << 20,
             scratch=world.scratch,
             cancel=world.cancel,

@@ -51,7 +51,6 @@ def shell_at(world: World, sight: Sight, sink: ArtifactWriter) -> SandboxedShell
         environment=environment,
         state=world.home,
     )
-    limits = world.settings.sandbox
     hidden = secret_files(world, sight.tree) if sight.hide_secrets else ()
     return SandboxedShell(
         sandbox=world.sandbox,
@@ -60,7 +59,7 @@ def shell_at(world: World, sight: Sight, sink: ArtifactWriter) -> SandboxedShell
         variables=environment.check_variables(".")
         | environment.passed(sight.passed)
         | {"PYTHONSAFEPATH": "1", "PATH": environment.path},
-        limits=Limits(sight.seconds, limits.memory_mb, limits.processes),
+        limits=world.job_limits(sight.seconds),
         scratch=world.scratch,
         sink=sink,
         cancel=world.cancel,

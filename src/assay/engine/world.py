@@ -12,7 +12,7 @@ from assay.adapters.git.snapshot import Snapshot
 from assay.adapters.git.store import Store
 from assay.adapters.ledger import Ledger
 from assay.adapters.ledger.artifacts import ArtifactStore
-from assay.adapters.sandbox.job import Sandbox
+from assay.adapters.sandbox.job import Limits, Sandbox
 from assay.adapters.slots import Slots
 from assay.config import Settings
 from assay.engine.progress import Progress
@@ -74,3 +74,15 @@ class World:
     scratch: Path
     cancel: threading.Event
     progress: Progress
+
+    def job_limits(self, seconds: float, idle_seconds: float | None = None) -> Limits:
+        """Return the limits of one job in the sandbox, as the settings have them."""
+        sandbox = self.settings.sandbox
+        return Limits(
+            seconds=seconds,
+            memory_mb=sandbox.memory_mb,
+            processes=sandbox.processes,
+            disk_mb=sandbox.disk_mb,
+            allowed=frozenset(sandbox.allow),
+            idle_seconds=idle_seconds,
+        )

@@ -4,8 +4,11 @@
 - the frozen checkout, HOME and dependencies are lower layers: what a check writes there is thrown away with it;
 - an executor's work tree is bound there instead, and keeps what is written; so is a HOME of its own, beside the
   person's;
-- own user, pid, ipc, host-name and (unless declared) network namespaces; no capabilities, also for root; a session
-  of its own. Sockets of the machine (docker, D-Bus, ssh-agent) live in /run and /tmp and are out of sight;
+- own user, pid, ipc, host-name, time, cgroup and (unless declared) network namespaces; no capabilities; a session and
+  a keyring of its own; a seccomp filter (`seccomp.py`). Kernel settings below /proc and /sys are read-only, and what
+  tells about the machine there is masked;
+- root of the machine is a user without rights inside (`unprivileged.py`);
+- sockets of the machine (docker, D-Bus, ssh-agent) live in /run and /tmp and are out of sight;
 - where hosts are named, one socket leads out of the network namespace, to them alone (`gateway.py`, `relay.py`).
 Where layers cannot be had, the checkout is copied and dependencies are read-only.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +32,9 @@ from assay.adapters.sandbox.home import HOME_INSIDE, home_mounts, tools_in
 from assay.adapters.sandbox.hosts import Host, allowed
 from assay.adapters.sandbox.job import Execution, Job, Place, Sink, View
 from assay.adapters.sandbox.process import launch
+from assay.adapters.sandbox.seccomp import NAMESPACES, build_filter
 from assay.adapters.sandbox.sockets import open_sockets
+from assay.adapters.sandbox.unprivileged import HOME_ENTRIES, closed_folders, is_root, stage
 from assay.contracts.verdict import Assurance
 
 LayerKind = Literal["disk", "memory", "none"]
@@ -42,6 +47,14 @@ _INTERPRETER = Path(os.path.realpath(getattr(sys, "_base_executable", sys.execut
 _INSIDE = Path("/run/assay")
 _GATEWAY = "gateway.sock"
 _PRIVATE = ("/tmp", "/var/tmp", "/run", "/dev/shm")
+_READ_ONLY = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
+_MASKED = (
+    "/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg", "/proc/kpagecount",
+    "/proc/kpageflags", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/sys/firmware",
+    "/sys/fs/bpf", "/sys/fs/pstore", "/sys/kernel/config", "/sys/kernel/debug", "/sys/kernel/security",
+    "/sys/kernel/tracing",
+)  # fmt: skip
+"""Of the kernel's own file systems: what tells about the machine, its other users or its keys."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +95,8 @@ class Bubblewrap:
         hosts = None if job.view.hosts is None else allowed(job.view.hosts)
         with limited(job.limits.memory_mb, job.limits.processes) as group:
             spec = self._spec(job, layers, mounted, group)
+            if is_root():
+                spec = stage(spec, own_folders(job))
             with (
                 mount_points(job.view) if job.view.work_tree else nullcontext(),
                 nullcontext() if hosts is None else Gateway(job.scratch / _GATEWAY, hosts, job.on_refused),
@@ -92,11 +107,14 @@ class Bubblewrap:
         return {
             "groups": group.procs if group else (),
             "confine": False,
+            "namespaces": True,
+            "filter": build_filter(job.limits.allowed | ({NAMESPACES} if job.view.own_home else set())),
             "cwd": None,
             "layers": [
                 {
                     "lower": [str(path) for path in layer.lower],
                     "memory": layer.memory,
+                    "size_mb": job.limits.disk_mb,
                     "at": f"{folder}/at",
                     "scratch": f"{folder}/top",
                 }
@@ -136,11 +154,12 @@ class Bubblewrap:
     def _command(self, job: Job, layers: list[tuple[Path, Path]]) -> list[str]:
         view, nothing = job.view, job.scratch / "nothing"
         nothing.touch()  # not /dev/null: a device cannot be opened below a bind
-        command = [self.program, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+        command = [self.program, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *_kernel_files(nothing)]
+        size = ["--size", str(job.limits.disk_mb << 20)] if job.limits.disk_mb else []
         for private in _PRIVATE:
             if Path(private).is_dir() and not Path(private).is_symlink():
-                command += ["--tmpfs", private]
-        command += ["--perms", "1777", "--tmpfs", "/tmp"]
+                command += [*size, "--tmpfs", private]
+        command += ["--perms", "1777", *size, "--tmpfs", "/tmp"]
         command += _shown_again(view)
         command += self._files(job, dict(layers))
         if view.git and not view.work_tree:
@@ -174,7 +193,12 @@ class Bubblewrap:
         view = job.view
         command: list[str] = []
         if view.home and not view.home.is_relative_to(view.root):
-            command += _home(view.home, layers) if view.own_home is None else _tools(view, view.home, layers)
+            if view.own_home is not None:
+                command += _tools(view, view.home, layers)
+            elif is_root():
+                command += _tools(view, view.home, layers, HOME_ENTRIES)
+            else:
+                command += _home(view.home, layers)
         if view.work_tree:
             command += ["--bind", str(view.work_tree), str(view.root)]
         elif view.root in layers:
@@ -194,6 +218,24 @@ def copied(view: View, to: Path) -> Path:
     for folder in (*view.under, view.files, *reversed(view.over)):
         shutil.copytree(folder, to, symlinks=True, dirs_exist_ok=True)
     return to
+
+
+def own_folders(job: Job) -> list[Path]:
+    """Return the folders that the engine has made for this job: their files are nobody else's."""
+    view = job.view
+    given = (view.work_tree, view.copy_at, view.own_home.folder if view.own_home else None)
+    return [job.scratch, *(folder for folder in given if folder)]
+
+
+def _kernel_files(nothing: Path) -> list[str]:
+    """The words that make kernel settings read-only and mask what tells about the machine."""
+    words = [word for path in _READ_ONLY if Path(path).exists() for word in ("--ro-bind", path, path)]
+    for path in map(Path, _MASKED):
+        if path.is_dir():
+            words += ["--tmpfs", str(path)]
+        elif path.exists():
+            words += ["--ro-bind", str(nothing), str(path)]
+    return words
 
 
 def _coverable(home: Path) -> list[Path]:
@@ -223,10 +265,12 @@ def _relayed(hosts: tuple[Host, ...], argv: tuple[str, ...]) -> list[str]:
     return [*relay, *stand_ins, "--", *argv]
 
 
-def _tools(view: View, home: Path, layers: dict[Path, Path]) -> list[str]:
-    """For whoever has a HOME of their own: of the person's, nothing but what they work with, below its layer."""
+def _tools(view: View, home: Path, layers: dict[Path, Path], entries: Sequence[str] = ()) -> list[str]:
+    """For root, and for whoever has a HOME of their own: of the person's, nothing but what they work with, below its
+    layer. `entries` are further files and folders of it."""
     command = ["--tmpfs", str(home)]
-    for path in tools_in(home, (*view.visible, *view.unmasked)):
+    further = [home / name for name in entries if (home / name).exists() and not (home / name).is_symlink()]
+    for path in (*tools_in(home, (*view.visible, *view.unmasked)), *further):
         below = next((folder for folder in (home, *reversed(path.parents), path) if folder in layers), None)
         if below is None:
             command += ["--ro-bind", str(path), str(path)]
@@ -240,6 +284,8 @@ def _shown_again(view: View) -> list[str]:
     interpreter = () if view.hosts is None else (Path(sys.base_prefix), _INTERPRETER.parent)
     needed = (*view.visible, *((view.home,) if view.home else ()), *view.dependencies, *interpreter)
     hidden = [path for path in needed if any(path.is_relative_to(private) for private in _PRIVATE) and path.exists()]
+    if is_root():
+        hidden += [path for path in needed if path != view.home and path.is_dir() and closed_folders([path / "inside"])]
     return [word for path in sorted(set(hidden)) for word in ("--ro-bind", str(path), str(path))]
 
 

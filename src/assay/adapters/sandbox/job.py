@@ -93,6 +93,10 @@ class Limits:
     seconds: float = 900
     memory_mb: int = 8192
     processes: int = 4096
+    disk_mb: int = 0
+    """What the job may write to disk, in MiB; 0: no limit."""
+    allowed: frozenset[str] = frozenset()
+    """Groups of system calls that are not refused: see `seccomp.py`."""
     idle_seconds: float | None = None
     """How long it may be silent."""
 

@@ -3,7 +3,8 @@
     launcher.main() with the arguments SPEC LOG_FD PARENT_PID, in a Python without `site`: `process.py` starts it
 
 In order: join the control groups, set rlimits, adopt orphans, end with the parent, and start a child that either
-- mounts throwaway layers in a user and mount namespace of its own, and becomes bubblewrap; or
+- mounts throwaway layers in namespaces of its own (for root: as a user without rights, see `unprivileged.py`), and
+  becomes bubblewrap; or
 - confines itself with Landlock and seccomp where asked, and becomes the check.
 However it ends, and also when the parent is killed, no descendant is left.
 What goes wrong here is written to LOG_FD and ends with exit code 125: the check never started.
@@ -29,10 +30,13 @@ if TYPE_CHECKING:
 else:
     import _signal as signal  # the same without `enum`
 
-CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+CLONE_NEWTIME, CLONE_NEWNS, CLONE_NEWUSER = 0x00000080, 0x00020000, 0x10000000
 MS_REC, MS_PRIVATE, MS_NODEV, MS_NOSUID = 0x4000, 1 << 18, 4, 2
-PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 22, 36, 38
+PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 22, 24, 36, 38
+OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
 LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 444, 445, 446
+# Architecture → number of keyctl; the calls above have the same number everywhere.
+KEYCTL = {"x86_64": 250, "aarch64": 219}
 SETUP_FAILED = 125
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -67,6 +71,97 @@ def own_namespaces() -> None:
         with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123
             file.write(text)
     mount("none", "/", None, MS_REC | MS_PRIVATE, None)
+    own_time()
+
+
+def own_time() -> None:
+    """A time namespace for what we become, where the kernel has them; `assay prove` says if it does not."""
+    libc.unshare(CLONE_NEWTIME)
+
+
+def own_keyring() -> None:
+    """A session keyring without keys: the one that we have inherited may hold the person's."""
+    number = KEYCTL.get(os.uname().machine)
+    if number is not None:
+        libc.syscall(number, 1, None)  # a kernel without keyrings has no keys to hide either
+
+
+def enter_unprivileged(stage: dict[str, Any]) -> None:
+    """As root: mount what the sandbox needs below the stage, and become a user that owns nothing on this machine."""
+    checked(libc.unshare(CLONE_NEWNS), "no mount namespace")
+    mount("none", "/", None, MS_REC | MS_PRIVATE, None)
+    namespace = mapped_namespace(stage["first_id"], stage["id_count"])
+    mounts = [(wanted, open_tree(wanted["source"], wanted["recursive"])) for wanted in stage["mounts"]]
+    mount("tmpfs", stage["at"], "tmpfs", MS_NODEV | MS_NOSUID, "mode=0755")
+    for folder in stage["folders"]:
+        os.makedirs(folder)  # noqa: PTH103
+    for wanted, tree in mounts:
+        stage_mount(wanted, tree, namespace, stage["first_id"])
+    os.setgroups([])
+    checked(libc.setns(namespace, CLONE_NEWUSER), "cannot enter the user namespace")
+    os.setresgid(0, 0, 0)
+    os.setresuid(0, 0, 0)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL, "cannot die with the supervisor")  # a change of user takes it back
+    checked(libc.unshare(CLONE_NEWNS), "no mount namespace")
+    own_time()
+
+
+def mapped_namespace(first: int, count: int) -> int:
+    """A descriptor of a user namespace whose ids, from 0 on, stand for `count` ids of the machine."""
+    made, make = os.pipe()
+    done, finish = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(finish)
+        failed = libc.unshare(CLONE_NEWUSER) < 0
+        os.write(make, bytes([ctypes.get_errno() if failed else 0]))
+        os.read(done, 1)  # until our parent has let go
+        os._exit(0)
+    os.close(make)
+    try:
+        error = os.read(made, 1)
+        if error != b"\0":
+            raise SetupError(f"no user namespace: {os.strerror(error[0]) if error else 'its process ended'}")
+        for name in ("uid_map", "gid_map"):
+            with open(f"/proc/{child}/{name}", "w") as file:  # noqa: PTH123
+                file.write(f"0 {first} {count}")
+        return os.open(f"/proc/{child}/ns/user", os.O_RDONLY)
+    finally:
+        for descriptor in (made, done, finish):
+            os.close(descriptor)
+        os.waitpid(child, 0)
+
+
+def open_tree(path: str, recursive: bool) -> int:
+    """A descriptor of a copy of the mount at a path, attached nowhere."""
+    flags = 1 | os.O_CLOEXEC | (0x8000 if recursive else 0)
+    result = libc.syscall(OPEN_TREE, -100, os.fsencode(path), ctypes.c_uint(flags))
+    return checked(result, f"cannot show {path} to the sandbox")
+
+
+def stage_mount(wanted: dict[str, Any], tree: int, namespace: int, first: int) -> None:
+    """Attach a copied mount below the stage, with owners mapped. Where the file system cannot map them, files of the
+    engine's own change their owner, and others keep theirs: the sandbox then reads what every user can read."""
+    target = wanted["target"]
+    if os.fstat(tree).st_mode & 0o170000 == 0o040000:
+        os.mkdir(target)  # noqa: PTH102
+    else:
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+    attributes = struct.pack("QQQQ", 0x100000, 0, 0, namespace)
+    flags = ctypes.c_uint(0x1000 | (0x8000 if wanted["recursive"] else 0))
+    mapped = libc.syscall(MOUNT_SETATTR, tree, b"", flags, attributes, ctypes.c_size_t(len(attributes))) == 0
+    if not mapped and wanted["own"]:
+        give_away(wanted["source"], first)
+    checked(libc.syscall(MOVE_MOUNT, tree, b"", -100, os.fsencode(target), ctypes.c_uint(4)), f"cannot stage {target}")
+
+
+def give_away(path: str, owner: int) -> None:
+    """Change the owner of everything below a path of the engine's own."""
+    os.chown(path, owner, owner, follow_symlinks=False)
+    if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
+        with os.scandir(path) as entries:
+            for entry in entries:
+                give_away(entry.path, owner)
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, options: str | None) -> None:
@@ -80,7 +175,8 @@ def mount(source: str, target: str, kind: str | None, flags: int, options: str |
 def mount_layer(layer: dict[str, Any]) -> None:
     """An overlay whose writes are thrown away. Paths go in as file descriptors: nothing needs escaping."""
     if layer["memory"]:
-        mount("tmpfs", layer["scratch"], "tmpfs", MS_NODEV | MS_NOSUID, "mode=0700")
+        size = f",size={layer['size_mb']}m" if layer["size_mb"] else ""
+        mount("tmpfs", layer["scratch"], "tmpfs", MS_NODEV | MS_NOSUID, f"mode=0700{size}")
     upper, work = f"{layer['scratch']}/upper", f"{layer['scratch']}/work"
     os.makedirs(upper, exist_ok=True)  # noqa: PTH103
     os.makedirs(work, exist_ok=True)  # noqa: PTH103
@@ -90,13 +186,22 @@ def mount_layer(layer: dict[str, Any]) -> None:
     mount("overlay", layer["at"], "overlay", 0, options)
 
 
-def try_layer() -> None:
-    """For `probe.py`: mount a layer and write to it. That it does not go is seen in the exit code."""
-    lower, at, scratch, kind = sys.argv[1:]
-    own_namespaces()
-    mount_layer({"lower": [lower], "at": at, "scratch": scratch, "memory": kind == "memory"})
-    with open(f"{at}/written", "w"):  # noqa: PTH123
-        pass
+def prepare(spec: dict[str, Any]) -> None:
+    """Enter the namespaces that bubblewrap is started in, with their mounts."""
+    if spec.get("stage"):
+        enter_unprivileged(spec["stage"])
+    elif spec["layers"] or spec.get("namespaces"):
+        own_namespaces()
+    for layer in spec["layers"]:
+        mount_layer(layer)
+
+
+def try_setup() -> None:
+    """For `probe.py`: set up what a spec asks for, and become its command. That it fails is seen in the exit code."""
+    with open(sys.argv[1], "rb") as file:  # noqa: PTH123
+        spec = marshal.load(file)  # noqa: S302  our own, written a moment ago
+    prepare(spec)
+    become(spec["argv"], None, dict(os.environ))
 
 
 def become(argv: list[str], cwd: str | None, env: dict[str, str]) -> NoReturn:
@@ -130,29 +235,20 @@ def landlock(writable: list[str]) -> None:
     checked(libc.syscall(LANDLOCK_RESTRICT, ruleset, 0), "Landlock restriction")
 
 
-# Architecture → (audit number, number of the socket call).
-_ARCHITECTURES = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
-_SOCKET_FAMILIES = (1, 2, 10, 16, 17)  # unix, inet, inet6, netlink, packet
-
-
-def no_sockets() -> None:
-    """seccomp: the families that lead off this process are refused with EACCES. Socket pairs stay."""
-    machine = os.uname().machine
-    if machine not in _ARCHITECTURES:
-        raise SetupError(f"no seccomp filter for {machine}")
-    audit, socket_call = _ARCHITECTURES[machine]
-    load, equal, over, give = 0x20, 0x15, 0x35, 0x06
-    refuse, allow, kill = 0x00050000 | 13, 0x7FFF0000, 0x80000000
-    families = len(_SOCKET_FAMILIES)
-    program = [(load, 0, 0, 4), (equal, 1, 0, audit), (give, 0, 0, kill), (load, 0, 0, 0)]
-    program += [(over, 0, 1, 0x40000000), (give, 0, 0, refuse)]  # the x32 numbers would walk around the rest
-    program += [(equal, 0, families + 1, socket_call), (load, 0, 0, 16)]
-    program += [(equal, families - at, 0, family) for at, family in enumerate(_SOCKET_FAMILIES)]
-    program += [(give, 0, 0, allow), (give, 0, 0, refuse)]
-    code = b"".join(struct.pack("HBBI", *line) for line in program)
+def install_filter(code: bytes) -> None:
+    """seccomp: from here on, the kernel asks this program about every system call."""
     buffer = ctypes.create_string_buffer(code)
-    header = struct.pack("HxxxxxxP", len(program), ctypes.addressof(buffer))
+    header = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
     checked(libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(2), header, 0, 0), "seccomp filter")
+
+
+def drop_capabilities() -> None:
+    """For root where there are no namespaces: also what it starts will have none."""
+    for number in range(64):
+        if libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0) < 0:
+            break  # past the last one that this kernel knows
+    header, none = struct.pack("Ii", 0x20080522, 0), struct.pack("6I", *[0] * 6)
+    checked(libc.capset(header, none), "cannot give up capabilities")
 
 
 def descendants() -> list[int]:
@@ -207,13 +303,11 @@ def supervise(spec: dict[str, Any], log: int, parent: int) -> NoReturn:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         with reporting(log):
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL, "cannot die with the supervisor")
-            if spec["layers"]:
-                own_namespaces()
-                for layer in spec["layers"]:
-                    mount_layer(layer)
+            own_keyring()
+            prepare(spec)
             if spec["confine"]:
                 confine(spec)
-            become(spec["argv"], spec["cwd"], spec["env"])
+            become(with_filter(spec), spec["cwd"], spec["env"])
     status = wait_for(child)
     leave_nothing()
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
@@ -223,8 +317,21 @@ def confine(spec: dict[str, Any]) -> None:
     prctl(PR_SET_NO_NEW_PRIVS, 1, "cannot refuse new privileges")
     if spec["landlock"]:
         landlock(spec["writable"])
-    if spec["no_sockets"]:
-        no_sockets()
+        if os.geteuid() == 0:
+            drop_capabilities()
+    if spec["filter"]:
+        install_filter(spec["filter"])
+
+
+def with_filter(spec: dict[str, Any]) -> list[str]:
+    """The command; bubblewrap is handed the seccomp filter in a descriptor, since it must still mount by itself."""
+    argv: list[str] = spec["argv"]
+    if spec["confine"] or not spec.get("filter"):
+        return argv
+    descriptor = os.memfd_create("filter", 0)
+    os.write(descriptor, spec["filter"])
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return [argv[0], "--seccomp", str(descriptor), *argv[1:]]
 
 
 def wait_for(child: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import marshal
 import os
 import shutil
 import subprocess
@@ -11,12 +12,14 @@ import sys
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from assay.adapters.sandbox.bubblewrap import Bubblewrap, LayerKind
 from assay.adapters.sandbox.cgroup import make_group
 from assay.adapters.sandbox.job import Sandbox
 from assay.adapters.sandbox.process import launcher
 from assay.adapters.sandbox.supervised import Supervised
+from assay.adapters.sandbox.unprivileged import STAGE, is_root, stage
 from assay.contracts.verdict import Assurance
 from assay.errors import SandboxError
 
@@ -68,7 +71,7 @@ def remembered_facts(cache: Path, scratch: Path, search: str) -> SandboxFacts:
 def probe(scratch: Path, search: str | None = None) -> SandboxFacts:
     """Try everything once; `scratch` is where layers would lie, `search` where bubblewrap may, if not on PATH."""
     program = shutil.which("bwrap", path=search) or ""
-    works, said = _bubblewrap_works(program)
+    works, said = _bubblewrap_works(program, scratch)
     group = make_group(0, 64)
     if group:
         group.close()
@@ -106,51 +109,49 @@ def _why(facts: SandboxFacts, wanted: Assurance) -> str:
     return facts.namespaces_error or f"{facts.best} was chosen in the configuration"
 
 
-def _bubblewrap_works(program: str) -> tuple[bool, str]:
+def _bubblewrap_works(program: str, scratch: Path) -> tuple[bool, str]:
     if not program:
         return False, "bubblewrap is not installed"
     flags = ["--unshare-user", "--unshare-pid", "--unshare-net", "--cap-drop", "ALL", "--new-session"]
-    done = subprocess.run(
-        [
-            program,
-            "--ro-bind",
-            "/",
-            "/",
-            "--dev",
-            "/dev",
-            "--proc",
-            "/proc",
-            *flags,
-            "--",
-            "/bin/sh",
-            "-c",
-            "exit 0",
-        ],
-        capture_output=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-    return done.returncode == 0, done.stderr.decode("utf-8", "replace").strip()
+    argv = [program, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *flags, "--", "/bin/sh", "-c", "exit 0"]
+    return _try({"layers": [], "namespaces": True, "argv": argv}, scratch)
 
 
 def _layers(scratch: Path) -> LayerKind:
     """Which kind of throwaway layer the kernel mounts for us here."""
-    scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
     kinds: tuple[LayerKind, ...] = ("disk", "memory")
     for kind in kinds:
-        with tempfile.TemporaryDirectory(dir=scratch) as folder:
-            if _layer_works(Path(folder), memory=kind == "memory"):
-                return kind
+        if _layer_works(scratch, memory=kind == "memory"):
+            return kind
     return "none"
 
 
-def _layer_works(folder: Path, *, memory: bool) -> bool:
-    for name in ("lower", "at", "top"):
-        (folder / name).mkdir()
-    layer = [f"{folder}/lower", f"{folder}/at", f"{folder}/top", "memory" if memory else "disk"]
-    done = subprocess.run([*launcher("try_layer"), *layer], capture_output=True, check=False)
-    _make_removable(folder)
-    return done.returncode == 0
+def _layer_works(scratch: Path, *, memory: bool) -> bool:
+    """Whether a file of the layer below can be written to, and a new one made."""
+    scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
+        lower, at, top = (Path(folder, name) for name in ("lower", "at", "top"))
+        for path in (lower, at, top):
+            path.mkdir()
+        (lower / "there").touch()
+        layer = {"lower": [str(lower)], "at": str(at), "scratch": str(top), "memory": memory, "size_mb": 0}
+        written = f"{STAGE}/layer-0/at" if is_root() else str(at)
+        argv = ["/bin/sh", "-c", 'echo more >> "$0/there" && echo new > "$0/new"', written]
+        works, _ = _try({"layers": [layer], "argv": argv}, Path(folder))
+        _make_removable(Path(folder))
+    return works
+
+
+def _try(spec: dict[str, Any], scratch: Path) -> tuple[bool, str]:
+    """Whether the launcher can set this up and run it, and what it said if not."""
+    scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
+        file = Path(folder, "spec")
+        file.write_bytes(marshal.dumps(stage(spec, [scratch]) if is_root() else spec))
+        done = subprocess.run(
+            [*launcher("try_setup"), str(file)], capture_output=True, check=False, stdin=subprocess.DEVNULL
+        )
+    return done.returncode == 0, done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
 
 
 def _make_removable(folder: Path) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 
 from assay.adapters.sandbox.cgroup import Group
 from assay.adapters.sandbox.job import Execution, Job, Sink
+from assay.adapters.sandbox.watch import Watch
 
 _LAUNCHER = "import sys; sys.path.append(sys.argv.pop(1)); import launcher; launcher."
 SETUP_FAILED = 125
@@ -84,7 +85,8 @@ def _drain(process: subprocess.Popen[bytes], job: Job, sink: Sink, started: floa
         raise AssertionError("the launcher is always started with a pipe")
     pipe = process.stdout.fileno()
     os.set_blocking(pipe, False)
-    crowd = None if group else _Crowd(job.limits.processes)
+    folders = [job.scratch, *([job.view.work_tree] if job.view.work_tree else [])]
+    watch = Watch(job.limits, process.pid, folders, has_group=group is not None)
     last_words: float | None = None
     heard = started
     with selectors.DefaultSelector() as selector:
@@ -94,15 +96,15 @@ def _drain(process: subprocess.Popen[bytes], job: Job, sink: Sink, started: floa
                 data = os.read(pipe, _CHUNK)
                 heard = time.monotonic()
                 if not data:
-                    return _await_end(process, job, started, heard)
+                    return _await_end(process, job, started, heard, watch)
                 sink.write(data)
                 if job.on_output:
                     job.on_output(data)
             now = time.monotonic()
             if over := _over(job, now - started, now - heard):
                 return over
-            if crowd and crowd.too_many(now):
-                return f"more than {job.limits.processes} processes"
+            if exceeded := watch.exceeded(now):
+                return exceeded
             if process.poll() is not None:
                 last_words = last_words or now + _LAST_WORDS
                 if now > last_words:
@@ -120,11 +122,11 @@ def _over(job: Job, seconds: float, silent: float) -> str:
     return "silence" if job.limits.idle_seconds is not None and silent > job.limits.idle_seconds else ""
 
 
-def _await_end(process: subprocess.Popen[bytes], job: Job, started: float, heard: float) -> str:
-    """The output is closed; the process may go on without it, within its deadline."""
+def _await_end(process: subprocess.Popen[bytes], job: Job, started: float, heard: float, watch: Watch) -> str:
+    """The output is closed; the process may go on without it, within its deadline and its limits."""
     while process.poll() is None:
         now = time.monotonic()
-        if over := _over(job, now - started, now - heard):
+        if over := _over(job, now - started, now - heard) or watch.exceeded(now):
             return over
         try:
             process.wait(_TICK)
@@ -152,21 +154,3 @@ def _signal(leader: int, number: signal.Signals) -> None:
         os.killpg(leader, number)
     except ProcessLookupError:
         return
-
-
-class _Crowd:
-    """Counts processes where there is no control group to do it."""
-
-    def __init__(self, allowed: int) -> None:
-        self._most = self._count() + allowed
-        self._next = 0.0
-
-    def too_many(self, now: float) -> bool:
-        if now < self._next:
-            return False
-        self._next = now + 0.5
-        return self._count() > self._most
-
-    @staticmethod
-    def _count() -> int:
-        return sum(path.name.isdigit() for path in Path("/proc").iterdir()) if Path("/proc/self").exists() else 0

@@ -20,6 +20,7 @@ from assay.adapters.sandbox.guests import linked
 from assay.adapters.sandbox.home import linked_home, shared
 from assay.adapters.sandbox.job import Execution, Job, Place, Sink, View
 from assay.adapters.sandbox.process import launch
+from assay.adapters.sandbox.seccomp import build_filter
 from assay.adapters.scratch import remove
 from assay.contracts.verdict import Assurance
 
@@ -90,6 +91,7 @@ class Supervised:
         own_home = job.view.own_home
         if own_home:
             own += [str(own_home.folder), *(str(source) for source, _ in shared(own_home))]
+        refused = build_filter(job.limits.allowed, without_sockets=not _may_connect(job.view)) if landlocked else b""
         fresh = {"HOME": str(job.place.home or job.scratch / "home"), "TMPDIR": str(job.place.temporary)}
         bytecode = {"PYTHONPYCACHEPREFIX": str(job.place.temporary / "pycache")}
         return {
@@ -97,7 +99,7 @@ class Supervised:
             "confine": True,
             "layers": [],
             "landlock": landlocked,
-            "no_sockets": landlocked and not _may_connect(job.view),
+            "filter": refused,
             "writable": [*own, *(device for device in _DEVICES if Path(device).exists())],
             "argv": list(job.argv),
             "cwd": str(job.cwd),

@@ -23,7 +23,6 @@ from assay.adapters.git.work_tree import (
     too_heavy,
 )
 from assay.adapters.ledger.artifacts import ArtifactWriter
-from assay.adapters.sandbox.job import Limits
 from assay.config.backends import works_alone
 from assay.contracts.gate import ExecutorResult, ExecutorStatus, Failure, FailureType, Reason
 from assay.contracts.gate_record import AttemptFailed, Blocked, Executed, TaskRecord
@@ -151,12 +150,12 @@ class Execution:
         on_output: Callable[[bytes], None] | None = None,
     ) -> SandboxedShell:
         """A shell in the work tree, inside the sandbox; the project's dependencies are there, its credentials not."""
-        world, limits = self.gate.world, self.gate.world.settings.sandbox
+        world = self.gate.world
         at = Standing(
             place=place,
             base_commit=str(record.base_commit),
             scratch=scratch,
-            limits=Limits(self.gate.executor_seconds(record), limits.memory_mb, limits.processes, self._idle),
+            limits=world.job_limits(self.gate.executor_seconds(record), self._idle),
             masked=self._secret,
             hidden=secret_files(world, str(record.tree)) if isinstance(self.gate.executor, AgentExecutor) else (),
             on_output=on_output,

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from assay.adapters.backends import Backend
 from assay.adapters.executors import SandboxedShell
 from assay.adapters.executors.site import Site
-from assay.adapters.sandbox.job import Limits
 from assay.adapters.tools import Toolbox
 from assay.contracts.agent import CompletionStatus, Dispatched, Fault, FaultKind, ToolCall
 from assay.contracts.base import Contract
@@ -89,9 +88,9 @@ class SolveAgents:
 
     def _dispatched(self, one: SolveAsking, tools: Collection[Tool], *, keeps: bool) -> Dispatched:
         world = self.workspace.world
-        gate, sandbox = world.settings.gate, world.settings.sandbox
+        gate = world.settings.gate
         idle = gate.idle_seconds if one.role.name in self.coding_agents else None
-        limits = Limits(gate.agent_seconds, sandbox.memory_mb, sandbox.processes, idle)
+        limits = world.job_limits(gate.agent_seconds, idle)
         with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
             with self.workspace.shell(sink, limits, keeps=keeps) as shell:
                 errand = Errand(

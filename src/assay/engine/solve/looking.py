@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from assay.adapters.executors.site import ShellJob
-from assay.adapters.sandbox.job import Execution, Limits
+from assay.adapters.sandbox.job import Execution
 from assay.adapters.tools.grep import first_line
 from assay.adapters.tools.ground import Deadline, Ground
 from assay.adapters.tools.running import Ends, ending
@@ -46,7 +46,7 @@ def look(criterion: Criterion, workspace: Workspace, output: str, seconds: float
 
 def _run(criterion: Criterion, workspace: Workspace, seconds: float) -> CriterionVerdict:
     world, printed = workspace.world, Ends()
-    limits = Limits(seconds, world.settings.sandbox.memory_mb, world.settings.sandbox.processes)
+    limits = world.job_limits(seconds)
     with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
         with workspace.shell(sink, limits, keeps=False) as shell:
             done = shell(ShellJob(criterion.command, on_output=printed.add))

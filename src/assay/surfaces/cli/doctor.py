@@ -25,12 +25,14 @@ from assay.adapters.machine import (
     os_release,
 )
 from assay.config import assay_home
+from assay.core.threats import Threat, not_kept
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from assay.adapters.sandbox.probe import SandboxFacts
+    from assay.contracts.verdict import Assurance
 
 app = typer.Typer(add_completion=False)
 
@@ -62,7 +64,9 @@ def doctor(as_json: JsonOption = False, no_color: NoColorOption = False) -> int:
     output = Output(json=as_json, no_color=no_color)
     programs = look_for_all(PROGRAMS)
     home = assay_home()
-    facts = {"sandbox": sandbox_facts(home), "state": state_facts(home)}
+    sandbox = probe_sandbox(home)
+    open_doors = not_kept(sandbox.best, as_root=os.geteuid() == 0)
+    facts = {"sandbox": sandbox_lines(sandbox, cgroup_version()), "state": state_facts(home)}
     advice = [] if facts["sandbox"][0].ok else hints(this_machine())
     well = all(found.state is State.OK for found in programs if found.program.essential)
     if as_json:
@@ -72,11 +76,13 @@ def doctor(as_json: JsonOption = False, no_color: NoColorOption = False) -> int:
                 "system": system(),
                 "programs": [_program_document(found) for found in programs],
                 **{name: [fact._asdict() for fact in group] for name, group in facts.items()},
+                "not_prevented": [{"attempt": threat.name, "wall": threat.wall} for threat in open_doors],
                 "hints": advice,
             }
         )
     else:
         _print(output.results(), programs, facts, advice)
+        _print_open_doors(output.results(), sandbox.best, open_doors)
     return 0 if well else 1
 
 
@@ -128,18 +134,20 @@ def hints(machine: Machine) -> list[str]:
     return found
 
 
-def sandbox_facts(home: Path) -> list[Fact]:
-    """What the sandbox adapter finds when it tries, with its layers where they would really lie."""
+def probe_sandbox(home: Path) -> SandboxFacts:
+    """Return what the sandbox adapter finds when it tries, with its layers where they would really lie."""
     from assay.adapters.sandbox.probe import probe
 
     if home.is_dir() and os.access(home, os.W_OK | os.X_OK):
-        return sandbox_lines(probe(home), cgroup_version())
+        return probe(home)
     with tempfile.TemporaryDirectory(prefix="assay-doctor-") as scratch:
-        return sandbox_lines(probe(Path(scratch)), cgroup_version())
+        return probe(Path(scratch))
 
 
 def sandbox_lines(facts: SandboxFacts, cgroup: int | None) -> list[Fact]:
     """The probe's findings as lines. The first is about what matters: how far checks are kept from the machine."""
+    from assay.adapters.sandbox import seccomp
+
     said = facts.namespaces_error.partition("\n")[0]
     return [
         Fact("level", facts.namespaces, f"checks run at the level {facts.best}"),
@@ -147,9 +155,16 @@ def sandbox_lines(facts: SandboxFacts, cgroup: int | None) -> list[Fact]:
         Fact("throwaway layers", facts.layers != "none", f"overlay file system: {facts.layers}"),
         Fact("Landlock", facts.landlock > 0, f"version {facts.landlock}" if facts.landlock else "not in this kernel"),
         Fact(
+            "system call filter",
+            seccomp.is_available(),
+            "calls that no check needs are refused" if seccomp.is_available() else "none for this architecture",
+        ),
+        Fact(
             "limits by cgroup",
             facts.cgroup,
-            f"version {cgroup}" if facts.cgroup else "memory and processes of a check cannot be bounded as a whole",
+            f"version {cgroup}"
+            if facts.cgroup
+            else "no control group: Assay measures memory and processes of a check twice a second instead",
             ""
             if facts.cgroup
             else "run under a delegated group: systemd-run --user --scope -p Delegate=yes assay check",
@@ -214,6 +229,15 @@ def _print(
             _line(console, "ok" if fact.ok else "no", fact.ok, f"{fact.name}: {fact.detail}", fact.fix)
     for hint in advice:
         console.print(f"\nhint: {hint}", soft_wrap=True)
+
+
+def _print_open_doors(console: Console, level: Assurance, threats: Sequence[Threat]) -> None:
+    """Say what the level does not prevent; `assay prove` tries each of them."""
+    if threats:
+        who = "as root, the" if os.geteuid() == 0 else "the"
+        console.print(f"\nNot prevented: {who} level {level} does not promise that", style="bold")
+        for threat in threats:
+            console.print(f"  - {threat.wall}", soft_wrap=True)
 
 
 def _print_program(console: Console, found: Found) -> None:

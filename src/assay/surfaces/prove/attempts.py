@@ -49,6 +49,29 @@ def seen(mark):
     return any(found)
 
 
+def readable(paths):
+    for path in paths:
+        try:
+            if pathlib.Path(path).read_bytes():
+                return True
+        except OSError:
+            pass
+    return False
+
+
+def traced(pid):
+    """Whether a process of the machine can be signalled or traced; it is let go at once."""
+    try:
+        os.kill(pid, 0)
+        return True
+    except OSError:
+        pass
+    if libc.ptrace(16, pid, None, None) == 0:
+        libc.ptrace(17, pid, None, None)
+        return True
+    return False
+
+
 def attempt(name, function, *args):
     try:
         through = function(*args)
@@ -66,6 +89,96 @@ for name, folder in known["sockets"].items():
     attempt(name, connected, socket.AF_UNIX, "socket", folder)
 attempt("processes", seen, known["bystander"])
 attempt("state", os.listdir, known["state"])
+attempt("trace", traced, known["bystander_pid"])
+for name in ("read-root", "read-root-home", "credentials"):
+    if known[name]:
+        attempt(name, readable, known[name])
+'''
+
+KERNEL: Final = '''
+import ctypes, errno, glob, json, os, pathlib, platform, subprocess, sys, time
+
+known = json.loads(pathlib.Path(__file__).with_name("known.json").read_text())
+libc = ctypes.CDLL(None, use_errno=True)
+CALLS = {
+    "x86_64": {"keyctl": 250, "perf": 298, "bpf": 321, "userfaultfd": 323},
+    "aarch64": {"keyctl": 219, "perf": 241, "bpf": 280, "userfaultfd": 282},
+}.get(platform.machine(), {}) | {"io_uring": 425}
+REFUSED = (errno.EPERM, errno.ENOSYS, errno.EACCES)
+NEW_USER_NAMESPACE, SESSION_KEYRING = 0x10000000, -3
+
+
+def say(name, through):
+    print(json.dumps({"name": name, "through": bool(through)}), flush=True)
+
+
+def answered(name, *args):
+    """Whether the kernel has taken the call: also to refuse its arguments."""
+    if name not in CALLS:
+        return False
+    return libc.syscall(CALLS[name], *args) >= 0 or ctypes.get_errno() not in REFUSED
+
+
+def openable(patterns):
+    """Whether a file of the kernel's can be opened for writing; nothing is written."""
+    for pattern in patterns:
+        for file in glob.iglob(pattern, recursive=True):
+            try:
+                os.close(os.open(file, os.O_WRONLY | os.O_NONBLOCK))
+            except OSError:
+                continue
+            return True
+    return False
+
+
+def new_user_namespace():
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if libc.unshare(NEW_USER_NAMESPACE) == 0 else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def session_key():
+    """Whether the key can be read: found in our session, or by its number in the kernel's list."""
+    number, read, search = CALLS.get("keyctl"), 11, 10
+    if number is None:
+        return False
+    serials = [libc.syscall(number, search, SESSION_KEYRING, b"user", known["key"].encode(), 0)]
+    for line in pathlib.Path("/proc/keys").read_text().splitlines() if os.access("/proc/keys", os.R_OK) else ():
+        if known["key"] in line:
+            serials.append(int(line.split()[0], 16))
+    held = ctypes.create_string_buffer(16)
+    return any(serial > 0 and libc.syscall(number, read, serial, held, 16) > 0 for serial in serials)
+
+
+def shared_memory():
+    return libc.shmget(known["shared_memory"], 0, 0) >= 0
+
+
+def own_clock():
+    try:
+        return os.stat("/proc/self/ns/time").st_ino == known["time_namespace"]
+    except OSError:
+        return False
+
+
+attribute = ctypes.create_string_buffer(bytes([1, 0, 0, 0, 112, 0, 0, 0]) + bytes(104))
+say("kernel-settings", openable(["/proc/sys/kernel/*", "/proc/sys/vm/*", "/proc/sys/fs/*", "/proc/sysrq-trigger"]))
+say("sysfs", openable(["/sys/kernel/*", "/sys/kernel/mm/**", "/sys/power/*", "/sys/module/*/parameters/*"]))
+say("control-groups", openable(["/sys/fs/cgroup/**/cgroup.procs"]))
+say("user-namespace", new_user_namespace())
+say("bpf", answered("bpf", 0, None, 0))
+say("userfaultfd", answered("userfaultfd", 1))
+say("perf", answered("perf", attribute, 0, -1, -1, 0))
+say("io_uring", answered("io_uring", 1, ctypes.create_string_buffer(120)))
+say("keyring", answered("keyctl", 0, SESSION_KEYRING, 0))
+if known["key"]:
+    say("session-key", session_key())
+if known["shared_memory"]:
+    say("shared-memory", shared_memory())
+say("time", own_clock())
+watched = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1)", known["watched"]])
+watched.wait()
 '''
 
 OUTLIVE: Final = """
@@ -111,4 +224,28 @@ for _ in range(wanted // 16):
 print(json.dumps({"name": "hoard", "through": True}), flush=True)
 """
 
-PROGRAMS: Final = {"doors.py": DOORS, "outlive.py": OUTLIVE, "crowd.py": CROWD, "hoard.py": HOARD}
+FILL: Final = """
+import json, os, pathlib, time
+
+wanted = json.loads(pathlib.Path(__file__).with_name("known.json").read_text())["fill_mb"]
+try:
+    with open("filled", "wb") as file:
+        for _ in range(wanted):
+            file.write(os.urandom(1 << 20))
+    with open("/tmp/filled", "wb") as file:
+        for _ in range(wanted):
+            file.write(os.urandom(1 << 20))
+except OSError:
+    raise SystemExit(1)
+time.sleep(3)  # the engine measures twice a second
+print(json.dumps({"name": "fill", "through": True}), flush=True)
+"""
+
+PROGRAMS: Final = {
+    "doors.py": DOORS,
+    "kernel.py": KERNEL,
+    "outlive.py": OUTLIVE,
+    "crowd.py": CROWD,
+    "hoard.py": HOARD,
+    "fill.py": FILL,
+}

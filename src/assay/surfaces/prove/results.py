@@ -81,6 +81,10 @@ class Wall(Contract):
     """One thing that no check may do on this machine, and whether it could."""
 
     name: str
+    attempt: str = ""
+    """The name of the attempt in the threat model."""
+    subject: str = ""
+    """What it protects."""
     held: bool | None
     """None: not tried."""
     detail: str = ""

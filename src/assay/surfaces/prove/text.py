@@ -75,7 +75,11 @@ def _complaint(console: Console, trial: Trial) -> None:
 
 def _walls(console: Console, proof: Proof) -> None:
     console.print(f"\nWalls of this machine, tried at the level {proof.level}:", style="bold")
+    subject = ""
     for wall in proof.walls:
+        if wall.subject != subject:
+            subject = wall.subject
+            console.print(f" {subject}", style="dim")
         word, style = _HELD[wall.held]
         console.print(f"  {word:<9}", style=style, end="")
         console.print(f"  {wall.name}" + (f" ({printable(wall.detail)})" if wall.detail else ""), soft_wrap=True)

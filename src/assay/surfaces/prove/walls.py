@@ -11,8 +11,6 @@ import os
 import secrets
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -24,40 +22,22 @@ from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.location import artifacts_path
 from assay.contracts.report import CheckReport
 from assay.contracts.verdict import Assurance
+from assay.core.threats import THREATS, Threat, advise
 from assay.errors import MachineError
 from assay.surfaces.prove.attempts import PROGRAMS
+from assay.surfaces.prove.bait import UserWatch, bystander, find_processes, service, session_key, shared_memory
 from assay.surfaces.prove.results import Wall
 from assay.surfaces.prove.sample import Sample
 from assay.surfaces.prove.surroundings import fresh_home
 from assay.surfaces.prove.trial import Bench
 from assay.surfaces.prove.tricks import Project
 
-_MEMORY_MB, _PROCESSES = 256, 64
-_SETTINGS: Final = f'[sandbox]\nlevel = "{{level}}"\nmemory_mb = {_MEMORY_MB}\nprocesses = {_PROCESSES}\n'
-_GROUPS: Final = "run under a delegated group: systemd-run --user --scope -p Delegate=yes assay check"
-_NAMESPACES: Final = "only the level bubblewrap holds it; `assay doctor` says how to get it"
-_ELSEWHERE: Final = "let services keep their sockets in /run, in /tmp or below HOME"
-
-# Name of the attempt, the wall in words, what would raise it.
-_WALLS: Final[tuple[tuple[str, str, str], ...]] = (
-    ("mount", "the machine's root cannot be made writable", _NAMESPACES),
-    ("write-etc", "nothing is written to /etc", _NAMESPACES),
-    ("write-usr", "nothing is written to /usr", _NAMESPACES),
-    ("write-home", "nothing is written to HOME", _NAMESPACES),
-    ("write-repository", "nothing is written to the work tree", _NAMESPACES),
-    ("write-git", "nothing is written to the repository's .git", _NAMESPACES),
-    ("network", "the network, and services of the machine on it, cannot be reached", _NAMESPACES),
-    ("abstract-socket", "abstract sockets of the machine cannot be reached", _NAMESPACES),
-    ("socket-run", "sockets in /run cannot be reached", _NAMESPACES),
-    ("socket-tmp", "sockets in temporary folders cannot be reached", _NAMESPACES),
-    ("socket-home", "sockets below HOME cannot be reached", _NAMESPACES),
-    ("socket-elsewhere", "sockets anywhere else on the disk cannot be reached", _ELSEWHERE),
-    ("processes", "other processes cannot be seen", _NAMESPACES),
-    ("state", "Assay's own state cannot be read", _NAMESPACES),
-    ("outlive", "nothing outlives the check that started it", _NAMESPACES),
-    ("crowd", "the limit on processes holds", _GROUPS),
-    ("hoard", "the limit on memory holds", _GROUPS),
+_MEMORY_MB, _PROCESSES, _DISK_MB = 256, 64, 64
+_SETTINGS: Final = (
+    f'[sandbox]\nlevel = "{{level}}"\nmemory_mb = {_MEMORY_MB}\nprocesses = {_PROCESSES}\ndisk_mb = {_DISK_MB}\n'
 )
+_ROOT_ONLY: Final = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers")
+"""Files that only root can read, on most machines."""
 
 
 @dataclass
@@ -96,11 +76,40 @@ class _Ground:
             sockets = {}
             for name, parent in folders.items():
                 if os.access(parent, os.W_OK | os.X_OK):
-                    sockets[name] = stack.enter_context(_service(Path(parent)))
+                    sockets[name] = stack.enter_context(service(Path(parent)))
                 else:
                     self.untried[name] = f"{parent} is not writable here"
-            stack.enter_context(_bystander(f"{self.mark}-bystander"))
-            yield {"port": tcp.getsockname()[1], "abstract": self.mark, "sockets": sockets}
+            pid = stack.enter_context(bystander(f"{self.mark}-bystander"))
+            key = stack.enter_context(session_key(self.mark))
+            segment = stack.enter_context(shared_memory(self.mark))
+            self.untried |= {} if key else {"session-key": "this kernel has no keyrings"}
+            self.untried |= {} if segment else {"shared-memory": "this kernel has no shared memory segments"}
+            yield {
+                "port": tcp.getsockname()[1],
+                "abstract": self.mark,
+                "sockets": sockets,
+                "bystander_pid": pid,
+                "key": key,
+                "shared_memory": segment,
+            }
+
+    def private_files(self) -> dict[str, list[str]]:
+        """Files that a check must not be able to read, by attempt. Those in HOME are made here."""
+        credential = self.bench.home / ".ssh" / "id_ed25519"
+        credential.parent.mkdir(mode=0o700)
+        notes = self.bench.home / "notes.txt"
+        for file in (credential, notes):
+            file.write_text("private", "utf-8")
+        root_only = [name for name in _ROOT_ONLY if Path(name).exists() and not Path(name).stat().st_mode & 0o004]
+        if not root_only:
+            self.untried["read-root"] = "this machine has none of the usual files that only root may read"
+        if os.geteuid() != 0:
+            self.untried["read-root-home"] = "Assay does not run as root; your own HOME can be read, but no credentials"
+        return {
+            "read-root": root_only,
+            "read-root-home": [] if "read-root-home" in self.untried else [str(notes)],
+            "credentials": [str(credential)],
+        }
 
 
 def try_walls(bench: Bench, level: Assurance) -> list[Wall]:
@@ -114,24 +123,35 @@ def try_walls(bench: Bench, level: Assurance) -> list[Wall]:
             "own_mounts": level is Assurance.BUBBLEWRAP,
             "mount_point": str(mount_point),
             "writes": {name: str(path) for name, path in ground.writes.items()},
+            **ground.private_files(),
+            "time_namespace": _inode("/proc/self/ns/time"),
+            "watched": f"{ground.mark}-watched",
             "bystander": f"{ground.mark}-bystander",
             "outliving": f"{ground.mark}-outliving",
             "state": str(bench.state),
             "crowd": 3 * _PROCESSES,
             "hoard_mb": 2 * _MEMORY_MB,
+            "fill_mb": 3 * _DISK_MB,
         }
-        through = _attempted(ground, known)
+        with UserWatch(f"{ground.mark}-watched") as watch:
+            through = _attempted(ground, known)
+    through["host-root"] = 0 in watch.users
+    if not watch.users:
+        ground.untried["host-root"] = "no process of the check was seen from outside"
     through |= {name: path.exists() for name, path in ground.writes.items()}
     through["outlive"] = _ended(f"{ground.mark}-outliving")
     for path in ground.writes.values():
         path.unlink(missing_ok=True)
-    return [_wall(name, words, fix, ground, through) for name, words, fix in _WALLS]
+    return [_judge(threat, ground, through) for threat in THREATS]
 
 
-def _wall(name: str, words: str, fix: str, ground: _Ground, through: Mapping[str, bool]) -> Wall:
-    if name in ground.untried:
-        return Wall(name=words, held=None, detail=f"not tried: {ground.untried[name]}")
-    return Wall(name=words, held=True) if not through.get(name) else Wall(name=words, held=False, fix=fix)
+def _judge(threat: Threat, ground: _Ground, through: Mapping[str, bool]) -> Wall:
+    about = {"name": threat.wall, "attempt": threat.name, "subject": threat.subject.value}
+    if threat.name in ground.untried:
+        return Wall(**about, held=None, detail=f"not tried: {ground.untried[threat.name]}")
+    if not through.get(threat.name):
+        return Wall(**about, held=True)
+    return Wall(**about, held=False, fix=advise(threat, ground.level, as_root=os.geteuid() == 0))
 
 
 def _attempted(ground: _Ground, known: Mapping[str, object]) -> dict[str, bool]:
@@ -159,37 +179,13 @@ def _attempted(ground: _Ground, known: Mapping[str, object]) -> dict[str, bool]:
     return through
 
 
-@contextmanager
-def _service(parent: Path) -> Iterator[str]:
-    """A listening socket in a folder of its own; whoever connects has reached it, also if nobody answers."""
-    with tempfile.TemporaryDirectory(prefix="assay-", dir=parent) as folder, socket.socket(socket.AF_UNIX) as server:
-        handle = os.open(folder, os.O_PATH | os.O_DIRECTORY)
-        try:
-            server.bind(f"/proc/self/fd/{handle}/socket")  # the whole path may be too long for an address
-        finally:
-            os.close(handle)
-        server.listen()
-        yield folder
-
-
-@contextmanager
-def _bystander(mark: str) -> Iterator[None]:
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", mark]) as process:
-        try:
-            yield
-        finally:
-            process.kill()
+def _inode(path: str) -> int:
+    return Path(path).stat().st_ino if Path(path).exists() else 0
 
 
 def _ended(mark: str) -> bool:
     """Whether a process of that mark lives; it is ended then."""
-    alive = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (folder / "cmdline").read_bytes():
-                alive.append(int(folder.name))
-        except OSError:
-            continue  # it has ended meanwhile
+    alive = find_processes(mark)
     for pid in alive:
         os.kill(pid, signal.SIGKILL)
     return bool(alive)

@@ -1,0 +1,27 @@
+"""The threat model: which level of the sandbox prevents what."""
+
+from __future__ import annotations
+
+from assay.adapters.sandbox.seccomp import GROUPS
+from assay.core.threats import THREATS, Subject
+from generators.page import table
+
+
+def walls() -> str:
+    """Return one table for each thing that is protected."""
+    parts = []
+    for subject in Subject:
+        threats = [threat for threat in THREATS if threat.subject is subject]
+        rows = [(threat.wall, threat.bubblewrap, threat.landlock, threat.plain) for threat in threats]
+        head = ("wall", "`bubblewrap`", "`landlock`", "`plain`")
+        parts.append(f"**{subject.value.capitalize()}**\n\n{table(head, rows)}")
+    return "\n".join(parts)
+
+
+def calls() -> str:
+    """Return the groups of refused system calls."""
+    rows = []
+    for group in GROUPS:
+        name = f"`{group.name}`" if group.can_be_allowed else "–"
+        rows.append((name, group.purpose, ", ".join(f"`{call}`" for call in group.calls)))
+    return table(("`sandbox.allow`", "what for", "refused calls"), rows)
