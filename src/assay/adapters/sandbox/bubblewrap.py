@@ -285,7 +285,9 @@ def _shown_again(view: View) -> list[str]:
     needed = (*view.visible, *((view.home,) if view.home else ()), *view.dependencies, *interpreter)
     hidden = [path for path in needed if any(path.is_relative_to(private) for private in _PRIVATE) and path.exists()]
     if is_root():
-        hidden += [path for path in needed if path != view.home and path.is_dir() and closed_folders([path / "inside"])]
+        # HOME itself is shown by its tools, later.
+        elsewhere = [path for path in needed if view.home is None or not path.is_relative_to(view.home)]
+        hidden += [path for path in elsewhere if path.is_dir() and closed_folders([path / "inside"])]
     return [word for path in sorted(set(hidden)) for word in ("--ro-bind", str(path), str(path))]
 
 

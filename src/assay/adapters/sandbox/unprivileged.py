@@ -96,7 +96,7 @@ def _staged_command(argv: Sequence[str], place: _Stage) -> Iterator[str]:
         if not covered and words[0] not in ("--ro-bind", "--dev", "--proc"):
             # After the machine's own file system, before anything is mounted in it.
             covered = True
-            for folder in closed_folders(Path(words[-1]) for words in options if words[0] in _MOUNTING):
+            for folder in _to_cover(options):
                 yield from ("--tmpfs", str(folder))
         if words[0] in _BINDING and words[1] != "/":
             if words[0] == "--bind-try" and not os.path.lexists(words[1]):
@@ -104,6 +104,14 @@ def _staged_command(argv: Sequence[str], place: _Stage) -> Iterator[str]:
             yield from (words[0], place.add(Path(words[1])), words[2])
         else:
             yield from words
+
+
+def _to_cover(options: Sequence[tuple[str, ...]]) -> list[Path]:
+    """Return the folders that must be covered so that what is mounted below them can be reached; not those that the
+    command covers by itself."""
+    empty = [Path(words[-1]) for words in options if words[0] == "--tmpfs"]
+    closed = closed_folders(Path(words[-1]) for words in options if words[0] in _MOUNTING)
+    return [folder for folder in closed if not any(folder.is_relative_to(above) for above in empty)]
 
 
 _BINDING: Final = ("--bind", "--ro-bind", "--bind-try")
