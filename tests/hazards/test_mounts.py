@@ -17,8 +17,8 @@ pytestmark = [needs("bwrap"), pytest.mark.skipif(os.geteuid() != 0, reason="moun
 
 @pytest.fixture
 def volume(workshop: Workshop) -> Iterator[Path]:
-    at = workshop.home / "volume"
-    at.mkdir()
+    at = workshop.home / ".cache" / "volume"
+    at.mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", at], check=True)
     try:
         (at / "tool").write_text("#!/bin/sh\necho from the volume\n")

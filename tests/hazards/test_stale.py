@@ -119,7 +119,7 @@ class Thing(unittest.TestCase):
         pass
 
     def test_f(self):
-        self.assertTrue((pathlib.Path.home() / "flag").exists(), "no flag")
+        self.assertTrue((pathlib.Path.home() / ".cache" / "flag").exists(), "no flag")
         self.assertEqual(f(), 1)
 """
 
@@ -129,7 +129,7 @@ def test_a_failure_of_the_base_that_was_kept_does_not_excuse_a_regression(worksh
     workshop.write(root, {"note.md": "1\n"})
     first = workshop.check(root)
     assert first.report.standing == (ID,), first.stderr
-    (workshop.home / "flag").touch()  # whatever made it fail is over
+    workshop.write(workshop.home, {".cache/flag": ""})  # whatever made it fail is over
     workshop.write(root, {"thing.py": THING.format(2)})
     second = workshop.check(root)
     assert second.report.regressions == (ID,), second.stderr
