@@ -60,9 +60,16 @@ def test_go_build_failures_of_newer_versions_are_errors(tmp_path: Path) -> None:
     assert (statuses(report), report.complete) == ({"m/x": "error"}, True)
 
 
-def test_a_go_test_that_started_and_never_ended_is_an_error(tmp_path: Path) -> None:
-    output = b'{"Action":"run","Package":"m","Test":"TestA"}\n{"Action":"fail","Package":"m","Elapsed":1}\n'
-    assert statuses(_go(output, tmp_path)) == {"m/TestA": "error"}
+@pytest.mark.parametrize("crash", ["panic: boom", ""], ids=["its own crash", "a kill"])
+def test_a_go_test_that_started_and_never_ended_is_an_error(tmp_path: Path, crash: str) -> None:
+    output = (
+        b'{"Action":"run","Package":"m","Test":"TestA"}\n'
+        + f'{{"Action":"output","Package":"m","Test":"TestA","Output":"{crash}"}}\n'.encode()
+        + b'{"Action":"fail","Package":"m","Elapsed":1}\n'
+    )
+    report = _go(output, tmp_path)
+    assert statuses(report) == {"m/TestA": "error"}
+    assert report.complete is bool(crash)  # a binary that was killed measured nothing
 
 
 def test_a_go_package_that_fails_outside_of_its_tests_is_an_error(tmp_path: Path) -> None:

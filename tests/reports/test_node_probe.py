@@ -136,6 +136,13 @@ def test_a_runner_that_is_killed_leaves_an_incomplete_report(project: Project) -
     assert not report.complete
 
 
+def test_a_test_file_that_is_killed_makes_the_report_incomplete(project: Project) -> None:
+    project.file("k.test.js", "require('node:test')('k', () => { process.kill(process.pid, 'SIGKILL'); });\n")
+    report = project.run(ReportFormat.NODE, "node --test k.test.js")
+    assert (report.complete, report.began) == (False, True)
+    assert report.problems[0].endswith("k.test.js: SIGKILL killed it")
+
+
 def test_single_tests_run_again_by_id(project: Project) -> None:
     _fill(project)
     again = rerun(ReportFormat.NODE, ["node", "--test"], ["test/all.test.js > group > fails"])

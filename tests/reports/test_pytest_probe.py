@@ -177,10 +177,17 @@ def test_a_process_that_dies_leaves_an_incomplete_report(project: Project) -> No
     assert statuses(report) == {"test_x.py::test_a": "passed", "test_x.py::test_b": "skipped"}
 
 
-def test_a_worker_that_dies_makes_its_test_an_error(project: Project) -> None:
+def test_a_worker_that_dies_makes_its_test_an_error_and_the_report_incomplete(project: Project) -> None:
     project.file("test_x.py", "import os\ndef test_a(): pass\ndef test_b(): os._exit(0)\n")
     report = project.run(ReportFormat.PYTEST, [*WORKERS, "1"])
     assert report.by_id["test_x.py::test_b"].status.bad
+    assert (report.complete, report.began) == (False, True)
+    assert "the xdist worker gw0: " in report.problems[0]
+
+
+def test_a_runner_that_cannot_begin_has_begun_nothing(project: Project) -> None:
+    report = project.run(ReportFormat.PYTEST, [*PYTEST, "missing"])
+    assert (report.complete, report.began) == (False, False)
 
 
 def test_leaving_by_pytest_exit_is_incomplete(project: Project) -> None:

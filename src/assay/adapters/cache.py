@@ -21,7 +21,7 @@ from assay.contracts.check import CheckResult
 from assay.contracts.evidence import CheckRow
 from assay.faults import fault_point
 
-_FORMAT = 1
+_FORMAT = 2
 """Raised when a result means something else than before: old entries are then not found."""
 
 

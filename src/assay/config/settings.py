@@ -231,6 +231,14 @@ class LimitSettings(Component):
         strict=True,
         description="The longest that one check may take, in seconds.",
     )
+    sabotage_seconds: int = Field(
+        default=300,
+        ge=1,
+        le=86_400,
+        strict=True,
+        description="The longest that the tests may take when everything that changed is made to raise, in seconds; "
+        "never longer than `check_seconds`. What is not finished then costs confidence, and fails nothing.",
+    )
     output_mb: int = Field(
         default=32,
         ge=1,

@@ -74,6 +74,30 @@ class CheckSpec(Contract):
     """How to get the tool when it is missing."""
 
 
+class DeathCause(StrEnum):
+    """What kept a run from measuring anything."""
+
+    SANDBOX = "sandbox"
+    """The sandbox could not start the command."""
+    CANCELLED = "cancelled"
+    DEADLINE = "deadline"
+    LIMIT = "limit"
+    """A limit of memory or of processes."""
+    SIGNAL = "signal"
+    UNFINISHED = "unfinished"
+    """The runner began its report and did not finish it."""
+
+
+class Death(Contract):
+    """Why a run measured nothing; `core.run_end` decides it."""
+
+    cause: DeathCause
+    detail: str
+    """In one line, with the signal where there was one."""
+    setting: str = ""
+    """The setting that would have let the run go on, if one would."""
+
+
 class CheckResult(Contract):
     """What the engine saw when it ran one check on one tree."""
 
@@ -89,6 +113,8 @@ class CheckResult(Contract):
     """Why it is not a pass, in one line."""
     ended_by: str = ""
     """What ended the run before its own end: the deadline, or a limit."""
+    death: Death | None = None
+    """Set if the run died, and so measured nothing: the verdict is `unverifiable`, and there is no report."""
     exit_code: int | None = None
     duration_ms: int = 0
     output: str = ""

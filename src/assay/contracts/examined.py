@@ -16,6 +16,8 @@ class Examined(Contract):
     """Tests that were seen to fail without the change's source."""
     caps: tuple[str, ...] = ()
     """What keeps the confidence from being high, in words."""
+    not_measured: tuple[str, ...] = ()
+    """Runs that died although the verdict needs them, in words: the check cannot be verified then."""
 
 
 def together(parts: Iterable[Examined]) -> Examined:
@@ -25,4 +27,5 @@ def together(parts: Iterable[Examined]) -> Examined:
         edited=tuple(sorted({test for part in listed for test in part.edited})),
         sensitive=tuple(sorted({test for part in listed for test in part.sensitive})),
         caps=tuple(dict.fromkeys(cap for part in listed for cap in part.caps)),
+        not_measured=tuple(dict.fromkeys(words for part in listed for words in part.not_measured)),
     )

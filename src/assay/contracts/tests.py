@@ -57,6 +57,8 @@ class TestReport(Contract):
     results: tuple[TestResult, ...]
     complete: bool
     """False when the runner died before it said that it had finished."""
+    began: bool = True
+    """False when no runner began a run: none wrote a report, or it said itself that it could not begin."""
     imported_from: tuple[str, ...] = ()
     """Where the project's own packages were imported from (absolute paths), where the runner can say."""
     problems: tuple[str, ...] = ()

@@ -44,6 +44,8 @@ def together(reports: Sequence[TestReport]) -> TestReport | None:
         runner=ReportFormat.EXIT_CODE,
         results=tuple(result for report in reports for result in report.results),
         complete=all(report.complete for report in reports),
+        began=any(report.began and not report.complete for report in reports)
+        or all(report.began for report in reports),
         imported_from=tuple(path for report in reports for path in report.imported_from),
         problems=tuple(problem for report in reports for problem in report.problems),
         forged="; ".join(report.forged for report in reports if report.forged),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.contracts.base import Contract
-from assay.contracts.check import CheckKind, CheckResult
+from assay.contracts.check import CheckKind, CheckResult, DeathCause
 from assay.contracts.finding import Finding
 from assay.contracts.tests import TestReport
 from assay.contracts.verdict import Severity, Verdict
@@ -32,6 +32,8 @@ class Excuses(Contract):
     """Those of them that have to do with the changed files."""
     mended: tuple[str, ...] = ()
     """Failed on the base when it was first run, and passed there when asked again: no excuse any more."""
+    not_measured: tuple[str, ...] = ()
+    """Second runs that died, in words: what they would have shown is not known, so nothing passes."""
     losses_accepted: bool = False
     """The person said that tests which are gone or skipped are meant to be."""
 
@@ -42,8 +44,11 @@ class Judgement(Contract):
     findings: tuple[Finding, ...] = ()
     comparison: Comparison = Comparison()
 
-    def examined(self, findings: Sequence[Finding], edited: Sequence[str] = ()) -> Judgement:
-        """The same judgement after the layers had their say: what they refuse fails, what was edited is no repair."""
+    def examined(
+        self, findings: Sequence[Finding], edited: Sequence[str] = (), not_measured: Sequence[str] = ()
+    ) -> Judgement:
+        """The same judgement after the layers had their say: what they refuse fails, what was edited is no repair, and
+        what a layer could not measure (`not_measured`) cannot be verified."""
         fixed = tuple(test for test in self.comparison.fixed if test not in edited)
         update: dict[str, object] = {
             "findings": (*self.findings, *findings),
@@ -54,30 +59,63 @@ class Judgement(Contract):
             told = _counted(edited, "passes only because it was edited", "pass only because they were edited")
             only_edited = edited and all(one.rule == "edited-expectation" for one in grave)
             update |= {"verdict": Verdict.FAIL, "reason": told if only_edited else grave[0].detail}
+        elif not_measured and self.verdict is Verdict.PASS:
+            update |= {"verdict": Verdict.UNVERIFIABLE, "reason": not_measured[0]}
         return self.model_copy(update=update)
 
 
 def judge(before: CheckResult | None, after: CheckResult, excuses: Excuses | None = None) -> Judgement:
     """The verdict on `after`, given the same check on the base."""
     if after.verdict is Verdict.UNVERIFIABLE:
-        # It never ran, or proves nothing.
+        # It never ran, died, or proves nothing.
+        if _claims_success(after) and _is_finished(before):
+            reason = "the test run ended before it was finished; on the base it finishes"
+            return Judgement(verdict=Verdict.FAIL, reason=reason, findings=(_unfinished(after),))
         return Judgement(verdict=Verdict.UNVERIFIABLE, reason=after.reason, findings=_limit_findings(after))
+    excuses = excuses or Excuses()
+    judgement = _judge_measured(before, after, excuses)
+    if judgement.verdict is Verdict.PASS and excuses.not_measured:
+        update = {"verdict": Verdict.UNVERIFIABLE, "reason": excuses.not_measured[0]}
+        return judgement.model_copy(update=update)
+    return judgement
+
+
+def _judge_measured(before: CheckResult | None, after: CheckResult, excuses: Excuses) -> Judgement:
+    """The verdict on a run that came to its own end."""
     if after.kind.exercises and after.report is not None:
-        return _tests(before, after, after.report, excuses or Excuses())
+        return _tests(before, after, after.report, excuses)
     if after.kind.complains:
         return _complaints(before, after)
     if after.kind is CheckKind.HELD_OUT:
         return _held_out(after)
-    return _exit_code(before, after, excuses or Excuses())
+    return _exit_code(before, after, excuses)
+
+
+def _claims_success(after: CheckResult) -> bool:
+    """Whether a run that broke off ended with the exit code of success: whoever ends a runner so hides what it saw."""
+    return after.death is not None and after.death.cause is DeathCause.UNFINISHED and after.exit_code == 0
+
+
+def _is_finished(before: CheckResult | None) -> bool:
+    return before is not None and before.report is not None and before.report.complete
 
 
 def _limit_findings(after: CheckResult) -> tuple[Finding, ...]:
     """Said as a finding, although the verdict says it too: programs look for the rule."""
     if not after.ended_by:
         return ()
-    fix = "find out what takes so long or so much; if it is meant, raise the limit in the settings"
+    setting = after.death.setting if after.death else ""
+    fix = f"find out what takes so long or so much; if it is meant, {_raise_setting(setting)}"
     return (
         _run_finding(after, Layer.SANDBOX, "limit", f"{after.name} was ended at {after.ended_by}", fix, Severity.MINOR),
+    )
+
+
+def _raise_setting(setting: str) -> str:
+    """How a limit is raised so that it counts: the settings of the base decide."""
+    return (
+        f"raise {setting or 'the limit'} in assay.toml and commit that before the change, for the settings of the "
+        "base decide; --own-settings tries it out"
     )
 
 
@@ -116,6 +154,8 @@ def _exit_code(before: CheckResult | None, after: CheckResult, excuses: Excuses)
             mild = finding.model_copy(update={"severity": Severity.MINOR})
             return Judgement(verdict=Verdict.PASS, reason="flaky, which is allowed", findings=(mild,))
         return Judgement(verdict=Verdict.FAIL, reason=f"{detail}: it is flaky", findings=(finding,))
+    if before is not None and before.death is not None and after.kind is not CheckKind.VERIFY:
+        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=_unmeasured(before))
     stood = before is not None and before.verdict is Verdict.FAIL
     if stood and after.kind is not CheckKind.VERIFY:
         return Judgement(
@@ -160,6 +200,10 @@ def _tests(before: CheckResult | None, after: CheckResult, report: TestReport, e
     bad = (*found.regressions, *found.new_failures)
     still_flaky = [test for test in excuses.flaky if test not in (*excuses.flaky_before, *excuses.allowed_flaky)]
     done = {"findings": tuple(findings), "comparison": found}
+    if not report.forged and before is not None and before.death is not None:
+        # Without the base nobody knows which tests are gone, or which failures are new.
+        reason = f"the base could not be measured: {before.reason}"
+        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=reason, findings=_limit_findings(before))
     if bad and _unmeasured(before):
         return Judgement(verdict=Verdict.UNVERIFIABLE, reason=_unmeasured(before))
     if bad:
@@ -200,18 +244,18 @@ def _whole_run_findings(before: CheckResult | None, after: CheckResult, report: 
     if report.forged:
         detail = f"{after.name}: {report.forged}: something else than the runner wrote results"
         return [_run_finding(after, Layer.TEST_IDENTITY, "report-forged", detail, "leave reporting to the test runner")]
-    finished = before is not None and before.report is not None and before.report.complete
-    if not report.complete and finished:
-        detail = f"{after.name}: the run ended before it was finished; on the base it finishes"
-        return [
-            _run_finding(
-                after, Layer.TEST_IDENTITY, "unfinished-run", detail, "let the test runner come to its own end"
-            )
-        ]
+    if not report.complete and _is_finished(before):
+        return [_unfinished(after)]
     if report.complete and report.executed == 0 and before and before.report and before.report.executed:
         detail = f"{after.name}: no test was executed; on the base {before.report.executed} are"
         return [_run_finding(after, Layer.TEST_IDENTITY, "no-tests", detail, "let the tests run")]
     return []
+
+
+def _unfinished(after: CheckResult) -> Finding:
+    detail = f"{after.name}: the run ended before it was finished; on the base it finishes"
+    fix = "let the test runner come to its own end"
+    return _run_finding(after, Layer.TEST_IDENTITY, "unfinished-run", detail, fix)
 
 
 def _exit_code_0(after: CheckResult, report: TestReport) -> tuple[Verdict, str]:

@@ -1,19 +1,23 @@
-"""Runs beside the check itself, on trees derived from the one under check: each has its own row, none decides alone."""
+"""Runs beside the check itself, on trees derived from the one under check: each has its own row, none decides alone.
+
+A derived run that died measured nothing, so nobody learns anything from it: `NotMeasuredError` says which run it was,
+and the check becomes `unverifiable`.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.adapters.checks.reports import rerun
 from assay.adapters.git.derived import with_base_files, with_contents
 from assay.adapters.git.snapshot import Snapshot
 from assay.adapters.git.store import Store
-from assay.contracts.check import CheckResult, CheckSpec
+from assay.contracts.check import CheckResult, CheckSpec, DeathCause
 from assay.contracts.tests import ReportFormat, TestReport
 from assay.contracts.verdict import Verdict
-from assay.engine.execution import Runner, unverifiable
+from assay.engine.execution import Deadline, Runner, unverifiable
 from assay.engine.recording import Recorder
 from assay.engine.second_runs import argv_of
 from assay.engine.trees import TreeUnderCheck
@@ -22,8 +26,10 @@ WHOLE_SUITE_MS = 30_000
 """A suite that takes longer than this is not run whole once more."""
 _LONGEST = 100_000
 """Characters of a selection; a longer one may not fit on a command line, and then everything is run."""
-_SHORTEST_DEADLINE = 60.0
-_DEADLINE_FACTOR = 3
+
+
+class NotMeasuredError(Exception):
+    """A derived run died, twice if it was worth repeating. Never leaves the layers."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,6 @@ class Beside:
     recorder: Recorder
     builds: Mapping[str, CheckSpec]
     """Checks that others need, by name: a derived tree is built like any other."""
-    most_seconds: float
 
     def run(
         self,
@@ -45,23 +50,20 @@ class Beside:
         what: str,
         *,
         argv: Sequence[str] | None = None,
-        like: CheckResult | None = None,
         of_base: bool = False,
+        deadline: Deadline | None = None,
+        tolerated: Collection[DeathCause] = (),
     ) -> CheckResult:
-        """The check on a derived tree; `like` is the same check elsewhere, which says how long it may take."""
+        """The check on a derived tree. A run that dies raises, unless the caller can live with that cause of death."""
         place = self.make_tree(tree, of_base)
         for name in spec.needs:
             built = self.recorder.further(self.runner.run(self.builds[name], place, keep=True), what)
+            _refuse_dead(built, ())
             if built.verdict is not Verdict.PASS:
                 return self.recorder.further(unverifiable(spec, place, f"{name} must pass first"), what)
-        result = self.runner.run(spec, place, argv=argv, seconds=self.deadline(like))
-        return self.recorder.further(result, what)
-
-    def deadline(self, like: CheckResult | None) -> float:
-        """Three times what it took elsewhere, within the configured maximum."""
-        if like is None:
-            return self.most_seconds
-        return min(self.most_seconds, max(_SHORTEST_DEADLINE, _DEADLINE_FACTOR * like.duration_ms / 1000))
+        result = self.recorder.further(self.runner.run(spec, place, argv=argv, deadline=deadline), what)
+        _refuse_dead(result, tolerated)
+        return result
 
     def with_base_files(self, paths: set[bytes]) -> str:
         return with_base_files(self.store, self.snapshot, paths)
@@ -78,3 +80,8 @@ class Beside:
             return None
         selected = rerun(ReportFormat(report.runner), argv, tests, cwd=spec.cwd)
         return selected if selected and sum(map(len, selected)) < _LONGEST else None
+
+
+def _refuse_dead(result: CheckResult, tolerated: Collection[DeathCause]) -> None:
+    if result.death is not None and result.death.cause not in tolerated:
+        raise NotMeasuredError(f"the run {result.name} died: {result.death.detail}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from assay.adapters.cache import ResultCache
 from assay.adapters.git.program import readable
 from assay.contracts.change import ChangeKind
-from assay.contracts.check import CheckKind, CheckResult, CheckSpec
+from assay.contracts.check import CheckKind, CheckResult, CheckSpec, Death
 from assay.contracts.examined import Examined
 from assay.contracts.report import CheckLine
 from assay.contracts.tests import TestReport
@@ -49,6 +49,8 @@ class Judged:
     examined: Examined
     report: TestReport | None
     output: str
+    death: Death | None
+    """Why the run on the change measured nothing, if so."""
 
 
 class CascadeRun:
@@ -74,6 +76,8 @@ class CascadeRun:
             cancel=world.cancel,
             progress=world.progress,
             numbers=lambda: next(self._numbers),
+            record_death=lambda result: self.recorder.further(result, "died"),
+            verify_seconds=self.request.verify_seconds,
         )
 
     @cached_property
@@ -144,7 +148,7 @@ class CascadeRun:
         base = bases.submit(self._on_base, spec, known, keys[0], keep)
         reused = self._reused(spec, self.tree, keys[1], keep)
         planted = self._plant_early(spec, known, bases) if reused is None else None
-        after = reused or self.runner.run(spec, self.tree, seconds=self._seconds(spec, known), keep=keep)
+        after = reused or self.runner.run(spec, self.tree, keep=keep)
         self.world.progress.ended(spec.name, Phase.AFTER, reused=after.reused_from is not None)
         before = base.result()
         if before is None and self.subject.snapshot.change.empty:
@@ -175,15 +179,9 @@ class CascadeRun:
             return None
         if known is None and any(name not in self.base.built for name in spec.needs):
             return unverifiable(spec, self.base, "the build that it needs fails on the base")
-        result = known or self.runner.run(spec, self.base, seconds=self._seconds(spec, None), keep=keep)
+        result = known or self.runner.run(spec, self.base, keep=keep)
         self.world.progress.ended(spec.name, Phase.BASELINE, reused=known is not None)
         return result
-
-    def _seconds(self, spec: CheckSpec, known: CheckResult | None) -> float:
-        """How long it may take: by what it took on the base, within what was asked for."""
-        if spec.kind is CheckKind.VERIFY and self.request.verify_seconds is not None:
-            return self.request.verify_seconds
-        return self.beside.deadline(known)
 
     def _reused(self, spec: CheckSpec, tree: TreeUnderCheck, key: str, keep: bool) -> CheckResult | None:
         """A kept result, unless fresh ones are wanted or what the check writes is needed by one that must run."""
@@ -235,11 +233,11 @@ class CascadeRun:
         # What fails already need not be asked what its pass is worth.
         if judgement.verdict is Verdict.PASS and keys is not None and not self.subject.snapshot.change.empty:
             examined = self.layers.examine(spec, before, known, after, judgement.comparison, keys, planted)
-            judgement = judgement.examined(examined.findings, examined.edited)
+            judgement = judgement.examined(examined.findings, examined.edited, examined.not_measured)
         seq = self.recorder.check(before, after, judgement, keys)
         line = line_of(after, before, judgement, seq)
         self.world.progress.judged(line)
-        return Judged(line, judgement, excuses, examined, after.report, after.output)
+        return Judged(line, judgement, excuses, examined, after.report, after.output, after.death)
 
     @cached_property
     def second_runs(self) -> SecondRuns:
@@ -276,8 +274,12 @@ class CascadeRun:
             make_tree=self._derived,
             recorder=self.recorder,
             builds={spec.name: spec for spec in self.subject.specs},
-            most_seconds=float(self.world.settings.limits.check_seconds),
         )
+
+    @property
+    def _sabotage_seconds(self) -> float:
+        limits = self.world.settings.limits
+        return float(min(limits.sabotage_seconds, limits.check_seconds))
 
     @cached_property
     def layers(self) -> Layers:
@@ -292,7 +294,7 @@ class CascadeRun:
         return Layers(
             old_tests=OldTests(self.beside, files, self.subject.renames, base_specs, reruns, accepted),
             must_fail=MustFail(self.beside, self.subject.read, frozenset(file.path for file in files), required),
-            sensitivity=Sensitivity(self.beside, files, required, accepted),
+            sensitivity=Sensitivity(self.beside, files, required, accepted, self._sabotage_seconds),
             quieted=Quieted(self.beside, self.subject.files_by_content, base_specs, accepted),
             plants=self._plants,
             recorder=self.recorder,

@@ -15,17 +15,26 @@ from assay.adapters.checks.reports import environment as report_variables
 from assay.adapters.checks.reports import merge, read_report, sniff_all
 from assay.adapters.environment import Environment
 from assay.adapters.ledger.artifacts import ArtifactRef, ArtifactStore, ArtifactWriter
-from assay.adapters.sandbox.job import Execution, Job, Limits, Place, Sandbox, View
+from assay.adapters.sandbox.job import Job, Limits, Place, Sandbox, View
 from assay.adapters.slots import Slots
-from assay.contracts.check import CheckResult, CheckSpec, Diagnostic
+from assay.contracts.check import CheckKind, CheckResult, CheckSpec, Diagnostic
 from assay.contracts.tests import ReportFormat, TestReport
 from assay.contracts.verdict import Verdict
 from assay.core.compare import together
+from assay.core.run_end import RunEnd, describe_deaths, find_death, is_worth_repeating
 from assay.engine.progress import Progress
 from assay.engine.trees import TreeUnderCheck
 
 _SHOWN = 32 * 1024
 """Characters of head and of tail that a result carries; all of the output is the artifact."""
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """How long a run may take, and the setting that says so."""
+
+    seconds: float
+    setting: str
 
 
 @dataclass(frozen=True)
@@ -43,20 +52,25 @@ class Runner:
     progress: Progress
     numbers: Callable[[], int]
     """Hands out numbers for scratch folders."""
+    record_death: Callable[[CheckResult], object]
+    """Puts a run that died, and is run once more, on record."""
+    verify_seconds: float | None = None
+    """The deadline of verify commands, where the gate sets one; else that of every check."""
 
     def run(
         self,
         spec: CheckSpec,
         tree: TreeUnderCheck,
         *,
-        seconds: float | None = None,
+        deadline: Deadline | None = None,
         argv: Sequence[str] | None = None,
         keep: bool = False,
         network: bool = False,
         over: tuple[Path, ...] = (),
     ) -> CheckResult:
         """One check on one tree; `argv` replaces the check's own for a second run of single tests, `over` are folders
-        whose files lie over those of the tree."""
+        whose files lie over those of the tree. A run that died is run once more: if it dies again, nothing was
+        measured, and the result says of what."""
         missing = self.missing_tool(spec)
         if missing:
             return unverifiable(spec, tree, missing)
@@ -66,7 +80,22 @@ class Runner:
             if network:
                 view = replace(view, network=True)
             view = replace(view, over=(*over, *view.over))
-            return self._run(spec, tree, view, seconds or self.limits.seconds, argv, keep)
+            deadline = deadline or self.deadline(spec)
+            first = self._run(spec, tree, view, deadline, argv, keep)
+            if first.death is None or not is_worth_repeating(first.death):
+                return first
+            self.record_death(first)
+            second = self._run(spec, tree, view, deadline, argv, keep)
+        if second.death is None:
+            return second
+        death = describe_deaths(first.death, second.death)
+        return second.model_copy(update={"death": death, "reason": death.detail})
+
+    def deadline(self, spec: CheckSpec) -> Deadline:
+        """How long a check may take. It depends on the settings alone, and not on what earlier runs took."""
+        if spec.kind is CheckKind.VERIFY and self.verify_seconds is not None:
+            return Deadline(self.verify_seconds, "gate.verify_seconds")
+        return Deadline(self.limits.seconds, "limits.check_seconds")
 
     def missing_tool(self, spec: CheckSpec) -> str:
         """Why the check cannot run at all, if so."""
@@ -79,7 +108,7 @@ class Runner:
         spec: CheckSpec,
         tree: TreeUnderCheck,
         view: View,
-        seconds: float,
+        deadline: Deadline,
         argv: Sequence[str] | None,
         keep: bool,
     ) -> CheckResult:
@@ -94,7 +123,7 @@ class Runner:
             view=view,
             place=place,
             scratch=scratch,
-            limits=replace(self.limits, seconds=seconds),
+            limits=replace(self.limits, seconds=deadline.seconds),
             keep=keep,
             cancel=self.cancel,
             on_output=lambda data: self.progress.output(spec.name, tree.phase, data),
@@ -105,7 +134,16 @@ class Runner:
             artifact = writer.finish()
         if keep and execution.exit_code == 0:
             tree.built[spec.name] = self.sandbox.written(job)
-        return self._result(spec, tree, job, execution, tee.text(), artifact)
+        end = RunEnd(
+            exit_code=execution.exit_code,
+            seconds=execution.duration_ms / 1000,
+            timed_out=execution.timed_out,
+            deadline_setting=deadline.setting,
+            cancelled=execution.cancelled,
+            limit=execution.limit,
+            setup_error=execution.setup_error,
+        )
+        return self._result(spec, tree, job, end, tee.text(), artifact)
 
     def _command(self, spec: CheckSpec, tree: TreeUnderCheck, place: Place, argv: Sequence[str] | None) -> list[str]:
         if spec.shell is not None and argv is None:
@@ -133,15 +171,17 @@ class Runner:
         spec: CheckSpec,
         tree: TreeUnderCheck,
         job: Job,
-        execution: Execution,
+        end: RunEnd,
         text: str,
         artifact: ArtifactRef,
     ) -> CheckResult:
         report = diagnostics = None
-        verdict, reason = self._verdict(spec, execution, text)
-        ended_by = "the deadline" if execution.timed_out else execution.limit
-        if execution.exit_code is not None and spec.kind.exercises and verdict is not Verdict.UNVERIFIABLE:
-            report = self._report(spec, job, execution.exit_code, artifact)
+        if end.exit_code is not None and spec.kind.exercises:
+            report = self._report(spec, job, end.exit_code, artifact)
+        death = find_death(end, report)
+        verdict, reason = (Verdict.UNVERIFIABLE, death.detail) if death else self._verdict(spec, end.exit_code, text)
+        if verdict is Verdict.UNVERIFIABLE:
+            report = None
         if report is not None and (elsewhere := self._imported_elsewhere(report, job)):
             verdict, reason, report = Verdict.UNVERIFIABLE, elsewhere, None
         if spec.kind.complains and verdict is Verdict.FAIL:
@@ -151,9 +191,10 @@ class Runner:
                 verdict, reason = Verdict.UNVERIFIABLE, f"{reason} without a readable complaint"
         seen = {
             "verdict": verdict,
-            "ended_by": ended_by,
-            "exit_code": execution.exit_code,
-            "duration_ms": execution.duration_ms,
+            "ended_by": "the deadline" if end.timed_out else end.limit,
+            "death": death,
+            "exit_code": end.exit_code,
+            "duration_ms": round(end.seconds * 1000),
             "output": text,
             "artifact": artifact.hash,
             "assurance": self.sandbox.level,
@@ -162,22 +203,14 @@ class Runner:
         }
         return unverifiable(spec, tree, reason).model_copy(update=seen)
 
-    def _verdict(self, spec: CheckSpec, execution: Execution, text: str) -> tuple[Verdict, str]:
-        """By exit code, unless something other than the check itself ended it."""
-        if execution.setup_error:
-            return Verdict.UNVERIFIABLE, f"the sandbox could not start it: {execution.setup_error}"
-        if execution.cancelled:
-            return Verdict.UNVERIFIABLE, "interrupted"
-        if execution.timed_out:
-            return Verdict.UNVERIFIABLE, f"not finished after {execution.duration_ms / 1000:.0f} s, and ended there"
-        if execution.limit:
-            return Verdict.UNVERIFIABLE, f"ended at {execution.limit}"
+    def _verdict(self, spec: CheckSpec, exit_code: int | None, text: str) -> tuple[Verdict, str]:
+        """The verdict on a run that came to its own end."""
         module = spec.tool.removeprefix("python:")
-        if execution.exit_code and spec.tool.startswith("python:") and f"No module named {module}" in text[-2000:]:
+        if exit_code and spec.tool.startswith("python:") and f"No module named {module}" in text[-2000:]:
             return Verdict.UNVERIFIABLE, _not_installed(spec)
-        if execution.exit_code == 0:
+        if exit_code == 0:
             return Verdict.PASS, ""
-        return Verdict.FAIL, f"exit code {execution.exit_code}"
+        return Verdict.FAIL, f"exit code {exit_code}"
 
     def _report(self, spec: CheckSpec, job: Job, exit_code: int, artifact: ArtifactRef) -> TestReport | None:
         folder, output = job.scratch / "report", self.artifacts.read(artifact.hash)

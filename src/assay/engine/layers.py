@@ -12,6 +12,7 @@ from assay.contracts.examined import Examined, together
 from assay.contracts.verdict import Severity, Verdict
 from assay.core.accepted import softened
 from assay.core.compare import Comparison
+from assay.engine.beside import NotMeasuredError
 from assay.engine.must_fail import MustFail, Planting
 from assay.engine.old_tests import OldTests
 from assay.engine.quieted import Quieted
@@ -66,16 +67,16 @@ class Layers:
         planted: Future[Planting | None] | None,
     ) -> Examined:
         if spec.kind.complains:
-            return self.quieted.examine(spec, known, after)
+            return _examined(lambda: self.quieted.examine(spec, known, after))
         if not spec.kind.exercises:
             return Examined()
         with ThreadPoolExecutor(3) as pool:
             asked = [
-                pool.submit(self.old_tests.examine, spec, before, after),
-                pool.submit(self.sensitivity.examine, spec, known, after, found),
+                pool.submit(_examined, lambda: self.old_tests.examine(spec, before, after)),
+                pool.submit(_examined, lambda: self.sensitivity.examine(spec, known, after, found)),
             ]
             if after.report is not None and self.plants(spec):
-                asked.append(pool.submit(self._planted, spec, known, after, planted))
+                asked.append(pool.submit(_examined, lambda: self._planted(spec, known, after, planted)))
             return together([one.result() for one in asked])
 
     def _planted(
@@ -94,11 +95,17 @@ class Layers:
     def _record(self, after: CheckResult, examined: Examined, key: str) -> None:
         """One row for all layers; it is kept, like any result, if it passed."""
         grave = [one for one in examined.findings if one.severity is not Severity.MINOR]
-        told = [f"{one.layer} {one.rule}: {one.detail}" for one in examined.findings] + [*examined.caps]
+        told = [f"{one.layer} {one.rule}: {one.detail}" for one in examined.findings]
+        told += [*examined.caps, *examined.not_measured]
+        verdict, reason = Verdict.PASS, ""
+        if grave:
+            verdict, reason = Verdict.FAIL, f"{grave[0].rule}: {grave[0].detail}"
+        elif examined.not_measured:
+            verdict, reason = Verdict.UNVERIFIABLE, examined.not_measured[0]
         result = after.model_copy(
             update={
-                "verdict": Verdict.FAIL if grave else Verdict.PASS,
-                "reason": f"{grave[0].rule}: {grave[0].detail}" if grave else "",
+                "verdict": verdict,
+                "reason": reason,
                 "output": "\n".join(told),
                 "exit_code": None,
                 "duration_ms": 0,
@@ -110,3 +117,11 @@ class Layers:
             }
         )
         self.recorder.further(result, _NAME, key)
+
+
+def _examined(examine: Callable[[], Examined]) -> Examined:
+    """What a layer found; a layer whose run died found nothing, and says which run that was."""
+    try:
+        return examine()
+    except NotMeasuredError as error:
+        return Examined(not_measured=(str(error),))

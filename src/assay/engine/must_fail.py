@@ -120,12 +120,12 @@ class MustFail:
 
     def _run(self, spec: CheckSpec, report: TestReport, plan: Plan, like: CheckResult, what: str) -> CheckResult:
         tree = self.beside.with_contents(plan.contents)
-        return self.beside.run(spec, tree, what, argv=self._argv(spec, report, plan, like), like=like)
+        return self.beside.run(spec, tree, what, argv=self._argv(spec, report, plan, like))
 
     def _on_base(self, one: Planting) -> CheckResult:
         tree = self.beside.with_contents(one.plan.contents, of_base=True)
         argv = self._argv(one.spec, one.report, one.plan, one.like)
-        return self.beside.run(one.spec, tree, "must-fail-on-base", argv=argv, like=one.like, of_base=True)
+        return self.beside.run(one.spec, tree, "must-fail-on-base", argv=argv, of_base=True)
 
     def _argv(self, spec: CheckSpec, report: TestReport, plan: Plan, like: CheckResult) -> Sequence[str] | None:
         files = sorted(plan.contents)

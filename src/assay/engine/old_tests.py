@@ -64,7 +64,7 @@ class OldTests:
         tests = [r.id for r in known.results if r.path in edited]
         # A file without tests of its own (data, conftest) may decide any test: then all of them are run.
         selection = self.beside.selection(spec, known, tests) if edited <= seen else None
-        old = self.beside.run(spec, tree, _NAME, argv=selection, like=before)
+        old = self.beside.run(spec, tree, _NAME, argv=selection)
         if why := unrunnable(old, known, sorted(edited)):
             return Examined(findings=(unrunnable_finding(old, why, accepted=self.accepted),))
         found = self._edited_expectations(spec, known, now, old, tree)
@@ -115,7 +115,7 @@ class OldTests:
         if not edited:
             return Examined()
         tree = self.beside.with_base_files({os.fsencode(path) for path in edited})
-        old = self.beside.run(spec, tree, _NAME, like=before)
+        old = self.beside.run(spec, tree, _NAME)
         found = (edited_check_finding(old, accepted=self.accepted),) if edited_check(old) else ()
         return Examined(findings=found)
 

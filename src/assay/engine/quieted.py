@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from assay.adapters.sources.views import views
 from assay.contracts.check import CheckResult, CheckSpec, Diagnostic
-from assay.contracts.examined import Examined
+from assay.contracts.examined import Examined, together
 from assay.contracts.finding import Finding
-from assay.contracts.verdict import Severity
+from assay.contracts.verdict import Severity, Verdict
 from assay.core.complaints import new_complaints
 from assay.core.layers import Layer
 from assay.core.protected import Role
@@ -36,17 +36,15 @@ class Quieted:
 
     def examine(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> Examined:
         known = before.diagnostics if before else ()
-        return Examined(findings=(*self._by_configuration(spec, known, after), *self._by_comment(spec, known, after)))
+        return together((self._by_configuration(spec, known, after), self._by_comment(spec, known, after)))
 
-    def _by_configuration(
-        self, spec: CheckSpec, known: Sequence[Diagnostic], after: CheckResult
-    ) -> tuple[Finding, ...]:
+    def _by_configuration(self, spec: CheckSpec, known: Sequence[Diagnostic], after: CheckResult) -> Examined:
         edited = [file for file in self.files if Role.LINT in file.roles]
         if not edited:
-            return ()
+            return Examined()
         tree = self.beside.with_base_files({os.fsencode(file.path) for file in edited})
-        run = self.beside.run(self.base_specs.get(spec.name, spec), tree, "old-configuration", like=after)
-        return tuple(
+        run = self.beside.run(self.base_specs.get(spec.name, spec), tree, "old-configuration")
+        findings = tuple(
             self._finding(
                 spec,
                 run,
@@ -59,8 +57,9 @@ class Quieted:
             )
             for one in new_complaints((*known, *after.diagnostics), run.diagnostics)[:_SHOWN]
         )
+        return Examined(findings=findings, caps=_unanswered(spec, run))
 
-    def _by_comment(self, spec: CheckSpec, known: Sequence[Diagnostic], after: CheckResult) -> tuple[Finding, ...]:
+    def _by_comment(self, spec: CheckSpec, known: Sequence[Diagnostic], after: CheckResult) -> Examined:
         contents: dict[str, bytes] = {}
         added: dict[str, Sequence[Suppression]] = {}
         for file in self.files:
@@ -72,10 +71,10 @@ class Quieted:
                 contents[file.path] = without_suppressions(file.new, found, lines)
                 added[file.path] = found
         if not any(one.blanket for found in added.values() for one in found):
-            return ()  # whoever named what is wrong has said enough
-        run = self.beside.run(spec, self.beside.with_contents(contents), "without-suppressions", like=after)
+            return Examined()  # whoever named what is wrong has said enough
+        run = self.beside.run(spec, self.beside.with_contents(contents), "without-suppressions")
         hidden = new_complaints((*known, *after.diagnostics), run.diagnostics)
-        return tuple(
+        findings = tuple(
             self._finding(
                 spec,
                 run,
@@ -88,6 +87,7 @@ class Quieted:
             for one in hidden[:_SHOWN]
             if _hidden_by_blanket(one, added.get(one.path, ()))
         )
+        return Examined(findings=findings, caps=_unanswered(spec, run))
 
     def _finding(
         self, spec: CheckSpec, run: CheckResult, one: Diagnostic, layer: Layer, rule: str, detail: str, fix: str
@@ -103,6 +103,13 @@ class Quieted:
             check=spec.name,
             artifact=run.artifact,
         )
+
+
+def _unanswered(spec: CheckSpec, run: CheckResult) -> tuple[str, ...]:
+    """What keeps the confidence down if the run gave no complaints that could be read."""
+    if run.verdict is not Verdict.UNVERIFIABLE:
+        return ()
+    return (f"{spec.name}: what it would say if the change had not quieted it is not known: {run.reason}",)
 
 
 def _hidden_by_blanket(one: Diagnostic, added: Sequence[Suppression]) -> bool:

@@ -47,7 +47,7 @@ class Recorder:
         """The row of a run beside the check itself: a second run of single tests, or a run of the base's tests."""
         named = result.model_copy(update={"name": f"{result.name}:{what}"})
         written = self.ledger.append(*self._artifact_rows(named), self._row(named))
-        if key is not None and named.verdict is Verdict.PASS and named.reused_from is None:
+        if key is not None and named.verdict is Verdict.PASS and named.death is None and named.reused_from is None:
             self.cache.keep(key, named, written[-1])
         return named
 
@@ -59,9 +59,10 @@ class Recorder:
         keys: tuple[str, str],
         written: tuple[int, ...],
     ) -> None:
-        """Of the change only what passed, of the base whatever ran to its end."""
+        """Of the change only what passed, of the base what was measured. A run that died was not."""
         before_key, after_key = keys
-        if before is not None and before.reused_from is None and before.verdict is not Verdict.UNVERIFIABLE:
+        measured = before is not None and before.verdict is not Verdict.UNVERIFIABLE and before.death is None
+        if before is not None and measured and before.reused_from is None:
             self.cache.keep(before_key, before, written[-2])
         passed = judgement.verdict is Verdict.PASS and after.verdict is Verdict.PASS
         if passed and after.reused_from is None:

@@ -19,7 +19,7 @@ from assay.adapters.checks.reports import rerun
 from assay.config import TestSettings
 from assay.contracts.check import CheckKind, CheckResult, CheckSpec
 from assay.contracts.tests import ReportFormat
-from assay.contracts.verdict import Verdict
+from assay.contracts.verdict import Phase, Verdict
 from assay.core.commands import is_compound
 from assay.core.compare import compare
 from assay.core.judge import Excuses
@@ -30,6 +30,7 @@ from assay.engine.trees import TreeUnderCheck
 _MOST = 100
 """More failures than this are not flakiness."""
 _BASE_TRIES = 3
+_TREE = {Phase.BASELINE: "base", Phase.AFTER: "change"}
 
 
 @dataclass(frozen=True)
@@ -51,25 +52,29 @@ class SecondRuns:
         if after.report is None or not any(result.status.bad for result in after.report.results):
             return Excuses()
         if before is None or before.report is None:
-            return Excuses(flaky=self._flaky(spec, after, [r.id for r in after.report.results if r.status.bad]))
+            return Excuses(flaky=self._flaky(spec, after, [r.id for r in after.report.results if r.status.bad], []))
+        deaths: list[str] = []
         found = compare(before.report, after.report)
-        flaky = self._flaky(spec, after, [*found.regressions, *found.new_failures])
+        flaky = self._flaky(spec, after, [*found.regressions, *found.new_failures], deaths)
         known = before.report.by_id
         mended: tuple[str, ...] = ()
         if before.reused_from is not None and found.standing:
-            alone = self._passing(self.runner, spec, self.base, before, found.standing)
+            alone = self._passing(self.runner, spec, self.base, before, found.standing, deaths)
             # What passes alone on the change as well fails by the order of tests: the base's failure still counts.
-            also = self._passing(self.runner, spec, self.tree, after, alone)
-            mended = tuple(test for test in alone if test not in also)
+            also = self._passing(self.runner, spec, self.tree, after, alone or (), deaths)
+            if alone is not None and also is not None:
+                mended = tuple(test for test in alone if test not in also)
         standing = [test for test in found.standing if test not in mended]
-        sandbox_only = self._sandbox_only(spec, before, standing)
+        sandbox_only = self._sandbox_only(spec, before, standing, deaths)
+        flaky_before = self._flaky_on_base(spec, before, [test for test in flaky if test in known], deaths)
         return Excuses(
             flaky=flaky,
-            flaky_before=self._flaky_on_base(spec, before, [test for test in flaky if test in known]),
+            flaky_before=flaky_before,
             allowed_flaky=tuple(test for test in flaky if _any(test, self.tests.allow_flaky)),
             sandbox_only=sandbox_only,
             blocking=tuple(test for test in sandbox_only if touches(test, known[test].path, self.changed)),
             mended=mended,
+            not_measured=tuple(dict.fromkeys(deaths)),
         )
 
     def _whole_command(self, spec: CheckSpec) -> Excuses:
@@ -81,21 +86,25 @@ class SecondRuns:
                 return Excuses(flaky=(spec.name,), allowed_flaky=(spec.name,) if allowed else ())
         return Excuses()
 
-    def _flaky(self, spec: CheckSpec, after: CheckResult, suspects: Sequence[str]) -> tuple[str, ...]:
+    def _flaky(
+        self, spec: CheckSpec, after: CheckResult, suspects: Sequence[str], deaths: list[str]
+    ) -> tuple[str, ...]:
         passed: set[str] = set()
         for _ in range(self.reruns):
             left = [test for test in suspects if test not in passed]
-            passed |= set(self._passing(self.runner, spec, self.tree, after, left))
+            passed |= set(self._passing(self.runner, spec, self.tree, after, left, deaths) or ())
         return tuple(sorted(passed))
 
-    def _flaky_on_base(self, spec: CheckSpec, before: CheckResult, flaky: Sequence[str]) -> tuple[str, ...]:
+    def _flaky_on_base(
+        self, spec: CheckSpec, before: CheckResult, flaky: Sequence[str], deaths: list[str]
+    ) -> tuple[str, ...]:
         """Tests that passed on the base and fail there in one of a few further runs."""
         seen: set[str] = set()
         for _ in range(_BASE_TRIES):
             left = [test for test in flaky if test not in seen]
             if not left:
                 break
-            again = self._again(self.runner, spec, self.base, before, left)
+            again = self._again(self.runner, spec, self.base, before, left, deaths)
             seen |= (
                 {r.id for r in again.report.results if r.status.bad and r.id in left}
                 if again and again.report
@@ -103,18 +112,28 @@ class SecondRuns:
             )
         return tuple(sorted(seen))
 
-    def _sandbox_only(self, spec: CheckSpec, before: CheckResult, standing: Sequence[str]) -> tuple[str, ...]:
+    def _sandbox_only(
+        self, spec: CheckSpec, before: CheckResult, standing: Sequence[str], deaths: list[str]
+    ) -> tuple[str, ...]:
         declared = {test for test in standing if _any(test, self.tests.needs_service)}
         if self.bare:
             left = [test for test in standing if test not in declared]
-            declared |= set(self._passing(self.bare, spec, self.base, before, left))
+            declared |= set(self._passing(self.bare, spec, self.base, before, left, deaths) or ())
         return tuple(sorted(declared))
 
     def _passing(
-        self, runner: Runner, spec: CheckSpec, tree: TreeUnderCheck, result: CheckResult, tests: Sequence[str]
-    ) -> tuple[str, ...]:
-        """Those of `tests` that pass when they are run again."""
-        again = self._again(runner, spec, tree, result, tests)
+        self,
+        runner: Runner,
+        spec: CheckSpec,
+        tree: TreeUnderCheck,
+        result: CheckResult,
+        tests: Sequence[str],
+        deaths: list[str],
+    ) -> tuple[str, ...] | None:
+        """Those of `tests` that pass when they are run again; None if that run died."""
+        again = self._again(runner, spec, tree, result, tests, deaths)
+        if again is not None and again.death is not None:
+            return None
         if again is None or again.report is None:
             return ()
         by_id = again.report.by_id
@@ -123,8 +142,15 @@ class SecondRuns:
         )
 
     def _again(
-        self, runner: Runner, spec: CheckSpec, tree: TreeUnderCheck, result: CheckResult, tests: Sequence[str]
+        self,
+        runner: Runner,
+        spec: CheckSpec,
+        tree: TreeUnderCheck,
+        result: CheckResult,
+        tests: Sequence[str],
+        deaths: list[str],
     ) -> CheckResult | None:
+        """A second run of single tests. If it died, that is added to `deaths`."""
         if not tests or len(tests) > _MOST or result.report is None:
             return None
         argv = argv_of(spec)
@@ -132,7 +158,10 @@ class SecondRuns:
         if command is None:
             return None
         where = "bare" if runner is self.bare else "rerun"
-        return self.recorder.further(runner.run(spec, tree, argv=command), where)
+        again = self.recorder.further(runner.run(spec, tree, argv=command), where)
+        if again.death is not None:
+            deaths.append(f"the run {again.name} on the {_TREE[tree.phase]} died: {again.death.detail}")
+        return again
 
 
 def argv_of(spec: CheckSpec) -> Sequence[str] | None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from assay.adapters.sources.sabotage import sabotaged
 from assay.contracts.change import ChangeKind
-from assay.contracts.check import CheckKind, CheckResult, CheckSpec
-from assay.contracts.examined import Examined
+from assay.contracts.check import CheckKind, CheckResult, CheckSpec, DeathCause
+from assay.contracts.examined import Examined, together
 from assay.contracts.finding import Finding
 from assay.contracts.tests import TestReport
 from assay.contracts.verdict import Severity, Verdict
@@ -20,11 +20,15 @@ from assay.core.protected import Role
 from assay.core.risk import docs_only
 from assay.core.sensitivity import Asked, depends, examine, noticed
 from assay.engine.beside import WHOLE_SUITE_MS, Beside
+from assay.engine.execution import Deadline
 from assay.engine.inspection import ChangedFile
 from assay.engine.setup import is_manifest
 
 _MOST = 200
 """Tests that are asked; more than this are asked in part."""
+_BY_SABOTAGE = (DeathCause.DEADLINE, DeathCause.UNFINISHED)
+"""What sabotage itself may do to a program: it waits for ever, or its test runner breaks off. That shows nothing, but
+it is the engine's own doing, so it costs confidence and not the verdict."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class Sensitivity:
     files: Sequence[ChangedFile]
     required: tuple[str, ...]
     accepted: bool
+    sabotage_seconds: float
 
     @property
     def source(self) -> list[ChangedFile]:
@@ -58,7 +63,10 @@ class Sensitivity:
         run, whole = self._sabotaged(spec, after, tests)
         asked = Asked(put_back=put_back, sabotaged=run.report if run else None, whole=whole)
         counted_on = self._failing_before(spec, counted_on, asked, before)
-        return examine(tests, counted_on, asked, after.report.by_id, run=run, check=spec.name, accepted=self.accepted)
+        found_out = examine(
+            tests, counted_on, asked, after.report.by_id, run=run, check=spec.name, accepted=self.accepted
+        )
+        return together((found_out, Examined(caps=_sabotage_gap(spec, run))))
 
     def _failing_before(
         self, spec: CheckSpec, tests: Sequence[str], asked: Asked, before: CheckResult | None
@@ -70,7 +78,7 @@ class Sensitivity:
         if not flaky or before is None or before.report is None:
             return list(tests)
         argv = self.beside.selection(spec, before.report, flaky)
-        again = self.beside.run(spec, self.beside.snapshot.base, "base-again", argv=argv, like=before, of_base=True)
+        again = self.beside.run(spec, self.beside.snapshot.base, "base-again", argv=argv, of_base=True)
         now = again.report.by_id if again.report else {}
         return [test for test in tests if test not in flaky or test not in now or now[test].status.bad]
 
@@ -84,7 +92,7 @@ class Sensitivity:
             return before.report if before else None
         tree = self.beside.with_base_files(source)
         argv = self.beside.selection(spec, report, tests)
-        return self.beside.run(spec, tree, "source-put-back", argv=argv, like=before).report
+        return self.beside.run(spec, tree, "source-put-back", argv=argv).report
 
     def _sabotaged(self, spec: CheckSpec, after: CheckResult, tests: Sequence[str]) -> tuple[CheckResult | None, bool]:
         """The tests with the change sabotaged, and whether all of it was."""
@@ -98,7 +106,10 @@ class Sensitivity:
         if not contents:
             return None, False
         argv = self.beside.selection(spec, after.report, tests) if after.report and tests else None
-        return self.beside.run(spec, self.beside.with_contents(contents), "sabotaged", argv=argv, like=after), whole
+        tree = self.beside.with_contents(contents)
+        deadline = Deadline(self.sabotage_seconds, "limits.sabotage_seconds")
+        run = self.beside.run(spec, tree, "sabotaged", argv=argv, deadline=deadline, tolerated=_BY_SABOTAGE)
+        return run, whole
 
     def _covered(self, spec: CheckSpec, after: CheckResult) -> Examined:
         """No test is new or repaired: does any notice the change at all?"""
@@ -106,6 +117,8 @@ class Sensitivity:
             return Examined(caps=(f"{spec.name}: no test is new or repaired, and whether one covers it was not tried",))
         run, whole = self._sabotaged(spec, after, ())
         tests = noticed(run.report, after.report) if run and run.report and after.report else ()
+        if gap := _sabotage_gap(spec, run):
+            return Examined(caps=gap)
         told = f"{spec.name}: no test fails when everything that changed raises: nothing covers it"
         return Examined(sensitive=tests, caps=(told,) if whole and not tests else ())
 
@@ -113,7 +126,7 @@ class Sensitivity:
         """Without ids the check itself is the test: it must not pass with the change sabotaged."""
         run, whole = self._sabotaged(spec, after, ())
         if run is None or run.verdict is not Verdict.PASS:
-            return Examined()
+            return Examined(caps=_sabotage_gap(spec, run))
         # A person's own command may look at files instead of running them, and be right.
         if not whole or before is None or before.verdict is not Verdict.FAIL or spec.kind is not CheckKind.TESTS:
             return Examined(
@@ -133,3 +146,11 @@ class Sensitivity:
                 ),
             )
         )
+
+
+def _sabotage_gap(spec: CheckSpec, run: CheckResult | None) -> tuple[str, ...]:
+    """What is not known because the sabotaged run died."""
+    if run is None or run.death is None:
+        return ()
+    raised = f"; {run.death.setting} would give it longer" if run.death.setting else ""
+    return (f"{spec.name}: whether tests notice the change was not shown: sabotaged, {run.death.detail}{raised}",)

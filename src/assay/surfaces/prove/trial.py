@@ -35,7 +35,7 @@ _START: Final = (
 _REASONS: Final[Mapping[str, tuple[str, ...]]] = {
     "limit": ("not finished after", "ended at "),
     "no-tests": ("no test was executed", "nothing exercised the change"),
-    "unfinished-run": ("the test run ended before it was finished",),
+    "unfinished-run": ("run ended before it was finished",),
 }
 
 

@@ -61,6 +61,8 @@ export default async function* report(source) {
     if (type === 'test:start') {
       names[data.nesting] = data.name;
     } else {
+      const signal = data.details?.error?.signal;
+      if (signal) write({ event: 'died', what: `the test file ${data.name}: ${signal} killed it` });
       const test = line(type, data, names);
       if (test) write(test);
     }

@@ -122,6 +122,8 @@ class Recorder:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node, error):
+        if error:
+            self.journal.write("died", what="the xdist worker %s: %s" % (node.gateway.id, error))
         self.imported.update((getattr(node, "workeroutput", None) or {}).get("assay_imported", ()))
 
     @pytest.hookimpl(trylast=True)

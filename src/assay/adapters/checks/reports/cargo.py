@@ -134,7 +134,7 @@ class _Reader:
         if self._compile_error is not None and not self._tally.any_bad:
             self._tally.broken(f"cargo: {self._compile_error}")
         if self._binaries == 0:
-            self._tally.broken("no test binary ran: the output has no line `running N tests`")
+            self._tally.never_began("no test binary ran: the output has no line `running N tests`")
 
 
 def _without_lines(shown: Iterable[str]) -> dict[str, str]:

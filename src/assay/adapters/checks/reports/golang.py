@@ -12,6 +12,8 @@ from assay.contracts.tests import TestReport, TestStatus
 
 _ENDS: Final = {"pass": TestStatus.PASSED, "fail": TestStatus.FAILED, "skip": TestStatus.SKIPPED}
 _COMPILER = re.compile(r"# (\S+)(?: \[.+\])?$")
+_CRASHES: Final = ("panic: ", "fatal error: ")
+"""How Go's own runtime begins when it ends a test binary."""
 _BUILD_FAILED = re.compile(r"FAIL\t(\S+) \[(?:build|setup) failed\]")
 
 
@@ -50,7 +52,7 @@ def read_go(source: Source) -> TestReport:
     for name, package in packages.items():
         _package_end(name, package, complaints.get(name, ""), tally)
     if not packages:
-        tally.broken("no events of `go test -json` in the output")
+        tally.never_began("no events of `go test -json` in the output")
     return tally.report(complete=source.exit_code is not None)
 
 
@@ -97,6 +99,8 @@ def _package_end(name: str, package: _Package, complaint: str, tally: Tally) -> 
             message = package.output.get(test, "") or "started and never ended"
             tally.add(f"{name}/{test}", TestStatus.ERROR, message=message)
             package.failed = True
+            if not any(crash in words for words in package.output.values() for crash in _CRASHES):
+                tally.broken(f"{name}/{test}: its test binary was killed before the test had ended")
     if package.ended is None:
         tally.broken(f"{name}: go test ended before this package had finished")
     elif package.ended == "build":

@@ -6,6 +6,7 @@ from typing import Final
 
 from assay.adapters.checks.reports.source import (
     Json,
+    MissingReportError,
     Source,
     UnreadableError,
     decode_json,
@@ -44,6 +45,8 @@ def read_jest(runner: str, source: Source) -> TestReport:
         complete = source.exit_code is not None
         if document.get("wasInterrupted") is True:
             tally.broken(f"{runner}.json: {runner} was interrupted")
+    except MissingReportError as error:  # it is written at the end, so nobody knows whether the runner began
+        tally.never_began(str(error))
     except UnreadableError as error:
         tally.broken(str(error))
     return tally.report(complete=complete)
@@ -92,6 +95,8 @@ def read_mocha(source: Source) -> TestReport:
             for test in sequence(document.get(section)):
                 _mocha_test(mapping(test), status, source, tally)
         complete = source.exit_code is not None
+    except MissingReportError as error:  # it is written at the end, so nobody knows whether the runner began
+        tally.never_began(str(error))
     except UnreadableError as error:
         tally.broken(str(error))
     return tally.report(complete=complete)

@@ -31,7 +31,7 @@ def read_journals(runner: str, source: Source) -> TestReport:
     tally = Tally(runner)
     names = source.files(rf"{runner}-[0-9-]+\.jsonl")
     if not names:
-        tally.broken(f"no {runner} report: {runner} did not run, or ran without Assay's probe")
+        tally.never_began(f"no {runner} report: {runner} did not run, or ran without Assay's probe")
     imported: set[str] = set()
     budget = TOTAL_LIMIT
     for name in names:
@@ -81,6 +81,8 @@ class _Journal:
                     self._collected[id] = path
             case "test":
                 self._test(line, where)
+            case "died":
+                self._tally.broken(f"{self._name}: died before its tests had ended: {text(line.get('what'))}")
             case "finish":
                 self._finish = line
             case other:
@@ -119,4 +121,4 @@ class _Journal:
         elif status == _INTERNAL_ERROR:
             self._tally.broken(f"{self._name}: pytest had an internal error")
         elif status == _USAGE_ERROR:
-            self._tally.broken("pytest could not begin: a test file or an option that it was given does not exist")
+            self._tally.never_began("pytest could not begin: a test file or an option that it was given does not exist")

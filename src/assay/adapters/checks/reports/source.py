@@ -31,6 +31,10 @@ class UnreadableError(Exception):
     """This piece of a report cannot be read; the text says which and why. Never leaves the readers."""
 
 
+class MissingReportError(UnreadableError):
+    """There is no such file: no runner wrote one."""
+
+
 @dataclass(frozen=True)
 class Source:
     directory: Path
@@ -54,6 +58,8 @@ class Source:
         """The bytes of one report file."""
         try:
             descriptor = os.open(self.directory / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError as error:
+            raise MissingReportError(f"{name}: there is none") from error
         except (OSError, ValueError) as error:
             raise UnreadableError(f"{name}: cannot be opened: {error}") from error
         with os.fdopen(descriptor, "rb") as file:

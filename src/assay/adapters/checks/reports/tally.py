@@ -52,6 +52,7 @@ class Tally:
         self._results: dict[str, TestResult] = {}
         self._problems: list[str] = []
         self._broken = False
+        self._began = True
         self.any_bad = False
         """Whether one of the results is a failure or an error."""
 
@@ -97,11 +98,17 @@ class Tally:
         self._broken = True
         self.problem(text)
 
+    def never_began(self, text: str) -> None:
+        """No runner began a run, so that there is no report to be completed."""
+        self._began = False
+        self.broken(text)
+
     def report(self, *, complete: bool, imported_from: tuple[str, ...] = ()) -> TestReport:
         return TestReport(
             runner=self._runner,
             results=tuple(self._results.values()),
             complete=complete and not self._broken,
+            began=self._began or bool(self._results),
             imported_from=tuple(clean(place, ID_LIMIT) for place in imported_from[:IMPORT_LIMIT]),
             problems=tuple(self._problems),
         )

@@ -87,7 +87,7 @@ class _Reader:
             self._line(line)
         self._end_document()
         if self._documents == 0:
-            self._tally.broken(f"{self._where}: no TAP in it, which has a plan such as `1..3`")
+            self._tally.never_began(f"{self._where}: no TAP in it, which has a plan such as `1..3`")
 
     def _line(self, line: str) -> None:
         body = line.lstrip(" ")
