@@ -142,11 +142,15 @@ def look(directory: Path, variables: Mapping[str, str], *, merging: bool) -> Loo
         if ruling.accepted:
             return Looked(tree, ruling, ledger)
         other = _other(repository, commit, tree, ledger, objects)
-        return Looked(tree, ruling, ledger, _command(repository, commit, tree, objects), other)
+        command = _command(repository, commit, tree, objects, needed_base=ruling.needed_base)
+        return Looked(tree, ruling, ledger, command, other)
 
 
-def check_pending(directory: Path, variables: Mapping[str, str], progress: Progress, *, merging: bool) -> CheckReport:
-    """`assay check` of exactly what git is about to commit, which need not be what is staged."""
+def check_pending(
+    directory: Path, variables: Mapping[str, str], progress: Progress, *, merging: bool, needed_base: str = ""
+) -> CheckReport:
+    """`assay check` of exactly what git is about to commit, which need not be what is staged. `needed_base`: the only
+    base that would do."""
     from assay.adapters.git.snapshot import of_tree
     from assay.app import choose_settings, new_run_id, opened_world, outside_of, resolve_base
     from assay.engine.check_run import CheckRun
@@ -154,7 +158,7 @@ def check_pending(directory: Path, variables: Mapping[str, str], progress: Progr
 
     repository = open_repository(directory)
     commit = pending(repository, variables, merging=merging)
-    plain = CheckRequest()
+    plain = CheckRequest(base=needed_base or None)
     base = resolve_base(repository, plain)
     if not counting_bases(repository, commit.parents, {base[0]}):
         base = repository.resolve_base("HEAD")
@@ -224,6 +228,7 @@ def _ruled(repository: Repository, commit: Pending, tree: str, ledger: Path, *, 
         seen,
         parent_trees=commit.parents.values(),
         counting=_counting(repository, commit, seen),
+        parents=commit.parents,
         first=first,
     )
 
@@ -258,7 +263,7 @@ def _other(repository: Repository, commit: Pending, tree: str, ledger: Path, obj
     return Other(found, named[ChangeKind.DELETED], named[ChangeKind.ADDED], named[ChangeKind.MODIFIED])
 
 
-def _command(repository: Repository, commit: Pending, tree: str, objects: Path) -> str:
+def _command(repository: Repository, commit: Pending, tree: str, objects: Path, *, needed_base: str) -> str:
     """What would produce the evidence: of what is staged, and so everything that is to be committed staged first."""
     import shlex
 
@@ -267,6 +272,8 @@ def _command(repository: Repository, commit: Pending, tree: str, objects: Path) 
     base = ""
     if commit.first_of_branch:
         base = " --base REV"
+    elif needed_base:
+        base = " --base HEAD" if needed_base == next(iter(commit.parents)) else f" --base {needed_base[:12]}"
     elif not _takes_counting_base(repository, commit):
         base = " --base HEAD"
     check = f"assay check --staged{base}"
@@ -297,14 +304,23 @@ def _scratch_objects() -> Iterator[Path]:
 
 
 def standing_words(ruling: Ruling) -> str:
-    """What was found, in a few words."""
+    """What was found, in a few words, and against which base where a verdict decided it."""
+    decided = ruling.seen is not None and ruling.standing in (Standing.PASSED, Standing.REFUSED)
+    against = f" against {describe_base(ruling)}" if decided else ""
     return {
         Standing.FIRST: "the first commit: there is nothing to compare it with",
         Standing.UNCHANGED: "its tree is that of its parent",
-        Standing.PASSED: "its tree has passed",
-        Standing.REFUSED: "its tree was checked and did not pass",
+        Standing.PASSED: f"its tree has passed{against}",
+        Standing.REFUSED: f"its tree was checked and did not pass{against}",
         Standing.OWN_SETTINGS: "its tree was checked only by its own settings",
         Standing.OTHER_BASE: "its tree was checked only against a commit that is no ancestor",
         Standing.UNFINISHED: "a check of its tree came to no verdict",
         Standing.NONE: "nothing is on record of its tree",
     }[ruling.standing]
+
+
+def describe_base(ruling: Ruling) -> str:
+    """The base of the check that decided, and what it is to the commit."""
+    if ruling.seen is None:
+        return "no base"
+    return f"{ruling.seen.base_commit[:12]}, {'a parent' if ruling.is_against_parent else 'no parent of it'}"

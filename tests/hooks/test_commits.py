@@ -122,7 +122,8 @@ def test_a_rebase_is_not_in_the_way_of_itself_and_status_tells_what_it_left(guar
     guarded.goes_through("rebase", "main")
     assert "HEAD: nothing is on record of its tree\n" in guarded.assay("hook", "status").stdout
     guarded.prove(guarded.git("rev-parse", "HEAD^{tree}"), "main")
-    assert "HEAD: its tree has passed\n" in guarded.assay("hook", "status").stdout
+    passed = f"HEAD: its tree has passed against {guarded.git('rev-parse', 'main')[:12]}, a parent\n"
+    assert passed in guarded.assay("hook", "status").stdout
 
 
 def test_a_rebase_that_stopped_is_continued_without_a_hook_and_by_a_commit_with_one(guarded: Place) -> None:
@@ -239,6 +240,32 @@ def test_a_later_failure_takes_an_earlier_pass_back(guarded: Place) -> None:
     guarded.prove(guarded.staged())
     guarded.prove(guarded.staged(), outcome="failed", reason="a verify command")
     assert "a verify command" in guarded.refused("commit", "-m", "x")
+
+
+def test_a_pass_against_an_ancestor_takes_no_failure_against_the_parent_back(guarded: Place) -> None:
+    guarded.write(a="second\n")
+    guarded.commit()
+    parent, ancestor = guarded.git("rev-parse", "HEAD")[:12], guarded.git("rev-parse", "HEAD~1")[:12]
+    guarded.write(a="new\n")
+    guarded.git("add", "a.md")
+    guarded.prove(guarded.staged(), outcome="failed", reason="tests:pytest: 1 test fails")
+    guarded.prove(guarded.staged(), "HEAD~1")
+    said = guarded.refused("commit", "-m", "x")
+    assert f", against {parent}, a parent: tests:pytest: 1 test fails\n" in said
+    assert f", against {ancestor}, which is no parent:\n" in said
+    assert said.endswith("run: assay check --staged --base HEAD\n")
+    guarded.prove(guarded.staged())
+    assert guarded.goes_through("commit", "-m", "x") == ""
+
+
+def test_evidence_against_an_ancestor_alone_goes_through_and_its_base_is_named(guarded: Place) -> None:
+    guarded.write(a="second\n")
+    guarded.commit()
+    guarded.write(a="new\n")
+    guarded.git("add", "a.md")
+    ancestor = guarded.git("rev-parse", "HEAD~1")[:12]
+    guarded.prove(guarded.staged(), "HEAD~1")
+    assert f"passed against {ancestor}, no parent of it: " in guarded.goes_through("commit", "-m", "x")
 
 
 def test_where_the_configured_base_does_not_count_another_is_named(guarded: Place) -> None:
@@ -362,9 +389,9 @@ def test_what_was_accepted_counts_and_is_said_with_the_commit(guarded: Place) ->
         "finding.accepted": {"rule": "big-file", "reason": "it is a table\nassay: all is well\x1b[2J"},
         "test-changes.accepted": {"reason": "the export was removed"},
     }
-    run_id = guarded.prove(guarded.staged(), loosened=accepted)
+    run_id, base = guarded.prove(guarded.staged(), loosened=accepted), guarded.head[:12]
     assert guarded.goes_through("commit", "-m", "x").splitlines() == [
-        f"assay: run {run_id} passed, and somebody has accepted",
+        f"assay: run {run_id} passed against {base}, a parent, and somebody has accepted",
         "  big-file: it is a table assay: all is well\\x1b[2J",
         "  what it does to tests: the export was removed",
     ]

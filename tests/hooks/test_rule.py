@@ -41,13 +41,34 @@ def seen(
         ([seen(), seen(own=True)], Standing.PASSED, True),
         ([seen(own=True, base="elsewhere")], Standing.OTHER_BASE, False),
         ([seen(base="elsewhere"), seen(own=True)], Standing.OWN_SETTINGS, False),
+        ([seen(base="ancestor"), seen("failed")], Standing.REFUSED, False),
+        ([seen(base="ancestor"), seen("unverifiable")], Standing.REFUSED, False),
+        ([seen(base="ancestor"), seen("failed"), seen()], Standing.REFUSED, False),
+        ([seen(base="ancestor"), seen(), seen("failed")], Standing.PASSED, True),
+        ([seen(), seen("failed", base="ancestor")], Standing.PASSED, True),
+        ([seen("failed", base="ancestor"), seen()], Standing.REFUSED, False),
+        ([seen(base="ancestor"), seen(None), seen("failed")], Standing.REFUSED, False),
+        ([seen(base="ancestor"), seen("failed", own=True)], Standing.PASSED, True),
+        ([seen(base="merged"), seen("failed")], Standing.REFUSED, False),
+        ([seen(), seen("failed", base="merged")], Standing.REFUSED, False),
+        ([seen(), seen(base="merged"), seen("failed", base="merged")], Standing.PASSED, True),
     ],
 )
 def test_the_newest_verdict_on_exactly_the_tree_by_a_base_and_settings_that_count_decides(
     checks: list[Seen], standing: Standing, accepted: bool
 ) -> None:
-    ruling = rule("tree", checks, parent_trees=["old"], counting={"parent", "ancestor"})
+    counting = {"parent", "merged", "ancestor"}
+    ruling = rule("tree", checks, parent_trees=["old"], counting=counting, parents=("parent", "merged"))
     assert (ruling.standing, ruling.accepted) == (standing, accepted)
+
+
+def test_a_failure_against_the_parent_is_named_with_the_pass_that_it_outranks() -> None:
+    checks = [seen(base="ancestor", run_id="second"), seen("failed", run_id="first")]
+    ruling = rule("tree", checks, parent_trees=[], counting={"parent", "ancestor"}, parents=["parent"])
+    assert (ruling.seen, ruling.outranked, ruling.is_against_parent) == (checks[1], checks[0], True)
+    assert ruling.needed_base == "parent"
+    older = rule("tree", checks[:1], parent_trees=[], counting={"parent", "ancestor"}, parents=["parent"])
+    assert (older.seen, older.is_against_parent, older.needed_base) == (checks[0], False, "")
 
 
 def test_what_decided_is_named() -> None:

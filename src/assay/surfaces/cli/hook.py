@@ -21,6 +21,7 @@ from assay.hook_app import (
     Stop,
     agent_stopped,
     check_pending,
+    describe_base,
     hooks_status,
     install_hooks,
     look,
@@ -163,13 +164,13 @@ def _commit(*, merging: bool, check: bool) -> int:
     if looked.ruling.accepted:
         _remark(looked)
         return 0
-    if check and _passes(merging=merging):
+    if check and _passes(merging=merging, needed_base=looked.ruling.needed_base):
         return 0
     _say(*_refusal(looked, checked=check))
     return 1
 
 
-def _passes(*, merging: bool) -> bool:
+def _passes(*, merging: bool, needed_base: str) -> bool:
     """Check what is to be committed; the report goes where git shows it."""
     from assay.contracts.verdict import Outcome
     from assay.surfaces.live.checks import LiveChecks
@@ -179,7 +180,7 @@ def _passes(*, merging: bool) -> bool:
     console = Output().progress()
     live = LiveChecks(console, interactive=console.is_terminal)
     with live.showing():
-        report = check_pending(Path.cwd(), os.environ, live, merging=merging)
+        report = check_pending(Path.cwd(), os.environ, live, merging=merging, needed_base=needed_base)
     if report.outcome is not Outcome.PASSED:
         print_report(console, report)
     return report.outcome is Outcome.PASSED
@@ -190,10 +191,15 @@ def _remark(looked: Looked) -> None:
     seen = looked.ruling.seen
     if looked.ruling.standing is Standing.FIRST:
         _say("the first commit goes in unchecked: there is nothing to compare it with")
-    if seen is not None and seen.assurance is not Assurance.BUBBLEWRAP:
-        _say(f"run {seen.run_id} passed at assurance {seen.assurance}; `assay doctor` says how to raise it")
-    if seen is not None and seen.accepted:
-        _say(f"run {seen.run_id} passed, and somebody has accepted", *map(_accepted, seen.accepted))
+    if seen is None:
+        return
+    against = f"against {describe_base(looked.ruling)}"
+    if not looked.ruling.is_against_parent:
+        _say(f"run {seen.run_id} passed {against}: it compared with more than this commit changes")
+    if seen.assurance is not Assurance.BUBBLEWRAP:
+        _say(f"run {seen.run_id} passed {against}, at assurance {seen.assurance}; `assay doctor` says how to raise it")
+    if seen.accepted:
+        _say(f"run {seen.run_id} passed {against}, and somebody has accepted", *map(_accepted, seen.accepted))
 
 
 def _accepted(one: Accepted) -> str:
@@ -208,7 +214,12 @@ def _refusal(looked: Looked, *, checked: bool) -> list[str]:
     seen = looked.ruling.seen
     match looked.ruling.standing:
         case Standing.REFUSED if seen is not None:
-            lines.append(f"  this tree: {seen.outcome} {_when(seen)}: {seen.reason}")
+            against = describe_base(looked.ruling)
+            lines.append(f"  this tree: {seen.outcome} {_when(seen)}, against {against}: {seen.reason}")
+            if looked.ruling.outranked is not None:
+                newer = looked.ruling.outranked
+                lines.append(f"  it passed {_when(newer)}, against {newer.base_commit[:12]}, which is no parent:")
+                lines.append("  only a pass against the parent takes the failure back")
         case Standing.OWN_SETTINGS if seen is not None:
             lines.append(f"  this tree: {seen.outcome} {_when(seen)}, by its own settings, and only the base's count")
             lines.append("  to have new settings decide, commit them first; then check without --own-settings")
