@@ -18,6 +18,7 @@ from assay.adapters.housekeeping import keep_house
 from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.location import artifacts_path, ledger_path
 from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.adapters.rebuilding import mend_state
 from assay.adapters.sandbox.probe import choose, remembered_facts
 from assay.adapters.sandbox.supervised import Supervised
 from assay.adapters.scratch import scratch_folder
@@ -115,7 +116,9 @@ def opened_world(
     note: str = "",
 ) -> Iterator[World]:
     """Everything outside that a run touches; its scratch folder and its hold on the ledger end with it."""
+    mended = mend_state(home)
     store = open_store(repository, home)
+    store.repairs[:0] = mended
     settings, told = without_keys(settings, load_person())
     with scratch_folder(home, run_id) as scratch, closing(SqliteLedger(ledger_path(home))) as ledger:
         facts = remembered_facts(home / "cache" / "sandbox.json", scratch / "probe", repository.search)

@@ -188,6 +188,9 @@ def test_a_worker_that_dies_makes_its_test_an_error_and_the_report_incomplete(pr
 def test_a_runner_that_cannot_begin_has_begun_nothing(project: Project) -> None:
     report = project.run(ReportFormat.PYTEST, [*PYTEST, "missing"])
     assert (report.complete, report.began) == (False, False)
+    project.file("test_x.py", "import missing\ndef test_a(): pass\n")
+    report = project.run(ReportFormat.PYTEST, [*PYTEST, "test_x.py::test_a"])
+    assert (report.complete, report.began, statuses(report)) == (False, False, {"test_x.py": "error"})
 
 
 def test_leaving_by_pytest_exit_is_incomplete(project: Project) -> None:

@@ -106,3 +106,9 @@ def test_single_tests_run_again_by_id(project: Project) -> None:
     again = rerun(ReportFormat.UNITTEST, [*RUNNER, "discover", "-s", "tests", "-t", "."], ids)
     assert again is not None
     assert sorted(statuses(project.run(ReportFormat.UNITTEST, again))) == ids
+
+
+def test_a_start_folder_that_is_missing_lets_nothing_begin(project: Project) -> None:
+    report = project.run(ReportFormat.UNITTEST, [*RUNNER, "discover", "-s", "missing"])
+    assert (report.complete, report.began) == (False, False)
+    assert "unittest could not begin: ImportError" in report.problems[0]

@@ -8,23 +8,26 @@ the environment's interpreter, isolated and without site: nothing of the project
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import secrets
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from assay.adapters.environment import stat_tree
+from assay.adapters.rebuilding import discard, ensure_folder, ensure_place_for_file
 
 RUNNER_PACKAGES = ("_pytest", "pytest", "pluggy", "iniconfig", "xdist", "execnet", "nose2", "pytest_asyncio")
 _FEW = 40
 """Below so many modules compiling again costs nothing worth keeping."""
 
 
-def bytecode_layer(environment: Path, cache: Path) -> Path | None:
+def bytecode_layer(environment: Path, cache: Path, repairs: list[str]) -> Path | None:
     """A directory to lay over the environment; None where it has no runner of tests, and next to no modules or
-    bytecode already."""
+    bytecode already. A layer that is not as it was when it was made is made anew: half a module would fail tests."""
     sites = [path for path in environment.glob("lib/python3*/site-packages") if path.is_dir()]
     python = environment / "bin" / "python"
     packages = sites if any(_lacks_bytecode(path) for path in sites) else _runners(sites)
@@ -34,10 +37,36 @@ def bytecode_layer(environment: Path, cache: Path) -> Path | None:
     for path in packages:
         stat_tree(path, state.update)
     layer = cache / state.hexdigest()[:32]
-    if not layer.is_dir():
-        _compile(python, environment, packages, layer)
-    os.utime(layer)  # used today: housekeeping leaves it alone
+    ensure_folder(cache, repairs)
+    with (cache.parent / "bytecode.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # layer and mark belong together
+        _ensure_layer(layer, repairs, lambda: _compile(python, environment, packages, layer))
+    for used in (layer, layer.with_name(f"{layer.name}.mark")):
+        os.utime(used)  # today: housekeeping leaves it alone
     return layer
+
+
+def _ensure_layer(layer: Path, repairs: list[str], make: Callable[[], None]) -> None:
+    """The layer is there afterwards, as it was when it was made."""
+    mark = layer.with_name(f"{layer.name}.mark")
+    if layer.is_dir() and mark.is_file() and mark.read_bytes() == _mark(layer):
+        return
+    if os.path.lexists(layer):
+        discard(layer)
+        repairs.append(f"{layer} was damaged; it was made anew")
+    make()
+    ensure_place_for_file(mark, repairs)
+    mark.write_bytes(_mark(layer))
+
+
+def _mark(layer: Path) -> bytes:
+    """A digest of every file below, by size and time."""
+    state = hashlib.sha256()
+    for path in sorted(layer.rglob("*")):
+        info = path.lstat()
+        facts = (info.st_size, info.st_mtime_ns) if path.is_file() else ()
+        state.update(f"{path.relative_to(layer)}\0{facts}\n".encode("utf-8", "surrogateescape"))
+    return state.hexdigest().encode("ascii")
 
 
 def _runners(sites: list[Path]) -> list[Path]:

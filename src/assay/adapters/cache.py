@@ -16,6 +16,7 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from assay.adapters.ledger import Ledger
+from assay.adapters.rebuilding import discard, ensure_folder, ensure_place_for_file
 from assay.contracts.base import Contract
 from assay.contracts.check import CheckResult
 from assay.contracts.evidence import CheckRow
@@ -35,6 +36,8 @@ class ResultCache:
     def __init__(self, folder: Path, ledger: Ledger) -> None:
         self._folder = folder
         self._ledger = ledger
+        self.repairs: list[str] = []
+        """What was found damaged and is computed again, in words."""
 
     @staticmethod
     def key(**parts: object) -> str:
@@ -45,7 +48,10 @@ class ResultCache:
         """The kept result, marked as reused; None if there is none that the ledger vouches for."""
         try:
             entry = Entry.model_validate_json(self._path(key).read_bytes())
-        except (FileNotFoundError, ValidationError):
+        except FileNotFoundError:
+            return None
+        except (OSError, ValidationError):
+            self._discard_damaged(key)
             return None
         rows = self._ledger.read(CheckRow, after=entry.seq - 1, limit=1)
         if not rows or rows[0].seq != entry.seq or rows[0].link.hash != entry.row_hash:
@@ -60,11 +66,18 @@ class ResultCache:
         stored = self._ledger.read(CheckRow, after=seq - 1, limit=1)[0]
         entry = Entry(seq=seq, row_hash=stored.link.hash, result=result)
         path = self._path(key)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        ensure_folder(path.parent, self.repairs)
+        ensure_place_for_file(path, self.repairs)
         aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         aside.write_text(entry.model_dump_json(), "utf-8")
         fault_point("cache.before-publish")
         aside.replace(path)
+
+    def _discard_damaged(self, key: str) -> None:
+        """Remove an entry that cannot be read, and what stands in its folder's place."""
+        ensure_folder(self._path(key).parent, self.repairs)
+        discard(self._path(key))
+        self.repairs.append(f"{self._folder}: kept results were damaged; what they held is computed again")
 
     def _path(self, key: str) -> Path:
         return self._folder / key[:2] / f"{key[2:]}.json"

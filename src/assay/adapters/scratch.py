@@ -40,7 +40,7 @@ def _sweep(parent: Path) -> None:
             continue
         try:
             lock = (folder / "lock").open("r+")
-        except FileNotFoundError:
+        except OSError:  # no lock, or something else in its place: nobody holds it
             remove(folder)
             continue
         with lock:

@@ -74,9 +74,16 @@ class CheckRun:
             self.recorder.event("finding.accepted", rule=rule, reason=why)
         if self.request.accept_test_changes:
             self.recorder.event("test-changes.accepted", reason=self.request.accept_test_changes)
+        repairs = self._repairs()
+        if repairs:
+            self.recorder.event("state.repaired", what=repairs)
         self.recorder.event("run.finished", outcome=report.outcome.value, reason=report.reason)
         self._anchor()
-        return report.model_copy(update={"notes": tuple(self.subject.notes)})
+        return report.model_copy(update={"notes": (*self.subject.notes, *repairs)})
+
+    def _repairs(self) -> list[str]:
+        """What of Assay's own state was damaged, and has been made again."""
+        return [*dict.fromkeys((*self.world.store.repairs, *self.recorder.cache.repairs))]
 
     def checked(self) -> CheckReport:
         """The checks themselves, for a run that keeps its own record of beginning and end."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from posixpath import basename
 
+from assay.adapters.rebuilding import ensure_folder, ensure_place_for_file
 from assay.adapters.scratch import remove
 from assay.contracts.check import CheckKind, CheckSpec
 from assay.contracts.verdict import Verdict
@@ -65,7 +66,8 @@ def prepare(
         return None
     key = _key(settings.setup, files, tree.tree if own else "", scripts=settings.setup_scripts)
     place = folder / key
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    ensure_folder(place, tree.store.repairs)
+    ensure_place_for_file(place / "lock", tree.store.repairs)
     with (place / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # whoever comes second finds it made
         return _found_or_made(runner, tree, place, own=own)

@@ -77,5 +77,5 @@ class TreeUnderCheck:
 
     def _bytecode(self) -> dict[Path, Path]:
         cache = self.state / "cache" / "bytecode"
-        layers = {folder: bytecode_layer(folder, cache) for folder in self.environment.dependencies}
+        layers = {folder: bytecode_layer(folder, cache, self.store.repairs) for folder in self.environment.dependencies}
         return {folder: layer for folder, layer in layers.items() if layer is not None}

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from assay.adapters.git.listing import in_tree
+from assay.adapters.git.repair import sound_tree
 from assay.adapters.git.snapshot import Entry, Snapshot, difference, discard_index, set_entries
 from assay.adapters.git.store import Store
 
@@ -16,18 +17,23 @@ _FILE = "100644"
 def with_base_files(store: Store, snapshot: Snapshot, paths: set[bytes]) -> str:
     """The snapshot's tree with these paths as they are in the base."""
     back = [entry for entry in snapshot.entries if entry.path in paths]
-    return _written(store, snapshot.tree, [_as_in_base(entry) for entry in back])
+    entries = [_as_in_base(entry) for entry in back]
+    return sound_tree(store, snapshot.tree, lambda: _written(store, snapshot.tree, entries))
 
 
 def with_contents(store: Store, tree: str, contents: Mapping[bytes, bytes]) -> str:
     """The tree with these files holding these bytes; a file that it does not have is added."""
     git = store.git()
     modes = {one.path: one.mode for one in in_tree(git, tree)}
-    entries = [
-        (_mode(modes.get(path)), git.run("hash-object", "-w", "--stdin", stdin=content).stdout.decode().strip(), path)
-        for path, content in contents.items()
-    ]
-    return _written(store, tree, entries)
+
+    def write() -> str:
+        blobs = {
+            path: git.run("hash-object", "-w", "--stdin", stdin=content).stdout.decode().strip()
+            for path, content in contents.items()
+        }
+        return _written(store, tree, [(_mode(modes.get(path)), blob, path) for path, blob in blobs.items()])
+
+    return sound_tree(store, tree, write)
 
 
 def candidate(store: Store, snapshot: Snapshot, paths: set[bytes]) -> Snapshot:

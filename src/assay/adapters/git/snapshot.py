@@ -21,7 +21,8 @@ from pathlib import Path
 
 from assay.adapters.git.listing import GITLINK, SYMLINK, Held, in_index, in_tree
 from assay.adapters.git.pending import tree_of_index
-from assay.adapters.git.program import Git, readable
+from assay.adapters.git.program import Git, GitFailedError, readable
+from assay.adapters.git.repair import is_whole_index, sound_tree
 from assay.adapters.git.store import Store
 from assay.contracts.change import Change, ChangedPath, ChangeKind
 from assay.contracts.finding import Finding
@@ -63,7 +64,8 @@ def snapshot(store: Store, base_tree: str, *, staged: bool = False) -> Snapshot:
         fetch_missing(repository.git, base_tree)
     findings: list[Finding] = []
     with store.locked():
-        tree = _staged_tree(store) if staged else _work_tree(store, base_tree, findings)
+        freeze = (lambda: _staged_tree(store)) if staged else (lambda: _work_tree(store, base_tree, findings))
+        tree = sound_tree(store, base_tree, freeze, forget=lambda: discard_index(store.folder / "index"))
         entries = difference(store.git(), base_tree, tree)
     findings += _escaping_symlinks(store, entries)
     return Snapshot(tree, base_tree, tuple(entries), tuple(findings))
@@ -136,8 +138,26 @@ def _staged_tree(store: Store) -> str:
 
 
 def _work_tree(store: Store, base_tree: str, findings: list[Finding]) -> str:
-    """The index of the last snapshot is kept: its stat data spare reading every file again."""
+    """The index of the last snapshot is kept: its stat data spare reading every file again. One that is damaged, or
+    that git cannot work with, is made anew."""
+    kept = store.folder / "index"
+    if kept.is_file() and not is_whole_index(kept, store.repository.object_format):
+        discard_index(kept)
+        store.repairs.append(f"{kept} was damaged; it was made anew")
+    if not kept.is_file():
+        return _frozen_by_index(store, base_tree, findings)
+    try:
+        return _frozen_by_index(store, base_tree, findings)
+    except GitFailedError:
+        discard_index(kept)
+        tree = _frozen_by_index(store, base_tree, findings)
+        store.repairs.append(f"{kept} could not be used any more; it was made anew")
+        return tree
+
+
+def _frozen_by_index(store: Store, base_tree: str, findings: list[Finding]) -> str:
     kept, index = store.folder / "index", store.folder / "index.new"
+    findings.clear()  # of an earlier try
     discard_index(index)
     if kept.is_file():
         # With its time: git compares whole seconds, and reads a file again only if it is not older than the index.

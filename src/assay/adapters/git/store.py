@@ -1,5 +1,7 @@
 """The private git directory: objects and index of our own, beyond the reach of whoever works in the repository.
 
+It can be made again at any time, so whatever is found damaged in it is put right on opening, and said once.
+
 It borrows the user's objects through alternates and keeps new ones to itself. Its configuration is written by the
 engine on every opening: the conversions that the user had configured (line endings, filters such as LFS and
 git-crypt), and nothing else of theirs.
@@ -14,14 +16,16 @@ import os
 import re
 import shlex
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.adapters.git.alternates import write_alternates
 from assay.adapters.git.program import Git
 from assay.adapters.git.repository import Repository
+from assay.adapters.rebuilding import discard, ensure_folder, ensure_place_for_file
 from assay.errors import RepositoryError
 
 _KEPT_CORE = frozenset(
@@ -33,6 +37,14 @@ _KEPT_CORE = frozenset(
 )  # fmt: skip
 
 _FILTER_NAME = re.compile(r"(?<!\S)filter=(\S+)")
+
+_OWN_FILES = ("settings.json", "config.sha256", "index", "index.new", "index.new.lock", "ignore.rules")
+_GIT_FOLDERS = ("objects", "objects/info", "refs", "info")
+_GIT_FILES = ("HEAD", "config", "config.new", "config.new.lock", "objects/info/alternates", "info/attributes")
+_HEAD = b"ref: refs/heads/none\n"
+_IS_HEAD = re.compile(rb"(?:ref: refs/[!-~]+|[0-9a-f]{40,64})\n?").fullmatch
+_STALE_SECONDS = 10.0
+"""Git holds a lock for milliseconds; one that is older was left by a git that was killed."""
 
 # Folders of the user's git directory in which filters keep what they need: found through $GIT_DIR by the filters.
 _FILTER_FOLDERS = ("lfs", "git-crypt")
@@ -46,6 +58,8 @@ class Store:
     folder: Path
     shared_objects: Path | None = None
     """The object directory of another store, if this one has none of its own."""
+    repairs: list[str] = field(default_factory=list, compare=False)
+    """What was found damaged and put right, in words."""
 
     @property
     def git_dir(self) -> Path:
@@ -98,9 +112,11 @@ def open_store(repository: Repository, home: Path) -> Store:
     """The private directory of this repository, made if there is none, its configuration fresh."""
     name = hashlib.sha256(os.fsencode(repository.git_dir)).hexdigest()[:20]
     store = Store(repository, home / "repos" / name)
-    store.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    ensure_folder(store.folder, store.repairs)
+    ensure_place_for_file(store.folder / "lock", store.repairs)
     with store.locked():
-        if not (store.git_dir / "HEAD").is_file():
+        _mend(store)
+        if not store.git_dir.is_dir():
             _create(store)
         settings = _user_settings(repository)
         _refuse_filters_in_tree(repository, settings)
@@ -112,7 +128,7 @@ def open_store(repository: Repository, home: Path) -> Store:
 
 def store_beside(store: Store, folder: Path, repository: Repository) -> Store:
     """A store with an index, a lock and attributes of its own, the settings of this one, and this one's objects."""
-    beside = Store(repository, folder, store.objects)
+    beside = Store(repository, folder, store.objects, store.repairs)
     for part in ("refs", "info"):
         (beside.git_dir / part).mkdir(mode=0o700, parents=True, exist_ok=True)
     (beside.git_dir / "HEAD").write_text("ref: refs/heads/none\n")
@@ -132,12 +148,46 @@ def refuse_filters_in_tree(store: Store) -> None:
     _refuse_filters_in_tree(store.repository, settings)
 
 
+def _mend(store: Store) -> None:
+    """Put right what git needs of its directory; objects and refs that are there stay."""
+    for name in _OWN_FILES:
+        ensure_place_for_file(store.folder / name, store.repairs)
+    git = store.git_dir
+    if not os.path.lexists(git):
+        return
+    if not git.is_dir():
+        discard(git)
+        store.repairs.append(f"{git} was no folder; it was made anew")
+        return
+    for name in _GIT_FOLDERS:
+        if not os.path.lexists(git / name):
+            store.repairs.append(f"{git / name} was missing; it was made anew")
+        ensure_folder(git / name, store.repairs)
+    for name in _GIT_FILES:
+        ensure_place_for_file(git / name, store.repairs)
+    head = git / "HEAD"
+    if not head.is_file() or not _IS_HEAD(head.read_bytes()):
+        head.write_bytes(_HEAD)
+        store.repairs.append(f"{head} was missing or damaged; it was written anew")
+    for lock in (*git.glob("*.lock"), *git.glob("refs/**/*.lock")):
+        if _is_stale(lock):
+            discard(lock)
+            store.repairs.append(f"{lock} was left by a git that was killed; it was removed")
+
+
+def _is_stale(lock: Path) -> bool:
+    try:
+        return time.time() - lock.lstat().st_mtime > _STALE_SECONDS
+    except FileNotFoundError:
+        return False  # its owner is done
+
+
 def _create(store: Store) -> None:
     """Made aside and moved in, so that a crash leaves nothing half made."""
     aside = store.folder / "git.new"
-    shutil.rmtree(aside, ignore_errors=True)
+    discard(aside)
     template = store.folder / "no-template"
-    template.mkdir(exist_ok=True)
+    ensure_folder(template, store.repairs)
     store.repository.git_in(store.folder).run(
         "init",
         "--quiet",
@@ -188,8 +238,11 @@ def _write_config(store: Store, settings: list[tuple[str, str]]) -> None:
     said = store.folder / "settings.json"
     wanted = json.dumps([store.repository.object_format, settings])
     config = store.git_dir / "config"
-    if said.is_file() and said.read_text("utf-8") == wanted and config.is_file():
-        return
+    digest = store.folder / "config.sha256"
+    if said.is_file() and said.read_bytes() == wanted.encode() and config.is_file() and digest.is_file():
+        if digest.read_bytes() == _digest(config):
+            return
+        store.repairs.append(f"{config} was not what was written there; it was written anew")
     said.unlink(missing_ok=True)
     fresh = store.git_dir / "config.new"
     extension = "[extensions]\n\tobjectFormat = sha256\n" if store.repository.object_format == "sha256" else ""
@@ -198,8 +251,13 @@ def _write_config(store: Store, settings: list[tuple[str, str]]) -> None:
     plain = store.repository.git_in(store.folder)
     for name, value in settings:
         plain.run("config", "--file", fresh, "--add", name, value)
+    digest.write_bytes(_digest(fresh))
     fresh.replace(config)
     said.write_text(wanted, "utf-8")
+
+
+def _digest(file: Path) -> bytes:
+    return hashlib.sha256(file.read_bytes()).hexdigest().encode("ascii")
 
 
 def _link_filter_folders(store: Store) -> None:

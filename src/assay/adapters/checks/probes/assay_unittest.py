@@ -110,7 +110,10 @@ def _tests(suite):
 
 
 class Program(unittest.TestProgram):
+    began = False
+
     def runTests(self):
+        Program.began = True
         RecordingResult.journal.write("collected", tests=[[None, _identity(test)] for test in _tests(self.test)])
         super().runTests()
 
@@ -138,6 +141,10 @@ def main(arguments):
         Program(module=None, argv=["python -m unittest"] + arguments, testRunner=Runner)
     except SystemExit as stop:
         status = stop.code if isinstance(stop.code, int) else int(bool(stop.code))
+    except Exception as error:
+        if not Program.began:  # a start folder that is not there, for instance
+            journal.write("refused", why="%s: %s" % (type(error).__name__, error))
+        raise
     journal.write("finish", exit=status, imported_from=assay_probe.imported_from(assay_probe.project_modules(here)))
     sys.exit(status)
 

@@ -57,6 +57,7 @@ class _Journal:
         self._base: str | None = None
         self._collected: dict[str, str | None] = {}
         self._finish: dict[str, Json] | None = None
+        self._refused = False
 
     def read(self, data: bytes) -> list[str]:
         for count, line in enumerate(data.splitlines(), start=1):
@@ -83,6 +84,9 @@ class _Journal:
                 self._test(line, where)
             case "died":
                 self._tally.broken(f"{self._name}: died before its tests had ended: {text(line.get('what'))}")
+            case "refused":
+                self._refused = True
+                self._tally.never_began(f"{self._runner} could not begin: {text(line.get('why'))}")
             case "finish":
                 self._finish = line
             case other:
@@ -106,6 +110,8 @@ class _Journal:
         return (f"{shown}{_JOIN[self._runner]}{name}" if text(name) else shown), inside
 
     def _end(self) -> list[str]:
+        if self._refused:
+            return []
         if self._finish is None:
             self._tally.broken(f"{self._name}: {self._runner} ended before it had finished")
             return []

@@ -52,7 +52,7 @@ class Tally:
         self._results: dict[str, TestResult] = {}
         self._problems: list[str] = []
         self._broken = False
-        self._began = True
+        self._refused = False
         self.any_bad = False
         """Whether one of the results is a failure or an error."""
 
@@ -99,16 +99,16 @@ class Tally:
         self.problem(text)
 
     def never_began(self, text: str) -> None:
-        """No runner began a run, so that there is no report to be completed."""
-        self._began = False
-        self.broken(text)
+        """A runner did not begin, so that there is no report of it that could be complete."""
+        self._refused = True
+        self.problem(text)
 
     def report(self, *, complete: bool, imported_from: tuple[str, ...] = ()) -> TestReport:
         return TestReport(
             runner=self._runner,
             results=tuple(self._results.values()),
-            complete=complete and not self._broken,
-            began=self._began or bool(self._results),
+            complete=complete and not self._broken and not self._refused,
+            began=self._broken or not self._refused,
             imported_from=tuple(clean(place, ID_LIMIT) for place in imported_from[:IMPORT_LIMIT]),
             problems=tuple(self._problems),
         )
