@@ -115,7 +115,7 @@ DAMAGES: dict[str, Damage] = {
     "objects are garbage": objects(lambda path: path.write_bytes(b"garbage")),
     "objects are others": objects(flipped),
     "every object is missing": objects(Path.unlink),
-    "objects are folders": objects(lambda path: (path.unlink(), path.mkdir())),
+    "objects are folders": objects(replaced_by_folder(".")),
     "one blob is missing": lambda folder: min((folder / "git/objects").glob("??/*")).unlink(),
     "the configuration is garbage": written("git/config", b"[[["),
     "the configuration is a folder": replaced_by_folder("git/config"),
@@ -181,8 +181,13 @@ def test_bytecode_that_was_cut_is_made_anew(tmp_path: Path) -> None:
     assert layer is not None and repairs == []
     (compiled,) = layer.rglob("*.pyc")
     whole = compiled.read_bytes()
-    for damage in (lambda: compiled.write_bytes(whole[:20]), compiled.unlink, lambda: replaced_by_file(".")(layer)):
-        damage()
+    damages: tuple[Damage, ...] = (
+        lambda _: compiled.write_bytes(whole[:20]),
+        gone(compiled.relative_to(layer).as_posix()),
+        replaced_by_file("."),
+    )
+    for damage in damages:
+        damage(layer)
         assert bytecode_layer(environment, cache, repairs) == layer
         assert compiled.read_bytes() == whole
         assert [f"{layer} was damaged; it was made anew"] == repairs

@@ -139,3 +139,14 @@ def test_a_sabotaged_run_that_breaks_off_costs_confidence_only(workshop: Worksho
     assert (run.report.outcome, run.report.confidence, run.report.sensitive) == ("passed", "medium", ())
     gap = "tests:pytest: whether tests notice the change was not shown: sabotaged, the run ended before it was finished"
     assert any(cap.startswith(gap) for cap in run.report.caps), run.report.caps
+
+
+def test_a_deadline_is_raised_by_the_setting_that_is_named(workshop: Workshop) -> None:
+    root = workshop.repo({"a.md": "one\n", "assay.toml": "[limits]\ncheck_seconds = 1\n"})
+    workshop.write(root, {"a.md": "two\n"})
+    run = workshop.check(root, "--verify", "sleep 3")
+    assert_unverifiable(run, "not finished after 1 s")
+    (finding,) = run.report.findings
+    assert finding.rule == "limit" and "raise limits.check_seconds in assay.toml and commit that" in finding.fix
+    workshop.configure(root, "[limits]\ncheck_seconds = 60\n")
+    assert workshop.check(root, "--verify", "sleep 3").report.outcome == "passed"

@@ -1,5 +1,7 @@
 """Results of checks, kept by everything that decided them: tree, command, environment, sandbox level.
 
+A run that died is never kept, and an entry that is damaged is removed.
+
 Only what the ledger vouches for is used: an entry names its row, and the row must be there, with the same hash, for
 the same tree. Results of the change are kept only if they passed; results of a base are kept as they are, and their
 failures are asked again before they excuse anything (see `engine.second_runs`).
