@@ -144,9 +144,9 @@ def test_a_sabotaged_run_that_breaks_off_costs_confidence_only(workshop: Worksho
 def test_a_deadline_is_raised_by_the_setting_that_is_named(workshop: Workshop) -> None:
     root = workshop.repo({"a.md": "one\n", "assay.toml": "[limits]\ncheck_seconds = 1\n"})
     workshop.write(root, {"a.md": "two\n"})
-    run = workshop.check(root, "--verify", "sleep 3")
+    run = workshop.check(root, "--verify", "sleep 3 && test -s a.md")
     assert_unverifiable(run, "not finished after 1 s")
     (finding,) = run.report.findings
     assert finding.rule == "limit" and "raise limits.check_seconds in assay.toml and commit that" in finding.fix
     workshop.configure(root, "[limits]\ncheck_seconds = 60\n")
-    assert workshop.check(root, "--verify", "sleep 3").report.outcome == "passed"
+    assert workshop.check(root, "--verify", "sleep 3 && test -s a.md").report.outcome == "passed"
