@@ -57,6 +57,19 @@ def test_a_run_is_measured_or_died_of_a_cause(
     assert death is None or words in death.detail
 
 
+@pytest.mark.parametrize(
+    ("limit", "setting"),
+    [
+        ("the memory limit of 64 MiB", "sandbox.memory_mb"),
+        ("the disk limit of 64 MiB", "sandbox.disk_mb"),
+        ("more than 64 processes", "sandbox.processes"),
+    ],
+)
+def test_a_limit_names_the_setting_that_raises_it(limit: str, setting: str) -> None:
+    death = find_death(RunEnd(None, limit=limit), None)
+    assert death is not None and death.setting == setting
+
+
 def test_only_an_interruption_and_a_deadline_are_not_tried_again() -> None:
     again = {cause for cause in DeathCause if is_worth_repeating(Death(cause=cause, detail=""))}
     assert again == {DeathCause.SANDBOX, DeathCause.LIMIT, DeathCause.SIGNAL, DeathCause.UNFINISHED}

@@ -5,7 +5,7 @@
 | the sandbox could not start the command                                  | died: sandbox    |
 | the person interrupted the run                                           | died: cancelled  |
 | the engine ended it at its deadline                                      | died: deadline   |
-| a limit of memory or of processes ended it                               | died: limit      |
+| a limit of memory, of disk or of processes ended it                      | died: limit      |
 | its exit status says that a signal ended it                              | died: signal     |
 | its runner began a report and did not finish it                          | died: unfinished |
 | otherwise, whatever the exit code is                                     | was measured     |
@@ -27,6 +27,13 @@ from assay.contracts.tests import TestReport
 _SHELL_OFFSET: Final = 128
 """Shells and sandboxes report a process that was ended by signal `n` as the exit code 128 + n."""
 _UNFINISHED: Final = "the run ended before it was finished"
+
+_LIMIT_SETTINGS: Final = {
+    "memory": "sandbox.memory_mb",
+    "disk": "sandbox.disk_mb",
+    "processes": "sandbox.processes",
+}
+"""By a word of what the sandbox says of the limit."""
 
 _FATAL: Final = frozenset(
     number
@@ -65,7 +72,7 @@ def find_death(end: RunEnd, report: TestReport | None) -> Death | None:
         detail = f"not finished after {end.seconds:.0f} s, and ended there"
         return Death(cause=DeathCause.DEADLINE, detail=detail, setting=end.deadline_setting)
     if end.limit:
-        setting = "sandbox.memory_mb" if "memory" in end.limit else "sandbox.processes"
+        setting = next((name for word, name in _LIMIT_SETTINGS.items() if word in end.limit), "")
         return Death(cause=DeathCause.LIMIT, detail=f"ended at {end.limit}", setting=setting)
     if (name := signal_name(end.exit_code)) and not _counts_failures(end.exit_code, report):
         return Death(cause=DeathCause.SIGNAL, detail=f"{_UNFINISHED}: {name} killed it (exit code {end.exit_code})")
