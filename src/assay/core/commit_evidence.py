@@ -130,11 +130,12 @@ def rule(
 
 
 def _rule_by_newest(checks: Sequence[Seen], parents: Collection[str]) -> Ruling:
-    """By checks that count, newest first: the newest decides, unless it passed and one against a parent did not."""
+    """By checks that count, newest first: the newest decides, unless the last one against a parent did not pass."""
     newest = checks[0]
     last_by_parent = {check.base_commit: check for check in reversed(checks) if check.base_commit in parents}
     failed = [check for check in checks if check in last_by_parent.values() and not check.passed]
-    if newest.passed and failed:
-        return Ruling(Standing.REFUSED, failed[0], is_against_parent=True, outranked=newest)
+    if failed:
+        outranked = newest if newest.passed else None
+        return Ruling(Standing.REFUSED, failed[0], is_against_parent=True, outranked=outranked)
     standing = Standing.PASSED if newest.passed else Standing.REFUSED
     return Ruling(standing, newest, is_against_parent=newest.base_commit in parents)
