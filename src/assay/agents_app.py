@@ -19,10 +19,10 @@ from assay.adapters.backends.probing import Probed, probe
 from assay.adapters.backends.programs.locating import is_named_preset, is_older, locate_acp, locate_cli, version_of
 from assay.adapters.backends.programs.standing import how_to_log_in, login_of, require_hosts
 from assay.adapters.executors.site import ShellJob, Site
-from assay.adapters.git.repository import open_repository
+from assay.adapters.git.repository import open_repository, repository_around
 from assay.adapters.sandbox.job import Execution
 from assay.adapters.script_file import read_script
-from assay.app import new_run_id, opened_world, outside_of, resolve_base
+from assay.app import consent_for, new_run_id, opened_world, outside_of, resolve_base
 from assay.config import Settings, load
 from assay.config.backends import KEYS, RULES, Choice, Origin, from_command_line, works_alone
 from assay.config.person import Person, chosen, load_person
@@ -158,14 +158,22 @@ def refuse_login_for_repositories(choice: Choice) -> None:
     _refuse_of_repository(choice, [one for one in choice.specs if one.startswith("acp:") and not is_named_preset(one)])
 
 
-def refuse_weaker_sandbox(specs: Iterable[str], repository: Settings, person: Person) -> None:
+def refuse_weaker_sandbox(spec: str, said: Words) -> None:
     """A repository cannot take away the walls around a program that carries the person's login."""
-    level, programs = repository.sandbox.level, [spec for spec in specs if works_alone(spec)]
-    if programs and level in ("landlock", "plain") and not person.settings.trust.weaker_sandbox:
+    level = said.repository.sandbox.level
+    if works_alone(spec) and level in ("landlock", "plain") and not _may_weaken_sandbox(said):
         raise InputError(
-            f"{programs[0]}: the repository wants a weaker sandbox (sandbox.level = {level!r}) for what has your login",
-            hint=f"remove that line, or allow it: `weaker_sandbox = true` under [trust] in {person.file}",
+            f"{spec}: the repository wants a weaker sandbox (sandbox.level = {level!r}) for what has your login",
+            hint=f"remove that line; or, if you trust it, grant it: `assay trust {shlex.quote(str(said.root))}`",
         )
+
+
+def _may_weaken_sandbox(said: Words) -> bool:
+    """Whether the person granted the weaker sandbox that the repository's settings ask for."""
+    if said.person.settings.trust.weaker_sandbox or repository_around(said.root) is None:
+        return said.person.settings.trust.weaker_sandbox
+    missing = consent_for(open_repository(said.root), said.repository, said.person).missing
+    return not any(need.setting == "sandbox.level" for need in missing)
 
 
 def _refuse_of_repository(choice: Choice, commands: Sequence[str]) -> None:
@@ -237,7 +245,7 @@ def _of_model(said: Words, spec: str) -> Standing:
 
 def _of_program(said: Words, spec: str) -> Standing:
     """A coding agent: it must be there, and not be older than what is known to work."""
-    refuse_weaker_sandbox((spec,), said.repository, said.person)
+    refuse_weaker_sandbox(spec, said)
     locate = locate_cli if spec.startswith("cli:") else locate_acp
     found = locate(spec, said.person.settings.programs, said.root)
     require_hosts(found)
@@ -303,6 +311,7 @@ def _site(said: Words, with_shell: bool) -> Iterator[Site]:
             home=outside_of(repository, None),
             run_id=new_run_id(),
             require_sandbox=False,
+            own_settings=True,
         ) as world,
         world.artifacts.writer(said.repository.limits.output_mb << 20) as sink,
     ):

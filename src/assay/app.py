@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from assay.adapters.environment import PASSED
 from assay.adapters.git.blobs import file_at
+from assay.adapters.git.pending import main_work_tree, worktree_roots
 from assay.adapters.git.program import GitFailedError
 from assay.adapters.git.repository import Repository, open_repository
 from assay.adapters.git.store import Store, open_store
@@ -24,12 +27,16 @@ from assay.adapters.sandbox.supervised import Supervised
 from assay.adapters.scratch import scratch_folder
 from assay.adapters.slots import Slots
 from assay.config import FILES, Settings, assay_home, load, load_files
-from assay.config.person import load_person, without_keys
+from assay.config.person import Person, load_person
+from assay.config.trust import Consent, consent, load_grants, need_lines, needs_of, trust_file, without_needs
 from assay.contracts.verdict import Assurance
+from assay.core.masking import SecretMask
 from assay.engine.check_run import CheckRun
 from assay.engine.progress import Progress
 from assay.engine.world import CheckRequest, World
-from assay.errors import MachineError
+from assay.errors import MachineError, TrustError
+
+_LONGEST_PATH = 4096
 
 
 def new_run_id() -> str:
@@ -82,6 +89,68 @@ def choose_settings(repository: Repository, commit: str, request: CheckRequest) 
     return based, note if own != based else ""
 
 
+def consent_for(
+    repository: Repository, settings: Settings, person: Person, *, present: Collection[str] | None = None
+) -> Consent:
+    """Return what these settings ask for, and what of it the person has not granted. `present`: the variables that
+    are set; None: all are asked for."""
+    needs = needs_of(settings, repository.root)
+    if not needs:
+        return Consent((), ())
+    if grants_from_inside(repository, person):
+        return Consent(needs, needs)
+    main = main_work_tree(repository)
+    grants = load_grants(trust_file(person)).of(main)
+    return consent(needs, person, grants, repository=main, present=present)
+
+
+def grants_from_inside(repository: Repository, person: Person) -> bool:
+    """Whether the person's own file lies inside the repository, whose content anybody may have written."""
+    file = person.file.resolve()
+    return any(file.is_relative_to(root) for root in worktree_roots(repository))
+
+
+def asked_settings(repository: Repository, base: str | None, *, own: bool) -> tuple[Settings, str]:
+    """Return the settings that a run would read, and where they stand: in the work tree, at a revision, or where
+    `assay check` reads them."""
+    if own:
+        return load(repository.root), "in the work tree"
+    commit = resolve_base(repository, CheckRequest(base=base))[0]
+    return settings_at(repository, commit), f"at {commit[:12]}"
+
+
+def trusted_settings(
+    repository: Repository, settings: Settings, commit: str, *, own: bool = False
+) -> tuple[Settings, tuple[str, ...]]:
+    """Return the settings as far as the person granted what they ask for, and what is to be said about them. Raise a
+    TrustError if something is missing, unless the person prefers to go on without it."""
+    person = load_person()
+    found = consent_for(repository, settings, person, present=os.environ.keys())
+    if not found.missing:
+        return settings, ()
+    asked = need_lines(found.missing, person)
+    source = "in the work tree" if own else f"at {commit[:12]}"
+    if person.settings.trust.untrusted == "ignore":
+        note = f"the repository's settings {source} ask for what you have not granted; ignored: {'; '.join(asked)}"
+        return without_needs(settings, found.missing), (note,)
+    listed = "\n".join(f"  {line}" for line in asked)
+    raise TrustError(
+        f"nothing was run: the settings of this repository, {source}, ask for what you have not granted:\n{listed}",
+        hint=_how_to_grant(repository, person, commit, own=own),
+    )
+
+
+def _how_to_grant(repository: Repository, person: Person, commit: str, *, own: bool) -> str:
+    if grants_from_inside(repository, person):
+        return f"your own file, {person.file}, lies inside the repository, so it grants nothing; move it elsewhere"
+    default = resolve_base(repository, CheckRequest())[0]
+    revision = " --own-settings" if own else "" if commit == default else f" --base {commit[:12]}"
+    return (
+        f"if you trust it: `assay trust{revision} {shlex.quote(str(repository.root))}` shows this again and grants it; "
+        f'to run without it: `untrusted = "ignore"` under [trust] in {person.file}'
+    )
+
+
 def resolve_base(repository: Repository, request: CheckRequest) -> tuple[str, str]:
     """Commit and tree of the base, as the person named it or as the settings at HEAD do."""
     if request.base is not None:
@@ -102,6 +171,18 @@ def outside_of(repository: Repository, home: Path | None) -> Path:
     return private_home(home)
 
 
+def passed_secrets(settings: Settings, variables: Mapping[str, str]) -> SecretMask:
+    """Return the mask for every variable that the settings pass to checks and executors. A path is no secret, and
+    masking it would hide which files a report speaks of."""
+    names = dict.fromkeys((*settings.environment.pass_through, *settings.gate.pass_through))
+    passed = {name: variables[name] for name in names if name in variables and name not in PASSED}
+    return SecretMask.of(passed, public=[value for value in passed.values() if _is_path(value)])
+
+
+def _is_path(value: str) -> bool:
+    return value.startswith("/") and len(value) < _LONGEST_PATH and all(Path(one).exists() for one in value.split(":"))
+
+
 @contextmanager
 def opened_world(
     repository: Repository,
@@ -114,12 +195,15 @@ def opened_world(
     require_sandbox: bool,
     compare_bare: bool = False,
     note: str = "",
+    settings_commit: str = "",
+    own_settings: bool = False,
 ) -> Iterator[World]:
-    """Everything outside that a run touches; its scratch folder and its hold on the ledger end with it."""
+    """Everything outside that a run touches; its scratch folder and its hold on the ledger end with it.
+    `settings_commit` is where the settings were read, if not at the base; `own_settings`: in the work tree."""
+    settings, told = trusted_settings(repository, settings, settings_commit or base[0], own=own_settings)
     mended = mend_state(home)
     store = open_store(repository, home)
     store.repairs[:0] = mended
-    settings, told = without_keys(settings, load_person())
     with scratch_folder(home, run_id) as scratch, closing(SqliteLedger(ledger_path(home))) as ledger:
         facts = remembered_facts(home / "cache" / "sandbox.json", scratch / "probe", repository.search)
         sandbox = choose(facts, settings.sandbox.level, require=require_sandbox or settings.sandbox.require)
@@ -144,6 +228,7 @@ def opened_world(
             scratch=scratch,
             cancel=threading.Event(),
             progress=progress,
+            secrets=passed_secrets(settings, os.environ),
         )
 
 
@@ -171,5 +256,6 @@ def check_run(
         require_sandbox=require_sandbox,
         compare_bare=request.compare_bare,
         note=note,
+        own_settings=request.own_settings,
     ) as world:
         yield CheckRun(world, request)

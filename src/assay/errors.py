@@ -3,6 +3,7 @@
 AssayError
 ├── UserError               the person can put it right                       exit 2
 │   ├── ConfigError         a value in assay.toml or [tool.assay] is wrong
+│   ├── TrustError          a repository's settings ask for what the person has not granted
 │   ├── RepositoryError     this directory is not something Assay can check
 │   ├── InputError          an option or an argument is wrong
 │   └── BackendError        a model's provider does not let us in, or what it needs is not installed
@@ -36,6 +37,10 @@ class UserError(AssayError):
 
 
 class ConfigError(UserError):
+    pass
+
+
+class TrustError(UserError):
     pass
 
 

@@ -106,6 +106,7 @@ def gate_run(
                 home=home,
                 run_id=run_id,
                 require_sandbox=request.require_sandbox,
+                settings_commit=within.settings_commit if within else base,
             )
         )
         held_out = any(task.heldout for task in plan.tasks)

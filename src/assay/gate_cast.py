@@ -9,7 +9,7 @@ from pathlib import Path
 from assay.adapters.backends import Backend
 from assay.adapters.backends.choosing import backend_from
 from assay.adapters.executors import Listen
-from assay.agents_app import Words, agents, refuse_login_for_repositories, refuse_weaker_sandbox
+from assay.agents_app import Words, agents, refuse_login_for_repositories
 from assay.config import Settings
 from assay.config.budget import limits
 from assay.config.person import budget, load_person
@@ -88,7 +88,6 @@ def served(world: World, request: GateRequest) -> tuple[dict[str, tuple[str, ...
     choices = [said.choice(role) for role in asked]
     for choice in choices:
         refuse_login_for_repositories(choice)
-        refuse_weaker_sandbox(choice.specs, world.settings, said.person)
     cast = {one.agent: tuple(lasting(spec, said.folder(one.origin)) for spec in one.specs) for one in choices}
     if not cast["executor"]:
         raise InputError(

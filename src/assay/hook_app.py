@@ -33,7 +33,7 @@ from assay.config import FILES, assay_home
 from assay.core.commit_evidence import Ruling, Seen, Standing, rule
 from assay.core.feedback import MOST_ROUNDS, feedback
 from assay.engine.evidence_for import checks_on_record
-from assay.errors import AssayError, InternalError, MachineError, RepositoryError
+from assay.errors import AssayError, InternalError, MachineError, RepositoryError, TrustError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 _OWN_INDEX: Final = "index"
 _WHOLE_INDEX: Final = "index.lock"
 _MOST_PATHS: Final = 5
+_NOT_GRANTED: Final = (
+    "`assay check` could not be run: the repository's settings ask for more than the person who owns this machine has "
+    "granted. Tell them; only they can decide about it."
+)
 
 
 @dataclass(frozen=True)
@@ -205,6 +209,9 @@ def _wrong_with(directory: Path) -> tuple[str, str]:
             report = run.run()
     except InternalError:
         raise
+    except TrustError:
+        # How to grant it is for the person alone to read: an agent that is told may do it.
+        return _NOT_GRANTED, ""
     except AssayError as error:
         return f"`assay check` could not be run: {error.message}" + (f" ({error.hint})" if error.hint else ""), ""
     return ("", "") if report.outcome is Outcome.PASSED else (feedback(report), "")

@@ -46,6 +46,7 @@ def reopened(run_id: str, setup: BegunSetup, home: Path, *, require_sandbox: boo
                 home=home,
                 run_id=run_id,
                 require_sandbox=require_sandbox,
+                settings_commit=setup.settings_commit,
             )
         )
 

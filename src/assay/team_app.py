@@ -12,7 +12,7 @@ from assay.adapters.backends import Backend
 from assay.adapters.backends.choosing import backend_from
 from assay.adapters.bus import Bus
 from assay.adapters.executors.human import Listen
-from assay.agents_app import Words, agents, refuse_commands_of_repositories, refuse_weaker_sandbox
+from assay.agents_app import Words, agents, refuse_commands_of_repositories
 from assay.config.backends import KEYS, RULES, Choice, Origin, works_alone
 from assay.config.person import load_person
 from assay.contracts.budget import Budget, Spent
@@ -70,7 +70,6 @@ def team_of(world: World, backends: Sequence[str], roles: Sequence[str], without
     for choice in choices:
         refuse_commands_of_repositories(choice)
         _refuse_judges_of_its_own(choice)
-        refuse_weaker_sandbox(choice.specs, world.settings, said.person)
     known = agents(said, [choice.agent for choice in choices])
     for one in (one for agent in known.agents for one in agent.standings):
         if one.missing:

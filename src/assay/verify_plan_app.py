@@ -85,7 +85,16 @@ def plan_gate_run(
     with ExitStack() as stack:
         stack.enter_context(held(home, run_id))
         world = stack.enter_context(
-            opened_world(repository, base, settings, Silent(), home=home, run_id=run_id, require_sandbox=False)
+            opened_world(
+                repository,
+                base,
+                settings,
+                Silent(),
+                home=home,
+                run_id=run_id,
+                require_sandbox=False,
+                settings_commit=within.settings_commit if within else "",
+            )
         )
         examined = examine(world, text, str(plan_path), hashlib.sha256(raw).hexdigest())
         cast, alone, notes = _cast(world, request, examined)

@@ -10,33 +10,47 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
 from assay.config.backends import BackendSettings, Choice, Origin, Place, choose
 from assay.config.budget import BudgetSettings
 from assay.config.component import Component
-from assay.config.programs import ProgramSettings, is_login
+from assay.config.programs import ProgramSettings
 from assay.config.providers import BUILT_IN, ModelSettings, Provider, model_settings
 from assay.config.reading import load_bytes
-from assay.config.settings import Settings, VariableName
+from assay.config.settings import AbsolutePath, Settings, VariableName
 from assay.config.telemetry import TelemetrySettings
 from assay.config.web import WebSettings
 from assay.errors import ConfigError
 
 
 class TrustSettings(Component):
-    """What repositories may have of the person's."""
+    """What repositories may have of yours without asking. For a single repository, `assay trust` grants exactly what
+    its settings ask for."""
 
     pass_through: tuple[VariableName, ...] = Field(
         default=(),
         alias="pass",
-        description="Variables with a provider's key that a repository's `pass` may hand to its checks and executors.",
+        description="Variables of your environment that the `pass` of any repository may hand to its checks and "
+        "executors.",
     )
     weaker_sandbox: bool = Field(
         default=False,
         strict=True,
-        description="Let a repository's `sandbox.level` weaken the sandbox of coding agents, which have your login.",
+        description="Let the `[sandbox]` section of any repository weaken the sandbox, of checks and of coding agents, "
+        "which have your login.",
+    )
+    folders: tuple[AbsolutePath, ...] = Field(
+        default=(),
+        description="Folders whose repositories get whatever their settings ask for: for CI, and for what you wrote "
+        "yourself.",
+    )
+    untrusted: Literal["refuse", "ignore"] = Field(
+        default="refuse",
+        description="What happens if settings ask for what you have not granted: `refuse` to run anything, or `ignore` "
+        "it, run with the protective value, and say so in the report.",
     )
 
 
@@ -125,30 +139,6 @@ def budget(person: PersonSettings, repository: Settings) -> BudgetSettings:
     theirs = repository.budget.model_dump()
     lowered = _lower(BudgetSettings().model_dump(), theirs)
     return BudgetSettings.model_validate(_over(person.budget.model_dump(exclude_unset=True), lowered))
-
-
-def without_keys(repository: Settings, person: Person) -> tuple[Settings, tuple[str, ...]]:
-    """The repository's settings, and what is to be said about them. A repository cannot have the person's keys handed
-    to its own programs: of the variables that providers' keys are in, it passes those that the person allows."""
-    named = {provider.key_variable for provider in person.providers.values() if provider.key_variable}
-    environment, gate = repository.environment, repository.gate
-    wanted = {*environment.pass_through, *gate.pass_through}
-    logins = {name for name in wanted if is_login(name)}
-    keys = (named | logins | set(person.settings.web.keys)) - set(person.settings.trust.pass_through)
-    held = sorted(keys & wanted)
-    if not held:
-        return repository, ()
-    kept = {
-        "environment": environment.model_copy(
-            update={"pass_through": tuple(one for one in environment.pass_through if one not in keys)}
-        ),
-        "gate": gate.model_copy(update={"pass_through": tuple(one for one in gate.pass_through if one not in keys)}),
-    }
-    note = (
-        f"the repository's settings would pass on {', '.join(held)}, which holds a key of yours: withheld "
-        f"(allow it with `pass` under [trust] in {person.file})"
-    )
-    return repository.model_copy(update=kept), (note,)
 
 
 def _lower(defaults: Mapping[str, object], theirs: Mapping[str, object]) -> dict[str, object]:

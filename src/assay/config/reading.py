@@ -59,12 +59,12 @@ def load(root: Path) -> Settings:
 
 def configured_in(root: Path) -> str | None:
     """Which of `FILES` at `root` holds settings, if one does."""
-    return _choose(_read(root))
+    return chosen_file(_read(root))
 
 
 def load_files(files: Mapping[str, bytes]) -> Settings:
     """Settings from the contents of those of `FILES` that exist, keyed by name."""
-    chosen = _choose(files)
+    chosen = chosen_file(files)
     return Settings() if chosen is None else load_text(_decode(chosen, files[chosen]), chosen)
 
 
@@ -102,9 +102,9 @@ def _read(root: Path) -> dict[str, bytes]:
     return contents
 
 
-def _choose(files: Mapping[str, bytes]) -> str | None:
-    """The file that holds settings. A `pyproject.toml` that never mentions us is not even parsed: whether it is
-    sound is for the checks to say."""
+def chosen_file(files: Mapping[str, bytes]) -> str | None:
+    """Return which of these files holds settings. A `pyproject.toml` that never mentions us is not even parsed:
+    whether it is sound is for the checks to say."""
     project = files.get(PYPROJECT, b"")
     in_project = b"assay" in project and bool(_our_table(_project_source(project)))
     if in_project and ASSAY_TOML in files:

@@ -17,6 +17,8 @@ TEST_CHANGES: Final = frozenset(
 ACCEPTABLE: Final = TEST_CHANGES | frozenset(
     (
         "weakened-configuration",
+        "weakened-settings",
+        "added-secret",
         "blanket-suppression",
         "insensitive-test",
         "unfailing-test",

@@ -78,6 +78,7 @@ class CascadeRun:
             numbers=lambda: next(self._numbers),
             record_death=lambda result: self.recorder.further(result, "died"),
             verify_seconds=self.request.verify_seconds,
+            mask=world.secrets,
         )
 
     @cached_property

@@ -27,11 +27,13 @@ from assay.core.must_pass import must_pass_findings
 from assay.core.outcome import decide, weakest
 from assay.core.protected import roles
 from assay.core.scope import undeclared
+from assay.engine.added_secrets import KNOWN, secret_findings
 from assay.engine.cascade_run import CascadeRun, Judged, line_of
 from assay.engine.ignored_modules import ignored_modules, include_note
 from assay.engine.inspection import Inspected, inspect, inspect_readiness, is_documentation, is_large
 from assay.engine.recording import Recorder
 from assay.engine.scan import scan_findings
+from assay.engine.settings_change import settings_findings
 from assay.engine.subject import Subject
 from assay.engine.world import CheckRequest, World
 from assay.errors import LedgerError
@@ -114,7 +116,15 @@ class CheckRun:
         found = inspect(
             self.subject.files, self.subject.snapshot.tree, max_file_kb=self.world.settings.check.max_file_kb
         )
-        return found + (inspect_readiness(self.subject.files, self.subject.snapshot.tree) if self.is_large else [])
+        if not self.is_large:
+            return found
+        known = {(one.path, one.line) for one in self._secret_findings if one.rule == KNOWN}
+        return found + inspect_readiness(self.subject.files, self.subject.snapshot.tree, known)
+
+    @cached_property
+    def _secret_findings(self) -> list[Finding]:
+        """Keys and tokens that the change adds; a file that moved adds nothing by that."""
+        return secret_findings(self.subject.files_by_content, self.world.secrets)
 
     @cached_property
     def is_large(self) -> bool:
@@ -142,6 +152,8 @@ class CheckRun:
             *self.subject.snapshot.findings,
             *self._scope_findings(),
             *self._dropped_findings(),
+            *settings_findings(self.world.store.git(), self.subject.snapshot),
+            *self._secret_findings,
             *scan_findings(self.subject.files),
             *environment_findings(self.subject.environment.dependencies, self.world.repository.root),
         ]

@@ -21,6 +21,7 @@ from assay.contracts.check import CheckKind, CheckResult, CheckSpec, Diagnostic
 from assay.contracts.tests import ReportFormat, TestReport
 from assay.contracts.verdict import Verdict
 from assay.core.compare import together
+from assay.core.masking import NO_SECRETS, SecretMask
 from assay.core.run_end import RunEnd, describe_deaths, find_death, is_worth_repeating
 from assay.engine.progress import Progress
 from assay.engine.trees import TreeUnderCheck
@@ -56,6 +57,8 @@ class Runner:
     """Puts a run that died, and is run once more, on record."""
     verify_seconds: float | None = None
     """The deadline of verify commands, where the gate sets one; else that of every check."""
+    mask: SecretMask = NO_SECRETS
+    """Values that are taken out of everything that a check says."""
 
     def run(
         self,
@@ -127,6 +130,7 @@ class Runner:
             keep=keep,
             cancel=self.cancel,
             on_output=lambda data: self.progress.output(spec.name, tree.phase, data),
+            mask=self.mask,
         )
         with self.artifacts.writer(self.output_bytes) as writer:
             tee = _HeadAndTail(writer)
@@ -219,7 +223,14 @@ class Runner:
         root = str(job.place.root)
         reports = [
             read_report(
-                kind, folder, output, root=root, cwd=spec.cwd, exit_code=exit_code, one_runner=_one_runner(spec)
+                kind,
+                folder,
+                output,
+                root=root,
+                cwd=spec.cwd,
+                exit_code=exit_code,
+                one_runner=_one_runner(spec),
+                mask=self.mask,
             )
             for kind in kinds
             if kind is not ReportFormat.EXIT_CODE

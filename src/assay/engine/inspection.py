@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -205,9 +205,18 @@ _FIX = {
 }
 
 
-def inspect_readiness(files: Sequence[ChangedFile], tree: str) -> list[Inspected]:
-    """Tier 4, for Large changes. Only a secret decides; the rest is said to whoever reviews."""
-    items = [item for file in files if file.new is not None for item in readiness(file.path, file.added, file.new)]
+def inspect_readiness(
+    files: Sequence[ChangedFile], tree: str, known: Collection[tuple[str | None, int | None]] = ()
+) -> list[Inspected]:
+    """Tier 4, for Large changes. Only a secret decides; the rest is said to whoever reviews. `known`: paths and lines
+    whose secrets are findings already."""
+    items = [
+        (kind, one)
+        for file in files
+        if file.new is not None
+        for kind, one in readiness(file.path, file.added, file.new)
+        if kind != "secrets" or (one.path, one.line) not in known
+    ]
     return [
         _said(
             CheckKind.READINESS,

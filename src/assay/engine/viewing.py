@@ -64,6 +64,7 @@ def shell_at(world: World, sight: Sight, sink: ArtifactWriter) -> SandboxedShell
         sink=sink,
         cancel=world.cancel,
         guards=world.home / "guards",
+        mask=world.secrets,
     )
 
 
@@ -113,6 +114,7 @@ def shell_in(world: World, at: Standing, sink: ArtifactWriter) -> SandboxedShell
         cancel=world.cancel,
         on_output=at.on_output,
         guards=world.home / "guards",
+        mask=world.secrets,
     )
 
 

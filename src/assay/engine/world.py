@@ -15,6 +15,7 @@ from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.sandbox.job import Limits, Sandbox
 from assay.adapters.slots import Slots
 from assay.config import Settings
+from assay.core.masking import NO_SECRETS, SecretMask
 from assay.engine.progress import Progress
 
 
@@ -74,6 +75,8 @@ class World:
     scratch: Path
     cancel: threading.Event
     progress: Progress
+    secrets: SecretMask = NO_SECRETS
+    """Values of the variables that checks and executors are passed: masked in everything that they say."""
 
     def job_limits(self, seconds: float, idle_seconds: float | None = None) -> Limits:
         """Return the limits of one job in the sandbox, as the settings have them."""

@@ -77,6 +77,16 @@ def _secrets(path: str, added_lines: Sequence[tuple[int, str]]) -> Iterator[Diag
             yield Diagnostic(path=path, line=number, code="secret", message=message)
 
 
+def looks_like_credential(line: str) -> bool:
+    """Return whether a quoted, random-looking text follows a name such as `token` or `password` in the line."""
+    if len(line) > LONGEST_LINE:
+        return False
+    return any(
+        _CREDENTIAL_NAME.search(line[: match.start()]) and _varied(match[1]) and not _NOT_REAL.search(match[1])
+        for match in _ENTROPIC.finditer(line)
+    )
+
+
 def _kinds(path: str, number: int, text: str) -> set[str]:
     from detect_secrets.filters import allowlist
     from detect_secrets.util.code_snippet import CodeSnippet

@@ -11,8 +11,10 @@ import stat
 from pathlib import Path
 
 from assay.core.agent.answer import Malformed
+from assay.core.masking import SecretMask
 
 MOST_BYTES = 1 << 20
+_MOST_MASKED = 64 << 20
 
 
 def read_written(path: Path, most: int = MOST_BYTES) -> bytes | Malformed | None:
@@ -33,6 +35,16 @@ def read_written(path: Path, most: int = MOST_BYTES) -> bytes | Malformed | None
         return os.read(descriptor, most)
     finally:
         os.close(descriptor)
+
+
+def mask_written(path: Path, mask: SecretMask) -> None:
+    """Take secrets out of a file that something in the sandbox may have written. What is not read is not masked."""
+    written = read_written(path, _MOST_MASKED) if mask.spellings else None
+    if not isinstance(written, bytes) or (safe := mask(written)) == written:
+        return
+    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(safe)
 
 
 def _kind(mode: int) -> str:

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from assay.adapters.checks.reports import merge
 from assay.adapters.executors.masked import masked
+from assay.adapters.executors.result import mask_written
 from assay.adapters.sandbox.home import at_home
 from assay.adapters.sandbox.job import Bind, Execution, Job, Limits, OwnHome, Place, Sandbox, Sink, View
 from assay.adapters.sandbox.startup import guarded
@@ -24,6 +25,7 @@ from assay.contracts.finding import Finding
 from assay.contracts.gate import Assignment, ExecutorResult
 from assay.contracts.reverify.ladder import Worked
 from assay.contracts.verdict import Assurance
+from assay.core.masking import NO_SECRETS, SecretMask
 
 _HANDED = Path("/run/assay/handed")
 _NAMED = 3
@@ -108,6 +110,8 @@ class Site:
     """Where the work tree is, as what runs here sees it; None: where it is on the machine."""
     sight: Sight = field(default_factory=Unchanged)
     cancel: threading.Event = field(default_factory=threading.Event)
+    mask: SecretMask = NO_SECRETS
+    """Values that are taken out of what tools show here."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,8 @@ class SandboxedShell:
     on_output: Callable[[bytes], None] | None = None
     guards: Path | None = None
     """A folder of Assay's state, for all runs that share a login (`sandbox/startup.py`); None: for each run its own."""
+    mask: SecretMask = NO_SECRETS
+    """Values that are taken out of what is printed here, and of the files that a job hands back."""
 
     @property
     def root(self) -> Path:
@@ -189,7 +195,7 @@ class SandboxedShell:
             masked(self.sink, job.mask) as sink,
             self._guarded(job, view.own_home, scratch) if view.own_home else nullcontext(),
         ):
-            return self.sandbox.run(
+            execution = self.sandbox.run(
                 Job(
                     argv=("/bin/sh", "-c", job.command),
                     cwd=place.root,
@@ -203,9 +209,13 @@ class SandboxedShell:
                     stdin=job.stdin,
                     enough=job.enough,
                     on_refused=job.on_refused,
+                    mask=self.mask,
                 ),
                 sink,
             )
+        for path in job.writes.values():
+            mask_written(path, self.mask)
+        return execution
 
     def _guarded(self, job: ShellJob, own: OwnHome, scratch: Path) -> AbstractContextManager[None]:
         return guarded(own, self.guards or scratch / "guards", job.say, sealed=self._is_strongest)

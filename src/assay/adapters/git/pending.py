@@ -80,9 +80,21 @@ def counting_bases(repository: Repository, parents: Mapping[str, str], bases: se
 
 def worktree_roots(repository: Repository) -> tuple[str, ...]:
     """Every work tree of the repository: what was checked in one of them was checked here."""
+    return tuple(dict.fromkeys((str(repository.root), *map(str, _listed_work_trees(repository)))))
+
+
+def main_work_tree(repository: Repository) -> Path:
+    """Return the root of the repository's main work tree. A folder that names another repository's git directory
+    without being registered there as a work tree is a repository of its own."""
+    listed = _listed_work_trees(repository)
+    return listed[0] if repository.root in listed else repository.root
+
+
+def _listed_work_trees(repository: Repository) -> list[Path]:
+    """Return the work trees that git knows of, the main one first."""
     records = repository.git.records("worktree", "list", "--porcelain", "-z")
     listed = [os.fsdecode(one.removeprefix(b"worktree ")) for one in records if one.startswith(b"worktree ")]
-    return tuple(dict.fromkeys((str(repository.root), *(str(Path(path).resolve()) for path in listed))))
+    return [Path(path).resolve() for path in listed]
 
 
 def _leads_to(repository: Repository, base: str, commit: str) -> bool:

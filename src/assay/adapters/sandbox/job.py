@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from assay.contracts.verdict import Assurance
+from assay.core.masking import NO_SECRETS, SecretMask
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,8 @@ class Job:
     """Set when it is no longer needed: it is ended then."""
     on_refused: Callable[[str], None] | None = None
     """Told of each connection that was refused: `example.com:443`."""
+    mask: SecretMask = NO_SECRETS
+    """Values that are taken out of its output before anybody gets it."""
 
 
 @dataclass(frozen=True)

@@ -53,11 +53,13 @@ def launch(job: Job, wanted: dict[str, Any], group: Group | None, sink: Sink) ->
             pass_fds=(log.fileno(),),
         )
     ended_by = exceeded = ""
+    output = _Output(job, sink)
     try:
-        ended_by = _drain(process, job, sink, started, group)
+        ended_by = _drain(process, job, output, started, group)
         exceeded = group.exceeded() if group else ""
     finally:
         _end(process, group)
+        output.end()
     duration = round((time.monotonic() - started) * 1000)
     if ended_by == "deadline":
         return Execution(None, duration, timed_out=True)
@@ -79,7 +81,29 @@ def _launcher_environment(env: Mapping[str, str]) -> dict[str, str]:
     return {"PATH": env.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
 
 
-def _drain(process: subprocess.Popen[bytes], job: Job, sink: Sink, started: float, group: Group | None) -> str:
+class _Output:
+    """Passes output on, with the job's secrets masked: nothing unmasked leaves this module."""
+
+    def __init__(self, job: Job, sink: Sink) -> None:
+        self._job = job
+        self._sink = sink
+        self._stream = job.mask.stream()
+
+    def add(self, data: bytes) -> None:
+        self._pass_on(self._stream.add(data))
+
+    def end(self) -> None:
+        self._pass_on(self._stream.end())
+
+    def _pass_on(self, data: bytes) -> None:
+        if not data:
+            return
+        self._sink.write(data)
+        if self._job.on_output:
+            self._job.on_output(data)
+
+
+def _drain(process: subprocess.Popen[bytes], job: Job, output: _Output, started: float, group: Group | None) -> str:
     """Pass output on until the process has ended. Returns what ended it, if the engine did."""
     if process.stdout is None:
         raise AssertionError("the launcher is always started with a pipe")
@@ -97,9 +121,7 @@ def _drain(process: subprocess.Popen[bytes], job: Job, sink: Sink, started: floa
                 heard = time.monotonic()
                 if not data:
                     return _await_end(process, job, started, heard, watch)
-                sink.write(data)
-                if job.on_output:
-                    job.on_output(data)
+                output.add(data)
             now = time.monotonic()
             if over := _over(job, now - started, now - heard):
                 return over

@@ -14,6 +14,7 @@ from assay.adapters.sandbox.job import Execution
 from assay.adapters.web import Web
 from assay.contracts.memory import Memory
 from assay.core.agent.tool_rules import FailedError
+from assay.core.masking import NO_SECRETS, SecretMask
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Ground:
     web: Web | None = None
     """None: nobody looks at the web."""
     cancel: threading.Event = field(default_factory=threading.Event)
+    mask: SecretMask = NO_SECRETS
+    """Values that are taken out of everything that a tool shows."""
 
 
 class Deadline:

@@ -78,14 +78,18 @@ class Toolbox:
         try:
             text = self._carried_out(call, seconds)
         except RefusedError as refused:
-            return _result(call, refused.text, refused=refused)
+            return self._result(call, refused.text, refused=refused)
         except FailedError as failed:
-            return _result(call, failed.text, ok=False)
+            return self._result(call, failed.text, ok=False)
         except FileNotFoundError:
-            return _result(call, f"There is no {_named(call)}. `list` and `glob` show what there is.", ok=False)
+            return self._result(call, f"There is no {_named(call)}. `list` and `glob` show what there is.", ok=False)
         except OSError as error:  # what the agent named cannot be read or written
-            return _result(call, f"{_named(call)}: {error.strerror}.", ok=False)
-        return _result(call, text)
+            return self._result(call, f"{_named(call)}: {error.strerror}.", ok=False)
+        return self._result(call, text)
+
+    def _result(self, call: ToolCall, text: str, *, ok: bool = True, refused: RefusedError | None = None) -> ToolResult:
+        """The result as the agent and the ledger get it: without the person's secrets."""
+        return _result(call, self._ground.mask.text(text), ok=ok, refused=refused)
 
     def _carried_out(self, call: ToolCall, seconds: float | None) -> str:
         tool = self._tools.get(call.name)

@@ -74,6 +74,7 @@ def ask(world: World, asking: Asking, site: Site) -> Asked:
             commit=world.base_commit,
             secret=world.settings.tools.secret,
             cancel=world.cancel,
+            mask=world.secrets,
         )
         placed = replace(
             site,

@@ -110,6 +110,7 @@ class Onlookers:
             commit=self.commit,
             secret=world.settings.tools.secret,
             cancel=world.cancel,
+            mask=world.secrets,
         )
 
     @cached_property
@@ -137,6 +138,7 @@ class Onlookers:
             level=world.sandbox.level,
             secret=world.settings.tools.secret,
             cancel=world.cancel,
+            mask=world.secrets,
         )
 
     def close(self) -> None:

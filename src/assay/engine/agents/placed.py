@@ -36,6 +36,7 @@ class PlacedAgent:
             commit=request.base_commit,
             secret=self.secret,
             cancel=site.cancel,
+            mask=site.mask,
         )
         return Errand(
             text=request_text(role, request),

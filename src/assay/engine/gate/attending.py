@@ -70,7 +70,7 @@ class Attending:
                 own_tools=works_alone(self.spec),
             ),
             tier=tier_of(_ROLE),
-            ground=Ground(files=site.work_tree, secret=self.secret, cancel=site.cancel),
+            ground=Ground(files=site.work_tree, secret=self.secret, cancel=site.cancel, mask=site.mask),
             board=self.board,
             knows=self._known_to(task.id),
             judge=Judge(occasion, assignment.prompt, assignment.base_commit, self._judge(site)),

@@ -135,6 +135,7 @@ class Execution:
                 secret=world.settings.tools.secret,
                 sight=WorkSight(world.store, place, base_tree),
                 cancel=world.cancel,
+                mask=world.secrets,
             )
             ran = gate.executor.execute(told, site)
             output = writer.finish()

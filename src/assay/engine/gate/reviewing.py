@@ -64,6 +64,7 @@ class Reviewing:
                 level=world.sandbox.level,
                 secret=world.settings.tools.secret,
                 cancel=world.cancel,
+                mask=world.secrets,
             )
             with self.gate.at_the_terminal(isinstance(architect, HumanArchitect)):
                 said = architect.review(self._request(task, record, evidence), site)

@@ -117,6 +117,7 @@ class SolveAgents:
             level=world.sandbox.level,
             secret=world.settings.tools.secret,
             cancel=world.cancel,
+            mask=world.secrets,
         )
 
 

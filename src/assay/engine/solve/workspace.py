@@ -101,6 +101,7 @@ class Workspace:
             commit=world.base_commit,
             secret=world.settings.tools.secret,
             cancel=world.cancel,
+            mask=world.secrets,
         )
 
     def changed(self, since: str = "") -> tuple[ChangedPath, ...]:

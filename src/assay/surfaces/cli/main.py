@@ -64,6 +64,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("backends", "assay.surfaces.cli.backends", "Who serves each role, and whether they can", "Set up"),
     Command("agents", "assay.surfaces.cli.agents", "The agents as files, for a coding agent that you have", "Set up"),
     Command("doctor", "assay.surfaces.cli.doctor", "What this machine has, what it lacks, how to get it", "Set up"),
+    Command("trust", "assay.surfaces.cli.trust", "Grant what a repository's settings ask for", "Set up"),
     Command("config", "assay.surfaces.cli.config", "The settings in force, and their schema", "Set up"),
 )
 

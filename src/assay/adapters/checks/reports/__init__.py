@@ -9,6 +9,7 @@ report's `problems`, and the report is then not complete.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from assay.adapters.checks.reports.cargo import read_cargo
@@ -49,11 +50,13 @@ def read_report(
     cwd: str,
     exit_code: int | None,
     one_runner: bool = False,
+    mask: Callable[[bytes], bytes] = bytes,
 ) -> TestReport:
     """The results of one run. `root` is the repository as the check saw it, `cwd` the check's directory below it;
     `output` is standard output and standard error in the order they came; `exit_code` is None if it was killed;
-    `one_runner` says that the engine started exactly one, so that a second report is somebody else's."""
-    source = Source(report_dir, output, root, cwd, exit_code)
+    `one_runner` says that the engine started exactly one, so that a second report is somebody else's; `mask` takes
+    secrets out of the report files, `output` has none left."""
+    source = Source(report_dir, output, root, cwd, exit_code, mask)
     try:
         report = _read(format, source)
         written = source.files(rf"{format.value}-[0-9-]+\.jsonl") if one_runner else ()

@@ -11,7 +11,7 @@ import os
 import posixpath
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -45,6 +45,8 @@ class Source:
     """The check's directory, relative to the root."""
     exit_code: int | None
     """None when the command was killed."""
+    mask: Callable[[bytes], bytes] = bytes
+    """Takes secrets out of what is read. The output is masked already."""
 
     def files(self, pattern: str) -> list[str]:
         """Names of report files, relative to the directory, that match; sorted. Links are not followed."""
@@ -69,7 +71,7 @@ class Source:
             if status.st_size > FILE_LIMIT:
                 raise UnreadableError(f"{name}: {status.st_size:,} bytes, larger than the {FILE_LIMIT:,} that are read")
             try:
-                return file.read(FILE_LIMIT)
+                return self.mask(file.read(FILE_LIMIT))
             except OSError as error:
                 raise UnreadableError(f"{name}: cannot be read: {error}") from error
 

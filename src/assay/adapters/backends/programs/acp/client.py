@@ -44,7 +44,9 @@ class Client:
     def __init__(self, site: Site, heard: Heard, bounds: Bounds) -> None:
         self._heard = heard
         self._bounds = bounds
-        ground = Ground(files=site.work_tree, scope=bounds.scope, secret=site.secret, cancel=site.cancel)
+        ground = Ground(
+            files=site.work_tree, scope=bounds.scope, secret=site.secret, cancel=site.cancel, mask=site.mask
+        )
         self._tree = Tree(ground)
         self._toolbox = Toolbox(ground, {Tool.WRITE})
         self._served: Mapping[str, Callable[[Message], Message]] = {
