@@ -95,6 +95,12 @@ class Workshop:
             (home / ".gitconfig").write_text(GITCONFIG)
         return home
 
+    def trust_everything(self) -> None:
+        """The person trusts whatever the settings of their repositories here ask for."""
+        own = self.home / ".config/assay/assay.toml"
+        own.parent.mkdir(parents=True, exist_ok=True)
+        own.write_text(f'[trust]\nfolders = ["{self.folder.resolve()}"]\n')
+
     @cached_property
     def assay_home(self) -> Path:
         return self.folder / self.state

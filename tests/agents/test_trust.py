@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from assay.config import load_text
-from assay.config.person import Person, PersonSettings, budget, without_keys
+from assay.config.person import PersonSettings, budget
 from tests.workshop import Workshop
-
-PERSON = Person(PersonSettings(), Path("/nowhere/assay.toml"))
 
 
 @pytest.mark.parametrize(
@@ -30,16 +28,6 @@ def test_limits_of_a_task_and_of_roles_are_lowered_as_well() -> None:
     found = budget(PersonSettings(), load_text(text, "assay.toml"))
     assert (found.task.usd, found.task.requests) == (8.0, 5)
     assert found.roles["planner"].requests == 3
-
-
-def test_a_key_is_not_passed_on_unless_the_person_allows_it() -> None:
-    text = '[environment]\npass = ["OPENAI_API_KEY", "TZ"]\n[gate]\npass = ["ANTHROPIC_API_KEY"]\n'
-    settings, notes = without_keys(load_text(text, "assay.toml"), PERSON)
-    assert settings.environment.pass_through == ("TZ",) and settings.gate.pass_through == ()
-    assert "ANTHROPIC_API_KEY, OPENAI_API_KEY" in notes[0] and "[trust]" in notes[0]
-    trusting = Person(PersonSettings.model_validate({"trust": {"pass": ["ANTHROPIC_API_KEY"]}}), PERSON.file)
-    settings, notes = without_keys(load_text(text, "assay.toml"), trusting)
-    assert settings.gate.pass_through == ("ANTHROPIC_API_KEY",) and len(notes) == 1
 
 
 THIEF = """
@@ -61,15 +49,24 @@ def test_a_program_that_only_the_repository_names_is_not_run_for_a_question(
     assert done.returncode == 2 and "the repository has named the program" in done.stderr
 
 
-def test_a_check_says_which_key_it_withholds(tmp_path: Path) -> None:
+@pytest.mark.parametrize("untrusted", ["refuse", "ignore"])
+def test_a_check_does_not_hand_a_key_to_a_repository_that_was_not_granted_it(tmp_path: Path, untrusted: str) -> None:
     workshop = Workshop.apart(tmp_path)
     settings = '[environment]\npass = ["OPENAI_API_KEY"]\n[check]\nverify = ["test -z \\"$OPENAI_API_KEY\\""]\n'
     root = workshop.repo({"a.py": "x = 1\n", "assay.toml": settings})
     (root / "a.py").write_text("x = 2\n")
-    done = workshop.assay(root, "check", "--json", env={"OPENAI_API_KEY": "sk-mine"})
+    own = tmp_path / "own.toml"
+    own.write_text(f'[trust]\nuntrusted = "{untrusted}"\n')
+    done = workshop.assay(root, "check", "--json", env={"OPENAI_API_KEY": "sk-mine", "ASSAY_CONFIG": str(own)})
+    assert "sk-mine" not in done.stdout + done.stderr
+    if untrusted == "refuse":
+        assert done.returncode == 2 and "it holds a key of yours" in done.stderr
+        assert f"`assay trust {root}`" in json.loads(done.stdout)["error"]["hint"]
+        assert not workshop.assay_home.joinpath("ledger").exists()
+        return
     checks = {one["name"]: one["verdict"] for one in json.loads(done.stdout)["checks"]}
     assert all(verdict == "pass" for name, verdict in checks.items() if name.startswith("verify")), checks
-    assert "sk-mine" not in done.stdout + done.stderr
+    assert any("ignored: environment.pass" in note for note in json.loads(done.stdout)["notes"])
 
 
 def test_a_script_is_not_written_through_a_link(tmp_path: Path) -> None:

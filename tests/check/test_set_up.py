@@ -9,6 +9,7 @@ MAKE = "rm -rf node_modules && mkdir node_modules && echo made > node_modules/or
 
 
 def test_dependencies_of_the_work_tree_do_not_stand_in_for_those_of_the_set_up(workshop: Workshop) -> None:
+    workshop.trust_everything()
     root = workshop.repo(
         {
             ".gitignore": "node_modules\n",
@@ -23,6 +24,7 @@ def test_dependencies_of_the_work_tree_do_not_stand_in_for_those_of_the_set_up(w
 
 
 def test_an_interpreter_that_the_set_up_makes_is_the_one_that_checks_use(workshop: Workshop) -> None:
+    workshop.trust_everything()
     setup = "python3 -m venv --without-pip .venv"
     test = "import sys\nimport unittest\n\n\nclass T(unittest.TestCase):\n    def test_it(self):\n"
     test += "        self.assertTrue(sys.prefix.endswith('/.venv'), sys.prefix)\n"

@@ -24,6 +24,7 @@ LEVELS = ("bubblewrap", "landlock", "plain")
 
 def project(workshop: Workshop, *, level: str = "bubblewrap", seconds: int = 60, more: str = "") -> Path:
     settings = f'[sandbox]\nlevel = "{level}"\n{more}\n[limits]\ncheck_seconds = {seconds}\nslots = 2\n'
+    workshop.trust_everything()
     root = workshop.repo({"assay.toml": settings, "a.txt": "a\n"})
     workshop.write(root, {"a.txt": "b\n"})
     return root

@@ -27,6 +27,7 @@ def level(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def checked(place: Workshop, level: str, script: str, *args: str, **variables: str) -> CheckRun:
     root = place.folder / "project"
     if not root.exists():
+        place.trust_everything()
         place.repo({"assay.toml": f'[sandbox]\nlevel = "{level}"\n', "a.txt": "a\n"})
     place.write(root, {"attempt.py": script})
     return place.check(root, *args, "--verify", "python3 attempt.py", env=variables)
@@ -96,6 +97,7 @@ def test_a_required_sandbox_refuses_the_weaker_levels(real_place: Workshop, leve
 
 @pytest.mark.few(1)
 def test_python_tests_run_against_the_copy_at_the_weaker_levels(real_place: Workshop, level: str) -> None:
+    real_place.trust_everything()
     root = real_place.repo(
         {
             "assay.toml": f'[sandbox]\nlevel = "{level}"\n',
@@ -113,6 +115,7 @@ def test_python_tests_run_against_the_copy_at_the_weaker_levels(real_place: Work
 @pytest.mark.few(2)
 @pytest.mark.parametrize("made", ["setsid sleep 987 &", "(setsid sleep 987 &) &", "nohup sleep 987 >/dev/null 2>&1 &"])
 def test_no_process_stays_behind_at_the_weaker_levels(real_place: Workshop, level: str, made: str) -> None:
+    real_place.trust_everything()
     root = real_place.repo({"assay.toml": f'[sandbox]\nlevel = "{level}"\n', "a.txt": "a\n"})
     real_place.write(root, {"a.txt": "b\n"})
     done = real_place.check(root, "--verify", f"{made} echo started && test -d .")

@@ -165,6 +165,7 @@ def test_secrets_in_the_environment_are_not_passed_on(place: Workshop) -> None:
 
 
 def test_a_variable_that_is_declared_is_passed_on(place: Workshop) -> None:
+    place.trust_everything()
     place.configure(place.folder / "project", '[environment]\npass = ["GITHUB_TOKEN"]\n')
     assert "given" in attempted(place, "import os\nprint(os.environ['GITHUB_TOKEN'])\n", GITHUB_TOKEN="given")
 

@@ -84,6 +84,7 @@ def test_a_declared_need_is_named_without_running_anything_outside(workshop: Wor
 
 def test_with_the_network_declared_it_passes(workshop: Workshop, port: int) -> None:
     root = project(workshop, "socket.AF_INET", ("127.0.0.1", port))
+    workshop.trust_everything()
     workshop.configure(root, "[environment]\nnetwork = true\n")
     done = workshop.check(root)
     assert (done.exit, done.check("tests").tests, done.report.standing) == (0, 2, ()), done.stderr
@@ -99,6 +100,7 @@ def test_with_its_socket_declared_it_passes(
         root = project(workshop, "socket.AF_UNIX", str(folder / "s"))
         assert workshop.check(root).report.standing == (ID,)
         path = folder / "s" if declared == "the socket" else folder
+        workshop.trust_everything()
         workshop.configure(root, f'[environment]\nsockets = ["{path}"]\n')
         done = workshop.check(root)
     assert (done.exit, done.report.standing) == (0, ()), done.stderr
@@ -110,6 +112,7 @@ def test_a_regression_in_a_test_that_needs_a_declared_socket_is_found(
     folder = tmp_path_factory.mktemp("s")
     with greeting(socket.AF_UNIX, str(folder / "s")):
         root = project(workshop, "socket.AF_UNIX", str(folder / "s"))
+        workshop.trust_everything()
         workshop.configure(root, f'[environment]\nsockets = ["{folder}"]\n')
         file = root / "tests/test_service.py"
         file.write_text(file.read_text().replace("hello", "other"))
@@ -130,5 +133,6 @@ def test_a_socket_on_disk_is_hidden(real_place: Workshop) -> None:
     root = project(real_place, "socket.AF_UNIX", str(path))
     with greeting(socket.AF_UNIX, str(path)):
         assert ID in real_place.check(root).report.standing
+        real_place.trust_everything()
         real_place.configure(root, f'[environment]\nsockets = ["{path}"]\n')
         assert ID not in real_place.check(root).report.standing

@@ -18,6 +18,7 @@ INSTALL = "npm install --offline --no-audit --no-fund"
 
 def project(workshop: Workshop, *, scripts: bool = False) -> Path:
     """A package whose one dependency lies in the repository itself: no registry is needed."""
+    workshop.trust_everything()
     root = workshop.repo(
         {
             "assay.toml": f"[environment]\nsetup = [{json.dumps(INSTALL)}]\nsetup_scripts = {str(scripts).lower()}\n"
@@ -115,6 +116,7 @@ def test_a_change_to_what_the_set_up_installs_from_does_not_reach_a_clean_tree(w
 
 
 def test_a_set_up_that_fails_is_an_error_with_its_own_words(workshop: Workshop) -> None:
+    workshop.trust_everything()
     root = workshop.repo({"assay.toml": '[environment]\nsetup = ["echo no such registry; exit 3"]\n', "a.txt": "a\n"})
     workshop.write(root, {"a.txt": "b\n"})
     done = workshop.check(root, "--verify", "test -d .")
@@ -125,6 +127,7 @@ def test_a_set_up_that_fails_is_an_error_with_its_own_words(workshop: Workshop) 
 
 @pytest.mark.parametrize("hidden", ["a.txt", "dep/index.js"])
 def test_a_set_up_cannot_hide_files_of_the_tree(workshop: Workshop, hidden: str) -> None:
+    workshop.trust_everything()
     root = workshop.repo(
         {"assay.toml": f'[environment]\nsetup = ["echo forged > {hidden}"]\n', "a.txt": "a\n", "dep/index.js": "x\n"}
     )

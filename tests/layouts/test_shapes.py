@@ -87,6 +87,7 @@ def test_a_generated_file_that_is_ignored_can_be_included(workshop: Workshop) ->
         "assay.toml": '[environment]\ninclude = ["sums/_version.py"]\n',
         "sums/numbers.py": f"from sums._version import version\n\n{WRONG}",
     }
+    workshop.trust_everything()
     root = workshop.repo(files)
     workshop.write(root, {"sums/_version.py": 'version = "1"\n'})
     workshop.write(root, {"sums/numbers.py": f"from sums._version import version\n\n{GOOD}"})

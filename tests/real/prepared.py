@@ -136,6 +136,7 @@ def _committed(workshop: Workshop, root: Path, package: Package, ignored: Sequen
     with (root / ".git/info/exclude").open("a") as exclude:
         exclude.write("".join(f"{pattern}\n" for pattern in ignored))
     if package.include:
+        workshop.trust_everything()
         workshop.write(root, {"assay.toml": f"[environment]\ninclude = {json.dumps(package.include)}\n"})
     workshop.commit(root, f"{package}")
     workshop.git(root, "tag", f"v{package.version}")

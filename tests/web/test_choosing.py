@@ -13,7 +13,8 @@ import pytest
 
 from assay.adapters.web import Web, web_from, web_in_words
 from assay.adapters.web.page import Page
-from assay.config.person import Person, PersonSettings, load_person, without_keys
+from assay.config.person import Person, PersonSettings, load_person
+from assay.config.trust import consent, meaning_of, needs_of
 from assay.config.reading import load_text
 from assay.config.web import WebSettings
 from assay.core.agent.tool_rules import RefusedError
@@ -109,8 +110,10 @@ def test_a_repository_cannot_have_the_keys_of_those_who_look() -> None:
     mine = {"search": SEARCH, "search_key": "FIND_IT", "mcp": "s", "mcp_fetch": "f", "mcp_pass": ["OF_THE_SERVER"]}
     person = Person(PersonSettings.model_validate({"web": mine}), Path("/nowhere/assay.toml"))
     repository = load_text('[environment]\npass = ["FIND_IT", "OF_THE_SERVER", "TZ"]\n', "assay.toml")
-    kept, notes = without_keys(repository, person)
-    assert kept.environment.pass_through == ("TZ",) and "FIND_IT, OF_THE_SERVER" in notes[0]
+    needs = needs_of(repository, Path("/nowhere/project"))
+    missing = consent(needs, person, (), repository=Path("/nowhere/project")).missing
+    keys = [need.value for need in missing if "a key of yours" in meaning_of(need, person)]
+    assert keys == ['"FIND_IT"', '"OF_THE_SERVER"'] and len(missing) == 3
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,8 @@ SHORTEST: Final = 8
 _CUT: Final = 6
 """Characters at the beginning or the end of a value that are masked where the rest is cut off."""
 _ELLIPSIS: Final = re.compile(rb"\.{3,}|\xe2\x80\xa6")
-_PLAIN: Final = re.compile(r"[a-z]+|[A-Z]+|[A-Z][a-z]+|[0-9.]+|[a-z]+://[a-z0-9.-]+(?::[0-9]+)?/?", re.ASCII)
+_PLAIN: Final = re.compile(r"[a-z]+|[A-Z]+|[A-Z][a-z]+|[0-9.]+", re.ASCII)
+_HOST: Final = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9.-]+(?::[0-9]+)?/?", re.ASCII)
 _PLAIN_LENGTH: Final = 16
 """From this length on, also a plain word or number is masked: nobody names things so."""
 
@@ -129,7 +130,9 @@ class MaskedStream:
 
 def is_maskable(value: str) -> bool:
     """Return whether a value is worth masking: not a short one, and not a plain word, number or host."""
-    return len(value) >= SHORTEST and (len(value) >= _PLAIN_LENGTH or _PLAIN.fullmatch(value) is None)
+    if len(value) < SHORTEST or _HOST.fullmatch(value):
+        return False
+    return len(value) >= _PLAIN_LENGTH or _PLAIN.fullmatch(value) is None
 
 
 def _parts(value: str) -> Iterator[str]:
@@ -140,11 +143,7 @@ def _parts(value: str) -> Iterator[str]:
     except ValueError:
         password = None
     candidates += [password, unquote(password)] if password else []
-    yield from dict.fromkeys(part.strip() for part in candidates if is_maskable(part.strip()) and not _is_host(part))
-
-
-def _is_host(part: str) -> bool:
-    return "://" in part and _PLAIN.fullmatch(part) is not None
+    yield from dict.fromkeys(part.strip() for part in candidates if is_maskable(part.strip()))
 
 
 def _spellings(part: str) -> Iterable[bytes]:
