@@ -21,7 +21,9 @@ file is needed. A key that does not exist, a wrong type or a value out of range 
 file, line, key and what would be right.
 
 `assay config show` prints the settings in force and where each comes from; `assay config schema` prints their JSON
-Schema. When a change is checked, the settings of its *base* decide, so that no change can loosen its own checks.
+Schema. When a change is checked, the settings of its *base* decide, so that no change can loosen its own checks; a
+change that weakens them is a finding. What takes protection from you (a weaker sandbox, network, variables, files and
+sockets of your machine) takes effect only if you grant it: see [trust a repository](how-to/trust.md).
 
 ```toml
 [check]

@@ -58,9 +58,7 @@ def test_a_grant_is_shown_given_listed_and_taken_back(workshop: Workshop, root: 
     assert workshop.assay(workshop.folder, "trust", "--revoke", str(root)).returncode == 1
 
 
-def test_a_grant_holds_in_work_trees_and_not_for_other_settings_or_repositories(
-    workshop: Workshop, root: Path
-) -> None:
+def test_a_grant_holds_in_work_trees_and_not_for_other_settings_or_repositories(workshop: Workshop, root: Path) -> None:
     assert workshop.assay(root, "trust", "--yes").returncode == 0
     beside = workshop.folder / "beside"
     workshop.git(root, "worktree", "add", "--quiet", str(beside))
@@ -105,7 +103,7 @@ def test_nothing_inside_the_repository_can_grant_anything(workshop: Workshop, ro
     ids=lambda args: args[0],
 )
 def test_every_command_that_runs_something_refuses(workshop: Workshop, root: Path, args: tuple[str, ...]) -> None:
-    plan = "---\nphase: 1\nplan: 1\n---\n\n<task type=\"auto\">\n<name>One</name>\n<files>a.txt</files>\n"
+    plan = '---\nphase: 1\nplan: 1\n---\n\n<task type="auto">\n<name>One</name>\n<files>a.txt</files>\n'
     plan += "<action>Write b.</action>\n<verify>grep -q b a.txt</verify>\n<done>It is there.</done>\n</task>\n"
     workshop.write(root, {"a.txt": "a\n", "PLAN.md": plan})
     workshop.commit(root)

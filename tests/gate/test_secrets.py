@@ -13,8 +13,8 @@ SETTINGS = '[gate]\npass = ["MY_TOKEN"]\nretry_delay_seconds = 0\n'
 
 def test_a_value_in_a_claim_is_masked_and_weaker_settings_are_refused(tmp_path: Path) -> None:
     text = plan(
-        task("One"),
-        task("Two", files="assay.toml, shop/two.py, tests/test_two.py"),
+        task("One", attributes='depends_on=""'),
+        task("Two", files="assay.toml, shop/two.py, tests/test_two.py", attributes='depends_on=""'),
     )
     weaker = "printf '[check]\\ndisable = [\"tests:*\"]\\n' > assay.toml\n"
     site = Site.made(tmp_path, text, settings=SETTINGS)

@@ -26,7 +26,7 @@ PYPROJECT: Final = "pyproject.toml"
 FILES: Final = (ASSAY_TOML, PYPROJECT)
 """Where settings may stand, relative to the repository's root."""
 
-PERSONS_OWN: Final = ("providers", "models", "web", "telemetry")
+PERSONS_OWN: Final = ("trust", "providers", "models", "web", "telemetry")
 """Sections that count in a person's own file only."""
 
 Table = Mapping[str, object]
@@ -171,6 +171,8 @@ def _unknown_keys(source: _Source, table: Table) -> list[str]:
 
 def _no_such_section(source: _Source, name: str) -> str:
     if source.model is Settings and name in PERSONS_OWN:
+        if name == "trust":
+            return "not in a repository's file: what a repository may have is for you to say; see `assay trust`"
         return (
             "not in a repository's file: it could send your key to a server of its own, or what you do; "
             "write it into your own file, ~/.config/assay/assay.toml"

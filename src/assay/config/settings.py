@@ -122,8 +122,8 @@ class EnvironmentSettings(Component):
     pass_through: tuple[VariableName, ...] = Field(
         default=(),
         alias="pass",
-        description="Environment variables that checks get as they are. All others are withheld, and so are keys of "
-        "providers, unless your own file allows them: `pass` under `[trust]`.",
+        description="Environment variables that checks get as they are; all others are withheld. Their values are "
+        "masked in everything that checks say.",
     )
     set: Mapping[VariableName, VariableValue] = Field(
         default={},
@@ -343,8 +343,8 @@ class GateSettings(Component):
     pass_through: tuple[VariableName, ...] = Field(
         default=(),
         alias="pass",
-        description="Environment variables that executors get beside those that checks get. A provider's key is "
-        "withheld unless your own file allows it: `pass` under `[trust]`.",
+        description="Environment variables that executors get beside those that checks get. Their values are masked "
+        "in everything that executors say.",
     )
     hooks: Literal["refuse", "run", "skip"] = Field(
         default="refuse",

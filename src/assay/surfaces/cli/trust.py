@@ -30,7 +30,7 @@ def trust(
     repo: Annotated[
         Path,
         typer.Argument(
-            metavar="[REPO]",
+            metavar="REPO",
             help="The repository, or any directory inside it; else where you stand.",
             show_default=False,
         ),
