@@ -28,7 +28,8 @@ def test_a_weakened_setting_is_a_finding_with_both_values(workshop: Workshop) ->
 
 def test_stronger_and_neutral_settings_pass_and_may_move_to_another_file(workshop: Workshop) -> None:
     root = workshop.repo({"assay.toml": BASE, "a.py": "x = 1\n"})
-    moved = '[tool.assay.check]\nverify = ["test -f a.py", "test -d ."]\n[tool.assay.limits]\ncheck_seconds = 60\nslots = 1\n'
+    moved = '[tool.assay.check]\nverify = ["test -f a.py", "test -d ."]\n[tool.assay.limits]\nslots = 1\n'
+    moved += "check_seconds = 60\n"
     workshop.git(root, "rm", "--quiet", "assay.toml")
     workshop.write(root, {"pyproject.toml": moved})
     done = workshop.check(root)

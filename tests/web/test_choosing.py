@@ -14,8 +14,8 @@ import pytest
 from assay.adapters.web import Web, web_from, web_in_words
 from assay.adapters.web.page import Page
 from assay.config.person import Person, PersonSettings, load_person
-from assay.config.trust import consent, meaning_of, needs_of
 from assay.config.reading import load_text
+from assay.config.trust import consent, meaning_of, needs_of
 from assay.config.web import WebSettings
 from assay.core.agent.tool_rules import RefusedError
 from assay.errors import ConfigError
