@@ -108,6 +108,8 @@ dependencies = ["deps", "/opt/deps"]
 [sandbox]
 level = "plain"
 memory_mb = 0
+disk_mb = 0
+allow = ["bpf"]
 compare_bare = true
 [gate]
 network = true
@@ -124,6 +126,8 @@ pass = ["KEY"]
         Need("environment.dependencies", '"/opt/deps"'),
         Need("sandbox.level", '"plain"'),
         Need("sandbox.memory_mb", "0"),
+        Need("sandbox.disk_mb", "0"),
+        Need("sandbox.allow", '"bpf"'),
         Need("sandbox.compare_bare", "true"),
         Need("gate.network", "true"),
         Need("gate.pass", '"KEY"'),
