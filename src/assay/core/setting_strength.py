@@ -97,6 +97,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "sandbox.allow": Row(Weaker.ADDED, Consent.EACH),
     "sandbox.compare_bare": Row(Weaker.ON, Consent.ON),
     "limits.check_seconds": _DEADLINE,
+    "limits.sabotage_seconds": Row(Weaker.LOWER),
     "limits.output_mb": Row(Weaker.LOWER),
     "limits.slots": _NEUTRAL,
     "limits.cache_gb": _NEUTRAL,
