@@ -60,6 +60,7 @@ if not hasattr(calc, "sub") and not mark.exists():
 """
     settings = '[sandbox]\nlevel = "plain"\n'
     files = {"conftest.py": dies, "assay.toml": settings, "calc.py": CALC, "tests/test_calc.py": TESTS + ZERO}
+    workshop.trust_everything()
     root = workshop.repo(files)
     workshop.write(root, {"calc.py": CALC + "\n\ndef sub(a, b):\n    return a - b\n", "tests/test_calc.py": TESTS})
     assert_failed(workshop.check(root), "test-vanished")
