@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -53,6 +54,46 @@ def run(
         output.seek(0)
         errors.seek(0)
         return subprocess.CompletedProcess(["assay", *args], int(answer), output.read(), errors.read())
+
+
+class Running:
+    """A run of `assay` that leads a process group of its own and is not waited for."""
+
+    def __init__(self, args: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
+        request = {"program": nursery.__file__, "args": args, "cwd": str(cwd), "env": dict(env), "leads": True}
+        text = json.dumps(request).encode()
+        assert len(text) <= nursery.MOST
+        self._args = args
+        self._output, self._errors = _file(), _file()
+        self._answer, theirs = socket.socketpair()
+        with theirs, _file() as read:
+            files = [read, self._output, self._errors, theirs]
+            socket.send_fds(_way(), [text], [file.fileno() for file in files])
+        self._received = b""
+        self.pid = int(self._read_line())
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Return whether the run has ended, after at most so many seconds."""
+        return bool(select.select([self._answer], [], [], seconds)[0])
+
+    def result(self) -> subprocess.CompletedProcess[str]:
+        """Wait for the end of the run and return its exit code and output; may be called once."""
+        code = int(self._read_line())
+        with self._answer, self._output, self._errors:
+            self._output.seek(0)
+            self._errors.seek(0)
+            return subprocess.CompletedProcess(["assay", *self._args], code, self._output.read(), self._errors.read())
+
+    def _read_line(self) -> bytes:
+        """Return what comes before the next line break, or before the end."""
+        while b"\n" not in self._received:
+            more = self._answer.recv(64)
+            if not more:
+                break
+            self._received += more
+        line, _, self._received = self._received.partition(b"\n")
+        assert line, "whoever was to see `assay` through is gone"
+        return line
 
 
 def program() -> Path:

@@ -43,7 +43,7 @@ LATER = (
 
 def serve(requests: socket.socket, door: socket.socket) -> None:
     """Each request has its arguments, folder and variables, and four files: its input, two for the output, and one for
-    the answer, which is the exit code."""
+    the answer, which is the exit code; after the process id, if the request asks for a process group of its own."""
     for command in COMMANDS:
         load_app(command)  # what is imported here need not be imported by each of them
     for module in LATER:
@@ -70,7 +70,7 @@ def serve(requests: socket.socket, door: socket.socket) -> None:
     requests.close()
     door.close()
     request = json.loads(text)
-    _be_watched(files)
+    _be_watched(files, leads=request.get("leads", False))
     _settle(request["cwd"], request["env"] | locale)
     sys.argv[:] = [request["program"], *request["args"]]
     _end(main())
@@ -83,12 +83,16 @@ def _take_leave(_number: int, _frame: object) -> None:
             pass
 
 
-def _be_watched(files: Sequence[int]) -> None:
+def _be_watched(files: Sequence[int], *, leads: bool) -> None:
     """Fork once more: the child goes on with input and output, the parent tells how it ended."""
     *standard, answer = files
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     child = os.fork()
+    if leads:
+        os.setpgid(child, child or os.getpid())  # on both sides: whoever comes first
     if child:
+        if leads:
+            os.write(answer, f"{child}\n".encode())
         _, status = os.waitpid(child, 0)
         os.write(answer, str(os.waitstatus_to_exitcode(status)).encode())
         os._exit(0)
