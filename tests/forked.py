@@ -67,8 +67,8 @@ class Running:
         self._output, self._errors = _file(), _file()
         self._answer, theirs = socket.socketpair()
         with theirs, _file() as read:
-            files = [read, self._output, self._errors, theirs]
-            socket.send_fds(_way(), [text], [file.fileno() for file in files])
+            files = [read.fileno(), self._output.fileno(), self._errors.fileno(), theirs.fileno()]
+            socket.send_fds(_way(), [text], files)
         self._received = b""
         self.pid = int(self._read_line())
 

@@ -283,7 +283,7 @@ def main() -> int:
     harness = Harness(folder, options.seed)
     harness.measure()
     for name, one in harness.known.items():
-        print(f"{name}: {one.seconds:.1f} s undisturbed, {sum(one.points.values())} fault points", flush=True)
+        _say(f"{name}: {one.seconds:.1f} s undisturbed, {sum(one.points.values())} fault points")
     numbers = [options.case] if options.case is not None else range(10**9)
     failed, started = [], time.monotonic()
     for number in numbers:
@@ -299,14 +299,14 @@ def main() -> int:
         except Exception:  # noqa: BLE001  whatever it is, the case is written down and the others are tried
             record |= {"kills": 0, "error": traceback.format_exc()}
             failed.append(number)
-            print(f"FAILED {case}\n{record['error']}", flush=True)
+            _say(f"FAILED {case}\n{record['error']}")
         done[number] = record
         if options.state:
             with options.state.open("a") as file:
                 file.write(json.dumps(record) + "\n")
         if number % 20 == 0 or options.case is not None:
             passed = time.monotonic() - started
-            print(f"{case}: {_delivered(done)} kills, {passed:.0f} s", flush=True)
+            _say(f"{case}: {_delivered(done)} kills, {passed:.0f} s")
     _print_summary(done)
     if not any("error" in record for record in done.values()):
         shutil.rmtree(folder, ignore_errors=True)
@@ -341,8 +341,13 @@ def _print_summary(done: Mapping[int, Mapping[str, Any]]) -> None:
         lying = sum(bool(record["lie"]) for record in records)
         wrong = [record["number"] for record in records if "error" in record]
         kills = sum(record["kills"] for record in records)
-        print(f"{name}: {len(records)} cases ({lying} lying), {kills} kills, failed: {wrong or 'none'}")
-    print(f"in all: {_delivered(done)} kills")
+        _say(f"{name}: {len(records)} cases ({lying} lying), {kills} kills, failed: {wrong or 'none'}")
+    _say(f"in all: {_delivered(done)} kills")
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase, translate
 from typing import Final
 
+from assay.core.ini import parse_ini
 from assay.core.risk import is_test
 
 
@@ -260,16 +261,10 @@ def _pruned(data: object, without: frozenset[str]) -> object:
     return {key: value for key, value in kept.items() if value != {}}
 
 
-def _ini(text: str) -> dict[str, dict[str, str | None]]:
-    parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
-    parser.read_string(text)
-    return {section: dict(parser.items(section)) for section in parser.sections()}
-
-
 _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "toml": tomllib.loads,
     "json": json.loads,
     "jsonc": json.loads,
-    "ini": _ini,
-    "cfg": _ini,
+    "ini": parse_ini,
+    "cfg": parse_ini,
 }

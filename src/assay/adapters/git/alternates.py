@@ -8,6 +8,8 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
+from assay.errors import RepositoryError
+
 _PLACE = Path("objects") / "info" / "alternates"
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
 
@@ -28,7 +30,13 @@ def read_alternates(objects: Path) -> list[Path]:
     if not file.is_file():
         return []
     lines = os.fsdecode(file.read_bytes()).split("\n")
-    return [(objects / _path(line)).resolve() for line in lines if line and not line.startswith("#")]
+    try:
+        return [(objects / _path(line)).resolve() for line in lines if line and not line.startswith("#")]
+    except (ValueError, SyntaxError, OSError, RuntimeError) as error:  # quoted wrongly, a NUL, links in a ring
+        why = str(error).partition("\n")[0]
+        raise RepositoryError(
+            f"{file}: a line names no path: {why}", hint="put the line right, or remove it"
+        ) from error
 
 
 def _line(path: str) -> str:

@@ -10,6 +10,7 @@ from assay.adapters.git.listing import GITLINK, in_tree
 from assay.adapters.git.program import Git
 from assay.errors import RepositoryError
 
+_MOST_DIGITS = 20
 LARGEST = 4 << 20
 """Blobs above this are not read into memory; nothing that looks inside files needs larger ones."""
 
@@ -33,7 +34,7 @@ class BlobReader:
         header = self._process.stdout.readline().split()
         if len(header) != 3:
             raise RepositoryError(f"the object {blob} is missing from the repository", hint="git fsck says more")
-        size = int(header[2])
+        size = _size(header[2])
         content = self._take(size)
         return size, content if header[1] == b"blob" and size <= LARGEST else None
 
@@ -51,6 +52,13 @@ class BlobReader:
             left -= len(further)
         stream.read(1)
         return content
+
+
+def _size(text: bytes) -> int:
+    """Return the size that git names; it names one in at most twenty digits."""
+    if not (text.isdigit() and len(text) <= _MOST_DIGITS):
+        raise RepositoryError(f"git names {text[:40]!r} as the size of an object", hint="git fsck says more")
+    return int(text)
 
 
 @contextmanager

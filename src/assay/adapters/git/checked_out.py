@@ -33,7 +33,7 @@ def standing_on(repository: Repository, branch: str) -> list[Git]:
     for block in repository.git.out("worktree", "list", "--porcelain", "-z").split(b"\0\0"):
         said = dict(line.partition(b" ")[::2] for line in block.split(b"\0"))
         folder = Path(os.fsdecode(said.get(b"worktree", b"")))
-        if said.get(b"branch") == os.fsencode(f"refs/heads/{branch}") and (folder / ".git").exists():
+        if said.get(b"branch") == os.fsencode(f"refs/heads/{branch}") and os.path.lexists(folder / ".git"):
             places.append(repository.git_in(folder))
     return places
 

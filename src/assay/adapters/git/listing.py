@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from assay.adapters.git.program import Git
+from assay.adapters.git.program import Git, words_of
 
 GITLINK = "160000"
 SYMLINK = "120000"
@@ -32,7 +32,7 @@ def in_tree(git: Git, tree: str) -> list[Held]:
     found = []
     for record in git.records_of("ls-tree", "-r", "-z", tree):
         meta, _, path = record.partition(b"\t")
-        mode, _, thing = meta.decode("ascii").split()
+        mode, _, thing = words_of(meta, 3, "ls-tree")
         found.append(Held(mode, thing, path))
     return found
 
@@ -41,6 +41,6 @@ def in_index(git: Git) -> list[Held]:
     found = []
     for record in git.records("ls-files", "-z", "-t", "--stage"):
         meta, _, path = record.partition(b"\t")
-        mark, mode, thing, _stage = meta.decode("ascii").split()
+        mark, mode, thing, _stage = words_of(meta, 4, "ls-files")
         found.append(Held(mode, thing, path, mark))
     return found

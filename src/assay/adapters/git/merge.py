@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 from assay.adapters.git.blobs import LARGEST
 from assay.adapters.git.commit import Identity, Intent, write_commit
 from assay.adapters.git.listing import GITLINK, in_tree
-from assay.adapters.git.program import Git, readable
+from assay.adapters.git.program import Git, readable, words_of
 from assay.adapters.git.snapshot import difference, files_named
 from assay.adapters.git.store import Store, store_beside
 from assay.core.patterns import root_attribute_rules
+from assay.errors import RepositoryError
 
 _NOBODY = Identity("Assay", "merge@assay.invalid")
+_MOST_DIGITS = 10
 _SHOWN = 4000
 """Characters of each side of a conflict that are kept."""
 _AROUND = 3
@@ -99,8 +101,8 @@ def _conflicts(git: Git, output: bytes, sides: Sequence[str]) -> tuple[Conflict,
     stages: dict[bytes, dict[int, _Side]] = {}
     for record in entries.split(b"\0"):
         meta, _, path = record.partition(b"\t")
-        mode, blob, stage = meta.decode("ascii").split()
-        stages.setdefault(path, {})[int(stage)] = _Side(mode, blob)
+        mode, blob, stage = words_of(meta, 3, "merge-tree")
+        stages.setdefault(path, {})[int(stage) if stage in ("1", "2", "3") else 0] = _Side(mode, blob)
     kinds = _kinds(said)
     return tuple(_conflict(git, path, found, kinds.get(path, "content"), sides) for path, found in stages.items())
 
@@ -111,7 +113,9 @@ def _kinds(said: bytes) -> dict[bytes, str]:
     kinds: dict[bytes, str] = {}
     at = 0
     while at < len(fields) and fields[at].isdigit():
-        count = int(fields[at])
+        count = int(fields[at]) if len(fields[at]) < _MOST_DIGITS else len(fields)
+        if at + 2 + count >= len(fields):
+            raise RepositoryError("git merge-tree ended in the middle of a record", hint="git fsck says more")
         paths, message = fields[at + 1 : at + 1 + count], readable(fields[at + 2 + count])
         if message.startswith("CONFLICT ("):
             for path in paths:

@@ -173,6 +173,14 @@ def _text(value: str | bytes | Path) -> str:
     return os.fsdecode(value) if not isinstance(value, bytes) else value.decode("utf-8", "backslashreplace")
 
 
+def words_of(record: bytes, count: int, command: str) -> list[str]:
+    """Return the words of a record that `git <command>` writes with so many; anything else is a RepositoryError."""
+    words = record.split()
+    if len(words) != count or not record.isascii():
+        raise RepositoryError(f"git {command} says {record[:80]!r}, which cannot be read", hint="git fsck says more")
+    return [word.decode("ascii") for word in words]
+
+
 def readable(path: bytes) -> str:
     """A path for people and JSON: bytes that are not UTF-8 appear as `\\xNN`."""
     return path.decode("utf-8", "backslashreplace")

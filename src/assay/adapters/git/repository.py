@@ -98,7 +98,7 @@ def repository_around(directory: Path) -> Path | None:
 
 def open_repository(directory: Path) -> Repository:
     """The repository that `directory` is in, or an error that a newcomer can act on."""
-    if not directory.is_dir():
+    if not os.path.isdir(directory):  # noqa: PTH112  False, and no error, for a path that no folder can have
         raise InputError(
             f"{directory}: there is no such directory", hint="--repo names a directory of a git repository"
         )

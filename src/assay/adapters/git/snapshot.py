@@ -21,7 +21,7 @@ from pathlib import Path
 
 from assay.adapters.git.listing import GITLINK, SYMLINK, Held, in_index, in_tree
 from assay.adapters.git.pending import tree_of_index
-from assay.adapters.git.program import Git, GitFailedError, readable
+from assay.adapters.git.program import Git, GitFailedError, readable, words_of
 from assay.adapters.git.repair import is_whole_index, sound_tree
 from assay.adapters.git.store import Store
 from assay.contracts.change import Change, ChangedPath, ChangeKind
@@ -85,8 +85,10 @@ def difference(git: Git, old: str, new: str) -> list[Entry]:
 def raw_entries(records: Sequence[bytes]) -> list[Entry]:
     """The records of git's `--raw -z` form, without renames."""
     entries = []
+    if len(records) % 2:
+        raise RepositoryError("git diff ended in the middle of a record", hint="git fsck says more")
     for meta, path in zip(records[::2], records[1::2], strict=True):
-        old_mode, mode, old_blob, blob, status = meta.decode("ascii").removeprefix(":").split(" ")
+        old_mode, mode, old_blob, blob, status = words_of(meta.removeprefix(b":"), 5, "diff")
         kind = {"A": ChangeKind.ADDED, "D": ChangeKind.DELETED}.get(status[0], ChangeKind.MODIFIED)
         entries.append(Entry(path, kind, old_mode, mode, old_blob, blob))
     return entries

@@ -79,8 +79,15 @@ def open_work_tree(store: Store, folder: Path) -> WorkTree | None:
     made = folder / "work-tree.json"
     if not made.is_file():
         return None
-    said = json.loads(made.read_text())
-    return WorkTree(folder, folder / "files", said["base_commit"], _borrowed(store) if said["sandboxed"] else ())
+    try:
+        said = json.loads(made.read_text("utf-8"))
+        base_commit, sandboxed = str(said["base_commit"]), said["sandboxed"] is True
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
+        raise WorkTreeLostError(
+            f"{made}: it does not say what the work tree was made from",
+            hint=f"what was done there is in {folder / 'files'}; move it away, and the task begins anew",
+        ) from error
+    return WorkTree(folder, folder / "files", base_commit, _borrowed(store) if sandboxed else ())
 
 
 def remove_work_tree(folder: Path) -> None:

@@ -79,6 +79,8 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _translated(path, error) from error
+    except UnicodeDecodeError as error:  # of a damaged file, whose bytes SQLite's own message quotes
+        raise LedgerCorruptError(f"{path}: is damaged ({error})", hint="restore it from a copy") from error
 
 
 def eventually(connection: sqlite3.Connection, statement: str, busy_ms: int) -> None:

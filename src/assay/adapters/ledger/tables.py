@@ -25,7 +25,7 @@ from assay.contracts.rows import (
     TelemetryRow,
 )
 from assay.core.chain import Link, Payload, Scalar, canonical_json
-from assay.errors import InternalError, LedgerError
+from assay.errors import InternalError, LedgerCorruptError, LedgerError
 
 Row = CheckRow | TelemetryRow | MessageRow | ApprovalRow | OverrideRow | EventRow | ArtifactRow | DeliveryRow
 R = TypeVar("R", bound=Contract)
@@ -76,9 +76,17 @@ class Stored(Generic[R]):
     def row(self) -> R:
         """The contract, as it was handed over."""
         fields = {name: self.values[name] for name in self.kind.model_fields if name != JSON_COLUMN}
-        if JSON_COLUMN in self.kind.model_fields:
-            return self.kind.model_validate({**fields, JSON_COLUMN: _parsed(self.values[JSON_COLUMN])})
-        return self.kind.model_validate(fields)
+        try:
+            if JSON_COLUMN in self.kind.model_fields:
+                return self.kind.model_validate({**fields, JSON_COLUMN: _parsed(self.values[JSON_COLUMN])})
+            return self.kind.model_validate(fields)
+        except (ValueError, RecursionError) as error:  # not JSON, or not of the contract
+            why = str(error).partition("\n")[0]
+            raise LedgerCorruptError(
+                f"entry {self.seq} of the ledger is no row of {table_of(self.kind).name}: {why}",
+                seq=self.seq,
+                hint="`assay ledger verify` says what else is damaged",
+            ) from error
 
 
 TABLES: Final[Mapping[type[Contract], Table]] = {

@@ -105,7 +105,7 @@ class FileMemory:
         for number, line in enumerate(self._read().split(b"\n")[:-1], start=1):
             try:
                 entry = MemoryEntry.model_validate(json.loads(line))
-            except ValueError as error:  # no JSON, no UTF-8, or not of the schema
+            except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or not of the schema
                 raise InputError(
                     f"{self.path}, line {number}: not a memory entry ({_what(error)})",
                     hint="put the line right, or remove it",
@@ -162,7 +162,7 @@ def _line(entry: MemoryEntry) -> bytes:
     return canonical_json(entry.model_dump()).encode() + b"\n"
 
 
-def _what(error: ValueError) -> str:
+def _what(error: ValueError | RecursionError) -> str:
     """In one line."""
     if not isinstance(error, ValidationError):
         return str(error)

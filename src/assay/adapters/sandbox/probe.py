@@ -57,7 +57,7 @@ def remembered_facts(cache: Path, scratch: Path, search: str) -> SandboxFacts:
         known = json.loads(cache.read_text("utf-8"))
         if known["key"] == key:
             return SandboxFacts(**known["facts"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass  # not there, or written by another version: try again
     facts = probe(scratch, search)
     if facts.best is Assurance.BUBBLEWRAP:  # what is missing may be installed any minute

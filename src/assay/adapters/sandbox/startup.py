@@ -303,7 +303,7 @@ class _Guard:
             return _Picture(modes, ends, [str(name) for name in read["children"]])
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise self._not_put_back([f"{self._picture} is no picture: {error}"]) from error
 
     @property

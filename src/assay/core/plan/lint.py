@@ -78,7 +78,7 @@ def is_vague(criterion: str) -> bool:
 class _Linting:
     def __init__(self, plan: Plan, text: str, root: str | None) -> None:
         self._plan = plan
-        self._lines = text.replace("\r\n", "\n").split("\n")
+        self._lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         self._root = root.rstrip("/") if root else None
         starts = [task.line for task in plan.tasks]
         self._end = dict(zip(starts, [*starts[1:], len(self._lines) + 1], strict=True))

@@ -273,10 +273,9 @@ def _told() -> dict[str, Any]:
     text = "" if sys.stdin.isatty() else sys.stdin.read()
     try:
         found = json.loads(text or "{}")
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"standard input: not valid JSON: {error.msg}", hint="agents tell their hooks in JSON"
-        ) from error
+    except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, a number too long, or nested too deeply
+        why = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+        raise InputError(f"standard input: not valid JSON: {why}", hint="agents tell their hooks in JSON") from error
     if not isinstance(found, dict):
         raise InputError("standard input: holds no JSON object", hint="agents tell their hooks in JSON")
     return found

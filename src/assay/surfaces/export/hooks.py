@@ -149,6 +149,8 @@ def read_document(name: str, text: str) -> Document:
         ) from error
     except _TwiceError as error:
         raise InputError(f"{name}: the key {error} is there twice", hint="keep one of them") from error
+    except (ValueError, RecursionError) as error:  # a number with thousands of digits, or nested too deeply
+        raise InputError(f"{name}: not JSON that can be read: {error}", hint="put it right, or move it away") from error
     if not isinstance(found, dict):
         raise InputError(f"{name}: holds no JSON object", hint="settings are an object: {}")
     return found

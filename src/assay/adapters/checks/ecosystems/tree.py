@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 from posixpath import basename, dirname
 
 from assay.adapters.checks.ecosystems.jsonc import parse_jsonc
+from assay.core.ini import parse_ini
 
 _NOT_A_TABLE = "is not a table of keys and values"
 Table = Mapping[str, object]
@@ -137,13 +138,7 @@ def _parser(path: str) -> Callable[[str], object]:
     name = basename(path)
     if name.endswith(".toml") or name in ("Pipfile", "Cargo.lock"):
         return tomllib.loads
-    return parse_jsonc if name.endswith((".json", ".jsonc", ".eslintrc")) else _ini
-
-
-def _ini(text: str) -> object:
-    parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
-    parser.read_string(text)
-    return {section: dict(parser.items(section)) for section in parser.sections()}
+    return parse_jsonc if name.endswith((".json", ".jsonc", ".eslintrc")) else parse_ini
 
 
 def _one_line(error: Exception) -> str:

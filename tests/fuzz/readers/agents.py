@@ -1,0 +1,434 @@
+"""Readers of what agents, models, their programs and the web say."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Literal, cast
+
+from pydantic import JsonValue
+from pydantic_ai.messages import ModelResponse, ModelResponsePart, TextPart, ThinkingPart, ToolCallPart
+from pydantic_ai.usage import RequestUsage
+
+from assay.adapters.architects.review import verdict_in
+from assay.adapters.backends import human
+from assay.adapters.backends.api import messages
+from assay.adapters.backends.api.bounds import TooLargeError
+from assay.adapters.backends.calls import calls_in, calls_wanted
+from assay.adapters.backends.programs.acp.choices import has_model, login_for, mode_for, model_for, tells_model
+from assay.adapters.backends.programs.acp.client import Client
+from assay.adapters.backends.programs.acp.heard import Heard
+from assay.adapters.backends.programs.acp.talk import AgentError
+from assay.adapters.backends.programs.acp.wire import Frames
+from assay.adapters.backends.programs.known import PRESETS
+from assay.adapters.backends.programs.known.scope_hook import refusal
+from assay.adapters.backends.programs.lines import Lines, objects_at, value_at
+from assay.adapters.backends.programs.masking import Mask
+from assay.adapters.backends.programs.noting import Notes
+from assay.adapters.backends.programs.preset import Preset
+from assay.adapters.executors.site import ShellJob, Site
+from assay.adapters.git.repository import open_repository
+from assay.adapters.sandbox.gateway import UnfitError, _request
+from assay.adapters.sandbox.job import Execution
+from assay.adapters.tools import Ground, Toolbox
+from assay.adapters.web import mcp
+from assay.adapters.web.page_text import is_text
+from assay.adapters.web.page_text import text_of as page_text
+from assay.adapters.web.results import excerpts_in, results_in
+from assay.contracts.agent import Conversation
+from assay.contracts.base import Contract
+from assay.contracts.gate import ArchitectVerdict, ExecutorResult
+from assay.contracts.tools import Tool
+from assay.core.agent.answer import Malformed, parse
+from assay.core.agent.permission import Bounds
+from assay.core.agent.tool_rules import FailedError
+from assay.core.globs import matches
+from assay.core.reverify import wire
+from assay.core.reverify.mentions import files as mentioned_files
+from assay.core.reverify.mentions import interface_changes
+from assay.errors import RepositoryError
+from assay.roles import ROLES
+from assay.roles.example import _value as least_value
+from assay.roles.example import example
+from assay.roles.requests import request_in
+from assay.roles.role import Role
+from assay.surfaces.cli import hook
+from assay.surfaces.export.hooks import DIALECTS, merged, read_document, without, written
+from tests.fuzz.checking import Reader
+from tests.fuzz.readers.place import folder, pick, text_of
+
+_NOBODY = cast(Conversation, SimpleNamespace(entries=()))
+"""A conversation in which nothing was said yet."""
+STREAMS = Path(__file__).parents[2] / "programs" / "streams"
+SEEDS = Path(__file__).parents[1] / "seeds"
+
+
+def _lines_in(name: str) -> Sequence[bytes]:
+    """Return a file of seeds as a whole, and each of its lines."""
+    whole = (SEEDS / name).read_bytes()
+    return [whole, *whole.splitlines(keepends=True)]
+
+
+# Answers.
+
+
+def _answer(contract: type[Contract]) -> Callable[[bytes], None]:
+    def read(data: bytes) -> None:
+        found = parse(data, contract)
+        if isinstance(found, Malformed):
+            found.why.encode()
+            assert found.why
+        else:
+            found.model_dump_json().encode()
+
+    return read
+
+
+def _answer_seeds(contract: type[Contract]) -> Callable[[], Sequence[bytes]]:
+    def seeds() -> Sequence[bytes]:
+        schema = contract.model_json_schema()
+        fields = {name: least_value(schema, field, (name,)) for name, field in schema["properties"].items()}
+        needed = {name: fields[name] for name in schema.get("required", ())}
+        whole, least = (json.dumps(one, ensure_ascii=False).encode() for one in (fields, needed))
+        around = b"<think>{}</think>\nHere it is:\n```json\n" + whole + b"\n```\nDone."
+        return [whole, least, around, b"</think>" + least + b"{}"]
+
+    return seeds
+
+
+def _verdict(data: bytes) -> None:
+    found = verdict_in(data, "cmd:architect")
+    found.model_dump_json().encode()
+    assert not isinstance(found, ArchitectVerdict) or found.by == "cmd:architect"
+
+
+def _request_for_role(data: bytes) -> None:
+    role = list(ROLES.values())[pick(data, len(ROLES))]
+    source = ("REQUEST", "request.yaml", "request.json")[pick(data, 3)]
+    request_in(role, text_of(data), source=source).model_dump_json()
+
+
+def _request_seeds() -> Sequence[bytes]:
+    texts = [example(role).encode() for role in ROLES.values()]
+    return [*texts, b"a: &a [x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: *c\n", b"Let customers count things"]
+
+
+def _human(data: bytes) -> None:
+    text = text_of(data)
+    human._yaml(text)
+    human._arguments(text, {"path": {"type": "string"}})
+
+
+def _calls(data: bytes) -> None:
+    wanted = calls_wanted(text_of(data))
+    for call in calls_in(_NOBODY, wanted):
+        call.model_dump_json().encode()
+
+
+def _wire(data: bytes) -> None:
+    text = text_of(data)
+    for message in wire.read(text):
+        repr(message).encode("utf-8", "strict")
+    mentioned_files(text)
+    interface_changes(text)
+
+
+def _wire_seeds() -> Sequence[bytes]:
+    from tests.reverify import test_wire
+
+    texts = [value for value in vars(test_wire).values() if isinstance(value, str) and "[" in value]
+    lines = [line for group in vars(test_wire).values() if isinstance(group, list | tuple) for line in _strings(group)]
+    return [text.encode() for text in (*texts, *lines[:40])]
+
+
+def _strings(value: object) -> Sequence[str]:
+    if isinstance(value, str):
+        return [value] if value.startswith("[") else []
+    return [text for one in value for text in _strings(one)] if isinstance(value, list | tuple) else []
+
+
+def _provider(data: bytes) -> None:
+    """What a provider's SDK hands over: texts and calls of which nobody has checked anything."""
+    text = data.decode("utf-8", "surrogatepass") if pick(data, 2) and _is_text(data) else text_of(data)
+    first, _, rest = text.partition("\n")
+    parts: list[ModelResponsePart] = [
+        TextPart(first),
+        ThinkingPart(rest),
+        ToolCallPart(first[:80], rest, first),
+        ToolCallPart("answer", rest),
+    ]
+    finishes: Sequence[Literal["stop", "length"] | None] = ("stop", "length", None)
+    finish = finishes[pick(data, 3)]
+    count = pick(data, 1 << 40) - 1000
+    usage = RequestUsage(input_tokens=count)
+    response = ModelResponse(parts[pick(data, 4) :], usage=usage, model_name=first, finish_reason=finish)
+    turn = messages.turn(messages.sound(response), "openai:m", None)
+    turn.model_dump_json().encode()
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+# Programs.
+
+
+def _stream(preset: Preset) -> Callable[[bytes], None]:
+    def read(data: bytes) -> None:
+        assert preset.stream is not None
+        stream, lines = preset.stream(), Lines()
+        for line in (*lines.add(data), lines.end()):
+            for activity in stream.line(line.decode("utf-8", "replace")):
+                activity.model_dump_json().encode()
+        final = stream.final((0, 1, None)[pick(data, 3)])
+        repr(final).encode()
+
+    return read
+
+
+def _stream_seeds(name: str) -> Callable[[], Sequence[bytes]]:
+    short = name.split("-")[0]
+    return lambda: [file.read_bytes()[:6000] for file in sorted(STREAMS.glob(f"{short}-*"))]
+
+
+def _acp(data: bytes) -> None:
+    site = Site(work_tree=folder("acp"), scratch=folder("acp-scratch"), run=_no_run, scope=("a.py",))
+    notes = Notes(site, Mask(("secret-key-123",)))
+    heard = Heard(site, str(site.work_tree), notes)
+    client = Client(site, heard, Bounds(str(site.work_tree), ("a.py",), may_run=False))
+    frames = Frames(notes.mask)
+    for message in (*frames.add(data), *frames.add(b"\n")):
+        method, parameters = message.get("method"), message.get("params")
+        if isinstance(method, str):
+            client.told(method, parameters)
+            json.dumps(client.answer(method, parameters), ensure_ascii=False).encode()
+        result = value_at(message, "result")
+        if isinstance(result, Mapping):
+            mode_for(result, "ask")
+            model_for(result, "m")
+            has_model(result, "m")
+            tells_model(result)
+            login_for(objects_at(result, "authMethods"), {"A_KEY"})
+            heard.usage(result).model_dump_json()
+        if "error" in message:
+            AgentError("session/new", message["error"], notes.mask).text.encode()
+    heard.end()
+    heard.words.encode()
+    frames.noise()
+
+
+def _no_run(_job: ShellJob) -> Execution:
+    raise AssertionError("nothing is run here")
+
+
+class _Served:
+    """An MCP server that answers with the messages of an input, one after another."""
+
+    def __init__(self, data: bytes) -> None:
+        frames = Frames(Mask())
+        self._messages = [*frames.add(data), *frames.add(b"\n")]
+
+    def tell(self, _message: object) -> None:
+        pass
+
+    def asked(self, _method: str, _parameters: object, _until: object) -> JsonValue:
+        if not self._messages:
+            raise FailedError("The MCP server has ended.")
+        return self._messages.pop(0).get("result")
+
+
+def _mcp(data: bytes) -> None:
+    tools = mcp._introduced(_Served(data), _Served(b""))  # type: ignore[arg-type]
+    for name, schema in tools.items():
+        try:
+            mcp._arguments(name, schema, ("query", "q"), "words")
+        except FailedError:
+            continue
+
+
+def _scope_hook(data: bytes) -> None:
+    try:
+        call = json.loads(data)
+    except (ValueError, RecursionError):
+        call = None
+    refused = refusal(call, folder("scope"), ("a.py", "src/**"), matches)
+    assert refused is None or refused
+
+
+_TOOLS = (Tool.READ, Tool.LIST, Tool.GLOB, Tool.WRITE, Tool.EDIT, Tool.DELETE)
+
+
+def _tool_call(data: bytes) -> None:
+    place = folder("tools")
+    (place / "a.py").write_bytes(b"x = 1\ny = 2\n")
+    toolbox = Toolbox(Ground(files=place, scope=("a.py",)), _TOOLS)
+    for call in calls_in(_NOBODY, calls_wanted(text_of(data))):
+        toolbox.call(call).model_dump_json().encode()
+    assert {path.name for path in place.iterdir()} <= {"a.py"}, "a tool wrote where it may not"
+
+
+_TOOL_CALLS = tuple(
+    json.dumps({"tool_calls": [{"name": name, "arguments": arguments}]}).encode()
+    for name, arguments in (
+        ("read", {"path": "a.py", "offset": 1, "limit": 5}),
+        ("list", {"path": "."}),
+        ("glob", {"pattern": "**/*.py"}),
+        ("write", {"path": "a.py", "content": "x = 2\n"}),
+        ("edit", {"path": "a.py", "old": "x = 1", "new": "x = 3"}),
+        ("delete", {"path": "a.py"}),
+    )
+)
+
+
+# Hooks.
+
+
+def _hook_payload(data: bytes) -> None:
+    before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(data), "utf-8", "surrogateescape")
+    try:
+        stop = hook._stop("claude", hook._told())
+    finally:
+        sys.stdin = before
+    stop.conversation.encode("utf-8", "backslashreplace")
+    with suppress(RepositoryError):
+        open_repository(stop.directory)
+
+
+def _hook_settings(data: bytes) -> None:
+    document = read_document("settings.json", text_of(data))
+    for dialect in DIALECTS.values():
+        both = merged(dialect, document, "settings.json")
+        written(without(dialect, both, "settings.json")).encode("utf-8", "surrogatepass")
+
+
+# The web.
+
+
+def _page(data: bytes) -> None:
+    header, _, body = data.partition(b"\n")
+    told = header.decode("latin-1")
+    is_text(told, body)
+    page_text(told, body).encode("utf-8", "surrogatepass")
+
+
+def _results(data: bytes) -> None:
+    shown = results_in(text_of(data))
+    list(excerpts_in(shown))
+
+
+def _gateway(data: bytes) -> None:
+    request = _request(data.partition(b"\r\n\r\n")[0])
+    assert 0 < request.host.port < 65536
+    assert b"\r\n\r\n" not in request.first[:-4]
+
+
+def _answers() -> Sequence[Reader]:
+    roles: Mapping[str, Role] = ROLES
+    contracts: dict[str, type[Contract]] = {role.output.__name__: role.output for role in roles.values()}
+    contracts["ExecutorResult"] = ExecutorResult
+    return [
+        Reader(f"answer-{name}", _answer(contract), _answer_seeds(contract), ("assay.core.agent.answer",))
+        for name, contract in sorted(contracts.items())
+    ]
+
+
+_LINES = "assay.adapters.backends.programs.lines"
+READERS: tuple[Reader, ...] = (
+    *_answers(),
+    Reader("verdict", _verdict, _answer_seeds(ArchitectVerdict), ("assay.core.agent.answer",)),
+    Reader("request", _request_for_role, _request_seeds, ("assay.roles.requests",)),
+    Reader(
+        "human-answer",
+        _human,
+        lambda: [b"path=src/a.py lines=3 'x=y z'", b'{"a": [1, null]}', b"a: &x [1, 2]\nb: {c: *x, d: 2020-01-01}\n"],
+        ("assay.adapters.backends.human",),
+    ),
+    Reader("tool-calls", _calls, lambda: _TOOL_CALLS, ("assay.adapters.backends.calls",)),
+    Reader("tool-arguments", _tool_call, lambda: _TOOL_CALLS, ("assay.adapters.backends.calls",)),
+    Reader("wire", _wire, _wire_seeds, ("assay.core.reverify.wire",)),
+    Reader(
+        "provider-reply",
+        _provider,
+        lambda: [b'read\n{"path": "a.py", "lines": [1, 2]}', b'text\n{"a": 1e5, "b": "\\ud83d\\ude00"}', b"x\ny"],
+        ("assay.adapters.backends.api.messages",),
+        refuses=(ValueError, TooLargeError),
+    ),
+    *(
+        Reader(f"stream-{name}", _stream(preset), _stream_seeds(name), (_LINES,))
+        for name, preset in PRESETS.items()
+        if preset.stream is not None
+    ),
+    Reader(
+        "acp",
+        _acp,
+        lambda: _lines_in("acp.jsonl"),
+        (_LINES, "assay.adapters.backends.programs.acp.wire"),
+    ),
+    Reader(
+        "mcp",
+        _mcp,
+        lambda: _lines_in("mcp.jsonl"),
+        (_LINES, "assay.adapters.web.mcp"),
+        refuses=(FailedError,),
+    ),
+    Reader(
+        "scope-hook",
+        _scope_hook,
+        lambda: [
+            b'{"tool_name": "Edit", "tool_input": {"file_path": "a.py"}}',
+            b'{"tool_name": "Bash", "tool_input": {"command": "*** Update File: src/a.py\\n*** Move to: ../b"}}',
+        ],
+        ("assay.adapters.backends.programs.known.scope_hook",),
+    ),
+    Reader(
+        "hook-payload",
+        _hook_payload,
+        lambda: [b'{"session_id": "s", "cwd": "/tmp", "stop_hook_active": false, "agent_id": "a"}', b""],
+        ("assay.surfaces.cli.hook",),
+    ),
+    Reader(
+        "hook-settings",
+        _hook_settings,
+        lambda: [
+            b'{"hooks": {"Stop": [{"matcher": "", "hooks": [{"type": "command", "command": "assay hook run"}]}]}}',
+            b'{"version": 1, "hooks": {}}\n',
+        ],
+        ("assay.surfaces.export.hooks",),
+    ),
+    Reader(
+        "web-page",
+        _page,
+        lambda: [
+            b"text/html; charset=utf-8\n<html><head><title>A</title><script>x()</script></head><body><p>B &amp; C<pre>"
+            b"d\n</pre><table><tr><td>e</td></tr></table><br/></body></html>",
+            b"text/plain; charset=latin-1\nabc",
+            b"application/json\n{}",
+        ],
+        ("assay.adapters.web.page_text",),
+    ),
+    Reader(
+        "web-results",
+        _results,
+        lambda: [b'{"web": {"results": [{"url": "https://a", "title": "A", "description": "B"}, {"link": "c"}]}}'],
+        ("assay.adapters.web.results",),
+    ),
+    Reader(
+        "proxy-request",
+        _gateway,
+        lambda: [
+            b"CONNECT api.example.org:443 HTTP/1.1\r\nHost: api.example.org:443",
+            b"GET http://example.org:80/a?b=c HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAccept: */*",
+        ],
+        (),
+        refuses=(UnfitError,),
+    ),
+)

@@ -1,0 +1,325 @@
+"""Readers of what a checked project writes: plans, test reports, complaints of tools, manifests, source files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from assay.adapters.checks.diagnostics import parse_diagnostics
+from assay.adapters.checks.discovery import discover
+from assay.adapters.checks.ecosystems.node_scripts import commands
+from assay.adapters.checks.readiness import readiness
+from assay.adapters.checks.reports import read_report, sniff_all
+from assay.adapters.checks.syntax import new_syntax_errors, syntax_errors
+from assay.adapters.sources.canary import with_canary
+from assay.adapters.sources.edits import python_text
+from assay.adapters.sources.expectations import mutated
+from assay.adapters.sources.grammar_outline import grammar_outline
+from assay.adapters.sources.python_outline import python_outline
+from assay.adapters.sources.sabotage import sabotaged
+from assay.adapters.sources.views import views
+from assay.contracts.change import ChangeKind
+from assay.contracts.tests import ReportFormat
+from assay.core.commands import is_compound, is_vacuous, loses_exit_code, proves_nothing
+from assay.core.globs import matches
+from assay.core.hygiene import conflict_markers
+from assay.core.plan.lint import lint
+from assay.core.plan.reading import read_plan
+from assay.core.plan_gate.documents import all_from_text, to_yaml
+from assay.core.plan_gate.outline import outline
+from assay.core.protected import changed_roles
+from assay.core.scan import path_hits, scan, suppressions, without_suppressions
+from assay.core.shell import UnreadableError, has_blocks, is_complete, lex, statements
+from tests.fuzz.checking import Reader
+from tests.fuzz.readers.place import folder, pick, text_of
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+def _files(pattern: str) -> Callable[[], Sequence[bytes]]:
+    return lambda: [file.read_bytes() for file in sorted(FIXTURES.glob(pattern))]
+
+
+# Plans.
+
+
+def _plan(data: bytes) -> None:
+    text = text_of(data)
+    plan, problems = read_plan(text, "PLAN.md")
+    if plan is None:
+        assert any(problem.severity == "error" for problem in problems), "no plan, and no error"
+        return
+    lines = text.count("\n") + text.count("\r") + 1
+    for problem in (*problems, *lint(plan, text)):
+        assert 1 <= problem.line <= lines and problem.message and problem.hint
+    plan.model_dump_json().encode()
+
+
+def _plan_outline(data: bytes) -> None:
+    repr(outline(text_of(data), "PLAN.md")).encode("utf-8", "backslashreplace")
+
+
+def _records(data: bytes) -> None:
+    for record in all_from_text(text_of(data), "records.yaml"):
+        assert all_from_text(to_yaml(record), "again") == (record,), "a record does not read back"
+
+
+def _record_seeds() -> Sequence[bytes]:
+    from tests.plan_gate.reports import CHALLENGES, RISK, STATES, SURFACED, UNKNOWN
+
+    return [to_yaml(one).encode() for one in (*CHALLENGES[:2], RISK, *STATES[:1], SURFACED, UNKNOWN)]
+
+
+# Test reports.
+
+_JOURNAL = (
+    {"event": "start", "runner": "pytest", "version": "8", "base": "/project"},
+    {"event": "collected", "tests": [["tests/test_a.py", "test_one"], ["tests/test_a.py", "test_two"]]},
+    {"event": "test", "file": "tests/test_a.py", "name": "test_one", "status": "passed", "ms": 1.5, "message": ""},
+    {"event": "test", "file": None, "name": "tests.a.T.two", "status": "failed", "ms": 2, "message": "no", "path": "a"},
+    {"event": "finish", "exit": 0, "imported_from": ["/project/a"]},
+)
+JOURNAL = b"".join(json.dumps(line).encode() + b"\n" for line in _JOURNAL)
+"""As the probes write it."""
+_FILES = {
+    ReportFormat.PYTEST: "pytest-1-1.jsonl",
+    ReportFormat.UNITTEST: "unittest-1-1.jsonl",
+    ReportFormat.NODE: "node-1-1.jsonl",
+    ReportFormat.JEST: "jest.json",
+    ReportFormat.VITEST: "vitest.json",
+    ReportFormat.MOCHA: "mocha.json",
+    ReportFormat.JUNIT: "report.xml",
+    ReportFormat.TAP: "report.tap",
+}
+_TAKEN_FROM = {
+    ReportFormat.JEST: "reports/jest.json",
+    ReportFormat.VITEST: "reports/vitest.json",
+    ReportFormat.MOCHA: "reports/mocha.json",
+    ReportFormat.JUNIT: "reports/*.xml",
+    ReportFormat.TAP: "reports/*.tap",
+    ReportFormat.GO: "reports/go-*.txt",
+    ReportFormat.CARGO: "reports/cargo.txt",
+}
+BOMB = (
+    b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "bbbbbbbbbb"><!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">'
+    b'<!ENTITY d "&c;&c;&c;&c;&c;&c;&c;&c;&c;&c;">]><testsuite><testcase name="&d;"/></testsuite>'
+)
+
+
+def _report(format: ReportFormat) -> Callable[[bytes], None]:
+    def read(data: bytes) -> None:
+        place = folder(f"report-{format.value}")
+        if name := _FILES.get(format):
+            (place / name).write_bytes(data)
+        exit_code = (0, 1, None, 2)[pick(data, 4)]
+        report = read_report(format, place, b"" if name else data, root="/project", cwd=".", exit_code=exit_code)
+        report.model_dump_json().encode()
+        assert exit_code is not None or not report.complete, "a run that was killed has no complete report"
+        assert len(report.by_id) == len(report.results), "one id twice"
+
+    return read
+
+
+def _report_seeds(format: ReportFormat) -> Callable[[], Sequence[bytes]]:
+    if format in _TAKEN_FROM:
+        found = _files(_TAKEN_FROM[format])
+        return (lambda: [*found(), BOMB]) if format is ReportFormat.JUNIT else found
+    return lambda: [JOURNAL]
+
+
+def _sniff(data: bytes) -> None:
+    sniff_all(folder("sniffed"), data)
+
+
+# Complaints, commands, manifests.
+
+TOOLS = (
+    "python:mypy", "python:ruff", "python:flake8", "python:pyright", "node:tsc", "node:eslint", "go", "go:vet",
+    "rust:cargo", "unknown",
+)  # fmt: skip
+_COMPLAINTS = (
+    b"a/b.py:12: error: Incompatible types [assignment]\nFound 1 error in 1 file\n",
+    b"a/b.py:1:5: F401 `os` imported but unused\nFound 1 error.\n",
+    b"src/a.ts(3,7): error TS2322: Type 'string' is not assignable to type 'number'.\n",
+    b"src/a.ts:3:7 - error TS2322: Type\n",
+    b'[{"filePath":"/project/a.js","messages":[{"severity":2,"line":3,"ruleId":"no-undef","message":"x"}]}]\n',
+    b"vet: ./a.go:3:2: undefined: x\n# example.com/a\n./a.go:4:2: missing return\n",
+    b"error[E0425]: cannot find value `x`\n --> src/main.rs:2:5\n",
+)
+
+
+def _complaints(data: bytes) -> None:
+    for one in parse_diagnostics(TOOLS[pick(data, len(TOOLS))], text_of(data), root="/project"):
+        one.model_dump_json().encode("utf-8", "strict")
+
+
+def _shell(data: bytes) -> None:
+    text = text_of(data)
+    assert proves_nothing(text) or not is_vacuous(text)
+    assert loses_exit_code(text) or not proves_nothing(text)
+    is_complete(text)
+    has_blocks(text)
+    is_compound(text)
+    pieces = lex(text)
+    assert all(text.startswith(piece.text, piece.start) for piece in pieces if not piece.operator)
+    assert "".join("".join(statements(text)).split()) == "".join(text.split())
+
+
+def _glob(data: bytes) -> None:
+    pattern, _, path = text_of(data).partition("\n")
+    matches(pattern, path)
+
+
+MANIFESTS = (
+    "package.json", "pyproject.toml", "setup.cfg", "tox.ini", "Cargo.toml", "go.mod", "Makefile", "tsconfig.json",
+    "Pipfile", ".eslintrc", "pom.xml", "build.gradle", "Gemfile", "CMakeLists.txt", "requirements.txt", "a.csproj",
+    "tests/test_a.py", "jest.config.js", "composer.json", "noxfile.py", "environment.yml", ".mocharc.json",
+)  # fmt: skip
+_MANIFEST_TEXTS = (
+    b'{"name": "a", "scripts": {"test": "jest --ci && eslint .", "build": "tsc -p ."}, "jest": {"testMatch": ["**"]}, '
+    b'"devDependencies": {"jest": "29", "eslint": "8", "vitest": "1"}, "workspaces": ["packages/*"]}\n',
+    b'// a comment\n{"compilerOptions": {"strict": true,},}\n',
+    b'[project]\nname = "a"\ndependencies = ["pytest>=8"]\n[tool.pytest.ini_options]\ntestpaths = ["tests"]\n'
+    b'addopts = "-q"\n[tool.ruff]\nline-length = 100\n[tool.mypy]\nstrict = true\n',
+    b"[tool:pytest]\ntestpaths = tests\n[flake8]\nmax-line-length = 100\n[options.extras_require]\ntest =\n    a\n",
+    b'[package]\nname = "a"\nversion = "1.0.0"\n[dependencies]\nserde = { version = "1", features = ["derive"] }\n',
+    b"module example.com/a\n\ngo 1.21\n\nrequire example.com/b v1.0.0\n",
+    b"test: build\n\tpytest -q\nlint:\n\truff check .\n.PHONY: test lint\n",
+    b"<project><build><plugins><plugin><artifactId>maven-surefire-plugin</artifactId></plugin></plugins></build>"
+    b"</project>\n",
+    b"dependencies:\n  - python\n  - pytest\n",
+    b"import pytest\n\n\ndef test_a():\n    assert 1\n",
+)
+
+
+def _manifest(data: bytes) -> None:
+    name = MANIFESTS[pick(data, len(MANIFESTS))]
+    found = discover(
+        ("a.py", "a.js", "a.go", "a.rs", "tests/test_b.py", name), lambda path: data if path == name else b""
+    )
+    repr(found).encode("utf-8", "backslashreplace")
+
+
+def _node_script(data: bytes) -> None:
+    script, _, others = text_of(data).partition("\n")
+    commands(script, {"build": others, "test": script})
+
+
+def _protected(data: bytes) -> None:
+    name = MANIFESTS[pick(data, len(MANIFESTS))]
+    old, _, new = data.partition(b"\n\n")
+    changed_roles(name, old, new)
+    assert changed_roles(name, data, data) == frozenset(), "nothing changed"
+    changed_roles(name, None, data)
+
+
+# Source files.
+
+SOURCES = (
+    "a.py", "tests/test_a.py", "a.js", "a.test.ts", "a.tsx", "a.go", "a_test.go", "a.rs", "A.java", "a.rb", "a.php",
+    "a.json", "a.toml", "a.yaml", "a.lua", "script", "a.c",
+)  # fmt: skip
+_SOURCE_TEXTS = (
+    b"import os\n\n\nclass A:\n    '''A.'''\n\n    def f(self, x: int = 1) -> int:\n        if x > 3:  # noqa\n"
+    b"            return x  # type: ignore\n        try:\n            return {1: [x]}[1][0]\n        except OSError:\n"
+    b"            pass\n\n\ndef test_a():\n    assert A().f(2) == 2\n    assert f'{1}' in ('1', \"2\")\n",
+    b"import unittest\n\n\nclass T(unittest.TestCase):\n    def test_it(self):\n        self.assertEqual(1 + 1, 2)\n",
+    b"#!/usr/bin/env node\nconst a = (b) => `x${b}`; // eslint-disable-line\n"
+    b"describe('a', () => { it('b', async () => { expect(a(1)).toBe('x1'); }); test.only('c', () => {}); });\n"
+    b"module.exports = { a };\n",
+    b'package a\n\nimport "testing"\n\n//nolint\nfunc Add(a, b int) int { return a + b }\n\n'
+    b'func TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal("no")\n\t}\n}\n',
+    b"#[cfg(test)]\nmod tests {\n    #[test]\n    fn it() { assert_eq!(1 + 1, 2); }\n}\npub fn f(x: u8) -> u8 { x }\n",
+    b"<<<<<<< ours\na = 1\n=======\na = 2\n>>>>>>> theirs\n",
+    b'{"a": [1, 2.5, {"b": null}], "c": "\\u00e9"}\n',
+    b"a: &x [1, 2]\nb: *x\n",
+    b"import threading\nlock = threading.Lock()\nos.system('rm -rf ' + input())\neval(x)\nTOKEN = 'abcdef0123456789'\n",
+)
+
+
+def _syntax(data: bytes) -> None:
+    path = SOURCES[pick(data, len(SOURCES))]
+    for one in syntax_errors(path, data) or ():
+        one.model_dump_json().encode("utf-8", "backslashreplace")
+    new_syntax_errors(path, data[: len(data) // 2], data)
+
+
+def _source(data: bytes) -> None:
+    path = SOURCES[pick(data, len(SOURCES))]
+    old = data[: len(data) // 2]
+    sabotaged(path, old, data)
+    mutated(path, data, None, "word")
+    with_canary((ReportFormat.PYTEST, ReportFormat.NODE, ReportFormat.GO)[pick(data, 3)], path, data, "word")
+    source = python_text(data)
+    if source is not None:
+        python_outline(source)
+    for language in ("javascript", "go", "rust"):
+        grammar_outline(data, language)
+
+
+def _scanned(data: bytes) -> None:
+    path = SOURCES[pick(data, len(SOURCES))]
+    lines = views(path, data)
+    if lines is None:
+        return
+    added = range(1, len(lines) + 1)
+    for test_file in (False, True):
+        for hit in scan(path, "python", lines, added, (), test_file=test_file, new_file=False):
+            assert 1 <= hit.line <= len(lines)
+    without_suppressions(data, suppressions(lines, added), lines)
+    conflict_markers(path, None, data)
+    readiness(path, [(line.number, line.text) for line in lines], data)
+
+
+def _path(data: bytes) -> None:
+    for kind in ChangeKind:
+        path_hits(text_of(data), kind)
+
+
+READERS: tuple[Reader, ...] = (
+    Reader("plan", _plan, _files("plans/*.md"), ("assay.core.plan.frontmatter",)),
+    Reader("plan-outline", _plan_outline, _files("plans/*.md"), ("assay.core.plan_gate.outline",)),
+    Reader("plan-records", _records, _record_seeds, ("assay.core.plan_gate.documents",)),
+    *(
+        Reader(
+            f"report-{format.value}",
+            _report(format),
+            _report_seeds(format),
+            ("assay.adapters.checks.reports.source", "assay.adapters.checks.reports.junit"),
+        )
+        for format in ReportFormat
+        if format is not ReportFormat.EXIT_CODE
+    ),
+    Reader("report-sniffed", _sniff, _files("reports/*"), ("assay.adapters.checks.reports.sniff",)),
+    Reader("complaints", _complaints, lambda: _COMPLAINTS, ("assay.adapters.checks.diagnostics",)),
+    Reader(
+        "shell",
+        _shell,
+        lambda: [
+            b"cd a && pytest -q | tee log; if [ -f x ]; then echo $(cat <<E\nx\nE\n); fi",
+            b'for a in \'b c\' "d\\"e"; do npm test || true; done &',
+            b"python3 -m unittest tests.test_a > /dev/null 2>&1",
+        ],
+        ("assay.core.shell", "assay.core.cascade", "assay.engine.second_runs"),
+        refuses=(UnreadableError,),
+    ),
+    Reader("glob", _glob, lambda: [b"src/**/*.py\nsrc/a/b.py", b"./a/?/[id]/\na/b/c"], ()),
+    Reader(
+        "manifest",
+        _manifest,
+        lambda: _MANIFEST_TEXTS,
+        ("assay.adapters.checks.ecosystems.tree", "assay.adapters.checks.ecosystems.jsonc", "assay.core.ini"),
+    ),
+    Reader(
+        "node-script",
+        _node_script,
+        lambda: [b'npm run build && NODE_ENV=test jest --ci "a b" | cat; yarn test\ntsc -p . && (cd a; eslint .)'],
+        ("assay.adapters.checks.ecosystems.node_scripts",),
+    ),
+    Reader("protected-file", _protected, lambda: _MANIFEST_TEXTS, ("assay.core.protected",)),
+    Reader("syntax", _syntax, lambda: _SOURCE_TEXTS, ("assay.adapters.checks.syntax",)),
+    Reader("source", _source, lambda: _SOURCE_TEXTS, ("assay.adapters.sources.edits",)),
+    Reader("scanned-source", _scanned, lambda: _SOURCE_TEXTS, ("assay.core.scan_python",)),
+    Reader("changed-path", _path, lambda: [b"src/conftest.py", b"a/../b/node_modules/x.pth", b".github/ci.yml"], ()),
+)

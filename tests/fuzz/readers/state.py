@@ -1,0 +1,362 @@
+"""Readers of settings, of the ledger and other files of our own that somebody may have edited, and of git's output."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+from assay.adapters.cache import ResultCache
+from assay.adapters.executors.result import read_written
+from assay.adapters.git.alternates import read_alternates
+from assay.adapters.git.blobs import BlobReader
+from assay.adapters.git.checked_out import standing_on
+from assay.adapters.git.listing import in_index, in_tree
+from assay.adapters.git.merge import _kinds as conflict_kinds
+from assay.adapters.git.pending import worktree_roots
+from assay.adapters.git.program import Git, _records
+from assay.adapters.git.repository import Repository
+from assay.adapters.git.snapshot import raw_entries, renames
+from assay.adapters.git.store import Store
+from assay.adapters.git.work_tree import open_work_tree
+from assay.adapters.ledger import Ledger
+from assay.adapters.ledger.anchors import Anchor, check_anchors, read_anchors
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.adapters.ledger.tables import TABLES, Stored
+from assay.adapters.memory.file import FileMemory
+from assay.adapters.plan_files import load_plan
+from assay.adapters.sandbox.hosts import allowed
+from assay.adapters.script_file import read_script
+from assay.adapters.stop_rounds import StopRounds
+from assay.config.lines import line_of
+from assay.config.person import PersonSettings
+from assay.config.reading import load_bytes, load_files
+from assay.config.telemetry import traces_url
+from assay.contracts.evidence import CheckRow
+from assay.contracts.memory import MemoryEntry
+from assay.contracts.rows import EventRow
+from assay.contracts.verdict import Phase, Verdict
+from assay.core.chain import Link
+from assay.engine.evidence_for import checks_on_record
+from assay.errors import LedgerCorruptError
+from assay.roles.example import _value as least_value
+from tests.fuzz.checking import Reader
+from tests.fuzz.readers.place import folder, text_of
+
+# Settings.
+
+_SETTINGS = (
+    b'[check]\nverify = ["pytest -q"]\noptional = ["lint:*"]\nmax_file_kb = 500\n\n[sandbox]\nlevel = "bubblewrap"\n'
+    b'memory_mb = 2048\n\n[environment]\npass_through = ["HOME"]\nset = { A = "b" }\n\n[gate]\nexecutor = "cmd:x"\n',
+    b'[web]\nsearch = "https://example.org/{query}"\n[telemetry]\nendpoint = "http://127.0.0.1:4318"\n'
+    b"[budget]\nusd = 1.5\ntokens = 10\n",
+    b'[backends]\nexecutor = "api:m"\n[providers.mine]\nurl = "https://example.org/v1"\nkey = "A_KEY"\n',
+)
+
+
+def _settings(data: bytes) -> None:
+    load_files({"assay.toml": data})
+
+
+def _pyproject(data: bytes) -> None:
+    load_files({"pyproject.toml": data})
+
+
+def _person(data: bytes) -> None:
+    load_bytes(data, "config.toml", PersonSettings)
+
+
+def _line_of_key(data: bytes) -> None:
+    text = text_of(data)
+    line = line_of(text, ("check", "verify", "0"))
+    assert line is None or 1 <= line <= text.count("\n") + text.count("\r") + 1
+
+
+def _hosts(data: bytes) -> None:
+    for host in allowed(text_of(data).split("\n")):
+        assert 0 < host.port < 65536
+
+
+def _endpoint(data: bytes) -> None:
+    traces_url(text_of(data))
+
+
+# Files of our own.
+
+
+def _file_reader(name: str, read: Callable[[Path], object]) -> Callable[[bytes], None]:
+    def run(data: bytes) -> None:
+        path = folder("state") / name
+        path.write_bytes(data)
+        read(path)
+
+    return run
+
+
+_SCRIPT = b"""- role: executor
+  match: {task: "task-01", attempt: 1}
+  steps:
+    - tool: {write: {path: a.py, content: "x = 1\\n"}}
+    - run: {command: "true"}
+    - error: {kind: crashed, why: "it fell over"}
+  output: {status: success, files_modified: [a.py], done_criteria_met: true}
+- role: architect
+  output: &v {verdict: APPROVED}
+- role: "review*"
+  raw: "no"
+  delay: 0.1
+"""
+
+
+def _memory_entry() -> bytes:
+    schema = MemoryEntry.model_json_schema()
+    values = {name: least_value(schema, field, (name,)) for name, field in schema["properties"].items()}
+    return json.dumps(values).encode() + b"\n"
+
+
+def _kept_result(data: bytes) -> None:
+    place = folder("cache")
+    (place / "ab").mkdir(exist_ok=True)
+    (place / "ab" / "cd.json").write_bytes(data)
+    nobody = SimpleNamespace(read=lambda *_args, **_more: [])
+    ResultCache(place, cast(Ledger, nobody)).find("abcd")
+
+
+def _rounds(data: bytes) -> None:
+    rounds = StopRounds(folder("rounds"), "conversation")
+    rounds._file.write_bytes(data)
+    rounds.count()
+
+
+def _anchors(data: bytes) -> None:
+    anchors = read_anchors(data, source="anchors")
+    check_anchors(anchors, Anchor(ledger_id="a", seq=3, hash="0" * 64), lambda _seq: "0" * 64)
+
+
+# The ledger.
+
+
+def _row(data: bytes) -> None:
+    """A row whose columns hold what somebody wrote there."""
+    try:
+        values = json.loads(data)
+    except (ValueError, RecursionError):
+        values = {"payload": text_of(data)}
+    values = values if isinstance(values, dict) else {"payload": text_of(data)}
+    link = Link(1, "events", "0" * 64, "0" * 64, "0" * 64)
+    for kind in TABLES:
+        scalars: dict[str, str | int | None] = {
+            name: value if isinstance(value := values.get(name), str | int | None) else json.dumps(value)
+            for name in (*kind.model_fields, "ts")
+        }
+        with suppress(LedgerCorruptError):
+            Stored(kind, link, scalars).row  # noqa: B018  reading it is what is tried
+
+
+@cache
+def _ledger_bytes() -> bytes:
+    """Return a small ledger, whole in one file."""
+    path = folder("ledger-made") / "ledger.db"
+    with SqliteLedger(path) as ledger:
+        for number in range(3):
+            run = f"20260101T00000{number}Z-abcdef"
+            told = {"command": "check", "repository": "/project", "tree": "a" * 40, "base_commit": "b" * 40}
+            ledger.append(EventRow(run_id=run, type="run.started", payload={**told, "sandbox": "bubblewrap"}))
+            row = CheckRow(
+                run_id=run, task_id="t", phase=Phase.AFTER, check_name="tests", tool="pytest", state=Verdict.PASS
+            )
+            ledger.append(row, EventRow(run_id=run, type="finding.accepted", payload={"rule": "r", "reason": "x"}))
+            ledger.append(EventRow(run_id=run, type="run.finished", payload={"outcome": "passed", "reason": ""}))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path.read_bytes()
+
+
+def _ledger_seeds() -> Sequence[bytes]:
+    """Each seed says where in the ledger's file which bytes are replaced."""
+    dice = random.Random(1)
+    return [dice.randbytes(4) + dice.choice((b"", b"\0", b"x", b"{", b'"', b"]", b"9")) for _ in range(40)]
+
+
+def _ledger_file(data: bytes) -> None:
+    """A ledger of which some bytes are others: by the input's first four bytes where, by the rest which."""
+    whole = bytearray(_ledger_bytes())
+    at = int.from_bytes(data[:4].ljust(4, b"\0"), "big") % len(whole)
+    whole[at : at + len(data[4:])] = data[4:]
+    path = folder("ledger") / "ledger.db"
+    for left in path.parent.iterdir():
+        left.unlink()
+    path.write_bytes(whole)
+    with SqliteLedger(path, "read", busy_ms=0) as ledger:
+        intact = ledger.verify().ok
+        assert not intact or bytes(whole) == _ledger_bytes() or _same_rows(ledger), "damage was not seen"
+        for kind in TABLES:
+            for stored in ledger.read(kind):
+                stored.row  # noqa: B018  reading it is what is tried
+    checks_on_record(path, ("/project",))
+
+
+def _same_rows(ledger: SqliteLedger) -> bool:
+    """Whether what the ledger says is what was written, although other bytes of its file are damaged."""
+    path = folder("ledger-made") / "ledger.db"
+    with SqliteLedger(path, "read") as made:
+        return [one.values for one in ledger.read(EventRow)] == [one.values for one in made.read(EventRow)] and [
+            one.values for one in ledger.read(CheckRow)
+        ] == [one.values for one in made.read(CheckRow)]
+
+
+# Git's output.
+
+_TREE = (
+    b"100644 blob e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\tsrc/a.py\0"
+    b"120000 blob e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\tlink \xff\0"
+    b"160000 commit e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\tsub\0"
+)
+_INDEX = b"H 100644 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391 0\ta.py\0S 100755 " + b"0" * 40 + b" 0\tb\tc\0"
+_RAW = b":100644 100644 " + b"1" * 40 + b" " + b"2" * 40 + b" M\0a.py\0:000000 100644 " + b"0" * 40 + b" " + b"3" * 40
+_RAW += b" A\0b\nc\0"
+_WORKTREES = b"worktree /project\0HEAD " + b"1" * 40 + b"\0branch refs/heads/main\0\0worktree /other\0bare\0\0"
+
+
+class _Said:
+    """Stands for git: whatever it is asked, it says what the input says."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def records(self, *_args: str) -> list[bytes]:
+        return _records(self._data)
+
+    records_of = records
+
+    def out(self, *_args: str) -> bytes:
+        return self._data
+
+
+def _git(data: bytes) -> Git:
+    return cast(Git, _Said(data))
+
+
+def _repository(data: bytes) -> Repository:
+    return cast(Repository, SimpleNamespace(git=_git(data), root=Path("/project"), git_in=lambda _folder: _git(data)))
+
+
+def _raw(data: bytes) -> None:
+    raw_entries(_records(data))
+
+
+def _blob(data: bytes) -> None:
+    talked = SimpleNamespace(stdin=io.BytesIO(), stdout=io.BytesIO(data))
+    reader = BlobReader(talked)  # type: ignore[arg-type]
+    size, content = reader.measured("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")
+    assert content is None or len(content) == size
+
+
+def _alternates(data: bytes) -> None:
+    objects = folder("objects")
+    (objects / "info").mkdir(exist_ok=True)
+    (objects / "info" / "alternates").write_bytes(data)
+    read_alternates(objects)
+
+
+def _work_tree(data: bytes) -> None:
+    place = folder("work-tree")
+    (place / "work-tree.json").write_bytes(data)
+    open_work_tree(cast(Store, SimpleNamespace(repository=SimpleNamespace(object_dirs=()))), place)
+
+
+_HOME = "assay.adapters.memory.file"
+READERS: tuple[Reader, ...] = (
+    Reader("settings", _settings, lambda: _SETTINGS, ("assay.config.reading", "assay.config.web")),
+    Reader(
+        "pyproject",
+        _pyproject,
+        lambda: [one.replace(b"[", b"[tool.assay.", 1) for one in _SETTINGS],
+        ("assay.config.reading",),
+    ),
+    Reader(
+        "person-settings",
+        _person,
+        lambda: [*_SETTINGS, b'[trust]\nprograms = ["claude"]\n[programs.claude]\npass = ["A_KEY"]\n'],
+        ("assay.config.reading",),
+    ),
+    Reader("settings-line", _line_of_key, lambda: _SETTINGS, ("assay.config.lines",)),
+    Reader("hosts", _hosts, lambda: [b"api.example.org", b"*.example.org:8080\n[::1]:5000", b"127.0.0.1:11434"], ()),
+    Reader(
+        "endpoint",
+        _endpoint,
+        lambda: [b"https://user@example.org:4318/v1/traces?x=y#z", b"http://[::1]:1"],
+        (),
+        refuses=(ValueError,),
+    ),
+    Reader("script", _file_reader("script.yaml", read_script), lambda: [_SCRIPT], ("assay.adapters.script_file",)),
+    Reader(
+        "memory",
+        _file_reader("memory.jsonl", lambda path: FileMemory(path).entries()),
+        lambda: [_memory_entry(), _memory_entry() * 2],
+        (_HOME,),
+    ),
+    Reader("plan-file", _file_reader("PLAN.md", load_plan), lambda: [b"# Plan\n"], ("assay.adapters.plan_files",)),
+    Reader("result-file", _file_reader("result.json", read_written), lambda: [b'{"status": "success"}'], ()),
+    Reader(
+        "kept-result", _kept_result, lambda: [b'{"seq": 1, "row_hash": "x", "result": {}}'], ("assay.adapters.cache",)
+    ),
+    Reader("stop-rounds", _rounds, lambda: [b"3", b"12"], ()),
+    Reader(
+        "anchors",
+        _anchors,
+        lambda: [Anchor(ledger_id="a", seq=3, hash="0" * 64).to_bytes() * 2],
+        ("assay.adapters.ledger.anchors",),
+    ),
+    Reader(
+        "ledger-row",
+        _row,
+        lambda: [
+            b'{"run_id": "r", "task_id": "t", "type": "x", "payload": "{\\"a\\": [1]}", "ts": "2026-01-01T00:00:00Z"}',
+            b'{"run_id": "r", "phase": "after", "check_name": "c", "tool": "t", "state": "pass", "task_id": "t"}',
+        ],
+        ("assay.adapters.ledger.tables",),
+    ),
+    Reader(
+        "ledger-file",
+        _ledger_file,
+        _ledger_seeds,
+        ("assay.adapters.ledger.tables", "assay.engine.evidence_for"),
+    ),
+    Reader("git-tree", lambda data: in_tree(_git(data), "HEAD"), lambda: [_TREE], ("assay.adapters.git.listing",)),
+    Reader("git-index", lambda data: in_index(_git(data)), lambda: [_INDEX], ("assay.adapters.git.listing",)),
+    Reader("git-diff", _raw, lambda: [_RAW], ("assay.adapters.git.snapshot",)),
+    Reader("git-renames", lambda data: renames(_git(data), "a", "b"), lambda: [b"R100\0a\0b\0R090\0c\0d\0"], ()),
+    Reader("git-blob", _blob, lambda: [b"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391 blob 3\nabc\n"], ()),
+    Reader(
+        "git-conflicts",
+        conflict_kinds,
+        lambda: [b"1\0a.py\0Auto-merging\0Auto-merging a.py\n\02\0a\0b\0CONFLICT\0CONFLICT (add/add): x\0"],
+        (),
+    ),
+    Reader(
+        "git-worktrees",
+        lambda data: (worktree_roots(_repository(data)), standing_on(_repository(data), "main")),
+        lambda: [_WORKTREES],
+        ("assay.adapters.git.pending", "assay.adapters.git.checked_out"),
+    ),
+    Reader(
+        "git-alternates",
+        _alternates,
+        lambda: [b'/a/b\n"/c\\n\\303\\274"\n# x\n../d\n'],
+        ("assay.adapters.git.alternates",),
+    ),
+    Reader(
+        "work-tree-note",
+        _work_tree,
+        lambda: [b'{"base_commit": "0000", "sandboxed": false}'],
+        ("assay.adapters.git.work_tree",),
+    ),
+)

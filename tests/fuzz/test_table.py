@@ -1,0 +1,96 @@
+"""The table of readers is whole: no module decodes outside text without being named in it."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import assay
+from assay.adapters.backends.programs.known import PRESETS
+from assay.contracts.tests import ReportFormat
+from assay.roles import ROLES
+from tests.fuzz.readers import READERS
+
+SOURCE: Final = Path(assay.__file__).parent
+DECODERS: Final = {
+    "JSONDecoder", "loads", "from_json", "model_validate_json", "validate_json", "YAML", "ParserCreate",
+    "fromstring", "XMLParser", "literal_eval", "HTMLParser", "RawConfigParser", "ConfigParser", "read_string",
+    "records", "records_of", "b64decode", "decompress",
+}  # fmt: skip
+"""Names of calls that turn a text of others into values; `records` and `records_of` are git's output."""
+QUALIFIED: Final = {("ast", "parse"), ("shlex", "split"), ("shlex", "shlex"), ("json", "load"), ("tomllib", "load")}
+_WORDS: Final = re.compile("|".join((*DECODERS, r"ast\.parse", r"shlex\.s", r"json\.load", r"tomllib\.load")))
+EXEMPT: Final[Mapping[str, str]] = {
+    "assay.adapters.script_writing": "writes YAML",
+    "assay.roles.example": "writes YAML",
+    "assay.surfaces.export.schemas": "reads schemas that are part of the package",
+    "assay.surfaces.prove.loading": "reads the catalogue that is part of the package",
+    "assay.surfaces.prove.trial": "reads the report of Assay's own check",
+    "assay.surfaces.prove.walls": "reads the report of Assay's own check, and what its own attempts print",
+    "assay.adapters.tools.grep": "reads what its own search process prints",
+    "assay.adapters.tools.searcher": "reads what the process that started it writes",
+    "assay.engine.pipeline.evidence": "reads JSON that SQLite makes of rows",
+    "assay.adapters.sandbox.probe": "reads what it keeps for itself, and tries again if it cannot",
+    "assay.adapters.sandbox.startup": "reads its own picture of the folders that it guards, and refuses another",
+    "assay.agents_app": "splits a command of the settings; one that cannot be split is left to the shell",
+    "assay.adapters.backends.programs.locating": "splits a command of the settings, and refuses one that it cannot",
+    "assay.adapters.git.store": "reads lists that it made itself, and splits commands of git's configuration",
+    "assay.adapters.git.objects": "reads what git lists of an index that Assay has just made",
+    "assay.adapters.tools.compared": "takes what git check-attr says by threes, as whole names",
+    "assay.engine.gate.preflight": "takes whole records as paths",
+    "assay.run_app": "takes whole records as paths",
+}
+"""Modules that decode nothing of others', or that refuse whatever they cannot read, with the reason."""
+
+
+def test_every_module_that_decodes_has_a_reader() -> None:
+    named = {module for reader in READERS.values() for module in reader.modules}
+    found = {module: calls for module, calls in _decoding().items() if module not in named and module not in EXEMPT}
+    assert found == {}, "add a reader to tests/fuzz/readers, or a reason to EXEMPT"
+
+
+def test_what_the_table_names_is_there() -> None:
+    named = {module for reader in READERS.values() for module in reader.modules}
+    assert [module for module in named | set(EXEMPT) if importlib.util.find_spec(module) is None] == []
+    assert [module for module in EXEMPT if module not in _decoding()] == [], "these decode nothing any more"
+
+
+def test_every_report_role_and_program_has_a_reader() -> None:
+    formats = {f"report-{one.value}" for one in ReportFormat if one is not ReportFormat.EXIT_CODE}
+    answers = {f"answer-{role.output.__name__}" for role in ROLES.values()}
+    streams = {f"stream-{name}" for name, preset in PRESETS.items() if preset.stream is not None}
+    assert formats | answers | streams <= set(READERS)
+
+
+@cache
+def _decoding() -> Mapping[str, list[str]]:
+    """Return the modules of the product with the calls in them that decode."""
+    found = {}
+    for file in sorted(SOURCE.rglob("*.py")):
+        parts = file.relative_to(SOURCE).with_suffix("").parts
+        text = file.read_text("utf-8")
+        if parts[0] == "testing" or "probes" in parts or not _WORDS.search(text):
+            continue  # what tests stand on; what runs in the project's own interpreter; what decodes nothing
+        calls = sorted({name for node in ast.walk(ast.parse(text)) if (name := _decoder(node))})
+        if calls:
+            found[".".join(("assay", *(part for part in parts if part != "__init__")))] = calls
+    return found
+
+
+def _decoder(node: ast.AST) -> str:
+    """Return the name of the decoder that a node calls or derives from, or nothing."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)) if (module, name) in QUALIFIED:
+            return f"{module}.{name}"
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name in DECODERS:
+            return name
+        case ast.Attribute(value=ast.Name(id="tomllib" | "json"), attr="loads"):
+            return "loads"
+        case ast.ClassDef(bases=bases):
+            return next((base.id for base in bases if isinstance(base, ast.Name) and base.id in DECODERS), "")
+    return ""
