@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 3
 
-.PHONY: demo test test-sweep lint bench catalogue catalogue-check clean system-tools docs
+.PHONY: demo test test-sweep fuzz lint bench catalogue catalogue-check clean system-tools docs
 
 demo: $(VENV)/.installed
 	@$(BIN)/assay demo
@@ -15,6 +15,13 @@ test: $(VENV)/.installed-dev system-tools
 
 test-sweep: $(VENV)/.installed-dev system-tools
 	ASSAY_TEST_SWEEP=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+# Changed inputs for every reader of outside text, or for one: `make fuzz READER=plan INPUTS=10000`.
+INPUTS ?= 1000000
+SEED ?= 1
+
+fuzz: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.fuzz --inputs $(INPUTS) --seed $(SEED) --state .fuzz-$(SEED).json $(if $(READER),--reader $(READER))
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

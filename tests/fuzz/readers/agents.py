@@ -256,11 +256,7 @@ def _mcp(data: bytes) -> None:
 
 
 def _scope_hook(data: bytes) -> None:
-    try:
-        call = json.loads(data)
-    except (ValueError, RecursionError):
-        call = None
-    refused = refusal(call, folder("scope"), ("a.py", "src/**"), matches)
+    refused = refusal(json.loads(data), folder("scope"), ("a.py", "src/**"), matches)
     assert refused is None or refused
 
 
@@ -388,6 +384,12 @@ READERS: tuple[Reader, ...] = (
             b'{"tool_name": "Bash", "tool_input": {"command": "*** Update File: src/a.py\\n*** Move to: ../b"}}',
         ],
         ("assay.adapters.backends.programs.known.scope_hook",),
+        refuses=(
+            ValueError,
+            OSError,
+            AttributeError,
+            RecursionError,
+        ),  # the line that starts it denies if it breaks down
     ),
     Reader(
         "hook-payload",

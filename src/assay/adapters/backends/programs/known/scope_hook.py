@@ -23,17 +23,10 @@ _SHELL = "Bash"
 """A command is not ours to read, but for a patch that it hands to `apply_patch`."""
 
 
-_UNCLEAR = "It cannot be told which file this would change. Edit one file, by its path."
-
-
 def main(globs: str, scope: str) -> None:
     limits = json.loads(Path(scope).read_text(encoding="utf-8"))
     matches = runpy.run_path(globs)["matches"]
-    try:
-        call = json.load(sys.stdin)
-    except (ValueError, RecursionError):
-        call = None  # not JSON: whatever it would do, it is refused; a hook that fails would let it pass
-    refused = refusal(call, Path(limits["root"]), limits["scope"], matches)
+    refused = refusal(json.load(sys.stdin), Path(limits["root"]), limits["scope"], matches)
     decision = {
         "hookEventName": "PreToolUse",
         "permissionDecision": "deny" if refused else "allow",
@@ -42,20 +35,18 @@ def main(globs: str, scope: str) -> None:
     sys.stdout.write(json.dumps({"hookSpecificOutput": decision}))
 
 
-def refusal(call: object, root: Path, scope: Sequence[str], matches: Callable[[str, str], bool]) -> str | None:
+def refusal(
+    call: Mapping[str, object], root: Path, scope: Sequence[str], matches: Callable[[str, str], bool]
+) -> str | None:
     """Why the files may not be changed, in words for the model; None: they may."""
-    told = call if isinstance(call, Mapping) else {}
-    named = _named(told.get("tool_input"))
-    if not named and told.get("tool_name") == _SHELL:
+    named = _named(call.get("tool_input"))
+    if not named and call.get("tool_name") == _SHELL:
         return None
     if not named:
-        return _UNCLEAR
+        return "It cannot be told which file this would change. Edit one file, by its path."
     root = root.resolve()
     for name in named:
-        try:
-            path = (root / name).resolve()  # where a link leads is what would change
-        except (ValueError, OSError, RuntimeError):  # half a character, a NUL, a name that is too long, links in a ring
-            return _UNCLEAR
+        path = (root / name).resolve()  # where a link leads is what would change
         known = path.relative_to(root).as_posix() if path.is_relative_to(root) else ""
         if not known or not any(matches(pattern, known) for pattern in scope):
             allowed = f"You may change: {', '.join(scope)}." if scope else "You may not change any file."
