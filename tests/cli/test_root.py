@@ -153,7 +153,7 @@ def test_a_command_sets_the_exit_code(statement: str, code: int, tmp_path: Path)
     assert assay("x", home=tmp_path / "home", start=crash_in("x", statement)).returncode == code
 
 
-@pytest.mark.parametrize("args", [("--version",), ("config", "schema"), ("config", "show", "--json", "--bad")])
+@pytest.mark.parametrize("args", [("--version",), ("config", "schema")])
 def test_a_reader_who_goes_away_is_no_error(args: tuple[str, ...], tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -164,7 +164,7 @@ def test_a_reader_who_goes_away_is_no_error(args: tuple[str, ...], tmp_path: Pat
         stderr=subprocess.PIPE,
     )
     os.close(writing)
-    assert b"BrokenPipe" not in done.stderr
+    assert done.stderr == b""
     assert done.returncode == 128 + signal.SIGPIPE
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -87,16 +88,26 @@ def test_what_a_check_started_dies_with_it(bench: Bench, number: signal.Signals)
     bench.assert_works_again()
 
 
-def test_ctrl_c_ends_a_check_and_everything_it_started(bench: Bench) -> None:
-    seconds = f"87.{os.getpid()}"
+@pytest.mark.parametrize(
+    ("number", "code", "message"),
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 143, "interrupted by SIGTERM"),
+        (signal.SIGHUP, 129, "interrupted by SIGHUP"),
+    ],
+)
+def test_a_signal_ends_a_check_and_everything_it_started(
+    bench: Bench, number: signal.Signals, code: int, message: str
+) -> None:
+    seconds = f"87.{os.getpid()}{int(number)}"
     before = bench.state()
     running = bench.workshop.start(bench.root, "check", "--json", "--verify", f"sleep {seconds}; {VERIFY}")
     wait_until(lambda: bool(sleepers(seconds)), lambda: "the check did not start")
-    os.killpg(running.pid, signal.SIGINT)
+    os.killpg(running.pid, number)
     stdout, stderr = running.communicate(timeout=30)  # far below the time that the check would take
-    assert running.returncode == 130
-    assert stdout == ""
-    assert stderr.splitlines()[-1] == "assay: interrupted"
+    assert running.returncode == code
+    assert json.loads(stdout)["error"] == {"type": "Interrupted", "message": message, "hint": None, "exit_code": code}
+    assert stderr.splitlines()[-1] == f"assay: {message}"
     assert "Traceback" not in stderr
     assert sleepers(seconds) == []
     assert bench.processes() == []

@@ -15,7 +15,8 @@ INTERACTIVE = ("--mode", "interactive")
 """So that it ends where it asks, after the research."""
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.few(2)
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_whoever_breaks_it_off_is_told_how_to_go_on(tmp_path: Path, sign: signal.Signals) -> None:
     stage = Stage.set_up(tmp_path / "stage")
     sleeping = {**researcher(RESEARCH[0]), "steps": [{"sleep": 300}]}
@@ -27,7 +28,7 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(tmp_path: Path, sign: signal
         next(heard)
     os.kill(running.pid, sign)
     stdout, stderr = running.communicate(timeout=60)
-    assert (running.returncode, stdout) == (130, ""), stderr
+    assert (running.returncode, stdout) == (128 + sign, ""), stderr
     assert "Traceback" not in stderr
     (told,) = [line for line in stderr.splitlines() if "go on with" in line]
     run_id = told.split()[-1]

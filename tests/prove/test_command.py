@@ -173,7 +173,7 @@ def test_a_machine_without_the_required_sandbox_is_refused(workshop: Workshop) -
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_whoever_leaves_finds_nothing_left_behind(workshop: Workshop, number: signal.Signals) -> None:
     seconds = str(10_000 + os.getpid() * 10 + number)
     folder = catalogue(workshop.folder / "c", trick("sleeps", f"run = 'setsid sleep {seconds} & sleep {seconds}'"))
@@ -190,7 +190,7 @@ def test_whoever_leaves_finds_nothing_left_behind(workshop: Workshop, number: si
         time.sleep(0.02)
     os.kill(process.pid, number)
     _, said = process.communicate()
-    assert process.returncode == 130, said
+    assert process.returncode == 128 + number, said
     assert running("sleep", seconds) == []
     assert workshop.leftovers == []
     assert control_groups(process.pid) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -88,7 +87,6 @@ class Sitting:
                 "--mode interactive asks on a terminal, and here is none",
                 hint="leave it out; `assay status` shows what is asked, with the commands that answer",
             )
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends us wants nothing left behind, too
         # Around all of it: whoever waits for a slow collector has read by then what came of the run.
         with exported(self.output) as ran:
             report, view = self._watched(begin, ran)

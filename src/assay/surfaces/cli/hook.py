@@ -29,6 +29,7 @@ from assay.hook_app import (
     uninstall_hooks,
 )
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, RepoOption, printable
+from assay.surfaces.cli.streams import lost_output
 
 if TYPE_CHECKING:
     from assay.adapters.git.user_hooks import Done
@@ -256,6 +257,11 @@ def _agent_stop(agent: str) -> int:
     text = answer(dialect, said.send_back, said.remark)
     if text:
         sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    if said.send_back and lost_output() is not None:
+        # Agents read 2 as "go on working", and what is on standard error as the reason.
+        _say("the answer to the agent could not be written to standard output; it must not stop yet", said.send_back)
+        return 2
     return 0
 
 

@@ -7,6 +7,7 @@ import os
 import secrets
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +29,7 @@ from assay.contracts.base import Contract
 from assay.contracts.rows import EventRow
 from assay.errors import InputError, LedgerCorruptError
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, printable
+from assay.surfaces.cli.streams import lost_output
 
 app = typer.Typer(add_completion=False, help="Verify, show, query and export the evidence.")
 
@@ -167,7 +169,7 @@ def export(
     with SqliteLedger(ledger_path(home or assay_home()), "read") as ledger:
         lines = (_line(stored) for stored in in_order(ledger, run))
         if out is None:
-            sys.stdout.writelines(lines)
+            sys.stdout.writelines(takewhile(lambda _: lost_output() is None, lines))
         else:
             _write_atomically(out, lines)
 

@@ -6,7 +6,8 @@ nothing else of the surface, so that nobody waits for what they did not ask for.
 for 0, and raises errors of the tree in `assay.errors`.
 
 Exit codes: 0 passed, 1 refused, 2 bad input or configuration, 3 waiting for a person, 4 budget exhausted, 70 our
-own fault (with a report), 130 interrupted, 141 the reader of our output went away.
+own fault (with a report), 74 what was to be printed could not be written, 129, 130 and 143 interrupted by SIGHUP,
+SIGINT and SIGTERM, 141 the reader of our output went away. `docs/reference/exit-codes.md` has the table.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ import sys
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from assay import __version__
-from assay.errors import AssayError, InputError, MachineError
-from assay.surfaces.cli.interruption import interruptions
+from assay.errors import AssayError, InputError, MachineError, RepositoryError
+from assay.surfaces.cli.interruption import SignalReceived, interruptions, termination_signals
+from assay.surfaces.cli.streams import guard_standard_streams, has_output, lost_output
 
 if TYPE_CHECKING:
     from typer import Typer
 
-INTERRUPTED: Final = 130
 INTERNAL: Final = 70
+OUTPUT_LOST: Final = 74
 READER_GONE: Final = 141
 
 
@@ -72,30 +74,41 @@ COMMANDS: Final[tuple[Command, ...]] = (
 def main(argv: list[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     args = sys.argv[1:] if argv is None else argv
-    _never_fail_to_print()
-    try:
-        code = _outcome(args)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # What is still buffered has no reader either; without this the interpreter complains when it closes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return READER_GONE
-    return code
+    guard_standard_streams()
+    with termination_signals() as received:
+        code = _outcome(args, received)
+    sys.stdout.flush()
+    error = lost_output()
+    return code if error is None else _report_lost_output(args, error, code)
 
 
-def _outcome(args: list[str]) -> int:
+def _outcome(args: list[str], received: SignalReceived) -> int:
     try:
         with interruptions():
-            return _dispatch(args)
+            code = _dispatch(args)
+            sys.stdout.flush()
+            return code
     except KeyboardInterrupt:
-        _complain("interrupted", None)
-        return INTERRUPTED
-    except BrokenPipeError:
-        raise
+        _complain(received.message, None)
+        _print_error(args, "Interrupted", received.message, None, received.exit_code)
+        return received.exit_code
     except OSError as error:
         return _fail(args, _machines_fault(error))
     except Exception as error:  # noqa: BLE001  the outermost frame: what is not of our tree is our own fault
         return _fail(args, error)
+
+
+def _report_lost_output(args: list[str], error: OSError, code: int) -> int:
+    """Say that a part of the output is missing. A command that failed keeps its own exit code, which says more; one
+    that succeeded must not look as if its result had been delivered."""
+    hint = f"the command itself ended with exit code {code}; only what it prints was lost"
+    if error.errno == errno.EPIPE:
+        if any(command.name in args[:1] and command.group == "Prove" for command in COMMANDS):
+            _complain("the reader of standard output went away before everything was written", hint)
+        return code or READER_GONE
+    why = "it is closed" if error.errno == errno.EBADF else error.strerror
+    _complain(f"could not write to standard output: {why}", hint)
+    return code or OUTPUT_LOST
 
 
 def _dispatch(args: list[str]) -> int:
@@ -156,6 +169,7 @@ def _find(name: str) -> Command:
 
 
 def _run(command: Command, args: list[str]) -> int:
+    _refuse_missing_folder()
     app = load_app(command)
 
     import typer
@@ -177,6 +191,16 @@ def _run(command: Command, args: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _refuse_missing_folder() -> None:
+    """Programs that are started in a folder that is gone fail in ways of their own, git among them."""
+    try:
+        os.getcwd()  # noqa: PTH109  `pathlib` need not be imported for this
+    except FileNotFoundError:
+        raise RepositoryError(
+            "the current working directory no longer exists", hint="change to a directory that does, for instance: cd ~"
+        ) from None
+
+
 def _asked(error: Exception) -> str:
     """The command that was misused, with those above it."""
     return str(getattr(getattr(error, "ctx", None), "command_path", ""))
@@ -195,12 +219,20 @@ def _fail(args: list[str], error: Exception) -> int:
         message = f"internal error: {message}"
         hint = f"this is a fault in Assay; what happened is in {report}"
     _complain(message, hint)
-    if "--json" in args:
-        import json
-
-        body = {"type": type(error).__name__, "message": message, "hint": hint, "exit_code": exit_code}
-        sys.stdout.write(json.dumps({"error": body | ({"report": report} if report else {})}) + "\n")
+    _print_error(args, type(error).__name__, message, hint, exit_code, report)
     return exit_code
+
+
+def _print_error(
+    args: list[str], kind: str, message: str, hint: str | None, exit_code: int, report: str | None = None
+) -> None:
+    """With `--json`, print the error as the one document; not after a result that is there already."""
+    if "--json" not in args or has_output():
+        return
+    import json
+
+    body = {"type": kind, "message": message, "hint": hint, "exit_code": exit_code}
+    sys.stdout.write(json.dumps({"error": body | ({"report": report} if report else {})}) + "\n")
 
 
 def _machines_fault(error: OSError) -> Exception:
@@ -210,6 +242,11 @@ def _machines_fault(error: OSError) -> Exception:
         (errno.EACCES, errno.EPERM, errno.EROFS): "set ASSAY_HOME to a folder that you may write to",
         (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN): "the machine is out of files, memory or processes",
     }
+    if error.errno == errno.ENOENT:
+        try:
+            _refuse_missing_folder()
+        except RepositoryError as missing:
+            return missing
     for numbers, hint in hints.items():
         if error.errno in numbers:
             where = f"{error.filename}: " if error.filename else ""
@@ -221,17 +258,4 @@ def _complain(message: str, hint: str | None) -> None:
     from assay.surfaces.cli.text import printable
 
     indented = message.replace("\n", "\n       ")
-    try:
-        sys.stderr.write(printable(f"assay: {indented}\n" + (f"hint: {hint}\n" if hint else "")))
-    except BrokenPipeError:
-        raise
-    except OSError:
-        return  # nobody can be told; the exit code still says it
-
-
-def _never_fail_to_print() -> None:
-    """File names need not be valid in the terminal's encoding; they are shown escaped instead of raising."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
+    sys.stderr.write(printable(f"assay: {indented}\n" + (f"hint: {hint}\n" if hint else "")))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -81,7 +80,6 @@ def prove(
     if not asked:
         raise InputError("none of these tricks is a quick one", hint="leave out --quick")
     output = Output(json=as_json or markdown, quiet=quiet, no_color=no_color)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends us wants nothing left behind, too
     with _place(directory) as place:
         search = search_path(need for trick in asked for need in (*known.projects[trick.project].needs, *trick.needs))
         kept = place / "trials" if directory else None

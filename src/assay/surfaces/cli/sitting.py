@@ -3,7 +3,6 @@ ask where they may. Whatever breaks it off, the person is told how to go on."""
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -77,7 +76,6 @@ class AgentSitting:
         tell: Callable[[Came], int],
     ) -> int:
         """See the run through to its end, or to where the person leaves it, and tell what came of it; its exit code."""
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends us wants nothing left behind, too
         # Around all of it: whoever waits for a slow collector has read by then what came of the run.
         with exported(self.output) if self.exports else nullcontext(_unheard) as ran:
             return self._followed(begun, live, run_id, through, tell, ran)
