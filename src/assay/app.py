@@ -224,7 +224,7 @@ def opened_world(
             artifacts=ArtifactStore(artifacts_path(home)),
             sandbox=sandbox,
             bare=Supervised(Assurance.PLAIN) if compare_bare or settings.sandbox.compare_bare else None,
-            slots=Slots(settings.limits.slots),
+            slots=Slots(settings.limits.slots, home / "slots"),
             scratch=scratch,
             cancel=threading.Event(),
             progress=progress,

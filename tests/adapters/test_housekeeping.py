@@ -65,6 +65,24 @@ def test_it_is_done_once_a_day(tmp_path: Path, store: Store) -> None:
     assert keep_house(home, store, 1, now=time.time() + DAY + 60)
 
 
+def test_a_clock_that_was_once_far_ahead_does_not_stop_the_housekeeping(tmp_path: Path, store: Store) -> None:
+    home = tmp_path / "home"
+    ahead = -127 * 365
+    stamp = file(home / "cache" / "tidied", 0, ahead)
+    kept = file(home / "cache" / "results" / "aa" / "1.json", 2 << 30, ahead)
+    half = file(home / "artifacts" / "tmp-1234", 10, ahead)
+    name = store.git().run("hash-object", "-w", "--stdin", stdin=b"once").stdout.decode().strip()
+    thing = store.objects / name[:2] / name[2:]
+    os.utime(thing, (time.time() - ahead * DAY,) * 2)
+    assert keep_house(home, store, 1)
+    assert not keep_house(home, store, 1), "the stamp is of today again"
+    assert kept.exists() and half.exists(), "they may be in use: nobody knows how old they are"
+    for path in (stamp, kept, half, thing):
+        assert path.stat().st_mtime <= time.time()
+    assert keep_house(home, store, 1, now=time.time() + 15 * DAY)
+    assert not kept.exists() and not half.exists()
+
+
 def test_an_environment_is_removed_whole(tmp_path: Path, store: Store) -> None:
     home = tmp_path / "home"
     big = file(home / "environments" / "k1" / "layer" / "x", 2 << 30, 3)

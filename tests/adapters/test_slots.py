@@ -8,7 +8,10 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from assay.adapters.slots import Slots
+from assay.errors import MachineError
 
 HOLDER = """
 import sys, threading, time
@@ -50,6 +53,33 @@ def test_a_third_process_waits_until_one_of_two_slots_is_free(tmp_path: Path) ->
     assert first.stdin and first.stdout
     first.stdin.close()
     first.stdout.close()
+
+
+def test_files_that_cannot_be_written_to_serve_and_what_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "slots"
+    folder.mkdir(parents=True)
+    for name in ("turnstile", "slot-0"):
+        (folder / name).touch(mode=0o444)
+    program = (
+        "import os, sys, threading; from pathlib import Path; from assay.adapters.slots import Slots\n"
+        "if os.getuid() == 0: os.setresuid(65534, 65534, 65534)\n"
+        "with Slots(1, Path(sys.argv[1])).taken(threading.Event()): print('in')"
+    )
+    tmp_path.chmod(0o755)
+    for above in (tmp_path, *tmp_path.parents[:2]):
+        above.chmod(above.stat().st_mode | 0o011)
+    (folder / "turnstile").unlink()
+    (folder / "turnstile").symlink_to("slot-0")
+    with (
+        pytest.raises(MachineError, match="turnstile: cannot be opened") as refused,
+        Slots(1, folder).taken(threading.Event()),
+    ):
+        pass
+    assert "ASSAY_HOME" in (refused.value.hint or "")
+    (folder / "turnstile").unlink()
+    (folder / "turnstile").touch(mode=0o444)
+    done = subprocess.run([sys.executable, "-c", program, folder], capture_output=True, text=True)
+    assert done.stdout == "in\n", done.stderr
 
 
 def test_whoever_is_cancelled_stops_waiting(tmp_path: Path) -> None:

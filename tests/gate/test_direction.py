@@ -256,7 +256,9 @@ START, RESUME, END, CUT = "run.started", "run.resumed", "run.finished", "run.int
         ([(0, START), (10, CUT), (30, RESUME)], 30),
         ([(0, START), (5, "started"), (30, RESUME), (40, "failed")], 25),
         ([(0, START), (10, END), (15, "run.budget"), (20, RESUME), (30, END)], 20),
-        ([(0, START), (90, END)], 90),
+        ([(0, START), (90, END)], 50),  # a time in the future comes from a clock that was wrong
+        ([(3000, START), (3100, "started"), (10, "failed"), (30, "started")], 40),  # it was put right in between
+        ([(0, START), (3000, CUT), (20, RESUME), (30, END)], 60),
         ([(90, START)], 0),
     ],
 )

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from assay.adapters.file_times import seconds_since_use
 from assay.adapters.git.store import Store
 from assay.adapters.scratch import remove
 
@@ -22,26 +23,28 @@ def keep_house(home: Path, store: Store, gigabytes: int, *, now: float | None = 
     """Tidy up if it was not done within a day; whether it was."""
     now = time.time() if now is None else now
     stamp = home / "cache" / "tidied"
-    if stamp.is_file() and now - stamp.stat().st_mtime < _DAY:
+    if stamp.is_file() and 0 <= now - stamp.stat().st_mtime < _DAY:  # a time in the future says nothing
         return False
     stamp.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     stamp.touch()
     os.utime(stamp, (now, now))
     _trim(home, gigabytes << 30, now)
     for left in (*(home / "artifacts").glob("tmp-*"), *(home / "cache" / "results").glob("*/*.json.*")):
-        if now - left.stat().st_mtime > _DAY:
+        if seconds_since_use(left, now) > _DAY:
             left.unlink(missing_ok=True)
     with store.locked():
+        for thing in store.objects.glob("??/*"):
+            seconds_since_use(thing, now)  # git prunes by the time stamp, too
         store.git().run("prune", "--expire=14.days.ago")
     return True
 
 
 def _trim(home: Path, most: int, now: float) -> None:
     """Least recently used first, but nothing that a run of today may be using."""
-    entries = sorted((used, size, path) for path in _entries(home) for used, size in [_use(path)])
+    entries = sorted(((seconds_since_use(path, now), _size(path), path) for path in _entries(home)), reverse=True)
     total = sum(size for _, size, _ in entries)
-    for used, size, path in entries:
-        if total <= most or now - used < _DAY:
+    for age, size, path in entries:
+        if total <= most or age < _DAY:
             return
         if path.is_dir():
             remove(path)
@@ -57,9 +60,7 @@ def _entries(home: Path) -> Iterator[Path]:
             yield from folder.glob("*/*.json") if name == "cache/results" else folder.iterdir()
 
 
-def _use(path: Path) -> tuple[float, int]:
-    """When it was last used, and how much it takes."""
+def _size(path: Path) -> int:
     if path.is_file():
-        return path.stat().st_mtime, path.stat().st_size
-    sizes = (os.lstat(f"{folder}/{name}").st_size for folder, _, names in os.walk(path) for name in names)
-    return path.stat().st_mtime, sum(sizes)
+        return path.stat().st_size
+    return sum(os.lstat(f"{folder}/{name}").st_size for folder, _, names in os.walk(path) for name in names)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from assay.adapters.file_times import seconds_since_use
+
 _FORGOTTEN_S: Final = 7 * 24 * 3600
 
 
@@ -33,7 +35,7 @@ class StopRounds:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._file.write_text(str(count), "ascii")
         for file in self.folder.iterdir():
-            if file.stat().st_mtime < time.time() - _FORGOTTEN_S:
+            if seconds_since_use(file, time.time()) > _FORGOTTEN_S:
                 file.unlink(missing_ok=True)
 
     def forget(self) -> None:

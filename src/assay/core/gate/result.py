@@ -53,7 +53,7 @@ def gate_result(task: PlanTask, view: TaskView) -> GateResult:
         failures=record.failures,
         outcome="PASSED" if record.finished and record.state is TaskState.APPROVED else record.state.value,
         confidence=view.confidence,
-        duration_ms=round((times[-1] - times[0]).total_seconds() * 1000) if times else 0,
+        duration_ms=max(0, round((times[-1] - times[0]).total_seconds() * 1000)) if times else 0,
         timestamp=view.steps[-1].at if view.steps else "",
         commit_sha=record.commit,
     )

@@ -45,7 +45,7 @@ def _frontmatter(view: RunView) -> dict[str, Value]:
 
 def duration(start: str, end: str) -> str:
     """Between two time stamps, as `1 h 2 min 3 s`."""
-    return lasting((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
+    return lasting(max(0.0, (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()))
 
 
 def lasting(elapsed: float) -> str:

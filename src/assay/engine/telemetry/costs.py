@@ -186,4 +186,4 @@ def check_time(checks: Iterable[Stored[CheckRow]]) -> CheckTime:
 
 
 def _between(start: str, end: str) -> float:
-    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+    return max(0.0, (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())

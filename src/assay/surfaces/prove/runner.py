@@ -39,6 +39,12 @@ class Plan:
     kept: Path | None = None
 
     def bench(self, name: str, stop: threading.Event) -> Bench:
+        """A worker's place. Its state is its own but for the slots: all workers together load the machine once."""
+        slots, state = self.place / "slots", self.place / name / "state"
+        for folder in (slots, state):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not (state / "slots").is_symlink():
+            (state / "slots").symlink_to(slots)
         return Bench(self.place / name, self.search, stop, self.require_sandbox, self.kept)
 
 
