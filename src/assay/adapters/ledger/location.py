@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -28,8 +29,21 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
 """A write-ahead log shares memory between its readers and writers, which two machines cannot."""
 
 
+_SQLITE_PATH_BYTES: Final = 504
+"""What SQLite takes, links resolved: 512 with the names of the files that it keeps beside the database."""
+
+
 def ledger_path(home: Path) -> Path:
-    return home / "ledger" / "ledger.db"
+    """The ledger's file. SQLite says of a path that is too long for it only that the file cannot be opened."""
+    path = home / "ledger" / "ledger.db"
+    size = len(os.fsencode(os.path.realpath(path)))
+    if size > _SQLITE_PATH_BYTES:
+        raise LedgerError(
+            f"{os.fspath(home)[:60]}…: too long for a state directory: the path of its ledger would have {size} "
+            f"bytes, and SQLite opens at most {_SQLITE_PATH_BYTES}",
+            hint="set ASSAY_HOME to a directory with a shorter path",
+        )
+    return path
 
 
 def artifacts_path(home: Path) -> Path:

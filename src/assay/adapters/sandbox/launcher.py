@@ -300,7 +300,9 @@ def supervise(spec: dict[str, Any], log: int, parent: int) -> NoReturn:
         os._exit(124)  # it was gone before we asked to be told
     child = os.fork()
     if child == 0:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        # A check does the same whether Assay was started with `nohup`, in the background of a script, or neither.
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_DFL)
         with reporting(log):
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL, "cannot die with the supervisor")
             own_keyring()

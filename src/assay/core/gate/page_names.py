@@ -20,8 +20,9 @@ def summary_name(plan: str) -> str:
 
 
 def aside_name(page: str, run_id: str) -> str:
-    """While it is being written."""
-    return f".{page}.{run_id}.assay"
+    """While it is being written. The page's name may be as long as a name can be, so only its beginning is taken."""
+    beginning = page.encode("utf-8", "surrogateescape")[:180].decode("utf-8", "ignore")
+    return f".{beginning}.{run_id}.assay"
 
 
 def summaries_of(plan: str) -> tuple[str, ...]:

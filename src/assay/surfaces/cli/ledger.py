@@ -280,7 +280,7 @@ def _line(stored: Stored[Contract]) -> str:
 
 
 def _write_atomically(target: Path, lines: Iterable[str]) -> None:
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    temporary = target.with_name(f".assay-{secrets.token_hex(4)}")  # not its own name, which may be as long as can be
     try:
         try:
             with temporary.open("x", encoding="utf-8") as file:
