@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 3
 
-.PHONY: demo test test-sweep fuzz lint bench catalogue catalogue-check clean system-tools docs
+.PHONY: demo test test-sweep fuzz lint bench catalogue catalogue-check clean system-tools docs lock release
 
 demo: $(VENV)/.installed
 	@$(BIN)/assay demo
@@ -29,6 +29,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/check.py
+	$(BIN)/python -m release.lock
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/python docs/check.py --write
@@ -40,6 +41,14 @@ catalogue: $(VENV)/.installed-dev system-tools
 
 catalogue-check: $(VENV)/.installed-dev system-tools
 	$(BIN)/python docs/catalogue.py
+
+# The versions and hashes that a release is built from; needs uv and a package index.
+lock: $(VENV)/.installed-dev
+	$(BIN)/python -m release.lock --write
+
+# sdist, wheel, bill of materials and hashes of the commit that is checked out, in dist/.
+release: $(VENV)/.installed-dev
+	$(BIN)/python -m release.build
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
