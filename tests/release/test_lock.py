@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 from release.lock import BUILD, FOLDER, RUNTIME, LockError, problems, read_lock, read_project
 
 LOCKS = (BUILD, RUNTIME)
