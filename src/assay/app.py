@@ -18,9 +18,10 @@ from assay.adapters.git.program import GitFailedError
 from assay.adapters.git.repository import Repository, open_repository
 from assay.adapters.git.store import Store, open_store
 from assay.adapters.housekeeping import keep_house
+from assay.adapters.ledger import Ledger
 from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.location import artifacts_path, ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.adapters.ledger.opening import open_ledger
 from assay.adapters.rebuilding import mend_state
 from assay.adapters.sandbox.probe import choose, remembered_facts
 from assay.adapters.sandbox.supervised import Supervised
@@ -31,6 +32,7 @@ from assay.config.person import Person, load_person
 from assay.config.trust import Consent, consent, load_grants, need_lines, needs_of, trust_file, without_needs
 from assay.contracts.verdict import Assurance
 from assay.core.masking import SecretMask
+from assay.engine.anchoring import refuse_anchor_faults
 from assay.engine.check_run import CheckRun
 from assay.engine.progress import Progress
 from assay.engine.world import CheckRequest, World
@@ -53,7 +55,7 @@ def private_home(home: Path | None = None) -> Path:
         raise MachineError(
             f"{home}: cannot be made ({error.strerror})", hint="set ASSAY_HOME to a folder of your own"
         ) from error
-    if home.stat().st_mode & 0o077:
+    if home.stat().st_mode & 0o077 and os.access(home, os.W_OK, effective_ids=True):
         home.chmod(0o700)
     return home
 
@@ -184,6 +186,14 @@ def _is_path(value: str) -> bool:
 
 
 @contextmanager
+def writing_ledger(home: Path, repository: Repository | None = None, *, create: bool = False) -> Iterator[Ledger]:
+    """The ledger, to be written to. It is refused if it is not the one that was anchored."""
+    with closing(open_ledger(home, "create" if create else "write")) as ledger:
+        refuse_anchor_faults(ledger, home, repository)
+        yield ledger
+
+
+@contextmanager
 def opened_world(
     repository: Repository,
     base: tuple[str, str],
@@ -204,7 +214,7 @@ def opened_world(
     mended = mend_state(home)
     store = open_store(repository, home)
     store.repairs[:0] = mended
-    with scratch_folder(home, run_id) as scratch, closing(SqliteLedger(ledger_path(home))) as ledger:
+    with scratch_folder(home, run_id) as scratch, writing_ledger(home, repository, create=True) as ledger:
         facts = remembered_facts(home / "cache" / "sandbox.json", scratch / "probe", repository.search)
         sandbox = choose(facts, settings.sandbox.level, require=require_sandbox or settings.sandbox.require)
         yield World(

@@ -12,7 +12,8 @@ AssayError
 ├── UnavailableError        a model's provider cannot be reached now           exit 1
 ├── LedgerError             the ledger cannot be read or written               exit 2
 │   ├── LedgerBusyError     another writer held it for longer than we wait
-│   └── LedgerCorruptError  it does not verify
+│   ├── LedgerCorruptError  it does not verify
+│   └── AnchorError         it is not the ledger that was anchored
 └── InternalError           our own fault                                      exit 70
 
 Every message says what is wrong, where, and what would be right.
@@ -80,6 +81,10 @@ class LedgerCorruptError(LedgerError):
     def __init__(self, message: str, *, seq: int | None = None, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.seq = seq
+
+
+class AnchorError(LedgerError):
+    pass
 
 
 class InternalError(AssayError):

@@ -24,7 +24,7 @@ from assay.adapters.ledger.location import artifacts_path, ledger_path
 from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.adapters.plan_files import load_plan
 from assay.adapters.run_lock import RunHeldError, held, is_held
-from assay.app import new_run_id, opened_world, outside_of, private_home, settings_at
+from assay.app import new_run_id, opened_world, outside_of, private_home, settings_at, writing_ledger
 from assay.contracts.gate_report import RunView
 from assay.contracts.gate_setup import GateSetup
 from assay.contracts.plan import Plan
@@ -221,7 +221,7 @@ def find_task(view: RunView, text: str) -> str:
 def say(run_id: str, task_id: str, word: Word, home: Path | None = None) -> str:
     """Record a person's word. It has its effect at once, or whoever drives the run hears it. What follows, in words."""
     home = private_home(home)
-    with closing(SqliteLedger(ledger_path(home), "write")) as ledger:
+    with writing_ledger(home) as ledger:
         setup = setup_of(ledger, run_id)
         artifacts = ArtifactStore(artifacts_path(home))
         repository, plan = open_repository(Path(setup.repository)), plan_of(setup, artifacts)

@@ -33,7 +33,7 @@ from assay.config import FILES, assay_home
 from assay.core.commit_evidence import Ruling, Seen, Standing, rule
 from assay.core.feedback import MOST_ROUNDS, feedback
 from assay.engine.evidence_for import checks_on_record
-from assay.errors import AssayError, InternalError, MachineError, RepositoryError, TrustError
+from assay.errors import AnchorError, AssayError, InternalError, MachineError, RepositoryError, TrustError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -213,7 +213,8 @@ def _wrong_with(directory: Path) -> tuple[str, str]:
         # How to grant it is for the person alone to read: an agent that is told may do it.
         return _NOT_GRANTED, ""
     except AssayError as error:
-        return f"`assay check` could not be run: {error.message}" + (f" ({error.hint})" if error.hint else ""), ""
+        hint = "a person must look into this" if isinstance(error, AnchorError) else error.hint
+        return f"`assay check` could not be run: {error.message}" + (f" ({hint})" if hint else ""), ""
     return ("", "") if report.outcome is Outcome.PASSED else (feedback(report), "")
 
 

@@ -6,7 +6,7 @@ The plan gate and the task gate are entered as their own commands enter them, as
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,11 +17,18 @@ from assay.adapters.git.commit import free_branch, identity, position, refuse_ba
 from assay.adapters.git.exclude import OWN_FILES, exclude, own_folder
 from assay.adapters.git.hooks import wants_signature
 from assay.adapters.git.repository import Repository, open_repository
-from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.adapters.ledger import Ledger
 from assay.adapters.memory.file import FileMemory, memory_path
 from assay.adapters.run_lock import held, is_held
-from assay.app import new_run_id, opened_world, outside_of, private_home, resolve_base, settings_at
+from assay.app import (
+    new_run_id,
+    opened_world,
+    outside_of,
+    private_home,
+    resolve_base,
+    settings_at,
+    writing_ledger,
+)
 from assay.contracts.budget import Budget, Spent
 from assay.contracts.gate_report import GateReport, RunOutcome
 from assay.contracts.pipeline.approval import ApprovalRequest, RunMode
@@ -170,7 +177,7 @@ def approve_run(
 ) -> ApprovalRequest:
     """Record what a person has decided at an approval gate; whoever goes on with the run hears it."""
     home = private_home(home)
-    with closing(SqliteLedger(ledger_path(home), "write")) as ledger, held(home, run_id):
+    with writing_ledger(home) as ledger, held(home, run_id):
         found = last_report(ledger, run_id)
         waiting = found.waiting if found else None
         if waiting is None or waiting.gate_id != gate_id:
@@ -192,12 +199,12 @@ def amend_run(run_id: str, text: str, files: Sequence[str], by: str, home: Path 
         raise InputError("nothing is added", hint='say what is wanted as well: assay amend last "limit the rate"')
     if len(text) > _LONGEST_ADDED:
         raise InputError(f"it has {len(text):,} characters; {_LONGEST_ADDED:,} at most", hint="say it in a paragraph")
-    with closing(SqliteLedger(ledger_path(private_home(home)), "write")) as ledger:
+    with writing_ledger(private_home(home)) as ledger:
         _refuse_over(ledger, run_id)
         return say(ledger, run_id, " ".join(text.split()), [path.removeprefix("./") for path in files], by)
 
 
-def _refuse_over(ledger: SqliteLedger, run_id: str) -> None:
+def _refuse_over(ledger: Ledger, run_id: str) -> None:
     """What is added to a run that has ended would be heard by nobody."""
     events = [one.row for one in ledger.read(EventRow, run_id=run_id) if one.row.type.startswith("run.")]
     last = [row for row in events if row.type in ("run.started", "run.resumed", "run.interrupted", "run.finished")][-1]

@@ -17,7 +17,7 @@ from assay.adapters.ledger.location import ledger_path
 from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.adapters.run_lock import is_held
 from assay.adapters.telemetry.otlp import INSTALL, is_installed, send
-from assay.app import private_home
+from assay.app import private_home, writing_ledger
 from assay.config.person import load_person
 from assay.config.telemetry import Collector, Unusable, collector, traces_url
 from assay.contracts.reverify.position import AgentSeen
@@ -73,7 +73,7 @@ class Export:
 
     def over(self, run_id: str, home: Path | None = None) -> None:
         try:
-            with closing(SqliteLedger(ledger_path(private_home(home)), "write")) as ledger:
+            with writing_ledger(private_home(home)) as ledger:
                 self._send(ledger, run_id)
         except (AssayError, ValueError, OSError) as error:
             self._complain(str(error))

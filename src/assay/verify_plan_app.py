@@ -6,7 +6,7 @@ import hashlib
 import os
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -14,14 +14,20 @@ from typing import Final
 from assay import __version__
 from assay.adapters.executors.human import Listen
 from assay.adapters.git.repository import open_repository
-from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.adapters.memory.file import FileMemory, memory_path
 from assay.adapters.plan_files import load_plan
 from assay.adapters.run_lock import held
 from assay.adapters.web import web_from, web_in_words
 from assay.adapters.whole_file import write_whole
-from assay.app import new_run_id, opened_world, outside_of, private_home, resolve_base, settings_at
+from assay.app import (
+    new_run_id,
+    opened_world,
+    outside_of,
+    private_home,
+    resolve_base,
+    settings_at,
+    writing_ledger,
+)
 from assay.config.person import load_person
 from assay.contracts.budget import Budget
 from assay.contracts.plan_gate.record import ConvergenceStatus
@@ -154,7 +160,7 @@ def take_in(run_id: str, by: str, home: Path | None = None) -> tuple[Path, tuple
     """Write the mitigations of a verdict into its plan, and record what the plan is then; the ids of what they
     answer."""
     home = private_home(home)
-    with closing(SqliteLedger(ledger_path(home), "write")) as ledger:
+    with writing_ledger(home) as ledger:
         report = report_of_run(ledger, run_id)
         path = Path(report.plan_path).resolve()  # what a link leads to, not the link
         taken = to_take_in(report.challenges)

@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from assay.adapters.ledger.tables import TABLES
+from assay.core.authentication import row_code
 from assay.core.chain import Payload, genesis, link_hash, payload_hash
 
 
@@ -29,8 +30,9 @@ def unprotected(path: Path) -> Iterator[sqlite3.Connection]:
         connection.execute("COMMIT")
 
 
-def rehash_from(connection: sqlite3.Connection, ledger_id: str, first: int) -> None:
-    """Compute payload hashes and links anew, from an entry to the end, in the chain and in the tables."""
+def rehash_from(connection: sqlite3.Connection, ledger_id: str, first: int, key: bytes | None = None) -> None:
+    """Compute payload hashes and links anew, from an entry to the end, in the chain and in the tables; with the ledger's
+    key the authentication codes as well."""
     row = connection.execute("SELECT hash FROM chain WHERE seq = ?", (first - 1,)).fetchone()
     prev = genesis(ledger_id) if row is None else row[0]
     entries = connection.execute("SELECT seq, tbl FROM chain WHERE seq >= ? ORDER BY seq", (first,)).fetchall()
@@ -42,6 +44,8 @@ def rehash_from(connection: sqlite3.Connection, ledger_id: str, first: int) -> N
                 f"UPDATE {name} SET payload_hash = ?, prev_hash = ?, hash = ? WHERE seq = ?",
                 (digest, prev, new, seq),
             )
+        if key is not None:
+            connection.execute("UPDATE chain SET mac = ? WHERE seq = ?", (row_code(key, new), seq))
         prev = new
 
 

@@ -74,7 +74,8 @@ def test_the_chain_refuses_an_existing_seq_and_an_existing_hash(filled: sqlite3.
     (new[key],) = filled.execute(f"SELECT {key} FROM chain WHERE seq = 2").fetchone()
     with pytest.raises(sqlite3.IntegrityError, match=REFUSED):
         filled.execute(
-            "INSERT OR REPLACE INTO chain VALUES (?, 'events', ?, ?, ?)", (new["seq"], "0" * 64, head, new["hash"])
+            "INSERT OR REPLACE INTO chain VALUES (?, 'events', ?, ?, ?, ?)",
+            (new["seq"], "0" * 64, head, new["hash"], "0" * 64),
         )
 
 
@@ -83,7 +84,7 @@ def test_a_data_row_cannot_be_replaced_by_either_of_its_keys(filled: sqlite3.Con
     """A chain entry for it exists, so that only the keys of the data table stand in the way."""
     (head,) = filled.execute("SELECT hash FROM chain ORDER BY seq DESC LIMIT 1").fetchone()
     seq, hashes = len(ONE_OF_EACH) + 1, ("0" * 64, head, "f" * 64)
-    filled.execute("INSERT INTO chain VALUES (?, 'events', ?, ?, ?)", (seq, *hashes))
+    filled.execute("INSERT INTO chain VALUES (?, 'events', ?, ?, ?, ?)", (seq, *hashes, "0" * 64))
     (taken,) = filled.execute(f"SELECT {conflict} FROM events").fetchone()
     keys = {"id": 99, "seq": seq} | {conflict: taken}
     with pytest.raises(sqlite3.IntegrityError, match=REFUSED):
@@ -99,7 +100,9 @@ def test_the_chain_refuses_a_gap_and_a_fork(filled: sqlite3.Connection) -> None:
     after = len(ONE_OF_EACH) + 1
     for seq, prev in ((after + 1, head), (after, "0" * 64)):
         with pytest.raises(sqlite3.IntegrityError, match="must follow the last one"):
-            filled.execute("INSERT INTO chain VALUES (?, 'events', ?, ?, ?)", (seq, "0" * 64, prev, "f" * 64))
+            filled.execute(
+                "INSERT INTO chain VALUES (?, 'events', ?, ?, ?, ?)", (seq, "0" * 64, prev, "f" * 64, "0" * 64)
+            )
 
 
 def test_a_row_without_a_chain_entry_is_refused(filled: sqlite3.Connection) -> None:
@@ -130,7 +133,8 @@ def test_the_seeds_columns_and_indexes_are_there(filled: sqlite3.Connection) -> 
     columns = [row[0] for row in filled.execute("SELECT name FROM pragma_table_info('anvil_checks')")]
     assert " ".join(columns) == (
         "id run_id task_id phase check_name tool command exit_code output_snippet passed verdict severity round "
-        "attempt tree tier state assurance duration_ms artifact reused_from ts seq prev_hash payload_hash hash"
+        "attempt tree tier state assurance duration_ms artifact reused_from ts seq prev_hash payload_hash hash "
+        "result_digest"
     )
     indexes = {row[0] for row in filled.execute("SELECT name FROM sqlite_master WHERE type = 'index'")}
     assert {"idx_anvil_task_phase", "idx_anvil_run_round", "idx_telemetry_step"} <= indexes
@@ -185,7 +189,7 @@ def test_files_are_for_their_owner_only_whatever_the_umask(path: Path) -> None:
             modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
     finally:
         os.umask(before)
-    assert modes == dict.fromkeys(("ledger.db", "ledger.db-wal", "ledger.db-shm"), 0o600)
+    assert modes == dict.fromkeys(("ledger.db", "ledger.db-wal", "ledger.db-shm", "key"), 0o600)
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 

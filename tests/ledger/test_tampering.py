@@ -88,7 +88,7 @@ def test_a_replaced_row_is_found(filled: SqliteLedger, path: Path) -> None:
         connection.execute(
             "INSERT OR REPLACE INTO anvil_checks SELECT id, 'another', task_id, phase, check_name, tool, command, "
             "exit_code, output_snippet, passed, verdict, severity, round, attempt, tree, tier, state, assurance, "
-            "duration_ms, artifact, reused_from, ts, seq, prev_hash, payload_hash, hash FROM anvil_checks "
+            "duration_ms, artifact, reused_from, ts, seq, prev_hash, payload_hash, hash, result_digest FROM anvil_checks "
             f"WHERE seq = {CHECK}"
         )
     assert problem(filled).seq == CHECK
@@ -105,7 +105,8 @@ def test_a_rehashed_row_is_found_at_the_row_after_it(filled: SqliteLedger, path:
     with unprotected(path) as connection:
         connection.execute("UPDATE anvil_checks SET state = 'fail', passed = 0 WHERE seq = ?", (CHECK,))
         connection.execute("CREATE TEMP TABLE kept AS SELECT * FROM chain WHERE seq > ?", (CHECK,))
-        rehash_from(connection, filled.ledger_id, CHECK)
+        assert filled.key is not None
+        rehash_from(connection, filled.ledger_id, CHECK, filled.key.value)
         for table in ("chain", "anvil_checks"):
             connection.execute(
                 f"UPDATE {table} SET (payload_hash, prev_hash, hash) = (SELECT payload_hash, prev_hash, hash "
@@ -115,11 +116,21 @@ def test_a_rehashed_row_is_found_at_the_row_after_it(filled: SqliteLedger, path:
     assert problem(filled) == Break(LAST, "prev_hash is not the hash of the entry before")
 
 
-def test_a_wholly_rehashed_ledger_is_seen_only_by_an_anchor(filled: SqliteLedger, path: Path) -> None:
-    anchor = filled.head()
+def test_a_wholly_rehashed_ledger_is_seen_by_its_codes(filled: SqliteLedger, path: Path) -> None:
     with unprotected(path) as connection:
         connection.execute("UPDATE anvil_checks SET state = 'unverifiable', passed = 0 WHERE seq = ?", (CHECK,))
         rehash_from(connection, filled.ledger_id, 1)
+    found = filled.verify()
+    assert [one.seq for one in found.problems] == [CHECK, LAST]
+    assert "authentication code" in found.problems[0].reason
+
+
+def test_one_that_was_rehashed_with_its_key_is_seen_only_by_an_anchor(filled: SqliteLedger, path: Path) -> None:
+    anchor = filled.head()
+    assert filled.key is not None
+    with unprotected(path) as connection:
+        connection.execute("UPDATE anvil_checks SET state = 'unverifiable', passed = 0 WHERE seq = ?", (CHECK,))
+        rehash_from(connection, filled.ledger_id, 1, filled.key.value)
     assert filled.verify().ok
     assert problem(filled, anchor).seq == LAST
 
@@ -128,7 +139,8 @@ def test_anchors_before_the_forgery_narrow_it_down(filled: SqliteLedger, path: P
     with unprotected(path) as connection:
         hashes = dict(connection.execute("SELECT seq, hash FROM chain"))
         connection.execute("UPDATE anvil_checks SET tool = 'forged' WHERE seq = ?", (CHECK,))
-        rehash_from(connection, filled.ledger_id, CHECK)
+        assert filled.key is not None
+        rehash_from(connection, filled.ledger_id, CHECK, filled.key.value)
     anchors = [Anchor(ledger_id=filled.ledger_id, seq=seq, hash=hashes[seq]) for seq in (LAST, CHECK, CHECK - 1, 1)]
     assert problem(filled, *anchors) == Break(
         CHECK, f"not the entry that was anchored: entries {CHECK} to {CHECK} were written anew"

@@ -2,8 +2,9 @@
 
 A run that died is never kept, and an entry that is damaged is removed.
 
-Only what the ledger vouches for is used: an entry names its row, and the row must be there, with the same hash, for
-the same tree. Results of the change are kept only if they passed; results of a base are kept as they are, and their
+Only what the ledger vouches for is used: an entry names its row, and the row must be there, authentic, with the digest
+of exactly this result. An entry that was edited is not used, and that is said. Results of the change are kept only if
+they passed; results of a base are kept as they are, and their
 failures are asked again before they excuse anything (see `engine.second_runs`).
 """
 
@@ -34,6 +35,12 @@ class Entry(Contract):
     result: CheckResult
 
 
+def digest_of(result: CheckResult) -> str:
+    """What binds a kept result to its row. Whether it was reused is no part of it."""
+    text = json.dumps(result.model_dump(exclude={"reused_from"}), sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 class ResultCache:
     def __init__(self, folder: Path, ledger: Ledger) -> None:
         self._folder = folder
@@ -55,14 +62,27 @@ class ResultCache:
         except (OSError, ValidationError):
             self._discard_damaged(key)
             return None
-        rows = self._ledger.read(CheckRow, after=entry.seq - 1, limit=1)
-        if not rows or rows[0].seq != entry.seq or rows[0].link.hash != entry.row_hash:
-            return None
-        row = rows[0].row
-        if (row.tree, row.check_name, row.state) != (entry.result.tree, entry.result.name, entry.result.verdict):
+        if why := self._why_not(entry):
+            self._note(f"a kept result of {entry.result.name} was not used, and it was run again: {why}")
             return None
         os.utime(self._path(key))  # used today: housekeeping leaves it alone
         return entry.result.model_copy(update={"reused_from": entry.seq})
+
+    def _note(self, repair: str) -> None:
+        """Each thing is said once."""
+        if repair not in self.repairs:
+            self.repairs.append(repair)
+
+    def _why_not(self, entry: Entry) -> str:
+        """Why the ledger does not vouch for it; empty: it does."""
+        rows = self._ledger.read(CheckRow, after=entry.seq - 1, limit=1)
+        if not rows or rows[0].seq != entry.seq or rows[0].link.hash != entry.row_hash:
+            return f"the ledger has no such row {entry.seq}"
+        if rows[0].values["result_digest"] != digest_of(entry.result):
+            return f"it is not the result that row {entry.seq} of the ledger is about"
+        if not self._ledger.is_authentic(rows[0]):
+            return f"row {entry.seq} of the ledger is not authentic"
+        return ""
 
     def keep(self, key: str, result: CheckResult, seq: int) -> None:
         stored = self._ledger.read(CheckRow, after=seq - 1, limit=1)[0]

@@ -40,7 +40,7 @@ def is_held(home: Path, run_id: str) -> bool:
     lock = home / "runs" / f"{run_id}.lock"
     if not lock.is_file():
         return False
-    with lock.open("r+") as file:
+    with lock.open() as file:  # for reading: also where nothing can be written
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

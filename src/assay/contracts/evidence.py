@@ -32,6 +32,8 @@ class CheckRow(Contract):
     duration_ms: int | None = None
     artifact: str | None = None
     reused_from: int | None = None
+    result_digest: str | None = None
+    """Digest of the whole result as it may be kept for reuse; None where none is."""
 
     @property
     def passed(self) -> bool:

@@ -13,10 +13,10 @@ Rules:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from pydantic import JsonValue
 
@@ -49,11 +49,15 @@ class Entry:
     """The same five values as the data table has them; None when the row is not there."""
     payload: Payload | None
     """The row's columns; None when the row is not there."""
+    code: str | None = None
+    """The authentication code that is stored with the entry."""
+    unreadable: bool = False
+    """The row stands in a part of the file that cannot be read, which is a break of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """The first thing that is wrong. `seq` is None when it is not about one row."""
+    """Something that is wrong. `seq` is None when it is not about one row."""
 
     seq: int | None
     reason: str
@@ -95,31 +99,67 @@ def next_link(prev_hash: str, seq: int, table: str, payload: Payload) -> Link:
 
 def first_break(ledger_id: str, entries: Iterable[Entry]) -> Break | None:
     """Walk the entries in order of their sequence numbers; None when all of them hold."""
-    seq, prev_hash = 0, genesis(ledger_id)
+    return next(find_breaks(Position(0, genesis(ledger_id)), entries), None)
+
+
+class Position(NamedTuple):
+    """A place in the chain: the number and the hash of its last entry, for an empty chain 0 and the genesis value."""
+
+    seq: int
+    hash: str
+
+
+def find_breaks(
+    start: Position, entries: Iterable[Entry | Break], *, is_authentic: Callable[[Entry], bool] | None = None
+) -> Iterator[Break]:
+    """Walk the entries that follow `start` in order, and yield everything that is wrong.
+
+    One bad entry does not make those after it bad: the walk goes on with the hash that it states or the one that it
+    should have had, whichever its successor names. A `Break` among the entries is a part of the file that could not be
+    read; the entries after it are taken from where they begin.
+    """
+    seq, accepted = start.seq, frozenset((start.hash,))
     for entry in entries:
+        if isinstance(entry, Break):
+            yield entry
+            accepted = frozenset()
+            continue
         link = entry.link
         if link is None:
-            return _orphan(entry.row)
-        if link.seq != seq + 1:
-            return Break(seq + 1, f"entry {seq + 1} is missing from the chain: the next one is {link.seq}")
-        reason = _reason(prev_hash, link, entry)
+            yield _orphan(entry.row)
+            continue
+        if accepted and link.seq != seq + 1:
+            yield Break(seq + 1, f"entry {seq + 1} is missing from the chain: the next one is {link.seq}")
+            accepted = frozenset()
+        reason = _reason(accepted or frozenset((link.prev_hash,)), link, entry)
+        if reason is None and is_authentic is not None and not is_authentic(entry):
+            reason = (
+                "its authentication code is not of this ledger's key: Assay did not write it, or the key was changed"
+            )
         if reason is not None:
-            return Break(link.seq, reason)
-        seq, prev_hash = link.seq, link.hash
-    return None
+            yield Break(link.seq, reason)
+        seq, accepted = link.seq, frozenset((link.hash,))
+        if reason is not None:
+            accepted |= {link_hash(link.prev_hash, link.seq, link.table, link.payload_hash)}
 
 
 def earliest(*breaks: Break | None) -> Break | None:
     """The break with the lowest sequence number; one that is about no row comes last."""
-    found = [item for item in breaks if item is not None]
-    return min(found, key=lambda item: (item.seq is None, item.seq or 0), default=None)
+    return next(iter(in_row_order(item for item in breaks if item is not None)), None)
 
 
-def _reason(prev_hash: str, link: Link, entry: Entry) -> str | None:
-    if link.prev_hash != prev_hash:
+def in_row_order(breaks: Iterable[Break]) -> tuple[Break, ...]:
+    """Sorted by sequence number; those about no row come last."""
+    return tuple(sorted(breaks, key=lambda item: (item.seq is None, item.seq or 0)))
+
+
+def _reason(accepted: frozenset[str], link: Link, entry: Entry) -> str | None:
+    if link.prev_hash not in accepted:
         return "prev_hash is not the hash of the entry before"
-    if link.hash != link_hash(prev_hash, link.seq, link.table, link.payload_hash):
+    if link.hash != link_hash(link.prev_hash, link.seq, link.table, link.payload_hash):
         return "the entry's hash does not follow from its contents"
+    if entry.unreadable:
+        return None
     if entry.row is None or entry.payload is None:
         return f"the chain names a row of {link.table} that is not there"
     if entry.row != link:

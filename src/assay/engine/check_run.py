@@ -10,7 +10,6 @@ from contextlib import suppress
 from functools import cached_property
 
 from assay.adapters.cache import ResultCache
-from assay.adapters.git.anchor import write_anchor
 from assay.adapters.git.program import readable
 from assay.adapters.git.snapshot import moved_since
 from assay.adapters.integrity import environment_findings
@@ -28,6 +27,7 @@ from assay.core.outcome import decide, weakest
 from assay.core.protected import roles
 from assay.core.scope import undeclared
 from assay.engine.added_secrets import KNOWN, secret_findings
+from assay.engine.anchoring import anchor_head
 from assay.engine.cascade_run import CascadeRun, Judged, line_of
 from assay.engine.ignored_modules import ignored_modules, include_note
 from assay.engine.inspection import Inspected, inspect, inspect_readiness, is_documentation, is_large
@@ -253,9 +253,9 @@ class CheckRun:
             self.subject.notes.append(include_note(missed))
 
     def _anchor(self) -> None:
-        problem = write_anchor(self.world.repository, self.world.ledger.head().to_bytes())
+        problem = anchor_head(self.world.ledger, self.world.home, self.world.repository)
         if problem:
-            self.subject.notes.append(f"the ledger's head could not be written to the repository: {problem}")
+            self.subject.notes.append(f"the ledger's head could not be anchored: {problem}")
 
 
 def _undeclared(path: str) -> Finding:

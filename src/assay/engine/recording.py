@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from assay.adapters.cache import ResultCache
+from assay.adapters.cache import ResultCache, digest_of
 from assay.adapters.ledger import Ledger, Row
 from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.contracts.check import CheckResult
@@ -34,8 +34,8 @@ class Recorder:
         judged = after.model_copy(update={"verdict": judgement.verdict, "reason": judgement.reason})
         rows: list[Row] = []
         if before is not None:
-            rows.append(self._row(before))
-        rows.append(self._row(judged))
+            rows.append(self._row(before, before))
+        rows.append(self._row(judged, after))
         fault_point("check.before-record")
         written = self.ledger.append(*self._artifact_rows(before, after), *rows)
         fault_point("check.after-record")
@@ -46,7 +46,7 @@ class Recorder:
     def further(self, result: CheckResult, what: str, key: str | None = None) -> CheckResult:
         """The row of a run beside the check itself: a second run of single tests, or a run of the base's tests."""
         named = result.model_copy(update={"name": f"{result.name}:{what}"})
-        written = self.ledger.append(*self._artifact_rows(named), self._row(named))
+        written = self.ledger.append(*self._artifact_rows(named), self._row(named, named))
         if key is not None and named.verdict is Verdict.PASS and named.death is None and named.reused_from is None:
             self.cache.keep(key, named, written[-1])
         return named
@@ -76,7 +76,8 @@ class Recorder:
                 rows.append(ArtifactRow(artifact=result.artifact, size=size, media_type="text/plain; charset=utf-8"))
         return rows
 
-    def _row(self, result: CheckResult) -> CheckRow:
+    def _row(self, result: CheckResult, kept: CheckResult) -> CheckRow:
+        """`kept` is the result as it may be kept for reuse, before the base was compared with it."""
         told = f"{result.reason}\n{result.output}" if result.reason else result.output
         return CheckRow(
             run_id=self.run_id,
@@ -95,4 +96,5 @@ class Recorder:
             duration_ms=result.duration_ms,
             artifact=result.artifact,
             reused_from=result.reused_from,
+            result_digest=digest_of(kept),
         )

@@ -6,20 +6,23 @@ Rules, for every implementation (`assay.testing.ledger_conformance` holds them t
   of the process at once, and one of the machine when a later append does: what survives is never without what was
   before it;
 - several processes may append at once: they wait for each other and make one chain;
-- the ledger stamps the time. It is for display: order is by sequence number.
+- the ledger stamps the time. It is for display: order is by sequence number;
+- every row carries a code of the ledger's key: whoever cannot read the key cannot write a row that verifies, and
+  nothing is added after a row without a valid code.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from assay.adapters.ledger.anchors import Anchor
 from assay.adapters.ledger.tables import TABLES, R, Row, Stored, table_of
 from assay.contracts.base import Contract
-from assay.core.chain import Break, Scalar
+from assay.core.authentication import AuthenticationLevel
+from assay.core.chain import Break, Scalar, in_row_order
 
 __all__ = ["Anchor", "Last", "Ledger", "Row", "Stored", "Verification", "in_order", "rows_of"]
 
@@ -28,14 +31,29 @@ _PAGE = 1000
 
 @dataclass(frozen=True)
 class Verification:
-    """What a walk over the whole ledger found."""
+    """What a walk over the ledger found."""
 
     head: Anchor
-    problem: Break | None
+    problems: tuple[Break, ...] = ()
+    """What is wrong, in order of the rows; what is about no row comes last."""
+    start: int = 0
+    """Rows up to this one had been verified before and were not looked at again."""
+    unlisted: int = 0
+    """How many problems there are beside those that are listed."""
+    level: AuthenticationLevel = AuthenticationLevel.NONE
+    """Who can write a row that verifies."""
+
+    @property
+    def problem(self) -> Break | None:
+        """The first thing that is wrong."""
+        return self.problems[0] if self.problems else None
 
     @property
     def ok(self) -> bool:
-        return self.problem is None
+        return not self.problems
+
+    def with_problems(self, more: Iterable[Break]) -> Verification:
+        return replace(self, problems=in_row_order((*self.problems, *more)))
 
 
 @dataclass(frozen=True)
@@ -67,15 +85,26 @@ class Ledger(Protocol):
     def head(self) -> Anchor:
         """Where the chain stands; `seq` 0 and the genesis value while it is empty."""
 
-    def verify(self, anchors: Sequence[Anchor] = ()) -> Verification:
-        """Recompute everything. What is wrong is a result, not an error."""
+    def hash_at(self, seq: int) -> str | None:
+        """The hash of an entry, for 0 the genesis value; None if there is no such entry."""
+
+    def is_authentic(self, stored: Stored[Any]) -> bool:
+        """Whether the row is what the ledger holds at its place, and was written with the ledger's key."""
+
+    def verify(self, anchors: Sequence[Anchor] = (), *, since: Anchor | None = None) -> Verification:
+        """Recompute everything, or everything after a checkpoint. What is wrong is a result, not an error."""
+
+    def checkpoint(self) -> Anchor | None:
+        """Up to where the ledger was verified, if that is on record and the record is authentic."""
+
+    def keep_checkpoint(self, anchor: Anchor) -> str:
+        """Put on record that the ledger was verified up to here; why that could not be done, if it could not."""
 
     def close(self) -> None: ...
 
 
-def rows_of(ledger: Ledger, kind: type[R], upto: int, **where: Scalar) -> Iterator[Stored[R]]:
+def rows_of(ledger: Ledger, kind: type[R], upto: int, *, after: int = 0, **where: Scalar) -> Iterator[Stored[R]]:
     """Rows of one kind up to a sequence number, without holding them all in memory."""
-    after = 0
     while page := ledger.read(kind, after=after, limit=_PAGE, newest=False, **where):
         for stored in page:
             if stored.seq > upto:
@@ -84,11 +113,11 @@ def rows_of(ledger: Ledger, kind: type[R], upto: int, **where: Scalar) -> Iterat
         after = page[-1].seq
 
 
-def in_order(ledger: Ledger, run_id: str | None = None) -> Iterator[Stored[Contract]]:
+def in_order(ledger: Ledger, run_id: str | None = None, *, after: int = 0) -> Iterator[Stored[Contract]]:
     """All rows, of all tables, in the order of the chain, as of now; with `run_id` those that belong to a run."""
     upto = ledger.head().seq
     if run_id is None:
-        streams = [rows_of(ledger, kind, upto) for kind in TABLES]
+        streams = [rows_of(ledger, kind, upto, after=after) for kind in TABLES]
     else:
         kinds = [kind for kind in TABLES if "run_id" in table_of(kind).columns]
         streams = [rows_of(ledger, kind, upto, run_id=run_id) for kind in kinds]

@@ -8,21 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
-from assay.contracts.base import Contract
-from assay.contracts.rows import Sha256
-from assay.core.chain import Break, canonical_json
+from assay.core.anchoring import Anchor
+from assay.core.chain import Break
 from assay.errors import InputError
 
-
-class Anchor(Contract):
-    ledger_id: str = Field(min_length=1)
-    seq: int = Field(ge=0)
-    hash: Sha256
-
-    def to_bytes(self) -> bytes:
-        return canonical_json(self.model_dump()).encode() + b"\n"
+__all__ = ["Anchor", "check_anchors", "read_anchors", "write_anchors"]
 
 
 def write_anchors(anchors: Iterable[Anchor]) -> bytes:
@@ -47,18 +39,18 @@ def read_anchors(data: bytes, *, source: str) -> tuple[Anchor, ...]:
     return tuple(anchors)
 
 
-def check_anchors(anchors: Sequence[Anchor], head: Anchor, hash_at: Callable[[int], str | None]) -> Break | None:
-    """The first anchor that the ledger no longer agrees with. `hash_at` gives an entry's hash, for 0 the start."""
-    good = 0
+def check_anchors(anchors: Sequence[Anchor], head: Anchor, hash_at: Callable[[int], str | None]) -> tuple[Break, ...]:
+    """The anchors that the ledger no longer agrees with. `hash_at` gives an entry's hash, for 0 the start."""
+    found, good = [], 0
     for anchor in sorted(anchors, key=lambda item: item.seq):
         if anchor.ledger_id != head.ledger_id:
-            return Break(1, f"anchor {anchor.seq} is of ledger {anchor.ledger_id}, this is {head.ledger_id}")
-        if anchor.seq > head.seq:
-            return Break(head.seq + 1, f"cut after entry {head.seq}: an anchor saw the chain at entry {anchor.seq}")
-        if hash_at(anchor.seq) != anchor.hash:
-            return Break(
-                anchor.seq,
-                f"not the entry that was anchored: entries {good + 1} to {anchor.seq} were written anew",
-            )
-        good = anchor.seq
-    return None
+            found.append(Break(1, f"anchor {anchor.seq} is of ledger {anchor.ledger_id}, this is {head.ledger_id}"))
+        elif anchor.seq > head.seq:
+            reason = f"cut after entry {head.seq}: an anchor saw the chain at entry {anchor.seq}"
+            found.append(Break(head.seq + 1, reason))
+        elif hash_at(anchor.seq) != anchor.hash:
+            reason = f"not the entry that was anchored: entries {good + 1} to {anchor.seq} were written anew"
+            found.append(Break(anchor.seq, reason))
+        else:
+            good = anchor.seq
+    return tuple(found)

@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 from assay.adapters.ledger import Ledger, Verification, in_order
 from assay.adapters.ledger.anchors import Anchor
 from assay.adapters.ledger.artifacts import ArtifactStore
-from assay.core.chain import Break, earliest
+from assay.core.chain import Break
 from assay.errors import LedgerError
 
 
-def audit(ledger: Ledger, store: ArtifactStore, anchors: Sequence[Anchor] = ()) -> Verification:
-    verification = ledger.verify(anchors)
+def audit(
+    ledger: Ledger, store: ArtifactStore, anchors: Sequence[Anchor] = (), *, since: Anchor | None = None
+) -> Verification:
+    """Everything, or everything that came after a checkpoint. `since` is a place up to which this was done before."""
+    verification = ledger.verify(anchors, since=since)
     try:
-        artifacts = _artifacts(ledger, store)
-    except LedgerError:
+        return verification.with_problems(list(_artifacts(ledger, store, verification.start)))
+    except LedgerError as error:
         if verification.ok:
             raise
-        return verification  # a damaged ledger need not be readable to the end
-    return replace(verification, problem=earliest(verification.problem, artifacts))
+        reason = f"the artifacts could not all be looked for: {error.message}"  # what is damaged is named above
+        return verification.with_problems([Break(None, reason)])
 
 
-def _artifacts(ledger: Ledger, store: ArtifactStore) -> Break | None:
+def _artifacts(ledger: Ledger, store: ArtifactStore, after: int) -> Iterator[Break]:
     """Each artifact is hashed once, however many rows name it."""
     seen: set[str] = set()
-    for stored in in_order(ledger):
+    for stored in in_order(ledger, after=after):
         digest = stored.values.get("artifact")
         if not isinstance(digest, str) or digest in seen:
             continue
         seen.add(digest)
-        problem = store.problem(digest)
+        try:
+            problem = store.problem(digest)
+        except LedgerError as error:
+            problem = error.message
         if problem is not None:
-            return Break(stored.seq, problem)
-    return None
+            yield Break(stored.seq, problem)

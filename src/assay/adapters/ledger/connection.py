@@ -21,19 +21,20 @@ BUSY_MS: Final = 5000
 """How long a writer waits for another one."""
 
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_UNOPENED: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _PAUSE_S: Final = 0.01
 _making: Final = threading.Lock()
 """Whoever makes the file closes it before another thread of this process has SQLite open it."""
 
 
-def open_for_writing(path: Path, *, create: bool, busy_ms: int) -> sqlite3.Connection:
+def open_for_writing(path: Path, *, create: bool, busy_ms: int, file_mode: int = 0o600) -> sqlite3.Connection:
     if create:
         prepare_directory(path.parent)
     demand_directory(path)
     refuse_network_file_system(path.parent)
-    _make_private(path, create=create)
+    _make_private(path, create=create, file_mode=file_mode)
     with explained(path):
-        connection = _connect(path, "rw", busy_ms)
+        connection = _connect(path, "mode=rw", busy_ms)
         try:
             if _is_not_ours_yet(connection, path):
                 version(connection, path)  # before anything is written: it may be somebody else's
@@ -54,14 +55,33 @@ def open_for_reading(path: Path, *, busy_ms: int = BUSY_MS) -> sqlite3.Connectio
     if not path.exists():
         raise LedgerError(f"{path}: no ledger there", hint="name another directory with --home or ASSAY_HOME")
     with explained(path):
-        connection = _connect(path, "ro", busy_ms)
         try:
-            connection.execute("PRAGMA query_only = ON")
-            connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()  # touches the file
-        except BaseException:
-            connection.close()
-            raise
+            return _reader(path, "mode=ro", busy_ms)
+        except sqlite3.OperationalError as error:
+            if _code(error) not in _UNOPENED or os.access(path.parent, os.W_OK, effective_ids=True):
+                raise
+        return _read_only_reader(path, busy_ms)
+
+
+def _reader(path: Path, options: str, busy_ms: int, *before: str) -> sqlite3.Connection:
+    connection = _connect(path, options, busy_ms)
+    try:
+        for statement in (*before, "PRAGMA query_only = ON"):
+            connection.execute(statement)
+        connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()  # touches the file
+    except BaseException:
+        connection.close()
+        raise
     return connection
+
+
+def _read_only_reader(path: Path, busy_ms: int) -> sqlite3.Connection:
+    """A reader where nothing can be written: the write-ahead log's shared memory cannot be made there, and nobody else
+    can be writing. If a log was left behind, its rows count: SQLite reads it with an index in its own memory."""
+    log = path.with_name(f"{path.name}-wal")
+    if not log.is_file() or log.stat().st_size == 0:
+        return _reader(path, "mode=ro&immutable=1", busy_ms)
+    return _reader(path, "mode=ro&vfs=unix-none", busy_ms, "PRAGMA locking_mode = EXCLUSIVE")
 
 
 def demand_directory(path: Path) -> None:
@@ -101,13 +121,13 @@ def eventually(connection: sqlite3.Connection, statement: str, busy_ms: int) -> 
             return
 
 
-def _connect(path: Path, mode: str, busy_ms: int) -> sqlite3.Connection:
-    uri = f"file:{quote(os.fsencode(path))}?mode={mode}"
+def _connect(path: Path, options: str, busy_ms: int) -> sqlite3.Connection:
+    uri = f"file:{quote(os.fsencode(path))}?{options}"
     return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=busy_ms / 1000, check_same_thread=False)
 
 
-def _make_private(path: Path, *, create: bool) -> None:
-    """The file exists with mode 0600 before SQLite sees it; its log takes the mode over.
+def _make_private(path: Path, *, create: bool, file_mode: int) -> None:
+    """The file exists with its mode before SQLite sees it; its log takes the mode over.
 
     A file that is there is not opened here: to close it again would let go of every lock that this process has on it,
     also those of SQLite, and the next process to leave the ledger would take our log away as nobody's.
@@ -117,7 +137,7 @@ def _make_private(path: Path, *, create: bool) -> None:
             raise LedgerError(f"{path}: is a directory, not a ledger", hint="name another ASSAY_HOME")
         try:
             if create and not path.exists():
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, file_mode))
             owner = path.stat().st_uid
         except FileNotFoundError:
             hint = "name another directory with --home or ASSAY_HOME"
@@ -127,7 +147,7 @@ def _make_private(path: Path, *, create: bool) -> None:
     if not os.access(path, os.R_OK | os.W_OK, effective_ids=True):
         raise _unwritable(path, os.strerror(errno.EACCES))
     if owner == os.geteuid():
-        path.chmod(0o600)
+        path.chmod(file_mode)
 
 
 def _unwritable(path: Path, why: str) -> LedgerError:

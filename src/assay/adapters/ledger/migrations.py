@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from assay.adapters.ledger import schema
+from assay.adapters.ledger.schema import json_field
 from assay.errors import LedgerError
 
 _RECORD: Final = "CREATE TABLE migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)"
@@ -58,10 +59,66 @@ _BUS_INDEXES: Final = (
 )
 
 
-MIGRATIONS: Final[tuple[Callable[[sqlite3.Connection], None], ...]] = (first_schema, bus)
+def authenticated(connection: sqlite3.Connection) -> None:
+    """Rows carry authentication codes, results of checks their digest, and runs are found without reading all rows."""
+    if connection.execute("SELECT 1 FROM chain LIMIT 1").fetchone() is not None:
+        raise LedgerError(
+            "the ledger holds rows from before the first release, which carry no authentication code",
+            hint="move it away, and `assay ledger reanchor --reason …` begins a new one",
+        )
+    for statement in (*_CODES, *_RUN_INDEX, *(_begins_run(table) for table in RUN_TABLES), *_ORDER_INDEXES):
+        connection.execute(statement)
+
+
+# The table is empty, so the default, which no row may have, is never used.
+_CODES: Final = (
+    "ALTER TABLE chain ADD COLUMN mac TEXT NOT NULL DEFAULT '' CHECK(LENGTH(mac) = 64)",
+    "ALTER TABLE anvil_checks ADD COLUMN result_digest TEXT CHECK(LENGTH(result_digest) = 64)",
+)
+
+RUN_TABLES: Final = ("anvil_checks", "messages", "events")
+"""The tables whose rows make a run known."""
+_RUN_INDEX: Final = (
+    """CREATE TABLE run_index (
+    run_id TEXT PRIMARY KEY,
+    first_seq INTEGER NOT NULL UNIQUE
+) WITHOUT ROWID""",
+    *schema.append_only("run_index", "run_id = NEW.run_id OR first_seq = NEW.first_seq"),
+)
+
+
+def _begins_run(table: str) -> str:
+    """The first row of a run enters it into the index."""
+    return f"""CREATE TRIGGER {table}_begins_run AFTER INSERT ON {table}
+WHEN NOT EXISTS (SELECT 1 FROM run_index WHERE run_id = NEW.run_id) BEGIN
+    INSERT INTO run_index (run_id, first_seq) VALUES (NEW.run_id, NEW.seq);
+END"""  # noqa: S608  our own names
+
+
+# With `seq` at its end an index gives the rows of a run, or of a type, in order without sorting them.
+_ORDER_INDEXES: Final = (
+    "DROP INDEX idx_events_run",
+    "CREATE INDEX idx_events_order ON events(run_id, seq)",
+    "CREATE INDEX idx_events_run_type ON events(run_id, type, seq)",
+    "CREATE INDEX idx_events_type ON events(type, seq)",
+    "CREATE INDEX idx_anvil_order ON anvil_checks(run_id, seq)",
+    "CREATE INDEX idx_telemetry_order ON pipeline_telemetry(run_id, seq)",
+    "CREATE INDEX idx_approvals_order ON approvals(run_id, seq)",
+    "CREATE INDEX idx_overrides_order ON overrides(run_id, seq)",
+    f"CREATE INDEX idx_events_started ON events({json_field('payload', '$.command')}, seq) WHERE type = 'run.started'",
+    f"CREATE INDEX idx_events_started_tree ON events({json_field('payload', '$.tree')}, seq) "
+    "WHERE type = 'run.started'",
+    f"CREATE INDEX idx_events_committed_tree ON events({json_field('payload', '$.event.tree')}, seq) "
+    "WHERE type = 'task.committed'",
+)
+
+
+MIGRATIONS: Final[tuple[Callable[[sqlite3.Connection], None], ...]] = (first_schema, bus, authenticated)
 """Version n is what the n-th function makes of version n-1."""
 
 CURRENT: Final = len(MIGRATIONS)
+OLDEST: Final = 3
+"""The oldest version that is read: the first that was released."""
 
 
 def migrate(connection: sqlite3.Connection, path: Path, upto: int = CURRENT) -> None:

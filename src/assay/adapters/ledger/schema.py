@@ -126,6 +126,11 @@ LEFT JOIN events AS state ON state.seq = span.state""",
 )
 
 
+def json_field(column: str, path: str) -> str:
+    """A value of a JSON column, NULL where the text is damaged and no JSON. Indexes and queries must say it alike."""
+    return f"CASE WHEN json_valid({column}) THEN json_extract({column}, '{path}') END"
+
+
 def statements() -> Iterator[str]:
     """Everything of version 1 but the `migrations` table, in order."""
     yield META

@@ -12,23 +12,38 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from assay.adapters.ledger import Last, Row, Stored, Verification
 from assay.adapters.ledger.anchors import Anchor
+from assay.adapters.ledger.checkpoints import checkpoint_path, read_checkpoint, write_checkpoint
 from assay.adapters.ledger.connection import BUSY_MS, eventually, explained, open_for_reading, open_for_writing
-from assay.adapters.ledger.migrations import CURRENT, migrate, version
+from assay.adapters.ledger.keys import LedgerKey, key_path, make_key, read_key
+from assay.adapters.ledger.migrations import CURRENT, OLDEST, migrate, version
 from assay.adapters.ledger.tables import TABLES, R, Table, storable, table_of
-from assay.adapters.ledger.walk import verify
-from assay.core.chain import Break, Link, Scalar, genesis, next_link
-from assay.errors import LedgerError
+from assay.adapters.ledger.walk import hash_at, verify
+from assay.core.authentication import AuthenticationLevel, is_code, row_code
+from assay.core.chain import (
+    Break,
+    Link,
+    Position,
+    Scalar,
+    genesis,
+    in_row_order,
+    link_hash,
+    next_link,
+    payload_hash,
+)
+from assay.errors import LedgerCorruptError, LedgerError
 from assay.faults import fault_point
 
 Mode = Literal["create", "write", "read"]
 """`create` makes what is missing; `write` and `read` want an existing ledger."""
 
-_CHAIN_INSERT: Final = "INSERT INTO chain (seq, tbl, payload_hash, prev_hash, hash) VALUES (?, ?, ?, ?, ?)"
+_CHAIN_INSERT: Final = "INSERT INTO chain (seq, tbl, payload_hash, prev_hash, hash, mac) VALUES (?, ?, ?, ?, ?, ?)"
 _LINK_COLUMNS: Final = ("seq", "payload_hash", "prev_hash", "hash")
+_MOST_PROBLEMS: Final = 100
+"""So many things that are wrong are listed; the rest is counted."""
 
 
 def _insert(table: Table) -> str:
@@ -48,7 +63,13 @@ class SqliteLedger:
     """Implements `assay.adapters.ledger.Ledger`."""
 
     def __init__(
-        self, path: Path, mode: Mode = "create", *, busy_ms: int = BUSY_MS, clock: Callable[[], datetime] = utc_now
+        self,
+        path: Path,
+        mode: Mode = "create",
+        *,
+        busy_ms: int = BUSY_MS,
+        clock: Callable[[], datetime] = utc_now,
+        file_mode: int = 0o600,
     ) -> None:
         self.path = path
         self._writable = mode != "read"
@@ -56,12 +77,13 @@ class SqliteLedger:
         self._clock = clock
         self._lock = threading.Lock()
         self._connection = (
-            open_for_writing(path, create=mode == "create", busy_ms=busy_ms)
+            open_for_writing(path, create=mode == "create", busy_ms=busy_ms, file_mode=file_mode)
             if self._writable
             else open_for_reading(path, busy_ms=busy_ms)
         )
         try:
             self.ledger_id = self._prepare(mode)
+            self.key = self._find_key(mode)
         except BaseException:
             self._connection.close()
             raise
@@ -96,19 +118,64 @@ class SqliteLedger:
 
     def head(self) -> Anchor:
         with self._lock, explained(self.path):
-            seq, digest = self._head()
+            seq, digest, _ = self._head()
         return Anchor(ledger_id=self.ledger_id, seq=seq, hash=digest)
 
-    def verify(self, anchors: Sequence[Anchor] = ()) -> Verification:
+    def hash_at(self, seq: int) -> str | None:
+        with self._lock, explained(self.path):
+            return hash_at(self._connection, self.ledger_id, seq)
+
+    def is_authentic(self, stored: Stored[Any]) -> bool:
+        link = stored.link
+        with self._lock, explained(self.path):
+            row = self._connection.execute("SELECT hash, mac FROM chain WHERE seq = ?", (link.seq,)).fetchone()
+        if row is None or self.key is None or row[0] != link.hash:
+            return False
+        follows = link_hash(link.prev_hash, link.seq, link.table, payload_hash(stored.values)) == link.hash
+        return follows and is_code(row_code(self.key.value, link.hash), str(row[1]))
+
+    def verify(self, anchors: Sequence[Anchor] = (), *, since: Anchor | None = None) -> Verification:
+        level = AuthenticationLevel.NONE if self.key is None else self.key.level
         with self._lock, explained(self.path), self._reading():
-            start = Anchor(ledger_id=self.ledger_id, seq=0, hash=genesis(self.ledger_id))
+            begin = Anchor(ledger_id=self.ledger_id, seq=0, hash=genesis(self.ledger_id))
             try:
                 found = version(self._connection, self.path)
-                seq, digest = self._head()
+                seq, digest, _ = self._head()
             except sqlite3.DatabaseError as error:
-                return Verification(start, Break(None, f"the file is damaged: {error}"))
-            head = start.model_copy(update={"seq": seq, "hash": digest})
-            return Verification(head, verify(self._connection, found, head, anchors))
+                return Verification(begin, (Break(None, f"the file is damaged: {error}"),), level=level)
+            head = begin.model_copy(update={"seq": seq, "hash": digest})
+            start = begin
+            if since is not None and hash_at(self._connection, self.ledger_id, since.seq) == since.hash:
+                start = since
+            problems = (
+                [] if self.key else [Break(None, f"{key_path(self.path)}: no key, so nothing shows who wrote it")]
+            )
+            unlisted = 0
+            walk = verify(
+                self._connection,
+                found,
+                head,
+                Position(start.seq, start.hash),
+                anchors,
+                self.key.value if self.key else b"",
+            )
+            for problem in walk:
+                if len(problems) < _MOST_PROBLEMS:
+                    problems.append(problem)
+                else:
+                    unlisted += 1
+            return Verification(head, in_row_order(problems), start.seq, unlisted, level)
+
+    def checkpoint(self) -> Anchor | None:
+        if self.key is None:
+            return None
+        found = read_checkpoint(checkpoint_path(self.path), self.ledger_id, self.key.value)
+        return found if found is not None and self.hash_at(found.seq) == found.hash else None
+
+    def keep_checkpoint(self, anchor: Anchor) -> str:
+        if self.key is None:
+            return "there is no key to authenticate it with"
+        return write_checkpoint(checkpoint_path(self.path), anchor, self.key.value)
 
     def close(self) -> None:
         with self._lock:
@@ -130,10 +197,27 @@ class SqliteLedger:
             if self._version < CURRENT and self._writable:
                 migrate(self._connection, self.path)
                 self._version = CURRENT
+            if self._version < OLDEST:
+                raise LedgerError(
+                    f"{self.path}: is of schema version {self._version}; versions before {OLDEST} were not released",
+                    hint="move it away; the next run begins a new ledger",
+                )
             row = self._connection.execute("SELECT value FROM meta WHERE key = 'ledger_id'").fetchone()
         if row is None:
             raise LedgerError(f"{self.path}: has no ledger_id", hint="restore it from a copy")
         return str(row[0])
+
+    def _find_key(self, mode: Mode) -> LedgerKey | None:
+        """What rows are authenticated with. A new ledger gets one; no row is added without it."""
+        key = read_key(key_path(self.path))
+        if key is None and mode == "create" and self._head()[0] == 0:
+            key = make_key(key_path(self.path))
+        if key is None and self._writable:
+            raise LedgerError(
+                f"{key_path(self.path)}: the key that authenticates the ledger's rows is not there, or not readable",
+                hint="restore it from a copy; or move the ledger away, and `assay ledger reanchor` begins a new one",
+            )
+        return key
 
     def _has(self, table: Table) -> bool:
         """Whether the file is new enough for the table: a reader does not migrate, but somebody else may have."""
@@ -148,19 +232,28 @@ class SqliteLedger:
         (last,) = self._connection.execute(query, arguments).fetchone()
         return (last or 0) == condition.seq
 
-    def _head(self) -> tuple[int, str]:
-        row = self._connection.execute("SELECT seq, hash FROM chain ORDER BY seq DESC LIMIT 1").fetchone()
-        return (0, genesis(self.ledger_id)) if row is None else (int(row[0]), str(row[1]))
+    def _head(self) -> tuple[int, str, str]:
+        """Number, hash and authentication code of the last entry."""
+        row = self._connection.execute("SELECT seq, hash, mac FROM chain ORDER BY seq DESC LIMIT 1").fetchone()
+        return (0, genesis(self.ledger_id), "") if row is None else (int(row[0]), str(row[1]), str(row[2]))
 
     def _insert(self, encoded: Sequence[tuple[Table, dict[str, Scalar]]]) -> Iterator[int]:
+        if self.key is None:
+            raise LedgerError(f"{self.path}: was opened without its key")
         ts = self._clock().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        seq, digest = self._head()
+        seq, digest, code = self._head()
+        if seq and not is_code(row_code(self.key.value, digest), code):
+            raise LedgerCorruptError(
+                f"{self.path}: row {seq}, the last one, was not written with the ledger's key; nothing is added to it",
+                seq=seq,
+                hint="`assay ledger verify` shows what else is wrong; restore the ledger or its key from a copy",
+            )
         for table, values in encoded:
             values["ts"] = ts
             link = next_link(digest, seq + 1, table.name, values)
             seq, digest = link.seq, link.hash
             hashes = (link.payload_hash, link.prev_hash, link.hash)
-            self._connection.execute(_CHAIN_INSERT, (seq, table.name, *hashes))
+            self._connection.execute(_CHAIN_INSERT, (seq, table.name, *hashes, row_code(self.key.value, digest)))
             columns = (values[name] for name in table.columns)
             self._connection.execute(_INSERTS[table.name], (*columns, seq, *hashes))
             yield seq

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from assay.adapters.git.anchor import write_anchor
 from assay.adapters.git.blobs import file_at
 from assay.adapters.git.exclude import own_folder
 from assay.adapters.git.held import let_go
@@ -23,6 +22,7 @@ from assay.core.gate.result import gate_result
 from assay.core.gate.run_confidence import rated
 from assay.core.gate.state_page import state_page
 from assay.core.gate.summary_page import summary_page
+from assay.engine.anchoring import anchor_head
 from assay.engine.continuity.board import added_to
 from assay.engine.gate.looking import view_of
 from assay.engine.gate.world import GateWorld
@@ -41,11 +41,11 @@ def finished(gate: GateWorld, tip: str, budget: str) -> GateReport:
     summary = gate.plan_file.with_name(summary_name(gate.plan_file.name))
     if ended is RunOutcome.PASSED:
         _write(summary, summary_page(view), view.run_id)
-    problem = write_anchor(gate.world.repository, gate.world.ledger.head().to_bytes())
+    problem = anchor_head(gate.world.ledger, gate.world.home, gate.world.repository)
     notes = (
         *view.warnings,
         *_not_taken_in(gate),
-        *((f"the ledger's head is not anchored in the repository: {problem}",) if problem else ()),
+        *((f"the ledger's head is not anchored: {problem}",) if problem else ()),
     )
     _keep_results(gate, view)
     _tidy(gate, view)

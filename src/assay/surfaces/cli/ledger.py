@@ -1,4 +1,4 @@
-"""`assay ledger`: verify, show, query and export the evidence. Nothing here writes to the ledger."""
+"""`assay ledger`: verify, show, query and export the evidence, and say who keeps it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from typing import Annotated
 
 import typer
 
-from assay.adapters.git.anchor import REF, read_anchor
-from assay.adapters.git.repository import open_repository, repository_around
+from assay.adapters.git.repository import repository_around
 from assay.adapters.ledger import Verification, in_order
 from assay.adapters.ledger.anchors import Anchor, read_anchors
 from assay.adapters.ledger.artifacts import ArtifactStore
-from assay.adapters.ledger.audit import audit
 from assay.adapters.ledger.location import artifacts_path, ledger_path
 from assay.adapters.ledger.query import DEFAULT_LIMIT, DEFAULT_SECONDS, Answer, query
 from assay.adapters.ledger.runs import find_any_run
@@ -26,10 +24,12 @@ from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.adapters.ledger.tables import Stored
 from assay.config import assay_home
 from assay.contracts.base import Contract
-from assay.contracts.rows import EventRow
+from assay.core.chain import Break
 from assay.errors import InputError, LedgerCorruptError
+from assay.ledger_app import LedgerProof, prove_ledger, reanchor_repository
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, printable
 from assay.surfaces.cli.streams import lost_output
+from assay.surfaces.cli.words import plain, refuse_executors, speaker
 
 app = typer.Typer(add_completion=False, help="Verify, show, query and export the evidence.")
 
@@ -77,27 +77,67 @@ def verify(
         list[Path] | None,
         typer.Option("--repo", metavar="DIR", help="A repository whose anchor it must hold; repeatable."),
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Every row, not only those since the last verification that held.")
+    ] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Recompute every hash, compare every row with the chain, and look for every artifact.
+    """Recompute every hash, compare every row with the chain and its key, and look for every artifact.
 
-    The anchors that earlier runs left in the repositories (refs/assay/ledger) are held against it as well: they
-    show a tail that was cut off, or a chain that was hashed anew.
+    It begins after the last row that was verified before, and says so; --full begins at the first.
 
-    Exits with 0 when it verifies, 1 with the first bad row when it does not, 2 when there is no ledger.
+    The anchors that earlier runs left in the repositories (refs/assay/ledger) and in the state directory are held
+    against it as well: they show a tail that was cut off, a chain that was hashed anew, or a ledger that was exchanged.
+
+    Each bad row, repository and artifact is named, and the rest is verified all the same. What is said about
+    authentication tells who could have written the rows.
+
+    Exits with 0 when it verifies, 1 when it does not, 2 when there is no ledger.
     """
-    place = home or assay_home()
     anchors = [found for file in anchor or () for found in _anchors(file)]
-    anchors += [found for directory in repo or () for found in _repository_anchors(directory)]
-    result = _audit(place, anchors)
+    result = prove_ledger(home or assay_home(), anchors, repo or (), full=full)
     output = Output(json=as_json, no_color=no_color)
     if as_json:
-        output.document(_document(result, len(anchors)))
+        output.document(_document(result))
     else:
-        output.results().print(printable(_sentence(result, len(anchors))), soft_wrap=True)
-    return 0 if isinstance(result, Verification) and result.ok else 1
+        for line in _lines(result):
+            output.results().print(printable(line), soft_wrap=True)
+    return 0 if isinstance(result, LedgerProof) and result.verification.ok else 1
+
+
+@app.command("reanchor")
+def reanchor_(
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why the ledger is right as it is.")],
+    repo: Annotated[
+        Path | None, typer.Option("--repo", metavar="DIR", help="The repository; else the one that you stand in.")
+    ] = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Carry on with a ledger that is not the one that was anchored.
+
+    Runs refuse to write to it: it may have been set back, exchanged or emptied. If you know why, for example because
+    you removed the state directory or came to a new machine, this puts what was found and your reason on record, and
+    anchors the ledger as it is now.
+    """
+    refuse_executors()
+    findings, head = reanchor_repository(repo or Path.cwd(), plain("--reason", reason), speaker(), home)
+    output = Output(json=as_json, no_color=no_color)
+    if as_json:
+        found = [{"fault": one.fault.value, "detail": one.detail} for one in findings]
+        output.document({"found": found, "ledger_id": head.ledger_id, "seq": head.seq})
+        return
+    lines = [f"{one.fault.value}: {one.detail}" for one in findings]
+    lines.append(
+        f"anchored at row {head.seq} of ledger {head.ledger_id}; your reason is on record"
+        if findings
+        else "nothing to do: every anchor holds"
+    )
+    for line in lines:
+        output.results().print(printable(line), soft_wrap=True)
 
 
 @app.command()
@@ -182,54 +222,58 @@ def _anchors(file: Path) -> Iterator[Anchor]:
     yield from read_anchors(data, source=str(file))
 
 
-def _repository_anchors(directory: Path) -> Iterator[Anchor]:
-    """The anchor that a run left in this repository, if one did."""
-    repository = open_repository(directory)
-    data = read_anchor(repository)
-    if data is not None:
-        yield from read_anchors(data, source=f"{repository.root}, {REF}")
-
-
-def _known_anchors(ledger: SqliteLedger) -> Iterator[Anchor]:
-    """The anchors of every repository that this ledger has seen, where they are of this ledger."""
-    started = ledger.read(EventRow, type="run.started")
-    for name in {str(stored.row.payload.get("repository", "")) for stored in started}:
-        if name and (Path(name) / ".git").exists():
-            yield from (anchor for anchor in _repository_anchors(Path(name)) if anchor.ledger_id == ledger.ledger_id)
-
-
-def _audit(home: Path, anchors: list[Anchor]) -> Verification | LedgerCorruptError:
-    """A file so damaged that it cannot even be opened is an answer too."""
-    try:
-        with SqliteLedger(ledger_path(home), "read") as ledger:
-            anchors += [anchor for anchor in _known_anchors(ledger) if anchor not in anchors]
-            return audit(ledger, ArtifactStore(artifacts_path(home)), anchors)
-    except LedgerCorruptError as error:
-        return error
-
-
-def _sentence(result: Verification | LedgerCorruptError, anchors: int) -> str:
+def _lines(result: LedgerProof | LedgerCorruptError) -> Iterator[str]:
     if isinstance(result, LedgerCorruptError):
-        return f"does not verify: {result.message}"
-    head = result.head
-    if result.problem is None:
+        yield f"does not verify: {result.message}"
+        return
+    proof, anchors = result.verification, result.anchors
+    head = proof.head
+    if proof.ok:
         held = "" if not anchors else ", 1 anchor holds" if anchors == 1 else f", {anchors} anchors hold"
-        return f"verified: {head.seq} rows{held}; head {head.hash} of ledger {head.ledger_id}"
-    where = "the ledger" if result.problem.seq is None else f"row {result.problem.seq}"
-    return f"does not verify: {where}: {result.problem.reason}"
+        yield f"verified: {_extent(proof)}{held}; head {head.hash} of ledger {head.ledger_id}"
+        if proof.start:
+            yield f"rows up to {proof.start} were verified before; --full verifies them again"
+        if result.note:
+            yield f"the next verification cannot begin here: {result.note}"
+    else:
+        first, *others = (_place(problem) for problem in proof.problems)
+        yield f"does not verify: {first}"
+        yield from (f"  {one}" for one in others)
+        count = len(proof.problems) + proof.unlisted
+        more = f", {proof.unlisted} of them not listed" if proof.unlisted else ""
+        what = "1 problem" if count == 1 else f"{count} problems"
+        yield f"{what}{more}; looked at {_extent(proof)}, the rest of which verifies"
+    yield f"authentication: {proof.level.value}; {proof.level.limits}"
 
 
-def _document(result: Verification | LedgerCorruptError, anchors: int) -> dict[str, object]:
+def _extent(proof: Verification) -> str:
+    seq = proof.head.seq
+    if not proof.start:
+        return "1 row" if seq == 1 else f"{seq} rows"
+    return f"rows {proof.start + 1} to {seq}" if proof.start < seq else f"no new row after row {seq}"
+
+
+def _place(problem: Break) -> str:
+    return f"{'the ledger' if problem.seq is None else f'row {problem.seq}'}: {problem.reason}"
+
+
+def _document(result: LedgerProof | LedgerCorruptError) -> dict[str, object]:
     if isinstance(result, LedgerCorruptError):
-        return {"ok": False, "anchors": anchors, "problem": {"seq": result.seq, "reason": result.message}}
-    problem = result.problem
+        problem = {"seq": result.seq, "reason": result.message}
+        return {"ok": False, "anchors": 0, "problem": problem, "problems": [problem]}
+    proof = result.verification
+    problems = [{"seq": one.seq, "reason": one.reason} for one in proof.problems]
     return {
-        "ok": result.ok,
-        "ledger_id": result.head.ledger_id,
-        "seq": result.head.seq,
-        "hash": result.head.hash,
-        "anchors": anchors,
-        "problem": None if problem is None else {"seq": problem.seq, "reason": problem.reason},
+        "ok": proof.ok,
+        "ledger_id": proof.head.ledger_id,
+        "seq": proof.head.seq,
+        "hash": proof.head.hash,
+        "since": proof.start,
+        "anchors": result.anchors,
+        "problem": problems[0] if problems else None,
+        "problems": problems,
+        "unlisted": proof.unlisted,
+        "authentication": {"level": proof.level.value, "limits": proof.level.limits},
     }
 
 

@@ -1,0 +1,161 @@
+"""The proof of a ledger, put together: its rows, its artifacts, and the anchors in every place that is known.
+
+What is wrong in one place keeps nobody from looking at the others: each is named, and the rest is verified.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from assay.adapters.git.anchor import REF, read_anchor_blob
+from assay.adapters.git.program import Git, git_environment
+from assay.adapters.git.repository import Repository, open_repository
+from assay.adapters.ledger import Ledger, Verification
+from assay.adapters.ledger.anchors import read_anchors
+from assay.adapters.ledger.artifacts import ArtifactStore
+from assay.adapters.ledger.audit import audit
+from assay.adapters.ledger.kept_anchors import KeptAnchors
+from assay.adapters.ledger.location import artifacts_path, ledger_path
+from assay.adapters.ledger.opening import open_ledger
+from assay.adapters.ledger.query import query
+from assay.adapters.ledger.schema import json_field
+from assay.app import new_run_id, private_home
+from assay.core.anchoring import Anchor, AnchorFault, AnchorFinding, compare_anchors
+from assay.core.chain import Break
+from assay.engine.anchoring import reanchor
+from assay.errors import AssayError, InputError, LedgerCorruptError, LedgerError
+
+_MOST_REPOSITORIES: Final = 100_000
+_REPOSITORIES: Final = f"""
+SELECT DISTINCT {json_field("payload", "$.repository")} AS repository FROM events
+WHERE type = 'run.started' AND repository IS NOT NULL
+"""  # noqa: S608  our own names
+_BY_THEMSELVES: Final = (AnchorFault.MISSING, AnchorFault.FOREIGN, AnchorFault.REPLACED)
+"""Faults that a walk over the rows with an anchor in hand does not find."""
+
+
+@dataclass(frozen=True)
+class LedgerProof:
+    verification: Verification
+    anchors: int
+    """How many anchors it was compared with."""
+    note: str = ""
+    """Why the next verification cannot begin where this one ended."""
+
+
+@dataclass
+class _Anchors:
+    """What all places say, and what is wrong with the places themselves."""
+
+    found: list[Anchor] = field(default_factory=list)
+    problems: list[Break] = field(default_factory=list)
+
+    def add(self, anchors: Sequence[Anchor]) -> None:
+        self.found += [anchor for anchor in anchors if anchor not in self.found]
+
+    def complain(self, where: str, why: str) -> None:
+        self.problems.append(Break(None, f"{where}: {why}"))
+
+
+def prove_ledger(
+    home: Path, anchors: Sequence[Anchor] = (), repositories: Sequence[Path] = (), *, full: bool = False
+) -> LedgerProof | LedgerCorruptError:
+    """Verify the ledger of a state directory: from the last verified checkpoint on, or all of it. A file so damaged
+    that it cannot even be opened is an answer too."""
+    named = [open_repository(directory) for directory in repositories]
+    try:
+        with closing(open_ledger(home, "read")) as ledger:
+            known = _Anchors()
+            known.add(anchors)
+            head = ledger.head()
+            _collect_named(known, named, head)
+            _collect_kept(known, ledger, home, head)
+            if full:
+                _collect_recorded(known, home, head, {one.root for one in named})
+            since = None if full else ledger.checkpoint()
+            proof = audit(ledger, ArtifactStore(artifacts_path(home)), known.found, since=since)
+            proof = proof.with_problems(known.problems)
+            note = ledger.keep_checkpoint(proof.head) if proof.ok else ""
+            return LedgerProof(proof, len(known.found), note)
+    except LedgerCorruptError as error:
+        return error
+
+
+def reanchor_repository(
+    directory: Path, reason: str, by: str, home: Path | None = None
+) -> tuple[tuple[AnchorFinding, ...], Anchor]:
+    """A person carries on with the ledger as it is, on record."""
+    if not reason.strip():
+        raise InputError("--reason: say why the ledger is right as it is", hint='--reason "restored from the backup"')
+    repository, home = open_repository(directory), private_home(home)
+    with closing(open_ledger(home, "create")) as ledger:
+        return reanchor(ledger, home, repository, new_run_id(), " ".join(reason.split()), by)
+
+
+def _collect_named(known: _Anchors, repositories: Sequence[Repository], head: Anchor) -> None:
+    """Repositories that the person names must have an anchor that holds, or none."""
+    for repository in repositories:
+        known.add(_anchors_at(repository.git, str(repository.root)))
+
+
+def _collect_kept(known: _Anchors, ledger: Ledger, home: Path, head: Anchor) -> None:
+    """The anchors of the state directory, and of every repository in which one of them has its twin."""
+    kept = KeptAnchors(home)
+    try:
+        every = list(kept.all())
+    except LedgerError as error:
+        known.complain("the anchors of the state directory", error.message)
+        return
+    known.add([one.anchor for one in every if one.anchor.ledger_id == head.ledger_id])
+    for finding in compare_anchors((), every, None, head, ledger.hash_at):
+        if finding.fault in _BY_THEMSELVES:
+            known.problems.append(Break(None, finding.detail))
+    for one in every:
+        place = Path(one.repository)
+        if not place.exists():
+            continue  # the repository is gone, and its anchor with it; the twin counts
+        try:
+            anchors = _anchors_at(_git_at(place), one.repository)
+            own = kept.of(place)
+        except AssayError as error:
+            known.complain(one.repository, f"its anchor cannot be read: {error.message}")
+            continue
+        known.add([anchor for anchor in anchors if anchor.ledger_id == head.ledger_id])
+        for finding in compare_anchors(anchors, (), own, head, ledger.hash_at):
+            if finding.fault in _BY_THEMSELVES:
+                known.complain(one.repository, finding.detail)
+
+
+def _collect_recorded(known: _Anchors, home: Path, head: Anchor, done: set[Path]) -> None:
+    """The repositories that rows name. One that is there and cannot be read is named; one that is gone is not missed."""
+    for name in _recorded_repositories(home):
+        root = Path(name)
+        if root in done or not (root / ".git").exists():
+            continue
+        try:
+            anchors = _anchors_at(open_repository(root).git, name)
+        except AssayError as error:
+            known.complain(name, f"its anchor cannot be read: {error.message}")
+            continue
+        known.add([anchor for anchor in anchors if anchor.ledger_id == head.ledger_id])
+
+
+def _recorded_repositories(home: Path) -> Iterator[str]:
+    try:
+        rows = query(ledger_path(home), _REPOSITORIES, limit=_MOST_REPOSITORIES).rows
+    except AssayError:
+        return  # the damage that keeps them from being read is found by the walk over the rows
+    yield from sorted(str(name) for (name,) in rows)
+
+
+def _anchors_at(git: Git, name: str) -> tuple[Anchor, ...]:
+    return read_anchors(read_anchor_blob(git).data, source=f"{name}, {REF}")
+
+
+def _git_at(git_directory: Path) -> Git:
+    return Git(git_directory, git_dir=git_directory, variables={"PATH": git_environment().get("PATH", os.defpath)})
