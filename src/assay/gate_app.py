@@ -19,9 +19,11 @@ from assay.adapters.git.commit import identity
 from assay.adapters.git.exclude import exclude
 from assay.adapters.git.hooks import wants_signature
 from assay.adapters.git.repository import open_repository
+from assay.adapters.ledger import Ledger
 from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.location import artifacts_path, ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.adapters.ledger.opening import open_ledger
+from assay.adapters.ledger.runs import KnownRun, started_runs
 from assay.adapters.plan_files import load_plan
 from assay.adapters.run_lock import RunHeldError, held, is_held
 from assay.app import new_run_id, opened_world, outside_of, private_home, settings_at, writing_ledger
@@ -36,7 +38,6 @@ from assay.engine.agents.dispatch import Dispatcher
 from assay.engine.agents.executor import AgentExecutor
 from assay.engine.agents.meter import Meter
 from assay.engine.agents.on_record import on_record, spent_so_far
-from assay.engine.begun import setups_of
 from assay.engine.continuity.board import ADDED, Board
 from assay.engine.continuity.subject import why_not_asked
 from assay.engine.gate.attending import NOT_ASKED, Attending
@@ -136,7 +137,7 @@ def resumed_gate(
 ) -> Iterator[GateRun]:
     """A run of the gate that goes on from its journal."""
     home = private_home(home)
-    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
+    with closing(open_ledger(home, "read")) as ledger:
         setup = setup_of(ledger, run_id)
     with ExitStack() as stack:
         world = stack.enter_context(reopened(run_id, setup, home, require_sandbox=setup.require_sandbox))
@@ -162,13 +163,14 @@ def sound_plan(text: str, path: str) -> Plan:
     raise InputError("\n".join(lines), hint=f"`assay plan lint {path}` shows this, and what else could be better")
 
 
-def list_runs(home: Path | None = None) -> list[RunView]:
-    """Every run of the gate, newest first."""
+def list_runs(home: Path | None = None, *, limit: int | None = None) -> list[RunView]:
+    """The runs of the gate, newest first; so many at most."""
     home = private_home(home)
-    if not ledger_path(home).is_file():
+    own = [run.run_id for run in _known(home) if not run.parent][:limit]
+    if not own:
         return []
-    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
-        return [_view(ledger, home, run_id) for run_id, setup in _setups(home).items() if not setup.parent]
+    with closing(open_ledger(home, "read")) as ledger:
+        return [_view(ledger, home, run_id) for run_id in own]
 
 
 def _refuse_unverified(world: World, plan_path: Path, digest: str) -> None:
@@ -180,28 +182,30 @@ def _refuse_unverified(world: World, plan_path: Path, digest: str) -> None:
         raise InputError(f"{plan_path}: {why.why}", hint=hint)
 
 
-def _setups(home: Path) -> dict[str, GateSetup]:
-    """What every run of the gate was started with, newest first."""
-    if not ledger_path(home).is_file():
-        return {}
-    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
-        return setups_of(ledger, GateSetup)
+def _known(home: Path) -> tuple[KnownRun, ...]:
+    """Every run of the gate, newest first."""
+    path = ledger_path(home)
+    return started_runs(path, "gate") if path.is_file() else ()
 
 
 def _promised(home: Path) -> frozenset[str]:
     """Branches that runs under way will commit to."""
-    return frozenset(setup.branch for run_id, setup in _setups(home).items() if is_held(home, run_id))
+    under_way = [run.run_id for run in _known(home) if is_held(home, run.run_id)]
+    if not under_way:
+        return frozenset()
+    with closing(open_ledger(home, "read")) as ledger:
+        return frozenset(setup_of(ledger, run_id).branch for run_id in under_way)
 
 
 def find_run(text: str, home: Path | None = None) -> str:
     """The id of the run that is meant: whole, its beginning or its end if that is unique, or `last`: of the repository
     that one stands in, or of all if one stands in none."""
-    return run_of("gate", text, on_their_own(text, _setups(private_home(home))))
+    return run_of("gate", text, on_their_own(text, _known(private_home(home))))
 
 
 def view_run(run_id: str, home: Path | None = None) -> RunView:
     home = private_home(home)
-    with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
+    with closing(open_ledger(home, "read")) as ledger:
         return _view(ledger, home, run_id)
 
 
@@ -244,11 +248,11 @@ def say(run_id: str, task_id: str, word: Word, home: Path | None = None) -> str:
 
 def whole_of(run_id: str, home: Path | None = None) -> str:
     """The run that this one is a part of; itself, if it is on its own."""
-    with closing(SqliteLedger(ledger_path(private_home(home)), "read")) as ledger:
+    with closing(open_ledger(private_home(home), "read")) as ledger:
         return setup_of(ledger, run_id).parent or run_id
 
 
-def _view(ledger: SqliteLedger, home: Path, run_id: str) -> RunView:
+def _view(ledger: Ledger, home: Path, run_id: str) -> RunView:
     setup = setup_of(ledger, run_id)
     journal = Journal.opened(ledger, run_id, plan_of(setup, ArtifactStore(artifacts_path(home))))
     return view_of(setup, journal, home=home, running=is_held(home, run_id))

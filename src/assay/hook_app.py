@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -28,11 +28,12 @@ from assay.adapters.git.program import readable
 from assay.adapters.git.repository import Repository, open_repository
 from assay.adapters.git.user_hooks import Done, Hook, hooks_folder, hooks_in, install, own_folders, uninstall
 from assay.adapters.ledger.location import ledger_path
+from assay.adapters.ledger.opening import open_ledger
 from assay.adapters.stop_rounds import StopRounds
 from assay.config import FILES, assay_home
 from assay.core.commit_evidence import Ruling, Seen, Standing, rule
 from assay.core.feedback import MOST_ROUNDS, feedback
-from assay.engine.evidence_for import checks_on_record
+from assay.engine.evidence_for import checks_on_record, refuse_forged
 from assay.errors import AnchorError, AssayError, InternalError, MachineError, RepositoryError, TrustError
 
 if TYPE_CHECKING:
@@ -231,6 +232,9 @@ def _ruled(repository: Repository, commit: Pending, tree: str, ledger: Path, *, 
     if first is None:
         first = commit.first_of_branch and is_empty(repository)
     seen = checks_on_record(ledger, worktree_roots(repository), tree)
+    if seen:
+        with closing(open_ledger(assay_home(), "read")) as evidence:
+            refuse_forged(evidence, seen)
     return rule(
         tree,
         seen,

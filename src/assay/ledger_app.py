@@ -6,7 +6,10 @@ What is wrong in one place keeps nobody from looking at the others: each is name
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import secrets
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,12 +22,24 @@ from assay.adapters.ledger import Ledger, Verification
 from assay.adapters.ledger.anchors import read_anchors
 from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.audit import audit
+from assay.adapters.ledger.daemon import FILE_MODE, DaemonConfig, LedgerDaemon
+from assay.adapters.ledger.daemon_setup import (
+    SOCKETS,
+    STATE,
+    listen_as_account,
+    move_to_account,
+    read_config,
+)
 from assay.adapters.ledger.kept_anchors import KeptAnchors
+from assay.adapters.ledger.keyring import add_to_keyring
+from assay.adapters.ledger.keys import key_path, name_in_keyring, publish_key, read_key
 from assay.adapters.ledger.location import artifacts_path, ledger_path
 from assay.adapters.ledger.opening import open_ledger
 from assay.adapters.ledger.query import query
 from assay.adapters.ledger.schema import json_field
+from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.app import new_run_id, private_home
+from assay.config import assay_home
 from assay.core.anchoring import Anchor, AnchorFault, AnchorFinding, compare_anchors
 from assay.core.chain import Break
 from assay.engine.anchoring import reanchor
@@ -132,7 +147,7 @@ def _collect_kept(known: _Anchors, ledger: Ledger, home: Path, head: Anchor) -> 
 
 
 def _collect_recorded(known: _Anchors, home: Path, head: Anchor, done: set[Path]) -> None:
-    """The repositories that rows name. One that is there and cannot be read is named; one that is gone is not missed."""
+    """The repositories that rows name. One that cannot be read is named; one that is gone is not missed."""
     for name in _recorded_repositories(home):
         root = Path(name)
         if root in done or not (root / ".git").exists():
@@ -159,3 +174,57 @@ def _anchors_at(git: Git, name: str) -> tuple[Anchor, ...]:
 
 def _git_at(git_directory: Path) -> Git:
     return Git(git_directory, git_dir=git_directory, variables={"PATH": git_environment().get("PATH", os.defpath)})
+
+
+def give_to_account(
+    home: Path | None, account: str, socket_path: Path | None, state: Path | None
+) -> tuple[DaemonConfig, Path]:
+    """Have a daemon of another account keep the ledger; what it is told, and the folder in which that stands."""
+    home = home or assay_home()
+    uid = home.stat().st_uid if home.is_dir() else 0
+    folder = state or STATE / str(uid)
+    listen_at = socket_path or SOCKETS / f"{uid}.sock"
+    if not listen_at.is_absolute() or not listen_at.parent.resolve().is_relative_to("/run"):
+        raise InputError(
+            f"--socket {listen_at}: must lie below /run, which no sandbox sees", hint=f"{SOCKETS}/NAME.sock"
+        )
+    return move_to_account(home, account, listen_at, folder), folder
+
+
+def run_daemon(state: Path, ready: Callable[[DaemonConfig], None]) -> None:
+    """Keep a ledger until a signal ends it."""
+    config = read_config(state)
+    listener = listen_as_account(config)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: listener.shutdown(socket.SHUT_RDWR))
+    with listener, SqliteLedger(Path(config.database), "write", file_mode=FILE_MODE) as ledger:
+        ready(config)
+        LedgerDaemon(ledger, listener, config.client_uid).serve()
+    Path(config.socket).unlink(missing_ok=True)
+
+
+def keep_key_in_keyring(home: Path | None, copy: Path) -> str:
+    """Move the key of the ledger from its file to the kernel's keyring, or load it there again from a copy. The name
+    of the key there."""
+    home = home or assay_home()
+    path = key_path(ledger_path(home))
+    if not path.is_file():
+        raise InputError(f"{path}: there is no key yet", hint="a first `assay check` makes the ledger and its key")
+    if path.read_text("ascii", "replace").startswith("keyring:"):
+        name, text = path.read_text("ascii").strip().removeprefix("keyring:"), _key_in(copy)
+        add_to_keyring(name, text)
+        return name
+    text, name = _key_in(path), f"assay-ledger-{secrets.token_hex(4)}"
+    if copy.exists():
+        raise InputError(f"{copy}: exists already", hint="name a new file for the copy of the key")
+    publish_key(copy, text)
+    add_to_keyring(name, text)
+    name_in_keyring(path, name)
+    return name
+
+
+def _key_in(path: Path) -> str:
+    found = read_key(path)
+    if found is None:
+        raise InputError(f"{path}: there is no key to be read")
+    return found.value.hex()

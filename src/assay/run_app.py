@@ -159,7 +159,7 @@ def resumed_pipeline(
 ) -> Iterator[PipelineRun]:
     """A run of the pipeline that goes on from its record."""
     home = private_home(home)
-    setup = RUNS.setups(home)[run_id]
+    setup = RUNS.setup(run_id, home)
     with ExitStack() as stack:
         world = stack.enter_context(reopened(run_id, setup, home, require_sandbox=setup.require_sandbox))
         refuse_people_without_terminal(Team(setup.agents), listen, "go on at a terminal")
@@ -188,7 +188,7 @@ def approve_run(
             there = ", ".join(one.id for one in waiting.options)
             raise InputError(f"{gate_id}: {option!r} is no option", hint=f"there are {there}")
         journal = PipelineJournal.opened(ledger, run_id)
-        journal.decide(waiting, option, said, by, RUNS.setups(home)[run_id].mode, auto=False)
+        journal.decide(waiting, option, said, by, RUNS.setup(run_id, home).mode, auto=False)
         return waiting
 
 
@@ -286,7 +286,7 @@ def _refuse_elsewhere(repository: Repository, branch: str, base: str) -> None:
 
 def _promised(home: Path) -> frozenset[str]:
     """Branches that runs under way will commit to."""
-    return frozenset(setup.branch for run_id, setup in RUNS.setups(home).items() if is_held(home, run_id))
+    return frozenset(RUNS.setup(run.run_id, home).branch for run in RUNS.known(home) if is_held(home, run.run_id))
 
 
 def _driven(

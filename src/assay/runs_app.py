@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +12,12 @@ from assay import __version__
 from assay.adapters.git.repository import open_repository, repository_around
 from assay.adapters.ledger import Ledger
 from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.runs import KnownRun, meant, named
-from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.adapters.ledger.opening import open_ledger
+from assay.adapters.ledger.runs import KnownRun, meant, named, started_runs
 from assay.adapters.run_lock import held, is_held
 from assay.app import opened_world, private_home, settings_at
 from assay.contracts.begun import BegunSetup
-from assay.engine.begun import BegunRun, Report, Setup, in_brief, setups_of
+from assay.engine.begun import BegunRun, Report, Setup, in_brief, setup_of_run
 from assay.engine.progress import Silent
 from assay.engine.world import World
 from assay.errors import InputError
@@ -64,38 +64,43 @@ class Runs(Generic[Setup, Report]):
     def command(self) -> str:
         return str(self.contract.model_fields["command"].default)
 
-    def setups(self, home: Path | None = None) -> Mapping[str, Setup]:
-        """What each was started with, newest first."""
+    def known(self, home: Path | None = None) -> tuple[KnownRun, ...]:
+        """Each of them, newest first."""
         path = ledger_path(private_home(home))
-        if not path.is_file():
-            return {}
-        with closing(SqliteLedger(path, "read")) as ledger:
-            return setups_of(ledger, self.contract)
+        return started_runs(path, self.command) if path.is_file() else ()
+
+    def setup(self, run_id: str, home: Path | None = None) -> Setup:
+        """What it was started with."""
+        with closing(open_ledger(private_home(home), "read")) as ledger:
+            found = setup_of_run(ledger, self.contract, run_id)
+        if found is None:
+            raise InputError(f"{run_id}: is no run of `assay {self.command}`", hint="`assay runs` lists them")
+        return found
 
     def find(self, text: str, home: Path | None = None) -> str:
         """The id of the run that is meant: whole, its beginning or its end if that is unique, or `last`: of the
         repository that one stands in, or of all if one stands in none."""
-        return run_of(self.command, text, on_their_own(text, self.setups(home)))
+        return run_of(self.command, text, on_their_own(text, self.known(home)))
 
     def named(self, text: str, home: Path | None = None) -> str | None:
         """The run that is named, whole or by a part that no other has; None: none is."""
-        found = named(text, self.setups(home))
+        found = named(text, [run.run_id for run in self.known(home)])
         return found[0] if len(found) == 1 else None
 
-    def views(self, home: Path | None = None) -> list[BegunRun[Setup]]:
-        """All but those that are parts of others, newest first."""
+    def views(self, home: Path | None = None, *, limit: int | None = None) -> list[BegunRun[Setup]]:
+        """All but those that are parts of others, newest first; so many at most."""
+        own = [run.run_id for run in self.known(home) if not run.parent][:limit]
+        return [self.view(run_id, home) for run_id in own]
+
+    def view(self, run_id: str, home: Path | None = None) -> BegunRun[Setup]:
         home = private_home(home)
-        own = {id: setup for id, setup in self.setups(home).items() if not setup.parent}
-        if not own:
-            return []
-        with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
-            return [
-                in_brief(ledger, id, setup, running=is_held(home, id), came=self._came) for id, setup in own.items()
-            ]
+        setup = self.setup(run_id, home)
+        with closing(open_ledger(home, "read")) as ledger:
+            return in_brief(ledger, run_id, setup, running=is_held(home, run_id), came=self._came)
 
     def report(self, run_id: str, home: Path | None = None) -> Report | None:
         """What came of a run; None: nothing yet."""
-        with closing(SqliteLedger(ledger_path(private_home(home)), "read")) as ledger:
+        with closing(open_ledger(private_home(home), "read")) as ledger:
             return self.last_report(ledger, run_id)
 
     def _came(self, ledger: Ledger, run_id: str) -> str:
@@ -103,16 +108,15 @@ class Runs(Generic[Setup, Report]):
         return "" if report is None else self.in_a_word(report)
 
 
-def on_their_own(text: str, runs: Mapping[str, Setup]) -> Mapping[str, Setup]:
+def on_their_own(text: str, runs: Sequence[KnownRun]) -> Sequence[KnownRun]:
     """The runs among which `last` is looked for: none that is a part of another. By its id any can be named."""
-    return {id: setup for id, setup in runs.items() if not setup.parent} if text == "last" else runs
+    return [run for run in runs if not run.parent] if text == "last" else runs
 
 
-def run_of(command: str, text: str, runs: Mapping[str, Setup]) -> str:
+def run_of(command: str, text: str, runs: Sequence[KnownRun]) -> str:
     """The newest come first."""
     if not runs:
         what = {"solve": '"GOAL"', "run": '"REQUEST"'}.get(command, "PLAN.md")
         raise InputError(f"there is no run of `assay {command}` yet", hint=f"`assay {command} {what}` starts one")
-    known = [KnownRun(id, setup.repository) for id, setup in runs.items()]
-    otherwise = f"the last one is {known[0].run_id}; `assay runs` lists them"
-    return meant(text, known, repository_around(Path.cwd()), f"run of `assay {command}`", otherwise)
+    otherwise = f"the last one is {runs[0].run_id}; `assay runs` lists them"
+    return meant(text, runs, repository_around(Path.cwd()), f"run of `assay {command}`", otherwise)

@@ -99,7 +99,7 @@ def resumed_solve(
 ) -> Iterator[SolveRun]:
     """A run of the control loop that goes on from its record."""
     home = private_home(home)
-    setup, report = RUNS.setups(home)[run_id], RUNS.report(run_id, home)
+    setup, report = RUNS.setup(run_id, home), RUNS.report(run_id, home)
     if report is not None and report.result is not None:
         raise InputError(
             f"{run_id}: has ended: {report.result.status}", hint=f"`assay solve --show {run_id}` shows what came of it"

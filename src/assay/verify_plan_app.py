@@ -141,7 +141,7 @@ def resumed_plan_gate(
 ) -> Iterator[PlanGateRun]:
     """A run of the plan gate that goes on from its record."""
     home = private_home(home)
-    setup = RUNS.setups(home)[run_id]
+    setup = RUNS.setup(run_id, home)
     with ExitStack() as stack:
         world = stack.enter_context(reopened(run_id, setup, home))
         text = world.artifacts.read(setup.plan_artifact).decode("utf-8-sig")

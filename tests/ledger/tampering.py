@@ -31,7 +31,7 @@ def unprotected(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def rehash_from(connection: sqlite3.Connection, ledger_id: str, first: int, key: bytes | None = None) -> None:
-    """Compute payload hashes and links anew, from an entry to the end, in the chain and in the tables; with the ledger's
+    """Compute payload hashes and links anew, from an entry to the end, in the chain and in the tables; with a
     key the authentication codes as well."""
     row = connection.execute("SELECT hash FROM chain WHERE seq = ?", (first - 1,)).fetchone()
     prev = genesis(ledger_id) if row is None else row[0]

@@ -88,8 +88,8 @@ def test_a_replaced_row_is_found(filled: SqliteLedger, path: Path) -> None:
         connection.execute(
             "INSERT OR REPLACE INTO anvil_checks SELECT id, 'another', task_id, phase, check_name, tool, command, "
             "exit_code, output_snippet, passed, verdict, severity, round, attempt, tree, tier, state, assurance, "
-            "duration_ms, artifact, reused_from, ts, seq, prev_hash, payload_hash, hash, result_digest FROM anvil_checks "
-            f"WHERE seq = {CHECK}"
+            "duration_ms, artifact, reused_from, ts, seq, prev_hash, payload_hash, hash, result_digest "
+            f"FROM anvil_checks WHERE seq = {CHECK}"
         )
     assert problem(filled).seq == CHECK
 

@@ -4,8 +4,8 @@ A run that died is never kept, and an entry that is damaged is removed.
 
 Only what the ledger vouches for is used: an entry names its row, and the row must be there, authentic, with the digest
 of exactly this result. An entry that was edited is not used, and that is said. Results of the change are kept only if
-they passed; results of a base are kept as they are, and their
-failures are asked again before they excuse anything (see `engine.second_runs`).
+they passed; results of a base are kept as they are, and their failures are asked again before they excuse anything (see
+`engine.second_runs`).
 """
 
 from __future__ import annotations

@@ -44,6 +44,15 @@ def setups_of(ledger: Ledger, contract: type[Setup]) -> dict[str, Setup]:
     return {row.run_id: contract.model_validate(row.payload) for row in reversed(ours)}
 
 
+def setup_of_run(ledger: Ledger, contract: type[Setup], run_id: str) -> Setup | None:
+    """What one run of a command was started with; None if it is not of that command."""
+    command = contract.model_fields["command"].default
+    for stored in ledger.read(EventRow, run_id=run_id, type="run.started", limit=1):
+        if stored.row.payload.get("command") == command:
+            return contract.model_validate(stored.row.payload)
+    return None
+
+
 def in_brief(
     ledger: Ledger, run_id: str, setup: Setup, *, running: bool, came: Callable[[Ledger, str], str]
 ) -> BegunRun[Setup]:

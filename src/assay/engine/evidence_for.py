@@ -12,13 +12,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from assay.adapters.ledger import Ledger
 from assay.adapters.ledger.query import query
+from assay.adapters.ledger.schema import json_field
+from assay.contracts.rows import EventRow
 from assay.contracts.verdict import Assurance, Outcome
 from assay.core.commit_evidence import Accepted, Seen
 from assay.core.outcome import weakest
+from assay.errors import LedgerCorruptError
 
 _OWN_SETTINGS: Final = "settings.own"
-_OF_CHECKS: Final = """
+_OF_CHECKS: Final = f"""
 SELECT began.run_id, began.payload, ended.payload, COALESCE(ended.ts, began.ts),
        COALESCE(ended.seq, began.seq) AS place,
        (SELECT json_group_array(DISTINCT assurance) FROM anvil_checks
@@ -26,24 +30,28 @@ SELECT began.run_id, began.payload, ended.payload, COALESCE(ended.ts, began.ts),
        (SELECT json_group_array(json_object('type', type, 'payload', json(payload)))
         FROM (SELECT type, payload FROM events WHERE run_id = began.run_id AND type IN (
                   'settings.own', 'finding.accepted', 'test-changes.accepted') ORDER BY seq))
-FROM events AS began
+FROM (SELECT * FROM events WHERE type = 'run.started' AND {{tree}}
+        AND {json_field("payload", "$.command")} = 'check' AND {json_field("payload", "$.repository")} IN ({{roots}})
+      ORDER BY seq DESC LIMIT 100) AS began
 LEFT JOIN events AS ended ON ended.run_id = began.run_id AND ended.type = 'run.finished'
-WHERE began.type = 'run.started' AND (?1 = '' OR instr(began.payload, ?1) > 0)
-  AND json_extract(began.payload, '$.command') = 'check'
-  AND json_extract(began.payload, '$.repository') IN ({roots})
-ORDER BY place DESC LIMIT 100
-"""
-_OF_TASKS: Final = """
+ORDER BY place DESC
+"""  # noqa: S608  our own names
+_OF_TASKS: Final = f"""
 SELECT done.run_id, done.payload, checked.payload, done.ts, done.seq AS place, began.payload
-FROM events AS done
+FROM (SELECT * FROM events WHERE type = 'task.committed' AND {{tree}}) AS done
 JOIN events AS began ON began.run_id = done.run_id AND began.type = 'run.started'
 JOIN events AS checked ON checked.seq = (
     SELECT MAX(seq) FROM events
     WHERE run_id = done.run_id AND task_id = done.task_id AND type = 'task.checked' AND seq < done.seq)
-WHERE done.type = 'task.committed' AND (?1 = '' OR instr(done.payload, ?1) > 0)
-  AND json_extract(began.payload, '$.repository') IN ({roots})
+WHERE {json_field("began.payload", "$.repository")} IN ({{roots}})
 ORDER BY place DESC LIMIT 100
-"""
+"""  # noqa: S608  our own names
+_ANY_TREE: Final = "?1 = ''"
+_OF_TREE: Final = {
+    _OF_CHECKS: f"{json_field('payload', '$.tree')} = ?1",
+    _OF_TASKS: f"{json_field('payload', '$.event.tree')} = ?1",
+}
+"""Said as the indexes say it."""
 
 
 def checks_on_record(ledger: Path, roots: Sequence[str], tree: str = "") -> tuple[Seen, ...]:
@@ -51,11 +59,27 @@ def checks_on_record(ledger: Path, roots: Sequence[str], tree: str = "") -> tupl
     if not ledger.is_file():
         return ()
     marks = ", ".join("?" * len(roots))
-    checks, tasks = (query(ledger, sql.format(roots=marks), (tree, *roots)).rows for sql in (_OF_CHECKS, _OF_TASKS))
+    checks, tasks = (
+        query(ledger, sql.format(roots=marks, tree=_OF_TREE[sql] if tree else _ANY_TREE), (tree, *roots)).rows
+        for sql in (_OF_CHECKS, _OF_TASKS)
+    )
     found = [(int(str(row[4])), _of_check(row)) for row in checks]
     found += [(int(str(row[4])), _of_task(row)) for row in tasks]
     ordered = sorted(found, key=lambda one: one[0], reverse=True)
     return tuple(seen for _, seen in ordered if not tree or seen.tree == tree)
+
+
+def refuse_forged(ledger: Ledger, seen: Sequence[Seen]) -> None:
+    """Raises LedgerCorruptError if one of the runs has an event that was not written with the ledger's key: evidence
+    that somebody else put there is no evidence, and whoever did it should be looked for."""
+    for run_id in dict.fromkeys(one.run_id for one in seen):
+        for stored in ledger.read(EventRow, run_id=run_id):
+            if not ledger.is_authentic(stored):
+                raise LedgerCorruptError(
+                    f"row {stored.seq} of the ledger, of the run {run_id}, was not written with the ledger's key",
+                    seq=stored.seq,
+                    hint="`assay ledger verify` shows what else is wrong",
+                )
 
 
 def _of_check(row: Sequence[object]) -> Seen:

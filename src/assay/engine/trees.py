@@ -10,6 +10,7 @@ from assay.adapters.bytecode import bytecode_layer
 from assay.adapters.environment import Environment
 from assay.adapters.git.checkout import check_out, write_minimal_git
 from assay.adapters.git.store import Store
+from assay.adapters.ledger.location import folders_elsewhere
 from assay.adapters.sandbox.job import Bind, View
 from assay.contracts.verdict import Phase
 
@@ -69,7 +70,7 @@ class TreeUnderCheck:
             dependencies=environment.dependencies,
             bytecode=self._bytecode(),
             includes=environment.includes,
-            masked=(self.state, *environment.masked),
+            masked=(self.state, *folders_elsewhere(self.state), *environment.masked),
             visible=environment.visible,
             sockets=tuple(Path(path) for path in environment.settings.sockets),
             network=environment.settings.network,

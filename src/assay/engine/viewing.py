@@ -14,6 +14,7 @@ from assay.adapters.git.listing import in_tree
 from assay.adapters.git.snapshot import Snapshot, of_tree
 from assay.adapters.git.work_tree import WorkTree
 from assay.adapters.ledger.artifacts import ArtifactWriter
+from assay.adapters.ledger.location import folders_elsewhere
 from assay.adapters.sandbox.job import Limits, View
 from assay.contracts.verdict import Phase
 from assay.core.agent.secret_files import is_secret
@@ -101,7 +102,7 @@ def shell_in(world: World, at: Standing, sink: ArtifactWriter) -> SandboxedShell
             home=environment.home,
             dependencies=environment.dependencies,
             includes=environment.includes,
-            masked=(world.home, *environment.masked, *at.masked),
+            masked=(world.home, *folders_elsewhere(world.home), *environment.masked, *at.masked),
             visible=environment.visible,
             sockets=tuple(Path(path) for path in environment.settings.sockets),
             network=gate.network,

@@ -6,7 +6,10 @@ import os
 from pathlib import Path
 from typing import Final
 
+from pydantic import Field, ValidationError
+
 from assay.adapters.mounts import mount_table, mounts
+from assay.contracts.base import Contract
 from assay.errors import LedgerError
 
 NETWORK_FILE_SYSTEMS: Final = frozenset(
@@ -33,8 +36,30 @@ _SQLITE_PATH_BYTES: Final = 504
 """What SQLite takes, links resolved: 512 with the names of the files that it keeps beside the database."""
 
 
+class DaemonLocation(Contract):
+    """Where a ledger is that a daemon of another account keeps."""
+
+    database: str
+    socket: str
+    account_uid: int = Field(ge=0)
+    """The user id of the account that must be serving the socket."""
+
+
 def ledger_path(home: Path) -> Path:
-    """The ledger's file. SQLite says of a path that is too long for it only that the file cannot be opened."""
+    """The database: in the state directory, or where the daemon keeps it."""
+    location = daemon_location(home)
+    return own_ledger_path(home) if location is None else Path(location.database)
+
+
+def folders_elsewhere(home: Path) -> tuple[Path, ...]:
+    """Where parts of the ledger lie outside of the state directory: no sandbox may see them either."""
+    location = daemon_location(home)
+    return () if location is None else (Path(location.database).parent, Path(location.socket).parent)
+
+
+def own_ledger_path(home: Path) -> Path:
+    """The database in the state directory. SQLite says of a path that is too long for it only that the file cannot be
+    opened."""
     path = home / "ledger" / "ledger.db"
     size = len(os.fsencode(os.path.realpath(path)))
     if size > _SQLITE_PATH_BYTES:
@@ -44,6 +69,28 @@ def ledger_path(home: Path) -> Path:
             hint="set ASSAY_HOME to a directory with a shorter path",
         )
     return path
+
+
+def location_path(home: Path) -> Path:
+    return home / "ledger" / "location.json"
+
+
+def daemon_location(home: Path) -> DaemonLocation | None:
+    """None: the ledger is in the state directory itself."""
+    path = location_path(home)
+    try:
+        return DaemonLocation.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise LedgerError(f"{path}: {error.strerror}", hint="make it readable for you") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "file"
+        raise LedgerError(
+            f"{path}: does not say where the ledger is ({where}: {first['msg']})",
+            hint="restore it from a copy, or run `assay ledger init --daemon` again",
+        ) from error
 
 
 def artifacts_path(home: Path) -> Path:

@@ -8,18 +8,25 @@ from pathlib import Path
 from typing import Final
 
 from assay.adapters.ledger.query import query
+from assay.adapters.ledger.schema import json_field
 from assay.errors import InputError
 
 MOST: Final = 1_000_000
 _MOST_NAMED: Final = 5
 
-_RUNS: Final = """
-SELECT parts.run_id, (SELECT json_extract(payload, '$.repository') FROM events
-                      WHERE run_id = parts.run_id AND type = 'run.started' ORDER BY seq LIMIT 1)
-FROM (SELECT run_id, MIN(seq) AS seq FROM events GROUP BY run_id
-      UNION ALL SELECT run_id, MIN(seq) FROM messages GROUP BY run_id
-      UNION ALL SELECT run_id, MIN(seq) FROM anvil_checks GROUP BY run_id) AS parts
-GROUP BY parts.run_id ORDER BY MIN(parts.seq) DESC
+_STARTED: Final = f"""
+SELECT run_id, {json_field("payload", "$.repository")}, {json_field("payload", "$.parent")}
+FROM events WHERE type = 'run.started' AND {json_field("payload", "$.command")} = ? ORDER BY seq DESC
+"""  # noqa: S608  our own names
+_LAST: Final = "SELECT run_id FROM run_index ORDER BY first_seq DESC LIMIT 1"
+_LAST_HERE: Final = f"""
+SELECT run_id FROM events WHERE type = 'run.started' AND {json_field("payload", "$.repository")} = ?
+ORDER BY seq DESC LIMIT 1
+"""  # noqa: S608  our own names
+_NAMED: Final = "SELECT run_id FROM run_index WHERE run_id = ?"
+_NAMED_IN_PART: Final = """
+SELECT run_id FROM run_index
+WHERE SUBSTR(run_id, 1, LENGTH(?1)) = ?1 OR SUBSTR(run_id, -LENGTH(?1)) = ?1 ORDER BY first_seq DESC LIMIT ?2
 """
 
 
@@ -28,21 +35,37 @@ class KnownRun:
     run_id: str
     repository: str | None
     """None: it does not say."""
+    parent: str = ""
+    """The run that it is a part of."""
 
 
-def known_runs(path: Path) -> tuple[KnownRun, ...]:
-    """Newest first."""
-    rows = query(path, _RUNS, limit=MOST).rows
-    return tuple(KnownRun(str(run), None if repository is None else str(repository)) for run, repository in rows)
+def known_runs(path: Path) -> tuple[str, ...]:
+    """The ids of all runs, newest first."""
+    rows = query(path, "SELECT run_id FROM run_index ORDER BY first_seq DESC", limit=MOST).rows
+    return tuple(str(run_id) for (run_id,) in rows)
+
+
+def started_runs(path: Path, command: str) -> tuple[KnownRun, ...]:
+    """The runs of one command, newest first."""
+    return tuple(
+        KnownRun(str(run_id), None if repository is None else str(repository), str(parent or ""))
+        for run_id, repository, parent in query(path, _STARTED, (command,), limit=MOST).rows
+    )
 
 
 def find_any_run(path: Path, text: str, here: Path | None) -> str:
     """The id of the run that is meant: whole, its beginning or its end if that is unique, or `last`: of the repository
     `here`, or of all if one stands in none."""
-    runs = known_runs(path)
-    if not runs:
+    last = query(path, _LAST).rows
+    if not last:
         raise InputError(f"{path}: there is no run yet", hint="`assay check` and `assay gate PLAN.md` start one")
-    return meant(text, runs, here, "run", "`assay ledger show` lists the runs")
+    if text == "last":
+        own = last if here is None else query(path, _LAST_HERE, (str(here),)).rows
+        if not own:
+            raise InputError(f"{here}: there is no run here", hint=f"the last one elsewhere is {last[0][0]!s}")
+        return str(own[0][0])
+    rows = query(path, _NAMED, (text,)).rows or query(path, _NAMED_IN_PART, (text, _MOST_NAMED + 1)).rows
+    return _the_one(text, [str(run_id) for (run_id,) in rows], "`assay ledger show` lists the runs")
 
 
 def meant(text: str, runs: Sequence[KnownRun], here: Path | None, what: str, otherwise: str) -> str:
@@ -52,7 +75,10 @@ def meant(text: str, runs: Sequence[KnownRun], here: Path | None, what: str, oth
         if not own:
             raise InputError(f"{here}: there is no {what} here", hint=f"the last one elsewhere is {runs[0].run_id}")
         return own[0]
-    found = named(text, [run.run_id for run in runs])
+    return _the_one(text, named(text, [run.run_id for run in runs]), otherwise)
+
+
+def _the_one(text: str, found: Sequence[str], otherwise: str) -> str:
     if len(found) == 1:
         return found[0]
     hint = f"it could be: {', '.join(found[:_MOST_NAMED])}" if found else otherwise

@@ -47,7 +47,7 @@ def audit(
     path = ledger_path(home or assay_home())
     with Tap(path) as tap:
         if every:
-            report = audited((tap.run(known.run_id) for known in reversed(known_runs(path))), "all")
+            report = audited((tap.run(run_id) for run_id in reversed(known_runs(path))), "all")
         else:
             run_id = find_any_run(path, run or "last", repository_around(Path.cwd()))
             report = audited([tap.run(run_id)], run_id)

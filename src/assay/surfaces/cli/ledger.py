@@ -17,6 +17,8 @@ from assay.adapters.git.repository import repository_around
 from assay.adapters.ledger import Verification, in_order
 from assay.adapters.ledger.anchors import Anchor, read_anchors
 from assay.adapters.ledger.artifacts import ArtifactStore
+from assay.adapters.ledger.daemon import DaemonConfig
+from assay.adapters.ledger.daemon_setup import ACCOUNT, unit_text
 from assay.adapters.ledger.location import artifacts_path, ledger_path
 from assay.adapters.ledger.query import DEFAULT_LIMIT, DEFAULT_SECONDS, Answer, query
 from assay.adapters.ledger.runs import find_any_run
@@ -26,7 +28,14 @@ from assay.config import assay_home
 from assay.contracts.base import Contract
 from assay.core.chain import Break
 from assay.errors import InputError, LedgerCorruptError
-from assay.ledger_app import LedgerProof, prove_ledger, reanchor_repository
+from assay.ledger_app import (
+    LedgerProof,
+    give_to_account,
+    keep_key_in_keyring,
+    prove_ledger,
+    reanchor_repository,
+    run_daemon,
+)
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, printable
 from assay.surfaces.cli.streams import lost_output
 from assay.surfaces.cli.words import plain, refuse_executors, speaker
@@ -40,14 +49,18 @@ HomeOption = Annotated[
 LimitOption = Annotated[int, typer.Option("--limit", min=1, help="At most so many rows.")]
 
 _RUNS = """
-SELECT parts.run_id AS run, REPLACE(SUBSTR(MIN(parts.ts), 1, 19), 'T', ' ') AS started,
-       SUM(parts.checks) AS checks, SUM(parts.passed) AS passed, runs.state, runs.outcome
-FROM (SELECT run_id, MIN(ts) AS ts, MAX(seq) AS seq, COUNT(*) AS checks, SUM(passed) AS passed
-      FROM anvil_checks GROUP BY run_id
-      UNION ALL SELECT run_id, MIN(ts), MAX(seq), 0, 0 FROM events GROUP BY run_id
-      UNION ALL SELECT run_id, MIN(ts), MAX(seq), 0, 0 FROM messages GROUP BY run_id) AS parts
-LEFT JOIN runs ON runs.run_id = parts.run_id
-GROUP BY parts.run_id ORDER BY MAX(parts.seq) DESC
+SELECT recent.run_id AS run,
+       REPLACE(SUBSTR(COALESCE((SELECT ts FROM events WHERE seq = recent.first_seq),
+                               (SELECT ts FROM anvil_checks WHERE seq = recent.first_seq),
+                               (SELECT ts FROM messages WHERE seq = recent.first_seq)), 1, 19), 'T', ' ') AS started,
+       (SELECT COUNT(*) FROM anvil_checks WHERE run_id = recent.run_id) AS checks,
+       (SELECT COALESCE(SUM(passed), 0) FROM anvil_checks WHERE run_id = recent.run_id) AS passed,
+       SUBSTR(last.type, 5) AS state,
+       CASE WHEN json_valid(last.payload) THEN json_extract(last.payload, '$.outcome') END AS outcome
+FROM (SELECT run_id, first_seq FROM run_index ORDER BY first_seq DESC LIMIT ?) AS recent
+LEFT JOIN events AS last ON last.seq = (
+    SELECT MAX(seq) FROM events WHERE run_id = recent.run_id AND type >= 'run.' AND type < 'run/')
+ORDER BY recent.first_seq DESC
 """
 _CHECKS = """
 SELECT seq, SUBSTR(ts, 12, 8) AS time, task_id AS task, phase, check_name AS "check", state, exit_code AS exit,
@@ -61,7 +74,6 @@ _MESSAGES = """
 SELECT seq, SUBSTR(ts, 12, 8) AS time, sender AS "from", recipient AS "to", type, message_id AS id
 FROM messages WHERE run_id = ? ORDER BY seq
 """
-_HAS_DELIVERIES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'deliveries'"
 _DELIVERIES = """
 SELECT MAX(seq) AS seq, SUBSTR(ts, 12, 8) AS time, subscriber, upto
 FROM deliveries WHERE run_id = ? GROUP BY subscriber ORDER BY subscriber
@@ -141,6 +153,70 @@ def reanchor_(
 
 
 @app.command()
+def init(
+    daemon: Annotated[
+        bool, typer.Option("--daemon", help="Give the ledger to an account of its own. Needs root.")
+    ] = False,
+    keyring: Annotated[
+        Path | None,
+        typer.Option(
+            "--keyring",
+            metavar="COPY",
+            help="Keep the key in the kernel's keyring. The first time, a copy is written to this new file, for a safe "
+            "place elsewhere; after a restart of the machine the key is loaded from it.",
+        ),
+    ] = None,
+    user: Annotated[str, typer.Option("--user", metavar="NAME", help="The account; made if there is none.")] = ACCOUNT,
+    socket: Annotated[
+        Path | None, typer.Option("--socket", metavar="PATH", help="Where the daemon listens, below /run.")
+    ] = None,
+    state: Annotated[
+        Path | None, typer.Option("--state", metavar="DIR", help="Where the account keeps database and key.")
+    ] = None,
+    systemd: Annotated[
+        Path | None, typer.Option("--systemd", metavar="FILE", help="Write a systemd unit for the daemon here.")
+    ] = None,
+    home: HomeOption = None,
+) -> None:
+    """Decide who keeps the ledger's key, and with it who can write rows that verify.
+
+    Without this, the key is a file that your own account can read: sandboxed code cannot forge a row, an unsandboxed
+    process of yours can. With --daemon, the database and the key belong to another account, and a daemon adds rows
+    that you send; your account can no longer change, remove or backdate one.
+    """
+    if daemon == (keyring is not None):
+        raise InputError("say one of --daemon and --keyring COPY", hint="`assay ledger init --help` tells what they do")
+    output = Output(json=False, no_color=True).results()
+    if keyring is not None:
+        name = keep_key_in_keyring(home, keyring)
+        output.print(printable(f"the key is in the kernel's keyring as {name}; put {keyring} away"), soft_wrap=True)
+        return
+    config, folder = give_to_account(home, user, socket, state)
+    output.print(printable(f"the ledger is kept by {config.account}: {config.database}"), soft_wrap=True)
+    output.print(printable(f"start its daemon: assay ledger daemon --state {folder}"), soft_wrap=True)
+    unit = unit_text(config, str(Path(sys.argv[0]).absolute()), folder)
+    if systemd is None:
+        output.print(printable("--systemd FILE writes a unit that does"), soft_wrap=True)
+    else:
+        _write_atomically(systemd, [unit])
+
+
+@app.command()
+def daemon(
+    state: Annotated[
+        Path, typer.Option("--state", metavar="DIR", help="The folder that `assay ledger init --daemon` has named.")
+    ],
+) -> None:
+    """Keep a ledger for its user: run in the foreground, as its account, and add the rows that are sent."""
+    console = Output(json=False, no_color=True).results()
+
+    def ready(config: DaemonConfig) -> None:
+        console.print(printable(f"listening on {config.socket} for the user {config.client_uid}"), soft_wrap=True)
+
+    run_daemon(state, ready)
+
+
+@app.command()
 def show(
     run: Annotated[
         str | None,
@@ -155,7 +231,7 @@ def show(
     path = ledger_path(home or assay_home())
     output = Output(json=as_json, no_color=no_color)
     if run is None:
-        _present(output, {"runs": query(path, _RUNS, limit=limit)})
+        _present(output, {"runs": query(path, _RUNS, (limit + 1,), limit=limit)})
         return
     run_id = find_any_run(path, run, repository_around(Path.cwd()))
     answers = {
@@ -163,8 +239,7 @@ def show(
         "events": query(path, _EVENTS, (run_id,), limit=limit),
         "messages": query(path, _MESSAGES, (run_id,), limit=limit),
     }
-    if query(path, _HAS_DELIVERIES).rows:  # a ledger that nobody has written to since has none
-        answers["deliveries"] = query(path, _DELIVERIES, (run_id,), limit=limit)
+    answers["deliveries"] = query(path, _DELIVERIES, (run_id,), limit=limit)
     _present(output, answers)
 
 

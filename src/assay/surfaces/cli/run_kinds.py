@@ -140,7 +140,8 @@ def show(output: Output, meant: Meant, agents: Sequence[AgentSeen] = ()) -> None
 
 def _show_state(output: Output, meant: Meant, agents: Sequence[AgentSeen]) -> None:
     run_id, kind = meant
-    state, said = next(((one.state, one.reason) for one in kind.runs.views() if one.run_id == run_id), _OF_A_PART)
+    view = kind.runs.view(run_id)
+    state, said = _OF_A_PART if view.setup.parent else (view.state, view.reason)
     if output.json:
         told = {"run_id": run_id, "command": kind.command, "state": state, "reason": said}
         output.document({**told, **positions_document(agents)})

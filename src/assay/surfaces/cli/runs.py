@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -19,18 +19,29 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
-def runs(as_json: JsonOption = False, no_color: NoColorOption = False) -> None:
+def runs(
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many, the newest.")] = 50,
+    as_json: JsonOption = False,
+    no_color: NoColorOption = False,
+) -> None:
     """List the runs of `assay run`, `gate`, `verify-plan` and `solve`, newest first, and what became of each.
 
     `assay status RUN` shows one of them.
     """
-    views: list[RunView | BegunRun[Any]] = [*list_runs(), *(view for kind in KINDS for view in kind.runs.views())]
+    views: list[RunView | BegunRun[Any]] = [
+        *list_runs(limit=limit + 1),
+        *(view for kind in KINDS for view in kind.runs.views(limit=limit + 1)),
+    ]
     views.sort(key=lambda one: one.run_id, reverse=True)
+    shown, more = views[:limit], len(views) > limit
     output = Output(json=as_json, no_color=no_color)
     if as_json:
-        output.document({"runs": [_row(view) if isinstance(view, RunView) else row(view) for view in views]})
-    else:
-        print_runs(output.results(), views)
+        rows = [_row(view) if isinstance(view, RunView) else row(view) for view in shown]
+        output.document({"runs": rows, "more": more})
+        return
+    print_runs(output.results(), shown)
+    if more:
+        output.results().print("there are more runs: raise --limit")
 
 
 def _row(view: RunView) -> dict[str, object]:
