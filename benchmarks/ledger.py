@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import statistics
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,7 +19,10 @@ from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.contracts.evidence import CheckRow
 from assay.contracts.verdict import Assurance, Phase, Verdict
 from benchmarks import Measurement, show, timed
+from benchmarks.large_ledger import generate
 
+_ASSAY = "import sys; from assay.surfaces.cli.main import main; sys.exit(main())"
+_WHO = ("-c", "user.name=n", "-c", "user.email=n@example.org")
 GATE = "SELECT COUNT(*) FROM anvil_checks WHERE run_id = ? AND task_id = ? AND phase = 'after' AND passed = 1"
 
 PLAIN_TABLE = """
@@ -94,6 +100,27 @@ def gate(directory: Path, rows: int) -> Measurement:
     return Measurement(f"gate query at {rows:,} rows, 95th percentile", slow, "ms", "< 5", slow < 5)
 
 
+def everyday(directory: Path, rows: int) -> Iterator[Measurement]:
+    """Whole commands, as a person waits for them, with a ledger of so many rows; the second time of each."""
+    repository, home = directory / "repository", directory / "home"
+    repository.mkdir()
+    (repository / "notes.md").write_text("# Notes\n")
+    for arguments in (("init", "-q"), ("add", "."), (*_WHO, "commit", "-q", "-m", "First")):
+        subprocess.run(["git", *arguments], cwd=repository, check=True)
+    (repository / "notes.md").write_text("# Notes\n\nMore.\n")
+    generate(home, repository, rows)
+
+    def command(*words: str) -> None:
+        environment = {**os.environ, "ASSAY_HOME": str(home)}
+        program = [sys.executable, "-c", _ASSAY, *words]
+        subprocess.run(program, cwd=repository, env=environment, check=False, capture_output=True)
+
+    for words in (("check",), ("runs",), ("status",), ("ledger", "show"), ("ledger", "verify")):
+        command(*words)
+        seconds = timed(lambda words=words: command(*words))  # type: ignore[misc]
+        yield Measurement(f"assay {' '.join(words)} at {rows:,} rows", seconds, "s", "< 1", seconds < 1)
+
+
 def run(quick: bool = False) -> list[Measurement]:
     with tempfile.TemporaryDirectory(prefix="assay-bench-") as place:
         directory = Path(place)
@@ -101,6 +128,7 @@ def run(quick: bool = False) -> list[Measurement]:
             appends(directory, batches=200 if quick else 1000, size=1),
             appends(directory, batches=100 if quick else 300, size=10),
             gate(directory, rows=20_000 if quick else 1_000_000),
+            *everyday(directory, rows=20_000 if quick else 1_000_000),
         ]
 
 

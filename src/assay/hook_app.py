@@ -28,9 +28,10 @@ from assay.adapters.git.program import readable
 from assay.adapters.git.repository import Repository, open_repository
 from assay.adapters.git.user_hooks import Done, Hook, hooks_folder, hooks_in, install, own_folders, uninstall
 from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.opening import open_ledger
+from assay.adapters.ledger.opening import authentication_level, open_ledger
 from assay.adapters.stop_rounds import StopRounds
 from assay.config import FILES, assay_home
+from assay.core.authentication import AuthenticationLevel
 from assay.core.commit_evidence import Ruling, Seen, Standing, rule
 from assay.core.feedback import MOST_ROUNDS, feedback
 from assay.engine.evidence_for import checks_on_record, refuse_forged
@@ -83,6 +84,8 @@ class Status:
     """Those there, and any of Assay's where git does not look."""
     head: Ruling | None
     """What is on record of the commit that one stands on; None if there is none."""
+    authentication: AuthenticationLevel
+    """Who can write evidence that is believed."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,8 @@ def hooks_status(directory: Path) -> Status:
     elsewhere = [hook for other in own_folders(repository) if other != folder for hook in hooks_in(other)]
     known = (*hooks_in(folder), *(hook for hook in elsewhere if hook.state.ours))
     head = repository.git.maybe("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    return Status(folder, known, _of_commit(repository, head) if head else None)
+    ruling = _of_commit(repository, head) if head else None
+    return Status(folder, known, ruling, authentication_level(assay_home()))
 
 
 def own_program() -> str:

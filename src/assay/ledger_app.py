@@ -38,7 +38,6 @@ from assay.adapters.ledger.opening import open_ledger
 from assay.adapters.ledger.query import query
 from assay.adapters.ledger.schema import json_field
 from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.app import new_run_id, private_home
 from assay.config import assay_home
 from assay.core.anchoring import Anchor, AnchorFault, AnchorFinding, compare_anchors
 from assay.core.chain import Break
@@ -105,6 +104,8 @@ def reanchor_repository(
     directory: Path, reason: str, by: str, home: Path | None = None
 ) -> tuple[tuple[AnchorFinding, ...], Anchor]:
     """A person carries on with the ledger as it is, on record."""
+    from assay.app import new_run_id, private_home  # with all that a run needs; verifying needs none of it
+
     if not reason.strip():
         raise InputError("--reason: say why the ledger is right as it is", hint='--reason "restored from the backup"')
     repository, home = open_repository(directory), private_home(home)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
 import pytest
@@ -278,6 +279,37 @@ class LedgerConformance:
             thread.join()
         assert sorted(seqs) == list(range(1, 161))
         assert ledger.verify().ok
+
+    def test_the_hash_of_an_entry_can_be_asked_for(self, ledger: Ledger) -> None:
+        ledger.append(*ONE_OF_EACH)
+        assert ledger.hash_at(0) == genesis(ledger.head().ledger_id)
+        assert [ledger.hash_at(stored.seq) for stored in in_order(ledger)] == [
+            stored.link.hash for stored in in_order(ledger)
+        ]
+        assert ledger.hash_at(len(ONE_OF_EACH) + 1) is None
+
+    def test_rows_are_authentic_and_edited_ones_are_not(self, ledger: Ledger) -> None:
+        ledger.append(*ONE_OF_EACH)
+        for stored in in_order(ledger):
+            assert ledger.is_authentic(stored)
+            assert not ledger.is_authentic(replace(stored, values={**stored.values, "ts": "another time"}))
+        first, second = list(in_order(ledger))[:2]
+        assert not ledger.is_authentic(replace(first, link=second.link))
+
+    def test_verification_goes_on_from_a_checkpoint(self, open_ledger: OpenLedger) -> None:
+        ledger = open_ledger()
+        ledger.append(*ONE_OF_EACH)
+        assert ledger.checkpoint() is None
+        assert ledger.verify().ok
+        assert ledger.keep_checkpoint(ledger.head()) == ""
+        since = ledger.head()
+        ledger.append(check_row())
+        again = open_ledger()
+        assert again.checkpoint() == since
+        found = again.verify(since=since)
+        assert (found.ok, found.start, found.head.seq) == (True, since.seq, since.seq + 1)
+        elsewhere = since.model_copy(update={"hash": "0" * 64})
+        assert again.verify(since=elsewhere).start == 0, "what is not in the chain is no place to begin"
 
     def test_the_rows_of_a_run_can_be_read_alone(self, ledger: Ledger) -> None:
         ledger.append(check_row("r1"), check_row("r2"), EventRow(run_id="r1", type="run.finished"))

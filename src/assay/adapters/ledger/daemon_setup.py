@@ -37,7 +37,6 @@ from assay.faults import fault_point
 
 STATE: Final = Path("/var/lib/assay-ledger")
 SOCKETS: Final = Path("/run/assay-ledger")
-ACCOUNT: Final = "assay-ledger"
 _CONFIG: Final = "daemon.json"
 _DATABASE: Final = "ledger.db"
 

@@ -115,7 +115,8 @@ def status(repo: RepoOption = Path(), as_json: JsonOption = False, no_color: NoC
             for hook in found.hooks
         ]
         head = found.head and {"standing": found.head.standing.value, "accepted": found.head.accepted}
-        output.document({"folder": str(found.folder), "installed": installed, "hooks": hooks, "head": head})
+        document = {"folder": str(found.folder), "installed": installed, "hooks": hooks, "head": head}
+        output.document({**document, "authentication": found.authentication.value})
         return 0 if installed else 1
     console = output.results()
     for hook in found.hooks:
@@ -127,6 +128,8 @@ def status(repo: RepoOption = Path(), as_json: JsonOption = False, no_color: NoC
         console.print(printable(text), soft_wrap=True)
     if found.head is not None:
         console.print(f"HEAD: {standing_words(found.head)}", soft_wrap=True)
+        level = found.authentication
+        console.print(printable(f"evidence: {level.value}; {level.limits}"), soft_wrap=True)
     if not installed:
         console.print("`assay hook install` puts them there", style="dim")
     return 0 if installed else 1

@@ -1,4 +1,7 @@
-"""`assay ledger`: verify, show, query and export the evidence, and say who keeps it."""
+"""`assay ledger`: verify, show, query and export the evidence, and say who keeps it.
+
+Most of these only read. What more is needed to verify, to anchor anew or to give the ledger away is imported there.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,8 +20,6 @@ from assay.adapters.git.repository import repository_around
 from assay.adapters.ledger import Verification, in_order
 from assay.adapters.ledger.anchors import Anchor, read_anchors
 from assay.adapters.ledger.artifacts import ArtifactStore
-from assay.adapters.ledger.daemon import DaemonConfig
-from assay.adapters.ledger.daemon_setup import ACCOUNT, unit_text
 from assay.adapters.ledger.location import artifacts_path, ledger_path
 from assay.adapters.ledger.query import DEFAULT_LIMIT, DEFAULT_SECONDS, Answer, query
 from assay.adapters.ledger.runs import find_any_run
@@ -28,17 +29,12 @@ from assay.config import assay_home
 from assay.contracts.base import Contract
 from assay.core.chain import Break
 from assay.errors import InputError, LedgerCorruptError
-from assay.ledger_app import (
-    LedgerProof,
-    give_to_account,
-    keep_key_in_keyring,
-    prove_ledger,
-    reanchor_repository,
-    run_daemon,
-)
 from assay.surfaces.cli.output import JsonOption, NoColorOption, Output, printable
 from assay.surfaces.cli.streams import lost_output
-from assay.surfaces.cli.words import plain, refuse_executors, speaker
+
+if TYPE_CHECKING:
+    from assay.adapters.ledger.daemon import DaemonConfig
+    from assay.ledger_app import LedgerProof
 
 app = typer.Typer(add_completion=False, help="Verify, show, query and export the evidence.")
 
@@ -46,6 +42,7 @@ HomeOption = Annotated[
     Path | None,
     typer.Option("--home", metavar="DIR", help="Where the ledger is; else ASSAY_HOME, else the state directory."),
 ]
+_ACCOUNT = "assay-ledger"
 LimitOption = Annotated[int, typer.Option("--limit", min=1, help="At most so many rows.")]
 
 _RUNS = """
@@ -108,6 +105,8 @@ def verify(
 
     Exits with 0 when it verifies, 1 when it does not, 2 when there is no ledger.
     """
+    from assay.ledger_app import prove_ledger
+
     anchors = [found for file in anchor or () for found in _anchors(file)]
     result = prove_ledger(home or assay_home(), anchors, repo or (), full=full)
     output = Output(json=as_json, no_color=no_color)
@@ -116,7 +115,7 @@ def verify(
     else:
         for line in _lines(result):
             output.results().print(printable(line), soft_wrap=True)
-    return 0 if isinstance(result, LedgerProof) and result.verification.ok else 1
+    return 0 if not isinstance(result, LedgerCorruptError) and result.verification.ok else 1
 
 
 @app.command("reanchor")
@@ -135,6 +134,9 @@ def reanchor_(
     you removed the state directory or came to a new machine, this puts what was found and your reason on record, and
     anchors the ledger as it is now.
     """
+    from assay.ledger_app import reanchor_repository
+    from assay.surfaces.cli.words import plain, refuse_executors, speaker
+
     refuse_executors()
     findings, head = reanchor_repository(repo or Path.cwd(), plain("--reason", reason), speaker(), home)
     output = Output(json=as_json, no_color=no_color)
@@ -166,7 +168,7 @@ def init(
             "place elsewhere; after a restart of the machine the key is loaded from it.",
         ),
     ] = None,
-    user: Annotated[str, typer.Option("--user", metavar="NAME", help="The account; made if there is none.")] = ACCOUNT,
+    user: Annotated[str, typer.Option("--user", metavar="NAME", help="The account; made if there is none.")] = _ACCOUNT,
     socket: Annotated[
         Path | None, typer.Option("--socket", metavar="PATH", help="Where the daemon listens, below /run.")
     ] = None,
@@ -184,6 +186,9 @@ def init(
     process of yours can. With --daemon, the database and the key belong to another account, and a daemon adds rows
     that you send; your account can no longer change, remove or backdate one.
     """
+    from assay.adapters.ledger.daemon_setup import unit_text
+    from assay.ledger_app import give_to_account, keep_key_in_keyring
+
     if daemon == (keyring is not None):
         raise InputError("say one of --daemon and --keyring COPY", hint="`assay ledger init --help` tells what they do")
     output = Output(json=False, no_color=True).results()
@@ -208,6 +213,8 @@ def daemon(
     ],
 ) -> None:
     """Keep a ledger for its user: run in the foreground, as its account, and add the rows that are sent."""
+    from assay.ledger_app import run_daemon
+
     console = Output(json=False, no_color=True).results()
 
     def ready(config: DaemonConfig) -> None:

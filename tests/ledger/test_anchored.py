@@ -1,0 +1,184 @@
+"""A ledger that was set back, emptied or exchanged is noticed before anything is written to it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from assay.adapters.git.anchor import REF
+from assay.adapters.git.repository import Repository, open_repository
+from assay.adapters.ledger.kept_anchors import KeptAnchors
+from assay.adapters.ledger.location import ledger_path
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.app import writing_ledger
+from assay.contracts.rows import OverrideRow
+from assay.engine.anchoring import anchor_head, refuse_anchor_faults
+from assay.errors import AnchorError, LedgerError
+from assay.ledger_app import LedgerProof, prove_ledger, reanchor_repository
+from assay.surfaces.cli.main import main
+from assay.testing.ledger_conformance import check_row
+
+
+def git(directory: Path, *args: str) -> str:
+    return subprocess.run(["git", *args], cwd=directory, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    (tmp_path / "repo").mkdir()
+    git(tmp_path / "repo", "init", "-q")
+    return open_repository(tmp_path / "repo")
+
+
+def record(home: Path, repository: Repository) -> None:
+    """What a run does: it opens the ledger, writes, and anchors the head."""
+    with writing_ledger(home, repository, create=True) as ledger:
+        ledger.append(check_row(), check_row())
+        assert anchor_head(ledger, home, repository) is None
+
+
+def refused(home: Path, repository: Repository) -> str:
+    with pytest.raises(AnchorError) as caught, writing_ledger(home, repository, create=True):
+        pass
+    assert "assay ledger reanchor" in (caught.value.hint or "")
+    assert caught.value.exit_code == 2
+    return caught.value.message
+
+
+def copy_of(home: Path, name: str = "ledger") -> Path:
+    return Path(shutil.copytree(home / name, home.parent / f"copy-of-{name}"))
+
+
+def test_a_ledger_that_was_set_back_is_refused_until_a_person_says_why(home: Path, repository: Repository) -> None:
+    record(home, repository)
+    before = copy_of(home)
+    record(home, repository)
+    shutil.rmtree(home / "ledger")
+    before.rename(home / "ledger")
+    message = refused(home, repository)
+    assert "rewound: refs/assay/ledger in the repository saw the ledger at row 4; it ends at row 2 now" in message
+    assert "rewound: the state directory" in message
+    git(repository.root, "update-ref", "-d", REF)
+    assert "rewound: the state directory" in refused(home, repository), "the second place knows it as well"
+    with pytest.raises(AnchorError), writing_ledger(home):
+        pass  # words of a person, which are about no repository
+    findings, _ = reanchor_repository(repository.root, "restored\nfrom the backup", "me", home)
+    assert findings
+    record(home, repository)
+    with SqliteLedger(ledger_path(home), "read") as ledger:
+        (row,) = ledger.read(OverrideRow)
+    assert (row.row.action, row.row.reason, row.row.decided_by) == ("reanchor", "restored from the backup", "me")
+    assert "rewound" in str(row.row.payload)
+
+
+def test_rows_that_were_written_anew_are_refused(home: Path, repository: Repository) -> None:
+    record(home, repository)
+    before = copy_of(home)
+    record(home, repository)
+    shutil.rmtree(home / "ledger")
+    before.rename(home / "ledger")
+    with SqliteLedger(ledger_path(home)) as ledger:
+        ledger.append(check_row("another"), check_row("another"))
+    assert "rewritten: refs/assay/ledger" in refused(home, repository)
+
+
+@pytest.mark.parametrize("what", ["ledger", "."])
+def test_a_ledger_or_a_state_directory_that_was_removed_is_missed(
+    home: Path, repository: Repository, what: str
+) -> None:
+    record(home, repository)
+    with SqliteLedger(ledger_path(home), "read") as ledger:
+        old = ledger.ledger_id
+    shutil.rmtree(home / what)
+    message = refused(home, repository)
+    assert f"foreign: the repository is anchored to row 2 of the ledger {old}, which is not here" in message
+    assert ("replaced:" in message) == (what == "ledger")
+    reanchor_repository(repository.root, "I removed it", "me", home)
+    record(home, repository)
+
+
+def test_a_ref_that_was_removed_is_missed(home: Path, repository: Repository) -> None:
+    record(home, repository)
+    git(repository.root, "update-ref", "-d", REF)
+    assert "missing: refs/assay/ledger" in refused(home, repository)
+    proof = prove_ledger(home)
+    assert isinstance(proof, LedgerProof)
+    assert [one.seq for one in proof.verification.problems] == [None]
+    assert str(repository.common_dir) in proof.verification.problems[0].reason
+
+
+def test_a_clone_and_a_new_clone_at_the_same_path_are_no_concern(
+    home: Path, repository: Repository, tmp_path: Path
+) -> None:
+    git(repository.root, "-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "--allow-empty", "-m", "x")
+    record(home, repository)
+    git(tmp_path, "clone", "-q", str(repository.root), "clone")
+    record(home, open_repository(tmp_path / "clone"))
+    (tmp_path / "clone").rename(tmp_path / "old")  # still there, so that its inode is not given to another
+    git(tmp_path, "clone", "-q", str(repository.root), "clone")
+    record(home, open_repository(tmp_path / "clone"))
+
+
+def test_two_homes_share_a_repository_once_the_second_was_accepted(home: Path, repository: Repository) -> None:
+    other = home.with_name("other")
+    record(home, repository)
+    assert "foreign:" in refused(other, repository)
+    reanchor_repository(repository.root, "my second machine", "me", other)
+    for place in (other, home, other):
+        record(place, repository)
+    assert len(git(repository.root, "cat-file", "blob", REF).splitlines()) == 2
+
+
+def test_anchors_that_changed_during_a_run_are_not_overwritten(home: Path, repository: Repository) -> None:
+    record(home, repository)
+    with writing_ledger(home, repository) as ledger:
+        ledger.append(check_row())
+        git(repository.root, "update-ref", "-d", REF)
+        problem = anchor_head(ledger, home, repository)
+    assert problem is not None
+    assert "no longer names row 2" in problem
+    assert "missing:" in refused(home, repository)
+
+
+def test_a_line_that_a_crash_left_unfinished_is_passed_over(home: Path, repository: Repository) -> None:
+    record(home, repository)
+    (file,) = KeptAnchors(home).folder.iterdir()
+    with file.open("ab") as opened:
+        opened.write(b'{"anchor":{"ha')
+    for rows in (4, 6):
+        record(home, repository)
+        found = KeptAnchors(home).of(repository.common_dir)
+        assert found is not None
+        assert found.anchor.seq == rows
+    file.write_bytes(b"nothing\n")
+    with SqliteLedger(ledger_path(home)) as ledger, pytest.raises(LedgerError, match="holds no anchor"):
+        refuse_anchor_faults(ledger, home, repository)
+
+
+def test_reanchoring_asks_for_a_reason_and_leaves_what_holds_alone(
+    home: Path, repository: Repository, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(home, repository)
+    command = ["ledger", "reanchor", "--home", str(home), "--repo", str(repository.root), "--reason"]
+    assert main([*command, " "]) == 2
+    assert main([*command, "to be sure"]) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    with SqliteLedger(ledger_path(home)) as ledger:
+        assert ledger.read(OverrideRow) == []
+
+
+def test_a_repository_that_cannot_be_read_is_named_and_the_rest_verified(
+    home: Path, repository: Repository, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(home, repository)
+    (tmp_path / "second").mkdir()
+    git(tmp_path / "second", "init", "-q")
+    record(home, open_repository(tmp_path / "second"))
+    (repository.git_dir / "HEAD").unlink()
+    assert main(["ledger", "verify", "--home", str(home)]) == 1
+    out = capsys.readouterr().out
+    assert f"{repository.git_dir}: its anchor cannot be read" in out
+    assert "1 problem; looked at 4 rows, the rest of which verifies" in out

@@ -1,0 +1,106 @@
+"""What is damaged is named with its place, and the rest is verified and can be read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.contracts.evidence import CheckRow
+from assay.contracts.rows import EventRow
+from assay.errors import LedgerCorruptError
+from assay.surfaces.cli.main import main
+from assay.testing.ledger_conformance import check_row
+from tests.ledger.tampering import raw, unprotected
+from tests.needs import needs
+
+_PAGE = 4096
+_ASSAY = "import sys; from assay.surfaces.cli.main import main; sys.exit(main())"
+
+
+def pages_of(path: Path, name: str) -> list[int]:
+    """The leaf pages of a table, in order."""
+    connection = raw(path)
+    try:
+        query = "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY pageno"
+        return [int(number) for (number,) in connection.execute(query, (name,))]
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("table", ["anvil_checks", "chain"])
+def test_rows_on_a_damaged_page_are_named_and_the_others_verified(ledger: SqliteLedger, path: Path, table: str) -> None:
+    ledger.append(*(check_row(run_id=f"run-{number}") for number in range(200)))
+    last = ledger.append(EventRow(run_id="run-1", type="run.finished"))[0]
+    ledger.close()
+    try:
+        page = pages_of(path, table)[2]
+    except Exception as error:  # noqa: BLE001  this SQLite cannot tell its pages
+        pytest.skip(str(error))
+    data = bytearray(path.read_bytes())
+    data[(page - 1) * _PAGE : page * _PAGE] = b"\xff" * _PAGE
+    path.write_bytes(data)
+    with SqliteLedger(path, "read") as reader:
+        found = reader.verify()
+    assert found.head.seq == last
+    rows = [one for one in found.problems if one.seq is not None]
+    assert len(rows) == 1, "one place is damaged, and nothing else is blamed"
+    assert "cannot be read" in rows[0].reason
+    assert table in rows[0].reason
+
+
+def test_a_row_that_is_no_row_any_more_is_named_by_whoever_reads_it(ledger: SqliteLedger, path: Path) -> None:
+    ledger.append(EventRow(run_id="r", type="run.started", payload={"command": "gate"}), check_row())
+    with unprotected(path) as connection:
+        connection.execute("UPDATE events SET payload = '{' WHERE seq = 1")
+        connection.execute("UPDATE anvil_checks SET run_id = x'ff' WHERE seq = 2")
+    home = str(path.parent.parent)
+    assert main(["ledger", "verify", "--full", "--home", home]) == 1
+    assert main(["ledger", "show", "--home", home]) == 0
+    with pytest.raises(LedgerCorruptError, match="row 1 of events"):
+        _ = [one.row for one in ledger.read(EventRow)]
+    with pytest.raises(LedgerCorruptError, match="row 2 of anvil_checks"):
+        _ = [one.row for one in ledger.read(CheckRow)]
+
+
+def test_a_sequence_number_that_is_none_is_a_finding(ledger: SqliteLedger, path: Path) -> None:
+    ledger.append(check_row(), check_row())
+    with unprotected(path) as connection:
+        connection.execute("UPDATE anvil_checks SET seq = 'two' WHERE seq = 2")
+    reasons = [one.reason for one in ledger.verify().problems]
+    assert any("has 'two' as its sequence number" in reason for reason in reasons)
+
+
+@needs("bwrap")
+@pytest.mark.parametrize("log", [False, True], ids=["closed", "with a log left behind"])
+def test_a_read_only_file_system_can_be_read(home: Path, path: Path, log: bool) -> None:
+    with SqliteLedger(path) as ledger:
+        ledger.append(check_row("run-1"), EventRow(run_id="run-1", type="run.finished"))
+        if log:
+            shutil.copytree(home, home.with_name("copy"), ignore=shutil.ignore_patterns("*-shm"))
+    if log:
+        shutil.rmtree(home)
+        home.with_name("copy").rename(home)
+    for command, code in (
+        (("ledger", "verify"), 0),
+        (("ledger", "show", "run-1"), 0),
+        (("ledger", "query", "SELECT COUNT(*) AS n FROM chain"), 0),
+        (("runs",), 0),
+        (("status",), 2),
+    ):
+        done = subprocess.run(
+            ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--", sys.executable, "-c", _ASSAY, *command],
+            env={**os.environ, "ASSAY_HOME": str(home)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == code, done.stderr
+        if command == ("ledger", "verify"):
+            assert done.stdout.startswith("verified: 2 rows")
+        if command == ("status",):
+            assert "there is no run of `assay gate` yet" in done.stderr

@@ -1,0 +1,74 @@
+"""Everyday questions are answered from indexes, however many rows there are: their plans show no walk over a table."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from assay.adapters.ledger import runs as ledger_runs
+from assay.adapters.ledger.sqlite import SqliteLedger
+from assay.engine import evidence_for
+from assay.surfaces.cli import ledger as ledger_command
+from assay.testing.ledger_conformance import ONE_OF_EACH
+from tests.ledger.tampering import raw
+
+QUESTIONS = {
+    "recent runs": (ledger_command._RUNS, (51,)),
+    "checks of a run": (ledger_command._CHECKS, ("r",)),
+    "events of a run": (ledger_command._EVENTS, ("r",)),
+    "runs of a command": (ledger_runs._STARTED, ("gate",)),
+    "the last run": (ledger_runs._LAST, ()),
+    "the last run here": (ledger_runs._LAST_HERE, ("/repo",)),
+    "evidence of a tree": (
+        evidence_for._OF_CHECKS.format(roots="?", tree=evidence_for._OF_TREE[evidence_for._OF_CHECKS]),
+        ("t", "/repo"),
+    ),
+    "committed tasks of a tree": (
+        evidence_for._OF_TASKS.format(roots="?", tree=evidence_for._OF_TREE[evidence_for._OF_TASKS]),
+        ("t", "/repo"),
+    ),
+    "events of a type": ("SELECT * FROM events WHERE seq > ? AND type IS ? ORDER BY seq LIMIT 9", (0, "t")),
+    "events of a run and type": (
+        "SELECT * FROM events WHERE seq > ? AND run_id IS ? AND type IS ? ORDER BY seq LIMIT 9",
+        (0, "r", "t"),
+    ),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+def test_no_question_walks_over_a_table(ledger: SqliteLedger, path: Path, question: str) -> None:
+    ledger.append(*ONE_OF_EACH)
+    sql, arguments = QUESTIONS[question]
+    with closing(raw(path)) as connection:
+        plan = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", arguments)]
+    walks = [step for step in plan if step.startswith("SCAN") and " USING " not in step]
+    assert [step for step in walks if step.split()[1] not in ("recent", "began", "(subquery-2)", "(subquery-3)")] == []
+
+
+def test_an_incremental_verification_reads_the_new_rows_only(ledger: SqliteLedger) -> None:
+    """Counted by SQLite: every row that the walk reads is a step of its virtual machine, or more."""
+
+    def steps(count: int) -> int:
+        since = ledger.head()
+        ledger.append(*ONE_OF_EACH[:3])
+        done = 0
+
+        def step() -> int:
+            nonlocal done
+            done += 1
+            return 0
+
+        ledger._connection.set_progress_handler(step, 1)
+        try:
+            found = ledger.verify(since=since)
+        finally:
+            ledger._connection.set_progress_handler(None, 0)
+        assert found.ok
+        assert (found.start, found.head.seq) == (since.seq, since.seq + 3)
+        return done
+
+    few = steps(0)
+    ledger.append(*ONE_OF_EACH[:3] * 700)
+    assert steps(0) < 2 * few
