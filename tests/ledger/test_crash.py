@@ -14,7 +14,8 @@ import pytest
 
 from assay.adapters.ledger.artifacts import ArtifactStore
 from assay.adapters.ledger.audit import audit
-from assay.adapters.ledger.location import artifacts_path, ledger_path
+from assay.adapters.ledger.daemon_setup import move_to_account
+from assay.adapters.ledger.location import artifacts_path, daemon_location, ledger_path
 from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.contracts.evidence import CheckRow
 from assay.faults import FAULT_POINTS
@@ -180,3 +181,50 @@ def test_a_full_disk_is_named_and_loses_nothing_acknowledged(tmp_path: Path) -> 
         assert_nothing_was_lost(home, acknowledged(done))
     finally:
         subprocess.run(["umount", str(home)], check=True)
+
+
+def run_killed(code: str, fault: str, *args: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *args],
+        cwd=ROOT,
+        env={**os.environ, "ASSAY_FAULT": fault, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def test_a_verification_killed_before_its_checkpoint_is_done_again(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with SqliteLedger(ledger_path(home)) as ledger:
+        ledger.append(check_row())
+    code = "import sys; from assay.surfaces.cli.main import main; main(['ledger', 'verify', '--home', sys.argv[1]])"
+    run_killed(code, "checkpoint.before-publish", str(home))
+    with SqliteLedger(ledger_path(home)) as ledger:
+        assert ledger.checkpoint() is None
+        assert ledger.verify().ok
+        assert ledger.keep_checkpoint(ledger.head()) == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving files to another account needs root")
+@pytest.mark.parametrize("point", ["daemon.before-location", "daemon.after-location"])
+def test_a_ledger_that_is_given_away_is_in_one_place_or_the_other(tmp_path: Path, point: str) -> None:
+    home, state = tmp_path / "home", tmp_path / "state"
+    with SqliteLedger(ledger_path(home)) as ledger:
+        ledger.append(check_row())
+        first = ledger.hash_at(1)
+    os.chown(home, 12345, 12345)
+    code = (
+        "import sys; from pathlib import Path; from assay.adapters.ledger.daemon_setup import move_to_account\n"
+        "home, state = map(Path, sys.argv[1:]); move_to_account(home, 'nobody', state / 's', state)"
+    )
+    run_killed(code, point, str(home), str(state))
+    moved = point == "daemon.after-location"
+    assert (daemon_location(home) is not None) == moved
+    with SqliteLedger(ledger_path(home), "read") as ledger:
+        assert ledger.hash_at(1) == first
+        assert ledger.verify().ok
+    if not moved:
+        move_to_account(home, "nobody", state / "s", state)
+        with SqliteLedger(ledger_path(home), "read") as ledger:
+            assert ledger.hash_at(1) == first
