@@ -135,12 +135,12 @@ def test_a_kept_result_that_is_not_what_its_row_is_about_is_not_used(ledger: Sql
     (seq,) = ledger.append(row.model_copy(update={"result_digest": digest_of(result())}))
     cache.keep("k" * 64, result(), seq)
     assert cache.find("k" * 64) == result(reused_from=seq)
-    assert not cache.notes
+    assert cache.repairs == []
     (file,) = (tmp_path / "cache").rglob("*.json")
     file.write_text(file.read_text().replace('"output":""', '"output":"edited"'))
     assert cache.find("k" * 64) is None
     assert cache.find("k" * 64) is None
-    assert cache.notes == (
+    assert cache.repairs == [
         "a kept result of tests:pytest was not used, and it was run again: it is not the result that row 1 of the "
         "ledger is about",
-    )
+    ]

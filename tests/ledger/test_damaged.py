@@ -62,9 +62,9 @@ def test_a_row_that_is_no_row_any_more_is_named_by_whoever_reads_it(ledger: Sqli
     home = str(path.parent.parent)
     assert main(["ledger", "verify", "--full", "--home", home]) == 1
     assert main(["ledger", "show", "--home", home]) == 0
-    with pytest.raises(LedgerCorruptError, match="row 1 of events"):
+    with pytest.raises(LedgerCorruptError, match="entry 1 of the ledger is no row of events"):
         _ = [one.row for one in ledger.read(EventRow)]
-    with pytest.raises(LedgerCorruptError, match="row 2 of anvil_checks"):
+    with pytest.raises(LedgerCorruptError, match="entry 2 of the ledger is no row of anvil_checks"):
         _ = [one.row for one in ledger.read(CheckRow)]
 
 

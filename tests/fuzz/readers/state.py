@@ -28,6 +28,7 @@ from assay.adapters.git.store import Store
 from assay.adapters.git.work_tree import open_work_tree
 from assay.adapters.ledger import Ledger
 from assay.adapters.ledger.anchors import Anchor, check_anchors, read_anchors
+from assay.adapters.ledger.keys import key_path
 from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.adapters.ledger.tables import TABLES, Stored
 from assay.adapters.memory.file import FileMemory
@@ -194,6 +195,7 @@ def _ledger_file(data: bytes) -> None:
     for left in path.parent.iterdir():
         left.unlink()
     path.write_bytes(whole)
+    key_path(path).write_bytes(key_path(folder("ledger-made") / "ledger.db").read_bytes())
     with SqliteLedger(path, "read", busy_ms=0) as ledger:
         intact = ledger.verify().ok
         assert not intact or bytes(whole) == _ledger_bytes() or _same_rows(ledger), "damage was not seen"

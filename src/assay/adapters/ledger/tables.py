@@ -75,16 +75,6 @@ class Stored(Generic[R]):
     @property
     def row(self) -> R:
         """The contract, as it was handed over. Raises LedgerCorruptError if the row was damaged since."""
-        try:
-            return self._parsed_row()
-        except ValueError as error:  # of pydantic, or of JSON
-            raise LedgerCorruptError(
-                f"row {self.seq} of {self.link.table} is damaged: it cannot be read as what it was",
-                seq=self.seq,
-                hint="`assay ledger verify` names all that is",
-            ) from error
-
-    def _parsed_row(self) -> R:
         fields = {name: self.values[name] for name in self.kind.model_fields if name != JSON_COLUMN}
         try:
             if JSON_COLUMN in self.kind.model_fields:
