@@ -37,6 +37,7 @@ EXEMPT: Final[Mapping[str, str]] = {
     "assay.engine.pipeline.evidence": "reads JSON that SQLite makes of rows",
     "assay.adapters.sandbox.probe": "reads what it keeps for itself, and tries again if it cannot",
     "assay.adapters.sandbox.startup": "reads its own picture of the folders that it guards, and refuses another",
+    "assay.adapters.ledger.daemon_setup": "reads what root wrote for the daemon, and refuses another's file",
     "assay.agents_app": "splits a command of the settings; one that cannot be split is left to the shell",
     "assay.adapters.backends.programs.locating": "splits a command of the settings, and refuses one that it cannot",
     "assay.adapters.git.store": "reads lists that it made itself, and splits commands of git's configuration",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import socket
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
@@ -26,9 +27,13 @@ from assay.adapters.git.repository import Repository
 from assay.adapters.git.snapshot import raw_entries, renames
 from assay.adapters.git.store import Store
 from assay.adapters.git.work_tree import open_work_tree
-from assay.adapters.ledger import Ledger
+from assay.adapters.ledger import Ledger, wire
 from assay.adapters.ledger.anchors import Anchor, check_anchors, read_anchors
+from assay.adapters.ledger.checkpoints import Checkpoint, read_checkpoint
+from assay.adapters.ledger.daemon import LedgerDaemon
+from assay.adapters.ledger.kept_anchors import KeptAnchors
 from assay.adapters.ledger.keys import key_path
+from assay.adapters.ledger.location import daemon_location, location_path
 from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.adapters.ledger.tables import TABLES, Stored
 from assay.adapters.memory.file import FileMemory
@@ -44,6 +49,7 @@ from assay.contracts.evidence import CheckRow
 from assay.contracts.memory import MemoryEntry
 from assay.contracts.rows import EventRow
 from assay.contracts.verdict import Phase, Verdict
+from assay.core.anchoring import KeptAnchor
 from assay.core.chain import Link
 from assay.engine.evidence_for import checks_on_record
 from assay.errors import LedgerCorruptError
@@ -214,6 +220,46 @@ def _same_rows(ledger: SqliteLedger) -> bool:
         ] == [one.values for one in made.read(CheckRow)]
 
 
+def _location(data: bytes) -> None:
+    path = location_path(folder("located"))
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(data)
+    daemon_location(folder("located"))
+
+
+def _kept_anchor(data: bytes) -> None:
+    kept = KeptAnchors(folder("anchored"))
+    kept.folder.mkdir(exist_ok=True)
+    (kept.folder / "one.jsonl").write_bytes(data)
+    list(kept.all())
+
+
+@cache
+def _daemon() -> LedgerDaemon:
+    return LedgerDaemon(SqliteLedger(folder("kept-by-daemon") / "ledger.db"), socket.socket(), 0)
+
+
+def _request(data: bytes) -> None:
+    """What a client sends to the ledger's daemon: it is answered, whatever it is."""
+    here, there = socket.socketpair()
+    with here, there:
+        here.sendall(len(data).to_bytes(4, "big") + data)
+        here.shutdown(socket.SHUT_WR)
+        message = wire.receive(there)
+        if message is not None:
+            assert set(_daemon()._answer(message)) & {"ok", "error"}
+
+
+_KEPT = KeptAnchor(anchor=Anchor(ledger_id="a", seq=3, hash="0" * 64), repository="/repo/.git", identity="1:2")
+_REQUESTS = (
+    b'{"op": "append", "rows": [{"table": "events", "row": {"run_id": "r", "type": "t"}}], "provided": '
+    b'[{"table": "events", "where": {"run_id": "r"}, "seq": 9}], "durable": false}',
+    b'{"op": "is_authentic", "stored": {"table": "events", "link": [1, "events", "a", "b", "c"], "values": {}}}',
+    b'{"op": "verify", "anchors": [{"ledger_id": "a", "seq": 3, "hash": "' + b"0" * 64 + b'"}], "since": null}',
+    b'{"op": "checkpoint"}',
+)
+
+
 # Git's output.
 
 _TREE = (
@@ -310,6 +356,25 @@ READERS: tuple[Reader, ...] = (
     Reader(
         "kept-result", _kept_result, lambda: [b'{"seq": 1, "row_hash": "x", "result": {}}'], ("assay.adapters.cache",)
     ),
+    Reader(
+        "checkpoint",
+        _file_reader("checkpoint.json", lambda path: read_checkpoint(path, "a", b"key")),
+        lambda: [Checkpoint(anchor=_KEPT.anchor, mac="0" * 64).model_dump_json().encode()],
+        ("assay.adapters.ledger.checkpoints",),
+    ),
+    Reader(
+        "kept-anchor",
+        _kept_anchor,
+        lambda: [_KEPT.model_dump_json().encode() + b"\n"],
+        ("assay.adapters.ledger.kept_anchors",),
+    ),
+    Reader(
+        "ledger-location",
+        _location,
+        lambda: [b'{"database": "/d", "socket": "/run/s", "account_uid": 3}'],
+        ("assay.adapters.ledger.location",),
+    ),
+    Reader("ledger-request", _request, lambda: _REQUESTS, ("assay.adapters.ledger.wire",)),
     Reader("stop-rounds", _rounds, lambda: [b"3", b"12"], ()),
     Reader(
         "anchors",

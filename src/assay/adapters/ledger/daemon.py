@@ -13,8 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from assay.adapters.ledger import wire
 from assay.adapters.ledger.sqlite import SqliteLedger
 from assay.contracts.base import Contract
@@ -79,7 +77,7 @@ class LedgerDaemon:
             return {"ok": perform(request)}
         except LedgerError as error:
             return wire.failure(error)
-        except (KeyError, TypeError, ValueError, ValidationError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             return wire.failure(LedgerError(f"the request {request.get('op')} is malformed: {error}"))
 
     @property
