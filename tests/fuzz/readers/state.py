@@ -236,7 +236,7 @@ def _kept_anchor(data: bytes) -> None:
 
 @cache
 def _daemon() -> LedgerDaemon:
-    return LedgerDaemon(SqliteLedger(folder("kept-by-daemon") / "ledger.db"), socket.socket(), 0)
+    return LedgerDaemon(SqliteLedger(folder("kept-by-daemon") / "ledger.db"), cast("socket.socket", None), 0)
 
 
 def _request(data: bytes) -> None:

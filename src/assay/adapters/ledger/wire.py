@@ -51,7 +51,7 @@ def receive(connection: socket.socket) -> dict[str, Any] | None:
     data = _read(connection, size)
     try:
         message = json.loads(data) if data is not None else None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LedgerError("a message is not JSON") from error
     if message is not None and not isinstance(message, dict):
         raise LedgerError("a message is not an object")
