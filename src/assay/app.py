@@ -56,8 +56,19 @@ def private_home(home: Path | None = None) -> Path:
             f"{home}: cannot be made ({error.strerror})", hint="set ASSAY_HOME to a folder of your own"
         ) from error
     if home.stat().st_mode & 0o077 and os.access(home, os.W_OK, effective_ids=True):
-        home.chmod(0o700)
+        _make_private(home)
     return home
+
+
+def _make_private(home: Path) -> None:
+    """Close a state directory to others. A directory that somebody uses for something else stays as it is."""
+    names = {path.name for path in home.iterdir()} - {"lost+found"}
+    if names and not names & {"ledger", "cache", "scratch", "reports"}:
+        raise MachineError(
+            f"{home}: others can look into it, and it holds what is not Assay's",
+            hint="set ASSAY_HOME to a folder of its own",
+        )
+    home.chmod(0o700)
 
 
 def _user_home() -> Path | None:

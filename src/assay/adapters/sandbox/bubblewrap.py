@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,7 +143,7 @@ class Bubblewrap:
         in_memory = self.layers == "memory"
         if view.home and not view.home.is_relative_to(view.root):
             # In memory: HOME usually contains our own state, and a layer may not lie inside what it covers.
-            for folder in _coverable(view.home):
+            for folder in _outermost_tools(view, view.home) if is_root() else _coverable(view.home):
                 yield Layer((folder,), folder, memory=True)
         if not view.work_tree and not self._copied(job):
             yield Layer((*view.over, view.files, *view.under), view.root, memory=in_memory)
@@ -193,12 +193,8 @@ class Bubblewrap:
         view = job.view
         command: list[str] = []
         if view.home and not view.home.is_relative_to(view.root):
-            if view.own_home is not None:
-                command += _tools(view, view.home, layers)
-            elif is_root():
-                command += _tools(view, view.home, layers, HOME_ENTRIES)
-            else:
-                command += _home(view.home, layers)
+            shows_all = view.own_home is None and not is_root()
+            command += _home(view.home, layers) if shows_all else _tools(view, view.home, layers)
         if view.work_tree:
             command += ["--bind", str(view.work_tree), str(view.root)]
         elif view.root in layers:
@@ -224,17 +220,16 @@ def own_folders(job: Job) -> list[Path]:
     """Return the folders that the engine has made for this job: their files are nobody else's."""
     view = job.view
     given = (view.work_tree, view.copy_at, view.own_home.folder if view.own_home else None)
-    return [job.scratch, *(folder for folder in given if folder)]
+    return [job.scratch, view.files, *view.over, *view.under, *(folder for folder in given if folder)]
 
 
 def _kernel_files(nothing: Path) -> list[str]:
     """The words that make kernel settings read-only and mask what tells about the machine."""
-    words = [word for path in _READ_ONLY if Path(path).exists() for word in ("--ro-bind", path, path)]
-    for path in map(Path, _MASKED):
-        if path.is_dir():
-            words += ["--tmpfs", str(path)]
-        elif path.exists():
-            words += ["--ro-bind", str(nothing), str(path)]
+    words = [word for path in _READ_ONLY if os.access(path, os.F_OK) for word in ("--ro-bind", path, path)]
+    for path in _MASKED:
+        if not os.access(path, os.F_OK):
+            continue  # not there, or out of this user's reach, and so of the check's
+        words += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", str(nothing), path]  # noqa: PTH112
     return words
 
 
@@ -265,12 +260,29 @@ def _relayed(hosts: tuple[Host, ...], argv: tuple[str, ...]) -> list[str]:
     return [*relay, *stand_ins, "--", *argv]
 
 
-def _tools(view: View, home: Path, layers: dict[Path, Path], entries: Sequence[str] = ()) -> list[str]:
-    """For root, and for whoever has a HOME of their own: of the person's, nothing but what they work with, below its
-    layer. `entries` are further files and folders of it."""
-    command = ["--tmpfs", str(home)]
+def _outermost_tools(view: View, home: Path) -> list[Path]:
+    """Return the folders of root's HOME that its checks see, each to be covered for itself: HOME is closed to the user
+    that they run as, and where its file system cannot map owners, nothing in it could be reached through it."""
+    found: list[Path] = []
+    for folder in sorted(_shown_of_home(view, home), key=lambda path: len(path.parts)):
+        if folder.is_dir() and not any(folder.is_relative_to(above) for above in found):
+            found.append(folder)
+    return found
+
+
+def _shown_of_home(view: View, home: Path) -> list[Path]:
+    """Return what is shown of HOME where it is not shown as a whole: toolchains and caches, and for root, whose checks
+    would have them otherwise, some settings."""
+    entries = HOME_ENTRIES if view.own_home is None else ()
     further = [home / name for name in entries if (home / name).exists() and not (home / name).is_symlink()]
-    for path in (*tools_in(home, (*view.visible, *view.unmasked)), *further):
+    return [*tools_in(home, (*view.visible, *view.unmasked)), *further]
+
+
+def _tools(view: View, home: Path, layers: dict[Path, Path]) -> list[str]:
+    """For root, and for whoever has a HOME of their own: of the person's, nothing but what they work with, below its
+    layer."""
+    command = ["--tmpfs", str(home)]
+    for path in _shown_of_home(view, home):
         below = next((folder for folder in (home, *reversed(path.parents), path) if folder in layers), None)
         if below is None:
             command += ["--ro-bind", str(path), str(path)]

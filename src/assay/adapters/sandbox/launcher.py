@@ -91,12 +91,12 @@ def enter_unprivileged(stage: dict[str, Any]) -> None:
     checked(libc.unshare(CLONE_NEWNS), "no mount namespace")
     mount("none", "/", None, MS_REC | MS_PRIVATE, None)
     namespace = mapped_namespace(stage["first_id"], stage["id_count"])
-    mounts = [(wanted, open_tree(wanted["source"], wanted["recursive"])) for wanted in stage["mounts"]]
+    trees = [mapped_tree(wanted, namespace, stage["first_id"]) for wanted in stage["mounts"]]
     mount("tmpfs", stage["at"], "tmpfs", MS_NODEV | MS_NOSUID, "mode=0755")
     for folder in stage["folders"]:
         os.makedirs(folder)  # noqa: PTH103
-    for wanted, tree in mounts:
-        stage_mount(wanted, tree, namespace, stage["first_id"])
+    for wanted, tree in zip(stage["mounts"], trees, strict=True):
+        attach(tree, wanted["target"])
     os.setgroups([])
     checked(libc.setns(namespace, CLONE_NEWUSER), "cannot enter the user namespace")
     os.setresgid(0, 0, 0)
@@ -132,26 +132,30 @@ def mapped_namespace(first: int, count: int) -> int:
         os.waitpid(child, 0)
 
 
-def open_tree(path: str, recursive: bool) -> int:
-    """A descriptor of a copy of the mount at a path, attached nowhere."""
-    flags = 1 | os.O_CLOEXEC | (0x8000 if recursive else 0)
-    result = libc.syscall(OPEN_TREE, -100, os.fsencode(path), ctypes.c_uint(flags))
-    return checked(result, f"cannot show {path} to the sandbox")
+def mapped_tree(wanted: dict[str, Any], namespace: int, first: int) -> int:
+    """A descriptor of a copy of a mount, attached nowhere, with owners mapped. Where the file system cannot map them,
+    files of the engine's own change their owner, and others keep theirs: the sandbox then reads what every user can
+    read."""
+    recursive = 0x8000 if wanted["recursive"] else 0
+    source = wanted["source"]
+    result = libc.syscall(OPEN_TREE, -100, os.fsencode(source), ctypes.c_uint(1 | os.O_CLOEXEC | recursive))
+    tree = checked(result, f"cannot show {source} to the sandbox")
+    attributes = struct.pack("QQQQ", 0x100000, 0, 0, namespace)
+    size = ctypes.c_size_t(len(attributes))
+    if (
+        libc.syscall(MOUNT_SETATTR, tree, b"", ctypes.c_uint(0x1000 | recursive), attributes, size) < 0
+        and wanted["own"]
+    ):
+        give_away(source, first)
+    return tree
 
 
-def stage_mount(wanted: dict[str, Any], tree: int, namespace: int, first: int) -> None:
-    """Attach a copied mount below the stage, with owners mapped. Where the file system cannot map them, files of the
-    engine's own change their owner, and others keep theirs: the sandbox then reads what every user can read."""
-    target = wanted["target"]
+def attach(tree: int, target: str) -> None:
+    """Attach a copied mount at a path that does not exist yet."""
     if os.fstat(tree).st_mode & 0o170000 == 0o040000:
         os.mkdir(target)  # noqa: PTH102
     else:
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
-    attributes = struct.pack("QQQQ", 0x100000, 0, 0, namespace)
-    flags = ctypes.c_uint(0x1000 | (0x8000 if wanted["recursive"] else 0))
-    mapped = libc.syscall(MOUNT_SETATTR, tree, b"", flags, attributes, ctypes.c_size_t(len(attributes))) == 0
-    if not mapped and wanted["own"]:
-        give_away(wanted["source"], first)
     checked(libc.syscall(MOVE_MOUNT, tree, b"", -100, os.fsencode(target), ctypes.c_uint(4)), f"cannot stage {target}")
 
 
