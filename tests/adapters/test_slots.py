@@ -60,14 +60,13 @@ def test_files_that_cannot_be_written_to_serve_and_what_cannot_be_opened_is_name
     folder.mkdir(parents=True)
     for name in ("turnstile", "slot-0"):
         (folder / name).touch(mode=0o444)
+    # In the folder itself, so that those above it need not be open to anybody else.
     program = (
-        "import os, sys, threading; from pathlib import Path; from assay.adapters.slots import Slots\n"
+        "import os, threading; from pathlib import Path; from assay.adapters.slots import Slots\n"
         "if os.getuid() == 0: os.setresuid(65534, 65534, 65534)\n"
-        "with Slots(1, Path(sys.argv[1])).taken(threading.Event()): print('in')"
+        "with Slots(1, Path('.')).taken(threading.Event()): print('in')"
     )
-    tmp_path.chmod(0o755)
-    for above in (tmp_path, *tmp_path.parents[:2]):
-        above.chmod(above.stat().st_mode | 0o011)
+    folder.chmod(0o755)
     (folder / "turnstile").unlink()
     (folder / "turnstile").symlink_to("slot-0")
     with (
@@ -78,7 +77,7 @@ def test_files_that_cannot_be_written_to_serve_and_what_cannot_be_opened_is_name
     assert "ASSAY_HOME" in (refused.value.hint or "")
     (folder / "turnstile").unlink()
     (folder / "turnstile").touch(mode=0o444)
-    done = subprocess.run([sys.executable, "-c", program, folder], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
     assert done.stdout == "in\n", done.stderr
 
 

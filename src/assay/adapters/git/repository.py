@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from assay.adapters.git.alternates import read_alternates
 from assay.adapters.git.program import Git, GitFailedError
+from assay.adapters.path_limits import path_too_long
 from assay.adapters.programs import search_outside
 from assay.errors import InputError, RepositoryError
 
@@ -96,9 +99,21 @@ def repository_around(directory: Path) -> Path | None:
         return None
 
 
+def _is_folder(path: Path) -> bool:
+    """False, and no error, for a path that no folder can have; one that is too long is said to be."""
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116  `Path.is_dir` takes some errors for an answer
+    except ValueError:  # a NUL character, or what no file name can hold
+        return False
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise path_too_long(path) from error
+        return False
+
+
 def open_repository(directory: Path) -> Repository:
     """The repository that `directory` is in, or an error that a newcomer can act on."""
-    if not os.path.isdir(directory):  # noqa: PTH112  False, and no error, for a path that no folder can have
+    if not _is_folder(directory):
         raise InputError(
             f"{directory}: there is no such directory", hint="--repo names a directory of a git repository"
         )

@@ -18,7 +18,7 @@ import sys
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from assay import __version__
-from assay.errors import AssayError, InputError, MachineError, RepositoryError, UserError
+from assay.errors import AssayError, InputError, MachineError, RepositoryError
 from assay.surfaces.cli.interruption import SignalReceived, interruptions, termination_signals
 from assay.surfaces.cli.streams import guard_standard_streams, has_output, lost_output
 
@@ -28,12 +28,6 @@ if TYPE_CHECKING:
 INTERNAL: Final = 70
 OUTPUT_LOST: Final = 74
 READER_GONE: Final = 141
-
-_NAME_BYTES: Final = 255
-_PATH_BYTES: Final = 4095
-"""NAME_MAX and PATH_MAX of Linux, the latter without its closing zero."""
-_SHOWN: Final = 60
-"""Characters of either end of a path that is too long to be shown."""
 
 
 class Command(NamedTuple):
@@ -205,8 +199,10 @@ def _refuse_unusable_folder() -> None:
         raise RepositoryError(
             "the current working directory no longer exists", hint="change to a directory that does, for instance: cd ~"
         ) from None
-    if len(os.fsencode(folder)) > _PATH_BYTES:
-        raise _too_long(folder)
+    from assay.adapters.path_limits import PATH_BYTES, path_too_long
+
+    if len(os.fsencode(folder)) > PATH_BYTES:
+        raise path_too_long(folder)
 
 
 def _asked(error: Exception) -> str:
@@ -255,29 +251,15 @@ def _machines_fault(error: OSError) -> Exception:
             _refuse_unusable_folder()
         except RepositoryError as missing:
             return missing
-    if error.errno == errno.ENAMETOOLONG and error.filename:
-        return _too_long(error.filename)
+    if error.errno == errno.ENAMETOOLONG and isinstance(error.filename, str | bytes):
+        from assay.adapters.path_limits import path_too_long
+
+        return path_too_long(error.filename)
     for numbers, hint in hints.items():
         if error.errno in numbers:
             where = f"{error.filename}: " if error.filename else ""
             return MachineError(f"{where}{error.strerror}", hint=hint)
     return error
-
-
-def _too_long(path: str | bytes | int) -> UserError:
-    """Say which limit a path is over, and by which part of it."""
-    encoded = os.fsencode(str(path) if isinstance(path, int) else path)
-    text = os.fsdecode(encoded)
-    shown = text if len(text) <= 2 * _SHOWN else f"{text[:_SHOWN]}…{text[-_SHOWN:]}"
-    longest = max(encoded.split(b"/"), key=len)
-    if len(longest) > _NAME_BYTES:
-        name = os.fsdecode(longest)[:_SHOWN]
-        limit = f"the name {name}… has {len(longest)} bytes, and the system allows {_NAME_BYTES} between two slashes"
-    else:
-        limit = f"the path has {len(encoded)} bytes, and the system allows {_PATH_BYTES}"
-    return UserError(
-        f"{shown}: too long: {limit}", hint="use shorter names, or put the repository or ASSAY_HOME nearer to the root"
-    )
 
 
 def _complain(message: str, hint: str | None) -> None:
