@@ -202,3 +202,19 @@ def test_a_check_whose_report_cannot_be_written_keeps_its_verdict(tmp_path: Path
         assert "Traceback" not in done.stderr
     outcomes = workshop.assay(root, "ledger", "query", "SELECT outcome FROM runs ORDER BY run_id", "--json")
     assert [row["outcome"] for row in json.loads(outcomes.stdout)["rows"]] == ["passed", "failed"]
+
+
+def test_an_agent_whose_answer_is_lost_is_sent_back_by_the_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from assay.hook_app import StopAnswer
+    from assay.surfaces.cli import hook
+    from assay.surfaces.cli.main import main
+
+    monkeypatch.setattr(sys, "stdin", io.StringIO("{}"))
+    monkeypatch.setattr(hook, "agent_stopped", lambda _: StopAnswer(send_back="1 test fails"))
+    assert main(["hook", "run", "agent-stop", "--agent", "claude"]) == 0
+    monkeypatch.setattr(sys, "stdin", io.StringIO("{}"))
+    monkeypatch.setattr(hook, "lost_output", lambda: OSError(28, "No space left on device"))
+    assert main(["hook", "run", "agent-stop", "--agent", "claude"]) == 2
+    assert "1 test fails" in capsys.readouterr().err
