@@ -28,12 +28,13 @@ from pathlib import Path
 from typing import Final
 
 from pydantic import JsonValue
-from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from assay.contracts.agent import Conversation, FaultKind, Occasion, Told, Usage
 from assay.core.agent.routes import SERVED
+from assay.core.expansion import MOST_VALUES, is_bounded
+from assay.core.yaml_reader import yaml_reader
 from assay.errors import InputError
 
 MATCHES: Final = ("task", "attempt", "focus", "iteration", "round", "step", "run", "dispatch", "repair", "asked")
@@ -218,12 +219,16 @@ def _text(path: Path) -> str:
 
 def _document(reading: Script, text: str) -> object:
     try:
-        return YAML(typ="rt", pure=True).load(text)
+        document: object = yaml_reader("rt").load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise reading.wrong(mark.line + 1 if mark else 1, f"this is not YAML: {error.problem}") from error
     except (YAMLError, RecursionError, ValueError) as error:
         raise InputError(f"{reading.path}: this is not YAML that can be read: {error}") from error
+    if not is_bounded(document):
+        hint = "write out what is meant"
+        raise InputError(f"{reading.path}: its references stand for more than {MOST_VALUES:,} values", hint=hint)
+    return document
 
 
 def _line_of(container: CommentedMap | CommentedSeq, key: object) -> int:

@@ -15,11 +15,12 @@ from typing import Final
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
-from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
 
 from assay.contracts.base import Contract
+from assay.core.expansion import MOST_VALUES, is_bounded
+from assay.core.yaml_reader import yaml_reader
 from assay.errors import InputError
 from assay.roles import ROLES
 from assay.roles.role import Role
@@ -87,10 +88,13 @@ def _parsed(text: str, source: str) -> object:
         if PurePath(source).suffix.lower() == ".json" and isinstance(error, json.JSONDecodeError):
             raise InputError(f"{source}:{error.lineno}: not JSON: {error.msg}", hint=_QUOTE) from error
     try:
-        return YAML(typ="safe", pure=True).load(text)
+        found: object = yaml_reader().load(text)
     except (YAMLError, RecursionError, ValueError) as error:
         line, why = _trouble(text, error)
         raise InputError(f"{source}:{line}: neither YAML nor JSON: {why}", hint=_QUOTE) from error
+    if not is_bounded(found):
+        raise InputError(f"{source}: its references stand for more than {MOST_VALUES:,} values", hint="write them out")
+    return found
 
 
 _QUOTE: Final = "a text with a colon, a bracket or a quotation mark in it stands in quotation marks"

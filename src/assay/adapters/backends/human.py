@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
-from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from assay.adapters.backends import Identity
@@ -25,6 +24,8 @@ from assay.adapters.executors.site import Site
 from assay.adapters.script_file import Call
 from assay.contracts.agent import Conversation, Fault, FaultKind, Turn, Usage
 from assay.core.agent.answer import Malformed
+from assay.core.expansion import is_bounded
+from assay.core.yaml_reader import yaml_reader
 
 _MOST_BYTES = 8 << 20
 _SHORT = 12
@@ -229,8 +230,10 @@ def _can_be_kept(said: dict[str, JsonValue]) -> bool:
 
 def _yaml(text: str) -> dict[str, JsonValue] | None:
     try:
-        said = YAML(typ="safe", pure=True).load(text)
-        plain = json.dumps(said, default=str, allow_nan=False) if isinstance(said, dict) else ""
+        said = yaml_reader().load(text)
+        if not isinstance(said, dict) or not is_bounded(said):
+            return None
+        plain = json.dumps(said, default=str, allow_nan=False)
     except (YAMLError, ValueError, TypeError, RecursionError):
         return None
     return _json(plain)

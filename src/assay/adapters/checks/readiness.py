@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from assay.adapters.checks.syntax import LIMIT, language_of
+from assay.adapters.sources.parsing import parse_source
 from assay.contracts.change import ChangeKind
 from assay.contracts.check import Diagnostic
 from assay.core.risk import PathChange, Risk, risk_of
@@ -170,10 +171,11 @@ def _handlers(path: str, content: bytes) -> Iterator[_Handler]:
     language = language_of(path, content)
     if language is None or language not in _CLAUSES or len(content) > LIMIT:
         return
-    from tree_sitter_language_pack import get_parser
-
+    root = parse_source(content, language)
+    if root is None:
+        return  # too broken to hold any; the check of the syntax says so
     wanted, what = _CLAUSES[language]
-    waiting = [get_parser(language).parse(content).root_node]  # type: ignore[arg-type]
+    waiting = [root]
     while waiting:
         node = waiting.pop()
         waiting += node.children

@@ -19,6 +19,7 @@ from posixpath import basename, splitext
 from typing import TYPE_CHECKING, Final
 
 from assay.adapters.checks.ecosystems.jsonc import parse_jsonc
+from assay.adapters.sources.parsing import SECONDS, parse_source
 from assay.contracts.check import Diagnostic
 
 if TYPE_CHECKING:
@@ -103,10 +104,10 @@ def language_of(path: str, content: bytes) -> str | None:
 
 
 def _grammar_errors(path: str, content: bytes, language: str) -> tuple[Diagnostic, ...]:
-    # Imported here: a change of documentation only should not pay for it.
-    from tree_sitter_language_pack import get_parser
-
-    root = get_parser(language).parse(content).root_node  # type: ignore[arg-type]
+    root = parse_source(content, language)
+    if root is None:
+        message = f"is so far from {language} that its parser does not come to the end in {SECONDS} s"
+        return (Diagnostic(path=path, line=None, code=CODE, message=message),)
     if not root.has_error:
         return ()
     return tuple(_diagnostic(path, node) for node in _wrong_nodes(root)[:MOST])

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from assay.adapters.sources.parsing import parse_source
+
 if TYPE_CHECKING:
     from tree_sitter import Node
 
@@ -50,11 +52,8 @@ def newline_of(content: bytes) -> bytes:
 
 def parsed(content: bytes, language: str) -> Node | None:
     """The grammar's tree; None if the text is not in this language."""
-    # Imported here: what is not asked about should not pay for it.
-    from tree_sitter_language_pack import get_parser
-
-    root = get_parser(language).parse(content).root_node  # type: ignore[arg-type]
-    return None if root.has_error else root
+    root = parse_source(content, language)
+    return None if root is None or root.has_error else root
 
 
 def without_bom(content: bytes) -> tuple[bytes, bytes]:

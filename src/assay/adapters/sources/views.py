@@ -13,6 +13,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from assay.adapters.checks.syntax import language_of
+from assay.adapters.sources.parsing import parse_source
 from assay.core.scan_lines import Line
 
 if TYPE_CHECKING:
@@ -64,10 +65,9 @@ def views(path: str, content: bytes) -> tuple[Line, ...] | None:
     language = language_of(path, content)
     if language not in LANGUAGES:
         return None
-    # Imported here: a change of documentation only should not pay for it.
-    from tree_sitter_language_pack import get_parser
-
-    root = get_parser(language).parse(_LONE_RETURN.sub(b"\n", content)).root_node  # type: ignore[arg-type]
+    root = parse_source(_LONE_RETURN.sub(b"\n", content), language)
+    if root is None:
+        return plain(content)
     whole = content.decode("utf-8", "surrogateescape")
     code: list[str] = []
     text: list[str] = []

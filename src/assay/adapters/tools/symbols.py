@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from assay.adapters.checks.syntax import language_of
+from assay.adapters.sources.parsing import parse_source
 from assay.adapters.tools.ground import Deadline
 from assay.adapters.tools.reading import is_binary
 from assay.adapters.tools.tree import Names, TooLargeError, Tree, Walk
@@ -159,10 +160,9 @@ def outlined_language(path: str, content: bytes) -> str | None:
 
 def definitions(content: bytes, language: str) -> Iterator[Definition]:
     """In the order of the file."""
-    # Imported here: what is not asked about should not pay for it.
-    from tree_sitter_language_pack import get_parser
-
-    root = get_parser(language).parse(content).root_node  # type: ignore[arg-type]
+    root = parse_source(content, language)
+    if root is None:
+        return
     waiting: list[tuple[Node, tuple[str, ...]]] = [(root, ())]
     while waiting:
         node, around = waiting.pop()

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 from warnings import catch_warnings, simplefilter
 
-from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from assay.contracts.plan import KeyLink, MustHaves, PlanProblem, RequiredArtifact
 from assay.core.plan.fields import is_none, paths, references
 from assay.core.plan.problems import error, shortened, warning
+from assay.core.yaml_reader import yaml_reader
 
 _LONGEST = 64 * 1024
 _FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[\w +.-]*$")
@@ -89,7 +89,7 @@ def _composed(block: _Block, found: Frontmatter) -> MappingNode | None:
     try:
         with catch_warnings():
             simplefilter("ignore", ReusedAnchorWarning)  # YAML allows it, and nobody asked
-            root = YAML(typ="safe", pure=True).compose(block.yaml)
+            root = yaml_reader().compose(block.yaml)
     except MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
         line = block.first + 1 + (mark.line if mark else 0)

@@ -15,7 +15,6 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
-from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
@@ -23,6 +22,7 @@ from ruamel.yaml.reader import ReaderError
 from assay.contracts.plan_gate.record import Challenge, IterationState, ProbedRisk, SurfacedContext, Unknown
 from assay.contracts.plan_gate.report import PlanReport
 from assay.core.gate.page_text import yaml
+from assay.core.yaml_reader import yaml_reader
 from assay.errors import InputError
 
 Record: TypeAlias = Challenge | Unknown | SurfacedContext | ProbedRisk | IterationState
@@ -106,7 +106,7 @@ class _Reading:
 
     def composed(self, text: str) -> list[Node]:
         try:
-            roots = list(YAML(typ="safe", pure=True).compose_all(_as_yaml(text)))
+            roots = list(yaml_reader().compose_all(_as_yaml(text)))
         except (YAMLError, ValueError, OverflowError, RecursionError) as error:
             line, why = _trouble(text, error)
             raise InputError(f"{self._source}:{line}: neither YAML nor JSON: {why}", hint=_QUOTE) from error

@@ -1,0 +1,45 @@
+"""A text that is nothing but errors does not keep the engine busy for ever; honest source is parsed."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.adapters.checks.syntax import syntax_errors
+from assay.adapters.sources import parsing
+from assay.adapters.sources.parsing import parse_source
+from assay.adapters.sources.views import views
+
+HOPELESS = b"describe('a', () => { it('b', async () => " + b",:" * 20_000
+"""In Go's grammar; its parser needs time that grows with the square of the length."""
+QUOTED = b"package a\n\nconst text = `" + b",:" * 8_000 + b"`\n"
+
+
+def test_a_text_that_is_too_broken_is_an_error_and_not_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parsing, "_try", lambda _content, _language: False)
+    monkeypatch.setattr(parsing, "_tried", {})
+    assert parse_source(HOPELESS, "go") is None
+    (error,) = syntax_errors("a.go", HOPELESS) or ()
+    assert "does not come to the end" in error.message
+    lines = views("a.go", HOPELESS)
+    assert lines is not None and lines[0].code.startswith("describe"), "all of it counts as code"
+
+
+def test_another_process_tries_it_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parsing._try(b"package a\n", "go")
+    monkeypatch.setattr(parsing, "_TRY", parsing._TRY.replace(f"({parsing.SECONDS}, {parsing.SECONDS})", "(0, 0)"))
+    assert not parsing._try(HOPELESS, "go")
+
+
+def test_source_with_a_long_string_is_parsed() -> None:
+    """A piece that begins inside of a string is mostly errors, and the whole is not."""
+    assert any(
+        parsing._is_mostly_errors(_root(QUOTED[at : at + parsing.PIECE])) for at in range(0, len(QUOTED), parsing.PIECE)
+    )
+    root = parse_source(QUOTED, "go")
+    assert root is not None and not root.has_error
+
+
+def _root(piece: bytes) -> parsing.Node:
+    from tree_sitter_language_pack import get_parser
+
+    return get_parser("go").parse(piece).root_node
