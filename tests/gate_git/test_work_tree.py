@@ -99,6 +99,25 @@ def test_a_new_one_takes_the_place_of_an_old_one(place: Place) -> None:
     assert [path.name for path in made.folder.parent.iterdir()] == ["task"]
 
 
+def test_a_new_one_takes_the_place_although_a_killed_run_left_an_older_one(place: Place) -> None:
+    made = place.work_tree()
+    left = made.folder.with_name(f"{made.folder.name}.old")
+    left.mkdir()
+    (left / "half").write_text("removed")
+    again = place.work_tree()
+    assert in_tree(place, again, "status", "--porcelain") == ""
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"base_commit": 1}', "[" * 5000])
+def test_one_that_does_not_say_what_it_was_made_from_is_named(place: Place, text: str) -> None:
+    made = place.work_tree()
+    note = made.folder / "work-tree.json"
+    note.write_text(text)
+    with pytest.raises(WorkTreeLostError, match=r"work-tree\.json: it does not say"):
+        open_work_tree(place.store, made.folder)
+
+
 def test_a_removed_one_leaves_nothing(place: Place) -> None:
     made = place.work_tree()
     (made.files / "closed").mkdir(mode=0o500)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tree_sitter import Node
 
 from assay.adapters.checks.syntax import syntax_errors
 from assay.adapters.sources import parsing
@@ -39,7 +40,7 @@ def test_source_with_a_long_string_is_parsed() -> None:
     assert root is not None and not root.has_error
 
 
-def _root(piece: bytes) -> parsing.Node:
+def _root(piece: bytes) -> Node:
     from tree_sitter_language_pack import get_parser
 
     return get_parser("go").parse(piece).root_node

@@ -140,6 +140,8 @@ def _borrowed(store: Store) -> tuple[Bind, ...]:
 def _put_in_place(aside: Path, folder: Path) -> None:
     old = folder.with_name(f"{folder.name}.old")
     if folder.is_dir():
+        if old.is_dir():
+            remove(old)  # a run that was killed did not come to it
         folder.rename(old)
     aside.rename(folder)
     if old.is_dir():

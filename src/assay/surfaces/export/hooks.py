@@ -51,7 +51,7 @@ class Dialect:
         if not isinstance(entry, dict):
             return False
         commands = [entry] if self.flat else entry.get("hooks", [])
-        return len(commands) == 1 and _starts_assay(commands[0])
+        return isinstance(commands, list) and len(commands) == 1 and _starts_assay(commands[0])
 
 
 DIALECTS: Final[Mapping[str, Dialect]] = {
