@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import random
 import socket
 import sqlite3
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from functools import cache
@@ -23,6 +25,7 @@ from assay.adapters.git.listing import in_index, in_tree
 from assay.adapters.git.merge import _kinds as conflict_kinds
 from assay.adapters.git.pending import worktree_roots
 from assay.adapters.git.program import Git, _records
+from assay.adapters.git.repair import _is_sound
 from assay.adapters.git.repository import Repository
 from assay.adapters.git.snapshot import raw_entries, renames
 from assay.adapters.git.store import Store
@@ -45,12 +48,14 @@ from assay.config.lines import line_of
 from assay.config.person import PersonSettings
 from assay.config.reading import load_bytes, load_files
 from assay.config.telemetry import traces_url
+from assay.config.trust import digest_of, load_grants
 from assay.contracts.evidence import CheckRow
 from assay.contracts.memory import MemoryEntry
 from assay.contracts.rows import EventRow
 from assay.contracts.verdict import Phase, Verdict
 from assay.core.anchoring import KeptAnchor
 from assay.core.chain import Link
+from assay.core.setting_strength import Need
 from assay.engine.evidence_for import checks_on_record
 from assay.errors import LedgerCorruptError
 from assay.roles.example import _value as least_value
@@ -93,6 +98,21 @@ def _hosts(data: bytes) -> None:
 
 def _endpoint(data: bytes) -> None:
     traces_url(text_of(data))
+
+
+_NEED = Need("gate.network", "true")
+_GRANTS = json.dumps(
+    {
+        "grants": [
+            {
+                "repository": "/project",
+                "digest": digest_of([_NEED]),
+                "granted_at": "2026-01-01T00:00:00Z",
+                "needs": [{"setting": _NEED.setting, "value": _NEED.value}],
+            }
+        ]
+    }
+).encode()
 
 
 # Files of our own.
@@ -300,6 +320,25 @@ def _raw(data: bytes) -> None:
     raw_entries(_records(data))
 
 
+_ABC = "f2ba8f84ab5c1bce84a7b441cb1959cfc7093b7f"
+"""The name of the object that holds `abc`."""
+
+
+def _object(data: bytes) -> None:
+    path = folder("objects-loose") / _ABC
+    path.write_bytes(data)
+    is_sound = _is_sound(path, _ABC, "sha1")
+    assert is_sound == (sha1_of(data) == _ABC)
+
+
+def sha1_of(data: bytes) -> str:
+    """Return the name of the object that the bytes are, if they are one."""
+    try:
+        return hashlib.sha1(zlib.decompress(data)).hexdigest()
+    except zlib.error:
+        return ""
+
+
 def _blob(data: bytes) -> None:
     talked = SimpleNamespace(stdin=io.BytesIO(), stdout=io.BytesIO(data))
     reader = BlobReader(talked)  # type: ignore[arg-type]
@@ -335,6 +374,13 @@ READERS: tuple[Reader, ...] = (
         lambda: [*_SETTINGS, b'[trust]\nprograms = ["claude"]\n[programs.claude]\npass = ["A_KEY"]\n'],
         ("assay.config.reading",),
     ),
+    Reader(
+        "grants",
+        _file_reader("trust.json", load_grants),
+        lambda: [_GRANTS],
+        ("assay.config.trust",),
+    ),
+    Reader("git-object", _object, lambda: [zlib.compress(b"blob 3\0abc")], ("assay.adapters.git.repair",)),
     Reader("settings-line", _line_of_key, lambda: _SETTINGS, ("assay.config.lines",)),
     Reader("hosts", _hosts, lambda: [b"api.example.org", b"*.example.org:8080\n[::1]:5000", b"127.0.0.1:11434"], ()),
     Reader(

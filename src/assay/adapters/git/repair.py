@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from assay.adapters.git.listing import GITLINK
-from assay.adapters.git.program import GitFailedError
+from assay.adapters.git.program import GitFailedError, words_of
 from assay.adapters.git.store import Store
 from assay.adapters.rebuilding import discard
 
@@ -57,7 +57,7 @@ def is_whole_index(index: Path, object_format: str) -> bool:
 def _new_objects(store: Store, base: str, tree: str) -> list[str]:
     """The blobs and trees that `tree` has and `base` has not."""
     records = store.git().records("diff-tree", "-r", "-t", "-z", "--raw", "--no-renames", "--full-index", base, tree)
-    fields = [record.decode("ascii").split() for record in records[::2]]
+    fields = [words_of(record, 5, "diff-tree") for record in records[::2]]
     names = {field[3] for field in fields if field[1] != GITLINK and field[4] != "D"}
     return [*names, tree]
 
