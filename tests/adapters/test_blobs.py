@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from assay.adapters.git.blobs import LARGEST, BlobReader
+from assay.adapters.git.blobs import LARGEST, BlobReader, blob_reader
+from assay.adapters.git.program import Git
 from assay.errors import RepositoryError
+from tests.workshop import Workshop
 
 
 @pytest.mark.parametrize("size", [10, LARGEST + 10])
@@ -18,3 +21,14 @@ def test_a_git_that_ends_within_an_object_is_an_error_and_no_endless_wait(size: 
             BlobReader(process).measured("abc")
         assert process.stdin is not None
         process.stdin.close()
+
+
+def test_a_git_that_was_killed_is_named_and_leaves_no_broken_pipe(tmp_path: Path) -> None:
+    workshop = Workshop.apart(tmp_path)
+    root = workshop.repo({"a.txt": "a\n"})
+    blob = workshop.git(root, "rev-parse", "HEAD:a.txt")
+    with pytest.raises(RepositoryError, match="git ended|is missing"), blob_reader(Git(root)) as reader:
+        assert reader.read(blob) == b"a\n"
+        reader._process.kill()
+        reader._process.wait()
+        reader.read(blob)

@@ -224,7 +224,10 @@ class Harness:
         wait_until(lambda: not _alive(target), lambda: f"still running: {_alive(target)}")
         target.assert_ledger_kept(())
         target.assert_nothing_doubled()
-        assert target.leftovers() == []
+        if target.workshop.leftovers:  # killed while it tidied up, with its end on record: the next run does it
+            target.assay("check", "--quiet", "--verify", "grep -q sum shop/cart.py")
+        left = target.leftovers()
+        assert left == [], f"left over: {left}"
         assert mounts_below(target.workshop.folder) == []
         groups = [str(group) for pid in target.pids for group in control_groups(pid)]
         assert groups == [], "control groups are left"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from assay.adapters.git.listing import GITLINK, in_tree
 from assay.adapters.git.program import Git
@@ -29,8 +29,11 @@ class BlobReader:
         """The blob's size, which is known however large it is, and its bytes."""
         if self._process.stdin is None or self._process.stdout is None:
             raise AssertionError("opened with pipes")
-        self._process.stdin.write(blob.encode("ascii") + b"\n")
-        self._process.stdin.flush()
+        try:
+            self._process.stdin.write(blob.encode("ascii") + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError as error:  # it was killed
+            raise RepositoryError("git ended while it was showing objects", hint="run it again") from error
         header = self._process.stdout.readline().split()
         if len(header) != 3:
             raise RepositoryError(f"the object {blob} is missing from the repository", hint="git fsck says more")
@@ -68,7 +71,8 @@ def blob_reader(git: Git) -> Iterator[BlobReader]:
             yield BlobReader(process)
         finally:
             if process.stdin:
-                process.stdin.close()
+                with suppress(BrokenPipeError):  # it was killed; whoever asks it for more is told
+                    process.stdin.close()
 
 
 def gitlinks(git: Git, tree: str) -> list[bytes]:
