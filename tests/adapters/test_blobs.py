@@ -27,7 +27,7 @@ def test_a_git_that_was_killed_is_named_and_leaves_no_broken_pipe(tmp_path: Path
     workshop = Workshop.apart(tmp_path)
     root = workshop.repo({"a.txt": "a\n"})
     blob = workshop.git(root, "rev-parse", "HEAD:a.txt")
-    with pytest.raises(RepositoryError, match="git ended|is missing"), blob_reader(Git(root)) as reader:
+    with pytest.raises(RepositoryError, match=r"git ended|is missing"), blob_reader(Git(root)) as reader:
         assert reader.read(blob) == b"a\n"
         reader._process.kill()
         reader._process.wait()
