@@ -29,6 +29,7 @@ _PATTERNS: Final[dict[str, re.Pattern[str]]] = {
     "rubocop": re.compile(_AT + r"[CWEFR]: (?:\[\w+\] )?(?P<code>[\w/]+): (?P<message>.+)$"),
 }
 _SAME_PATTERN: Final = {"vue-tsc": "tsc", "cargo-clippy": "cargo", "clippy": "cargo", "bundle": "rubocop"}
+_MOST_DIGITS: Final = 9
 _SUMMARY = re.compile(r"note:|In file included from|^\s+at ")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -53,11 +54,16 @@ def _lines(name: str) -> Callable[[str], Iterator[Diagnostic]]:
             if match is None or _SUMMARY.search(text):
                 continue
             found = match.groupdict()
-            line = int(found["line"] or found.get("line2") or 0)
+            line = _line_number(found["line"] or found.get("line2") or "0")
             message = found["message"].strip()
             yield Diagnostic(path=found["path"], line=line, code=found.get("code") or "", message=message)
 
     return read
+
+
+def _line_number(digits: str) -> int | None:
+    """Return the number of a line; None for one with more digits than any file has lines."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else None
 
 
 def _eslint(output: str) -> Iterator[Diagnostic]:

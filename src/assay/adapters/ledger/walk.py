@@ -87,10 +87,12 @@ def _scan(
         try:
             for values in connection.execute(query, (position,)):
                 if isinstance(values[0], int):
-                    position = values[0]
+                    position = max(position, values[0])
                 yield values
         except sqlite3.DatabaseError as error:
             resume = _next_readable(connection, query, position)
+            if resume is not None and resume <= position + 1:
+                resume = None  # a damaged file can give the same rows again and again: then there is no end to find
             yield _Damage(table, position + 1, None if resume is None else resume - 1, str(error))
             position = None if resume is None else resume - 1
         else:
