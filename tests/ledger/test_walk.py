@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from typing import cast
 
 from assay.adapters.ledger.walk import _Damage, _scan
@@ -11,14 +12,18 @@ from assay.adapters.ledger.walk import _Damage, _scan
 class Circle:
     """A table of which the same row is given again and again, behind whatever position it is asked for."""
 
+    def __init__(self, memory: sqlite3.Connection) -> None:
+        self._memory = memory
+
     def execute(self, query: str, _arguments: tuple[int, ...]) -> sqlite3.Cursor:
         if query.endswith("LIMIT 1"):
-            return sqlite3.connect(":memory:").execute("SELECT 7")
+            return self._memory.execute("SELECT 7")
         raise sqlite3.DatabaseError("database disk image is malformed")
 
 
 def test_a_file_that_leads_in_a_circle_is_damaged_from_there_on() -> None:
-    found = list(_scan(cast(sqlite3.Connection, Circle()), "chain", "seq", 3))
+    with closing(sqlite3.connect(":memory:")) as memory:
+        found = list(_scan(cast(sqlite3.Connection, Circle(memory)), "chain", "seq", 3))
     assert found == [
         _Damage("chain", 4, 6, "database disk image is malformed"),
         _Damage("chain", 7, None, "database disk image is malformed"),
