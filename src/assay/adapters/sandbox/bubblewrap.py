@@ -236,11 +236,15 @@ def _kernel_files(nothing: Path) -> list[str]:
 def _coverable(home: Path) -> list[Path]:
     """What of HOME a layer can cover. The kernel lets nobody cover a folder that has something mounted inside, such
     as a volume of a container; then it is HOME's own folders, each for itself, without those."""
-    inside = [at for at, _ in mounts(mount_table() or "") if at != home and at.is_relative_to(home)]
+    inside = _mounted_below(home)
     if not inside:
         return [home]
     children = sorted(path for path in home.iterdir() if path.is_dir() and not path.is_symlink())
     return [path for path in children if not any(at.is_relative_to(path) for at in inside)]
+
+
+def _mounted_below(home: Path) -> list[Path]:
+    return [at for at, _ in mounts(mount_table() or "") if at != home and at.is_relative_to(home)]
 
 
 def _home(home: Path, layers: dict[Path, Path]) -> list[str]:
@@ -263,11 +267,12 @@ def _relayed(hosts: tuple[Host, ...], argv: tuple[str, ...]) -> list[str]:
 def _outermost_tools(view: View, home: Path) -> list[Path]:
     """Return the folders of root's HOME that its checks see, each to be covered for itself: HOME is closed to the user
     that they run as, and where its file system cannot map owners, nothing in it could be reached through it."""
+    mounted = _mounted_below(home)
     found: list[Path] = []
     for folder in sorted(_shown_of_home(view, home), key=lambda path: len(path.parts)):
         if folder.is_dir() and not any(folder.is_relative_to(above) for above in found):
             found.append(folder)
-    return found
+    return [folder for folder in found if not any(at.is_relative_to(folder) for at in mounted)]
 
 
 def _shown_of_home(view: View, home: Path) -> list[Path]:
