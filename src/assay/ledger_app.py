@@ -30,7 +30,7 @@ from assay.adapters.ledger.daemon_setup import (
     move_to_account,
     read_config,
 )
-from assay.adapters.ledger.kept_anchors import KeptAnchors
+from assay.adapters.ledger.kept_anchors import KeptAnchors, text_to_path
 from assay.adapters.ledger.keyring import add_to_keyring
 from assay.adapters.ledger.keys import key_path, name_in_keyring, publish_key, read_key
 from assay.adapters.ledger.location import artifacts_path, ledger_path
@@ -132,7 +132,7 @@ def _collect_kept(known: _Anchors, ledger: Ledger, home: Path, head: Anchor) -> 
         if finding.fault in _BY_THEMSELVES:
             known.problems.append(Break(None, finding.detail))
     for one in every:
-        place = Path(one.repository)
+        place = text_to_path(one.repository)
         if not place.exists():
             continue  # the repository is gone, and its anchor with it; the twin counts
         try:

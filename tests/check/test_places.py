@@ -145,7 +145,7 @@ def test_a_read_only_repository_is_checked_and_only_the_anchor_is_missing(worksh
         for place in places:
             place.chmod(0o755)
     assert_passed(run)
-    assert any("could not be written to the repository" in note for note in run.report.notes)
+    assert any("could not be anchored" in note for note in run.report.notes)
 
 
 ORDINARY = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]

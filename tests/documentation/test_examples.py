@@ -26,6 +26,8 @@ REFERENCE: Mapping[str, str] = {
     "hooks.md": "",
     "plan.md": "",
     "reference/cli.md": "",
+    "reference/exit-codes.md": "",
+    "threat-model.md": "",
     "run.md": "an-example-to-copy",
     "scripts.md": "",
     "simulation.md": "",

@@ -136,8 +136,8 @@ def test_a_task_cannot_loosen_the_checks_of_the_next(tmp_path: Path) -> None:
     site = Site.made(tmp_path, text)
     broken = f"{work('two')}printf 'def total(prices):\\n    return 42\\n' > shop/cart.py\n"
     gated = site.gate(agent(t1=loosen + work("one"), t2=broken))
-    assert gated.states[1] == "FAILED", gated.json
-    assert "regression" in gated.reasons(2)
+    assert gated.states == ["FAILED", "PENDING"], gated.json
+    assert "weakened-settings" in gated.reasons(1)
 
 
 def test_what_is_held_out_is_nowhere_that_an_executor_can_look(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import py_compile
+import shutil
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -148,7 +148,9 @@ def test_a_kept_result_whose_ledger_row_is_gone_is_not_used(workshop: Workshop) 
     root = workshop.repo({"a.txt": "a\n"})
     workshop.write(root, {"a.txt": "b\n"})
     assert workshop.check(root, "--verify", "grep b a.txt").exit == 0
-    for file in Path(workshop.assay_home / "ledger").iterdir():
+    for file in (workshop.assay_home / "ledger").iterdir():
         file.unlink()
+    shutil.rmtree(workshop.assay_home / "anchors")
+    workshop.git(root, "update-ref", "-d", "refs/assay/ledger")
     done = workshop.check(root, "--verify", "grep b a.txt")
     assert done.report.checks and not done.check("verify").reused, done.stderr

@@ -36,7 +36,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
 
 def test_a_run_comes_by_every_kind_of_boundary(undisturbed: Undisturbed) -> None:
     """Else nothing would be said about it here."""
-    assert {point for point, _ in undisturbed.passed} == set(FAULT_POINTS)
+    elsewhere = {point for point in FAULT_POINTS if point.startswith(("daemon.", "checkpoint."))}
+    assert {point for point, _ in undisturbed.passed} == set(FAULT_POINTS) - elsewhere
 
 
 @pytest.mark.parametrize("number", range(SAMPLE))

@@ -38,6 +38,8 @@ class Package:
     """A test that the breakage breaks: part of its id."""
     requirements: tuple[str, ...] = ()
     """What its tests need, pinned."""
+    breaks_off: bool = False
+    """Whether the breakage ends the runner itself, so that nobody knows what the remaining tests would have said."""
     include: tuple[str, ...] = ()
     """Files that its own rules ignore and that it needs all the same: `environment.include`."""
 
@@ -256,6 +258,7 @@ NODE = (
     Package(
         name="fast-uri",
         version="4.2.3",
+        breaks_off=True,
         built_by="tape with an unquoted pattern, test/",
         bug=Edit(
             "index.js",

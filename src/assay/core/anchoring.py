@@ -35,7 +35,7 @@ class KeptAnchor(Contract):
 
     anchor: Anchor
     repository: str = Field(min_length=1)
-    """The path of the repository's git directory."""
+    """The path of the repository's git directory; one that is no text is written as `bytes:` with escapes."""
     identity: str = ""
     """Device and inode of that directory: a new clone at the same path is another repository."""
 

@@ -13,7 +13,7 @@ from assay.adapters.git.program import GitFailedError
 from assay.adapters.git.repository import Repository
 from assay.adapters.ledger import Ledger
 from assay.adapters.ledger.anchors import read_anchors
-from assay.adapters.ledger.kept_anchors import KeptAnchors
+from assay.adapters.ledger.kept_anchors import KeptAnchors, path_to_text
 from assay.contracts.rows import OverrideRow
 from assay.core.anchoring import Anchor, AnchorFinding, compare_anchors, describe_fault
 from assay.errors import AnchorError, InputError, LedgerError
@@ -77,7 +77,7 @@ def reanchor(
     _write(head, home, repository, replaces_unreadable=bool(unreadable))
     kept = KeptAnchors(home)
     for one in list(kept.all()):
-        if one.repository != str(repository.common_dir):
+        if one.repository != path_to_text(repository.common_dir):
             kept.keep_again(one.model_copy(update={"anchor": head}))
     return findings, head
 

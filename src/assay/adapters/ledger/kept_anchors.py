@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from pydantic import ValidationError
 
@@ -20,6 +21,8 @@ from assay.errors import LedgerCorruptError, LedgerError
 from assay.faults import fault_point
 
 _TAIL: Final = 64 * 1024
+_RAW: Final = "bytes:"
+"""Before a path that is no text. Other paths begin with a slash."""
 
 
 class KeptAnchors:
@@ -43,11 +46,12 @@ class KeptAnchors:
                 yield found
 
     def keep(self, git_directory: Path, anchor: Anchor) -> None:
-        self.keep_again(KeptAnchor(anchor=anchor, repository=str(git_directory), identity=identity_of(git_directory)))
+        identity = identity_of(git_directory)
+        self.keep_again(KeptAnchor(anchor=anchor, repository=path_to_text(git_directory), identity=identity))
 
     def keep_again(self, kept: KeptAnchor) -> None:
         """Add it to the file of its repository, which need not be there any more."""
-        file = self._file(Path(kept.repository))
+        file = self._file(text_to_path(kept.repository))
         line = canonical_json(kept.model_dump()).encode() + b"\n"
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -89,6 +93,20 @@ class KeptAnchors:
                 f"{file}: holds no anchor that can be read", hint="restore it from a copy, or remove it if you know why"
             )
         return None
+
+
+def path_to_text(path: Path) -> str:
+    """Return the path as text that can be encoded, also where a file name is not valid UTF-8."""
+    raw = os.fsencode(path)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return _RAW + quote_from_bytes(raw)
+
+
+def text_to_path(text: str) -> Path:
+    """Return the path that `path_to_text` has written."""
+    return Path(os.fsdecode(unquote_to_bytes(text.removeprefix(_RAW)))) if text.startswith(_RAW) else Path(text)
 
 
 def identity_of(git_directory: Path) -> str:
