@@ -31,7 +31,7 @@ class Aftermath:
 def look(stage: Stage, report: RunReport) -> Aftermath:
     git = stage.git
     tip = report.branch if report.commit else "main"
-    verified = stage.assay("ledger", "verify", "--home", str(stage.home), "--repo", str(stage.repository))
+    verified = stage.assay("ledger", "verify", "--full", "--home", str(stage.home), "--repo", str(stage.repository))
     page = Path(report.bundle)
     return Aftermath(
         commits=tuple(git.line("rev-list", f"main..{tip}").split()),

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import assay
+from assay.adapters.scratch import remove
 from assay.contracts.report import CheckReport
 from assay.contracts.verdict import Severity
 from assay.errors import UserError
@@ -81,7 +82,14 @@ class Bench:
             self.samples[name] = made
         else:
             self.samples[name].reset()
+            self._forget_anchors()
         return self.samples[name]
+
+    def _forget_anchors(self) -> None:
+        """A repository that is put back has lost its anchor; the trial's own state must not miss it."""
+        anchors = self.state / "anchors"
+        if anchors.is_dir():
+            remove(anchors)
 
     def check(self, root: Path, base: str, options: list[str], given: Mapping[str, str]) -> tuple[Done, str]:
         """`assay check` there, with its document."""
