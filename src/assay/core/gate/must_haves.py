@@ -6,6 +6,7 @@ Artifacts and links are seen; truths can only be judged, and are said to be unju
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from posixpath import basename
 from typing import Final
@@ -58,7 +59,9 @@ def _link(wanted: KeyLink, read: Read) -> MustHaveResult:
         found = bool(stem) and stem in text
         return MustHaveResult(what=what, holds=found, detail="" if found else f"it never mentions {stem}")
     try:
-        found = re.search(wanted.pattern, text, re.MULTILINE) is not None
-    except re.error as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = re.search(wanted.pattern, text, re.MULTILINE) is not None
+    except (re.error, OverflowError, RecursionError) as error:
         return MustHaveResult(what=what, holds=False, detail=f"its pattern is no regular expression: {error}")
     return MustHaveResult(what=what, holds=found, detail="" if found else f"nothing matches {wanted.pattern!r}")
