@@ -22,6 +22,7 @@ from assay.core.yaml_reader import yaml_reader
 
 _LONGEST = 64 * 1024
 _FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[\w +.-]*$")
+_HALF = re.compile("[\ud800-\udfff]")
 _NOTE = re.compile(r" (?:\(|—|–|- ).*$", re.DOTALL)
 _ARROW = re.compile(r"->|→|=>")
 _Item = TypeVar("_Item")
@@ -81,6 +82,23 @@ def _opening(lines: list[str], at: int) -> int | None:
     return at if at < len(lines) and lines[at].rstrip() == "---" else None
 
 
+def _has_half_a_character(root: Node) -> int | None:
+    """Return the line of a value that no file can hold, counted from 0; YAML can spell half of a character."""
+    waiting, seen = [root], set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue  # an alias
+        seen.add(id(node))
+        if isinstance(node, MappingNode):
+            waiting += [part for pair in node.value for part in pair]
+        elif isinstance(node, SequenceNode):
+            waiting += node.value
+        elif _HALF.search(str(node.value)):
+            return int(node.start_mark.line)
+    return None
+
+
 def _composed(block: _Block, found: Frontmatter) -> MappingNode | None:
     if len(block.yaml) > _LONGEST:
         hint = "keep identifiers and must_haves there, and the plan below it"
@@ -100,6 +118,10 @@ def _composed(block: _Block, found: Frontmatter) -> MappingNode | None:
         said = shortened(str(fault).partition("\n")[0])
         hint = "write plain `key: value` lines and lists"
         found.problems.append(error("frontmatter", block.first + 1, f"the frontmatter is no YAML: {said}", hint))
+        return None
+    if root is not None and (half := _has_half_a_character(root)) is not None:
+        hint = "write the character itself"
+        found.problems.append(error("frontmatter", block.first + 1 + half, "half of a character", hint))
         return None
     if root is None:
         return None
