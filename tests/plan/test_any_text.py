@@ -161,3 +161,8 @@ def test_a_file_full_of_one_thing_ends(text: str, where: str, size: int) -> None
     elif where != "alone":
         many = element(**{where: many})
     lint_all(many)
+
+
+def test_a_tag_with_one_endless_word_ends() -> None:
+    """Each letter of it could begin the name of an attribute."""
+    lint_all(f'<task type="auto" {"false" * 200_000}>\n<name>One</name>\n</task>\n')

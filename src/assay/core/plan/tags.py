@@ -33,7 +33,9 @@ _TAG = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _BROKEN_TASK = re.compile(r"^[ \t]*<task(?![\w:.-])", re.IGNORECASE | re.MULTILINE | re.ASCII)
-_ATTRIBUTE = re.compile(r"([A-Za-z_][\w:-]*)\s*=\s*(?:\"([^\"<\n]*)\"|'([^'<\n]*)'|([^\s\"'<>/]+))", re.ASCII)
+_ATTRIBUTE = re.compile(
+    r"(?<![\w:-])([A-Za-z_][\w:-]*+)\s*+=\s*+(?:\"([^\"<\n]*)\"|'([^'<\n]*)'|([^\s\"'<>/]+))", re.ASCII
+)
 _FENCE_OPENS = re.compile(
     r"^[ \t]*(?:(?:[-*+>]|\d{1,9}[.)])[ \t]+)?(?:<[A-Za-z][^<>`\n]*>[ \t]*)?(?P<mark>`{3,}|~{3,})(?P<info>[^`\n]*)$"
 )
