@@ -147,6 +147,7 @@ def _clean(workshop: Workshop, root: Path) -> Path:
     tag = workshop.git(root, "tag", "--list", "v*")
     workshop.git(root, "checkout", "--quiet", "--force", "--detach", tag)
     workshop.git(root, "clean", "--quiet", "--force", "-d")
+    workshop.git(root, "update-ref", "-d", "refs/assay/ledger")  # of a ledger that an earlier test had
     return root
 
 
