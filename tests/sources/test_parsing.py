@@ -31,6 +31,18 @@ def test_another_process_tries_it_for_a_limited_time(monkeypatch: pytest.MonkeyP
     assert not parsing._try(HOPELESS, "go")
 
 
+@pytest.mark.parametrize("text", [b"- " * 600 + b"a\n", b"".join(b" " * n + b"a:\n" for n in range(400))])
+def test_yaml_that_breaks_its_scanner_is_tried_by_another_process(text: bytes) -> None:
+    """In this one it would be the end of the tests."""
+    assert parse_source(text, "yaml") is None
+    assert syntax_errors("a.yaml", text)
+
+
+def test_yaml_with_long_lines_is_parsed() -> None:
+    text = b"a: {" + b", ".join(b"k%d: %d" % (n, n) for n in range(300)) + b"}\nb: |\n" + b" " * 90 + b"x\n"
+    assert syntax_errors("a.yaml", text) == ()
+
+
 def test_source_with_a_long_string_is_parsed() -> None:
     """A piece that begins inside of a string is mostly errors, and the whole is not."""
     assert any(

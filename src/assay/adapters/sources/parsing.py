@@ -3,7 +3,8 @@
 A grammar's parser recovers from every error by looking again at what it has gathered since: a text that is nothing but
 errors takes time that grows with the square of its length, hours for 2 MiB, and nothing can interrupt it. So a longer
 text is looked at in pieces first. Where a piece is mostly errors (as a piece of honest source can be too, if it begins
-inside of a string), another process tries the whole text, with a limit on its time.
+inside of a string), another process tries the whole text, with a limit on its time. It also tries YAML that may be
+nested very deeply: the scanner of that grammar breaks down at some depth, and would take the engine with it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ SECONDS: Final = 10
 """Of the processor. Honest source of 2 MiB takes one or two."""
 _MOST_WRONG: Final = 400
 """Children of errors in a piece, above which it is mostly errors."""
+_MOST_LEVELS: Final = 60
+"""Of what can nest YAML, in a line. The scanner fails at some 200 levels."""
+_LEVELS: Final = (b"- ", b"? ", b": ", b"-\t", b"?\t", b":\t")
 _TRY: Final = f"""
 import resource, sys
 from tree_sitter_language_pack import get_parser
@@ -39,11 +43,21 @@ def parse_source(content: bytes, language: str) -> Node | None:
     from tree_sitter_language_pack import get_parser
 
     parser = get_parser(language)  # type: ignore[arg-type]
+    if language == "yaml" and _may_be_deep(content) and not _ends(content, language):
+        return None
     if len(content) > PIECE:
         pieces = (content[at : at + PIECE] for at in range(0, len(content), PIECE))
         if any(_is_mostly_errors(parser.parse(piece).root_node) for piece in pieces) and not _ends(content, language):
             return None
     return parser.parse(content).root_node
+
+
+def _may_be_deep(content: bytes) -> bool:
+    """Return whether YAML may be nested deeper than its grammar's scanner bears: it writes beyond its own memory."""
+    return any(
+        len(line) - len(line.lstrip(b" \t")) > _MOST_LEVELS or sum(map(line.count, _LEVELS)) > _MOST_LEVELS
+        for line in content.splitlines()
+    )
 
 
 def _is_mostly_errors(root: Node) -> bool:
