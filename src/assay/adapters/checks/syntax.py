@@ -106,7 +106,7 @@ def language_of(path: str, content: bytes) -> str | None:
 def _grammar_errors(path: str, content: bytes, language: str) -> tuple[Diagnostic, ...]:
     root = parse_source(content, language)
     if root is None:
-        message = f"is so far from {language} that its parser does not come to the end in {SECONDS} s"
+        message = f"is so far from {language} that its parser breaks down, or does not come to the end in {SECONDS} s"
         return (Diagnostic(path=path, line=None, code=CODE, message=message),)
     if not root.has_error:
         return ()
