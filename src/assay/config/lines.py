@@ -58,7 +58,7 @@ def _element(lines: Sequence[str], start: int, end: int, keys: Sequence[str], in
 def _parse(lines: Sequence[str]) -> dict[str, object] | None:
     try:
         return tomllib.loads("\n".join(lines))
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # no TOML, numbers of thousands of digits, brackets thousands deep
         return None
 
 
