@@ -63,7 +63,7 @@ def private_home(home: Path | None = None) -> Path:
 def _make_private(home: Path) -> None:
     """Close a state directory to others. A directory that somebody uses for something else stays as it is."""
     names = {path.name for path in home.iterdir()} - {"lost+found"}
-    if names and not names & {"ledger", "cache", "scratch", "reports"}:
+    if names and not names & {"ledger", "cache", "scratch", "reports", "memory"}:
         raise MachineError(
             f"{home}: others can look into it, and it holds what is not Assay's",
             hint="set ASSAY_HOME to a folder of its own",
