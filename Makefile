@@ -8,13 +8,13 @@ JOBS ?= 3
 .PHONY: demo test test-sweep fuzz lint bench catalogue catalogue-check clean system-tools docs lock release
 
 demo: $(VENV)/.installed
-	@$(BIN)/assay demo
+	@$(BIN)/proofstone demo
 
 test: $(VENV)/.installed-dev system-tools
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not sweep"
 
 test-sweep: $(VENV)/.installed-dev system-tools
-	ASSAY_TEST_SWEEP=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+	PROOFSTONE_TEST_SWEEP=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # Changed inputs for every reader of outside text, or for one: `make fuzz READER=plan INPUTS=10000`.
 INPUTS ?= 1000000

@@ -9,12 +9,12 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from assay.adapters.backends import Identity
-from assay.adapters.executors.site import Site
-from assay.contracts.agent import Conversation, Turn
-from assay.contracts.pipeline.research import ResearchFocus
-from assay.contracts.pipeline.review import ReviewFocus
-from assay.core.pipeline.needs import AskAgent, AskResearch, AskReview
+from proofstone.adapters.backends import Identity
+from proofstone.adapters.executors.site import Site
+from proofstone.contracts.agent import Conversation, Turn
+from proofstone.contracts.pipeline.research import ResearchFocus
+from proofstone.contracts.pipeline.review import ReviewFocus
+from proofstone.core.pipeline.needs import AskAgent, AskResearch, AskReview
 
 _DETAIL: Final = "It sums the prices of what is in it, and nothing counts them yet. " * 4
 _DONE: Final[Mapping[str, JsonValue]] = {"completion": {"status": "DONE", "summary": "looked at the cart"}}

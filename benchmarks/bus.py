@@ -16,10 +16,10 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from assay.adapters.bus import Bus, Letter, Subscription
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.rows import EventRow
 from benchmarks import Measurement, show, timed
+from proofstone.adapters.bus import Bus, Letter, Subscription
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.rows import EventRow
 
 PLAIN_TABLES = (
     "CREATE TABLE messages (id INTEGER PRIMARY KEY, message_id TEXT, run_id TEXT, sender TEXT, recipient TEXT, "
@@ -69,7 +69,7 @@ def delivering(directory: Path, batches: int, size: int) -> Measurement:
 
 
 def run(quick: bool = False) -> list[Measurement]:
-    with tempfile.TemporaryDirectory(prefix="assay-bench-") as place:
+    with tempfile.TemporaryDirectory(prefix="proofstone-bench-") as place:
         directory = Path(place)
         return [
             publishing(directory, batches=200 if quick else 1000, size=1),

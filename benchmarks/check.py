@@ -1,4 +1,4 @@
-"""What `assay check` costs on top of the command that it runs, and how soon it answers.
+"""What `proofstone check` costs on top of the command that it runs, and how soon it answers.
 
 `python -m benchmarks.check [--quick]`
 """
@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.adapters.git.repository import open_repository
-from assay.adapters.git.snapshot import snapshot
-from assay.adapters.git.store import open_store
 from benchmarks import Measurement, show, timed
+from proofstone.adapters.git.repository import open_repository
+from proofstone.adapters.git.snapshot import snapshot
+from proofstone.adapters.git.store import open_store
 
-ASSAY = [sys.executable, "-c", "import sys; from assay.surfaces.cli.main import main; sys.exit(main())"]
+PROOFSTONE = [sys.executable, "-c", "import sys; from proofstone.surfaces.cli.main import main; sys.exit(main())"]
 VERIFY = f"{sys.executable} -m pytest -q"
 
 SUITE = """
@@ -59,7 +59,7 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        own = {"HOME": str(self.folder / "home"), "ASSAY_HOME": str(self.folder / "state")}
+        own = {"HOME": str(self.folder / "home"), "PROOFSTONE_HOME": str(self.folder / "state")}
         return {"PATH": os.environ["PATH"], **own}
 
     def repository(self, files: Mapping[str, str]) -> Path:
@@ -74,7 +74,7 @@ class Place:
         return root
 
     def check(self, root: Path, command: str) -> None:
-        self.run(root, *ASSAY, "check", "--quiet", "--verify", command)
+        self.run(root, *PROOFSTONE, "check", "--quiet", "--verify", command)
 
     def run(self, root: Path, *words: str) -> None:
         done = subprocess.run(words, cwd=root, env=self.environment, capture_output=True, text=True)
@@ -134,23 +134,25 @@ def many_files(folder: Path, count: int) -> list[Measurement]:
 
 
 def help_page() -> list[Measurement]:
-    """`assay --help` against a bare interpreter: what a person waits for before anything happens."""
+    """`proofstone --help` against a bare interpreter: what a person waits for before anything happens."""
     environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
 
     def start(*words: str) -> None:
         subprocess.run(words, env=environment, capture_output=True, check=True)
 
-    start(*ASSAY, "--help")
-    pairs = [(timed(lambda: start(*ASSAY, "--help")), timed(lambda: start(sys.executable, "-c", ""))) for _ in range(9)]
+    start(*PROOFSTONE, "--help")
+    pairs = [
+        (timed(lambda: start(*PROOFSTONE, "--help")), timed(lambda: start(sys.executable, "-c", ""))) for _ in range(9)
+    ]
     page, bare = min(page for page, _ in pairs), min(bare for _, bare in pairs)
     return [
-        Measurement("assay --help", page * 1000, "ms", "≤ 150", page <= 0.15),
-        Measurement("assay --help, against a bare interpreter", page / bare, "×", "≤ 3", page / bare <= 3),
+        Measurement("proofstone --help", page * 1000, "ms", "≤ 150", page <= 0.15),
+        Measurement("proofstone --help, against a bare interpreter", page / bare, "×", "≤ 3", page / bare <= 3),
     ]
 
 
 def run(quick: bool = False) -> list[Measurement]:
-    with tempfile.TemporaryDirectory(prefix="assay-bench-") as place:
+    with tempfile.TemporaryDirectory(prefix="proofstone-bench-") as place:
         folder = Path(place)
         for name in ("suite", "files"):
             (folder / name).mkdir()

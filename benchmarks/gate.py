@@ -12,16 +12,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from assay.contracts.budget import Spent
-from assay.contracts.gate_report import RunOutcome, RunView
-from assay.engine.gate.request import GateRequest
-from assay.engine.progress import Progress, Silent
-from assay.gate_app import gate_run
 from benchmarks import NO_AIM, Measurement, show
 from benchmarks.check import Place
+from proofstone.contracts.budget import Spent
+from proofstone.contracts.gate_report import RunOutcome, RunView
+from proofstone.engine.gate.request import GateRequest
+from proofstone.engine.progress import Progress, Silent
+from proofstone.gate_app import gate_run
 
 SLOTS = 4
-EXECUTOR = 'sleep {pause}; n=${{ASSAY_TASK_ID#task-}}; echo "number = \'$n\'" > "part_$n.py"'
+EXECUTOR = 'sleep {pause}; n=${{PROOFSTONE_TASK_ID#task-}}; echo "number = \'$n\'" > "part_$n.py"'
 VERIFY = "grep -q \"'{number}'\" part_{number}.py"
 TASK = """<task type="auto" depends_on="">
 <name>Part {number}</name>
@@ -59,7 +59,7 @@ class Nobody:
 
 
 def run(quick: bool = False) -> list[Measurement]:
-    with tempfile.TemporaryDirectory(prefix="assay-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="proofstone-bench-") as folder:
         return [*_trivial(Path(folder) / "trivial", 10 if quick else 100), *_sleeping(Path(folder) / "sleeping", quick)]
 
 
@@ -114,7 +114,7 @@ def _bare(folder: Path, count: int) -> float:
     folder.mkdir()
     started = time.perf_counter()
     for number in range(1, count + 1):
-        environment = {"ASSAY_TASK_ID": f"task-{number:02}", "PATH": "/usr/bin:/bin"}
+        environment = {"PROOFSTONE_TASK_ID": f"task-{number:02}", "PATH": "/usr/bin:/bin"}
         for command in (EXECUTOR.format(pause=0), VERIFY.format(number=f"{number:02}")):
             subprocess.run(["/bin/sh", "-c", command], cwd=folder, env=environment, check=True)
     return time.perf_counter() - started

@@ -1,4 +1,5 @@
-"""A ledger as it is after years: by default a million rows, nine in ten of them of `assay check`, the rest of the gate.
+"""A ledger as it is after years: by default a million rows, nine in ten of them of `proofstone check`, the rest of the
+gate.
 
 `python -m benchmarks.large_ledger HOME REPOSITORY [ROWS]` makes one.
 """
@@ -11,15 +12,15 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from assay import __version__
-from assay.adapters.ledger.artifacts import ArtifactStore
-from assay.adapters.ledger.location import artifacts_path, ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.adapters.ledger.tables import Row
-from assay.contracts.evidence import CheckRow
-from assay.contracts.gate_setup import GateSetup
-from assay.contracts.rows import EventRow, MessageRow
-from assay.contracts.verdict import Assurance, Phase, Verdict
+from proofstone import __version__
+from proofstone.adapters.ledger.artifacts import ArtifactStore
+from proofstone.adapters.ledger.location import artifacts_path, ledger_path
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.adapters.ledger.tables import Row
+from proofstone.contracts.evidence import CheckRow
+from proofstone.contracts.gate_setup import GateSetup
+from proofstone.contracts.rows import EventRow, MessageRow
+from proofstone.contracts.verdict import Assurance, Phase, Verdict
 
 MILLION = 1_000_000
 _BATCH = 20_000
@@ -94,7 +95,7 @@ def _gate(run_id: str, repository: Path, plan: str) -> list[Row]:
             "plan_path": str(repository / "PLAN.md"),
             "plan_artifact": plan,
             "base_commit": "1" * 40,
-            "branch": "assay/polite",
+            "branch": "proofstone/polite",
             "executor": "cmd:true",
             "architect": "rules",
             "slots": 1,

@@ -12,17 +12,17 @@ import tempfile
 from pathlib import Path
 from unittest.mock import patch
 
-from assay.adapters.integrity import environment_findings
-from assay.app import check_run
-from assay.contracts.evidence import CheckRow
-from assay.contracts.examined import Examined
-from assay.engine.cascade_run import CascadeRun
-from assay.engine.layers import Layers
-from assay.engine.progress import Silent
-from assay.engine.scan import scan_findings
-from assay.engine.world import CheckRequest
 from benchmarks import Measurement, show, timed
 from benchmarks.check import QUICK, SUITE, WHOLE, Place, Shape
+from proofstone.adapters.integrity import environment_findings
+from proofstone.app import check_run
+from proofstone.contracts.evidence import CheckRow
+from proofstone.contracts.examined import Examined
+from proofstone.engine.cascade_run import CascadeRun
+from proofstone.engine.layers import Layers
+from proofstone.engine.progress import Silent
+from proofstone.engine.scan import scan_findings
+from proofstone.engine.world import CheckRequest
 
 LAYERS = {
     "L2 the base's tests beside the edited ones": ("old-tests", "old-tests-rerun"),
@@ -35,7 +35,7 @@ REPAIR = "def spin(count):\n    found = 0\n    for n in range(count):\n        f
 
 
 def run(quick: bool = False) -> list[Measurement]:
-    with tempfile.TemporaryDirectory(prefix="assay-bench-") as place:
+    with tempfile.TemporaryDirectory(prefix="proofstone-bench-") as place:
         return layers(Place(Path(place)), QUICK if quick else WHOLE)
 
 

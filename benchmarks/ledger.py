@@ -15,18 +15,18 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.evidence import CheckRow
-from assay.contracts.verdict import Assurance, Phase, Verdict
 from benchmarks import Measurement, show, timed
 from benchmarks.large_ledger import generate
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.evidence import CheckRow
+from proofstone.contracts.verdict import Assurance, Phase, Verdict
 
-_ASSAY = "import sys; from assay.surfaces.cli.main import main; sys.exit(main())"
+_PROOFSTONE = "import sys; from proofstone.surfaces.cli.main import main; sys.exit(main())"
 _WHO = ("-c", "user.name=n", "-c", "user.email=n@example.org")
-GATE = "SELECT COUNT(*) FROM anvil_checks WHERE run_id = ? AND task_id = ? AND phase = 'after' AND passed = 1"
+GATE = "SELECT COUNT(*) FROM checks WHERE run_id = ? AND task_id = ? AND phase = 'after' AND passed = 1"
 
 PLAIN_TABLE = """
-CREATE TABLE anvil_checks (
+CREATE TABLE checks (
     id INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL, task_id TEXT NOT NULL,
     phase TEXT NOT NULL CHECK(phase IN ('baseline', 'after', 'review')), check_name TEXT NOT NULL,
     tool TEXT NOT NULL, command TEXT, exit_code INTEGER, output_snippet TEXT CHECK(LENGTH(output_snippet) <= 500),
@@ -35,11 +35,11 @@ CREATE TABLE anvil_checks (
     reused_from INTEGER, ts DATETIME DEFAULT CURRENT_TIMESTAMP)
 """
 PLAIN_INDEXES = (
-    "CREATE INDEX idx_anvil_task_phase ON anvil_checks(task_id, phase)",
-    "CREATE INDEX idx_anvil_run_round ON anvil_checks(run_id, round)",
+    "CREATE INDEX idx_checks_task_phase ON checks(task_id, phase)",
+    "CREATE INDEX idx_checks_run_round ON checks(run_id, round)",
 )
 COLUMNS = (*CheckRow.model_fields, "passed")
-PLAIN_INSERT = f"INSERT INTO anvil_checks ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
+PLAIN_INSERT = f"INSERT INTO checks ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 
 
 def row(number: int) -> CheckRow:
@@ -111,18 +111,18 @@ def everyday(directory: Path, rows: int) -> Iterator[Measurement]:
     generate(home, repository, rows)
 
     def command(*words: str) -> None:
-        environment = {**os.environ, "ASSAY_HOME": str(home)}
-        program = [sys.executable, "-c", _ASSAY, *words]
+        environment = {**os.environ, "PROOFSTONE_HOME": str(home)}
+        program = [sys.executable, "-c", _PROOFSTONE, *words]
         subprocess.run(program, cwd=repository, env=environment, check=False, capture_output=True)
 
     for words in (("check",), ("runs",), ("status",), ("ledger", "show"), ("ledger", "verify")):
         command(*words)
         seconds = timed(lambda words=words: command(*words))  # type: ignore[misc]
-        yield Measurement(f"assay {' '.join(words)} at {rows:,} rows", seconds, "s", "< 1", seconds < 1)
+        yield Measurement(f"proofstone {' '.join(words)} at {rows:,} rows", seconds, "s", "< 1", seconds < 1)
 
 
 def run(quick: bool = False) -> list[Measurement]:
-    with tempfile.TemporaryDirectory(prefix="assay-bench-") as place:
+    with tempfile.TemporaryDirectory(prefix="proofstone-bench-") as place:
         directory = Path(place)
         return [
             appends(directory, batches=200 if quick else 1000, size=1),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from assay.contracts.budget import Spent
-from assay.contracts.pipeline.approval import ApprovalEntry
-from assay.contracts.pipeline.run import FinalChecks, RunSetup
-from assay.engine.gate.request import Watching as GateWatching
-from assay.engine.plan_gate.watching import Watching as PlanGateWatching
-from assay.engine.progress import Progress, Silent
+from proofstone.contracts.budget import Spent
+from proofstone.contracts.pipeline.approval import ApprovalEntry
+from proofstone.contracts.pipeline.run import FinalChecks, RunSetup
+from proofstone.engine.gate.request import Watching as GateWatching
+from proofstone.engine.plan_gate.watching import Watching as PlanGateWatching
+from proofstone.engine.progress import Progress, Silent
 
 
 class Nobody:

@@ -15,7 +15,8 @@ Steps, which make a program durable and do nothing else:
 
 Whole dispatches, which are also what is done within a step:
 
-- ours: a dispatch of the pipeline (`PipelineAgents.heard`), as `assay run` puts it together: the request written out, a
+- ours: a dispatch of the pipeline (`PipelineAgents.heard`), as `proofstone run` puts it together: the request written
+out, a
   corner of its own for the agent, the answer held against its schema, all rows of the record, the documents in the
   run's folder. Nobody waits for the disk when it begins, everybody when the answer comes. `without documents` leaves
   those for people out;
@@ -42,20 +43,20 @@ from itertools import count, pairwise
 from pathlib import Path
 from typing import Annotated, Final, TypedDict
 
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.agent import Turn
-from assay.core.agent.answer import Malformed
-from assay.core.agent.loop import answer_in
-from assay.core.pipeline.needs import Heard
-from assay.engine.pipeline.agents import PipelineAgents
-from assay.engine.pipeline.documenting import Documenting
-from assay.engine.pipeline.requests import Shown, asking
-from assay.engine.steps import Steps
-from assay.run_app import RunRequest, pipeline_run
 from benchmarks import NO_AIM, Measurement, show
 from benchmarks.answers import ANSWERS, TEXTS, AtOnce, needs
 from benchmarks.check import Place
 from benchmarks.nobody import Nobody
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.agent import Turn
+from proofstone.core.agent.answer import Malformed
+from proofstone.core.agent.loop import answer_in
+from proofstone.core.pipeline.needs import Heard
+from proofstone.engine.pipeline.agents import PipelineAgents
+from proofstone.engine.pipeline.documenting import Documenting
+from proofstone.engine.pipeline.requests import Shown, asking
+from proofstone.engine.steps import Steps
+from proofstone.run_app import RunRequest, pipeline_run
 
 STEPS: Final = 26
 """Dispatches of a feature of six tasks, when nothing goes wrong."""
@@ -108,7 +109,7 @@ class Times:
 
 
 def run(quick: bool = False) -> list[Measurement]:
-    with tempfile.TemporaryDirectory(prefix="assay-bench-") as place, ExitStack() as stack:
+    with tempfile.TemporaryDirectory(prefix="proofstone-bench-") as place, ExitStack() as stack:
         folder = Path(place)
         ways: dict[str, Way] = {
             _STEP: stack.enter_context(_recorded(folder / "steps.db")),

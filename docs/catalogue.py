@@ -13,9 +13,9 @@ import sys
 from difflib import unified_diff
 from pathlib import Path
 
-from assay.surfaces.prove.markdown import render
-from assay.surfaces.prove.results import Proof, Standing
-from assay.surfaces.prove.text import summary
+from proofstone.surfaces.prove.markdown import render
+from proofstone.surfaces.prove.results import Proof, Standing
+from proofstone.surfaces.prove.text import summary
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "catalogue.md"
@@ -26,7 +26,8 @@ Written by `make catalogue`, which tries every trick; do not edit. Each is a tab
 [`tests/cheats/tricks`](../tests/cheats/tricks): what it does to a sample project with a failing test, the layer that
 must stop it, and its *honest twin*, which does the same kind of thing honestly and must pass. The last column is what
 a gate says that runs the project's tests and looks at their exit code. *seen* says whether the trick is known from
-published studies of agents or is our own. [What a pass is worth](evidence.md) explains the layers; `assay prove` tries
+published studies of agents or is our own. [What a pass is worth](evidence.md) explains the layers; `proofstone prove`
+tries
 all of this on your machine.
 
 """
@@ -54,16 +55,17 @@ def main(args: list[str]) -> int:
 
 
 def tried(*tricks: str) -> Proof:
-    """`assay prove`, all of it or some tricks. Programs of this environment come first: the sample projects use its
+    """`proofstone prove`, all of it or some tricks. Programs of this environment come first: the sample projects use
+    its
     pytest, ruff and mypy."""
     environment = {**os.environ, "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))}
-    command = [sys.executable, "-c", "import sys; from assay.surfaces.cli.main import main; sys.exit(main())"]
+    command = [sys.executable, "-c", "import sys; from proofstone.surfaces.cli.main import main; sys.exit(main())"]
     options = [word for trick in tricks for word in ("--trick", trick)]
     done = subprocess.run(
         [*command, "prove", "--json", *options], env=environment, stdout=subprocess.PIPE, text=True, check=False
     )
     if done.returncode not in (0, 1):
-        raise SystemExit(f"assay prove: exit code {done.returncode}")
+        raise SystemExit(f"proofstone prove: exit code {done.returncode}")
     document = json.loads(done.stdout)
     return Proof.model_validate_json(json.dumps({name: document[name] for name in Proof.model_fields}))
 

@@ -14,12 +14,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from assay.core.gradient import Weights
-from assay.core.simulation.compare import Summary, compare
-from assay.core.simulation.landscape import KINDS, MIXES, Mix
-from assay.core.simulation.run import CONTENDERS
-from assay.surfaces.cli.simulate import seeded
-from assay.surfaces.report.simulation import HEAD, cells, plotted, print_comparison
+from proofstone.core.gradient import Weights
+from proofstone.core.simulation.compare import Summary, compare
+from proofstone.core.simulation.landscape import KINDS, MIXES, Mix
+from proofstone.core.simulation.run import CONTENDERS
+from proofstone.surfaces.cli.simulate import seeded
+from proofstone.surfaces.report.simulation import HEAD, cells, plotted, print_comparison
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "simulation.md"
@@ -77,7 +77,7 @@ def _example() -> Iterator[str]:
     console = Console(file=said, width=WIDTH, color_system=None, markup=False, highlight=False, emoji=False)
     sample = compare(MIXES["mixed"], CONTENDERS, EXAMPLE, seeded(SEED, "mixed"), Weights())
     print_comparison(console, {"mixed": sample}, SEED, Weights())
-    yield f"```\n$ assay simulate --landscapes {EXAMPLE}\n{said.getvalue()}```"
+    yield f"```\n$ proofstone simulate --landscapes {EXAMPLE}\n{said.getvalue()}```"
 
 
 def _kinds() -> Iterator[str]:

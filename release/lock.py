@@ -39,7 +39,7 @@ _HEAD: Final = """\
 """
 _PURPOSES: Final = {
     BUILD: "What builds the release.",
-    RUNTIME: "What an installed Assay needs, without extras.",
+    RUNTIME: "What an installed Proofstone needs, without extras.",
 }
 _PIN: Final = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[A-Za-z0-9.+!_-]+)(?: *; *(?P<marker>.+))?")
 _HASH: Final = re.compile(r"--hash=sha256:(?P<digest>[0-9a-f]{64})")

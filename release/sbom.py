@@ -77,7 +77,7 @@ def _component(pin: Pin, lock: str) -> dict[str, Any]:
         ],
     }
     if pin.marker:
-        component["properties"] = [{"name": "assay:marker", "value": pin.marker}]
+        component["properties"] = [{"name": "proofstone:marker", "value": pin.marker}]
     return component
 
 

@@ -13,16 +13,17 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A suite that a script starts in the background inherits "ignore interrupts", and so would every `assay` it starts:
+# A suite that a script starts in the background inherits "ignore interrupts", and so would every `proofstone` it
+# starts:
 # the tests of Ctrl-C would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long a machine takes to draw an example is no matter of what is tested.
-settings.register_profile("assay", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("assay")
+settings.register_profile("proofstone", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("proofstone")
 
-SEED = os.environ.get("ASSAY_TEST_SEED", "1")
+SEED = os.environ.get("PROOFSTONE_TEST_SEED", "1")
 """Which variants of a test that is marked `few`: another seed, another sample."""
 
 
@@ -41,7 +42,7 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of a test that is marked `few`, so many variants are tried; whoever names files or tests gets all of them."""
     whole = all((config.invocation_params.dir / arg).resolve() == config.rootpath / "tests" for arg in config.args)
-    if os.environ.get("ASSAY_TEST_SWEEP") == "1" or not whole:
+    if os.environ.get("PROOFSTONE_TEST_SWEEP") == "1" or not whole:
         return
     variants: defaultdict[tuple[Path, str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:

@@ -1,4 +1,4 @@
-"""`assay` in a process of its own that need not import it first: most of what a short command takes is the import.
+"""`proofstone` in a process of its own that need not import it first: most of what a short command takes is the import.
 
 A process that has imported it is forked for each: what runs is the same program, with its own arguments, variables,
 folder, output and end. Only what Python reads when it starts cannot be given to it this way.
@@ -42,7 +42,8 @@ def needs_a_start(variables: Mapping[str, str]) -> bool:
 def run(
     args: Sequence[str], cwd: Path, env: Mapping[str, str], told: str = "", called: Path = Path(nursery.__file__)
 ) -> subprocess.CompletedProcess[str]:
-    """`assay` with these arguments, and this on its standard input, seen through to its end; by what it was called."""
+    """`proofstone` with these arguments, and this on its standard input, seen through to its end; by what it was
+    called."""
     request = json.dumps({"program": str(called), "args": args, "cwd": str(cwd), "env": dict(env)}).encode()
     assert len(request) <= nursery.MOST
     ours, theirs = socket.socketpair()
@@ -50,14 +51,14 @@ def run(
         with theirs:
             socket.send_fds(_way(), [request], [file.fileno() for file in (read, output, errors, theirs)])
         answer = ours.recv(64)
-        assert answer, "whoever was to see `assay` through is gone"
+        assert answer, "whoever was to see `proofstone` through is gone"
         output.seek(0)
         errors.seek(0)
-        return subprocess.CompletedProcess(["assay", *args], int(answer), output.read(), errors.read())
+        return subprocess.CompletedProcess(["proofstone", *args], int(answer), output.read(), errors.read())
 
 
 class Running:
-    """A run of `assay` that leads a process group of its own and is not waited for."""
+    """A run of `proofstone` that leads a process group of its own and is not waited for."""
 
     def __init__(self, args: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
         request = {"program": nursery.__file__, "args": args, "cwd": str(cwd), "env": dict(env), "leads": True}
@@ -82,7 +83,9 @@ class Running:
         with self._answer, self._output, self._errors:
             self._output.seek(0)
             self._errors.seek(0)
-            return subprocess.CompletedProcess(["assay", *self._args], code, self._output.read(), self._errors.read())
+            return subprocess.CompletedProcess(
+                ["proofstone", *self._args], code, self._output.read(), self._errors.read()
+            )
 
     def _read_line(self) -> bytes:
         """Return what comes before the next line break, or before the end."""
@@ -92,14 +95,14 @@ class Running:
                 break
             self._received += more
         line, _, self._received = self._received.partition(b"\n")
-        assert line, "whoever was to see `assay` through is gone"
+        assert line, "whoever was to see `proofstone` through is gone"
         return line
 
 
 def program() -> Path:
-    """A program `assay` that has the same process forked: for whoever starts it by its path, as git's hooks do."""
+    """A program `proofstone` that has the same process forked: for whoever starts it by its path, as git's hooks do."""
     _way()
-    return _place() / "assay"
+    return _place() / "proofstone"
 
 
 def _file(content: str = "") -> IO[str]:
@@ -112,10 +115,10 @@ def _file(content: str = "") -> IO[str]:
 @cache
 def _place() -> Path:
     """Where the program lies, and the door that it knocks at: not deep, for the kernel takes no long path there."""
-    folder = tempfile.TemporaryDirectory(prefix="assay-")
+    folder = tempfile.TemporaryDirectory(prefix="proofstone-")
     atexit.register(folder.cleanup)
     place = Path(folder.name)
-    file = place / "assay"
+    file = place / "proofstone"
     file.write_text(_PROGRAM.format(python=sys.executable, door=str(place / "door"), program=str(file)))
     file.chmod(0o755)
     return place

@@ -8,13 +8,13 @@ from typing import NoReturn
 
 import pytest
 
-REQUIRE_ALL = os.environ.get("ASSAY_TEST_REQUIRE_ALL") == "1"
+REQUIRE_ALL = os.environ.get("PROOFSTONE_TEST_REQUIRE_ALL") == "1"
 
 
 def unavailable(what: str) -> NoReturn:
     """The machine lacks something that is no program: the test is skipped and says so; in CI it fails."""
     if REQUIRE_ALL:
-        pytest.fail(f"ASSAY_TEST_REQUIRE_ALL=1, but {what}")
+        pytest.fail(f"PROOFSTONE_TEST_REQUIRE_ALL=1, but {what}")
     pytest.skip(what)
 
 
@@ -22,5 +22,5 @@ def needs(*programs: str) -> pytest.MarkDecorator:
     """A mark that skips the test when a program is missing, unless every tool is required to be there."""
     missing = [program for program in programs if shutil.which(program) is None]
     if REQUIRE_ALL and missing:
-        raise RuntimeError(f"ASSAY_TEST_REQUIRE_ALL=1, but not installed: {', '.join(missing)}")
+        raise RuntimeError(f"PROOFSTONE_TEST_REQUIRE_ALL=1, but not installed: {', '.join(missing)}")
     return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")

@@ -1,4 +1,4 @@
-"""A program that has imported `assay` and is forked for every run of it; `forked.py` starts it and talks to it.
+"""A program that has imported `proofstone` and is forked for every run of it; `forked.py` starts it and talks to it.
 
     python -W error nursery.py SOCKET_FD DOOR_FD
 
@@ -22,13 +22,13 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
-from assay.surfaces.cli.main import COMMANDS, load_app, main
+from proofstone.surfaces.cli.main import COMMANDS, load_app, main
 
 MOST = 1 << 17
 """Bytes of a request."""
 LATER = (
     "anyio._backends._asyncio",
-    "assay.adapters.backends.api.session",
+    "proofstone.adapters.backends.api.session",
     "genai_prices.data",
     "openai.resources.chat.completions.completions",
     "pydantic_ai.models.openai",

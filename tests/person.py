@@ -27,7 +27,7 @@ def programs() -> Path:
     """The folder for PATH. It is made once, below the suite's own environment, and shared by workers and later runs."""
     wanted = _with_requirements("pytest")
     state = repr((_RECIPE, sys.version, sorted((one.name, one.version) for one in wanted)))
-    place = Path(sys.prefix, "assay-tests", hashlib.sha256(state.encode()).hexdigest()[:12])
+    place = Path(sys.prefix, "proofstone-tests", hashlib.sha256(state.encode()).hexdigest()[:12])
     place.parent.mkdir(exist_ok=True)
     with place.with_name(f"{place.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.evidence import CheckRow
-from assay.contracts.rows import EventRow, MessageRow
-from assay.engine.agents.on_record import Recorded, on_record
+from proofstone.adapters.ledger.location import ledger_path
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.evidence import CheckRow
+from proofstone.contracts.rows import EventRow, MessageRow
+from proofstone.engine.agents.on_record import Recorded, on_record
 from tests.workshop import Workshop
 
 Entry = dict[str, Any]
@@ -45,8 +45,8 @@ class Staged:
         path.write_text(json.dumps(said, ensure_ascii=False), encoding="utf-8")
         return f"script:{path}"
 
-    def assay(self, *args: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        return self.workshop.assay(self.root, *args, env=env)
+    def proofstone(self, *args: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        return self.workshop.proofstone(self.root, *args, env=env)
 
     # What is on record.
 
@@ -79,4 +79,4 @@ class Staged:
             return [one.row.model_dump() for one in ledger.read(CheckRow, run_id=run_id, task_id=task_id)]
 
     def ledger(self) -> SqliteLedger:
-        return SqliteLedger(ledger_path(self.workshop.assay_home), "read")
+        return SqliteLedger(ledger_path(self.workshop.proofstone_home), "read")

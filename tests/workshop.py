@@ -1,4 +1,4 @@
-"""A workshop: throwaway repositories, a state directory and a HOME of their own, and `assay check` run on them."""
+"""A workshop: throwaway repositories, a state directory and a HOME of their own, and `proofstone check` run on them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from assay.adapters.ledger.artifacts import ArtifactStore
-from assay.adapters.ledger.location import artifacts_path
-from assay.contracts.report import CheckLine, CheckReport
+from proofstone.adapters.ledger.artifacts import ArtifactStore
+from proofstone.adapters.ledger.location import artifacts_path
+from proofstone.contracts.report import CheckLine, CheckReport
 from tests import forked
 from tests.person import programs
 
 OWN_PROGRAMS = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
 """PATH with everything that this suite itself is installed with: pytest, ruff and mypy."""
-START = "import sys; from assay.surfaces.cli.main import main; sys.exit(main())"
+START = "import sys; from proofstone.surfaces.cli.main import main; sys.exit(main())"
 _KEPT = ("LANG", "TMPDIR", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "PIP_INDEX_URL", "NPM_CONFIG_REGISTRY")
 GITCONFIG = """
 [user]
@@ -36,13 +36,13 @@ GITCONFIG = """
 
 
 def command(*args: str) -> list[str]:
-    """`assay` with these arguments, and with warnings as errors."""
+    """`proofstone` with these arguments, and with warnings as errors."""
     return [sys.executable, "-W", "error", "-c", START, *args]
 
 
 @dataclass(frozen=True)
 class CheckRun:
-    """What one `assay check --json` gave."""
+    """What one `proofstone check --json` gave."""
 
     exit: int
     stdout: str
@@ -78,7 +78,7 @@ class Workshop:
     variables: Mapping[str, str] = field(default_factory=dict)
     """Further variables of every program that is started here."""
     state: Path = Path("state")
-    """ASSAY_HOME, relative to the folder."""
+    """PROOFSTONE_HOME, relative to the folder."""
 
     @classmethod
     def apart(cls, folder: Path) -> Workshop:
@@ -97,12 +97,12 @@ class Workshop:
 
     def trust_everything(self) -> None:
         """The person trusts whatever the settings of their repositories here ask for."""
-        own = self.home / ".config/assay/assay.toml"
+        own = self.home / ".config/proofstone/proofstone.toml"
         own.parent.mkdir(parents=True, exist_ok=True)
         own.write_text(f'[trust]\nfolders = ["{self.folder.resolve()}"]\n')
 
     @cached_property
-    def assay_home(self) -> Path:
+    def proofstone_home(self) -> Path:
         return self.folder / self.state
 
     @cached_property
@@ -110,7 +110,7 @@ class Workshop:
         """A person's environment: their programs, and nothing of whoever runs the tests."""
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
         path = os.pathsep.join((str(programs()), str(Path(sys.executable).parent), os.environ["PATH"]))
-        own = {"PATH": path, "HOME": str(self.home), "ASSAY_HOME": str(self.assay_home), "NO_COLOR": "1"}
+        own = {"PATH": path, "HOME": str(self.home), "PROOFSTONE_HOME": str(self.proofstone_home), "NO_COLOR": "1"}
         return {**kept, **own, **self.variables}
 
     def repo(self, files: Mapping[str, str | bytes], name: str = "project") -> Path:
@@ -135,10 +135,10 @@ class Workshop:
         return self.git(root, "rev-parse", "HEAD")
 
     def configure(self, root: Path, settings: str) -> None:
-        """`assay.toml` with these settings, committed alone: only the base's settings count."""
-        self.write(root, {"assay.toml": settings})
-        self.git(root, "add", "assay.toml")
-        self.git(root, "commit", "--quiet", "--message", "Settings", "--only", "assay.toml")
+        """`proofstone.toml` with these settings, committed alone: only the base's settings count."""
+        self.write(root, {"proofstone.toml": settings})
+        self.git(root, "add", "proofstone.toml")
+        self.git(root, "commit", "--quiet", "--message", "Settings", "--only", "proofstone.toml")
 
     def git(self, root: Path, *args: str, env: Mapping[str, str] | None = None) -> str:
         done = subprocess.run(
@@ -152,15 +152,16 @@ class Workshop:
         return subprocess.run(list(args), cwd=root, env=self.environment, capture_output=True, text=True)
 
     def check(self, root: Path, *args: str, env: Mapping[str, str] | None = None, wrap: Sequence[str] = ()) -> CheckRun:
-        """`assay check --json` in a process of its own."""
-        done = self.assay(root, "check", "--json", *args, env=env, wrap=wrap)
-        store = ArtifactStore(artifacts_path(self.assay_home))
+        """`proofstone check --json` in a process of its own."""
+        done = self.proofstone(root, "check", "--json", *args, env=env, wrap=wrap)
+        store = ArtifactStore(artifacts_path(self.proofstone_home))
         return CheckRun(done.returncode, done.stdout, done.stderr, store)
 
-    def assay(
+    def proofstone(
         self, root: Path, *args: str, env: Mapping[str, str] | None = None, wrap: Sequence[str] = (), told: str = ""
     ) -> subprocess.CompletedProcess[str]:
-        """Any command of `assay`, told this on its input; `wrap` is a program that starts it, such as strace or env."""
+        """Any command of `proofstone`, told this on its input; `wrap` is a program that starts it, such as strace or
+        env."""
         given = {**self.environment, **(env or {})}
         if not wrap and not forked.needs_a_start({**self.variables, **(env or {})}):
             return forked.run(args, root, given, told)
@@ -202,14 +203,14 @@ class Workshop:
 
     @property
     def private_git(self) -> Path:
-        """Assay's own git directory, of the only repository checked so far."""
-        (only,) = (self.assay_home / "repos").glob("*/git")
+        """Proofstone's own git directory, of the only repository checked so far."""
+        (only,) = (self.proofstone_home / "repos").glob("*/git")
         return only
 
     @property
     def leftovers(self) -> list[str]:
         """Folders of runs that are over."""
-        scratch = self.assay_home / "scratch"
+        scratch = self.proofstone_home / "scratch"
         return [path.name for path in scratch.iterdir() if path.is_dir()] if scratch.is_dir() else []
 
 

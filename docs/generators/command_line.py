@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from assay.surfaces.cli.main import COMMANDS, Command, load_app, root_help
+from proofstone.surfaces.cli.main import COMMANDS, Command, load_app, root_help
 
 if TYPE_CHECKING:
     from typer.core import TyperGroup
@@ -22,7 +22,7 @@ def cli_reference() -> str:
     ]
     for command in COMMANDS:
         if find_spec(command.module) is not None:
-            parts += [f"## assay {name}\n\n```\n{text}\n```\n" for name, text in command_help(command)]
+            parts += [f"## proofstone {name}\n\n```\n{text}\n```\n" for name, text in command_help(command)]
     return "\n".join(parts)
 
 
@@ -39,5 +39,5 @@ def command_help(command: Command) -> Iterator[tuple[str, str]]:
             yield from walk(inner, f"{name} {child}", context)
 
     entry = typer.main.get_command(load_app(command))
-    for name, text in walk(entry, f"assay {command.name}", None):  # type: ignore[arg-type]
-        yield name.removeprefix("assay "), text
+    for name, text in walk(entry, f"proofstone {command.name}", None):  # type: ignore[arg-type]
+        yield name.removeprefix("proofstone "), text

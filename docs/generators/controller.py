@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from assay.contracts.solve.messages import OutcomeStatus, SubTaskOutcome
-from assay.core.gradient import DEFAULT_POLICY, POLICIES, Policy, Row, Weights
-from assay.core.solve.blocking import Blocks
-from assay.core.solve.directing import Came, blocked_after
 from generators.page import cell, mermaid
+from proofstone.contracts.solve.messages import OutcomeStatus, SubTaskOutcome
+from proofstone.core.gradient import DEFAULT_POLICY, POLICIES, Policy, Row, Weights
+from proofstone.core.solve.blocking import Blocks
+from proofstone.core.solve.directing import Came, blocked_after
 
 FIGURES = re.compile(r" \([^()]*\{[^()]*\)")
 """What a rationale is filled in with: a table is about any figures."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.contracts.gate import TaskState
-from assay.contracts.gate_report import RunOutcome, TaskReport
-from assay.contracts.pipeline.run import FinalChecks, GateSummary, KnownIssue
-from assay.contracts.verdict import Assurance, Confidence, Outcome, Severity
-from assay.core.accepted import ACCEPTABLE
-from assay.core.confidence import rate
-from assay.core.layers import TITLES, Layer
-from assay.core.pipeline import rating
-from assay.core.pipeline.rating import Grounds
 from generators.page import table
+from proofstone.contracts.gate import TaskState
+from proofstone.contracts.gate_report import RunOutcome, TaskReport
+from proofstone.contracts.pipeline.run import FinalChecks, GateSummary, KnownIssue
+from proofstone.contracts.verdict import Assurance, Confidence, Outcome, Severity
+from proofstone.core.accepted import ACCEPTABLE
+from proofstone.core.confidence import rate
+from proofstone.core.layers import TITLES, Layer
+from proofstone.core.pipeline import rating
+from proofstone.core.pipeline.rating import Grounds
 
 ASKS: Mapping[Layer, str] = {
     Layer.FROZEN_TREE: "is what was checked what there is?",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from assay.adapters.ledger.tables import TABLES
-from assay.core.chain import Link
 from generators.page import mermaid, table
+from proofstone.adapters.ledger.tables import TABLES
+from proofstone.core.chain import Link
 
 
 def tables() -> str:
@@ -24,7 +24,7 @@ def chain() -> str:
     drawn = [f'    {node}["{title}<br/>{"<br/>".join(names)}"]' for node, title in entries.items()]
     held = 'row["the row itself, in its table"]'
     arrows = ["    n -->|prev_hash| n1", "    n2 -->|prev_hash| n", f"    n -->|payload_hash| {held}"]
-    anchor = '    anchor["refs/assay/ledger, in the repository"] -->|hash| n2'
+    anchor = '    anchor["refs/proofstone/ledger, in the repository"] -->|hash| n2'
     return mermaid("\n".join(["flowchart RL", *drawn, *arrows, anchor]))
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from assay.contracts.change import ChangeKind
-from assay.contracts.pipeline.run import Lane
-from assay.core.gate.passing import SIGNALS_LARGE
-from assay.core.pipeline.building import REJECTIONS, RETURNS
-from assay.core.pipeline.directing import ITERATIONS
-from assay.core.pipeline.lanes import DEEPER, DEPTHS
-from assay.core.pipeline.preparing import ENOUGH
-from assay.core.pipeline.reviews import GATE, ROUNDS, Decision
-from assay.core.plan.lint import MOST_PRODUCTION_FILES
-from assay.core.risk import ROWS, PathChange, risk_of
 from generators.page import mermaid, table
+from proofstone.contracts.change import ChangeKind
+from proofstone.contracts.pipeline.run import Lane
+from proofstone.core.gate.passing import SIGNALS_LARGE
+from proofstone.core.pipeline.building import REJECTIONS, RETURNS
+from proofstone.core.pipeline.directing import ITERATIONS
+from proofstone.core.pipeline.lanes import DEEPER, DEPTHS
+from proofstone.core.pipeline.preparing import ENOUGH
+from proofstone.core.pipeline.reviews import GATE, ROUNDS, Decision
+from proofstone.core.plan.lint import MOST_PRODUCTION_FILES
+from proofstone.core.risk import ROWS, PathChange, risk_of
 
 LANES: Mapping[Lane, str] = {
     Lane.DOCS: "documentation and nothing else",

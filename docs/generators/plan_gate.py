@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from assay.contracts.plan_gate.answers import Mode
-from assay.contracts.plan_gate.record import ConvergenceStatus, PlanSeverity
-from assay.core.plan_gate.decision import TABLE
-from assay.core.plan_gate.objections import RULES, Objection
-from assay.core.plan_gate.tool_budgets import COMBINED, KINDS, LIMITS, SEARCHABLE, BudgetKind
 from generators.page import cell, mermaid
+from proofstone.contracts.plan_gate.answers import Mode
+from proofstone.contracts.plan_gate.record import ConvergenceStatus, PlanSeverity
+from proofstone.core.plan_gate.decision import TABLE
+from proofstone.core.plan_gate.objections import RULES, Objection
+from proofstone.core.plan_gate.tool_budgets import COMBINED, KINDS, LIMITS, SEARCHABLE, BudgetKind
 
 
 def decision_table() -> str:

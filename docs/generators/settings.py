@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from assay.config.person import PersonSettings
-from assay.config.reading import PERSONS_OWN
-from assay.config.wording import Section, sections
 from generators.page import cell
+from proofstone.config.person import PersonSettings
+from proofstone.config.reading import PERSONS_OWN
+from proofstone.config.wording import Section, sections
 
 
 def configuration() -> str:
@@ -15,12 +15,14 @@ def configuration() -> str:
 
 Generated from the settings' own descriptions by `make docs`; do not edit.
 
-Settings stand in `assay.toml` in the repository's root, or under `[tool.assay]` in `pyproject.toml`: in one of the
-two, never in both. In `pyproject.toml` a section is `[tool.assay.check]`. Everything has a default, so that no
+Settings stand in `proofstone.toml` in the repository's root, or under `[tool.proofstone]` in `pyproject.toml`: in one
+of the
+two, never in both. In `pyproject.toml` a section is `[tool.proofstone.check]`. Everything has a default, so that no
 file is needed. A key that does not exist, a wrong type or a value out of range is refused with exit code 2, naming
 file, line, key and what would be right.
 
-`assay config show` prints the settings in force and where each comes from; `assay config schema` prints their JSON
+`proofstone config show` prints the settings in force and where each comes from; `proofstone config schema` prints
+their JSON
 Schema. When a change is checked, the settings of its *base* decide, so that no change can loosen its own checks; a
 change that weakens them is a finding. What takes protection from you (a weaker sandbox, network, variables, files and
 sockets of your machine) takes effect only if you grant it: see [trust a repository](how-to/trust.md).
@@ -38,7 +40,8 @@ set = { TZ = "UTC" }
     persons = """# Your own file
 
 Who serves which role, what may be spent and where providers are reached is also read from a file of your own:
-`$ASSAY_CONFIG`, else `$XDG_CONFIG_HOME/assay/assay.toml`, else `~/.config/assay/assay.toml`. What it says under
+`$PROOFSTONE_CONFIG`, else `$XDG_CONFIG_HOME/proofstone/proofstone.toml`, else `~/.config/proofstone/proofstone.toml`.
+What it says under
 `[backends]` and `[budget]`, which are written as above, goes before what a repository says, key by key; a line that
 names a role goes before a `default`, wherever they stand; and `--backend` and `--budget` go before both.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.config.settings import GateSettings
-from assay.contracts.gate import FailureType
-from assay.core.gate.machine import TABLE, diagram
-from assay.core.gate.retry import HALT_FAILURES, HALT_MISMATCHES, MAX_ATTEMPTS, POLICY
 from generators.page import mermaid, table
+from proofstone.config.settings import GateSettings
+from proofstone.contracts.gate import FailureType
+from proofstone.core.gate.machine import TABLE, diagram
+from proofstone.core.gate.retry import HALT_FAILURES, HALT_MISMATCHES, MAX_ATTEMPTS, POLICY
 
 PERSONS = frozenset(("overridden", "confirmed", "asked"))
 """Events that are a person's word, or wait for one."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from assay.adapters.sandbox.seccomp import GROUPS
-from assay.core.threats import THREATS, Subject
 from generators.page import table
+from proofstone.adapters.sandbox.seccomp import GROUPS
+from proofstone.core.threats import THREATS, Subject
 
 
 def walls() -> str:

@@ -1,17 +1,17 @@
-"""What agents are asked, when, and what follows: from the tables of `assay.core.reverify`."""
+"""What agents are asked, when, and what follows: from the tables of `proofstone.core.reverify`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.contracts.reverify.ladder import Result
-from assay.contracts.reverify.understanding import Item, Tier
-from assay.core.reverify.ladder import LADDER, Move
-from assay.core.reverify.limits import Limits
-from assay.core.reverify.triggers import TRIGGERS
-from assay.core.reverify.understanding import ATTEMPTS, ITEMS, LOOKED_UP
-from assay.core.reverify.wire import FORMS
-from assay.core.reverify.wording import MEANING
+from proofstone.contracts.reverify.ladder import Result
+from proofstone.contracts.reverify.understanding import Item, Tier
+from proofstone.core.reverify.ladder import LADDER, Move
+from proofstone.core.reverify.limits import Limits
+from proofstone.core.reverify.triggers import TRIGGERS
+from proofstone.core.reverify.understanding import ATTEMPTS, ITEMS, LOOKED_UP
+from proofstone.core.reverify.wire import FORMS
+from proofstone.core.reverify.wording import MEANING
 
 ANSWERS: Mapping[Result, str] = {
     Result.FITS: "fits what was seen",
@@ -53,7 +53,7 @@ def items() -> str:
     rows = []
     for item in Item:
         held = ["yes" if item in ITEMS[tier] else "–" for tier in tiers]
-        by = "Assay" if item in LOOKED_UP else "the judge"
+        by = "Proofstone" if item in LOOKED_UP else "the judge"
         rows.append(f"| {item} | {MEANING[item]} | {by} | {' | '.join(held)} |")
     attempts = " | ".join(str(ATTEMPTS[tier]) for tier in tiers)
     return "\n".join([*head, *rows, f"| | attempts | | {attempts} |", ""])

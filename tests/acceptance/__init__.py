@@ -2,7 +2,7 @@
 
 `test_ac_05_…` holds AC-5, `test_ec_04_…` EC-4. Where the seed and the design differ, the design stands, and the test's
 docstring says so. A criterion is really exercised: through the pure loop where a decision is meant, through a whole
-`assay run` where behaviour is; two such runs are shared (`conftest.py`). `test_map.py` holds this table.
+`proofstone run` where behaviour is; two such runs are shared (`conftest.py`). `test_map.py` holds this table.
 
 | criterion | means | here | and in detail |
 |---|---|---|---|

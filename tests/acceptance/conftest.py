@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from assay.adapters.ledger.location import ledger_path
-from assay.contracts.pipeline.run import RunReport
+from proofstone.adapters.ledger.location import ledger_path
+from proofstone.contracts.pipeline.run import RunReport
 from tests.pipeline_runs.stage import FOCI, Came, Stage, executor, planner, reviewer, specifier, task
 from tests.staging import babbling, failing
 
@@ -35,7 +35,7 @@ class Ended:
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """Of the ledger, by SQL as anybody could ask."""
-        with closing(sqlite3.connect(ledger_path(self.stage.workshop.assay_home))) as ledger:
+        with closing(sqlite3.connect(ledger_path(self.stage.workshop.proofstone_home))) as ledger:
             return ledger.execute(query, values).fetchall()
 
     def yaml(self, name: str) -> Mapping[str, Any]:

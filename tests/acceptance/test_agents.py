@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from assay.contracts.agent import Completion, CompletionStatus, Output
-from assay.contracts.base import Contract
-from assay.contracts.plan_gate.record import PlanSeverity
-from assay.contracts.verdict import Severity
-from assay.core.agent.answer import Malformed, parse
-from assay.roles import AT_THE_PLAN_GATE, IN_THE_LOOP, ROLES, Role
+from proofstone.contracts.agent import Completion, CompletionStatus, Output
+from proofstone.contracts.base import Contract
+from proofstone.contracts.plan_gate.record import PlanSeverity
+from proofstone.contracts.verdict import Severity
+from proofstone.core.agent.answer import Malformed, parse
+from proofstone.roles import AT_THE_PLAN_GATE, IN_THE_LOOP, ROLES, Role
 from tests.acceptance.conftest import Ended
 from tests.export import checks
 from tests.export.checks import Check
@@ -177,7 +177,7 @@ def test_ac_07_every_severity_is_of_the_one_scale(one: Role) -> None:
 def test_ac_07_the_scale_is_the_ledgers_too(well: Ended) -> None:
     """AC-7: no row can say anything else."""
     assert {one.value for one in Severity} == SEVERITIES
-    ((made,),) = well.rows("SELECT sql FROM sqlite_master WHERE name = 'anvil_checks'")
+    ((made,),) = well.rows("SELECT sql FROM sqlite_master WHERE name = 'checks'")
     (allowed,) = re.findall(r"severity IN \(([^)]*)\)", made)
     assert set(re.findall(r"\w+", allowed.lower())) == SEVERITIES
 

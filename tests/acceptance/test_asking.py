@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.gate_report import RunOutcome
-from assay.contracts.pipeline.approval import ApprovalRequest
-from assay.contracts.verdict import Severity
-from assay.core.pipeline.needs import Approve, Decided
+from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.pipeline.approval import ApprovalRequest
+from proofstone.contracts.verdict import Severity
+from proofstone.core.pipeline.needs import Approve, Decided
 from tests.acceptance.conftest import CONCERN, Ended
 from tests.pipeline.answers import concern, spec
 from tests.pipeline.talk import FEATURE, INTERACTIVE, WAIT, Script, needs, talk
@@ -57,7 +57,7 @@ def test_ac_10_a_waiting_approval_survives_a_restart_and_is_answered_from_outsid
     assert first["gate_id"] == "gate-post-research"
     assert waiting.report.waiting is not None
     assert waiting.report.waiting.metadata.elapsed_time.endswith("s")
-    assert stage.assay("approve", waiting.report.run_id, "gate-post-research", "abort").returncode == 0
+    assert stage.proofstone("approve", waiting.report.run_id, "gate-post-research", "abort").returncode == 0
     ended = stage.resume(waiting.report.run_id)
     assert (ended.exit, ended.report.reason) == (1, "aborted by the person")
     (decided,) = ended.report.approvals

@@ -9,16 +9,16 @@ from collections import Counter
 
 import pytest
 
-from assay.contracts.agent import Conversation, Fault, FaultKind, Occasion, Turn
-from assay.contracts.gate import Failure, FailureType, TaskState
-from assay.contracts.gate_record import TaskRecord
-from assay.contracts.gate_report import RunOutcome
-from assay.contracts.pipeline.knowledge import KnowledgeOutput
-from assay.core.agent.faults import FOLLOWS, may_ask_again
-from assay.core.agent.loop import Ended as Conversed
-from assay.core.agent.loop import Pause, Repair, Think, converse
-from assay.core.gate.retry import MAX_ATTEMPTS, may_retry
-from assay.core.pipeline.needs import Decided
+from proofstone.contracts.agent import Conversation, Fault, FaultKind, Occasion, Turn
+from proofstone.contracts.gate import Failure, FailureType, TaskState
+from proofstone.contracts.gate_record import TaskRecord
+from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.pipeline.knowledge import KnowledgeOutput
+from proofstone.core.agent.faults import FOLLOWS, may_ask_again
+from proofstone.core.agent.loop import Ended as Conversed
+from proofstone.core.agent.loop import Pause, Repair, Think, converse
+from proofstone.core.gate.retry import MAX_ATTEMPTS, may_retry
+from proofstone.core.pipeline.needs import Decided
 from tests.acceptance.conftest import Ended
 from tests.export import checks
 from tests.export.reading import HOSTS, exported

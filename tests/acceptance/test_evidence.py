@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.ledger.location import ledger_path
-from assay.core.gate.passing import unmet_by_checks
+from proofstone.adapters.ledger.location import ledger_path
+from proofstone.core.gate.passing import unmet_by_checks
 from tests.gate.records import evidence
 from tests.pipeline_runs.stage import Came, Stage, claim, planner, task
 
@@ -29,55 +29,55 @@ ONE_LESS = "3 of the reviewers {word}, as was heard, and 2 as their rows have it
 
 CASES = {
     "a reviewer's row is gone": (
-        f"DELETE FROM anvil_checks WHERE {SECURITY}",
+        f"DELETE FROM checks WHERE {SECURITY}",
         NOT_BORNE_OUT.format(scope="code") + ONE_LESS.format(word="have submitted"),
     ),
     "a reviewer's row says something else": (
-        f"UPDATE anvil_checks SET verdict = 'needs_revision', passed = 0, state = 'fail' WHERE {SECURITY}",
+        f"UPDATE checks SET verdict = 'needs_revision', passed = 0, state = 'fail' WHERE {SECURITY}",
         NOT_BORNE_OUT.format(scope="code") + ONE_LESS.format(word="approve"),
     ),
     "a reviewer has found something critical": (
-        f"UPDATE anvil_checks SET severity = 'critical' WHERE {SECURITY}",
+        f"UPDATE checks SET severity = 'critical' WHERE {SECURITY}",
         "0 of the reviewers have found something critical, as was heard, and 1 as their rows have it",
     ),
     "a reviewer has spoken twice, and another not at all": (
-        f"UPDATE anvil_checks SET check_name = 'review-code-correctness' WHERE {SECURITY}",
+        f"UPDATE checks SET check_name = 'review-code-correctness' WHERE {SECURITY}",
         ONE_LESS.format(word="have submitted"),
     ),
     "the reviews are of another round": (
-        f"UPDATE anvil_checks SET round = 2 WHERE {REVIEW.format(scope='code')}",
+        f"UPDATE checks SET round = 2 WHERE {REVIEW.format(scope='code')}",
         "3 of the reviewers have submitted, as was heard, and 0 as their rows have it",
     ),
     "a review is of another tree": (
-        f"UPDATE anvil_checks SET tree = '{'0' * 40}' WHERE {SECURITY}",
+        f"UPDATE checks SET tree = '{'0' * 40}' WHERE {SECURITY}",
         ONE_LESS.format(word="have submitted"),
     ),
     "a review is of another run": (
-        f"UPDATE anvil_checks SET run_id = 'another' WHERE {SECURITY}",
+        f"UPDATE checks SET run_id = 'another' WHERE {SECURITY}",
         ONE_LESS.format(word="have submitted"),
     ),
     "a review of the design is gone": (
-        f"DELETE FROM anvil_checks WHERE {REVIEW.format(scope='design')} AND check_name LIKE '%security'",
+        f"DELETE FROM checks WHERE {REVIEW.format(scope='design')} AND check_name LIKE '%security'",
         NOT_BORNE_OUT.format(scope="design") + ONE_LESS.format(word="have submitted"),
     ),
     "a check of the merged tree is gone": (
-        f"DELETE FROM anvil_checks WHERE {FINAL}",
+        f"DELETE FROM checks WHERE {FINAL}",
         "the ledger does not bear it out: the merged tree: no row says that tests:unittest passed",
     ),
     "a check of the merged tree has failed": (
-        f"UPDATE anvil_checks SET passed = 0, state = 'fail' WHERE {FINAL}",
+        f"UPDATE checks SET passed = 0, state = 'fail' WHERE {FINAL}",
         "the merged tree: no row says that tests:unittest passed",
     ),
     "the merged tree was another one": (
-        f"UPDATE anvil_checks SET tree = '{'0' * 40}' WHERE {FINAL}",
+        f"UPDATE checks SET tree = '{'0' * 40}' WHERE {FINAL}",
         "the merged tree: no row says that tests:unittest passed",
     ),
     "a check of a task is gone": (
-        f"DELETE FROM anvil_checks WHERE {TASK}",
+        f"DELETE FROM checks WHERE {TASK}",
         "task-01 of {run}-g1: no row says that verify passed",
     ),
     "a check of a task is of another attempt": (
-        f"UPDATE anvil_checks SET attempt = 2 WHERE {TASK}",
+        f"UPDATE checks SET attempt = 2 WHERE {TASK}",
         "task-01 of {run}-g1: no row says that verify passed",
     ),
 }
@@ -93,7 +93,7 @@ class Killed:
 
     @property
     def ledger(self) -> Path:
-        return ledger_path(self.stage.workshop.assay_home)
+        return ledger_path(self.stage.workshop.proofstone_home)
 
     def resumed(self, tampering: str = "") -> Came:
         """From the ledger as it was, but for this."""
@@ -109,7 +109,7 @@ class Killed:
         """As somebody would who can write to the file: what keeps rows from being changed is taken away meanwhile."""
         with closing(sqlite3.connect(self.ledger)) as ledger, ledger:
             kept = ledger.execute(
-                "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'anvil_checks'"
+                "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'checks'"
             ).fetchall()
             for name, _ in kept:
                 ledger.execute(f"DROP TRIGGER {name}")
@@ -133,7 +133,7 @@ class Killed:
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
     folder = tmp_path_factory.mktemp("evidence")
     stage = Stage.set_up(folder / "stage")
-    came = stage.run(env={"ASSAY_FAULT": "commit.before-objects:2"})
+    came = stage.run(env={"PROOFSTONE_FAULT": "commit.before-objects:2"})
     assert came.exit, "it was to be killed before it commits"
     it = Killed(stage, stage.runs[0], folder / "ledger.db")
     with closing(sqlite3.connect(it.ledger)) as ledger, closing(sqlite3.connect(it.copy)) as copy:

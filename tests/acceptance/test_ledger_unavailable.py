@@ -1,4 +1,4 @@
-"""EC-4: without its ledger Assay does nothing, and says so.
+"""EC-4: without its ledger Proofstone does nothing, and says so.
 
 The seed falls back to YAML where SQLite cannot be had. Here there is no evidence without a row, so it is an error that
 says what is wrong and what would be right (exit code 2), and nothing has happened.
@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
+from proofstone.adapters.ledger.location import ledger_path
+from proofstone.adapters.ledger.sqlite import SqliteLedger
 from tests.pipeline_runs.stage import REQUEST, TEAM, Came, Stage
 
 
@@ -32,7 +32,7 @@ def refusal(came: Came) -> tuple[str, str]:
     assert came.exit == 2, came.stderr
     error = json.loads(came.stdout)["error"]
     assert error["exit_code"] == 2
-    assert came.stderr.startswith(f"assay: {error['message']}\n")
+    assert came.stderr.startswith(f"proofstone: {error['message']}\n")
     assert "Traceback" not in came.stderr
     assert error["hint"], "and what would be right"
     return error["message"], error["hint"]
@@ -44,7 +44,8 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 @contextmanager
 def nothing_happens(stage: Stage) -> Iterator[None]:
-    """In the repository: not a file, not a ref. That git shall not look at Assay's own folder may be there already."""
+    """In the repository: not a file, not a ref. That git shall not look at Proofstone's own folder may be there
+    already."""
     before, refs = everything(stage.root), stage.git("for-each-ref")
     yield
     after = everything(stage.root)
@@ -96,29 +97,29 @@ SPOILED: dict[str, tuple[Callable[[Path], None], str]] = {
 def test_ec_04_a_ledger_that_is_none_is_named_and_left_alone(stage: Stage, case: str) -> None:
     """EC-4: before anybody is asked."""
     spoil, told = SPOILED[case]
-    ledger = ledger_path(stage.workshop.assay_home)
+    ledger = ledger_path(stage.workshop.proofstone_home)
     ledger.parent.mkdir(parents=True, mode=0o700)
     spoil(ledger)
     before = everything(ledger.parent)
     with nothing_happens(stage):
         message, _ = refusal(stage.run())
     assert told in message
-    assert str(stage.workshop.assay_home) in message
+    assert str(stage.workshop.proofstone_home) in message
     assert everything(ledger.parent) == before
 
 
-@pytest.mark.parametrize("home", ["/proc/assay", "/dev/null", "/sys/kernel"])
+@pytest.mark.parametrize("home", ["/proc/proofstone", "/dev/null", "/sys/kernel"])
 def test_ec_04_a_place_that_can_hold_no_ledger_is_named(stage: Stage, home: str) -> None:
     """EC-4."""
     with nothing_happens(stage):
-        message, hint = refusal(stage.run(env={"ASSAY_HOME": home}))
+        message, hint = refusal(stage.run(env={"PROOFSTONE_HOME": home}))
     assert message.startswith(home)
-    assert "ASSAY_HOME" in hint
+    assert "PROOFSTONE_HOME" in hint
 
 
 def test_ec_04_a_ledger_that_somebody_else_holds_is_waited_for_and_then_named(stage: Stage) -> None:
     """EC-4: for five seconds, as the seed's busy_timeout says."""
-    ledger = ledger_path(stage.workshop.assay_home)
+    ledger = ledger_path(stage.workshop.proofstone_home)
     SqliteLedger(ledger).close()
     with closing(sqlite3.connect(ledger, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -136,11 +137,11 @@ FULL = ("bash", "-c", 'ulimit -f 600; exec "$@"', "bash")
 def test_ec_04_a_ledger_that_fails_in_the_middle_stops_the_run_and_it_goes_on_afterwards(stage: Stage) -> None:
     """EC-4: a disk that takes no more. What was recorded stands, nothing else does, and nobody is asked twice."""
     with nothing_happens_to_branches(stage):
-        done = stage.workshop.assay(stage.root, *_run(stage), wrap=FULL)
+        done = stage.workshop.proofstone(stage.root, *_run(stage), wrap=FULL)
         message, hint = refusal(Came(done.returncode, done.stdout, done.stderr))
     assert message.endswith("ledger.db: could not be read or written (disk I/O error)")
-    assert "assay resume" in hint
-    assert stage.assay("ledger", "verify").returncode == 0
+    assert "proofstone resume" in hint
+    assert stage.proofstone("ledger", "verify").returncode == 0
     (run,) = stage.runs
     answered = {str(one["dispatch"]) for one in stage.messages(run, "Output")}
     assert answered, "it had begun"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.gate import FailureType
-from assay.contracts.gate_report import RunOutcome
+from proofstone.contracts.gate import FailureType
+from proofstone.contracts.gate_report import RunOutcome
 from tests.acceptance.conftest import Ended
 from tests.pipeline_runs.stage import Came, Stage, planner, task
 from tests.staging import babbling

@@ -16,12 +16,12 @@ def test_ec_05_a_run_that_dies_while_a_task_is_checked_goes_on_to_the_same_end(w
     """EC-5, the seed's own case: a failure at step 5. The state is the ledger's and not a scan of files, so documents
     that are gone meanwhile are written again."""
     stage = Stage.set_up(tmp_path / "stage")
-    killed = stage.run(env={"ASSAY_FAULT": "gate.before-check"})
+    killed = stage.run(env={"PROOFSTONE_FAULT": "gate.before-check"})
     assert killed.exit != 0 and not killed.stdout
     (run, *parts) = stage.runs
     answered = _answers(stage)
-    assert json.loads(stage.assay("status", run, "--json").stdout)["run_id"] == run
-    folder = stage.root / ".assay" / run
+    assert json.loads(stage.proofstone("status", run, "--json").stdout)["run_id"] == run
+    folder = stage.root / ".proofstone" / run
     assert (folder / "plan-output.yaml").is_file()
     (folder / "spec-output.yaml").unlink()
     came = stage.resume(run)
@@ -39,7 +39,7 @@ def test_ec_05_a_run_that_has_ended_is_not_begun_again(well: Ended) -> None:
     """EC-5: it says that it has ended, and does nothing."""
     before = well.rows("SELECT COUNT(*) FROM messages")
     commit = well.stage.git("rev-parse", well.report.branch)
-    again = well.stage.assay("resume", well.report.run_id)
+    again = well.stage.proofstone("resume", well.report.run_id)
     assert (again.returncode, again.stdout[:6]) == (0, "PASSED")
     assert well.rows("SELECT COUNT(*) FROM messages") == before
     assert well.stage.git("rev-parse", well.report.branch) == commit

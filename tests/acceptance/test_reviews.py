@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.pipeline.review import PanelFinding, PanelOutput, ReviewFocus
-from assay.contracts.verdict import Confidence
-from assay.core.pipeline.needs import AskReview
-from assay.engine.pipeline.requests import Shown, as_asked, asking
+from proofstone.contracts.pipeline.review import PanelFinding, PanelOutput, ReviewFocus
+from proofstone.contracts.verdict import Confidence
+from proofstone.core.pipeline.needs import AskReview
+from proofstone.engine.pipeline.requests import Shown, as_asked, asking
 from tests.acceptance.conftest import Ended
 from tests.pipeline.answers import review
 from tests.pipeline.talk import talk
 from tests.pipeline_runs.stage import FOCI
 
 SCOPES = pytest.mark.parametrize("scope", ["design", "code"])
-ROWS = """SELECT check_name, round, verdict, passed, tree != '' FROM anvil_checks
+ROWS = """SELECT check_name, round, verdict, passed, tree != '' FROM checks
     WHERE run_id = ? AND phase = 'review' AND task_id LIKE ? ORDER BY check_name"""
 
 

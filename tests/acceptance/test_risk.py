@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from assay.contracts.pipeline.part import RiskMark
-from assay.contracts.pipeline.run import Lane
-from assay.core.gate.passing import SIGNALS, SIGNALS_LARGE
-from assay.core.pipeline.needs import Feature
-from assay.core.pipeline.planning import raised
+from proofstone.contracts.pipeline.part import RiskMark
+from proofstone.contracts.pipeline.run import Lane
+from proofstone.core.gate.passing import SIGNALS, SIGNALS_LARGE
+from proofstone.core.pipeline.needs import Feature
+from proofstone.core.pipeline.planning import raised
 from tests.acceptance.conftest import Ended
 from tests.pipeline.answers import plan, task
 from tests.pipeline.talk import DOCS, FIX, talk
@@ -56,7 +56,7 @@ def test_ac_06_a_red_file_that_was_planned_as_green_is_raised_everywhere(red: En
 
 def test_ac_06_it_is_checked_to_the_last_tier(red: Ended, well: Ended) -> None:
     """AC-6: where something is 🔴 and nowhere else, and by one signal more."""
-    readiness = "SELECT COUNT(*) FROM anvil_checks WHERE check_name LIKE 'readiness-%' AND task_id = ?"
+    readiness = "SELECT COUNT(*) FROM checks WHERE check_name LIKE 'readiness-%' AND task_id = ?"
     for task_id in ("task-01", "final"):
         assert red.rows(readiness, task_id)[0][0] > 0
         assert well.rows(readiness, task_id) == [(0,)]

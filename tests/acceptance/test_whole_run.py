@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.agent import OutputHeader
-from assay.contracts.pipeline.run import Lane
-from assay.core.pipeline.lanes import DEPTHS
-from assay.roles import ROLES
+from proofstone.contracts.agent import OutputHeader
+from proofstone.contracts.pipeline.run import Lane
+from proofstone.core.pipeline.lanes import DEPTHS
+from proofstone.roles import ROLES
 from tests.acceptance.conftest import Ended
 from tests.export import checks
 from tests.export.reading import HOSTS, exported
@@ -23,12 +23,12 @@ STEPS = {
     "approval": "SELECT COUNT(*) = 2 FROM approvals WHERE gate IN ('gate-post-research', 'gate-post-planning')",
     "specification": "SELECT COUNT(*) = 1 FROM pipeline_telemetry WHERE agent = 'specifier' AND status = 'DONE'",
     "design": "SELECT COUNT(*) = 1 FROM pipeline_telemetry WHERE agent = 'designer' AND status = 'DONE'",
-    "design review ×3": "SELECT COUNT(*) = 3 FROM anvil_checks WHERE check_name LIKE 'review-design-%'",
+    "design review ×3": "SELECT COUNT(*) = 3 FROM checks WHERE check_name LIKE 'review-design-%'",
     "plan": "SELECT COUNT(*) = 1 FROM pipeline_telemetry WHERE agent = 'planner' AND status = 'DONE'",
     "plan gate": "SELECT COUNT(*) = 1 FROM runs WHERE run_id LIKE '%-p1'",
     "tasks": "SELECT COUNT(*) = 1 FROM runs WHERE run_id LIKE '%-g1'",
-    "whole cascade": "SELECT COUNT(*) > 2 FROM anvil_checks WHERE task_id = 'final' AND phase = 'after' AND passed = 1",
-    "code review ×3": "SELECT COUNT(*) = 3 FROM anvil_checks WHERE check_name LIKE 'review-code-%'",
+    "whole cascade": "SELECT COUNT(*) > 2 FROM checks WHERE task_id = 'final' AND phase = 'after' AND passed = 1",
+    "code review ×3": "SELECT COUNT(*) = 3 FROM checks WHERE check_name LIKE 'review-code-%'",
     "knowledge": "SELECT COUNT(*) = 1 FROM pipeline_telemetry WHERE agent = 'knowledge' AND status = 'DONE'",
     "commit": "SELECT COUNT(*) = 1 FROM events WHERE json_extract(payload, '$.step') = 'commit'",
 }
@@ -111,7 +111,7 @@ def test_ac_11_a_run_goes_from_the_request_to_a_commit_and_nobody_is_asked(well:
     assert report.final is not None
     assert report.final.tree == report.tree
     assert stage.git("rev-list", "--count", f"{report.base_commit}..{report.branch}") == "1"
-    assert stage.assay("ledger", "verify").returncode == 0
+    assert stage.proofstone("ledger", "verify").returncode == 0
     assert stage.events(report.run_id, "run.finished")[-1]["outcome"] == "passed"
 
 
@@ -132,7 +132,7 @@ def test_ac_14_every_document_is_at_its_place(well: Ended) -> None:
     (definitions, Pipeline)."""
     there = {str(path.relative_to(well.folder)) for path in well.folder.rglob("*") if path.is_file()}
     assert there >= LAYOUT, LAYOUT - there
-    assert well.folder.parent == well.stage.root / ".assay"
+    assert well.folder.parent == well.stage.root / ".proofstone"
     assert well.stage.git("status", "--porcelain") == "", "and nothing of it is in the way of the person's work"
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.git.blobs import LARGEST, BlobReader, blob_reader
-from assay.adapters.git.program import Git
-from assay.errors import RepositoryError
+from proofstone.adapters.git.blobs import LARGEST, BlobReader, blob_reader
+from proofstone.adapters.git.program import Git
+from proofstone.errors import RepositoryError
 from tests.workshop import Workshop
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.sandbox.gateway import MOST, Gateway
-from assay.adapters.sandbox.hosts import Host, allowed, host_in, is_public
-from assay.errors import InputError
+from proofstone.adapters.sandbox.gateway import MOST, Gateway
+from proofstone.adapters.sandbox.hosts import Host, allowed, host_in, is_public
+from proofstone.errors import InputError
 
 BIG = 50 << 20
 

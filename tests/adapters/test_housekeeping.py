@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.git.repository import open_repository
-from assay.adapters.git.store import Store, open_store
-from assay.adapters.housekeeping import keep_house
+from proofstone.adapters.git.repository import open_repository
+from proofstone.adapters.git.store import Store, open_store
+from proofstone.adapters.housekeeping import keep_house
 
 DAY = 24 * 3600
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.integrity import environment_findings
-from assay.contracts.finding import Finding
-from assay.contracts.verdict import Severity
+from proofstone.adapters.integrity import environment_findings
+from proofstone.contracts.finding import Finding
+from proofstone.contracts.verdict import Severity
 
 MAJOR, MINOR = Severity.MAJOR, Severity.MINOR
 STARTUP, TAMPERED = "environment-startup-file", "environment-tampered"

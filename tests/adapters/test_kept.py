@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.git.kept import QUESTION_BYTES, Kept, is_id
-from assay.adapters.git.listing import in_tree
-from assay.adapters.git.program import Git, GitFailedError
-from assay.adapters.git.snapshot import difference
+from proofstone.adapters.git.kept import QUESTION_BYTES, Kept, is_id
+from proofstone.adapters.git.listing import in_tree
+from proofstone.adapters.git.program import Git, GitFailedError
+from proofstone.adapters.git.snapshot import difference
 
 
 class Asked:

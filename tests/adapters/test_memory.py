@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.memory import FileMemory, memory_path
-from assay.contracts.memory import Memory, MemoryEntry, MemoryType
-from assay.errors import InputError, MachineError
+from proofstone.adapters.memory import FileMemory, memory_path
+from proofstone.contracts.memory import Memory, MemoryEntry, MemoryType
+from proofstone.errors import InputError, MachineError
 
 
 @pytest.fixture

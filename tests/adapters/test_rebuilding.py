@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.bytecode import bytecode_layer
-from assay.adapters.git.derived import with_contents
-from assay.adapters.git.held import hold
-from assay.adapters.git.repository import open_repository
-from assay.adapters.git.snapshot import snapshot
-from assay.adapters.git.store import open_store
-from assay.adapters.rebuilding import mend_state
-from assay.adapters.scratch import scratch_folder
+from proofstone.adapters.bytecode import bytecode_layer
+from proofstone.adapters.git.derived import with_contents
+from proofstone.adapters.git.held import hold
+from proofstone.adapters.git.repository import open_repository
+from proofstone.adapters.git.snapshot import snapshot
+from proofstone.adapters.git.store import open_store
+from proofstone.adapters.rebuilding import mend_state
+from proofstone.adapters.scratch import scratch_folder
 from tests.check.refusals import assert_passed
 from tests.workshop import Workshop
 
@@ -131,7 +131,7 @@ DAMAGES: dict[str, Damage] = {
     "the new index is a folder": replaced_by_folder("index.new"),
     "ignore rules are a folder": replaced_by_folder("ignore.rules"),
     "the lock is a folder": replaced_by_folder("lock"),
-    "a lock of a ref is left": stale("git/refs/assay/held/run/tree.lock"),
+    "a lock of a ref is left": stale("git/refs/proofstone/held/run/tree.lock"),
     "a lock of HEAD is left": stale("git/HEAD.lock"),
     "the git directory is a file": replaced_by_file("git"),
     "the folder is a file": replaced_by_file("."),
@@ -142,7 +142,7 @@ DAMAGES: dict[str, Damage] = {
 def test_a_damaged_private_git_directory_is_put_right_and_that_is_said_once(workshop: Workshop) -> None:
     root = workshop.repo({"a.md": "one\n", "b.md": "two\n", "below/c.md": "three\n"})
     workshop.write(root, {"a.md": "new\n", "below/d.md": "added\n"})
-    pristine, home = workshop.folder / "pristine", workshop.assay_home
+    pristine, home = workshop.folder / "pristine", workshop.proofstone_home
     trees, repairs = frozen(root, pristine)
     assert repairs == []
     for what, damage in DAMAGES.items():
@@ -158,13 +158,13 @@ def test_a_damaged_private_git_directory_is_put_right_and_that_is_said_once(work
 
 
 def test_a_sound_object_that_a_run_holds_survives_the_loss_of_head(workshop: Workshop) -> None:
-    root, home = workshop.repo({"a.md": "one\n"}), workshop.assay_home
+    root, home = workshop.repo({"a.md": "one\n"}), workshop.proofstone_home
     store = open_store(open_repository(root), home)
     tree = with_contents(store, store.repository.git.tree_of("HEAD"), {b"a.md": b"held\n"})
     hold(store, "run", "task", tree)
     (store.git_dir / "HEAD").unlink()
     again = open_store(open_repository(root), home)
-    assert again.git().line("rev-parse", "refs/assay/held/run/task") == tree
+    assert again.git().line("rev-parse", "refs/proofstone/held/run/task") == tree
     assert again.git().out("cat-file", "blob", f"{tree}:a.md") == b"held\n"
 
 
@@ -208,14 +208,14 @@ def test_a_check_gets_over_a_damaged_state_and_says_so_once(workshop: Workshop) 
     workshop.write(root, {"calc.py": "def add(a, b):\n    return b + a\n"})
     first = workshop.check(root)
     assert_passed(first)
-    ledger = (workshop.assay_home / "ledger" / "ledger.db").stat().st_ino
+    ledger = (workshop.proofstone_home / "ledger" / "ledger.db").stat().st_ino
     (workshop.private_git / "HEAD").unlink()
-    entries = [*(workshop.assay_home / "cache/results").glob("*/*.json")]
+    entries = [*(workshop.proofstone_home / "cache/results").glob("*/*.json")]
     assert len(entries) >= 3
     for number, entry in enumerate(entries):
         entry.unlink()
         entry.write_text("{garbage") if number % 2 else entry.mkdir()
-    replaced_by_folder("sandbox.json")(workshop.assay_home / "cache")
+    replaced_by_folder("sandbox.json")(workshop.proofstone_home / "cache")
     again = workshop.check(root)
     assert_passed(again)
     assert again.report.tree == first.report.tree and not again.check("tests").reused
@@ -226,4 +226,4 @@ def test_a_check_gets_over_a_damaged_state_and_says_so_once(workshop: Workshop) 
     last = workshop.check(root)
     assert_passed(last)
     assert last.report.notes == () and last.check("tests").reused
-    assert (workshop.assay_home / "ledger" / "ledger.db").stat().st_ino == ledger
+    assert (workshop.proofstone_home / "ledger" / "ledger.db").stat().st_ino == ledger

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.adapters.script_file import FAULTS, MATCHES, Breakdown, Call, Entry, Step, read_script
-from assay.adapters.script_writing import script_text
-from assay.contracts.agent import FaultKind, Usage
-from assay.core.agent.routes import SERVED
+from proofstone.adapters.script_file import FAULTS, MATCHES, Breakdown, Call, Entry, Step, read_script
+from proofstone.adapters.script_writing import script_text
+from proofstone.contracts.agent import FaultKind, Usage
+from proofstone.core.agent.routes import SERVED
 
 texts = st.text() | st.text(alphabet="ab:#-'\"{}[]|>&*!%@` \n\t\r\x85\u2028\ufeffé0159._~=<,\\")
 """Anything, and more often what YAML makes something of."""

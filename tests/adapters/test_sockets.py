@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.sandbox.sockets import open_sockets
+from proofstone.adapters.sandbox.sockets import open_sockets
 
 _LISTEN = """
 import os, socket, sys

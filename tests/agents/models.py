@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.testing.model_server import Answer, Asked, ModelServer, Reply, WireProtocol
+from proofstone.testing.model_server import Answer, Asked, ModelServer, Reply, WireProtocol
 from tests.gate.site import FILES, Site, plan, task
 
 MODULE = "def one():\n    return 1\n"
@@ -74,7 +74,7 @@ class Desk:
         return self._run("resume", "last", *args, **env)
 
     def _run(self, *args: str, **env: str) -> tuple[int, dict[str, object], str]:
-        done = self.site.workshop.assay(self.site.root, *args, "--json", "--quiet", env={**self.env, **env})
+        done = self.site.workshop.proofstone(self.site.root, *args, "--json", "--quiet", env={**self.env, **env})
         return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
 
 
@@ -94,7 +94,7 @@ def desk(
     folder.mkdir(exist_ok=True)
     site = Site.made(folder, text, files, settings)
     with ModelServer(model.answer) as server:
-        config = folder / "assay.toml"
+        config = folder / "proofstone.toml"
         config.write_text(
             f"""[providers.local]
 wire = "{wire}"
@@ -108,4 +108,4 @@ executor = "api:local:executor"
 architect = "api:local:architect"
 {more}"""
         )
-        yield Desk(site, model, {"ASSAY_CONFIG": str(config), "LOCAL_KEY": "secret-key"})
+        yield Desk(site, model, {"PROOFSTONE_CONFIG": str(config), "LOCAL_KEY": "secret-key"})

@@ -1,4 +1,4 @@
-"""`assay ask` and `assay record` as a person meets them."""
+"""`proofstone ask` and `proofstone record` as a person meets them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.testing.model_server import Answer, Hang, HttpError, ModelServer, Reply
+from proofstone.testing.model_server import Answer, Hang, HttpError, ModelServer, Reply
 from tests.workshop import Workshop
 
 SCRIPT = """
@@ -63,7 +63,7 @@ def shop(tmp_path: Path) -> tuple[Workshop, Path]:
 
 def test_an_agent_answers_in_its_schema_and_every_word_is_on_record(shop: tuple[Workshop, Path]) -> None:
     workshop, root = shop
-    done = workshop.assay(
+    done = workshop.proofstone(
         root, "ask", "researcher:architecture", "what is there?", "--backend", "script:s.yaml", "--json"
     )
     assert done.returncode == 0, done.stderr
@@ -72,7 +72,7 @@ def test_an_agent_answers_in_its_schema_and_every_word_is_on_record(shop: tuple[
     assert (answer["turns"], answer["tool_calls"], answer["refusals"]) == (3, 4, 2)
     assert "let me look" in done.stderr and "let me look" not in done.stdout
     assert (root / "shop.py").read_text() == "def sell():\n    return 1\n"
-    audit = workshop.assay(root, "audit", "last", "--json")
+    audit = workshop.proofstone(root, "audit", "last", "--json")
     assert audit.returncode == 1
     assert [one["rule"] for one in json.loads(audit.stdout)["boundary_violations"]] == ["secret", "unlisted"]
 
@@ -80,23 +80,23 @@ def test_an_agent_answers_in_its_schema_and_every_word_is_on_record(shop: tuple[
 def test_what_was_recorded_says_it_again(shop: tuple[Workshop, Path]) -> None:
     workshop, root = shop
     ask = ("ask", "researcher:architecture", "what is there?", "--json", "--backend")
-    first = workshop.assay(root, *ask, "script:s.yaml")
+    first = workshop.proofstone(root, *ask, "script:s.yaml")
     into = root.parent / "again.yaml"
-    assert workshop.assay(root, "record", "last", "-o", str(into)).returncode == 0
-    again = workshop.assay(root, *ask, f"script:{into}")
+    assert workshop.proofstone(root, "record", "last", "-o", str(into)).returncode == 0
+    again = workshop.proofstone(root, *ask, f"script:{into}")
     one, other = json.loads(first.stdout), json.loads(again.stdout)
     for same in ("output", "turns", "tool_calls", "refusals", "repairs", "cost"):
         assert {**one, "cost": 0}[same] == {**other, "cost": 0}[same]
-    refused = workshop.assay(root, "record", "last", "-o", str(into))
+    refused = workshop.proofstone(root, "record", "last", "-o", str(into))
     assert refused.returncode == 2 and "--force" in refused.stderr
-    assert workshop.assay(root, "record", "last", "-o", str(into), "--force", "--json").returncode == 0
+    assert workshop.proofstone(root, "record", "last", "-o", str(into), "--force", "--json").returncode == 0
 
 
 def test_an_answer_that_is_none_and_a_spent_budget_have_exit_codes_of_their_own(shop: tuple[Workshop, Path]) -> None:
     workshop, root = shop
-    none = workshop.assay(root, "ask", "researcher:impact", "?", "--backend", "script:s.yaml", "--json")
+    none = workshop.proofstone(root, "ask", "researcher:impact", "?", "--backend", "script:s.yaml", "--json")
     assert none.returncode == 1 and json.loads(none.stdout)["fault"]["kind"] == "malformed"
-    spent = workshop.assay(
+    spent = workshop.proofstone(
         root, "ask", "researcher:patterns", "?", "--backend", "script:s.yaml", "--budget-tokens", "1000", "--json"
     )
     assert spent.returncode == 4 and "1,000 tokens" in json.loads(spent.stdout)["fault"]["why"]
@@ -105,14 +105,14 @@ def test_an_answer_that_is_none_and_a_spent_budget_have_exit_codes_of_their_own(
 def test_stdout_has_the_answer_alone_and_stderr_what_happened(shop: tuple[Workshop, Path]) -> None:
     workshop, root = shop
     asked = ("ask", "researcher:architecture", "what is there?", "--backend", "script:s.yaml")
-    done = workshop.assay(root, *asked)
+    done = workshop.proofstone(root, *asked)
     assert json.loads(done.stdout)["summary"] == "one module"
     said = done.stderr.splitlines()
     assert said[0] == "let me look" and said[1].startswith("▸ read") and "shop.py" in said[1]
     assert any(line.startswith("✗ write") for line in said), "a refusal is marked"
     assert said[-1].startswith("run ") and "3 turns, 4 tool calls, 2 refused" in said[-1]
     assert "" not in said
-    quiet = workshop.assay(root, *asked, "-q")
+    quiet = workshop.proofstone(root, *asked, "-q")
     assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
 
 
@@ -123,7 +123,7 @@ def test_an_answer_stays_json_whatever_is_in_it(tmp_path: Path) -> None:
     said = json.dumps({**answer, "findings": [], "source_files_examined": []})
     script = [{"role": "researcher", "raw": said}]
     root = workshop.repo({"s.yaml": json.dumps(script)})
-    done = workshop.assay(root, "ask", "researcher:impact", "?", "--backend", "script:s.yaml", "-q")
+    done = workshop.proofstone(root, "ask", "researcher:impact", "?", "--backend", "script:s.yaml", "-q")
     assert json.loads(done.stdout)["summary"] == strange
     assert "é" in done.stdout and not {"\x1b", "\x9b", "\u202e", "\U000e0001"} & set(done.stdout)
 
@@ -133,13 +133,13 @@ def test_a_fault_is_said_on_stderr_even_if_it_is_to_be_quiet_and_that_it_was_ask
 ) -> None:
     workshop, root = shop
     asked = ("ask", "researcher:impact", "?", "--backend", "script:s.yaml")
-    done = workshop.assay(root, *asked)
+    done = workshop.proofstone(root, *asked)
     assert (done.returncode, done.stdout) == (1, "")
     assert "MALFORMED  " in done.stderr and "asked twice" in done.stderr
     assert "not of the schema; asked again (1)" in done.stderr, "a repair is visible"
-    quiet = workshop.assay(root, *asked, "-q")
+    quiet = workshop.proofstone(root, *asked, "-q")
     assert quiet.stderr.startswith("MALFORMED  ") and "run " not in quiet.stderr
-    assert json.loads(workshop.assay(root, *asked, "--json").stdout)["dispatches"] == 2
+    assert json.loads(workshop.proofstone(root, *asked, "--json").stdout)["dispatches"] == 2
 
 
 def test_the_focus_of_the_request_chooses_the_agent(shop: tuple[Workshop, Path]) -> None:
@@ -149,16 +149,16 @@ def test_the_focus_of_the_request_chooses_the_agent(shop: tuple[Workshop, Path])
     body = {**verdict, "summary": "fine", "completion": {"status": "DONE", "summary": "fine"}}
     (root / "r.yaml").write_text(json.dumps([{"role": "reviewer", "match": {"focus": "security"}, "output": body}]))
     request = "{request: x, scope: code, focus: security, subject: a diff}"
-    done = workshop.assay(root, "ask", "reviewer", request, "--json")
+    done = workshop.proofstone(root, "ask", "reviewer", request, "--json")
     assert done.returncode == 0, done.stderr + done.stdout
     assert json.loads(done.stdout)["role"] == "reviewer:security"
 
 
 def test_what_a_role_takes_and_answers_can_be_had_without_a_repository_or_a_backend(tmp_path: Path) -> None:
     workshop = Workshop.apart(tmp_path)
-    schema = workshop.assay(tmp_path, "ask", "planner", "--schema")
+    schema = workshop.proofstone(tmp_path, "ask", "planner", "--schema")
     assert schema.returncode == 0 and set(json.loads(schema.stdout)) == {"request", "answer"}
-    example = workshop.assay(tmp_path, "ask", "researcher:impact", "--example")
+    example = workshop.proofstone(tmp_path, "ask", "researcher:impact", "--example")
     assert (example.returncode, example.stderr) == (0, "")
     assert "\nrequest: " in example.stdout and "\n# questions: " in example.stdout
 
@@ -169,7 +169,7 @@ def by_model(root: Path, server: ModelServer) -> dict[str, str]:
         f'[backends]\nresearcher = "api:mine:m"\n[providers.mine]\nwire = "openai-chat"\nurl = "{server.url}/v1"\n'
         '[models."mine:m"]\ninput_usd = 1000\noutput_usd = 1000\n'
     )
-    return {"ASSAY_CONFIG": str(root.parent / "mine.toml")}
+    return {"PROOFSTONE_CONFIG": str(root.parent / "mine.toml")}
 
 
 FAULTS: dict[str, tuple[Answer, int]] = {
@@ -184,7 +184,7 @@ def test_whether_the_provider_lets_us_in_decides_the_exit_code(shop: tuple[Works
     workshop, root = shop
     answer, code = FAULTS[kind]
     with ModelServer(lambda _: answer) as server:
-        done = workshop.assay(root, "ask", "researcher:impact", "?", env=by_model(root, server))
+        done = workshop.proofstone(root, "ask", "researcher:impact", "?", env=by_model(root, server))
     assert (done.returncode, done.stdout) == (code, "")
     assert kind in done.stderr
 
@@ -203,7 +203,7 @@ def test_whoever_breaks_it_off_is_told_which_run_it_was_and_what_it_cost(shop: t
     assert (running.returncode, stdout) == (130, "")
     assert "broken off; 1 model call, 1.0k tokens, $1.00" in stderr
     (run,) = [line.split()[1] for line in stderr.splitlines() if line.startswith("run ")]
-    assert workshop.assay(root, "audit", run).returncode == 0
+    assert workshop.proofstone(root, "audit", run).returncode == 0
 
 
 def test_a_challenger_can_be_tried_on_a_plan(shop: tuple[Workshop, Path]) -> None:
@@ -211,7 +211,7 @@ def test_a_challenger_can_be_tried_on_a_plan(shop: tuple[Workshop, Path]) -> Non
     plan = json.dumps(
         {"plan_path": "PLAN.md", "plan": "1\tCall sell(3).", "plan_quality": "THIN", "iteration": 1, "at_most": 5}
     )
-    done = workshop.assay(root, "ask", "challenger", plan, "--backend", "script:s.yaml", "--json")
+    done = workshop.proofstone(root, "ask", "challenger", plan, "--backend", "script:s.yaml", "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert [one["severity"] for one in answer["output"]["challenges"]] == ["BLOCKING"]
@@ -222,7 +222,7 @@ def test_a_perceiver_can_be_tried_on_a_sentence(shop: tuple[Workshop, Path]) -> 
     workshop, root = shop
     heard = "{completion: {status: DONE, summary: heard}, intent: The shop is to be faster}"
     (root / "p.yaml").write_text(f"- role: perceiver\n  output: {heard}\n")
-    done = workshop.assay(root, "ask", "perceiver", "make the shop faster", "--backend", "script:p.yaml", "--json")
+    done = workshop.proofstone(root, "ask", "perceiver", "make the shop faster", "--backend", "script:p.yaml", "--json")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)["output"]
     assert (said["intent"], said["question"]) == ("The shop is to be faster", "")
@@ -254,14 +254,14 @@ def test_what_is_wrong_is_said_and_nothing_begins(
     shop: tuple[Workshop, Path], args: tuple[str, ...], words: str
 ) -> None:
     workshop, root = shop
-    done = workshop.assay(root, "ask", *args)
+    done = workshop.proofstone(root, "ask", *args)
     assert done.returncode == 2 and words in done.stderr and "hint:" in done.stderr, done.stderr
-    assert workshop.assay(root, "audit", "last").returncode == 2, "no run was begun"
+    assert workshop.proofstone(root, "audit", "last").returncode == 2, "no run was begun"
 
 
 def test_there_is_nothing_to_record_in_a_run_without_agents(shop: tuple[Workshop, Path]) -> None:
     workshop, root = shop
     (root / "shop.py").write_text("def sell():\n    return 2\n")
-    workshop.assay(root, "check")
-    done = workshop.assay(root, "record", "last")
+    workshop.proofstone(root, "check")
+    done = workshop.proofstone(root, "record", "last")
     assert done.returncode == 2 and "nobody has done or said anything" in done.stderr

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from assay.testing.model_server import HttpError, Reply, WireProtocol
+from proofstone.testing.model_server import HttpError, Reply, WireProtocol
 from tests.agents.models import APPROVES, MODULE, PLAN, TEST, WRITES, answers, calls, desk
 from tests.gate.site import FILES, Site, plan, task
 
@@ -35,7 +35,7 @@ def test_a_model_does_a_task_another_reviews_it_and_what_passed_is_committed(
         assert cost["requests"] == len(WRITES) + len(APPROVES) and cost["unpriced_requests"] == 0
         assert cost["usd"] == pytest.approx(cost["requests"] * (11 * 1000 + 7 * 2000) / 1e6)
         assert "secret-key" not in json.dumps(report) + errors
-        assert at.site.assay("audit", "last").returncode == 0
+        assert at.site.proofstone("audit", "last").returncode == 0
 
 
 def test_a_model_that_oversteps_is_refused_while_it_does_and_the_auditor_tells(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_a_model_that_oversteps_is_refused_while_it_does_and_the_auditor_tells(t
     with desk(tmp_path, executor=turns, more="[budget]\nusd = 1000.0\n") as at:
         code, report, errors = at.gate("--architect", "rules")
         assert code == 0, (report, errors)
-        audit = at.site.assay("audit", "last", "--json")
+        audit = at.site.proofstone("audit", "last", "--json")
         assert audit.returncode == 1
         rules = [one["rule"] for one in json.loads(audit.stdout)["boundary_violations"]]
         assert rules == ["scope", "outside"]
@@ -64,7 +64,7 @@ def test_a_lying_model_is_caught_by_the_checks(tmp_path: Path) -> None:
         tasks: Any = report["tasks"]
         reasons = {reason["check"] for failure in tasks[0]["failures"] for reason in failure["reasons"]}
         assert "claim-mismatch" in reasons
-        assert at.site.git("branch", "--list", "assay/*") == "" and at.model.count("architect") == 0
+        assert at.site.git("branch", "--list", "proofstone/*") == "" and at.model.count("architect") == 0
 
 
 def test_a_model_that_rejects_has_the_task_done_again(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ POINTS = ("agent.after-turn", "agent.before-tool")
 )
 def test_a_run_that_is_killed_goes_on_with_what_the_model_has_said(tmp_path: Path, point: str) -> None:
     with desk(tmp_path) as at:
-        code, _, _ = at.gate(ASSAY_FAULT=f"{point}:3")
+        code, _, _ = at.gate(PROOFSTONE_FAULT=f"{point}:3")
         assert code == -signal.SIGKILL
         before = at.model.count("executor")
         code, _, errors = at.resume()
@@ -129,7 +129,7 @@ def test_a_provider_that_denies_us_is_bad_input_and_the_run_waits_for_it_to_be_p
     with desk(tmp_path, executor=(HttpError(401, "no such key"), *WRITES)) as at:
         code, report, errors = at.gate()
         assert code == 2 and "no such key" in errors and "secret-key" not in errors, report
-        assert "assay resume" in errors
+        assert "proofstone resume" in errors
         at.model.turns = {"executor": WRITES, "architect": APPROVES}
         code, report, errors = at.resume()
         assert code == 0, errors
@@ -141,7 +141,7 @@ def test_a_provider_that_cannot_be_reached_costs_no_attempt_and_the_run_goes_on_
     down = HttpError(503, "down for maintenance", retry_after=0)
     with desk(tmp_path, executor=(*WRITES[:2], down), architect=(down,)) as at:
         code, report, errors = at.gate()
-        assert code == 1 and "down for maintenance" in errors and "assay resume" in errors, report
+        assert code == 1 and "down for maintenance" in errors and "proofstone resume" in errors, report
         assert at.model.count("executor") == 2 + 3, "twice more, and then no longer"
         at.model.turns = {"executor": WRITES, "architect": (down,)}
         code, report, errors = at.resume()
@@ -155,22 +155,22 @@ def test_a_provider_that_cannot_be_reached_costs_no_attempt_and_the_run_goes_on_
 
 def test_a_missing_key_is_said_before_anything_begins(tmp_path: Path) -> None:
     with desk(tmp_path) as at:
-        done = at.site.workshop.assay(
-            at.site.root, "gate", "PLAN.md", "--json", env={"ASSAY_CONFIG": at.env["ASSAY_CONFIG"]}
+        done = at.site.workshop.proofstone(
+            at.site.root, "gate", "PLAN.md", "--json", env={"PROOFSTONE_CONFIG": at.env["PROOFSTONE_CONFIG"]}
         )
         assert done.returncode == 2 and "LOCAL_KEY" in done.stderr
-        assert json.loads(at.site.assay("runs", "--json").stdout)["runs"] == []
+        assert json.loads(at.site.proofstone("runs", "--json").stdout)["runs"] == []
 
 
 def test_a_model_whose_price_is_not_known_is_said_to_be(tmp_path: Path) -> None:
     with desk(tmp_path) as at:
-        config = Path(at.env["ASSAY_CONFIG"])
+        config = Path(at.env["PROOFSTONE_CONFIG"])
         config.write_text(config.read_text().replace("input_usd = 1000.0\noutput_usd = 2000.0\n", ""))
         code, report, _ = at.gate()
         assert code == 0
         cost: Any = report["cost"]
         assert cost["unpriced_requests"] == cost["requests"] > 0 and cost["usd"] == 0
-        assert "cost unknown" in at.site.assay("status", "last").stdout
+        assert "cost unknown" in at.site.proofstone("status", "last").stdout
 
 
 def test_an_answer_that_is_not_of_the_schema_is_repaired_or_malformed(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_an_answer_that_is_not_of_the_schema_is_repaired_or_malformed(tmp_path: 
 def decisions(site: Site) -> list[Any]:
     """Everything that was decided, without what differs from run to run."""
     sql = "SELECT task_id, type, payload FROM events WHERE type LIKE 'task.%' ORDER BY seq"
-    done = site.assay("ledger", "query", sql, "--json")
+    done = site.proofstone("ledger", "query", sql, "--json")
     assert done.returncode == 0, done.stderr
     found = []
     for row in json.loads(done.stdout)["rows"]:
@@ -203,7 +203,7 @@ def test_a_recorded_run_of_models_comes_to_the_same_decisions_again(tmp_path: Pa
     with desk(tmp_path / "first", executor=(stray, *WRITES[1:4], unsure, WRITES[4])) as at:
         assert at.gate()[0] == 0
         script = tmp_path / "again.yaml"
-        done = at.site.assay("record", "last", "-o", str(script))
+        done = at.site.proofstone("record", "last", "-o", str(script))
         assert done.returncode == 0, done.stderr
         first = decisions(at.site)
     second = Site.made(tmp_path / "second", PLAN)
@@ -214,16 +214,17 @@ def test_a_recorded_run_of_models_comes_to_the_same_decisions_again(tmp_path: Pa
 
 def test_a_recorded_run_of_a_program_comes_to_the_same_decisions_again(tmp_path: Path) -> None:
     command = (
-        "cmd:case $ASSAY_TASK_ID-$ASSAY_ATTEMPT in task-01-1) exit 3;; task-01-2) printf '\\377\\000' > shop/bin;; "
+        "cmd:case $PROOFSTONE_TASK_ID-$PROOFSTONE_ATTEMPT in task-01-1) exit 3;; task-01-2) printf '\\377\\000' "
+        "> shop/bin;; "
         "task-01-3) rm -f shop/bin; printf 'def one():\\n    return 1\\n' > shop/one.py; "
         "printf 'import unittest\\nfrom shop.one import one\\nclass T(unittest.TestCase):\\n"
         "    def test_it(self): self.assertEqual(one(), 1)\\n' > tests/test_one.py;; esac"
     )
     first = Site.made(tmp_path / "first", PLAN)
-    gated = first.gate(command, "--architect", 'cmd:echo \'{"verdict": "APPROVED"}\' > $ASSAY_VERDICT')
+    gated = first.gate(command, "--architect", 'cmd:echo \'{"verdict": "APPROVED"}\' > $PROOFSTONE_VERDICT')
     assert gated.exit == 0, gated.stderr
     script = tmp_path / "again.yaml"
-    assert first.assay("record", "last", "-o", str(script)).returncode == 0
+    assert first.proofstone("record", "last", "-o", str(script)).returncode == 0
     second = Site.made(tmp_path / "second", PLAN)
     again = second.gate(f"script:{script}", "--architect", f"script:{script}")
     assert again.exit == 0, again.stderr
@@ -274,7 +275,7 @@ def test_a_fault_that_was_overcome_is_not_in_the_script(tmp_path: Path) -> None:
         at.model.turns = {"executor": WRITES, "architect": APPROVES}
         assert at.resume()[0] == 0
         script = tmp_path / "again.yaml"
-        assert at.site.assay("record", "last", "-o", str(script)).returncode == 0
+        assert at.site.proofstone("record", "last", "-o", str(script)).returncode == 0
     second = Site.made(tmp_path / "second", PLAN)
     gated = second.gate(f"script:{script}", "--architect", f"script:{script}")
     assert gated.exit == 0, gated.stderr
@@ -283,7 +284,7 @@ def test_a_fault_that_was_overcome_is_not_in_the_script(tmp_path: Path) -> None:
 def test_what_was_cut_short_is_no_success_in_the_script(tmp_path: Path) -> None:
     with desk(tmp_path / "first") as at:
         assert at.gate("--budget", "requests=2")[0] == 4
-        refused = at.site.assay("record", "last")
+        refused = at.site.proofstone("record", "last")
         assert refused.returncode == 2 and "nobody has done or said anything" in refused.stderr
 
 
@@ -313,4 +314,4 @@ def test_a_word_that_names_nobody_is_bad_input(tmp_path: Path) -> None:
     for spec in ("api:gpt-5", "api::x", "acp:gemini", "human:x"):
         gated = site.gate(spec)
         assert gated.exit == 2 and spec in gated.stderr and "hint:" in gated.stderr, gated.stderr
-    assert json.loads(site.assay("runs", "--json").stdout)["runs"] == []
+    assert json.loads(site.proofstone("runs", "--json").stdout)["runs"] == []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.agent import Usage
-from assay.contracts.budget import Allowance, Budget, Spent
-from assay.core.agent.budget import amended, cost, exhausted, money, more_of_it, over, summary
-from assay.engine.agents.meter import Meter
+from proofstone.contracts.agent import Usage
+from proofstone.contracts.budget import Allowance, Budget, Spent
+from proofstone.core.agent.budget import amended, cost, exhausted, money, more_of_it, over, summary
+from proofstone.engine.agents.meter import Meter
 
 SPENT = Spent(requests=3, input_tokens=900, output_tokens=100, usd=1.5, tool_calls=7, seconds=120)
 

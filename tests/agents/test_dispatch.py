@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.backends import Identity
-from assay.adapters.bus import Bus
-from assay.adapters.executors.site import ShellJob, Site
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.adapters.sandbox.job import Execution
-from assay.adapters.tools import Ground, Toolbox
-from assay.contracts.agent import (
+from proofstone.adapters.backends import Identity
+from proofstone.adapters.bus import Bus
+from proofstone.adapters.executors.site import ShellJob, Site
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.adapters.sandbox.job import Execution
+from proofstone.adapters.tools import Ground, Toolbox
+from proofstone.contracts.agent import (
     Conversation,
     Dispatched,
     Fault,
@@ -26,14 +26,14 @@ from assay.contracts.agent import (
     Turn,
     Usage,
 )
-from assay.contracts.budget import Allowance, Budget, Spent
-from assay.contracts.rows import EventRow, MessageRow
-from assay.contracts.tools import READING, WRITING
-from assay.engine.agents.dispatch import Dispatcher, Errand
-from assay.engine.agents.meter import Meter
-from assay.engine.agents.on_record import on_record, spent_so_far
-from assay.roles.role import Role
-from assay.testing.backend_conformance import ROLE as READER
+from proofstone.contracts.budget import Allowance, Budget, Spent
+from proofstone.contracts.rows import EventRow, MessageRow
+from proofstone.contracts.tools import READING, WRITING
+from proofstone.engine.agents.dispatch import Dispatcher, Errand
+from proofstone.engine.agents.meter import Meter
+from proofstone.engine.agents.on_record import on_record, spent_so_far
+from proofstone.roles.role import Role
+from proofstone.testing.backend_conformance import ROLE as READER
 
 ROLE = Role(
     name="executor",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.contracts.agent import (
+from proofstone.contracts.agent import (
     Conversation,
     Fault,
     FaultKind,
@@ -22,9 +22,9 @@ from assay.contracts.agent import (
     ToolResult,
     Turn,
 )
-from assay.contracts.base import Contract
-from assay.core.agent.faults import FOLLOWS, completion_of, pause
-from assay.core.agent.loop import (
+from proofstone.contracts.base import Contract
+from proofstone.core.agent.faults import FOLLOWS, completion_of, pause
+from proofstone.core.agent.loop import (
     DEAF,
     MOST_CALLS_IN_A_TURN,
     REPAIRS,

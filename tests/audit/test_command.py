@@ -1,4 +1,4 @@
-"""`assay audit`: which run is meant, what is printed, how it exits, and that it cannot write."""
+"""`proofstone audit`: which run is meant, what is printed, how it exits, and that it cannot write."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pytest
 import typer
 from pydantic import JsonValue
 
-from assay.adapters.bus import Bus, OffRouteError
-from assay.adapters.bus.tap import Tap
-from assay.adapters.ledger.runs import find_any_run, known_runs
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
-from assay.contracts.plan_gate.report import HeldAgainst
-from assay.contracts.rows import EventRow
-from assay.errors import InputError, LedgerError
-from assay.surfaces.cli.audit import app
-from assay.testing.ledger_conformance import check_row
+from proofstone.adapters.bus import Bus, OffRouteError
+from proofstone.adapters.bus.tap import Tap
+from proofstone.adapters.ledger.runs import find_any_run, known_runs
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
+from proofstone.contracts.plan_gate.report import HeldAgainst
+from proofstone.contracts.rows import EventRow
+from proofstone.errors import InputError, LedgerError
+from proofstone.surfaces.cli.audit import app
+from proofstone.testing.ledger_conformance import check_row
 
 
 def started(run_id: str, repository: str = "/somewhere") -> EventRow:
@@ -30,7 +30,7 @@ def started(run_id: str, repository: str = "/somewhere") -> EventRow:
 @pytest.fixture
 def filled(ledger: SqliteLedger, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SqliteLedger:
     """`gate-1` oversteps, `check-2` is honest, `said-3` has nothing but messages."""
-    monkeypatch.setenv("ASSAY_HOME", str(home))
+    monkeypatch.setenv("PROOFSTONE_HOME", str(home))
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.chdir(tmp_path)
     ledger.append(started("gate-1"))
@@ -44,15 +44,15 @@ def filled(ledger: SqliteLedger, home: Path, monkeypatch: pytest.MonkeyPatch, tm
     return ledger
 
 
-def assay(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str]:
+def proofstone(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str]:
     command = typer.main.get_command(app)
-    with command.make_context("assay audit", list(args)) as context:
+    with command.make_context("proofstone audit", list(args)) as context:
         code = command.invoke(context)
     return code, capsys.readouterr().out
 
 
 def test_who_oversteps_is_named_with_exit_1(filled: SqliteLedger, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out = assay(capsys, "gate-1")
+    code, out = proofstone(capsys, "gate-1")
     assert code == 1
     assert "boundary_violation off-route  gate-1 task-01 executor" in out
     assert "boundary_violation secret  gate-1 task-01 executor" in out
@@ -65,16 +65,16 @@ def test_who_oversteps_is_named_with_exit_1(filled: SqliteLedger, capsys: pytest
 def test_what_an_agent_called_by_any_name_stays_readable(
     ledger: SqliteLedger, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("ASSAY_HOME", str(home))
+    monkeypatch.setenv("PROOFSTONE_HOME", str(home))
     bus = Bus(ledger, "gate-1")
     for name in ("n" * 1_000_000, "two\nlines", "read", *(f"a{number}" for number in range(100))):
         refused = None if name == "read" else "unlisted"
         result: JsonValue = {"call_id": "c", "name": name, "text": name, "ok": not refused, "refused": refused}
         bus.publish("engine", "executor", "ToolResult", {"task": "task-01", "dispatch": "d", "result": result})
-    code, out = assay(capsys, "gate-1")
+    code, out = proofstone(capsys, "gate-1")
     assert code == 1 and len(out) < 10_000
     assert "read      1       0        0" in out and "… and 83 more" in out
-    code, out = assay(capsys, "gate-1", "--json")
+    code, out = proofstone(capsys, "gate-1", "--json")
     assert len(json.loads(out)["tool_health"]) == 103 and len(out) < 60_000
 
 
@@ -85,7 +85,7 @@ def test_a_false_claim_about_a_plan_is_named_with_its_author(
     looked = LookedUp(claim=claim, holds=False, saw="src/app.py does not hold it")
     held = HeldAgainst(agent="researcher:resolve", iteration=1, about="U1", looked=looked)
     filled.append(EventRow(run_id="plan-4", type="plan.held-against", payload=held.model_dump(mode="json")))
-    code, out = assay(capsys, "plan-4")
+    code, out = proofstone(capsys, "plan-4")
     assert code == 1
     assert "claim_mismatch claim-mismatch  plan-4 researcher:resolve" in out
     assert "src/app.py holds “" in out and "seen: src/app.py does not hold it" in " ".join(out.split())
@@ -94,20 +94,20 @@ def test_a_false_claim_about_a_plan_is_named_with_its_author(
 
 @pytest.mark.parametrize("run", ["check-2", "check", "2", "said-3"])
 def test_an_honest_run_is_exit_0(filled: SqliteLedger, capsys: pytest.CaptureFixture[str], run: str) -> None:
-    code, out = assay(capsys, run)
+    code, out = proofstone(capsys, run)
     assert code == 0
     assert out.startswith("0 findings  1 run")
 
 
 def test_the_last_run_is_the_one_that_began_last(filled: SqliteLedger, capsys: pytest.CaptureFixture[str]) -> None:
     filled.append(EventRow(run_id="gate-1", type="run.resumed"))
-    code, out = assay(capsys)
+    code, out = proofstone(capsys)
     assert (code, "audit-said-3-" in out) == (0, True)
-    assert assay(capsys, "last") == (code, out)
+    assert proofstone(capsys, "last") == (code, out)
 
 
 def test_all_runs_make_one_document(filled: SqliteLedger, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out = assay(capsys, "--all", "--json")
+    code, out = proofstone(capsys, "--all", "--json")
     document = json.loads(out)
     assert code == 1
     assert [finding["run_id"] for finding in document["boundary_violations"]] == ["gate-1", "gate-1"]
@@ -117,15 +117,15 @@ def test_all_runs_make_one_document(filled: SqliteLedger, capsys: pytest.Capture
 
 def test_all_and_a_run_cannot_both_be_meant(filled: SqliteLedger, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InputError, match="one or the other"):
-        assay(capsys, "--all", "gate-1")
+        proofstone(capsys, "--all", "gate-1")
 
 
 def test_no_ledger_is_said_and_none_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / "none"))
+    monkeypatch.setenv("PROOFSTONE_HOME", str(tmp_path / "none"))
     with pytest.raises(LedgerError, match="no ledger there"):
-        assay(capsys)
+        proofstone(capsys)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -162,9 +162,9 @@ def test_where_one_stands_the_last_run_is_that_of_the_repository(
     subprocess.run(["git", "init", "-q", str(repository)], check=True)
     monkeypatch.chdir(repository)
     with pytest.raises(InputError, match="there is no run here"):
-        assay(capsys)
+        proofstone(capsys)
     filled.append(started("gate-4", str(repository)), started("gate-5"))
-    _, out = assay(capsys)
+    _, out = proofstone(capsys)
     assert "audit-gate-4-" in out
 
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 import pytest
 from pydantic import JsonValue
 
-from assay.contracts.agent import Occasion, RefusalRule, ToolResult
-from assay.contracts.audit import AuditFinding, AuditReport, Detection, ToolHealth
-from assay.contracts.bus import Envelope
-from assay.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
-from assay.contracts.plan_gate.report import HeldAgainst
-from assay.contracts.rows import EventRow
-from assay.core.audit.observed import Happened, ObservedRun
-from assay.core.audit.report import audit, is_grave
+from proofstone.contracts.agent import Occasion, RefusalRule, ToolResult
+from proofstone.contracts.audit import AuditFinding, AuditReport, Detection, ToolHealth
+from proofstone.contracts.bus import Envelope
+from proofstone.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
+from proofstone.contracts.plan_gate.report import HeldAgainst
+from proofstone.contracts.rows import EventRow
+from proofstone.core.audit.observed import Happened, ObservedRun
+from proofstone.core.audit.report import audit, is_grave
 
 Said = tuple[str, str, str, Mapping[str, JsonValue]]
 Did = tuple[str, str | None, Mapping[str, JsonValue]]

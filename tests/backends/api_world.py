@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from assay.adapters.backends.api import ApiBackend, api_backend
-from assay.adapters.executors.site import ShellJob, Site
-from assay.adapters.sandbox.job import Execution
-from assay.config.providers import ModelSettings, Provider, Wire
-from assay.contracts.agent import (
+from proofstone.adapters.backends.api import ApiBackend, api_backend
+from proofstone.adapters.executors.site import ShellJob, Site
+from proofstone.adapters.sandbox.job import Execution
+from proofstone.config.providers import ModelSettings, Provider, Wire
+from proofstone.contracts.agent import (
     ENTRIES,
     Conversation,
     Entry,
@@ -23,7 +23,7 @@ from assay.contracts.agent import (
     ToolSpec,
     Turn,
 )
-from assay.testing.model_server import Answer, Asked, ModelServer, WireProtocol
+from proofstone.testing.model_server import Answer, Asked, ModelServer, WireProtocol
 
 KEY = "sk-very-secret-key"
 WIRES = (Wire.OPENAI_CHAT, Wire.OPENAI_RESPONSES, Wire.ANTHROPIC, Wire.GOOGLE)

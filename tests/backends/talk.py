@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from assay.adapters.executors.site import Site
-from assay.contracts.agent import Conversation, Entry, Occasion, Returned, Told, ToolResult, ToolSpec, Turn
+from proofstone.adapters.executors.site import Site
+from proofstone.contracts.agent import Conversation, Entry, Occasion, Returned, Told, ToolResult, ToolSpec, Turn
 from tests.executors.bench import Bench
 
 SCHEMA: dict[str, Any] = {

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.backends.api import api_backend
-from assay.config.providers import ModelSettings, Provider, Wire
-from assay.contracts.agent import Conversation, FaultKind, Told, Turn
-from assay.testing.model_server import (
+from proofstone.adapters.backends.api import api_backend
+from proofstone.config.providers import ModelSettings, Provider, Wire
+from proofstone.contracts.agent import Conversation, FaultKind, Told, Turn
+from proofstone.testing.model_server import (
     Asked,
     Disconnect,
     Garbage,
@@ -122,7 +122,7 @@ def test_every_request_begins_with_the_one_before(wire: Wire, tmp_path: Path) ->
     if wire is Wire.ANTHROPIC:
         assert "cache_control" in str(one["system"]) and "cache_control" in str(one["tools"])
     elif wire is not Wire.GOOGLE:
-        assert one["prompt_cache_key"] == "assay-researcher"
+        assert one["prompt_cache_key"] == "proofstone-researcher"
 
 
 @both
@@ -402,7 +402,7 @@ def test_several_threads_may_ask_the_same_backend(tmp_path: Path) -> None:
 
 def test_the_last_backend_that_closes_ends_the_thread(tmp_path: Path) -> None:
     def models_thread() -> bool:
-        return any(thread.name == "assay-models" for thread in threading.enumerate())
+        return any(thread.name == "proofstone-models" for thread in threading.enumerate())
 
     with ModelServer([Reply(text="x"), Reply(text="y")]) as server:
         one, two = (backend(server, wire) for wire in (Wire.OPENAI_CHAT, Wire.ANTHROPIC))
@@ -485,7 +485,7 @@ def test_settings_of_the_model_are_sent(tmp_path: Path) -> None:
 
 def test_nothing_of_a_provider_is_imported_before_a_turn() -> None:
     program = (
-        "import sys, assay.adapters.backends, assay.adapters.backends.api as api\n"
+        "import sys, proofstone.adapters.backends, proofstone.adapters.backends.api as api\n"
         "api.api_backend('api:openai:gpt-5', environ={'OPENAI_API_KEY': 'x'}).close()\n"
         "print([name for name in ('pydantic_ai', 'openai', 'anthropic', 'google.genai') if name in sys.modules])"
     )

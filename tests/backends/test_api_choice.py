@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from assay.adapters.backends.api import api_backend
-from assay.adapters.backends.api.choice import choose
-from assay.adapters.backends.api.providers import connect
-from assay.config.providers import BUILT_IN, ModelSettings, Provider, Wire, model_settings, vendor_of
-from assay.errors import InputError
+from proofstone.adapters.backends.api import api_backend
+from proofstone.adapters.backends.api.choice import choose
+from proofstone.adapters.backends.api.providers import connect
+from proofstone.config.providers import BUILT_IN, ModelSettings, Provider, Wire, model_settings, vendor_of
+from proofstone.errors import InputError
 from tests.backends.api_world import conversation, site_in
 
 KEYS = {provider.key_variable: "k-1234567" for provider in BUILT_IN.values() if provider.key_variable}
@@ -105,10 +105,10 @@ def test_a_missing_key_is_named_by_its_variable(environ: dict[str, str]) -> None
 @pytest.mark.parametrize(
     ("name", "module", "install"),
     [
-        ("openai", "openai", "pip install assay"),
-        ("anthropic", "anthropic", "pip install 'assay[anthropic]'"),
-        ("google", "google.genai", "pip install 'assay[google]'"),
-        ("openai", "pydantic_ai", "pip install assay"),
+        ("openai", "openai", "pip install proofstone"),
+        ("anthropic", "anthropic", "pip install 'proofstone[anthropic]'"),
+        ("google", "google.genai", "pip install 'proofstone[google]'"),
+        ("openai", "pydantic_ai", "pip install proofstone"),
     ],
 )
 def test_a_missing_package_is_named_with_how_to_get_it(

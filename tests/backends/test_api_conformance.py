@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.backends import Backend
-from assay.adapters.executors.site import Site
-from assay.config.providers import ModelSettings, Wire
-from assay.contracts.agent import FaultKind
-from assay.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
-from assay.testing.model_server import Answer, Disconnect, Hang, ModelServer, Reply
+from proofstone.adapters.backends import Backend
+from proofstone.adapters.executors.site import Site
+from proofstone.config.providers import ModelSettings, Wire
+from proofstone.contracts.agent import FaultKind
+from proofstone.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
+from proofstone.testing.model_server import Answer, Disconnect, Hang, ModelServer, Reply
 from tests.backends.api_world import WIRES, backend, site_in
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.backends import Identity
-from assay.adapters.backends.cmd import CommandBackend
-from assay.adapters.backends.fallback import Fallback
-from assay.adapters.executors.site import Site
-from assay.config.providers import Wire
-from assay.contracts.agent import Conversation, Fault, FaultKind, Told, Turn
-from assay.testing.model_server import HttpError, Reply
+from proofstone.adapters.backends import Identity
+from proofstone.adapters.backends.cmd import CommandBackend
+from proofstone.adapters.backends.fallback import Fallback
+from proofstone.adapters.executors.site import Site
+from proofstone.config.providers import Wire
+from proofstone.contracts.agent import Conversation, Fault, FaultKind, Told, Turn
+from proofstone.testing.model_server import HttpError, Reply
 from tests.backends.api_world import conversation, kept, results, served, site_in, the_fault, the_turn
 
 

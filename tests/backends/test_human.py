@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.backends import Backend
-from assay.adapters.backends.human import HumanBackend
-from assay.adapters.executors import Terminal
-from assay.adapters.executors.site import Site
-from assay.contracts.agent import Conversation, Fault, FaultKind, Turn, Usage
-from assay.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
+from proofstone.adapters.backends import Backend
+from proofstone.adapters.backends.human import HumanBackend
+from proofstone.adapters.executors import Terminal
+from proofstone.adapters.executors.site import Site
+from proofstone.contracts.agent import Conversation, Fault, FaultKind, Turn, Usage
+from proofstone.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
 from tests.backends.talk import after, repaired, site_of, talk
 from tests.executors.bench import Bench
 
@@ -185,7 +185,7 @@ DONE = {
 
 
 @pytest.mark.parametrize("case,expected", DONE.items())
-def test_assay_done_ends_it_with_what_there_is(plain: Bench, case: tuple[str, int], expected: object) -> None:
+def test_proofstone_done_ends_it_with_what_there_is(plain: Bench, case: tuple[str, int], expected: object) -> None:
     role, lines = case
     heard = iter((*(False for _ in range(lines)), True))
     site = replace(plain.site(), heard=lambda: next(heard))

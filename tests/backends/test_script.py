@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.backends import Backend
-from assay.adapters.backends.script import ScriptedBackend
-from assay.adapters.executors.site import Site
-from assay.adapters.script_file import Breakdown, Call, Entry, Script, Step, read_script
-from assay.adapters.script_writing import script_text
-from assay.contracts.agent import Conversation, Fault, FaultKind, Turn, Usage
-from assay.errors import InputError
-from assay.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
+from proofstone.adapters.backends import Backend
+from proofstone.adapters.backends.script import ScriptedBackend
+from proofstone.adapters.executors.site import Site
+from proofstone.adapters.script_file import Breakdown, Call, Entry, Script, Step, read_script
+from proofstone.adapters.script_writing import script_text
+from proofstone.contracts.agent import Conversation, Fault, FaultKind, Turn, Usage
+from proofstone.errors import InputError
+from proofstone.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
 from tests.backends.talk import after, repaired, site_of, talk
 from tests.executors.bench import Bench
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from assay.adapters.ledger import Row
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.agent import Completion, CompletionStatus, Occasion, ToolResult, Turn, Usage
-from assay.contracts.base import Contract
-from assay.contracts.evidence import CheckRow
-from assay.contracts.gate import Direction, Failure, FailureType, Reason
-from assay.contracts.gate_record import (
+from proofstone.adapters.ledger import Row
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.agent import Completion, CompletionStatus, Occasion, ToolResult, Turn, Usage
+from proofstone.contracts.base import Contract
+from proofstone.contracts.evidence import CheckRow
+from proofstone.contracts.gate import Direction, Failure, FailureType, Reason
+from proofstone.contracts.gate_record import (
     Approved,
     AttemptFailed,
     Checked,
@@ -26,15 +26,15 @@ from assay.contracts.gate_record import (
     Started,
     TaskEvent,
 )
-from assay.contracts.gate_report import RunOutcome
-from assay.contracts.gate_setup import GateSetup
-from assay.contracts.pipeline.review import FindingCategory, PanelFinding, PanelOutput, ReviewFocus, Scope
-from assay.contracts.pipeline.run import BlastRadius, FinalChecks, KnownIssue, Lane, Reviewed, RunReport, RunSetup
-from assay.contracts.plan_gate.setup import PlanGateSetup
-from assay.contracts.rows import ApprovalRow, EventRow, MessageRow, OverrideRow, StepStatus, TelemetryRow
-from assay.contracts.solve.messages import DirectiveName, Gradient, Loss
-from assay.contracts.verdict import Confidence, Phase, ReviewVerdict, Severity, Verdict
-from assay.core.gate.result import GateResult
+from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.gate_setup import GateSetup
+from proofstone.contracts.pipeline.review import FindingCategory, PanelFinding, PanelOutput, ReviewFocus, Scope
+from proofstone.contracts.pipeline.run import BlastRadius, FinalChecks, KnownIssue, Lane, Reviewed, RunReport, RunSetup
+from proofstone.contracts.plan_gate.setup import PlanGateSetup
+from proofstone.contracts.rows import ApprovalRow, EventRow, MessageRow, OverrideRow, StepStatus, TelemetryRow
+from proofstone.contracts.solve.messages import DirectiveName, Gradient, Loss
+from proofstone.contracts.verdict import Confidence, Phase, ReviewVerdict, Severity, Verdict
+from proofstone.core.gate.result import GateResult
 from tests.gate.records import RULES, SUCCESS, evidence
 
 RUN = "20260131T120000Z-aaaaaa"
@@ -181,7 +181,7 @@ def _gate_setup(words: Words) -> GateSetup:
         {
             "version": "1",
             "repository": "/repo",
-            "plan_path": "/repo/.assay/plan.md",
+            "plan_path": "/repo/.proofstone/plan.md",
             "plan_artifact": "0" * 64,
             "base_commit": BASE,
             "branch": "hidden",
@@ -206,7 +206,7 @@ def _beginning(words: Words) -> Sequence[Row]:
         request=words.request,
         slug="totals-with-tax",
         base_commit=BASE,
-        branch="assay/totals-with-tax",
+        branch="proofstone/totals-with-tax",
         lane=Lane.STANDARD,
         lane_reason="no file was named",
         agents={"planner": ("script:agents.yaml", "api:openai:gpt-5"), "executor": ("script:agents.yaml",)},
@@ -353,7 +353,7 @@ def _end(words: Words) -> Sequence[Row]:
         confidence_reasons=("lint could not be run",),
         lane=Lane.STANDARD,
         lane_reason="no file was named",
-        branch="assay/totals-with-tax",
+        branch="proofstone/totals-with-tax",
         commit=COMMIT,
         tree=TREE,
         base_commit=BASE,

@@ -10,25 +10,25 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from assay.contracts.agent import OutputHeader
-from assay.contracts.base import Contract
-from assay.contracts.pipeline.approval import ApprovalEntry, RunMode
-from assay.contracts.pipeline.design import Alternative, Decision, DesignOutput
-from assay.contracts.pipeline.knowledge import KnowledgeOutput, Lesson, LoggedDecision
-from assay.contracts.pipeline.plan import PlannedFile, PlannedTask, PlanOutput
-from assay.contracts.pipeline.research import ResearchFinding, ResearchFocus, ResearchOutput
-from assay.contracts.pipeline.review import ReviewFocus
-from assay.contracts.pipeline.spec import AcceptanceCriterion, Concern, Requirement, SpecOutput
-from assay.contracts.verdict import Confidence, Severity
-from assay.core.pipeline.documents import (
+from proofstone.contracts.agent import OutputHeader
+from proofstone.contracts.base import Contract
+from proofstone.contracts.pipeline.approval import ApprovalEntry, RunMode
+from proofstone.contracts.pipeline.design import Alternative, Decision, DesignOutput
+from proofstone.contracts.pipeline.knowledge import KnowledgeOutput, Lesson, LoggedDecision
+from proofstone.contracts.pipeline.plan import PlannedFile, PlannedTask, PlanOutput
+from proofstone.contracts.pipeline.research import ResearchFinding, ResearchFocus, ResearchOutput
+from proofstone.contracts.pipeline.review import ReviewFocus
+from proofstone.contracts.pipeline.spec import AcceptanceCriterion, Concern, Requirement, SpecOutput
+from proofstone.contracts.verdict import Confidence, Severity
+from proofstone.core.pipeline.documents import (
     approvals_document,
     decisions_document,
     decisions_of,
     documents_of,
     request_document,
 )
-from assay.core.pipeline.yaml_text import yaml_text
-from assay.errors import InternalError
+from proofstone.core.pipeline.yaml_text import yaml_text
+from proofstone.errors import InternalError
 from tests.bundle.reading import HOSTILE, MORE_THAN_TEXT, Markdown
 from tests.bundle.story import DONE, found, panel
 

@@ -1,4 +1,4 @@
-"""The bundle of a real run of `assay gate`: what it shows is what happened, and its rollback takes it back."""
+"""The bundle of a real run of `proofstone gate`: what it shows is what happened, and its rollback takes it back."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.pipeline.bundle import Bundle, CommitMade
-from assay.contracts.verdict import Verdict
-from assay.core.pipeline.rollback import rollback
-from assay.engine.pipeline.bundling import bundle_of
+from proofstone.adapters.ledger.location import ledger_path
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.pipeline.bundle import Bundle, CommitMade
+from proofstone.contracts.verdict import Verdict
+from proofstone.core.pipeline.rollback import rollback
+from proofstone.engine.pipeline.bundling import bundle_of
 from tests.gate.site import Gated, Site, agent, plan, task, work
 
-SECOND = f'[ "$ASSAY_ATTEMPT" = 1 ] && printf "def two(): return 3" > shop/two.py && exit 0\n{work("two")}'
+SECOND = f'[ "$PROOFSTONE_ATTEMPT" = 1 ] && printf "def two(): return 3" > shop/two.py && exit 0\n{work("two")}'
 """Nothing is tested the first time."""
 
 
@@ -32,7 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Gated]:
 
 
 def bundled(site: Site, run_id: str) -> Bundle:
-    with closing(SqliteLedger(ledger_path(site.workshop.assay_home), "read")) as ledger:
+    with closing(SqliteLedger(ledger_path(site.workshop.proofstone_home), "read")) as ledger:
         return bundle_of(ledger, run_id)
 
 
@@ -87,7 +87,7 @@ def test_nothing_of_it_comes_from_the_repository(site: tuple[Site, Gated]) -> No
     before = bundled(there, run_id)
     gone = {
         folder: folder.with_name(f"{folder.name}.gone")
-        for folder in (there.root, there.workshop.assay_home / "artifacts")
+        for folder in (there.root, there.workshop.proofstone_home / "artifacts")
     }
     for folder, aside in gone.items():
         shutil.move(folder, aside)
@@ -100,24 +100,24 @@ def test_nothing_of_it_comes_from_the_repository(site: tuple[Site, Gated]) -> No
 
 def test_the_command_prints_writes_and_dumps_it(site: tuple[Site, Gated], tmp_path: Path) -> None:
     run_id = site[1].json["run_id"]
-    shown = site[0].assay("bundle", "last")
+    shown = site[0].proofstone("bundle", "last")
     assert (shown.returncode, shown.stderr) == (0, "")
     assert shown.stdout.startswith("# Evidence bundle: PLAN.md\n\n**PASSED**")
     files = tmp_path / "b.html", tmp_path / "b.md"
-    wrote = site[0].assay("bundle", run_id[-6:], "--html", str(files[0]), "--output", str(files[1]))
+    wrote = site[0].proofstone("bundle", run_id[-6:], "--html", str(files[0]), "--output", str(files[1]))
     assert wrote.returncode == 0, wrote.stderr
     assert wrote.stdout == "".join(f"wrote {file}\n" for file in files)
     assert files[0].read_text("utf-8").startswith("<!doctype html>")
     assert files[1].read_text("utf-8") == shown.stdout
-    dumped = json.loads(site[0].assay("bundle", run_id, "--json").stdout)
+    dumped = json.loads(site[0].proofstone("bundle", run_id, "--json").stdout)
     assert Bundle.model_validate(dumped) == bundled(site[0], run_id)
 
 
 def test_a_run_that_is_not_there_is_the_persons_mistake(site: tuple[Site, Gated], tmp_path: Path) -> None:
-    missing = site[0].assay("bundle", "nosuchrun")
+    missing = site[0].proofstone("bundle", "nosuchrun")
     assert missing.returncode == 2
     assert "names no run" in missing.stderr
-    unwritable = site[0].assay("bundle", "last", "--html", str(tmp_path / "no" / "b.html"))
+    unwritable = site[0].proofstone("bundle", "last", "--html", str(tmp_path / "no" / "b.html"))
     assert unwritable.returncode == 2
 
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.contracts.pipeline.bundle import Bundle
-from assay.core.gate.page_text import visible
-from assay.core.pipeline.bundle_page import page
-from assay.core.pipeline.page_words import listed, quoted, ranges
-from assay.engine.pipeline.bundling import bundle_of
-from assay.surfaces.report.bundle_html import html
+from proofstone.contracts.pipeline.bundle import Bundle
+from proofstone.core.gate.page_text import visible
+from proofstone.core.pipeline.bundle_page import page
+from proofstone.core.pipeline.page_words import listed, quoted, ranges
+from proofstone.engine.pipeline.bundling import bundle_of
+from proofstone.surfaces.report.bundle_html import html
 from tests.bundle.reading import HOSTILE, MORE_THAN_TEXT, Html, Markdown
 from tests.bundle.story import PLAIN, RUN, Words, written
 

@@ -9,26 +9,26 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.ledger import Stored, in_order
-from assay.contracts.base import Contract
-from assay.contracts.gate_report import RunOutcome
-from assay.contracts.pipeline.bundle import Bundle, LedgerHead, Sourced
-from assay.contracts.pipeline.review import ReviewFocus
-from assay.contracts.pipeline.run import RunSetup
-from assay.contracts.rows import EventRow
-from assay.contracts.verdict import Confidence, Severity, Verdict
-from assay.core.pipeline.bundle_page import page
-from assay.core.pipeline.task_documents import task_documents
-from assay.engine.begun import setups_of
-from assay.engine.pipeline.bundled_reviews import one_model
-from assay.engine.pipeline.bundling import bundle_of
-from assay.engine.pipeline.views import bundled_runs
-from assay.errors import InputError
-from assay.surfaces.report.bundle_html import html
+from proofstone.adapters.ledger import Stored, in_order
+from proofstone.contracts.base import Contract
+from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.pipeline.bundle import Bundle, LedgerHead, Sourced
+from proofstone.contracts.pipeline.review import ReviewFocus
+from proofstone.contracts.pipeline.run import RunSetup
+from proofstone.contracts.rows import EventRow
+from proofstone.contracts.verdict import Confidence, Severity, Verdict
+from proofstone.core.pipeline.bundle_page import page
+from proofstone.core.pipeline.task_documents import task_documents
+from proofstone.engine.begun import setups_of
+from proofstone.engine.pipeline.bundled_reviews import one_model
+from proofstone.engine.pipeline.bundling import bundle_of
+from proofstone.engine.pipeline.views import bundled_runs
+from proofstone.errors import InputError
+from proofstone.surfaces.report.bundle_html import html
 from tests.bundle.story import BASE, COMMIT, FIRST, PLAN, RUN, SECOND, TREE, written
 
 GOLDEN = Path(__file__).parent / "golden"
-RENEW = "ASSAY_RENEW_GOLDEN"
+RENEW = "PROOFSTONE_RENEW_GOLDEN"
 HOW = f"renew the copies with {RENEW}=1 python -m pytest tests/bundle, and read the difference"
 
 
@@ -183,7 +183,9 @@ def test_last_means_the_run_and_not_a_part_of_it(tmp_path: Path) -> None:
     assert (part.subject.command, [task.id for task in part.tasks]) == ("gate", ["task-01"])
 
 
-@pytest.mark.parametrize(("run", "what"), [(PLAN, "assay verify-plan"), ("nobody", "no run that the ledger knows")])
+@pytest.mark.parametrize(
+    ("run", "what"), [(PLAN, "proofstone verify-plan"), ("nobody", "no run that the ledger knows")]
+)
 def test_other_runs_have_no_bundle(tmp_path: Path, run: str, what: str) -> None:
     with closing(written(tmp_path / "ledger.db")) as ledger, pytest.raises(InputError, match=what):
         bundle_of(ledger, run)

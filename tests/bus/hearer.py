@@ -10,11 +10,11 @@ import sys
 import threading
 from pathlib import Path
 
-from assay.adapters.bus import Subscription
-from assay.adapters.ledger import Row
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.bus import Envelope
-from assay.contracts.rows import EventRow
+from proofstone.adapters.bus import Subscription
+from proofstone.adapters.ledger import Row
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.bus import Envelope
+from proofstone.contracts.rows import EventRow
 
 
 def main(path: Path, name: str, last: int, batch: int) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from assay.adapters.bus import Bus, Letter, OffRouteError, Subscription
-from assay.adapters.ledger import Row
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.bus import Envelope
-from assay.contracts.rows import DeliveryRow, EventRow, MessageRow
-from assay.errors import InternalError
+from proofstone.adapters.bus import Bus, Letter, OffRouteError, Subscription
+from proofstone.adapters.ledger import Row
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.bus import Envelope
+from proofstone.contracts.rows import DeliveryRow, EventRow, MessageRow
+from proofstone.errors import InternalError
 
 
 def dispatches(count: int, to: str = "planner") -> list[Letter]:

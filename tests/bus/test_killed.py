@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.bus import Bus, Letter
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.rows import DeliveryRow, EventRow
+from proofstone.adapters.bus import Bus, Letter
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.rows import DeliveryRow, EventRow
 
 ROOT = Path(__file__).parents[2]
 SHARE = 40
@@ -23,7 +23,7 @@ def hearer(path: Path, name: str, last: int, batch: int, fault: str = "") -> sub
     return subprocess.Popen(
         [sys.executable, "-m", "tests.bus.hearer", str(path), name, str(last), str(batch)],
         cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "ASSAY_FAULT": fault, "PYTHONDONTWRITEBYTECODE": "1"},
+        env={"PATH": os.environ["PATH"], "PROOFSTONE_FAULT": fault, "PYTHONDONTWRITEBYTECODE": "1"},
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.bus import Bus
-from assay.adapters.ledger import Row
-from assay.adapters.ledger.migrations import CURRENT, expected_schema, migrate, schema_of
-from assay.adapters.ledger.sqlite import Mode, SqliteLedger
-from assay.adapters.ledger.tables import table_of
-from assay.contracts.rows import DeliveryRow
-from assay.core.chain import genesis, next_link
-from assay.errors import LedgerError
-from assay.surfaces.cli.main import main
-from assay.testing.ledger_conformance import ONE_OF_EACH
+from proofstone.adapters.bus import Bus
+from proofstone.adapters.ledger import Row
+from proofstone.adapters.ledger.migrations import CURRENT, expected_schema, migrate, schema_of
+from proofstone.adapters.ledger.sqlite import Mode, SqliteLedger
+from proofstone.adapters.ledger.tables import table_of
+from proofstone.contracts.rows import DeliveryRow
+from proofstone.core.chain import genesis, next_link
+from proofstone.errors import LedgerError
+from proofstone.surfaces.cli.main import main
+from proofstone.testing.ledger_conformance import ONE_OF_EACH
 from tests.ledger.tampering import raw
 
 VERSION_1 = "0cb17522ef55cae49a6cde25f8257ffc46d3b4cb3a85916261f168bba68ef143"
@@ -28,7 +28,7 @@ OLD_ROWS = [row for row in ONE_OF_EACH if not isinstance(row, DeliveryRow)]
 
 @pytest.fixture
 def old(path: Path) -> Path:
-    """A file as Assay made it before version 2, with rows."""
+    """A file as Proofstone made it before version 2, with rows."""
     path.parent.mkdir(parents=True, mode=0o700)
     with closing(raw(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")

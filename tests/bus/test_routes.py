@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from assay.contracts.memory import MemoryEntry, MemoryType
-from assay.core.agent.memory_access import may_search, may_write
-from assay.core.agent.routes import AGENTS, ROLES, ROUTES, allowed, why_not
+from proofstone.contracts.memory import MemoryEntry, MemoryType
+from proofstone.core.agent.memory_access import may_search, may_write
+from proofstone.core.agent.routes import AGENTS, ROLES, ROUTES, allowed, why_not
 
 LOOP = {
     ("perceiver", "planner", "TaskSpec"),

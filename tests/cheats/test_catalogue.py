@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.surfaces.prove.loading import CATALOGUE, load
-from assay.surfaces.prove.surroundings import missing
-from assay.surfaces.prove.tricks import Catalogue
+from proofstone.surfaces.prove.loading import CATALOGUE, load
+from proofstone.surfaces.prove.surroundings import missing
+from proofstone.surfaces.prove.tricks import Catalogue
 from tests.needs import REQUIRE_ALL
 from tests.workshop import OWN_PROGRAMS, Workshop, workshop_outside_tmp
 
@@ -93,7 +93,7 @@ def sampled(catalogue: Catalogue, search: str) -> list[str]:
 def test_a_sample_of_the_tricks_is_stopped_and_their_twins_pass(catalogue: Catalogue, real_place: Workshop) -> None:
     names = sampled(catalogue, real_place.environment["PATH"])
     asked = [word for name in names for word in ("--trick", name)]
-    done = real_place.assay(real_place.folder, "prove", "--json", "--jobs", "2", *asked)
+    done = real_place.proofstone(real_place.folder, "prove", "--json", "--jobs", "2", *asked)
     assert done.stdout, done.stderr
     document = json.loads(done.stdout)
     assert [one["trick"] for one in document["trials"] if one["standing"] == "not tried"] == []
@@ -114,4 +114,4 @@ def test_a_wheel_holds_the_catalogue(tmp_path: Path) -> None:
         [sys.executable, "-m", "zipfile", "-l", wheel], capture_output=True, text=True, check=True
     ).stdout
     for file in CATALOGUE.glob("*.toml"):
-        assert f"assay/surfaces/prove/tricks/{file.name}" in listed
+        assert f"proofstone/surfaces/prove/tricks/{file.name}" in listed

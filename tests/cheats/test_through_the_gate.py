@@ -1,4 +1,4 @@
-"""The tricks of the catalogue, each done by an executor of `assay gate`: none of them is committed."""
+"""The tricks of the catalogue, each done by an executor of `proofstone gate`: none of them is committed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.surfaces.prove.loading import load
-from assay.surfaces.prove.surroundings import missing
-from assay.surfaces.prove.trial import Bench
-from assay.surfaces.prove.tricks import Act, Catalogue, Project, Trick
+from proofstone.surfaces.prove.loading import load
+from proofstone.surfaces.prove.surroundings import missing
+from proofstone.surfaces.prove.trial import Bench
+from proofstone.surfaces.prove.tricks import Act, Catalogue, Project, Trick
 from tests.needs import unavailable
 from tests.workshop import OWN_PROGRAMS, command, workshop_outside_tmp
 
@@ -112,5 +112,5 @@ def _heldout(bench: Bench, trick: Trick) -> list[str]:
 def _executor(act: Act) -> str:
     told = json.dumps(act.model_dump(mode="json")).replace("'''", "\\u0027\\u0027\\u0027")
     # One attempt is enough to see whether it is committed; the others give up at once.
-    act_once = f"[ $ASSAY_ATTEMPT = 1 ] || exit 9\npython3 - <<'END-OF-THE-TRICK'\n{_DO.format(act=told)}\n"
+    act_once = f"[ $PROOFSTONE_ATTEMPT = 1 ] || exit 9\npython3 - <<'END-OF-THE-TRICK'\n{_DO.format(act=told)}\n"
     return f"cmd:{act_once}END-OF-THE-TRICK\n"

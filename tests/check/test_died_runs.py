@@ -28,8 +28,8 @@ def assert_unverifiable(run: CheckRun, *words: str) -> None:
 def rows(workshop: Workshop, root: Path) -> list[str]:
     """Name, phase and state of each row of a check, in order."""
     columns = "check_name || ' ' || phase || ' ' || state"
-    sql = f"SELECT {columns} AS told FROM anvil_checks WHERE check_name LIKE 'tests%' ORDER BY seq"
-    return workshop.assay(root, "ledger", "query", sql).stdout.split("\n")[1:]
+    sql = f"SELECT {columns} AS told FROM checks WHERE check_name LIKE 'tests%' ORDER BY seq"
+    return workshop.proofstone(root, "ledger", "query", sql).stdout.split("\n")[1:]
 
 
 def test_a_base_that_is_killed_excuses_no_deleted_test(workshop: Workshop) -> None:
@@ -59,7 +59,7 @@ if not hasattr(calc, "sub") and not mark.exists():
     os.kill(os.getpid(), 9)
 """
     settings = '[sandbox]\nlevel = "plain"\n'
-    files = {"conftest.py": dies, "assay.toml": settings, "calc.py": CALC, "tests/test_calc.py": TESTS + ZERO}
+    files = {"conftest.py": dies, "proofstone.toml": settings, "calc.py": CALC, "tests/test_calc.py": TESTS + ZERO}
     workshop.trust_everything()
     root = workshop.repo(files)
     workshop.write(root, {"calc.py": CALC + "\n\ndef sub(a, b):\n    return a - b\n", "tests/test_calc.py": TESTS})
@@ -143,11 +143,11 @@ def test_a_sabotaged_run_that_breaks_off_costs_confidence_only(workshop: Worksho
 
 
 def test_a_deadline_is_raised_by_the_setting_that_is_named(workshop: Workshop) -> None:
-    root = workshop.repo({"a.md": "one\n", "assay.toml": "[limits]\ncheck_seconds = 1\n"})
+    root = workshop.repo({"a.md": "one\n", "proofstone.toml": "[limits]\ncheck_seconds = 1\n"})
     workshop.write(root, {"a.md": "two\n"})
     run = workshop.check(root, "--verify", "sleep 3 && test -s a.md")
     assert_unverifiable(run, "not finished after 1 s")
     (finding,) = run.report.findings
-    assert finding.rule == "limit" and "raise limits.check_seconds in assay.toml and commit that" in finding.fix
+    assert finding.rule == "limit" and "raise limits.check_seconds in proofstone.toml and commit that" in finding.fix
     workshop.configure(root, "[limits]\ncheck_seconds = 60\n")
     assert workshop.check(root, "--verify", "sleep 3 && test -s a.md").report.outcome == "passed"

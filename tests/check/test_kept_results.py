@@ -91,7 +91,7 @@ def test_a_large_file_of_many_changed_lines_is_looked_at_in_no_time(workshop: Wo
 @pytest.mark.few(1)
 @pytest.mark.parametrize("home", ["/", "/nonexistent", "/tmp"])
 def test_without_a_home_of_their_own_checks_get_a_private_one(workshop: Workshop, root: Path, home: str) -> None:
-    command = 'touch "$HOME/written" && test -z "$(ls /run | grep -v assay)"'
+    command = 'touch "$HOME/written" && test -z "$(ls /run | grep -v proofstone)"'
     run = workshop.check(root, "--verify", command, env={"HOME": home})
     assert_passed(run)
     assert not Path(home, "written").exists()

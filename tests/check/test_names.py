@@ -84,7 +84,7 @@ def test_a_test_file_of_any_name_can_fail_and_pass(workshop: Workshop, name: byt
 def test_the_person_sees_names_without_their_power_over_the_terminal(workshop: Workshop) -> None:
     root = workshop.repo({"a.txt": "a\n"})
     put(root, NAMES["escape"], "def (\n")
-    run = workshop.assay(root, "check", "--verify", "test -d .")
+    run = workshop.proofstone(root, "check", "--verify", "test -d .")
     assert run.returncode == 1
     assert "\x1b" not in run.stdout + run.stderr
 

@@ -1,4 +1,4 @@
-"""Where `assay check` is started, and in what state the repository is."""
+"""Where `proofstone check` is started, and in what state the repository is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def changed(workshop: Workshop, name: str = "project") -> Path:
 
 
 def no_state(workshop: Workshop) -> bool:
-    return not workshop.assay_home.exists() or not (workshop.assay_home / "ledger").exists()
+    return not workshop.proofstone_home.exists() or not (workshop.proofstone_home / "ledger").exists()
 
 
 def test_outside_a_repository_it_says_so(workshop: Workshop) -> None:
@@ -178,7 +178,7 @@ def test_two_checks_at_once_in_one_repository_both_finish(workshop: Workshop) ->
     both = [workshop.start(root, "check", "--json", "--fresh", *GREP) for _ in range(2)]
     ends = [(*run.communicate(), run.returncode) for run in both]
     assert [code for _, _, code in ends] == [0, 0], ends
-    verified = workshop.assay(root, "ledger", "verify")
+    verified = workshop.proofstone(root, "ledger", "verify")
     assert verified.returncode == 0, verified.stdout
     assert workshop.leftovers == []
 
@@ -186,7 +186,7 @@ def test_two_checks_at_once_in_one_repository_both_finish(workshop: Workshop) ->
 def test_four_checks_at_once_share_two_slots_and_all_finish(workshop: Workshop) -> None:
     roots = []
     for number in range(4):
-        root = workshop.repo({**HELLO, "assay.toml": "[limits]\nslots = 2\n"}, f"project-{number}")
+        root = workshop.repo({**HELLO, "proofstone.toml": "[limits]\nslots = 2\n"}, f"project-{number}")
         workshop.write(root, {"hello.txt": f"hello {number}\n"})
         roots.append(root)
     running = [workshop.start(root, "check", "--json", "--verify", f"sleep 0.2; {GREP[1]}") for root in roots]

@@ -45,7 +45,7 @@ def holders(folder: Path, *texts: str) -> list[Path]:
 def test_a_passed_value_that_a_test_prints_is_kept_nowhere(workshop: Workshop) -> None:
     workshop.trust_everything()
     settings = '[environment]\npass = ["MY_TOKEN"]\n'
-    root = workshop.repo({"assay.toml": settings, "test_it.py": "import unittest\n", "a.py": "x = 1\n"})
+    root = workshop.repo({"proofstone.toml": settings, "test_it.py": "import unittest\n", "a.py": "x = 1\n"})
     workshop.write(root, {"test_it.py": TEST, "a.py": "x = 2\n"})
     done = workshop.check(root, "--verify", "echo $MY_TOKEN; test -d .", env={"MY_TOKEN": SECRET})
     assert_failed(done, "new-failure")
@@ -55,8 +55,8 @@ def test_a_passed_value_that_a_test_prints_is_kept_nowhere(workshop: Workshop) -
     encoded = base64.b64encode(SECRET.encode()[3:]).decode()[:12]
     for spelling in ("s3cr3t-", json.dumps(SECRET)[1:-1], encoded):
         assert spelling not in done.stdout + done.stderr
-        assert holders(workshop.assay_home, spelling) == []
-    shown = workshop.assay(root, "ledger", "show", done.report.run_id, "--json")
+        assert holders(workshop.proofstone_home, spelling) == []
+    shown = workshop.proofstone(root, "ledger", "show", done.report.run_id, "--json")
     assert "s3cr3t-" not in shown.stdout
 
     workshop.git(root, "checkout", "--quiet", ".")

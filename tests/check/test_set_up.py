@@ -14,7 +14,7 @@ def test_dependencies_of_the_work_tree_do_not_stand_in_for_those_of_the_set_up(w
         {
             ".gitignore": "node_modules\n",
             "package.json": '{"name": "x", "version": "1.0.0"}\n',
-            "assay.toml": f'[environment]\nsetup = ["{MAKE}"]\n',
+            "proofstone.toml": f'[environment]\nsetup = ["{MAKE}"]\n',
             "a.txt": "a\n",
         }
     )
@@ -29,7 +29,12 @@ def test_an_interpreter_that_the_set_up_makes_is_the_one_that_checks_use(worksho
     test = "import sys\nimport unittest\n\n\nclass T(unittest.TestCase):\n    def test_it(self):\n"
     test += "        self.assertTrue(sys.prefix.endswith('/.venv'), sys.prefix)\n"
     root = workshop.repo(
-        {".gitignore": ".venv\n", "assay.toml": f'[environment]\nsetup = ["{setup}"]\n', "test_it.py": test, "a.py": ""}
+        {
+            ".gitignore": ".venv\n",
+            "proofstone.toml": f'[environment]\nsetup = ["{setup}"]\n',
+            "test_it.py": test,
+            "a.py": "",
+        }
     )
     workshop.write(root, {"a.py": "x = 1\n"})
     run = workshop.check(root)

@@ -1,4 +1,4 @@
-"""A change that weakens Assay's own settings needs a person's word."""
+"""A change that weakens Proofstone's own settings needs a person's word."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ WEAKER = '[check]\ndisable = ["tests:*"]\n[limits]\ncheck_seconds = 100\n'
 
 
 def test_a_weakened_setting_is_a_finding_with_both_values(workshop: Workshop) -> None:
-    root = workshop.repo({"assay.toml": BASE, "a.py": "x = 1\n"})
-    workshop.write(root, {"assay.toml": WEAKER})
+    root = workshop.repo({"proofstone.toml": BASE, "a.py": "x = 1\n"})
+    workshop.write(root, {"proofstone.toml": WEAKER})
     for options in ((), ("--own-settings", "--verify", "test -f a.py"), ("--staged",)):
         workshop.git(root, "add", "--all")
         done = workshop.check(root, *options)
         assert_failed(done, "weakened-settings")
     found = [one for one in done.report.findings if one.rule == "weakened-settings"]
     assert [(one.path, one.line, one.before, one.after) for one in found] == [
-        ("assay.toml", 1, 'check.verify = ["test -f a.py"]', "check.verify = []"),
-        ("assay.toml", 2, "check.disable = []", 'check.disable = ["tests:*"]'),
+        ("proofstone.toml", 1, 'check.verify = ["test -f a.py"]', "check.verify = []"),
+        ("proofstone.toml", 2, "check.disable = []", 'check.disable = ["tests:*"]'),
     ]
     assert done.check("verify").verdict == "pass", "the base's settings decide"
     accepted = workshop.check(root, "--accept", "weakened-settings=the tests are gone")
@@ -27,10 +27,10 @@ def test_a_weakened_setting_is_a_finding_with_both_values(workshop: Workshop) ->
 
 
 def test_stronger_and_neutral_settings_pass_and_may_move_to_another_file(workshop: Workshop) -> None:
-    root = workshop.repo({"assay.toml": BASE, "a.py": "x = 1\n"})
-    moved = '[tool.assay.check]\nverify = ["test -f a.py", "test -d ."]\n[tool.assay.limits]\nslots = 1\n'
+    root = workshop.repo({"proofstone.toml": BASE, "a.py": "x = 1\n"})
+    moved = '[tool.proofstone.check]\nverify = ["test -f a.py", "test -d ."]\n[tool.proofstone.limits]\nslots = 1\n'
     moved += "check_seconds = 60\n"
-    workshop.git(root, "rm", "--quiet", "assay.toml")
+    workshop.git(root, "rm", "--quiet", "proofstone.toml")
     workshop.write(root, {"pyproject.toml": moved})
     done = workshop.check(root)
     assert_passed(done)
@@ -42,9 +42,9 @@ def test_stronger_and_neutral_settings_pass_and_may_move_to_another_file(worksho
 
 
 def test_settings_that_cannot_be_read_any_more_are_a_finding(workshop: Workshop) -> None:
-    root = workshop.repo({"assay.toml": BASE, "a.py": "x = 1\n"})
-    workshop.write(root, {"assay.toml": "[check\n"})
+    root = workshop.repo({"proofstone.toml": BASE, "a.py": "x = 1\n"})
+    workshop.write(root, {"proofstone.toml": "[check\n"})
     workshop.git(root, "add", "--all")
-    workshop.write(root, {"assay.toml": BASE})  # the work tree is sound, what is staged is not
+    workshop.write(root, {"proofstone.toml": BASE})  # the work tree is sound, what is staged is not
     done = workshop.check(root, "--staged")
     assert_failed(done, "unreadable-settings")

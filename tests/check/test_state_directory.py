@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.app import private_home
-from assay.errors import MachineError
+from proofstone.app import private_home
+from proofstone.errors import MachineError
 
 
 def mode(folder: Path) -> int:
@@ -28,6 +28,6 @@ def test_a_directory_with_files_of_others_keeps_its_permissions(tmp_path: Path) 
     home = tmp_path / "shared"
     home.mkdir(mode=0o755)
     (home / "letters.txt").touch()
-    with pytest.raises(MachineError, match="not Assay's"):
+    with pytest.raises(MachineError, match="not Proofstone's"):
         private_home(home)
     assert mode(home) == 0o755

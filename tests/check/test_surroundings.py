@@ -25,16 +25,20 @@ def root(workshop: Workshop) -> Path:
 
 def test_state_inside_the_repository_is_refused(workshop: Workshop, root: Path) -> None:
     inside = root / "state"
-    assert_refused(workshop.check(root, *TRUE, env={"ASSAY_HOME": str(inside)}), "inside the repository", "ASSAY_HOME")
+    assert_refused(
+        workshop.check(root, *TRUE, env={"PROOFSTONE_HOME": str(inside)}), "inside the repository", "PROOFSTONE_HOME"
+    )
     assert not inside.exists(), "the refused folder was made all the same"
     (workshop.folder / "link").symlink_to(root)
-    linked = {"ASSAY_HOME": str(workshop.folder / "link" / "state")}
+    linked = {"PROOFSTONE_HOME": str(workshop.folder / "link" / "state")}
     assert_refused(workshop.check(root, *TRUE, env=linked), "inside the repository")
 
 
 def test_state_that_is_a_file_is_refused(workshop: Workshop, root: Path) -> None:
     workshop.write(workshop.folder, {"taken": "x"})
-    assert_refused(workshop.check(root, *TRUE, env={"ASSAY_HOME": str(workshop.folder / "taken")}), "ASSAY_HOME")
+    assert_refused(
+        workshop.check(root, *TRUE, env={"PROOFSTONE_HOME": str(workshop.folder / "taken")}), "PROOFSTONE_HOME"
+    )
 
 
 @needs("setpriv")
@@ -42,25 +46,25 @@ def test_state_that_is_a_file_is_refused(workshop: Workshop, root: Path) -> None
 def test_state_that_cannot_be_written_is_named(workshop: Workshop, root: Path) -> None:
     state = workshop.folder / "state"
     state.mkdir(mode=0o500)
-    assert_refused(workshop.check(root, *TRUE, wrap=ORDINARY), str(state), "ASSAY_HOME")
-    below = {"ASSAY_HOME": str(state / "below")}
-    assert_refused(workshop.check(root, *TRUE, wrap=ORDINARY, env=below), str(state), "ASSAY_HOME")
+    assert_refused(workshop.check(root, *TRUE, wrap=ORDINARY), str(state), "PROOFSTONE_HOME")
+    below = {"PROOFSTONE_HOME": str(state / "below")}
+    assert_refused(workshop.check(root, *TRUE, wrap=ORDINARY, env=below), str(state), "PROOFSTONE_HOME")
 
 
 def test_state_on_a_path_with_odd_characters(workshop: Workshop, root: Path) -> None:
     odd = workshop.folder / "my state: 'odd', äöü"
-    assert_passed(workshop.check(root, *TRUE, env={"ASSAY_HOME": str(odd)}))
+    assert_passed(workshop.check(root, *TRUE, env={"PROOFSTONE_HOME": str(odd)}))
     assert (odd / "ledger" / "ledger.db").is_file()
 
 
 def test_state_is_for_its_owner_only(workshop: Workshop, root: Path) -> None:
-    workshop.assay_home.mkdir(mode=0o755)
+    workshop.proofstone_home.mkdir(mode=0o755)
     assert_passed(workshop.check(root, *TRUE))
-    assert workshop.assay_home.stat().st_mode & 0o077 == 0
+    assert workshop.proofstone_home.stat().st_mode & 0o077 == 0
 
 
 def test_a_relative_state_directory_is_meant_from_where_one_stands(workshop: Workshop, root: Path) -> None:
-    assert_passed(workshop.check(workshop.folder, "--repo", "project", *TRUE, env={"ASSAY_HOME": "here"}))
+    assert_passed(workshop.check(workshop.folder, "--repo", "project", *TRUE, env={"PROOFSTONE_HOME": "here"}))
     assert (workshop.folder / "here" / "ledger").is_dir()
 
 
@@ -85,7 +89,7 @@ def test_with_git_alone_it_says_what_is_weaker(workshop: Workshop, root: Path) -
     assert_refused(
         workshop.check(root, "--verify", "test -e a.txt", "--require-sandbox", env={"PATH": str(tools)}),
         "bubblewrap",
-        "assay doctor",
+        "proofstone doctor",
     )
 
 

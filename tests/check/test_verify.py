@@ -118,7 +118,7 @@ CHANCE = "test_chance.Chance.test_chance"
 
 def test_a_test_that_fails_by_chance_is_called_flaky(workshop: Workshop, plain: Path) -> None:
     """Each run is one toss for the first answer and more for the second: one in a few is flaky, sooner or later."""
-    (plain / "assay.toml").write_text("[check]\nflaky_reruns = 5\n")
+    (plain / "proofstone.toml").write_text("[check]\nflaky_reruns = 5\n")
     workshop.write(plain, {"test_sums.py": FOR_UNITTEST.replace(", 1)", ", 0)")})
     workshop.commit(plain)
     workshop.write(plain, {"test_chance.py": FLAKY})

@@ -1,4 +1,4 @@
-"""Runs `assay` as people do: in a process of its own, with a state directory of its own."""
+"""Runs `proofstone` as people do: in a process of its own, with a state directory of its own."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from tests import forked
 
-START = "import sys; from assay.surfaces.cli.main import main; sys.exit(main())"
+START = "import sys; from proofstone.surfaces.cli.main import main; sys.exit(main())"
 
 
-def assay(
+def proofstone(
     *args: str, home: Path, cwd: Path | None = None, env: Mapping[str, str] | None = None, start: str = START
 ) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "ASSAY_HOME": str(home), "NO_COLOR": "1", "COLUMNS": "200", **(env or {})}
+    environment = {**os.environ, "PROOFSTONE_HOME": str(home), "NO_COLOR": "1", "COLUMNS": "200", **(env or {})}
     if start == START and not forked.needs_a_start(env or {}):
         return forked.run(args, cwd or home.parent, environment)
     return subprocess.run(

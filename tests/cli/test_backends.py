@@ -1,4 +1,4 @@
-"""`assay backends` says who serves each role, whether they can, and how they answer."""
+"""`proofstone backends` says who serves each role, whether they can, and how they answer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from assay.testing.model_server import HttpError, ModelServer, Reply
-from tests.cli.running import assay
+from proofstone.testing.model_server import HttpError, ModelServer, Reply
+from tests.cli.running import proofstone
 
 KEY = "sk-very-secret-key"
 AGENTS = (
@@ -50,8 +50,8 @@ def backends(
 ) -> subprocess.CompletedProcess[str]:
     file = project.parent / "mine.toml"
     file.write_text(mine)
-    variables = {"ASSAY_CONFIG": str(file), "OPENAI_API_KEY": "", **(env or {})}
-    return assay("backends", *args, home=project.parent / "home", cwd=project, env=variables)
+    variables = {"PROOFSTONE_CONFIG": str(file), "OPENAI_API_KEY": "", **(env or {})}
+    return proofstone("backends", *args, home=project.parent / "home", cwd=project, env=variables)
 
 
 def document(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def test_roles_that_share_a_backend_stand_in_one_row(project: Path) -> None:
 
 
 def test_each_role_says_who_named_its_backend(project: Path) -> None:
-    (project / "assay.toml").write_text('[backends]\nplanner = "cmd:cat"\ndesigner = "cmd:cat"\n')
+    (project / "proofstone.toml").write_text('[backends]\nplanner = "cmd:cat"\ndesigner = "cmd:cat"\n')
     mine = '[backends]\ndefault = "human"\nplanner = ["cmd:true", "human"]\n'
     done = backends(project, "--json", "--backend", "knowledge=cmd:sh x", mine=mine)
     assert (done.returncode, done.stderr) == (0, "")
@@ -141,7 +141,7 @@ def test_a_scripts_path_counts_from_where_it_was_written(project: Path) -> None:
     script = "- role: planner\n  output: {}\n"
     (project / "theirs.yaml").write_text(script)
     (project.parent / "mine.yaml").write_text(script)
-    (project / "assay.toml").write_text('[backends]\nplanner = "script:theirs.yaml"\n')
+    (project / "proofstone.toml").write_text('[backends]\nplanner = "script:theirs.yaml"\n')
     mine = '[backends]\ndefault = "human"\nknowledge = "script:mine.yaml"\n'
     assert backends(project, mine=mine).returncode == 0
 
@@ -203,7 +203,7 @@ def served_by(server: ModelServer) -> str:
 
 def test_a_probe_asks_each_model_once_and_says_what_it_took(project: Path) -> None:
     with ModelServer(
-        lambda _: Reply(calls=(("answer", {"word": "assay"}),), input_tokens=11, output_tokens=7)
+        lambda _: Reply(calls=(("answer", {"word": "proofstone"}),), input_tokens=11, output_tokens=7)
     ) as server:
         done = backends(project, "--probe", "--json", mine=served_by(server), env={"MY_KEY": KEY})
         page = backends(project, "--probe", mine=served_by(server), env={"MY_KEY": KEY})
@@ -240,7 +240,7 @@ def test_an_answer_of_another_form_is_no_answer(project: Path) -> None:
 
 
 def test_a_program_is_probed_in_the_sandbox_and_people_are_left_alone(project: Path) -> None:
-    command = """cmd:echo '{"word": "assay"}' > "$ASSAY_ANSWER"; touch a-trace"""
+    command = """cmd:echo '{"word": "proofstone"}' > "$PROOFSTONE_ANSWER"; touch a-trace"""
     options = ("--backend", "default=human", "--backend", f"planner={command}", "--backend", "executor=cmd:exit 3")
     done = backends(project, "--probe", "--json", *options)
     assert "cmd:exit 3 does not answer" in done.stderr

@@ -1,17 +1,17 @@
-"""`assay config` shows what is in force."""
+"""`proofstone config` shows what is in force."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from assay.config import Settings
-from tests.cli.running import assay
+from proofstone.config import Settings
+from tests.cli.running import proofstone
 
 
 def test_each_value_says_where_it_comes_from(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text('[tool.assay]\nlimits.slots = 0\nenvironment.pass = ["CI"]\n')
-    done = assay("config", "show", "--json", home=tmp_path / "home", cwd=tmp_path)
+    (tmp_path / "pyproject.toml").write_text('[tool.proofstone]\nlimits.slots = 0\nenvironment.pass = ["CI"]\n')
+    done = proofstone("config", "show", "--json", home=tmp_path / "home", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     document = json.loads(done.stdout)
     assert document["file"] == "pyproject.toml"
@@ -24,29 +24,29 @@ def test_each_value_says_where_it_comes_from(tmp_path: Path) -> None:
 
 
 def test_the_page_for_people_marks_what_is_not_default(tmp_path: Path) -> None:
-    (tmp_path / "assay.toml").write_text('[environment.set]\nTZ = "UTC"\n')
-    done = assay("config", "show", "--no-color", home=tmp_path / "home", cwd=tmp_path)
+    (tmp_path / "proofstone.toml").write_text('[environment.set]\nTZ = "UTC"\n')
+    done = proofstone("config", "show", "--no-color", home=tmp_path / "home", cwd=tmp_path)
     lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines()[1:])
-    assert lines["environment.set"] == '{ TZ = "UTC" }  (assay.toml)'
+    assert lines["environment.set"] == '{ TZ = "UTC" }  (proofstone.toml)'
     assert lines["check.base"] == '"HEAD"'
 
 
 def test_a_value_cannot_drive_the_terminal(tmp_path: Path) -> None:
-    (tmp_path / "assay.toml").write_text('[check]\nverify = ["a\\u001b[2Jb [bold]x"]\n')
-    done = assay("config", "show", home=tmp_path / "home", cwd=tmp_path)
+    (tmp_path / "proofstone.toml").write_text('[check]\nverify = ["a\\u001b[2Jb [bold]x"]\n')
+    done = proofstone("config", "show", home=tmp_path / "home", cwd=tmp_path)
     assert "\x1b" not in done.stdout
     assert "[bold]x" in done.stdout
 
 
 def test_any_directory_inside_the_repository_will_do(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    (tmp_path / "assay.toml").write_text("[limits]\nslots = 5\n")
+    (tmp_path / "proofstone.toml").write_text("[limits]\nslots = 5\n")
     inside = tmp_path / "a" / "b"
     inside.mkdir(parents=True)
-    done = assay("config", "show", "--json", "--repo", str(inside), home=tmp_path / "home")
+    done = proofstone("config", "show", "--json", "--repo", str(inside), home=tmp_path / "home")
     assert json.loads(done.stdout)["settings"]["limits.slots"]["value"] == 5
 
 
 def test_the_schema_that_is_printed_is_the_models(tmp_path: Path) -> None:
-    done = assay("config", "schema", home=tmp_path / "home")
+    done = proofstone("config", "schema", home=tmp_path / "home")
     assert json.loads(done.stdout) == Settings.model_json_schema()

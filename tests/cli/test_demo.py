@@ -1,4 +1,4 @@
-"""`assay demo`: one run of it on a machine whose git is set up awkwardly; and that it fails if anything that must
+"""`proofstone demo`: one run of it on a machine whose git is set up awkwardly; and that it fails if anything that must
 happen in it did not. Each row of the table takes one thing out of the record of that run."""
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 import pytest
 from rich.console import Console
 
-from assay.adapters.ledger import Stored
-from assay.adapters.ledger.tables import R
-from assay.contracts.gate_report import RunOutcome
-from assay.contracts.pipeline.run import RunReport
-from assay.engine.pipeline.records import RunRecord
-from assay.surfaces.cli.demo import told
-from assay.surfaces.cli.output import Output
-from assay.surfaces.demo.aftermath import Aftermath, wrongs
-from assay.surfaces.demo.moments import LIE, MOMENTS, Record, moments
-from assay.surfaces.demo.shown import print_left, print_moments, print_next, print_wrongs
-from assay.surfaces.demo.stage import Stage
-from tests.cli.running import assay
+from proofstone.adapters.ledger import Stored
+from proofstone.adapters.ledger.tables import R
+from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.pipeline.run import RunReport
+from proofstone.engine.pipeline.records import RunRecord
+from proofstone.surfaces.cli.demo import told
+from proofstone.surfaces.cli.output import Output
+from proofstone.surfaces.demo.aftermath import Aftermath, wrongs
+from proofstone.surfaces.demo.moments import LIE, MOMENTS, Record, moments
+from proofstone.surfaces.demo.shown import print_left, print_moments, print_next, print_wrongs
+from proofstone.surfaces.demo.stage import Stage
+from tests.cli.running import proofstone
 
 CHALLENGED, HONEST, CAUGHT, TURNED, REVISED, COMMITTED = MOMENTS
 SAID = (
@@ -74,7 +74,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
         f"[init]\n\ttemplateDir = {top}\n"
     )
     env = {"HOME": str(top), "XDG_CONFIG_HOME": str(top), "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
-    done = assay("demo", "--json", "--dir", str(top / "stage"), home=top / "unused", env=env)
+    done = proofstone("demo", "--json", "--dir", str(top / "stage"), home=top / "unused", env=env)
     assert done.stdout, done.stderr
     assert not (top / "unused").exists(), "the demo leaves nothing in the person's own state"
     return Shown(done.returncode, json.loads(done.stdout), done.stderr, Stage(top / "stage"))
@@ -139,8 +139,8 @@ def test_what_happened_can_be_read_in_a_narrow_and_in_a_wide_terminal(shown: Sho
     text = page.getvalue()
     if width != 80:  # where a table breaks the lines in the middle of what was said
         assert [words for words in SAID if words not in text] == []
-    assert f"export ASSAY_HOME={shown.stage.home}" in text
-    assert f"assay status {shown.report.run_id} --cost\n" in text
+    assert f"export PROOFSTONE_HOME={shown.stage.home}" in text
+    assert f"proofstone status {shown.report.run_id} --cost\n" in text
     assert text.endswith("All of it happened as it must, and the ledger bears it out.\n")
 
 
@@ -154,9 +154,9 @@ def test_what_happened_can_be_read_in_a_narrow_and_in_a_wide_terminal(shown: Sho
 def test_a_directory_that_is_in_use_is_left_alone(make: Callable[[Path], object], message: str, tmp_path: Path) -> None:
     place = tmp_path / "place"
     make(place)
-    done = assay("demo", "--dir", str(place), home=tmp_path / "home")
+    done = proofstone("demo", "--dir", str(place), home=tmp_path / "home")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"assay: --dir {place}: {message}")
+    assert done.stderr.startswith(f"proofstone: --dir {place}: {message}")
 
 
 # --- a moment that did not happen -----------------------------------------------------------------------------------

@@ -14,13 +14,13 @@ from types import ModuleType
 
 import pytest
 
-from assay.adapters.ledger.tables import TABLES
-from assay.contracts.gate import FailureType
-from assay.contracts.pipeline.run import Lane
-from assay.contracts.verdict import Confidence
-from assay.core.gradient import Weights
-from assay.core.layers import TITLES, Layer
-from assay.surfaces.cli.main import COMMANDS
+from proofstone.adapters.ledger.tables import TABLES
+from proofstone.contracts.gate import FailureType
+from proofstone.contracts.pipeline.run import Lane
+from proofstone.contracts.verdict import Confidence
+from proofstone.core.gradient import Weights
+from proofstone.core.layers import TITLES, Layer
+from proofstone.surfaces.cli.main import COMMANDS
 from tests.needs import needs
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "check.py"
@@ -125,8 +125,8 @@ def test_the_reference_has_every_command_and_does_not_depend_on_the_terminal(
     assert generators.command_line.cli_reference() == narrow
     for command in COMMANDS:
         if importlib.util.find_spec(command.module):
-            assert f"## assay {command.name}\n" in narrow
-    assert "## assay config show\n" in narrow
+            assert f"## proofstone {command.name}\n" in narrow
+    assert "## proofstone config show\n" in narrow
     assert "--install-completion" not in narrow
     assert "\x1b" not in narrow
 

@@ -1,4 +1,4 @@
-"""`assay doctor` tells what is there and how to get the rest."""
+"""`proofstone doctor` tells what is there and how to get the rest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.machine import (
+from proofstone.adapters.machine import (
     FAMILIES,
     PROGRAMS,
     Program,
@@ -21,9 +21,9 @@ from assay.adapters.machine import (
     look,
     version_in,
 )
-from assay.adapters.sandbox.probe import SandboxFacts
-from assay.surfaces.cli.doctor import Fact, Machine, hints, sandbox_lines, state_facts
-from tests.cli.running import assay
+from proofstone.adapters.sandbox.probe import SandboxFacts
+from proofstone.surfaces.cli.doctor import Fact, Machine, hints, sandbox_lines, state_facts
+from tests.cli.running import proofstone
 from tests.needs import needs
 
 TOOL = Program("tool", "group", "why", minimum=(2, 31), packages={"apt": "tool-pkg"}, install="pip install tool")
@@ -39,7 +39,7 @@ def make_tool(folder: Path, body: str) -> None:
 def test_on_an_empty_path_everything_is_missing_with_how_to_get_it(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    done = assay("doctor", "--json", home=tmp_path / "home", env={"PATH": str(empty)})
+    done = proofstone("doctor", "--json", home=tmp_path / "home", env={"PATH": str(empty)})
     assert done.returncode == 1, done.stderr
     document = json.loads(done.stdout)
     assert document["ok"] is False
@@ -56,7 +56,7 @@ def test_on_an_empty_path_everything_is_missing_with_how_to_get_it(tmp_path: Pat
 def test_the_page_for_people_names_the_way_to_a_missing_program(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    done = assay("doctor", home=tmp_path / "home", env={"PATH": str(empty)})
+    done = proofstone("doctor", home=tmp_path / "home", env={"PATH": str(empty)})
     assert done.returncode == 1
     lines = done.stdout.splitlines()
     at = next(number for number, line in enumerate(lines) if "missing" in line and " ruff " in line)
@@ -69,7 +69,7 @@ def test_with_git_it_exits_0_whatever_else_is_missing(tmp_path: Path) -> None:
     folder.mkdir()
     git = next(Path(entry, "git") for entry in os.environ["PATH"].split(":") if Path(entry, "git").exists())
     (folder / "git").symlink_to(git.resolve())
-    done = assay("doctor", "--json", home=tmp_path / "home", env={"PATH": str(folder)})
+    done = proofstone("doctor", "--json", home=tmp_path / "home", env={"PATH": str(folder)})
     assert done.returncode == 0, done.stderr
     states = {program["name"]: program["state"] for program in json.loads(done.stdout)["programs"]}
     assert states.pop("git") == "ok"
@@ -77,7 +77,7 @@ def test_with_git_it_exits_0_whatever_else_is_missing(tmp_path: Path) -> None:
 
 
 def test_looking_leaves_no_state_behind(tmp_path: Path) -> None:
-    assay("doctor", "--json", home=tmp_path / "home")
+    proofstone("doctor", "--json", home=tmp_path / "home")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -230,7 +230,7 @@ def test_a_state_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "home").touch()
     [fact] = state_facts(tmp_path / "home")
     assert not fact.ok
-    assert "ASSAY_HOME" in fact.fix
+    assert "PROOFSTONE_HOME" in fact.fix
 
 
 def test_a_sandbox_that_does_not_work_is_said_with_the_reason() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.core.gate.page_names import aside_name
-from assay.errors import LedgerError
-from assay.surfaces.cli.main import main
+from proofstone.adapters.ledger.location import ledger_path
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.core.gate.page_names import aside_name
+from proofstone.errors import LedgerError
+from proofstone.surfaces.cli.main import main
 
 NAME = "n" * 300
 PATH = "/" + "p/" * 2500
@@ -31,7 +31,7 @@ def test_a_path_that_is_too_long_exits_2_and_names_the_limit(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PROOFSTONE_HOME", str(tmp_path / "home"))
     assert main(list(args)) == 2
     stderr = capsys.readouterr().err
     assert said in stderr and "hint: use shorter names" in stderr

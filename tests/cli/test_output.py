@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.surfaces.cli.output import Output, printable, repository_root
+from proofstone.surfaces.cli.output import Output, printable, repository_root
 
 
 @pytest.mark.parametrize(

@@ -12,19 +12,28 @@ from pathlib import Path
 
 import pytest
 
-from assay import __version__
-from assay.surfaces.cli.main import COMMANDS, Command, main, root_help
-from tests.cli.running import START, assay
+from proofstone import __version__
+from proofstone.surfaces.cli.main import COMMANDS, Command, main, root_help
+from tests.cli.running import START, proofstone
 
-HEAVY = ("typer", "click", "rich", "pydantic", "assay.config", "assay.adapters", "assay.engine", "dataclasses")
+HEAVY = (
+    "typer",
+    "click",
+    "rich",
+    "pydantic",
+    "proofstone.config",
+    "proofstone.adapters",
+    "proofstone.engine",
+    "dataclasses",
+)
 
 
 def crash_in(command: str, statement: str) -> str:
-    """A program that starts `assay` with `command` replaced by one that executes `statement`."""
+    """A program that starts `proofstone` with `command` replaced by one that executes `statement`."""
     return (
         "import sys, types, typer\n"
-        "from assay.errors import *\n"
-        "from assay.surfaces.cli import main as root\n"
+        "from proofstone.errors import *\n"
+        "from proofstone.surfaces.cli import main as root\n"
         "module = types.ModuleType('stand_in')\n"
         "module.app = typer.Typer(add_completion=False)\n"
         "@module.app.command()\n"
@@ -39,23 +48,23 @@ def crash_in(command: str, statement: str) -> str:
 @pytest.mark.parametrize("args", [(), ("--help",), ("-h",), ("help",), ("--version",)])
 def test_simple_questions_are_answered_without_importing_anything_heavy(args: tuple[str, ...], tmp_path: Path) -> None:
     start = (
-        "import sys; from assay.surfaces.cli.main import main; code = main()\n"
+        "import sys; from proofstone.surfaces.cli.main import main; code = main()\n"
         f"loaded = [name for name in {HEAVY!r} if name in sys.modules]\n"
         "sys.exit(f'loaded: {loaded}' if loaded else code)"
     )
-    done = assay(*args, home=tmp_path / "home", start=start)
+    done = proofstone(*args, home=tmp_path / "home", start=start)
     assert done.stderr == ""
     assert done.returncode == 0
-    assert done.stdout == (f"assay {__version__}\n" if args == ("--version",) else root_help())
+    assert done.stdout == (f"proofstone {__version__}\n" if args == ("--version",) else root_help())
 
 
 def test_a_command_imports_its_own_module_and_no_other_commands(tmp_path: Path) -> None:
     start = (
-        "import sys; from assay.surfaces.cli import main as root; code = root.main()\n"
+        "import sys; from proofstone.surfaces.cli import main as root; code = root.main()\n"
         "loaded = {c.name for c in root.COMMANDS if c.module in sys.modules}\n"
         "sys.exit(0 if loaded == {'config'} else f'loaded: {loaded}')"
     )
-    done = assay("config", "show", home=tmp_path / "home", start=start)
+    done = proofstone("config", "show", home=tmp_path / "home", start=start)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -70,20 +79,20 @@ def test_every_command_of_the_table_is_in_the_help_under_its_heading() -> None:
 @pytest.mark.parametrize(
     ("args", "message", "hint"),
     [
-        (("confg",), "assay: no command 'confg'\n", "hint: did you mean `assay config`?\n"),
-        (("zzzzzz",), "assay: no command 'zzzzzz'\n", "check, "),
-        (("--quiet",), "assay: no option --quiet before a command", "hint: "),
-        (("config",), "assay: Missing command.", "hint: `assay config --help`"),
-        (("config", "shw"), "assay: No such command 'shw'.", "hint: `assay config --help`"),
-        (("config", "show", "--jsn"), "assay: No such option: --jsn", "--json"),
-        (("config", "show", "--repo"), "assay: ", "--repo"),
-        (("config", "show", "--repo", "nowhere"), "assay: --repo nowhere: there is no such directory", ""),
+        (("confg",), "proofstone: no command 'confg'\n", "hint: did you mean `proofstone config`?\n"),
+        (("zzzzzz",), "proofstone: no command 'zzzzzz'\n", "check, "),
+        (("--quiet",), "proofstone: no option --quiet before a command", "hint: "),
+        (("config",), "proofstone: Missing command.", "hint: `proofstone config --help`"),
+        (("config", "shw"), "proofstone: No such command 'shw'.", "hint: `proofstone config --help`"),
+        (("config", "show", "--jsn"), "proofstone: No such option: --jsn", "--json"),
+        (("config", "show", "--repo"), "proofstone: ", "--repo"),
+        (("config", "show", "--repo", "nowhere"), "proofstone: --repo nowhere: there is no such directory", ""),
     ],
 )
 def test_a_wrong_command_line_exits_2_and_says_what_would_be_right(
     args: tuple[str, ...], message: str, hint: str, tmp_path: Path
 ) -> None:
-    done = assay(*args, home=tmp_path / "home")
+    done = proofstone(*args, home=tmp_path / "home")
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith(message)
@@ -91,24 +100,24 @@ def test_a_wrong_command_line_exits_2_and_says_what_would_be_right(
 
 
 def test_an_error_with_json_is_also_one_document_on_stdout(tmp_path: Path) -> None:
-    (tmp_path / "assay.toml").write_text("[check]\nbse = 1\n")
-    done = assay("config", "show", "--json", home=tmp_path / "home", cwd=tmp_path)
+    (tmp_path / "proofstone.toml").write_text("[check]\nbse = 1\n")
+    done = proofstone("config", "show", "--json", home=tmp_path / "home", cwd=tmp_path)
     assert done.returncode == 2
     error = json.loads(done.stdout)["error"]
     assert error["type"] == "ConfigError"
     assert error["exit_code"] == 2
-    assert error["message"].startswith("assay.toml:2: check.bse:")
-    assert done.stderr.startswith(f"assay: {error['message']}\nhint: {error['hint']}\n")
+    assert error["message"].startswith("proofstone.toml:2: check.bse:")
+    assert done.stderr.startswith(f"proofstone: {error['message']}\nhint: {error['hint']}\n")
 
 
 def test_the_lines_of_a_long_message_stay_together(tmp_path: Path) -> None:
-    done = assay("x", home=tmp_path / "home", start=crash_in("x", "raise InputError('one\\ntwo', hint='three')"))
-    assert (done.returncode, done.stderr) == (2, "assay: one\n       two\nhint: three\n")
+    done = proofstone("x", home=tmp_path / "home", start=crash_in("x", "raise InputError('one\\ntwo', hint='three')"))
+    assert (done.returncode, done.stderr) == (2, "proofstone: one\n       two\nhint: three\n")
 
 
 def test_a_message_cannot_drive_the_terminal(tmp_path: Path) -> None:
-    (tmp_path / "assay.toml").write_text('"a\\u001b[2J" = 1\n')
-    done = assay("config", "show", home=tmp_path / "home", cwd=tmp_path)
+    (tmp_path / "proofstone.toml").write_text('"a\\u001b[2J" = 1\n')
+    done = proofstone("config", "show", home=tmp_path / "home", cwd=tmp_path)
     assert done.returncode == 2
     assert "a\\x1b[2J: no such setting" in done.stderr
     assert "\x1b" not in done.stderr
@@ -117,7 +126,7 @@ def test_a_message_cannot_drive_the_terminal(tmp_path: Path) -> None:
 @pytest.mark.parametrize("statement", ["1 / 0", "raise InternalError('cannot be')"])
 def test_our_own_fault_exits_70_and_names_a_report_that_only_we_can_read(statement: str, tmp_path: Path) -> None:
     home = tmp_path / "home"
-    done = assay("x", "--json", home=home, start=crash_in("x", statement))
+    done = proofstone("x", "--json", home=home, start=crash_in("x", statement))
     assert done.returncode == 70
     assert "Traceback" not in done.stderr
     [report] = (home / "reports").iterdir()
@@ -136,7 +145,7 @@ def test_a_state_directory_that_cannot_be_used_does_not_lose_the_report(tmp_path
     home.write_text("a file")
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    done = assay("x", home=home, env={"TMPDIR": str(temporary)}, start=crash_in("x", "1 / 0"))
+    done = proofstone("x", home=home, env={"TMPDIR": str(temporary)}, start=crash_in("x", "1 / 0"))
     assert done.returncode == 70
     [report] = temporary.iterdir()
     assert str(report) in done.stderr
@@ -144,13 +153,13 @@ def test_a_state_directory_that_cannot_be_used_does_not_lose_the_report(tmp_path
 
 @pytest.mark.parametrize("statement", ["raise KeyboardInterrupt", "raise typer.Abort", "raise EOFError"])
 def test_an_interruption_exits_130(statement: str, tmp_path: Path) -> None:
-    done = assay("x", home=tmp_path / "home", start=crash_in("x", statement))
-    assert (done.returncode, done.stderr) == (130, "assay: interrupted\n")
+    done = proofstone("x", home=tmp_path / "home", start=crash_in("x", statement))
+    assert (done.returncode, done.stderr) == (130, "proofstone: interrupted\n")
 
 
 @pytest.mark.parametrize(("statement", "code"), [("return 3", 3), ("raise typer.Exit(4)", 4), ("pass", 0)])
 def test_a_command_sets_the_exit_code(statement: str, code: int, tmp_path: Path) -> None:
-    assert assay("x", home=tmp_path / "home", start=crash_in("x", statement)).returncode == code
+    assert proofstone("x", home=tmp_path / "home", start=crash_in("x", statement)).returncode == code
 
 
 @pytest.mark.parametrize("args", [("--version",), ("config", "schema")])
@@ -159,7 +168,7 @@ def test_a_reader_who_goes_away_is_no_error(args: tuple[str, ...], tmp_path: Pat
     os.close(reading)
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", START, *args],
-        env={**os.environ, "ASSAY_HOME": str(tmp_path), "PYTHONUNBUFFERED": ""},  # what is buffered fails last
+        env={**os.environ, "PROOFSTONE_HOME": str(tmp_path), "PYTHONUNBUFFERED": ""},  # what is buffered fails last
         stdout=writing,
         stderr=subprocess.PIPE,
     )
@@ -170,7 +179,7 @@ def test_a_reader_who_goes_away_is_no_error(args: tuple[str, ...], tmp_path: Pat
 
 def test_text_that_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
     statement = "sys.stdout.write('caf\\u00e9 \\udcff\\n')"
-    done = assay("x", home=tmp_path / "home", env={"PYTHONIOENCODING": "ascii"}, start=crash_in("x", statement))
+    done = proofstone("x", home=tmp_path / "home", env={"PYTHONIOENCODING": "ascii"}, start=crash_in("x", statement))
     assert (done.returncode, done.stdout, done.stderr) == (0, "caf\\xe9 \\udcff\n", "")
 
 
@@ -179,7 +188,7 @@ def test_help_of_a_command_is_its_own_page(capsys: pytest.CaptureFixture[str]) -
     by_help = capsys.readouterr().out
     assert main(["config", "--help"]) == 0
     assert capsys.readouterr().out == by_help
-    assert by_help.startswith("Usage: assay config ")
+    assert by_help.startswith("Usage: proofstone config ")
 
 
 def test_a_command_is_a_row_of_the_table() -> None:
@@ -198,7 +207,7 @@ def test_an_interruption_that_leaves_a_lock_let_go_twice_is_an_interruption(tmp_
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (130, "assay: interrupted\n")
+    assert (done.returncode, done.stderr) == (130, "proofstone: interrupted\n")
 
 
 def test_a_lock_let_go_twice_without_an_interruption_is_a_fault(tmp_path: Path) -> None:
@@ -208,7 +217,7 @@ def test_a_lock_let_go_twice_without_an_interruption_is_a_fault(tmp_path: Path) 
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"ASSAY_HOME": str(tmp_path)},
+        env=os.environ | {"PROOFSTONE_HOME": str(tmp_path)},
     )
     assert done.returncode == 70
     assert "release unlocked lock" in done.stderr

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.surfaces.cli.streams import GuardedFile
+from proofstone.surfaces.cli.streams import GuardedFile
 from tests.cli.running import START
 from tests.cli.test_root import crash_in
 from tests.workshop import Workshop
@@ -27,11 +27,11 @@ GONE = "the reader of standard output went away before everything was written"
 
 
 def sentence(text: str, code: int) -> str:
-    return f"assay: {text}\nhint: the command itself ended with exit code {code}; only what it prints was lost\n"
+    return f"proofstone: {text}\nhint: the command itself ended with exit code {code}; only what it prints was lost\n"
 
 
 def shell(redirected: str, start: str, *args: str, cwd: Path) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of `assay` started by a shell with these redirections."""
+    """Exit code, standard output and standard error of `proofstone` started by a shell with these redirections."""
     files = {name: cwd / name for name in ("out", "err", "code")}
     program = '"$0" -W error -c "$@"'
     script = f"{{ {program} {redirected}; echo $? >code; }}" if "|" not in redirected else redirected
@@ -40,7 +40,7 @@ def shell(redirected: str, start: str, *args: str, cwd: Path) -> tuple[int, str,
         done = subprocess.run(
             ["sh", "-c", script, sys.executable, start, *args],
             cwd=cwd,
-            env={**os.environ, "ASSAY_HOME": str(cwd / "home"), "NO_COLOR": "1"},
+            env={**os.environ, "PROOFSTONE_HOME": str(cwd / "home"), "NO_COLOR": "1"},
             stdout=out,
             stderr=err,
             timeout=120,
@@ -135,7 +135,7 @@ def test_a_working_directory_that_is_gone_is_said(tmp_path: Path) -> None:
         done = subprocess.run(
             ["sh", "-c", f'{remove} exec "$0" -c "$@"', sys.executable, start, *args],
             cwd=away,
-            env={**os.environ, "ASSAY_HOME": str(tmp_path / "home")},
+            env={**os.environ, "PROOFSTONE_HOME": str(tmp_path / "home")},
             capture_output=True,
             text=True,
         )
@@ -151,7 +151,7 @@ def test_a_signal_is_an_interruption_with_its_own_exit_code(name: str, code: int
     start = crash_in("x", SIGNAL.format(name=name, seconds=60))
     message = "interrupted" if name == "SIGINT" else f"interrupted by {name}"
     done, stdout, stderr = shell("", start, "x", "--json", cwd=tmp_path)
-    assert (done, stderr) == (code, f"assay: {message}\n")
+    assert (done, stderr) == (code, f"proofstone: {message}\n")
     assert json.loads(stdout)["error"]["exit_code"] == code
 
 
@@ -183,7 +183,7 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored(tmp_path: Path) ->
 
 
 def test_the_handlers_of_whoever_calls_main_are_put_back() -> None:
-    from assay.surfaces.cli.interruption import termination_signals
+    from proofstone.surfaces.cli.interruption import termination_signals
 
     before = signal.getsignal(signal.SIGTERM)
     with termination_signals():
@@ -197,19 +197,21 @@ def test_a_check_whose_report_cannot_be_written_keeps_its_verdict(tmp_path: Path
     workshop.write(root, {"value.txt": "good too\n"})
     for word, code in (("good", 74), ("bad", 1)):
         command = '"$@" >/dev/full; echo "code $?" >&2'
-        done = workshop.assay(root, "check", "--verify", f"grep -q {word} value.txt", wrap=("sh", "-c", command, "sh"))
+        done = workshop.proofstone(
+            root, "check", "--verify", f"grep -q {word} value.txt", wrap=("sh", "-c", command, "sh")
+        )
         assert f"code {code}\n" in done.stderr and FULL in done.stderr
         assert "Traceback" not in done.stderr
-    outcomes = workshop.assay(root, "ledger", "query", "SELECT outcome FROM runs ORDER BY run_id", "--json")
+    outcomes = workshop.proofstone(root, "ledger", "query", "SELECT outcome FROM runs ORDER BY run_id", "--json")
     assert [row["outcome"] for row in json.loads(outcomes.stdout)["rows"]] == ["passed", "failed"]
 
 
 def test_an_agent_whose_answer_is_lost_is_sent_back_by_the_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from assay.hook_app import StopAnswer
-    from assay.surfaces.cli import hook
-    from assay.surfaces.cli.main import main
+    from proofstone.hook_app import StopAnswer
+    from proofstone.surfaces.cli import hook
+    from proofstone.surfaces.cli.main import main
 
     monkeypatch.setattr(sys, "stdin", io.StringIO("{}"))
     monkeypatch.setattr(hook, "agent_stopped", lambda _: StopAnswer(send_back="1 test fails"))

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.config import Settings, load_text
-from assay.config.backends import Choice, Origin, Place, choose, from_command_line
-from assay.config.budget import BudgetSettings, limits
-from assay.config.person import PersonSettings, budget, chosen, load_person, person_file
-from assay.config.providers import BUILT_IN, Wire
-from assay.contracts.budget import Allowance
-from assay.errors import ConfigError, InputError
+from proofstone.config import Settings, load_text
+from proofstone.config.backends import Choice, Origin, Place, choose, from_command_line
+from proofstone.config.budget import BudgetSettings, limits
+from proofstone.config.person import PersonSettings, budget, chosen, load_person, person_file
+from proofstone.config.providers import BUILT_IN, Wire
+from proofstone.contracts.budget import Allowance
+from proofstone.errors import ConfigError, InputError
 
 SPECS = (
     "api:openai:gpt-5", "api:ollama:qwen2.5-coder:7b", "cli:claude", "cli:mini-swe-agent:openai/gpt-5.1:x",
@@ -22,7 +22,9 @@ SPECS = (
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_backend_may_stand_alone_or_in_a_list(spec: str) -> None:
-    settings = load_text(f'[backends]\ndefault = "{spec}"\n"reviewer:security" = ["{spec}", "human"]\n', "assay.toml")
+    settings = load_text(
+        f'[backends]\ndefault = "{spec}"\n"reviewer:security" = ["{spec}", "human"]\n', "proofstone.toml"
+    )
     assert settings.backends.default == (spec,)
     assert settings.backends.reviewer_security == (spec, "human")
     assert settings.backend_lines == {"default": (spec,), "reviewer:security": (spec, "human")}
@@ -30,79 +32,83 @@ def test_a_backend_may_stand_alone_or_in_a_list(spec: str) -> None:
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_the_gates_own_settings_take_the_same_backends(spec: str) -> None:
-    settings = load_text(f'[gate]\nexecutor = "{spec}"\narchitect = "{spec}"\n', "assay.toml")
+    settings = load_text(f'[gate]\nexecutor = "{spec}"\narchitect = "{spec}"\n', "proofstone.toml")
     assert settings.backend_lines == {"executor": (spec,), "architect": (spec,)}
 
 
 BAD: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "no kind of backend": (
         '[backends]\nplanner = "gpt-5"\n',
-        "assay.toml:2: backends.planner: ",
+        "proofstone.toml:2: backends.planner: ",
         ("'gpt-5' will not do", "`api:<provider>:<model>`"),
     ),
-    "a model without its provider": ('[backends]\nplanner = "api:gpt-5"\n', "assay.toml:2: ", ("will not do",)),
-    "a command that is none": ('[backends]\nplanner = "cmd: "\n', "assay.toml:2: ", ("will not do",)),
+    "a model without its provider": ('[backends]\nplanner = "api:gpt-5"\n', "proofstone.toml:2: ", ("will not do",)),
+    "a command that is none": ('[backends]\nplanner = "cmd: "\n', "proofstone.toml:2: ", ("will not do",)),
     "one of a list": (
         '[backends]\nplanner = [\n  "human",\n  "nobody",\n]\n',
-        "assay.toml:4: backends.planner: ",
+        "proofstone.toml:4: backends.planner: ",
         ("'nobody' will not do",),
     ),
     "a coding agent without a name": (
         '[backends]\nexecutor = "acp:"\n',
-        "assay.toml:2: backends.executor: ",
+        "proofstone.toml:2: backends.executor: ",
         ("'acp:' will not do", "`cli:<preset>`"),
     ),
     "a model that would be an option of the program's": (
         '[backends]\nexecutor = "cli:qwen:--openai-base-url=http://evil"\n',
-        "assay.toml:2: backends.executor: ",
+        "proofstone.toml:2: backends.executor: ",
         ("'cli:qwen:--openai-base-url=http://evil' will not do", "`cli:<preset>`"),
     ),
     "the same at the gate": (
         '[gate]\narchitect = "cli:qwen:-m"\n',
-        "assay.toml:2: gate.architect: ",
+        "proofstone.toml:2: gate.architect: ",
         ("'cli:qwen:-m' will not do", "`cli:<preset>`"),
     ),
-    "no role": ('[backends]\nplaner = "human"\n', "assay.toml:2: backends.planer: ", ("backends.planner?",)),
+    "no role": ('[backends]\nplaner = "human"\n', "proofstone.toml:2: backends.planer: ", ("backends.planner?",)),
     "one role in two sections": (
         '[gate]\nexecutor = "human"\n[backends]\nexecutor = "human"\n',
-        "assay.toml: gate.executor and backends.executor say the same",
+        "proofstone.toml: gate.executor and backends.executor say the same",
         (),
     ),
     "a task's limit of another type": (
         '[budget.task]\ntokens = "many"\n',
-        "assay.toml:2: budget.task.tokens: ",
+        "proofstone.toml:2: budget.task.tokens: ",
         ("a whole number from 0 to",),
     ),
-    "money below nothing": ("[budget]\nusd = -1\n", "assay.toml:2: budget.usd: ", ("a number from 0 to 1000000",)),
-    "money without end": ("[budget]\nusd = inf\n", "assay.toml:2: budget.usd: ", ("inf will not do",)),
+    "money below nothing": ("[budget]\nusd = -1\n", "proofstone.toml:2: budget.usd: ", ("a number from 0 to 1000000",)),
+    "money without end": ("[budget]\nusd = inf\n", "proofstone.toml:2: budget.usd: ", ("inf will not do",)),
     "no kind of limit": (
         "[budget.task]\ntoken = 1\n",
-        "assay.toml:2: budget.task.token: ",
+        "proofstone.toml:2: budget.task.token: ",
         ("there are tokens, usd, requests, tool_calls, minutes",),
     ),
     "a limit of no role": (
         "[budget.roles.planer]\nusd = 1\n",
-        "assay.toml:1: budget.roles.planer: ",
+        "proofstone.toml:1: budget.roles.planer: ",
         ("it takes one of executor, architect",),
     ),
     "a role's limit of another type": (
         "[budget.roles.planner]\nusd = true\n",
-        "assay.toml:2: budget.roles.planner.usd: ",
+        "proofstone.toml:2: budget.roles.planner.usd: ",
         ("true will not do", "a number"),
     ),
     "a provider in a repository": (
         '[check]\n[providers.openai]\nwire = "openai-chat"\nurl = "https://evil.example"\n',
-        "assay.toml:2: providers: not in a repository's file",
+        "proofstone.toml:2: providers: not in a repository's file",
         ("send your key to a server of its own", "your own file"),
     ),
-    "a model in a repository": ('[models."openai:*"]\ntier = 3\n', "assay.toml:1: models: not in a repository's", ()),
+    "a model in a repository": (
+        '[models."openai:*"]\ntier = 3\n',
+        "proofstone.toml:1: models: not in a repository's",
+        (),
+    ),
 }
 
 
 @pytest.mark.parametrize(("text", "start", "says"), BAD.values(), ids=BAD)
 def test_what_is_wrong_in_a_repositorys_file_is_refused(text: str, start: str, says: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError) as caught:
-        load_text(text, "assay.toml")
+        load_text(text, "proofstone.toml")
     assert caught.value.message.startswith(start)
     for phrase in says:
         assert phrase in caught.value.message
@@ -114,7 +120,7 @@ def test_what_is_wrong_in_a_repositorys_file_is_refused(text: str, start: str, s
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "mine.toml"
-    monkeypatch.setenv("ASSAY_CONFIG", str(path))
+    monkeypatch.setenv("PROOFSTONE_CONFIG", str(path))
     return path
 
 
@@ -183,7 +189,7 @@ def test_what_is_wrong_in_a_persons_file_is_refused(file: Path, text: str, start
 
 
 def test_a_file_that_was_named_must_be_there(file: Path) -> None:
-    with pytest.raises(ConfigError, match=r"mine\.toml: there is no such file, though ASSAY_CONFIG names it"):
+    with pytest.raises(ConfigError, match=r"mine\.toml: there is no such file, though PROOFSTONE_CONFIG names it"):
         load_person()
 
 
@@ -194,19 +200,19 @@ def test_a_file_that_cannot_be_read_is_refused(file: Path) -> None:
 
 
 def test_nobody_needs_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ASSAY_CONFIG", raising=False)
+    monkeypatch.delenv("PROOFSTONE_CONFIG", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert load_person().settings == PersonSettings()
 
 
 def test_where_a_persons_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("ASSAY_CONFIG", raising=False)
+    monkeypatch.delenv("PROOFSTONE_CONFIG", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
-    assert person_file() == tmp_path / ".config" / "assay" / "assay.toml"
+    assert person_file() == tmp_path / ".config" / "proofstone" / "proofstone.toml"
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
-    assert person_file() == tmp_path / "xdg" / "assay" / "assay.toml"
-    monkeypatch.setenv("ASSAY_CONFIG", str(tmp_path / "own.toml"))
+    assert person_file() == tmp_path / "xdg" / "proofstone" / "proofstone.toml"
+    monkeypatch.setenv("PROOFSTONE_CONFIG", str(tmp_path / "own.toml"))
     assert person_file() == tmp_path / "own.toml"
 
 
@@ -276,7 +282,7 @@ def test_who_serves_a_role(agent: str, line: Lines, person: Lines, repository: L
 
 
 def test_all_that_was_said_is_heard() -> None:
-    repository = load_text('[gate]\nexecutor = "cmd:theirs"\n[backends]\nplanner = "cmd:theirs"\n', "assay.toml")
+    repository = load_text('[gate]\nexecutor = "cmd:theirs"\n[backends]\nplanner = "cmd:theirs"\n', "proofstone.toml")
     person = PersonSettings.model_validate({"backends": {"planner": "cmd:mine"}})
     said = {name: chosen(name, person, repository, {"knowledge": ("human",)}) for name in ("executor", "planner")}
     assert said["executor"].specs == ("cmd:theirs",)
@@ -290,7 +296,7 @@ LOOP = ("perceiver", "agent_validator", "meta_validator")
 
 @pytest.mark.parametrize("role", (*PLAN_GATE, *LOOP))
 def test_who_serves_the_plan_gate_and_the_control_loop_is_set_as_for_every_role(role: str) -> None:
-    settings = load_text(f'[backends]\n{role} = "human"\n[budget.roles.{role}]\ntokens = 7\n', "assay.toml")
+    settings = load_text(f'[backends]\n{role} = "human"\n[budget.roles.{role}]\ntokens = 7\n', "proofstone.toml")
     assert settings.backend_lines == {role: ("human",)}
     assert limits(settings.budget).roles[role].tokens == 7
     assert from_command_line([f"{role}=human", f"{role}=cmd:x"]) == {role: ("human", "cmd:x")}
@@ -340,7 +346,7 @@ def test_budgets_are_on_unless_somebody_says_otherwise() -> None:
 
 def test_nothing_is_no_limit() -> None:
     text = "[budget]\nusd = 0\nminutes = 90\n[budget.task]\ntokens = 0\n[budget.roles.planner]\nrequests = 7\n"
-    found = limits(load_text(text, "assay.toml").budget)
+    found = limits(load_text(text, "proofstone.toml").budget)
     assert (found.run.usd, found.run.minutes, found.task.tokens) == (None, 90.0, None)
     assert found.roles == {"planner": Allowance(requests=7)}
 
@@ -348,7 +354,7 @@ def test_nothing_is_no_limit() -> None:
 def test_a_persons_limits_go_before_the_repositorys_one_by_one() -> None:
     theirs = "[budget]\nusd = 50\ntokens = 7\n[budget.task]\nusd = 40\n[budget.roles.planner]\nusd = 1\n"
     own = {"usd": 5, "task": {"tokens": 9}, "roles": {"planner": {"requests": 2}, "reviewer": {"usd": 3}}}
-    merged = budget(PersonSettings.model_validate({"budget": own}), load_text(theirs, "assay.toml"))
+    merged = budget(PersonSettings.model_validate({"budget": own}), load_text(theirs, "proofstone.toml"))
     assert merged == BudgetSettings.model_validate(
         {
             "usd": 5,

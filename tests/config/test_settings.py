@@ -8,9 +8,9 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from assay.config import Settings, load_text
-from assay.config.wording import Setting, sections
-from assay.errors import ConfigError
+from proofstone.config import Settings, load_text
+from proofstone.config.wording import Setting, sections
+from proofstone.errors import ConfigError
 
 
 def written(value: object) -> str:
@@ -32,7 +32,7 @@ def test_the_schemas_defaults_read_back_as_the_defaults() -> None:
     for section in sections():
         text += f"[{section.name}]\n"
         text += "".join(f'"{setting.key}" = {written(setting.default)}\n' for setting in section.settings)
-    assert load_text(text, "assay.toml") == Settings()
+    assert load_text(text, "proofstone.toml") == Settings()
 
 
 def test_the_schema_survives_json_and_forbids_unknown_keys() -> None:
@@ -54,7 +54,7 @@ def test_every_setting_says_what_it_is_for_and_what_it_takes(setting: Setting) -
 def test_the_range_in_words_is_the_range_that_holds(setting: Setting) -> None:
     low, high = (int(number) for number in re.findall(r"\d+", setting.takes))
     for value in (low, high):
-        loaded = load_text(line(setting, str(value)), "assay.toml").model_dump()
+        loaded = load_text(line(setting, str(value)), "proofstone.toml").model_dump()
         assert loaded[setting.section][setting.key] == value
     for value in (low - 1, high + 1):
         with pytest.raises(ValidationError):
@@ -76,7 +76,7 @@ def test_the_range_in_words_is_the_range_that_holds(setting: Setting) -> None:
 )
 def test_no_setting_takes_a_value_of_another_type(setting: Setting, value: str) -> None:
     with pytest.raises(ConfigError, match=f"{setting.name}: .* will not do; it takes {re.escape(setting.takes)}"):
-        load_text(line(setting, value), "assay.toml")
+        load_text(line(setting, value), "proofstone.toml")
 
 
 def test_settings_cannot_be_changed() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.trust_store import add_grant, remove_grants
-from assay.config import Settings, load_text
-from assay.config.person import Person, PersonSettings
-from assay.config.trust import (
+from proofstone.adapters.trust_store import add_grant, remove_grants
+from proofstone.config import Settings, load_text
+from proofstone.config.person import Person, PersonSettings
+from proofstone.config.trust import (
     MEANINGS,
     consent,
     load_grants,
@@ -19,20 +19,20 @@ from assay.config.trust import (
     without_needs,
     written_value,
 )
-from assay.core.setting_strength import ROWS, Consent, Need
-from assay.errors import ConfigError
+from proofstone.core.setting_strength import ROWS, Consent, Need
+from proofstone.errors import ConfigError
 
 ROOT = Path("/srv/project")
 ASKING = load_text(
     '[environment]\npass = ["TOKEN", "DSN"]\nnetwork = true\ninclude = [".env"]\nsetup = ["npm ci"]\n'
     '[sandbox]\nlevel = "plain"\n[gate]\npass = ["OPENAI_API_KEY"]\n[check]\nverify = ["make lint"]\n',
-    "assay.toml",
+    "proofstone.toml",
 )
 NEEDS = needs_of(ASKING, ROOT)
 
 
 def person(**trust: object) -> Person:
-    return Person(PersonSettings.model_validate({"trust": trust}), Path("/nowhere/assay.toml"))
+    return Person(PersonSettings.model_validate({"trust": trust}), Path("/nowhere/proofstone.toml"))
 
 
 def missing(owner: Person, *, present: list[str] | None = None, file: Path | None = None) -> set[Need]:
@@ -111,5 +111,5 @@ def test_a_folder_that_a_link_leads_out_to_lies_outside(tmp_path: Path) -> None:
     (tmp_path / "inside").mkdir()
     (tmp_path / "link").symlink_to("/etc")
     text = '[environment]\ndependencies = ["inside", "link", "../beside"]\n'
-    found = needs_of(load_text(text, "assay.toml"), tmp_path)
+    found = needs_of(load_text(text, "proofstone.toml"), tmp_path)
     assert [need.value for need in found] == ['"link"', '"../beside"']

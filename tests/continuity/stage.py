@@ -1,4 +1,4 @@
-"""A stage on which executors are asked if they know what they are doing: `assay gate`, with scripted agents."""
+"""A stage on which executors are asked if they know what they are doing: `proofstone gate`, with scripted agents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.contracts.rows import MessageRow
+from proofstone.contracts.rows import MessageRow
 from tests.gate.site import FILES, plan, task
 from tests.staging import Entry, Staged
 from tests.workshop import Workshop
@@ -84,7 +84,7 @@ class Stage(Staged):
         folder.mkdir(exist_ok=True)
         workshop = Workshop.apart(folder)
         settings = SETTINGS.format(silence=silence)
-        stage = cls(workshop, workshop.repo({**FILES, "assay.toml": settings}))
+        stage = cls(workshop, workshop.repo({**FILES, "proofstone.toml": settings}))
         (stage.root / "PLAN.md").write_text(text or plan(task("One")), encoding="utf-8")
         return stage
 
@@ -93,7 +93,7 @@ class Stage(Staged):
         return ("gate", "PLAN.md", "--allow-dirty", "--executor", script, "--architect", script, "--json", "--quiet")
 
     def gate(self, *entries: Entry, env: Mapping[str, str] | None = None) -> Gated:
-        return Gated.of(self.assay(*self.arguments(entries), env=env))
+        return Gated.of(self.proofstone(*self.arguments(entries), env=env))
 
     def asked(self) -> list[str]:
         """What executors were asked for, in order."""

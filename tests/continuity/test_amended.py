@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from assay.errors import LedgerError
+from proofstone.errors import LedgerError
 from tests.continuity.stage import Stage, executor, judge, says, write
 from tests.gate.site import plan, task
 from tests.pipeline_runs.stage import Stage as Pipeline
@@ -98,10 +98,10 @@ def test_a_scope_change_in_the_middle_of_the_work_reads_like_the_protocol(tmp_pa
     process = stage.workshop.start(stage.root, *stage.arguments(TEAM))
     while not _has_looked(stage) and process.poll() is None:
         time.sleep(0.05)
-    said = stage.assay("amend", "last", ADDED, "--files", HANDLER)
+    said = stage.proofstone("amend", "last", ADDED, "--files", HANDLER)
     assert said.returncode == 0, said.stderr
     assert "GC-v1 → GC-v2" in said.stdout
-    work_tree = stage.workshop.assay_home / "work" / stage.runs[-1] / "task-01" / "files"
+    work_tree = stage.workshop.proofstone_home / "work" / stage.runs[-1] / "task-01" / "files"
     (work_tree / "go").touch()
     out, errors = process.communicate()
     assert process.returncode == 0, errors
@@ -123,7 +123,7 @@ def test_a_scope_change_in_the_middle_of_the_work_reads_like_the_protocol(tmp_pa
     assert any("File ownership expanded: src/auth/rate_limiter.py." in one for one in told)
     amended = stage.events(run, "plan.amended")
     assert [(one["files"], one["requirement"]) for one in amended] == [([LIMITER], ""), ([], ADDED)]
-    branch = stage.workshop.git(stage.root, "branch", "--list", "assay/*", "--format=%(refname:short)").split()[0]
+    branch = stage.workshop.git(stage.root, "branch", "--list", "proofstone/*", "--format=%(refname:short)").split()[0]
     assert LIMITER in stage.workshop.git(stage.root, "ls-tree", "-r", "--name-only", branch)
 
 
@@ -138,15 +138,15 @@ def test_what_no_task_takes_in_is_planned_before_anything_is_committed(tmp_path:
         args=("--mode", "interactive"),
     )
     run = first.report.run_id
-    stage.assay("approve", run, "gate-post-research", "proceed")
+    stage.proofstone("approve", run, "gate-post-research", "proceed")
     assert stage.resume(run).exit == 3
-    assert stage.assay("amend", run, "and count them twice").returncode == 0
-    stage.assay("approve", run, "gate-post-planning", "approve")
+    assert stage.proofstone("amend", run, "and count them twice").returncode == 0
+    stage.proofstone("approve", run, "gate-post-planning", "approve")
     came = stage.resume(run)
     assert came.outcome == "passed", came.report.reason
     assert [one.name for one in came.report.tasks] == ["A function count", "A function double"]
     assert len(came.report.plan_gates) == 2
     asked = [one for id, one in stage.dispatches(run).items() if "plan/i2" in id]
     assert len(asked) == 1
-    over = stage.assay("amend", run, "and again")
+    over = stage.proofstone("amend", run, "and again")
     assert over.returncode == 2 and "is over (passed)" in over.stderr

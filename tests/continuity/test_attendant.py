@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.adapters.executors.site import Site
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.adapters.tools import Ground
-from assay.contracts.agent import (
+from proofstone.adapters.executors.site import Site
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.adapters.tools import Ground
+from proofstone.contracts.agent import (
     Completion,
     CompletionStatus,
     Dispatched,
@@ -27,26 +27,26 @@ from assay.contracts.agent import (
     ToolResult,
     Turn,
 )
-from assay.contracts.change import ChangeKind
-from assay.contracts.plan import Plan, PlanTask
-from assay.contracts.reverify.events import Event
-from assay.contracts.reverify.judging import Judged, Judgement, JudgeRequest, ToJudge
-from assay.contracts.reverify.ladder import Worked, WorkedFile
-from assay.contracts.reverify.understanding import Attempts, Item, Tier
-from assay.contracts.verdict import Verdict
-from assay.core.agent.loop import Aside, Boundary
-from assay.core.gate.amending import Amendment, why_not
-from assay.core.reverify.attendance import Wanted
-from assay.core.reverify.limits import Limits
-from assay.core.reverify.watched import Watched
-from assay.engine.agents.attending import Known
-from assay.engine.continuity.attendant import Continuity
-from assay.engine.continuity.attended import Attended, Word
-from assay.engine.continuity.board import Board, say
-from assay.engine.continuity.judging import Judge, StoppedError
-from assay.engine.continuity.listening import listened_to
-from assay.engine.continuity.subject import Subject
-from assay.errors import RepositoryError
+from proofstone.contracts.change import ChangeKind
+from proofstone.contracts.plan import Plan, PlanTask
+from proofstone.contracts.reverify.events import Event
+from proofstone.contracts.reverify.judging import Judged, Judgement, JudgeRequest, ToJudge
+from proofstone.contracts.reverify.ladder import Worked, WorkedFile
+from proofstone.contracts.reverify.understanding import Attempts, Item, Tier
+from proofstone.contracts.verdict import Verdict
+from proofstone.core.agent.loop import Aside, Boundary
+from proofstone.core.gate.amending import Amendment, why_not
+from proofstone.core.reverify.attendance import Wanted
+from proofstone.core.reverify.limits import Limits
+from proofstone.core.reverify.watched import Watched
+from proofstone.engine.agents.attending import Known
+from proofstone.engine.continuity.attendant import Continuity
+from proofstone.engine.continuity.attended import Attended, Word
+from proofstone.engine.continuity.board import Board, say
+from proofstone.engine.continuity.judging import Judge, StoppedError
+from proofstone.engine.continuity.listening import listened_to
+from proofstone.engine.continuity.subject import Subject
+from proofstone.errors import RepositoryError
 
 OCCASION = Occasion(run_id="r", role="executor", step="task-01/a1", task="task-01")
 LOCATED = "[SELF-LOCATE] Phase 6 | Task 1/1 | Step: goes on | Progress: 0% | MCP: 0 | Docs: missing"

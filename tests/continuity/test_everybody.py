@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.verdict import Confidence
-from assay.testing.model_server import Answer, Asked, ModelServer, Reply, WireProtocol
+from proofstone.contracts.verdict import Confidence
+from proofstone.testing.model_server import Answer, Asked, ModelServer, Reply, WireProtocol
 from tests.continuity.stage import CLAIM, UNDERSTANDS, WORK, Stage, analysis, executor, judge
 from tests.pipeline_runs.stage import RESEARCH
 from tests.pipeline_runs.stage import Stage as Pipeline
@@ -45,7 +45,9 @@ def test_those_who_research_design_and_plan_show_that_they_understand(tmp_path: 
 def test_what_nobody_could_judge_of_their_understanding_keeps_the_confidence_from_being_high(tmp_path: Path) -> None:
     """Also in a run that is killed when one of them was heard."""
     stage = Pipeline.set_up(tmp_path / "stage")
-    killed = stage.run(understands("designer"), understands("planner"), env={"ASSAY_FAULT": "step.after-record:12"})
+    killed = stage.run(
+        understands("designer"), understands("planner"), env={"PROOFSTONE_FAULT": "step.after-record:12"}
+    )
     assert killed.exit == -signal.SIGKILL
     came = stage.resume("last")
     assert (came.outcome, came.report.confidence) == ("passed", Confidence.MEDIUM), came.report.reason
@@ -59,11 +61,11 @@ def test_a_recorded_run_asks_and_answers_the_same_again(tmp_path: Path) -> None:
     asked = stage.asked()
     assert (first.exit, asked) == (0, ["impact", "plan"])
     again = tmp_path / "again.yaml"
-    assert stage.assay("record", "last", "-o", str(again)).returncode == 0
+    assert stage.proofstone("record", "last", "-o", str(again)).returncode == 0
     stage.workshop.git(stage.root, "branch", "-D", str(first.json["branch"]))
     (stage.root / "SUMMARY.md").unlink(missing_ok=True)
     script = f"script:{again}"
-    done = stage.assay(
+    done = stage.proofstone(
         "gate", "PLAN.md", "--allow-dirty", "--executor", script, "--architect", script, "--json", "--quiet"
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -96,10 +98,10 @@ def test_a_model_is_asked_in_a_form_of_the_questions_own(tmp_path: Path, wire: W
             f'[providers.local]\nwire = "{wire}"\nurl = "{server.base_url(wire)}"\nkey_variable = "LOCAL_KEY"\n'
         )
         architect = stage.cast([judge(), {"role": "architect", "output": {"verdict": "APPROVED"}}])
-        done = stage.assay(
+        done = stage.proofstone(
             *("gate", "PLAN.md", "--allow-dirty", "--executor", "api:local:m", "--architect", architect),
             *("--json", "--quiet"),
-            env={"ASSAY_CONFIG": str(config), "LOCAL_KEY": "sk-very-secret-key"},
+            env={"PROOFSTONE_CONFIG": str(config), "LOCAL_KEY": "sk-very-secret-key"},
         )
     assert done.returncode == 0, done.stdout + done.stderr
     assert forms == ["impact", "plan", "work", "work", "work"]

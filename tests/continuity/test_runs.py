@@ -123,9 +123,9 @@ def test_a_kill_in_the_middle_of_it_repeats_no_question(stage: Stage, point: str
     honest = says("RV-3", mini("MINOR_ADJUSTMENT", "shop/one.py, tests/test_one.py, shop/other.py (NEW)"))
     where = says("RV-1", "[SELF-LOCATE] Phase 6 | Task 1/1 | Step: goes on | Progress: 0% | MCP: 0 | Docs: missing")
     entries = (*UNDERSTANDS, judge(), honest, where, executor(STRAY, *WORK, output={"status": "success"}))
-    done = stage.assay(*stage.arguments(entries), env={"ASSAY_FAULT": point})
+    done = stage.proofstone(*stage.arguments(entries), env={"PROOFSTONE_FAULT": point})
     assert done.returncode < 0, done.stderr
-    came = stage.assay("resume", "last", "--json", "--quiet")
+    came = stage.proofstone("resume", "last", "--json", "--quiet")
     assert came.returncode == 0, came.stdout + came.stderr
     assert [one for one in stage.asked() if one != "RV-1"] == ["impact", "plan", "RV-3"]
 

@@ -11,15 +11,15 @@ from typing import Any, cast
 
 import pytest
 
-from assay.adapters.ledger import Ledger, Stored
-from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.agent import Told
-from assay.contracts.reverify.position import AgentSeen
-from assay.contracts.rows import EventRow, MessageRow
-from assay.core.reverify.wording import spoken
-from assay.engine.begun import CHILD
-from assay.engine.continuity.seen import agents_seen
+from proofstone.adapters.ledger import Ledger, Stored
+from proofstone.adapters.ledger.location import ledger_path
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.agent import Told
+from proofstone.contracts.reverify.position import AgentSeen
+from proofstone.contracts.rows import EventRow, MessageRow
+from proofstone.core.reverify.wording import spoken
+from proofstone.engine.begun import CHILD
+from proofstone.engine.continuity.seen import agents_seen
 from tests.continuity.stage import UNDERSTANDS, WORK, Stage, executor, judge, says
 from tests.continuity.test_runs import STRAY, mini
 
@@ -45,7 +45,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
 
 
 def document(stage: Stage, *arguments: str) -> Mapping[str, Any]:
-    done = stage.assay("status", "last", *arguments, "--json")
+    done = stage.proofstone("status", "last", *arguments, "--json")
     assert done.returncode == 0, done.stderr
     found: Mapping[str, Any] = json.loads(done.stdout)
     return found
@@ -58,7 +58,7 @@ def test_status_tells_where_each_agent_stands(stage: Stage) -> None:
     assert (at["agent"], at["task"], at["number"], at["total"]) == ("implementer-1", "One", 1, 1)
     assert (at["status"], at["tool_calls"], at["notes"]) == ("COMPLETING", 3, [])
     assert sorted(at["files"]) == ["shop/one.py", "shop/other.py", "tests/test_one.py"]
-    shown = stage.assay("status", "last").stdout
+    shown = stage.proofstone("status", "last").stdout
     table = shown[shown.index("\nagents\n") :].splitlines()[2:]
     assert table[0].split()[:3] == ["agent", "task", "step"], "nobody is at work, and there are no parts"
     assert table[1].split()[:3] == ["implementer-1", "One", "1/1"] and "COMPLETING" in table[1]
@@ -76,13 +76,15 @@ def test_what_asking_has_cost_is_told_apart(stage: Stage) -> None:
     assert asked["share_of_calls"] == round(calls / total["requests"], 4)
     assert asked["share_of_tokens"] == round(50 * calls / tokens, 4)
     assert tokens == 50 * calls + 100 * (work - 1), "the reviewing architect tells of no tokens"
-    line = next(one for one in stage.assay("status", "last", "--cost").stdout.splitlines() if "understanding" in one)
+    line = next(
+        one for one in stage.proofstone("status", "last", "--cost").stdout.splitlines() if "understanding" in one
+    )
     assert line.startswith(f"of that, on understanding: 3 questions, {calls - 3} judgement")
     assert f"{calls} model calls ({calls / total['requests']:.0%} of all)" in line
 
 
 def test_the_evidence_bundle_has_it_in_a_line(stage: Stage) -> None:
-    page = stage.assay("bundle", "last").stdout
+    page = stage.proofstone("bundle", "last").stdout
     (line,) = [one for one in page.splitlines() if one.startswith("Of that, on whether agents know")]
     calls = document(stage, "--cost")["verification"]["cost"]["requests"]
     assert "3 questions" in line and f"{calls} model calls, {50 * calls} tokens (" in line
@@ -131,7 +133,7 @@ def test_while_it_works_the_row_is_of_its_last_boundary(stage: Stage) -> None:
 
 def test_agents_of_a_part_are_shown_with_the_whole(stage: Stage) -> None:
     part = stage.runs[0]
-    with closing(SqliteLedger(ledger_path(stage.workshop.assay_home), "write")) as ledger:
+    with closing(SqliteLedger(ledger_path(stage.workshop.proofstone_home), "write")) as ledger:
         ledger.append(
             EventRow(run_id="whole", type=CHILD, payload={"run_id": part, "kind": "gate", "iteration": 2}),
         )

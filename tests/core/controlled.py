@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.contracts.solve.messages import (
+from proofstone.contracts.solve.messages import (
     CriterionMode,
     CriterionVerdict,
     FailedCriterion,
@@ -12,7 +12,7 @@ from assay.contracts.solve.messages import (
     OutcomeStatus,
     SubTaskOutcome,
 )
-from assay.core.gradient import Reading
+from proofstone.core.gradient import Reading
 
 LOGICAL, ENVIRONMENTAL, MIXED = FailureClass.LOGICAL, FailureClass.ENVIRONMENTAL, FailureClass.MIXED
 VERIFIABLE, PLAUSIBLE = CriterionMode.VERIFIABLE, CriterionMode.PLAUSIBLE

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.check import CheckKind, CheckSpec
-from assay.contracts.tests import ReportFormat
-from assay.core import cascade
+from proofstone.contracts.check import CheckKind, CheckSpec
+from proofstone.contracts.tests import ReportFormat
+from proofstone.core import cascade
 
 
 def spec(name: str, kind: CheckKind = CheckKind.TESTS, **more: object) -> CheckSpec:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.finding import Finding
-from assay.contracts.verdict import Assurance, Confidence, Outcome, Severity
-from assay.core.accepted import softened
-from assay.core.confidence import rate
+from proofstone.contracts.finding import Finding
+from proofstone.contracts.verdict import Assurance, Confidence, Outcome, Severity
+from proofstone.core.accepted import softened
+from proofstone.core.confidence import rate
 
 FLAKY = Finding(layer="L3", rule="flaky", severity=Severity.MINOR, detail="t: failed, then passed", fix="mend it")
 

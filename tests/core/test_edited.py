@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.core.edited import edited_lines
+from proofstone.core.edited import edited_lines
 
 OLD = """
 def test_one():

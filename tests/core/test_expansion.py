@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.core.expansion import is_bounded
+from proofstone.core.expansion import is_bounded
 
 
 def test_values_are_counted_with_every_reference_written_out() -> None:

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from assay.contracts.solve.messages import FailureClass, Gradient, Loss, SubTaskOutcome
-from assay.core.gradient import (
+from proofstone.contracts.solve.messages import FailureClass, Gradient, Loss, SubTaskOutcome
+from proofstone.core.gradient import (
     Reading,
     Weights,
     distance,

@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.contracts.solve.messages import CriterionMode, CriterionVerdict, DirectiveName, FailureClass, SubTaskOutcome
-from assay.core.gradient import (
+from proofstone.contracts.solve.messages import (
+    CriterionMode,
+    CriterionVerdict,
+    DirectiveName,
+    FailureClass,
+    SubTaskOutcome,
+)
+from proofstone.core.gradient import (
     DEFAULT_POLICY,
     GRADIENT,
     GRID,

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.contracts.check import CheckKind, CheckResult, Diagnostic
-from assay.contracts.finding import Finding
-from assay.contracts.tests import TestReport, TestResult, TestStatus
-from assay.contracts.verdict import Phase, Severity, Verdict
-from assay.core.judge import Excuses, judge
+from proofstone.contracts.check import CheckKind, CheckResult, Diagnostic
+from proofstone.contracts.finding import Finding
+from proofstone.contracts.tests import TestReport, TestResult, TestStatus
+from proofstone.contracts.verdict import Phase, Severity, Verdict
+from proofstone.core.judge import Excuses, judge
 
 PASS, FAIL, UNSURE = Verdict.PASS, Verdict.FAIL, Verdict.UNVERIFIABLE
 P, F, SKIP = TestStatus.PASSED, TestStatus.FAILED, TestStatus.SKIPPED

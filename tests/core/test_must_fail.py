@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.check import CheckKind, CheckResult
-from assay.contracts.tests import TestReport, TestResult, TestStatus
-from assay.contracts.verdict import Phase, Verdict
-from assay.core.must_fail import Fate, Kind, Planted, fate, findings, own_name
+from proofstone.contracts.check import CheckKind, CheckResult
+from proofstone.contracts.tests import TestReport, TestResult, TestStatus
+from proofstone.contracts.verdict import Phase, Verdict
+from proofstone.core.must_fail import Fate, Kind, Planted, fate, findings, own_name
 
 PATH = "tests/test_cart.py"
 CANARY = Planted(kind=Kind.CANARY, path=PATH, name="test_bacodifu")

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.tests import TestReport, TestResult, TestStatus
-from assay.core.must_pass import must_pass_findings
+from proofstone.contracts.tests import TestReport, TestResult, TestStatus
+from proofstone.core.must_pass import must_pass_findings
 
 REPORT = TestReport(
     runner="pytest",

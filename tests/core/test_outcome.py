@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.contracts.check import CheckKind
-from assay.contracts.finding import Finding
-from assay.contracts.report import CheckLine
-from assay.contracts.verdict import Assurance, Outcome, Severity, Verdict
-from assay.core.outcome import decide, weakest
+from proofstone.contracts.check import CheckKind
+from proofstone.contracts.finding import Finding
+from proofstone.contracts.report import CheckLine
+from proofstone.contracts.verdict import Assurance, Outcome, Severity, Verdict
+from proofstone.core.outcome import decide, weakest
 
 
 def line(kind: CheckKind, verdict: Verdict, *, required: bool = True, decides: bool = True) -> CheckLine:

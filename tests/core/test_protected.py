@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.core.protected import AT_ROOT, MIXED, NAMES, Role, changed_roles, roles
+from proofstone.core.protected import AT_ROOT, MIXED, NAMES, Role, changed_roles, roles
 
 TESTS, RUNNER, LINT, BUILD, CI, GIT, SETTINGS = Role
 
@@ -78,7 +78,7 @@ ROLES: list[tuple[str, set[Role]]] = [
     ("docs/.gitattributes", {GIT}),
     (".gitignore", {GIT}),
     (".gitmodules", {GIT}),
-    ("assay.toml", {SETTINGS}),
+    ("proofstone.toml", {SETTINGS}),
     ("pyproject.toml", {RUNNER, LINT, BUILD, CI, SETTINGS}),
     ("setup.cfg", {RUNNER, LINT, BUILD}),
     ("tox.ini", {RUNNER, LINT, BUILD}),
@@ -156,7 +156,7 @@ strict = true
 dependencies = ["pytest"]
 [tool.hatch.envs.test.scripts]
 run = "pytest"
-[tool.assay.check]
+[tool.proofstone.check]
 optional = []
 """
 PYPROJECT_EDITS: list[tuple[str, str, set[Role]]] = [

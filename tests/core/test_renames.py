@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.check import CheckKind, CheckResult, Diagnostic
-from assay.contracts.tests import TestReport, TestResult, TestStatus
-from assay.contracts.verdict import Phase, Verdict
-from assay.core.renames import in_new_names
+from proofstone.contracts.check import CheckKind, CheckResult, Diagnostic
+from proofstone.contracts.tests import TestReport, TestResult, TestStatus
+from proofstone.contracts.verdict import Phase, Verdict
+from proofstone.core.renames import in_new_names
 
 RENAMES = {"tests/test_a.py": "tests/unit/test_a.py", "src/a.py": "src/b.py"}
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from assay.contracts.check import CheckKind, CheckResult, Death, DeathCause
-from assay.contracts.tests import TestReport, TestResult, TestStatus
-from assay.contracts.verdict import Phase, Verdict
-from assay.core.judge import Excuses, judge
-from assay.core.must_pass import must_pass_findings
-from assay.core.run_end import RunEnd, describe_deaths, find_death, is_worth_repeating, signal_name
+from proofstone.contracts.check import CheckKind, CheckResult, Death, DeathCause
+from proofstone.contracts.tests import TestReport, TestResult, TestStatus
+from proofstone.contracts.verdict import Phase, Verdict
+from proofstone.core.judge import Excuses, judge
+from proofstone.core.must_pass import must_pass_findings
+from proofstone.core.run_end import RunEnd, describe_deaths, find_death, is_worth_repeating, signal_name
 
 P, F = TestStatus.PASSED, TestStatus.FAILED
 
@@ -158,7 +158,7 @@ def test_a_deadline_names_the_setting_that_raises_it(setting: str) -> None:
     late = result(code=None, cause=DeathCause.DEADLINE, setting=setting)
     for before, after in ((None, late), (late, result(seen=GOOD))):
         (finding,) = judge(before, after).findings
-        assert finding.rule == "limit" and f"raise {setting} in assay.toml and commit that" in finding.fix
+        assert finding.rule == "limit" and f"raise {setting} in proofstone.toml and commit that" in finding.fix
 
 
 def test_a_named_test_of_a_run_that_died_is_not_said_to_be_missing() -> None:

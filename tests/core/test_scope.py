@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.core.scope import covers, undeclared
+from proofstone.core.scope import covers, undeclared
 
 
 @pytest.mark.parametrize(

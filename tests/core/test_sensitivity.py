@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.tests import TestReport, TestResult, TestStatus
-from assay.contracts.verdict import Severity
-from assay.core.sensitivity import Asked, depends, examine, noticed
+from proofstone.contracts.tests import TestReport, TestResult, TestStatus
+from proofstone.contracts.verdict import Severity
+from proofstone.core.sensitivity import Asked, depends, examine, noticed
 
 T = "tests/test_a.py::test_x"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from assay.config import Settings, load_text
-from assay.config.trust import setting_values, written_value
-from assay.config.wording import sections
-from assay.core.setting_strength import ROWS, Consent, Need, Weaker, protection_needs, weakened_settings
+from proofstone.config import Settings, load_text
+from proofstone.config.trust import setting_values, written_value
+from proofstone.config.wording import sections
+from proofstone.core.setting_strength import ROWS, Consent, Need, Weaker, protection_needs, weakened_settings
 
 
 def test_every_setting_of_the_model_has_a_row() -> None:
@@ -63,7 +63,7 @@ PAIRS = [
 
 def values(setting: str, written: str) -> dict[str, object]:
     section, _, key = setting.partition(".")
-    return dict(setting_values(load_text(f'[{section}]\n"{key}" = {written}\n', "assay.toml")))
+    return dict(setting_values(load_text(f'[{section}]\n"{key}" = {written}\n', "proofstone.toml")))
 
 
 @pytest.mark.parametrize(("setting", "weaker", "stronger"), PAIRS)
@@ -76,13 +76,13 @@ def test_the_weaker_direction_is_found_and_the_other_passes(setting: str, weaker
 
 
 def test_a_neutral_change_says_nothing() -> None:
-    new = setting_values(load_text('[limits]\nslots = 3\n[backends]\nplanner = "cli:claude"\n', "assay.toml"))
+    new = setting_values(load_text('[limits]\nslots = 3\n[backends]\nplanner = "cli:claude"\n', "proofstone.toml"))
     assert weakened_settings(setting_values(Settings()), new) == []
 
 
 def needs(text: str) -> list[Need]:
     return protection_needs(
-        setting_values(load_text(text, "assay.toml")),
+        setting_values(load_text(text, "proofstone.toml")),
         default_level="auto",
         written=written_value,
         is_outside=lambda path: path.startswith(("/", "..")),

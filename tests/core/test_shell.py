@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.core.shell import UnreadableError, has_blocks, is_complete, lex, statements, unquoted
+from proofstone.core.shell import UnreadableError, has_blocks, is_complete, lex, statements, unquoted
 
 
 @pytest.mark.parametrize(

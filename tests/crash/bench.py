@@ -28,7 +28,7 @@ class State:
     rows: list[str]
     """The hashes of the ledger, in order."""
     files: Files
-    """The repository, with its index and refs, byte for byte; without the anchor that Assay itself writes."""
+    """The repository, with its index and refs, byte for byte; without the anchor that Proofstone itself writes."""
     objects: Files
 
 
@@ -69,11 +69,11 @@ class Bench:
         return State(self.rows(), self.files(), objects)
 
     def files(self) -> Files:
-        own = (".git/objects/", ".git/refs/assay/")
+        own = (".git/objects/", ".git/refs/proofstone/")
         return {name: file for name, file in _files(self.root).items() if not name.startswith(own)}
 
     def rows(self) -> list[str]:
-        asked = self.workshop.assay(
+        asked = self.workshop.proofstone(
             self.root, "ledger", "query", "SELECT hash FROM chain ORDER BY seq", "--limit", "100000", "--json"
         )
         assert asked.returncode == 0, asked.stderr
@@ -82,13 +82,13 @@ class Bench:
     def last_event(self) -> dict[str, str]:
         """What the ledger says came last about the last run."""
         sql = "SELECT type, payload FROM events ORDER BY seq DESC LIMIT 1"
-        asked = self.workshop.assay(self.root, "ledger", "query", sql, "--json")
+        asked = self.workshop.proofstone(self.root, "ledger", "query", sql, "--json")
         (row,) = json.loads(asked.stdout)["rows"]
         return {"type": row["type"], **json.loads(row["payload"])}
 
     def assert_unharmed(self, before: State) -> None:
         """The ledger verifies and holds every earlier row; the repository is as it was."""
-        verified = self.workshop.assay(self.root, "ledger", "verify")
+        verified = self.workshop.proofstone(self.root, "ledger", "verify")
         assert verified.returncode == 0, verified.stdout + verified.stderr
         after = self.state()
         assert after.rows[: len(before.rows)] == before.rows

@@ -117,7 +117,7 @@ class Harness:
             target = kind.make(self.folder / f"undisturbed-{name}")
             trace = self.folder / f"trace-{name}"
             started = time.monotonic()
-            ended = self._finish(target, target.begin(), {"ASSAY_FAULT_TRACE": str(trace)})
+            ended = self._finish(target, target.begin(), {"PROOFSTONE_FAULT_TRACE": str(trace)})
             seconds = time.monotonic() - started
             target.assert_ended(ended, None)
             points = Counter(line.split()[1] for line in trace.read_text().splitlines())
@@ -180,7 +180,7 @@ class Harness:
             return target.links(), ended, ended.returncode == KILLED
         environment = dict(target.workshop.environment)
         if kill.way == "fault":
-            environment["ASSAY_FAULT"] = f"{kill.point}:{kill.count}"
+            environment["PROOFSTONE_FAULT"] = f"{kill.point}:{kill.count}"
         running = forked.Running(args, target.root, environment)
         target.pids.append(running.pid)
         if kill.way == "fault":
@@ -225,7 +225,7 @@ class Harness:
         target.assert_ledger_kept(())
         target.assert_nothing_doubled()
         if target.workshop.leftovers:  # killed while it tidied up, with its end on record: the next run does it
-            target.assay("check", "--quiet", "--verify", "grep -q sum shop/cart.py")
+            target.proofstone("check", "--quiet", "--verify", "grep -q sum shop/cart.py")
         left = target.leftovers()
         assert left == [], f"left over: {left}"
         assert mounts_below(target.workshop.folder) == []
@@ -270,8 +270,8 @@ def _end_what_is_left(target: Target) -> None:
 
 
 def _files(root: Path) -> dict[str, bytes]:
-    """Return the repository without Assay's own refs and without objects, which git may pack."""
-    own = (".git/objects/", ".git/refs/assay/")
+    """Return the repository without Proofstone's own refs and without objects, which git may pack."""
+    own = (".git/objects/", ".git/refs/proofstone/")
     found = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*")) if path.is_file()}
     return {name: path.read_bytes() for name, path in found.items() if not name.startswith(own)}
 
@@ -282,7 +282,7 @@ def _files(root: Path) -> dict[str, bytes]:
 def main() -> int:
     options = _options()
     done = _finished(options.state, options.seed)
-    folder = Path(tempfile.mkdtemp(prefix="assay-kills-", dir=options.folder))
+    folder = Path(tempfile.mkdtemp(prefix="proofstone-kills-", dir=options.folder))
     harness = Harness(folder, options.seed)
     harness.measure()
     for name, one in harness.known.items():

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from assay.adapters.ledger.location import ledger_path
+from proofstone.adapters.ledger.location import ledger_path
 from tests.gate.site import FILES, agent, plan, task, work
 from tests.pipeline_runs.stage import REQUEST, TEAM, executor
 from tests.staging import Entry
@@ -71,15 +71,15 @@ class Target(ABC):
     def make(cls, folder: Path, lie: str = "", *, used: bool = False) -> Target:
         """Return a target in a fresh repository; if `used`, the ledger and the caches exist already."""
 
-    def assay(self, *args: str) -> subprocess.CompletedProcess[str]:
-        return self.workshop.assay(self.root, *args)
+    def proofstone(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return self.workshop.proofstone(self.root, *args)
 
     def git(self, *args: str) -> str:
         return self.workshop.git(self.root, *args)
 
     def links(self) -> list[Link]:
         """Return all rows of the ledger, read by a process of its own accord: what is seen here is committed."""
-        path = ledger_path(self.workshop.assay_home)
+        path = ledger_path(self.workshop.proofstone_home)
         if not path.exists():
             return []
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)) as file:
@@ -88,7 +88,7 @@ class Target(ABC):
             return file.execute("SELECT seq, tbl, hash FROM chain ORDER BY seq").fetchall()
 
     def query(self, sql: str) -> list[dict[str, Any]]:
-        asked = self.assay("ledger", "query", sql, "--limit", "100000", "--json")
+        asked = self.proofstone("ledger", "query", sql, "--limit", "100000", "--json")
         assert asked.returncode == 0, asked.stderr
         rows: list[dict[str, Any]] = json.loads(asked.stdout)["rows"]
         return rows
@@ -98,7 +98,7 @@ class Target(ABC):
         now = self.links()
         assert now[: len(seen)] == list(seen), f"{len(seen)} rows were seen, and they are not the first of {len(now)}"
         if now:
-            verified = self.assay("ledger", "verify")
+            verified = self.proofstone("ledger", "verify")
             assert verified.returncode == 0, verified.stdout + verified.stderr
 
     def assert_nothing_doubled(self) -> None:
@@ -111,7 +111,7 @@ class Target(ABC):
 
     def leftovers(self) -> list[str]:
         """Return files and folders that an ended run must not leave: scratch, work trees, locks of git."""
-        home = self.workshop.assay_home
+        home = self.workshop.proofstone_home
         work = home / "work"
         trees = [str(place) for run in work.iterdir() for place in run.iterdir()] if work.is_dir() else []
         places = [self.root / ".git", *(home.glob("repos/*/git"))]
@@ -127,7 +127,7 @@ class Target(ABC):
 
     def _use(self) -> None:
         """Have a ledger, a private git directory and caches made by a check."""
-        checked = self.assay("check", "--json", "--quiet", "--verify", "grep -q sum shop/cart.py")
+        checked = self.proofstone("check", "--json", "--quiet", "--verify", "grep -q sum shop/cart.py")
         assert checked.returncode == PASSED, checked.stderr
         self.earlier = frozenset(self._runs())
 
@@ -142,7 +142,7 @@ class Target(ABC):
 
 
 class CheckTarget(Target):
-    """`assay check` of a small Python project: the same change is checked again after each kill."""
+    """`proofstone check` of a small Python project: the same change is checked again after each kill."""
 
     command = "check"
     lies = ("broken", "deleted-test", "verify")
@@ -193,7 +193,7 @@ class CheckTarget(Target):
 
 
 class GateTarget(Target):
-    """`assay gate` of a plan with one or two tasks and an executor that is a shell script."""
+    """`proofstone gate` of a plan with one or two tasks and an executor that is a shell script."""
 
     command = "gate"
     lies = ("half-done", "deleted-test", "nothing")
@@ -221,7 +221,7 @@ class GateTarget(Target):
         return self._proceed_with_run()
 
     def summary(self, ended: subprocess.CompletedProcess[str]) -> Mapping[str, Any]:
-        return {"history": self.git("log", "--reverse", "--format=%s %T", "assay/shop-01").splitlines()}
+        return {"history": self.git("log", "--reverse", "--format=%s %T", "proofstone/shop-01").splitlines()}
 
     def assert_ended(self, ended: subprocess.CompletedProcess[str], expected: Mapping[str, Any] | None) -> None:
         self._assert_exit(ended)
@@ -250,7 +250,7 @@ class GateTarget(Target):
 
 
 class RunTarget(Target):
-    """`assay run` with scripted agents for every role."""
+    """`proofstone run` with scripted agents for every role."""
 
     command = "run"
     lies = ("wrong", "escape")

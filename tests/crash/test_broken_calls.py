@@ -47,7 +47,7 @@ def assert_honest(done: CheckRun, word: str, *, is_mute: bool = False) -> None:
     known = (1, 2, 70, _NO_OUTPUT)
     assert done.exit in ((0, *known) if word == "good" else known), done.stderr
     if done.exit in (2, 70) and not is_mute:
-        assert "assay: " in done.stderr
+        assert "proofstone: " in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -100,7 +100,7 @@ def test_a_full_disk_is_named_and_costs_nothing(small_disk: Path, size: str) -> 
     assert bench.files() == before
     subprocess.run(["mount", "-o", "remount,size=64m", str(state)], check=True)
     bench.check()
-    verified = bench.workshop.assay(bench.root, "ledger", "verify")
+    verified = bench.workshop.proofstone(bench.root, "ledger", "verify")
     assert verified.returncode == 0, verified.stderr
     assert bench.check().exit == 0
 

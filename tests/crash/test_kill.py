@@ -107,7 +107,7 @@ def test_a_signal_ends_a_check_and_everything_it_started(
     stdout, stderr = running.communicate(timeout=30)  # far below the time that the check would take
     assert running.returncode == code
     assert json.loads(stdout)["error"] == {"type": "Interrupted", "message": message, "hint": None, "exit_code": code}
-    assert stderr.splitlines()[-1] == f"assay: {message}"
+    assert stderr.splitlines()[-1] == f"proofstone: {message}"
     assert "Traceback" not in stderr
     assert sleepers(seconds) == []
     assert bench.processes() == []
@@ -126,6 +126,6 @@ def test_an_interrupted_check_is_never_reused(bench: Bench) -> None:
     os.killpg(running.pid, signal.SIGINT)
     running.communicate()
     bench.wait_until_nothing_runs()
-    sql = "SELECT count(*) AS passed FROM anvil_checks WHERE passed = 1 AND command LIKE 'sleep 88.%'"
-    asked = bench.workshop.assay(bench.root, "ledger", "query", sql, "--json")
+    sql = "SELECT count(*) AS passed FROM checks WHERE passed = 1 AND command LIKE 'sleep 88.%'"
+    asked = bench.workshop.proofstone(bench.root, "ledger", "query", sql, "--json")
     assert '"passed": 0' in asked.stdout

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from assay.contracts.check import CheckKind
-from assay.contracts.tests import ReportFormat
+from proofstone.contracts.check import CheckKind
+from proofstone.contracts.tests import ReportFormat
 from tests.discovery.trees import Files, discovery_of, names_of, spec_of
 
 VITEST = ("--reporter=default", "--reporter=json", "--outputFile.json={report}/vitest.json")

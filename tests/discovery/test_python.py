@@ -83,7 +83,7 @@ UNITTEST_RUNS: dict[str, tuple[Files, list[str]]] = {
 @pytest.mark.parametrize(("files", "arguments"), UNITTEST_RUNS.values(), ids=UNITTEST_RUNS)
 def test_unittest_starts_where_discovery_can_import(files: Files, arguments: list[str]) -> None:
     spec = spec_of(files, "tests:unittest")
-    assert spec.argv == ("{python}", "{probes}/assay_unittest.py", "discover", *arguments)
+    assert spec.argv == ("{python}", "{probes}/proofstone_unittest.py", "discover", *arguments)
 
 
 def test_two_top_levels_are_two_runs_with_names_of_their_own() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.adapters.checks.discovery import Discovery, discover
-from assay.contracts.check import CheckSpec
+from proofstone.adapters.checks.discovery import Discovery, discover
+from proofstone.contracts.check import CheckSpec
 
 Files = Mapping[str, str | bytes]
 

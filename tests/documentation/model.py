@@ -9,7 +9,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from assay.testing.model_server import Answer, Asked, ModelServer, Reply, WireProtocol
+from proofstone.testing.model_server import Answer, Asked, ModelServer, Reply, WireProtocol
 from tests.documentation.page import DOCS, File, deeds
 
 _WIRES = {"openai": WireProtocol.OPENAI_RESPONSES, "anthropic": WireProtocol.ANTHROPIC}

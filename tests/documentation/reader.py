@@ -22,7 +22,7 @@ DISCOUNTED = """def total(prices):
     whole = sum(prices)
     return whole * 90 // 100 if whole >= 10000 else whole
 """
-OWN_FILE = "~/.config/assay/assay.toml"
+OWN_FILE = "~/.config/proofstone/proofstone.toml"
 _SECONDS = 120
 """More than any page takes. What has not ended by then is ended, and counts as failed."""
 _MARK = "--- {}: exit code "
@@ -83,18 +83,18 @@ class Reader:
         return list(_apart(page, printed))
 
     def _programs(self, page: Iterable[Deed]) -> Path:
-        """A folder with `assay` as it is here, and an agent that speaks the Agent Client Protocol.
+        """A folder with `proofstone` as it is here, and an agent that speaks the Agent Client Protocol.
 
-        A page that kills `assay` gets the program itself: what is forked is another process than was started."""
+        A page that kills `proofstone` gets the program itself: what is forked is another process than was started."""
         folder = self.folder / "programs"
         folder.mkdir()
         python = shlex.quote(sys.executable)
         (folder / "my-agent.json").write_text(json.dumps(_AGENT))
         agent = folder / "my-agent"
-        agent.write_text(f'#!/bin/sh\nexec {python} -m assay.testing.acp_agent {folder}/my-agent.json "$@"\n')
+        agent.write_text(f'#!/bin/sh\nexec {python} -m proofstone.testing.acp_agent {folder}/my-agent.json "$@"\n')
         agent.chmod(0o755)
         kills = any(isinstance(deed, Command) and deed.line.startswith("kill ") for deed in page)
-        (folder / "assay").symlink_to(Path(sys.executable).with_name("assay") if kills else forked.program())
+        (folder / "proofstone").symlink_to(Path(sys.executable).with_name("proofstone") if kills else forked.program())
         return folder
 
 

@@ -1,4 +1,4 @@
-"""A bench: a person's repository, Assay's state beside it, and a work tree in which executors are put to work."""
+"""A bench: a person's repository, Proofstone's state beside it, and a work tree in which executors are put to work."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from assay.adapters.backends.choosing import backend_from
-from assay.adapters.bus import Bus
-from assay.adapters.executors import Listen, SandboxedShell, Site
-from assay.adapters.executors.site import Ran
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.adapters.sandbox.job import Bind, Limits, Sandbox, View
-from assay.contracts.budget import Budget
-from assay.contracts.gate import Assignment, ReviewedCheck, ReviewRequest
-from assay.contracts.verdict import Assurance, Verdict
-from assay.engine.agents.casting import Casting
-from assay.engine.agents.dispatch import Dispatcher
-from assay.engine.agents.meter import Meter
+from proofstone.adapters.backends.choosing import backend_from
+from proofstone.adapters.bus import Bus
+from proofstone.adapters.executors import Listen, SandboxedShell, Site
+from proofstone.adapters.executors.site import Ran
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.adapters.sandbox.job import Bind, Limits, Sandbox, View
+from proofstone.contracts.budget import Budget
+from proofstone.contracts.gate import Assignment, ReviewedCheck, ReviewRequest
+from proofstone.contracts.verdict import Assurance, Verdict
+from proofstone.engine.agents.casting import Casting
+from proofstone.engine.agents.dispatch import Dispatcher
+from proofstone.engine.agents.meter import Meter
 
 
 @dataclass

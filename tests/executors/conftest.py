@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.sandbox.bubblewrap import Bubblewrap
-from assay.adapters.sandbox.job import Sandbox
-from assay.adapters.sandbox.probe import SandboxFacts, choose, probe
-from assay.adapters.sandbox.supervised import Supervised
-from assay.contracts.verdict import Assurance
+from proofstone.adapters.sandbox.bubblewrap import Bubblewrap
+from proofstone.adapters.sandbox.job import Sandbox
+from proofstone.adapters.sandbox.probe import SandboxFacts, choose, probe
+from proofstone.adapters.sandbox.supervised import Supervised
+from proofstone.contracts.verdict import Assurance
 from tests.executors.bench import Bench
 from tests.needs import unavailable
 from tests.workshop import workshop_outside_tmp

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from assay.adapters.architects import Reviewed, architect_from
-from assay.adapters.executors import KINDS
-from assay.adapters.executors.human import Listen
-from assay.contracts.gate import (
+from proofstone.adapters.architects import Reviewed, architect_from
+from proofstone.adapters.executors import KINDS
+from proofstone.adapters.executors.human import Listen
+from proofstone.contracts.gate import (
     ArchitectDecision,
     ArchitectVerdict,
     NoVerdict,
@@ -17,7 +17,7 @@ from assay.contracts.gate import (
     ReviewRequest,
     Waiting,
 )
-from assay.errors import InputError
+from proofstone.errors import InputError
 from tests.executors.bench import Bench, asked
 from tests.executors.test_human import typed
 
@@ -30,12 +30,12 @@ def reviewed(bench: Bench, spec: str, request: ReviewRequest | None = None, list
 
 
 def writing(verdict: str, code: int = 0) -> str:
-    return f"""cmd:printf '%s' '{verdict}' > "$ASSAY_VERDICT"; exit {code}"""
+    return f"""cmd:printf '%s' '{verdict}' > "$PROOFSTONE_VERDICT"; exit {code}"""
 
 
 def test_a_command_sees_the_candidate_and_the_request_and_its_verdict_counts(bench: Bench) -> None:
     command = (
-        'cat a.txt; cat "$ASSAY_REVIEW"; echo "$ASSAY_TASK_ID $ASSAY_ATTEMPT"; '
+        'cat a.txt; cat "$PROOFSTONE_REVIEW"; echo "$PROOFSTONE_TASK_ID $PROOFSTONE_ATTEMPT"; '
         + writing('{"verdict": "APPROVED", "findings": ["greets"], "by": "human"}')[4:]
     )
     found = reviewed(bench, f"cmd:{command}")
@@ -53,12 +53,12 @@ def test_a_command_cannot_change_the_candidate(bench: Bench) -> None:
 
 # What a command does → why there is no verdict.
 NONE = {
-    "cmd:exit 0": "nothing was written to $ASSAY_VERDICT (exit code 0)",
-    "cmd:echo I approve; exit 1": "nothing was written to $ASSAY_VERDICT (exit code 1):\nI approve",
+    "cmd:exit 0": "nothing was written to $PROOFSTONE_VERDICT (exit code 0)",
+    "cmd:echo I approve; exit 1": "nothing was written to $PROOFSTONE_VERDICT (exit code 1):\nI approve",
     writing('{"verdict": "APPROVED"}', 1): "it approves but ended with exit code 1",
     writing('{"verdict": "FINE"}'): "malformed: verdict: input should be 'APPROVED' or 'REJECTED'",
     writing("APPROVED"): "it is not JSON",
-    "cmd:ln -s /etc/hostname $ASSAY_VERDICT": "symbolic link",
+    "cmd:ln -s /etc/hostname $PROOFSTONE_VERDICT": "symbolic link",
     "cmd:kill -9 $$": "SIGKILL",
 }
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from assay.contracts.gate import Assignment, ExecutorStatus
+from proofstone.contracts.gate import Assignment, ExecutorStatus
 from tests.executors.bench import Bench, assigned
 from tests.hazards.processes import running
 from tests.hazards.test_processes import odd_number
 
-RESULT = """printf '%s' '{}' > "$ASSAY_RESULT"; exit {}"""
+RESULT = """printf '%s' '{}' > "$PROOFSTONE_RESULT"; exit {}"""
 
 
 def writing(result: str, code: int = 0) -> str:
@@ -30,7 +30,7 @@ def test_it_works_in_the_work_tree_and_what_it_writes_stays(bench: Bench) -> Non
 
 
 def test_it_is_told_its_task(bench: Bench) -> None:
-    bench.run('cp "$ASSAY_TASK" told.json; echo $ASSAY_TASK_ID $ASSAY_ATTEMPT; pwd')
+    bench.run('cp "$PROOFSTONE_TASK" told.json; echo $PROOFSTONE_TASK_ID $PROOFSTONE_ATTEMPT; pwd')
     told = Assignment.model_validate_json((bench.work_tree / "told.json").read_bytes())
     assert told == assigned()
     here = bench.root if bench.strongest else bench.work_tree
@@ -38,7 +38,7 @@ def test_it_is_told_its_task(bench: Bench) -> None:
 
 
 def test_the_task_cannot_be_rewritten_by_it(strong: Bench) -> None:
-    strong.run('echo other > "$ASSAY_TASK"; rm -f "$ASSAY_TASK"; mv x "$(dirname "$ASSAY_TASK")"')
+    strong.run('echo other > "$PROOFSTONE_TASK"; rm -f "$PROOFSTONE_TASK"; mv x "$(dirname "$PROOFSTONE_TASK")"')
     assert Assignment.model_validate_json((strong.scratch / "task.json").read_bytes()) == assigned()
 
 
@@ -88,8 +88,8 @@ def test_its_word_and_its_exit_code_together_are_the_claim(plain: Bench, command
 
 # What is written → what is said about it.
 MALFORMED = {
-    "nothing in it": (": > $ASSAY_RESULT", "it is empty"),
-    "not JSON": ("echo done, all good > $ASSAY_RESULT", "line 1, column 1: it is not JSON"),
+    "nothing in it": (": > $PROOFSTONE_RESULT", "it is empty"),
+    "not JSON": ("echo done, all good > $PROOFSTONE_RESULT", "line 1, column 1: it is not JSON"),
     "cut off": (writing('{"status": "success"'), "it is not JSON"),
     "a list": (writing('["success"]'), 'not an object: ["success"]'),
     "another word": (writing('{"status": "finished"}'), "status: input should be 'success', 'failure' or 'blocked'"),
@@ -100,13 +100,13 @@ MALFORMED = {
     ),
     "success with an error": (writing('{"status": "success", "error": "e"}'), "status is success, so error must be"),
     "blocked without a word": (writing('{"status": "blocked"}'), "status is blocked, so files_modified must be empty"),
-    "binary": ("head -c 100 /dev/zero | tr '\\0' '\\377' > $ASSAY_RESULT", "line 1: byte 0 is not UTF-8"),
-    "huge": ("head -c 3000000 /dev/zero > $ASSAY_RESULT", "it has 3000000 bytes"),
-    "a link": ("ln -s /etc/hostname $ASSAY_RESULT", "symbolic link"),
-    "a link to nothing": ("ln -s nowhere $ASSAY_RESULT", "symbolic link"),
-    "a directory": ("mkdir $ASSAY_RESULT", "directory"),
-    "a pipe": ("mkfifo $ASSAY_RESULT", "pipe"),
-    "nested without end": ("yes '{\"a\":' | head -c 1000000 > $ASSAY_RESULT", "nested too deeply"),
+    "binary": ("head -c 100 /dev/zero | tr '\\0' '\\377' > $PROOFSTONE_RESULT", "line 1: byte 0 is not UTF-8"),
+    "huge": ("head -c 3000000 /dev/zero > $PROOFSTONE_RESULT", "it has 3000000 bytes"),
+    "a link": ("ln -s /etc/hostname $PROOFSTONE_RESULT", "symbolic link"),
+    "a link to nothing": ("ln -s nowhere $PROOFSTONE_RESULT", "symbolic link"),
+    "a directory": ("mkdir $PROOFSTONE_RESULT", "directory"),
+    "a pipe": ("mkfifo $PROOFSTONE_RESULT", "pipe"),
+    "nested without end": ("yes '{\"a\":' | head -c 1000000 > $PROOFSTONE_RESULT", "nested too deeply"),
 }
 
 
@@ -115,13 +115,13 @@ MALFORMED = {
 def test_a_result_that_is_not_of_the_schema_is_malformed_and_says_where(plain: Bench, command: str, words: str) -> None:
     done = plain.run(command)
     assert done.claim is None and done.exit_code == 0
-    assert done.malformed.startswith("the result in $ASSAY_RESULT is malformed: ") and words in done.malformed
+    assert done.malformed.startswith("the result in $PROOFSTONE_RESULT is malformed: ") and words in done.malformed
 
 
 def test_a_result_as_a_link_is_not_followed_at_any_level(bench: Bench) -> None:
     target = bench.folder / "theirs.json"
     target.write_text('{"status": "success"}')
-    assert bench.run(f"ln -s {target} $ASSAY_RESULT").malformed
+    assert bench.run(f"ln -s {target} $PROOFSTONE_RESULT").malformed
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.executors.site import SandboxedShell, ShellJob
-from assay.adapters.sandbox.job import OwnHome
-from assay.adapters.sandbox.startup import guarded
-from assay.errors import MachineError
+from proofstone.adapters.executors.site import SandboxedShell, ShellJob
+from proofstone.adapters.sandbox.job import OwnHome
+from proofstone.adapters.sandbox.startup import guarded
+from proofstone.errors import MachineError
 from tests.executors.bench import Bench, write
 
 SETTINGS = {
@@ -34,7 +34,7 @@ KEPT = (".agent/settings.json", ".agent/local.json", ".agent/hooks", ".agent/plu
 
 @dataclass
 class Login:
-    """A person's, and the guards in Assay's state."""
+    """A person's, and the guards in Proofstone's state."""
 
     folder: Path
     said: list[str] = field(default_factory=list)
@@ -70,8 +70,8 @@ class Login:
         script = """
 import os, signal, subprocess, sys
 from pathlib import Path
-from assay.adapters.sandbox.job import OwnHome
-from assay.adapters.sandbox.startup import guarded
+from proofstone.adapters.sandbox.job import OwnHome
+from proofstone.adapters.sandbox.startup import guarded
 agent, guards, command, *kept = sys.argv[1:]
 own = OwnHome(Path(agent).parent, ((Path(agent), ".agent"),), tuple((Path(agent).parent / path, path) for path in kept))
 with guarded(own, Path(guards), print, sealed=False):

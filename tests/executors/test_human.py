@@ -1,4 +1,5 @@
-"""A person as executor: they are told where to work, and resumed by their word, `assay done`, or an interruption."""
+"""A person as executor: they are told where to work, and resumed by their word, `proofstone done`, or an
+interruption."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from dataclasses import replace
 
 import pytest
 
-from assay.adapters.executors import Terminal
-from assay.adapters.executors.human import HumanExecutor
-from assay.contracts.gate import ExecutorStatus
+from proofstone.adapters.executors import Terminal
+from proofstone.adapters.executors.human import HumanExecutor
+from proofstone.contracts.gate import ExecutorStatus
 from tests.executors.bench import Bench, assigned
 
 
@@ -57,12 +58,12 @@ def test_they_are_told_where_to_work_and_how_to_end(plain: Bench) -> None:
         HumanExecutor(terminal).execute(assigned(), plain.site())
     told = "\n".join(plain.said)
     assert str(plain.work_tree) in told and "a.txt" in told and "test -f a.txt" in told
-    assert "assay done 20260226T143000Z-abcdef task-02" in told and "press Enter" in told
+    assert "proofstone done 20260226T143000Z-abcdef task-02" in told and "press Enter" in told
     assert plain.said[-1].startswith("`hm` says nothing here")
 
 
 @pytest.mark.parametrize("at_a_terminal", [True, False])
-def test_assay_done_is_heard_while_the_terminal_is_silent(plain: Bench, at_a_terminal: bool) -> None:
+def test_proofstone_done_is_heard_while_the_terminal_is_silent(plain: Bench, at_a_terminal: bool) -> None:
     asked: list[int] = []
 
     def heard() -> bool:

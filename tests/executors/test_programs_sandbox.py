@@ -17,15 +17,15 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.backends.programs.acp.backend import AcpBackend
-from assay.adapters.backends.programs.locating import Program
-from assay.adapters.executors.cmd import ran
-from assay.adapters.executors.site import SandboxedShell, ShellJob
-from assay.adapters.sandbox.cgroup import MOUNT, make_group
-from assay.adapters.sandbox.job import Execution, OwnHome
-from assay.config.programs import ProgramSettings
-from assay.contracts.agent import Turn
-from assay.errors import InputError
+from proofstone.adapters.backends.programs.acp.backend import AcpBackend
+from proofstone.adapters.backends.programs.locating import Program
+from proofstone.adapters.executors.cmd import ran
+from proofstone.adapters.executors.site import SandboxedShell, ShellJob
+from proofstone.adapters.sandbox.cgroup import MOUNT, make_group
+from proofstone.adapters.sandbox.job import Execution, OwnHome
+from proofstone.config.programs import ProgramSettings
+from proofstone.contracts.agent import Turn
+from proofstone.errors import InputError
 from tests.adapters.test_gateway import BIG, echo, http, server
 from tests.backends.talk import talk
 from tests.executors.bench import Bench, write
@@ -401,7 +401,11 @@ def test_an_agent_that_only_reads_edits_what_is_thrown_away(bench: Bench) -> Non
     shell = reader(bench)
     site = replace(bench.site(), run=shell, seen_at=shell.root)
     agent = Program(
-        "acp:test", "test", (sys.executable, "-m", "assay.testing.acp_agent", "script.json"), None, ProgramSettings()
+        "acp:test",
+        "test",
+        (sys.executable, "-m", "proofstone.testing.acp_agent", "script.json"),
+        None,
+        ProgramSettings(),
     )
     came = AcpBackend(agent).turn(talk(role="researcher"), site, 60)
     assert isinstance(came, Turn) and came.text == "Done.", came
@@ -449,7 +453,7 @@ def test_where_a_work_tree_cannot_hide_them_it_is_told(bench: Bench, hidden: tup
 
 def groups() -> set[Path]:
     """Control groups of this process's making."""
-    return set(MOUNT.rglob(f"assay-{os.getpid()}-*"))
+    return set(MOUNT.rglob(f"proofstone-{os.getpid()}-*"))
 
 
 def test_a_host_that_is_none_leaves_no_control_group(strong: Bench) -> None:

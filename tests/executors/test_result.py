@@ -6,10 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.adapters.executors.result import Tail
-from assay.contracts.gate import ArchitectDecision, ArchitectVerdict, ExecutorResult, ExecutorStatus, Recommendation
-from assay.contracts.verdict import Confidence
-from assay.core.agent.answer import Malformed, parse
+from proofstone.adapters.executors.result import Tail
+from proofstone.contracts.gate import (
+    ArchitectDecision,
+    ArchitectVerdict,
+    ExecutorResult,
+    ExecutorStatus,
+    Recommendation,
+)
+from proofstone.contracts.verdict import Confidence
+from proofstone.core.agent.answer import Malformed, parse
 
 OBJECT = '{"status": "failure", "error": "e {x}"}'
 AROUND = {

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters import script_file
-from assay.adapters.backends.choosing import backend_from
-from assay.adapters.executors import KINDS, Executor, executor_from
-from assay.adapters.script_file import read_script
-from assay.contracts.gate import ExecutorStatus
-from assay.contracts.rows import MessageRow
-from assay.core.agent import routes
-from assay.errors import BackendError, InputError
+from proofstone.adapters import script_file
+from proofstone.adapters.backends.choosing import backend_from
+from proofstone.adapters.executors import KINDS, Executor, executor_from
+from proofstone.adapters.script_file import read_script
+from proofstone.contracts.gate import ExecutorStatus
+from proofstone.contracts.rows import MessageRow
+from proofstone.core.agent import routes
+from proofstone.errors import BackendError, InputError
 from tests.executors.bench import Bench, assigned
 
 STEPS = """

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.executors import ShellJob
-from assay.adapters.sandbox.bubblewrap import Bubblewrap
+from proofstone.adapters.executors import ShellJob
+from proofstone.adapters.sandbox.bubblewrap import Bubblewrap
 from tests.executors.bench import Bench, write
 from tests.hazards import walls
 from tests.hazards.services import greeting, tcp_service
@@ -46,7 +46,7 @@ def test_what_it_writes_in_home_and_tmp_is_thrown_away(strong: Bench) -> None:
     assert not any((folder / name).exists() for folder in places)
 
 
-def test_assays_own_state_is_invisible(strong: Bench) -> None:
+def test_proofstones_own_state_is_invisible(strong: Bench) -> None:
     assert attempt(strong, walls.read(str(strong.state / "ledger"))).startswith("held")
     strong.output.clear()
     strong.run(f"ls -A {strong.state}")

@@ -9,9 +9,9 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from assay.surfaces.export import claude, copilot, generic
-from assay.surfaces.export.hosts import Host
-from assay.surfaces.export.kinds import KINDS
+from proofstone.surfaces.export import claude, copilot, generic
+from proofstone.surfaces.export.hosts import Host
+from proofstone.surfaces.export.kinds import KINDS
 
 Files = Mapping[str, str]
 

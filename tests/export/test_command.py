@@ -1,4 +1,4 @@
-"""`assay agents`: the agents, and their definitions as files."""
+"""`proofstone agents`: the agents, and their definitions as files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.surfaces.cli.agents import ExportKind
-from assay.surfaces.export.kinds import KINDS
-from tests.cli.running import assay
+from proofstone.surfaces.cli.agents import ExportKind
+from proofstone.surfaces.export.kinds import KINDS
+from tests.cli.running import proofstone
 from tests.export.checks import AGENTS
 from tests.export.reading import exported
 
@@ -20,18 +20,18 @@ def test_the_command_knows_every_kind() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_writes_says_what_and_what_to_do_next(kind: str, tmp_path: Path) -> None:
-    done = assay("agents", "export", kind, "out", home=tmp_path / "home", cwd=tmp_path)
+    done = proofstone("agents", "export", kind, "out", home=tmp_path / "home", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     files = exported(kind)
     assert {path: (tmp_path / "out" / path).read_text(encoding="utf-8") for path in files} == files
     assert all(f"wrote out/{path}\n" in done.stdout for path in files)
     assert all(step in done.stdout for step in KINDS[kind].next)
-    assert "assay check" in done.stdout
+    assert "proofstone check" in done.stdout
 
 
 def test_the_second_time_it_leaves_everything_alone(tmp_path: Path) -> None:
-    assay("agents", "export", "claude", ".", home=tmp_path / "home", cwd=tmp_path)
-    done = assay("agents", "export", "claude", ".", "--json", home=tmp_path / "home", cwd=tmp_path)
+    proofstone("agents", "export", "claude", ".", home=tmp_path / "home", cwd=tmp_path)
+    done = proofstone("agents", "export", "claude", ".", "--json", home=tmp_path / "home", cwd=tmp_path)
     said = json.loads(done.stdout)
     assert (done.returncode, said["written"], said["replaced"]) == (0, [], [])
     assert said["unchanged"] == list(exported("claude"))
@@ -40,20 +40,20 @@ def test_the_second_time_it_leaves_everything_alone(tmp_path: Path) -> None:
 
 def test_somebody_elses_readme_is_not_replaced_without_force(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("# Mine\n")
-    done = assay("agents", "export", "copilot", ".", "--json", home=tmp_path / "home", cwd=tmp_path)
+    done = proofstone("agents", "export", "copilot", ".", "--json", home=tmp_path / "home", cwd=tmp_path)
     assert done.returncode == 2
     assert "README.md" in done.stderr
     assert "--force" in json.loads(done.stdout)["error"]["hint"]
     assert not (tmp_path / ".github").exists()
-    forced = assay("agents", "export", "copilot", ".", "--force", "--json", home=tmp_path / "home", cwd=tmp_path)
+    forced = proofstone("agents", "export", "copilot", ".", "--force", "--json", home=tmp_path / "home", cwd=tmp_path)
     assert (forced.returncode, json.loads(forced.stdout)["replaced"]) == (0, ["README.md"])
 
 
 def test_a_file_is_no_place_to_export_to(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
-    done = assay("agents", "export", "generic", "out", home=tmp_path / "home", cwd=tmp_path)
+    done = proofstone("agents", "export", "generic", "out", home=tmp_path / "home", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "assay: out is no folder\nhint: name the folder that the files shall go to\n"
+    assert done.stderr == "proofstone: out is no folder\nhint: name the folder that the files shall go to\n"
 
 
 @pytest.mark.parametrize(
@@ -61,14 +61,14 @@ def test_a_file_is_no_place_to_export_to(tmp_path: Path) -> None:
     [(("export", "cursor", "out"), "'cursor'"), (("export", "claude"), "DIR"), (("export",), "KIND"), ((), "Missing")],
 )
 def test_a_wrong_command_line_says_what_would_be_right(args: tuple[str, ...], said: str, tmp_path: Path) -> None:
-    done = assay("agents", *args, home=tmp_path / "home", cwd=tmp_path)
+    done = proofstone("agents", *args, home=tmp_path / "home", cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
     assert not (tmp_path / "out").exists()
 
 
 def test_the_agents_are_listed_with_purpose_and_tools(tmp_path: Path) -> None:
-    done = assay("agents", "list", home=tmp_path / "home")
+    done = proofstone("agents", "list", home=tmp_path / "home")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     for name in AGENTS:
@@ -78,7 +78,7 @@ def test_the_agents_are_listed_with_purpose_and_tools(tmp_path: Path) -> None:
 
 
 def test_the_list_as_json(tmp_path: Path) -> None:
-    done = assay("agents", "list", "--json", home=tmp_path / "home")
+    done = proofstone("agents", "list", "--json", home=tmp_path / "home")
     known = {one["agent"]: one for one in json.loads(done.stdout)["agents"]}
     assert list(known) == AGENTS
     assert known["implementer"]["schema"] == "implementation-report"
@@ -87,6 +87,6 @@ def test_the_list_as_json(tmp_path: Path) -> None:
 
 
 def test_the_help_teaches(tmp_path: Path) -> None:
-    page = assay("agents", "export", "--help", home=tmp_path / "home").stdout
-    for word in (*KINDS, "assay agents export claude .", "--force", "assay check"):
+    page = proofstone("agents", "export", "--help", home=tmp_path / "home").stdout
+    for word in (*KINDS, "proofstone agents export claude .", "--force", "proofstone check"):
         assert word in page

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.surfaces.export.kinds import KINDS
+from proofstone.surfaces.export.kinds import KINDS
 from tests.export.reading import exported
 
 GOLDEN = Path(__file__).parent / "golden"
-RENEW = "ASSAY_RENEW_GOLDEN"
+RENEW = "PROOFSTONE_RENEW_GOLDEN"
 HOW = f"renew the copies with {RENEW}=1 python -m pytest tests/export/test_golden.py, and read the difference"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.surfaces.export.kinds import KINDS
+from proofstone.surfaces.export.kinds import KINDS
 from tests.export import checks
 from tests.export.checks import OF_ALL, Check
 from tests.export.reading import HOSTS, exported, fences, front_matter, parsed
@@ -158,4 +158,4 @@ def test_it_says_what_is_advice_and_what_verifies(kind: str) -> None:
     files = exported(kind)
     for name in checks.AGENTS:
         assert "advice, not a lock" in files[HOSTS[kind].file(name)]
-        assert "`assay check`" in files[HOSTS[kind].file(name)]
+        assert "`proofstone check`" in files[HOSTS[kind].file(name)]

@@ -6,15 +6,15 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-from assay.contracts.agent import FaultKind
-from assay.core.agent.faults import FOLLOWS
-from assay.core.agent.loop import REPAIRS
-from assay.core.gate.passing import SIGNALS, SIGNALS_LARGE
-from assay.core.gate.retry import MAX_ATTEMPTS, POLICY
-from assay.surfaces.export.definitions import PLACES
-from assay.surfaces.export.kinds import KINDS
-from assay.surfaces.export.pipeline import BUDGETS, EDGES, END, GATES, STEPS, diagram
-from assay.surfaces.export.references import dispatch_patterns
+from proofstone.contracts.agent import FaultKind
+from proofstone.core.agent.faults import FOLLOWS
+from proofstone.core.agent.loop import REPAIRS
+from proofstone.core.gate.passing import SIGNALS, SIGNALS_LARGE
+from proofstone.core.gate.retry import MAX_ATTEMPTS, POLICY
+from proofstone.surfaces.export.definitions import PLACES
+from proofstone.surfaces.export.kinds import KINDS
+from proofstone.surfaces.export.pipeline import BUDGETS, EDGES, END, GATES, STEPS, diagram
+from proofstone.surfaces.export.references import dispatch_patterns
 from tests.export.reading import exported, flowing
 
 IDS = [step.id for step in STEPS]

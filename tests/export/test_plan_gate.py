@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from assay.core.plan_gate.decision import TABLE
-from assay.roles import AT_THE_PLAN_GATE
-from assay.surfaces.export.kinds import KINDS
-from assay.surfaces.export.plan_gate import agents
-from assay.surfaces.export.prompts import prompt_of
+from proofstone.core.plan_gate.decision import TABLE
+from proofstone.roles import AT_THE_PLAN_GATE
+from proofstone.surfaces.export.kinds import KINDS
+from proofstone.surfaces.export.plan_gate import agents
+from proofstone.surfaces.export.prompts import prompt_of
 from tests.export.reading import exported, fences, flowing, parsed, section
 
 FILES = {
@@ -56,7 +56,7 @@ def test_the_overview_has_every_row_of_the_table_and_every_agent() -> None:
     assert [row.when in section(page, "The table") for row in TABLE] == [True] * len(TABLE)
     assert all(f"]({path.removeprefix('plan-gate/')})" in section(page, "The agents") for path in FILES.values())
     assert "advice, not a lock" in flowing(page)
-    assert "`assay verify-plan PLAN.md`" in flowing(page)
+    assert "`proofstone verify-plan PLAN.md`" in flowing(page)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,12 +9,12 @@ from typing import Literal
 import pytest
 from pydantic import Field, JsonValue
 
-from assay.contracts.base import Contract
-from assay.roles import ROLES
-from assay.surfaces.export.definitions import PLACES
-from assay.surfaces.export.references import references
-from assay.surfaces.export.schemas import Schema, examples, schemas
-from assay.surfaces.export.typed_yaml import typed_yaml
+from proofstone.contracts.base import Contract
+from proofstone.roles import ROLES
+from proofstone.surfaces.export.definitions import PLACES
+from proofstone.surfaces.export.references import references
+from proofstone.surfaces.export.schemas import Schema, examples, schemas
+from proofstone.surfaces.export.typed_yaml import typed_yaml
 from tests.export.reading import fences, parsed, section
 
 SCHEMAS = schemas(ROLES)

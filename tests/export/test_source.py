@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-import assay
-from assay.contracts.base import Contract
-from assay.contracts.check import CheckKind
-from assay.contracts.pipeline.plan import PlanRequest
-from assay.contracts.tools import READING, Tool
-from assay.errors import InternalError
-from assay.roles import IN_THE_LOOP, ROLES
-from assay.surfaces.export import copilot, plan_gate
-from assay.surfaces.export.definitions import PLACES, agents
-from assay.surfaces.export.hosts import ABILITY, Ability
-from assay.surfaces.export.pipeline import CASCADE, TIERS
-from assay.surfaces.export.prompts import taken_apart
-from assay.surfaces.export.schemas import schemas
+import proofstone
+from proofstone.contracts.base import Contract
+from proofstone.contracts.check import CheckKind
+from proofstone.contracts.pipeline.plan import PlanRequest
+from proofstone.contracts.tools import READING, Tool
+from proofstone.errors import InternalError
+from proofstone.roles import IN_THE_LOOP, ROLES
+from proofstone.surfaces.export import copilot, plan_gate
+from proofstone.surfaces.export.definitions import PLACES, agents
+from proofstone.surfaces.export.hosts import ABILITY, Ability
+from proofstone.surfaces.export.pipeline import CASCADE, TIERS
+from proofstone.surfaces.export.prompts import taken_apart
+from proofstone.surfaces.export.schemas import schemas
 from tests.export.reading import exported, flowing, section
 
 ROLE_OF = {
@@ -36,9 +36,9 @@ ROLE_OF = {
     "knowledge-agent": "knowledge",
 }
 PROGRAM = """
-import json, assay
-from assay.surfaces.export.copilot import files
-print(json.dumps([assay.__file__, files()]))
+import json, proofstone
+from proofstone.surfaces.export.copilot import files
+print(json.dumps([proofstone.__file__, files()]))
 """
 
 
@@ -46,9 +46,9 @@ print(json.dumps([assay.__file__, files()]))
 def changed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What a copy of the product exports in which every prompt has a sentence more."""
     root = tmp_path_factory.mktemp("product")
-    package = Path(assay.__file__).parent
-    shutil.copytree(package, root / "assay", ignore=shutil.ignore_patterns("__pycache__"))
-    for prompt in (root / "assay" / "roles" / "prompts").glob("*.md"):
+    package = Path(proofstone.__file__).parent
+    shutil.copytree(package, root / "proofstone", ignore=shutil.ignore_patterns("__pycache__"))
+    for prompt in (root / "proofstone" / "roles" / "prompts").glob("*.md"):
         text = prompt.read_text().replace("## How to work\n", f"## How to work\n\nMind the {prompt.stem[::-1]} gap.\n")
         prompt.write_text(text.replace("## Tools\n\n", "## Tools\n\n- Mind the tools of all.\n"))
     done = subprocess.run(

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import InputError
-from assay.surfaces.export.writing import Written, write
+from proofstone.errors import InputError
+from proofstone.surfaces.export.writing import Written, write
 
 FILES = {"a/b/one.md": "one\n", "two.md": "zwei\n"}
 
@@ -63,7 +63,7 @@ def test_if_one_cannot_take_its_place_all_go_back(tmp_path: Path) -> None:
 
 def test_if_one_cannot_be_written_the_folder_is_not_even_there(tmp_path: Path) -> None:
     program = (
-        "import resource, sys; from pathlib import Path; from assay.surfaces.export.writing import write\n"
+        "import resource, sys; from pathlib import Path; from proofstone.surfaces.export.writing import write\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n"
         "write(Path(sys.argv[1]), {'a': 'short', 'b': 'x' * 100}, force=False)"
     )
@@ -110,4 +110,4 @@ def test_a_pipe_is_no_file_and_is_not_waited_for(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_to_is_a_clear_error() -> None:
     with pytest.raises(InputError, match="/proc/"):
-        write(Path("/proc/assay-export"), FILES, force=False)
+        write(Path("/proc/proofstone-export"), FILES, force=False)

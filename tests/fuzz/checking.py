@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from assay.errors import AssayError, InternalError
+from proofstone.errors import InternalError, ProofstoneError
 from tests.fuzz.mutation import Mutator
 
 CORPUS: Final = Path(__file__).parent / "corpus"
@@ -57,7 +57,7 @@ class Reader:
                 self.read(data)
         except InternalError as error:
             return Failure.of(self.name, data, error)
-        except AssayError:
+        except ProofstoneError:
             return None
         except (Exception, _TooLongError) as error:  # noqa: BLE001  nothing else may come out of a reader
             if isinstance(error, self.refuses):
@@ -76,7 +76,7 @@ class Failure:
 
     @classmethod
     def of(cls, reader: str, data: bytes, error: BaseException) -> Failure:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/assay/" in frame.filename]
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/proofstone/" in frame.filename]
         own = [frame for frame in frames if "/tests/fuzz/" not in frame.filename] or frames
         place = f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else "?"
         trace = "".join(traceback.format_exception(error))[-4000:]

@@ -10,13 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-import assay
-from assay.adapters.backends.programs.known import PRESETS
-from assay.contracts.tests import ReportFormat
-from assay.roles import ROLES
+import proofstone
+from proofstone.adapters.backends.programs.known import PRESETS
+from proofstone.contracts.tests import ReportFormat
+from proofstone.roles import ROLES
 from tests.fuzz.readers import READERS
 
-SOURCE: Final = Path(assay.__file__).parent
+SOURCE: Final = Path(proofstone.__file__).parent
 DECODERS: Final = {
     "JSONDecoder", "loads", "from_json", "model_validate_json", "validate_json", "YAML", "yaml_reader", "ParserCreate",
     "fromstring", "XMLParser", "literal_eval", "HTMLParser", "RawConfigParser", "ConfigParser", "read_string",
@@ -26,26 +26,27 @@ DECODERS: Final = {
 QUALIFIED: Final = {("ast", "parse"), ("shlex", "split"), ("shlex", "shlex"), ("json", "load"), ("tomllib", "load")}
 _WORDS: Final = re.compile("|".join((*DECODERS, r"ast\.parse", r"shlex\.s", r"json\.load", r"tomllib\.load")))
 EXEMPT: Final[Mapping[str, str]] = {
-    "assay.core.yaml_reader": "makes the reader that others use",
-    "assay.adapters.script_writing": "writes YAML",
-    "assay.roles.example": "writes YAML",
-    "assay.surfaces.export.schemas": "reads schemas that are part of the package",
-    "assay.surfaces.prove.loading": "reads the catalogue that is part of the package",
-    "assay.surfaces.prove.trial": "reads the report of Assay's own check",
-    "assay.surfaces.prove.walls": "reads the report of Assay's own check, and what its own attempts print",
-    "assay.adapters.tools.grep": "reads what its own search process prints",
-    "assay.adapters.tools.searcher": "reads what the process that started it writes",
-    "assay.engine.pipeline.evidence": "reads JSON that SQLite makes of rows",
-    "assay.adapters.sandbox.probe": "reads what it keeps for itself, and tries again if it cannot",
-    "assay.adapters.sandbox.startup": "reads its own picture of the folders that it guards, and refuses another",
-    "assay.adapters.ledger.daemon_setup": "reads what root wrote for the daemon, and refuses another's file",
-    "assay.agents_app": "splits a command of the settings; one that cannot be split is left to the shell",
-    "assay.adapters.backends.programs.locating": "splits a command of the settings, and refuses one that it cannot",
-    "assay.adapters.git.store": "reads lists that it made itself, and splits commands of git's configuration",
-    "assay.adapters.git.objects": "reads what git lists of an index that Assay has just made",
-    "assay.adapters.tools.compared": "takes what git check-attr says by threes, as whole names",
-    "assay.engine.gate.preflight": "takes whole records as paths",
-    "assay.run_app": "takes whole records as paths",
+    "proofstone.core.yaml_reader": "makes the reader that others use",
+    "proofstone.adapters.script_writing": "writes YAML",
+    "proofstone.roles.example": "writes YAML",
+    "proofstone.surfaces.export.schemas": "reads schemas that are part of the package",
+    "proofstone.surfaces.prove.loading": "reads the catalogue that is part of the package",
+    "proofstone.surfaces.prove.trial": "reads the report of Proofstone's own check",
+    "proofstone.surfaces.prove.walls": "reads the report of Proofstone's own check, and what its own attempts print",
+    "proofstone.adapters.tools.grep": "reads what its own search process prints",
+    "proofstone.adapters.tools.searcher": "reads what the process that started it writes",
+    "proofstone.engine.pipeline.evidence": "reads JSON that SQLite makes of rows",
+    "proofstone.adapters.sandbox.probe": "reads what it keeps for itself, and tries again if it cannot",
+    "proofstone.adapters.sandbox.startup": "reads its own picture of the folders that it guards, and refuses another",
+    "proofstone.adapters.ledger.daemon_setup": "reads what root wrote for the daemon, and refuses another's file",
+    "proofstone.agents_app": "splits a command of the settings; one that cannot be split is left to the shell",
+    "proofstone.adapters.backends.programs.locating": "splits a command of the settings, and refuses one that "
+    "it cannot",
+    "proofstone.adapters.git.store": "reads lists that it made itself, and splits commands of git's configuration",
+    "proofstone.adapters.git.objects": "reads what git lists of an index that Proofstone has just made",
+    "proofstone.adapters.tools.compared": "takes what git check-attr says by threes, as whole names",
+    "proofstone.engine.gate.preflight": "takes whole records as paths",
+    "proofstone.run_app": "takes whole records as paths",
 }
 """Modules that decode nothing of others', or that refuse whatever they cannot read, with the reason."""
 
@@ -80,7 +81,7 @@ def _decoding() -> Mapping[str, list[str]]:
             continue  # what tests stand on; what runs in the project's own interpreter; what decodes nothing
         calls = sorted({name for node in ast.walk(ast.parse(text)) if (name := _decoder(node))})
         if calls:
-            found[".".join(("assay", *(part for part in parts if part != "__init__")))] = calls
+            found[".".join(("proofstone", *(part for part in parts if part != "__init__")))] = calls
     return found
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from assay.contracts.check import CheckKind
-from assay.contracts.gate import (
+from proofstone.contracts.check import CheckKind
+from proofstone.contracts.gate import (
     ArchitectDecision,
     ArchitectVerdict,
     ExecutorResult,
@@ -11,10 +11,10 @@ from assay.contracts.gate import (
     Failure,
     FailureType,
 )
-from assay.contracts.gate_record import Checked, CriterionLink, Evidence, TaskRecord, VerifyRun
-from assay.contracts.plan import Plan, PlanTask
-from assay.contracts.report import CheckLine, CheckReport
-from assay.contracts.verdict import Confidence, Verdict
+from proofstone.contracts.gate_record import Checked, CriterionLink, Evidence, TaskRecord, VerifyRun
+from proofstone.contracts.plan import Plan, PlanTask
+from proofstone.contracts.report import CheckLine, CheckReport
+from proofstone.contracts.verdict import Confidence, Verdict
 
 TREE = "a" * 40
 BASE = "b" * 40

@@ -1,4 +1,4 @@
-"""A small project with a plan, `assay gate` run on it, and what came of it."""
+"""A small project with a plan, `proofstone gate` run on it, and what came of it."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def work(stem: str, value: int = 1) -> str:
 def agent(**tasks: str) -> str:
     """An executor for `cmd:` that does this shell for each task, by number: `t1=…`."""
     cases = "".join(f"task-{int(name[1:]):02})\n{shell}\n;;\n" for name, shell in tasks.items())
-    return f"cmd:case $ASSAY_TASK_ID in\n{cases}esac\n"
+    return f"cmd:case $PROOFSTONE_TASK_ID in\n{cases}esac\n"
 
 
 @dataclass(frozen=True)
 class Gated:
-    """What one `assay gate --json` gave."""
+    """What one `proofstone gate --json` gave."""
 
     exit: int
     stdout: str
@@ -103,7 +103,7 @@ class Site:
     def made(cls, folder: Path, text: str, files: Mapping[str, str | bytes] = FILES, settings: str = "") -> Site:
         folder.mkdir(exist_ok=True)
         workshop = Workshop.apart(folder)
-        own = {"assay.toml": settings} if settings else {}
+        own = {"proofstone.toml": settings} if settings else {}
         root = workshop.repo({**files, **own, "PLAN.md": text})
         return cls(workshop, root)
 
@@ -114,11 +114,11 @@ class Site:
         return self._gated("resume", run, *args)
 
     def _gated(self, *args: str, env: Mapping[str, str] | None = None) -> Gated:
-        done = self.workshop.assay(self.root, *args, "--json", "--quiet", env=env)
+        done = self.workshop.proofstone(self.root, *args, "--json", "--quiet", env=env)
         return Gated(done.returncode, done.stdout, done.stderr)
 
-    def assay(self, *args: str) -> subprocess.CompletedProcess[str]:
-        return self.workshop.assay(self.root, *args)
+    def proofstone(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return self.workshop.proofstone(self.root, *args)
 
     def git(self, *args: str) -> str:
         return self.workshop.git(self.root, *args)
@@ -126,7 +126,7 @@ class Site:
     @property
     def branch(self) -> str:
         """The branch of the only run so far, as the gate names it."""
-        return "assay/shop-01"
+        return "proofstone/shop-01"
 
     def subjects(self, branch: str | None = None) -> list[str]:
         """What was committed, oldest first, without the project's own commits."""
@@ -138,7 +138,7 @@ class Site:
     @property
     def leftovers(self) -> list[Path]:
         """Work trees that nobody works in any more."""
-        work = self.workshop.assay_home / "work"
+        work = self.workshop.proofstone_home / "work"
         return [place for run in work.iterdir() for place in run.iterdir()] if work.is_dir() else []
 
     def processes(self) -> list[str]:

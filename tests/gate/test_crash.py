@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.faults import FAULT_POINTS
+from proofstone.faults import FAULT_POINTS
 from tests.crash.bench import wait_until
 from tests.gate.site import Site, agent, plan, task, work
 
@@ -45,20 +45,20 @@ def test_a_run_killed_at_a_fault_point_ends_like_an_undisturbed_one(
     tmp_path: Path, undisturbed: list[str], point: str, count: int
 ) -> None:
     site = Site.made(tmp_path, PLAN)
-    killed = site.gate(EXECUTOR, env={"ASSAY_FAULT": f"{point}:{count}"})
+    killed = site.gate(EXECUTOR, env={"PROOFSTONE_FAULT": f"{point}:{count}"})
     if killed.exit == 0:
         assert (point, count) not in SAMPLE
         pytest.skip(f"a run of two tasks comes by {point} less than {count} times")
     assert killed.exit == -signal.SIGKILL, killed.stderr
     wait_until(lambda: not site.processes(), lambda: f"still running: {site.processes()}")
-    begun = json.loads(site.assay("runs", "--json").stdout)["runs"] if _has_ledger(site) else []
+    begun = json.loads(site.proofstone("runs", "--json").stdout)["runs"] if _has_ledger(site) else []
     resumed = site.resume() if begun else site.gate(EXECUTOR)
     assert resumed.exit == 0, resumed.stderr
     assert _history(site) == undisturbed
     assert site.git("status", "--porcelain") == ""
     assert site.leftovers == [] and site.workshop.leftovers == []
     assert site.processes() == []
-    assert site.assay("ledger", "verify").returncode == 0
+    assert site.proofstone("ledger", "verify").returncode == 0
     for events in _events(site).values():
         approved = events.index("task.approved")
         assert "task.started" not in events[approved:]
@@ -66,7 +66,7 @@ def test_a_run_killed_at_a_fault_point_ends_like_an_undisturbed_one(
 
 
 def _has_ledger(site: Site) -> bool:
-    return (site.workshop.assay_home / "ledger" / "ledger.db").is_file()
+    return (site.workshop.proofstone_home / "ledger" / "ledger.db").is_file()
 
 
 def _history(site: Site) -> list[str]:
@@ -78,6 +78,6 @@ def _events(site: Site) -> dict[str, list[str]]:
     """What happened to each task, in order."""
     sql = "SELECT task_id, type FROM events WHERE type LIKE 'task.%' ORDER BY seq"
     found: dict[str, list[str]] = {}
-    for row in json.loads(site.assay("ledger", "query", sql, "--json").stdout)["rows"]:
+    for row in json.loads(site.proofstone("ledger", "query", sql, "--json").stdout)["rows"]:
         found.setdefault(row["task_id"], []).append(row["type"])
     return found

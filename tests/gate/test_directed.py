@@ -15,11 +15,11 @@ FAST = "[gate]\nexecutor_seconds = 2\nexecutor_seconds_max = 2\nretry_delay_seco
 TOLD = """\
 told() { python3 -c '
 import json, os
-direction = json.load(open(os.environ["ASSAY_TASK"]))["direction"]
+direction = json.load(open(os.environ["PROOFSTONE_TASK"]))["direction"]
 print(direction and direction["directive"])'
 }
 """
-KEEP = 'cp "$ASSAY_TASK" shop/told.json\n'
+KEEP = 'cp "$PROOFSTONE_TASK" shop/told.json\n'
 WRONG = work("one").replace("return 1", "return 2")
 ONE = plan(task("One", files="shop, tests"))
 
@@ -27,7 +27,7 @@ ONE = plan(task("One", files="shop, tests"))
 def attempts(first: str, second: str, then: str) -> str:
     """An executor that leaves with 9 unless each attempt is told what it should be, and passes in the third."""
     return agent(
-        t1=f"{TOLD}case $ASSAY_ATTEMPT-$(told) in\n1-None) {first};;\n2-refine) {second};;\n"
+        t1=f"{TOLD}case $PROOFSTONE_ATTEMPT-$(told) in\n1-None) {first};;\n2-refine) {second};;\n"
         f"3-{then}) {KEEP}{work('one')};;\n*) exit 9;;\nesac"
     )
 
@@ -106,7 +106,7 @@ def test_a_missing_tool_of_a_check_is_not_held_against_the_approach(tmp_path: Pa
 def test_a_rejection_is_near(tmp_path: Path) -> None:
     verdict = '{"verdict": "REJECTED", "feedback": "say why"}'
     site = Site.made(tmp_path, ONE)
-    gated = site.gate(agent(t1=work("one")), "--architect", f"cmd:echo '{verdict}' > \"$ASSAY_VERDICT\"")
+    gated = site.gate(agent(t1=work("one")), "--architect", f"cmd:echo '{verdict}' > \"$PROOFSTONE_VERDICT\"")
     assert gated.failures(1) == ["ARCHITECT_REJECTION"] * 2, gated.stderr
     for direction in directions(gated):
         assert direction["loss"]["D"] < 0.5 and direction["failure_class"] == "logical"
@@ -115,7 +115,7 @@ def test_a_rejection_is_near(tmp_path: Path) -> None:
 def test_a_resumed_run_goes_the_way_that_was_recorded(tmp_path: Path, undisturbed: tuple[Site, Gated]) -> None:
     """Killed right after the first failure was recorded: what follows is what would have followed."""
     site = Site.made(tmp_path, ONE)
-    killed = site.gate(STUBBORN, env={"ASSAY_FAULT": "gate.after-event:3"})
+    killed = site.gate(STUBBORN, env={"PROOFSTONE_FAULT": "gate.after-event:3"})
     assert killed.exit == -signal.SIGKILL, killed.stderr
     [recorded] = _recorded(site)
     resumed = site.resume()
@@ -129,5 +129,5 @@ def test_a_resumed_run_goes_the_way_that_was_recorded(tmp_path: Path, undisturbe
 def _recorded(site: Site) -> list[dict[str, Any]]:
     """The directions in the ledger, in order."""
     sql = "SELECT payload FROM events WHERE type = 'task.failed' ORDER BY seq"
-    rows = json.loads(site.assay("ledger", "query", sql, "--json").stdout)["rows"]
+    rows = json.loads(site.proofstone("ledger", "query", sql, "--json").stdout)["rows"]
     return [json.loads(row["payload"])["event"]["failure"]["direction"] for row in rows]

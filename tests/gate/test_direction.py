@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from assay.contracts.gate import Direction, Failure, FailureType, Reason
-from assay.contracts.gate_record import TaskRecord
-from assay.contracts.solve.messages import CriterionMode, DirectiveName, FailureClass
-from assay.contracts.verdict import Verdict
-from assay.core.gate.assignment import assignment
-from assay.core.gate.direction import HOW, MEANS, criteria, directed, figures, trajectory, worked_ms
-from assay.core.gradient import Reading, Weights, decide, loss
+from proofstone.contracts.gate import Direction, Failure, FailureType, Reason
+from proofstone.contracts.gate_record import TaskRecord
+from proofstone.contracts.solve.messages import CriterionMode, DirectiveName, FailureClass
+from proofstone.contracts.verdict import Verdict
+from proofstone.core.gate.assignment import assignment
+from proofstone.core.gate.direction import HOW, MEANS, criteria, directed, figures, trajectory, worked_ms
+from proofstone.core.gradient import Reading, Weights, decide, loss
 from tests.gate.records import plan, record, task
 
 LOGICAL = (CriterionMode.VERIFIABLE, FailureClass.LOGICAL)
@@ -51,7 +51,7 @@ def failure(*reasons: Reason, attempt: int = 1, passed: tuple[str, ...] = ()) ->
         (unsure("tests:pytest", "the sandbox could not start it: no namespaces"), ENVIRONMENTAL),
         (unsure("executor", "not finished after 300 s"), ENVIRONMENTAL),
         (unsure("executor", "ended by the signal SIGKILL (exit code 137)"), ENVIRONMENTAL),
-        (unsure("executor", "the result in $ASSAY_RESULT is malformed: status"), ENVIRONMENTAL),
+        (unsure("executor", "the result in $PROOFSTONE_RESULT is malformed: status"), ENVIRONMENTAL),
         (reason("executor", "exit code 127: sh: 1: aider: not found"), ENVIRONMENTAL),
         (reason("executor", "could not resolve host pypi.org"), ENVIRONMENTAL),
         (reason("verify", "`frobnicate` ended with exit code 127"), ENVIRONMENTAL),

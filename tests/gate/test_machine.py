@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.contracts.gate import ExecutorResult, ExecutorStatus, FailureType, TaskState
-from assay.contracts.gate_record import (
+from proofstone.contracts.gate import ExecutorResult, ExecutorStatus, FailureType, TaskState
+from proofstone.contracts.gate_record import (
     POLICY,
     TASK_EVENTS,
     Approved,
@@ -29,10 +29,10 @@ from assay.contracts.gate_record import (
     TaskRecord,
     VerifyRun,
 )
-from assay.contracts.verdict import Verdict
-from assay.core.gate.machine import TABLE, GateError, apply, diagram
-from assay.core.gate.passing import unmet
-from assay.core.gate.retry import MAX_ATTEMPTS, may_retry
+from proofstone.contracts.verdict import Verdict
+from proofstone.core.gate.machine import TABLE, GateError, apply, diagram
+from proofstone.core.gate.passing import unmet
+from proofstone.core.gate.retry import MAX_ATTEMPTS, may_retry
 from tests.gate.records import BASE, COMMIT, REJECTED, RULES, SUCCESS, TREE, checked, evidence, failure, record
 
 S = TaskState

@@ -35,20 +35,20 @@ def until(true: Callable[[], bool]) -> None:
 def test_a_time_out_is_tried_again_after_its_pause(tmp_path: Path) -> None:
     settings = "[gate]\nexecutor_seconds = 2\nretry_delay_seconds = 1\n"
     site = Site.made(tmp_path, plan(task("One")), settings=settings)
-    gated = site.gate(agent(t1=f'[ "$ASSAY_ATTEMPT" = 2 ] || sleep 30\n{work("one")}'))
+    gated = site.gate(agent(t1=f'[ "$PROOFSTONE_ATTEMPT" = 2 ] || sleep 30\n{work("one")}'))
     assert (gated.exit, gated.attempts, gated.failures(1)) == (0, [2], ["TIMEOUT"]), gated.stderr
 
 
 def test_a_word_that_comes_while_a_task_is_at_work_is_heard_before_its_commit(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One")))
     running = started(site, "--executor", agent(t1=f"sleep 4\n{work('one')}"))
-    until(lambda: "EXECUTING" in site.assay("status", "--json").stdout)
-    said = site.assay("skip", "last", "1", "--category", "time-pressure", "--reason", "We do it by hand today")
+    until(lambda: "EXECUTING" in site.proofstone("status", "--json").stdout)
+    said = site.proofstone("skip", "last", "1", "--category", "time-pressure", "--reason", "We do it by hand today")
     assert said.returncode == 0, said.stderr
     code, output = ended(running)
     assert code == 3 and '"SKIPPED"' in output, output
-    assert site.git("branch", "--list", "assay/*") == ""
-    assert "shop/one.py" in next((site.root / ".assay").glob("*/task-01.patch")).read_text()
+    assert site.git("branch", "--list", "proofstone/*") == ""
+    assert "shop/one.py" in next((site.root / ".proofstone").glob("*/task-01.patch")).read_text()
 
 
 def test_words_said_at_the_same_time_leave_the_ledger_readable(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_words_said_at_the_same_time_leave_the_ledger_readable(tmp_path: Path) -
     running = [site.workshop.start(site.root, *words) for _ in range(4)]
     codes = sorted(ended(one)[0] for one in running)
     assert codes == [0, 2, 2, 2]
-    assert site.assay("runs").returncode == 0
+    assert site.proofstone("runs").returncode == 0
 
 
 @pytest.mark.sweep
@@ -93,20 +93,20 @@ def test_a_branch_that_a_person_rewound_is_not_brought_back(tmp_path: Path) -> N
 def test_an_architect_who_asks_for_a_person_is_not_asked_again(tmp_path: Path) -> None:
     verdict = '{"verdict": "REJECTED", "recommendation": "manual_review", "feedback": "it touches money"}'
     site = Site.made(tmp_path, plan(task("One")))
-    gated = site.gate(agent(t1=work("one")), "--architect", f"cmd:echo '{verdict}' > \"$ASSAY_VERDICT\"")
+    gated = site.gate(agent(t1=work("one")), "--architect", f"cmd:echo '{verdict}' > \"$PROOFSTONE_VERDICT\"")
     assert (gated.exit, gated.states) == (3, ["REVIEWING"])
     assert "it touches money" in gated.json["tasks"][0]["asks"]
     again = site.resume()
     assert (again.exit, again.states) == (3, ["REVIEWING"])
-    assert "it touches money" in site.assay("status").stdout
-    assert site.assay("approve", "last", "1", "approved").returncode == 0
+    assert "it touches money" in site.proofstone("status").stdout
+    assert site.proofstone("approve", "last", "1", "approved").returncode == 0
     assert site.resume().exit == 0
 
 
 def test_an_architect_who_approves_and_hesitates_asks_for_a_person(tmp_path: Path) -> None:
     verdict = '{"verdict": "APPROVED", "recommendation": "retry"}'
     site = Site.made(tmp_path, plan(task("One")))
-    gated = site.gate(agent(t1=work("one")), "--architect", f"cmd:echo '{verdict}' > \"$ASSAY_VERDICT\"")
+    gated = site.gate(agent(t1=work("one")), "--architect", f"cmd:echo '{verdict}' > \"$PROOFSTONE_VERDICT\"")
     assert (gated.exit, gated.states) == (3, ["REVIEWING"]), gated.stderr
 
 
@@ -128,9 +128,9 @@ def test_a_hook_sees_what_the_executor_did_whatever_it_did_to_its_git(tmp_path: 
 
 
 def test_a_task_cannot_loosen_the_checks_of_the_next(tmp_path: Path) -> None:
-    loosen = 'printf \'[check]\\ndisable = ["*"]\\noptional = ["*"]\\n\' > assay.toml\n'
+    loosen = 'printf \'[check]\\ndisable = ["*"]\\noptional = ["*"]\\n\' > proofstone.toml\n'
     text = plan(
-        task("One", files="assay.toml, shop/one.py, tests/test_one.py"),
+        task("One", files="proofstone.toml, shop/one.py, tests/test_one.py"),
         task("Two", files="shop, tests/test_two.py", verify="python3 -c 'import shop.two'"),
     )
     site = Site.made(tmp_path, text)
@@ -156,7 +156,7 @@ def test_what_is_held_out_is_nowhere_that_an_executor_can_look(tmp_path: Path) -
 git cat-file --batch-all-objects --batch | grep -aq 'test_secret_valu[e]' && exit 8
 """
     executor = agent(t1=f"{spy}{work('one')}")
-    done = site.assay(
+    done = site.proofstone(
         "gate", str(elsewhere / "PLAN.md"), "--executor", executor, "--heldout-files", str(secret), "--json", "--quiet"
     )
     assert done.returncode == 1
@@ -174,7 +174,7 @@ def test_pages_that_somebody_else_wrote_are_not_overwritten(tmp_path: Path) -> N
 
 def test_a_plan_reached_by_a_roundabout_way_is_the_same_plan(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One")))
-    done = site.workshop.assay(
+    done = site.workshop.proofstone(
         site.root / "shop", "gate", "../PLAN.md", "--executor", agent(t1=work("one")), "--json", "--quiet"
     )
     assert done.returncode == 0, done.stderr
@@ -193,10 +193,10 @@ def test_last_is_the_last_run_of_the_repository_that_one_stands_in(tmp_path: Pat
     site = Site.made(tmp_path, plan(task("One")))
     site.gate(agent(t1="exit 1"))
     other = site.workshop.repo({**FILES, "PLAN.md": plan(task("Two"))}, name="other")
-    assert site.workshop.assay(other, "status").returncode == 2
-    site.workshop.assay(other, "gate", "PLAN.md", "--executor", "cmd:exit 1")
-    assert "One" in site.assay("status").stdout
-    assert "Two" in site.workshop.assay(other, "status").stdout
+    assert site.workshop.proofstone(other, "status").returncode == 2
+    site.workshop.proofstone(other, "gate", "PLAN.md", "--executor", "cmd:exit 1")
+    assert "One" in site.proofstone("status").stdout
+    assert "Two" in site.workshop.proofstone(other, "status").stdout
 
 
 def test_one_commit_stands_for_one_skipped_task(tmp_path: Path) -> None:
@@ -204,21 +204,21 @@ def test_one_commit_stands_for_one_skipped_task(tmp_path: Path) -> None:
     site.gate(agent(t1="exit 1", t2="exit 1"))
     for number in ("1", "2"):
         words = ("skip", "last", number, "--category", "time-pressure", "--reason", "We do it by hand today")
-        assert site.assay(*words).returncode == 0
+        assert site.proofstone(*words).returncode == 0
     site.git("checkout", "-q", "-b", site.branch)
     site.workshop.write(site.root, {"shop/one.py": "x = 1\n"})
     site.workshop.commit(site.root, "By hand")
     site.git("checkout", "-q", "main")
-    assert [site.assay("done", "last", number).returncode for number in ("1", "2")] == [0, 2]
+    assert [site.proofstone("done", "last", number).returncode for number in ("1", "2")] == [0, 2]
 
 
 def test_a_persons_work_survives_a_kill_between_their_word_and_its_record(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One")))
     assert site.gate("human", "--no-wait").exit == 3
-    place = next((site.workshop.assay_home / "work").glob("*/task-01/files"))
+    place = next((site.workshop.proofstone_home / "work").glob("*/task-01/files"))
     site.workshop.run(place, "sh", "-ec", work("one"))
-    assert site.assay("done", "last", "1").returncode == 0
-    killed = site.workshop.assay(site.root, "resume", "last", env={"ASSAY_FAULT": "gate.after-freeze"})
+    assert site.proofstone("done", "last", "1").returncode == 0
+    killed = site.workshop.proofstone(site.root, "resume", "last", env={"PROOFSTONE_FAULT": "gate.after-freeze"})
     assert killed.returncode == -9
     assert site.resume().exit == 0
     assert site.subjects() == ["feat(shop-01): One"]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.check import CheckKind
-from assay.contracts.gate import (
+from proofstone.contracts.check import CheckKind
+from proofstone.contracts.gate import (
     ArchitectVerdict,
     ClaimedVerification,
     ExecutorResult,
@@ -17,23 +17,23 @@ from assay.contracts.gate import (
     Recommendation,
     TaskState,
 )
-from assay.contracts.gate_record import CriterionLink, TaskRecord, VerifyRun
-from assay.contracts.gate_report import MustHaveResult, RunOutcome
-from assay.contracts.plan import KeyLink, MustHaves, RequiredArtifact
-from assay.contracts.verdict import Confidence, Verdict
-from assay.core.gate.assignment import assignment
-from assay.core.gate.commit_message import message
-from assay.core.gate.criteria import link
-from assay.core.gate.evidence import mismatches
-from assay.core.gate.file_requests import granted
-from assay.core.gate.must_haves import look
-from assay.core.gate.outcome import halted, outcome
-from assay.core.gate.overrides import refused_reason
-from assay.core.gate.page_names import state_name, summary_name
-from assay.core.gate.passing import confidence, unmet
-from assay.core.gate.retry import POLICY, delays, escalation, may_retry, starts_clean
-from assay.core.gate.schedule import overlap, startable
-from assay.core.slug import slug
+from proofstone.contracts.gate_record import CriterionLink, TaskRecord, VerifyRun
+from proofstone.contracts.gate_report import MustHaveResult, RunOutcome
+from proofstone.contracts.plan import KeyLink, MustHaves, RequiredArtifact
+from proofstone.contracts.verdict import Confidence, Verdict
+from proofstone.core.gate.assignment import assignment
+from proofstone.core.gate.commit_message import message
+from proofstone.core.gate.criteria import link
+from proofstone.core.gate.evidence import mismatches
+from proofstone.core.gate.file_requests import granted
+from proofstone.core.gate.must_haves import look
+from proofstone.core.gate.outcome import halted, outcome
+from proofstone.core.gate.overrides import refused_reason
+from proofstone.core.gate.page_names import state_name, summary_name
+from proofstone.core.gate.passing import confidence, unmet
+from proofstone.core.gate.retry import POLICY, delays, escalation, may_retry, starts_clean
+from proofstone.core.gate.schedule import overlap, startable
+from proofstone.core.slug import slug
 from tests.gate.records import (
     COMMIT,
     REJECTED,
@@ -282,7 +282,7 @@ def test_the_commit_says_what_it_is_and_what_it_belongs_to(name: str, changed: t
     text = message(plan(task(1), phase="03", plan="01"), task(1, name=name), changed, run_id="run-1")
     assert text.splitlines()[0] == subject
     assert f"Task: {name}" in text and "Plan: A plan" in text
-    assert text.rstrip().splitlines()[-2:] == ["Assay-Run: run-1", "Assay-Task: task-01"]
+    assert text.rstrip().splitlines()[-2:] == ["Proofstone-Run: run-1", "Proofstone-Task: task-01"]
 
 
 def test_a_long_name_is_cut_in_the_subject_and_whole_in_the_text() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.gate import ArchitectVerdict, TaskState
-from assay.contracts.gate_record import CriterionLink, Override, OverrideAction, TaskRecord, VerifyRun
-from assay.contracts.gate_report import MustHaveResult, RunOutcome
-from assay.contracts.verdict import Confidence, Verdict
-from assay.core.gate.run_confidence import rated
+from proofstone.contracts.gate import ArchitectVerdict, TaskState
+from proofstone.contracts.gate_record import CriterionLink, Override, OverrideAction, TaskRecord, VerifyRun
+from proofstone.contracts.gate_report import MustHaveResult, RunOutcome
+from proofstone.contracts.verdict import Confidence, Verdict
+from proofstone.core.gate.run_confidence import rated
 from tests.gate.records import RULES, evidence, failure, record
 
 

@@ -1,4 +1,4 @@
-"""`assay gate` as a person meets it: honest work is committed, nothing else is, and what happened is said."""
+"""`proofstone gate` as a person meets it: honest work is committed, nothing else is, and what happened is said."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def test_a_plan_with_every_kind_of_executor(tmp_path: Path) -> None:
         task("Five", attributes='depends_on="1"'),
         task("Six", verify="python3 -c 'import time, sys; sys.exit(time.time_ns() // 1000 % 2)'"),
     )
-    lies = """echo '{"status": "success", "verification": {"command": "x", "exit_code": 0}}' > "$ASSAY_RESULT"\n"""
+    lies = """echo '{"status": "success", "verification": {"command": "x", "exit_code": 0}}' > "$PROOFSTONE_RESULT"\n"""
     executor = agent(
         t1=work("one"),
         t2=work("two").replace("return 1", "return 2") + lies,
         t3=work("three") + "echo more >> shop/cart.py",
         t5="sleep 30",
-        t6='echo \'{"status": "perhaps"}\' > "$ASSAY_RESULT"',
+        t6='echo \'{"status": "perhaps"}\' > "$PROOFSTONE_RESULT"',
     )
     site = Site.made(tmp_path, text, settings=FAST)
     gated = site.gate(executor)
@@ -61,20 +61,20 @@ def test_the_commit_is_exactly_the_verified_tree(tmp_path: Path) -> None:
     assert site.subjects() == ["feat(shop-01): One", "feat(shop-01): Two"]
     commits = [one["commit"] for one in gated.json["tasks"]]
     assert commits == site.git("rev-list", "--reverse", f"main..{site.branch}").splitlines()
-    sql = "SELECT DISTINCT tree FROM anvil_checks WHERE phase = 'after' AND passed = 1 AND check_name = 'verify'"
-    rows = json.loads(site.assay("ledger", "query", sql, "--json").stdout)["rows"]
+    sql = "SELECT DISTINCT tree FROM checks WHERE phase = 'after' AND passed = 1 AND check_name = 'verify'"
+    rows = json.loads(site.proofstone("ledger", "query", sql, "--json").stdout)["rows"]
     assert {row["tree"] for row in rows} >= {site.git("rev-parse", f"{commit}^{{tree}}") for commit in commits}
     changed = site.git("show", "--name-only", "--format=", commits[0]).splitlines()
     assert changed == ["shop/one.py", "tests/test_one.py"]
-    assert "Assay-Task: task-01" in site.git("log", "-1", "--format=%B", commits[0])
+    assert "Proofstone-Task: task-01" in site.git("log", "-1", "--format=%B", commits[0])
     assert (site.root / "SUMMARY.md").is_file()
     assert site.git("status", "--porcelain") == ""
 
 
 def test_the_second_attempt_is_told_why_and_goes_on_from_the_first(tmp_path: Path) -> None:
     better = """
-if [ "$ASSAY_ATTEMPT" = 1 ]; then echo half > shop/half.txt; exit 0; fi
-grep -q 'VERIFY_FAILURE' "$ASSAY_TASK" || exit 9
+if [ "$PROOFSTONE_ATTEMPT" = 1 ]; then echo half > shop/half.txt; exit 0; fi
+grep -q 'VERIFY_FAILURE' "$PROOFSTONE_TASK" || exit 9
 test -f shop/half.txt || exit 8
 rm shop/half.txt
 """
@@ -86,7 +86,7 @@ rm shop/half.txt
 
 
 def test_the_third_attempt_starts_clean(tmp_path: Path) -> None:
-    third = f'if [ "$ASSAY_ATTEMPT" = 3 ]; then test ! -f shop/half.txt || exit 8\n{work("one")}exit 0; fi\n'
+    third = f'if [ "$PROOFSTONE_ATTEMPT" = 3 ]; then test ! -f shop/half.txt || exit 8\n{work("one")}exit 0; fi\n'
     site = Site.made(tmp_path, plan(task("One", files="shop, tests")))
     gated = site.gate(agent(t1=third + "echo half > shop/half.txt; exit 3"))
     assert gated.exit == 0, gated.json
@@ -97,7 +97,7 @@ def test_independent_tasks_are_merged_and_checked_on_the_merged_tree(tmp_path: P
     """Two tasks that pass alone and not together: the second to come is refused, and mended on the new base."""
     first = work("one") + "echo 'def size(): return 2' > shop/size.py"
     second = (
-        'if [ "$ASSAY_ATTEMPT" = 1 ]; then sleep 1; fi\n'
+        'if [ "$PROOFSTONE_ATTEMPT" = 1 ]; then sleep 1; fi\n'
         + work("two")
         + "printf 'import unittest\\nimport pathlib\\n\\n\\nclass T(unittest.TestCase):\\n    def test_it(self):\\n"
         '        self.assertEqual(len(list(pathlib.Path("shop").glob("*.py"))), %s)\\n\' '
@@ -117,7 +117,7 @@ def test_independent_tasks_are_merged_and_checked_on_the_merged_tree(tmp_path: P
 
 def test_a_blocked_executor_asks_for_a_person(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One"), task("Two")))
-    gated = site.gate(agent(t1='echo \'{"status": "blocked", "error": "no key"}\' > "$ASSAY_RESULT"'))
+    gated = site.gate(agent(t1='echo \'{"status": "blocked", "error": "no key"}\' > "$PROOFSTONE_RESULT"'))
     assert gated.exit == 3
     assert gated.json["outcome"] == "needs_human"
     assert gated.states == ["BLOCKED", "PENDING"]
@@ -129,7 +129,7 @@ def test_nothing_changed_is_rejected_by_the_rules(tmp_path: Path) -> None:
     gated = site.gate(agent(t1=":"))
     assert gated.exit == 1
     assert gated.failures(1) == ["ARCHITECT_REJECTION"] * 2
-    assert site.git("branch", "--list", "assay/*") == ""
+    assert site.git("branch", "--list", "proofstone/*") == ""
 
 
 def test_a_checkpoint_stops_for_the_person_and_their_word_goes_on(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_checkpoint_stops_for_the_person_and_their_word_goes_on(tmp_path: Path
     executor = agent(t1=work("one"), t3=work("two"))
     gated = site.gate(executor)
     assert (gated.exit, gated.states) == (3, ["APPROVED", "PENDING", "PENDING"])
-    said = site.assay("done", "last", "2")
+    said = site.proofstone("done", "last", "2")
     assert said.returncode == 0, said.stderr
     again = site.resume()
     assert again.exit == 0, again.stderr
@@ -152,7 +152,7 @@ def test_a_persons_work_is_waited_for_and_verified_like_any_other(tmp_path: Path
     try:
         place = _work_tree(site)
         site.workshop.run(place, "sh", "-ec", work("one"))
-        said = site.assay("done", "last", "task-01")
+        said = site.proofstone("done", "last", "task-01")
         assert said.returncode == 0, said.stderr
         stdout, stderr = running.communicate(timeout=120)
     finally:
@@ -165,7 +165,7 @@ def test_a_persons_work_is_waited_for_and_verified_like_any_other(tmp_path: Path
 
 def _work_tree(site: Site) -> Path:
     for _ in range(600):
-        shown = site.assay("status", "--json")
+        shown = site.proofstone("status", "--json")
         if shown.returncode == 0:
             place = json.loads(shown.stdout)["tasks"][0]["work_tree"]
             if place:
@@ -179,7 +179,7 @@ def test_a_person_who_is_not_waited_for_comes_back_later(tmp_path: Path) -> None
     gated = site.gate("human", "--no-wait")
     assert (gated.exit, gated.states) == (3, ["EXECUTING"])
     site.workshop.run(_work_tree(site), "sh", "-ec", work("one"))
-    assert site.assay("done", "last", "1").returncode == 0
+    assert site.proofstone("done", "last", "1").returncode == 0
     assert site.resume().exit == 0
     assert site.subjects() == ["feat(shop-01): One"]
     assert site.leftovers == []
@@ -190,8 +190,8 @@ def test_a_person_reviews(tmp_path: Path, word: str) -> None:
     site = Site.made(tmp_path, plan(task("One")))
     gated = site.gate(agent(t1=work("one")), "--architect", "human")
     assert (gated.exit, gated.states) == (3, ["REVIEWING"])
-    assert site.git("branch", "--list", "assay/*") == ""
-    said = site.assay("approve", "last", "1", word, "--reason", "the name is not what the plan says")
+    assert site.git("branch", "--list", "proofstone/*") == ""
+    said = site.proofstone("approve", "last", "1", word, "--reason", "the name is not what the plan says")
     assert said.returncode == 0, said.stderr
     again = site.resume()
     if word == "approved":
@@ -203,9 +203,9 @@ def test_a_person_reviews(tmp_path: Path, word: str) -> None:
 
 def test_an_architects_command_decides_and_its_feedback_reaches_the_executor(tmp_path: Path) -> None:
     architect = """cmd:if grep -q 'return 7' shop/one.py; then v=APPROVED; else v=REJECTED; fi
-echo "{\\"verdict\\": \\"$v\\", \\"feedback\\": \\"it must be seven\\"}" > "$ASSAY_VERDICT"
+echo "{\\"verdict\\": \\"$v\\", \\"feedback\\": \\"it must be seven\\"}" > "$PROOFSTONE_VERDICT"
 """
-    second = f"if grep -q 'it must be seven' \"$ASSAY_TASK\"; then\n{work('one', 7)}else\n{work('one', 1)}fi\n"
+    second = f"if grep -q 'it must be seven' \"$PROOFSTONE_TASK\"; then\n{work('one', 7)}else\n{work('one', 1)}fi\n"
     site = Site.made(tmp_path, plan(task("One")))
     gated = site.gate(agent(t1=second), "--architect", architect)
     assert gated.exit == 0, gated.stderr + gated.stdout
@@ -218,30 +218,30 @@ def test_an_architect_that_gives_no_verdict_approves_nothing(tmp_path: Path) -> 
     gated = site.gate(agent(t1=work("one")), "--architect", "cmd:true")
     assert gated.exit == 1
     assert gated.failures(1) == ["ARCHITECT_REJECTION"] * 2
-    assert site.git("branch", "--list", "assay/*") == ""
+    assert site.git("branch", "--list", "proofstone/*") == ""
 
 
 def test_a_skipped_task_is_never_committed_and_what_depends_on_it_waits(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One"), task("Two")))
     executor = agent(t1=work("one").replace("return 1", "return 2"), t2=work("two"))
     assert site.gate(executor).states == ["FAILED", "PENDING"]
-    refused = site.assay("skip", "last", "1", "--category", "time-pressure", "--reason", "looks good to me")
+    refused = site.proofstone("skip", "last", "1", "--category", "time-pressure", "--reason", "looks good to me")
     assert refused.returncode == 2
     reason = "The tax service is down until Monday"
-    said = site.assay("skip", "last", "1", "--category", "verify-unavailable", "--reason", reason)
+    said = site.proofstone("skip", "last", "1", "--category", "verify-unavailable", "--reason", reason)
     assert said.returncode == 0, said.stderr
     waiting = site.resume()
     assert (waiting.exit, waiting.states) == (3, ["SKIPPED", "PENDING"])
     assert "complete (unverified)" in (site.root / "STATE.md").read_text()
-    assert site.git("branch", "--list", "assay/*") == ""
-    early = site.assay("done", "last", "1")
+    assert site.git("branch", "--list", "proofstone/*") == ""
+    early = site.proofstone("done", "last", "1")
     assert early.returncode == 2 and "nothing was committed" in early.stderr
-    patch = next((site.root / ".assay").glob("*/task-01.patch"))
+    patch = next((site.root / ".proofstone").glob("*/task-01.patch"))
     site.git("checkout", "-q", "-b", site.branch)
     site.git("apply", str(patch))
     site.workshop.commit(site.root, "By hand")
     site.git("checkout", "-q", "main")
-    assert site.assay("done", "last", "1").returncode == 0
+    assert site.proofstone("done", "last", "1").returncode == 0
     last = site.resume()
     assert (last.exit, last.states) == (0, ["SKIPPED", "APPROVED"])
     assert site.subjects() == ["By hand", "feat(shop-01): Two"]
@@ -250,16 +250,16 @@ def test_a_skipped_task_is_never_committed_and_what_depends_on_it_waits(tmp_path
 def test_force_needs_the_word_and_is_never_committed(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One")))
     site.gate(agent(t1="exit 1"))
-    assert site.assay("force", "last", "1", "--confirm", "yes", "--reason", "because I say so").returncode == 2
-    said = site.assay("force", "last", "1", "--confirm", "OVERRIDE", "--reason", "the customer waits for it")
+    assert site.proofstone("force", "last", "1", "--confirm", "yes", "--reason", "because I say so").returncode == 2
+    said = site.proofstone("force", "last", "1", "--confirm", "OVERRIDE", "--reason", "the customer waits for it")
     assert said.returncode == 0, said.stderr
     assert "(forced)" in (site.root / "STATE.md").read_text()
-    assert site.git("branch", "--list", "assay/*") == ""
+    assert site.git("branch", "--list", "proofstone/*") == ""
 
 
 def test_a_persons_word_gives_one_more_attempt(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One")))
-    executor = agent(t1=f"grep -q 'fix: be bold' \"$ASSAY_TASK\" || exit 1\n{work('one')}")
+    executor = agent(t1=f"grep -q 'fix: be bold' \"$PROOFSTONE_TASK\" || exit 1\n{work('one')}")
     assert site.gate(executor).states == ["FAILED"]
     again = site.resume("--retry", "1", "--note", "fix: be bold")
     assert (again.exit, again.attempts) == (0, [4]), again.stderr
@@ -268,7 +268,7 @@ def test_a_persons_word_gives_one_more_attempt(tmp_path: Path) -> None:
 def test_held_out_commands_are_run_and_never_shown(tmp_path: Path) -> None:
     heldout = "<heldout>python3 -c 'from shop.one import one; assert one(5) == 5'</heldout>\n"
     site = Site.made(tmp_path, plan(task("One", further=heldout)))
-    spy = f"grep -q 'one(5)' \"$ASSAY_TASK\" && exit 9\ngrep -rq 'one(5)' . && exit 8\n{work('one')}"
+    spy = f"grep -q 'one(5)' \"$PROOFSTONE_TASK\" && exit 9\ngrep -rq 'one(5)' . && exit 8\n{work('one')}"
     gated = site.gate(agent(t1="rm PLAN.md\n" + spy))
     assert gated.states == ["FAILED"]
     assert gated.failures(1) == ["VERIFY_FAILURE"] * 3
@@ -280,7 +280,7 @@ def test_held_out_commands_are_run_and_never_shown(tmp_path: Path) -> None:
 def test_a_flaky_verify_command_passes_only_where_the_plan_allows_it(tmp_path: Path, allowed: bool) -> None:
     """It fails at once and passes some seconds after the checks began: the second run is later."""
     attributes = 'flaky="allowed"' if allowed else ""
-    begun = '[ "$ASSAY_ATTEMPT" = 1 ] || exit 1\ndate +%s > shop/begun.txt\n'
+    begun = '[ "$PROOFSTONE_ATTEMPT" = 1 ] || exit 1\ndate +%s > shop/begun.txt\n'
     late = "test $(date +%s) -ge $(($(cat shop/begun.txt) + 9)) || { sleep 9; exit 1; }"
     site = Site.made(tmp_path, plan(task("One", files="shop, tests", verify=late, attributes=attributes)))
     gated = site.gate(agent(t1=work("one") + begun))
@@ -291,7 +291,7 @@ def test_a_flaky_verify_command_passes_only_where_the_plan_allows_it(tmp_path: P
     else:
         assert gated.states == ["FAILED"]
         assert any("flaky" in failure["error"] for failure in first["failures"])
-        assert site.git("branch", "--list", "assay/*") == ""
+        assert site.git("branch", "--list", "proofstone/*") == ""
 
 
 def test_must_haves_are_checked_after_the_last_task(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_the_executor_sees_its_work_tree_at_the_repositorys_path_and_nothing_of_
     spy = f"""test "$PWD" = {site.root} || exit 5
 git status --porcelain | grep -q . && exit 6
 git log -1 >/dev/null || exit 7
-ls -A {site.workshop.assay_home} 2>/dev/null | grep -q . && exit 8
+ls -A {site.workshop.proofstone_home} 2>/dev/null | grep -q . && exit 8
 true
 """
     gated = site.gate(agent(t1=spy + work("one")))
@@ -362,7 +362,7 @@ def test_what_an_executor_does_to_its_git_hides_nothing(tmp_path: Path, spoil: s
     if told:
         assert gated.states == ["FAILED"]
         assert told in gated.reasons(1)
-        assert site.git("branch", "--list", "assay/*") == ""
+        assert site.git("branch", "--list", "proofstone/*") == ""
     else:
         assert gated.states == ["APPROVED"], gated.json
         assert site.git("show", "--name-only", "--format=", site.branch).splitlines() == [
@@ -398,7 +398,7 @@ def test_changes_that_are_not_committed_are_refused_before_anything_happens(tmp_
     site.workshop.write(site.root, {"shop/cart.py": "x = 1\n"})
     gated = site.gate(agent(t1=work("one")))
     assert gated.exit == 2 and "shop/cart.py" in gated.stderr
-    assert site.assay("runs", "--json").stdout.count("run_id") == 0
+    assert site.proofstone("runs", "--json").stdout.count("run_id") == 0
     assert site.gate(agent(t1=work("one")), "--allow-dirty").exit == 0
     assert (site.root / "shop/cart.py").read_text() == "x = 1\n"
 
@@ -426,25 +426,25 @@ def test_a_bad_plan_is_exit_2_and_nothing_changed(tmp_path: Path, text: str, tol
     assert gated.exit == 2, gated.stdout
     assert told in gated.stderr
     assert site.git("for-each-ref") + site.git("status", "--porcelain") == before
-    assert not (site.workshop.assay_home / "ledger").exists()
+    assert not (site.workshop.proofstone_home / "ledger").exists()
 
 
 def test_an_executor_may_ask_for_files_that_plainly_belong_to_its_own(tmp_path: Path) -> None:
     moved = "mkdir shop/tax; mv shop/one.py shop/tax/one.py; : > shop/tax/__init__.py\n"
-    ask = """echo '{"status": "success", "files_requested": ["shop/tax/__init__.py"]}' > "$ASSAY_RESULT"\n"""
+    ask = """echo '{"status": "success", "files_requested": ["shop/tax/__init__.py"]}' > "$PROOFSTONE_RESULT"\n"""
     moved += "sed -i s/shop.one/shop.tax.one/ tests/test_one.py\n"
     text = plan(task("One", files="shop/tax/one.py, tests/test_one.py"))
     site = Site.made(tmp_path, text)
     gated = site.gate(agent(t1=work("one") + moved + ask))
     assert gated.exit == 0, gated.json
     assert "shop/tax/__init__.py" in site.git("show", "--name-only", "--format=", site.branch)
-    results = json.loads(next((site.root / ".assay").glob("*/gate-results.json")).read_text())["gate_results"]
+    results = json.loads(next((site.root / ".proofstone").glob("*/gate-results.json")).read_text())["gate_results"]
     assert results[0]["outcome"] == "PASSED" and results[0]["commit_sha"] == gated.json["commit"]
 
 
 def test_nobody_to_do_the_work_is_said_at_once(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One")))
-    done = site.assay("gate", "PLAN.md")
+    done = site.proofstone("gate", "PLAN.md")
     assert done.returncode == 2
     assert "--executor" in done.stderr
 

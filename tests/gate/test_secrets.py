@@ -1,4 +1,4 @@
-"""What executors are passed is nowhere kept, and no task weakens Assay's own settings unseen."""
+"""What executors are passed is nowhere kept, and no task weakens Proofstone's own settings unseen."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from pathlib import Path
 from tests.gate.site import Site, agent, plan, task, work
 
 SECRET = "s3cr3t-Value-1234"
-CLAIM = """echo '{"status": "failure", "error": "the key is '$MY_TOKEN'"}' > "$ASSAY_RESULT"; echo got $MY_TOKEN\n"""
+CLAIM = (
+    """echo '{"status": "failure", "error": "the key is '$MY_TOKEN'"}' > "$PROOFSTONE_RESULT"; echo got $MY_TOKEN\n"""
+)
 SETTINGS = '[gate]\npass = ["MY_TOKEN"]\nretry_delay_seconds = 0\n'
 
 
 def test_a_value_in_a_claim_is_masked_and_weaker_settings_are_refused(tmp_path: Path) -> None:
     text = plan(
         task("One", attributes='depends_on=""'),
-        task("Two", files="assay.toml, shop/two.py, tests/test_two.py", attributes='depends_on=""'),
+        task("Two", files="proofstone.toml, shop/two.py, tests/test_two.py", attributes='depends_on=""'),
     )
-    weaker = "printf '[check]\\ndisable = [\"tests:*\"]\\n' > assay.toml\n"
+    weaker = "printf '[check]\\ndisable = [\"tests:*\"]\\n' > proofstone.toml\n"
     site = Site.made(tmp_path, text, settings=SETTINGS)
     site.workshop.trust_everything()
     gated = site.gate(agent(t1=CLAIM, t2=work("two") + weaker), env={"MY_TOKEN": SECRET})
@@ -25,5 +27,5 @@ def test_a_value_in_a_claim_is_masked_and_weaker_settings_are_refused(tmp_path: 
     assert "weakened-settings" in gated.reasons(2)
     assert "the key is ***" in gated.stdout
     assert SECRET not in gated.stdout + gated.stderr
-    kept = [path for path in site.workshop.assay_home.rglob("*") if path.is_file()]
+    kept = [path for path in site.workshop.proofstone_home.rglob("*") if path.is_file()]
     assert [path for path in kept if SECRET.encode() in path.read_bytes()] == []

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from assay.adapters.git.commit import Identity, Intent, write_commit
-from assay.adapters.git.derived import with_contents
-from assay.adapters.git.repository import Repository, open_repository
-from assay.adapters.git.snapshot import Snapshot
-from assay.adapters.git.store import Store, open_store
-from assay.adapters.git.work_tree import WorkTree, freeze, make_work_tree
+from proofstone.adapters.git.commit import Identity, Intent, write_commit
+from proofstone.adapters.git.derived import with_contents
+from proofstone.adapters.git.repository import Repository, open_repository
+from proofstone.adapters.git.snapshot import Snapshot
+from proofstone.adapters.git.store import Store, open_store
+from proofstone.adapters.git.work_tree import WorkTree, freeze, make_work_tree
 from tests.workshop import Workshop
 
 AUTHOR = Identity("Tester", "tester@example.org")
@@ -29,7 +29,7 @@ class Place:
 
     @cached_property
     def store(self) -> Store:
-        return open_store(self.repository, self.workshop.assay_home)
+        return open_store(self.repository, self.workshop.proofstone_home)
 
     def git(self, *args: str) -> str:
         return self.workshop.git(self.root, *args)

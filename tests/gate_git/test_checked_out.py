@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.git.checked_out import CheckedOutError
-from assay.adapters.git.commit import BranchMovedError, publish
-from assay.adapters.git.snapshot import set_entries
-from assay.errors import RepositoryError
+from proofstone.adapters.git.checked_out import CheckedOutError
+from proofstone.adapters.git.commit import BranchMovedError, publish
+from proofstone.adapters.git.snapshot import set_entries
+from proofstone.errors import RepositoryError
 from tests.gate_git.place import Place
 
 PUBLISH = """
 import sys
 from pathlib import Path
-from assay.adapters.git.commit import publish
-from assay.adapters.git.repository import open_repository
-from assay.adapters.git.store import open_store
+from proofstone.adapters.git.commit import publish
+from proofstone.adapters.git.repository import open_repository
+from proofstone.adapters.git.store import open_store
 root, home, branch, commit, expected = sys.argv[1:]
 publish(open_store(open_repository(Path(root)), Path(home)), branch, commit, expected=expected or None)
 """
@@ -53,7 +53,7 @@ def test_index_and_files_come_along(place: Place) -> None:
     assert place.git("status", "--porcelain") == "?? untracked.txt"
     assert (place.root / "b.txt" / "inner").read_text() == "run\n"
     assert (place.root / "b.txt" / "inner").stat().st_mode & 0o100
-    assert place.git("reflog", "-1", "--format=%gs", "HEAD") == "assay: Change"
+    assert place.git("reflog", "-1", "--format=%gs", "HEAD") == "proofstone: Change"
     place.workshop.write(place.root, {"a.txt": "next\n"})
     place.git("commit", "--quiet", "--all", "--message", "Next")
     assert place.git("show", "--stat", "--format=", "HEAD").splitlines()[0].split()[0] == "a.txt"
@@ -209,8 +209,8 @@ def test_of_two_work_trees_neither_moves_if_one_cannot(place: Place) -> None:
 
 def killed_at(place: Place, point: str, commit: str, expected: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", PUBLISH, str(place.root), str(place.workshop.assay_home), "main", commit, expected],
-        env={**place.workshop.environment, "ASSAY_FAULT": point},
+        [sys.executable, "-c", PUBLISH, str(place.root), str(place.workshop.proofstone_home), "main", commit, expected],
+        env={**place.workshop.environment, "PROOFSTONE_FAULT": point},
         capture_output=True,
         text=True,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.adapters.git.commit import (
+from proofstone.adapters.git.commit import (
     BranchMovedError,
     Identity,
     contains,
@@ -13,7 +13,7 @@ from assay.adapters.git.commit import (
     publish,
     write_commit,
 )
-from assay.errors import InputError, RepositoryError
+from proofstone.errors import InputError, RepositoryError
 from tests.gate_git.place import Place
 from tests.needs import needs
 
@@ -78,7 +78,7 @@ def test_a_signed_commit_is_signed_with_the_persons_key(place: Place) -> None:
         place.git("config", name, value)
     commit = write_commit(place.store, place.intent(changed(place)), sign=True)
     assert place.repository.git.maybe("cat-file", "-e", commit) is None, "it goes to the private store too"
-    publish(place.store, "assay/work", commit, expected=None)
+    publish(place.store, "proofstone/work", commit, expected=None)
     place.git("verify-commit", commit)
     assert place.git("rev-parse", f"{commit}^{{tree}}") == changed(place)
 
@@ -96,11 +96,11 @@ def test_a_signature_that_fails_is_an_error_with_the_reason(place: Place) -> Non
 def test_a_new_branch_appears_and_nothing_else_moves(place: Place) -> None:
     head, status = place.head, place.git("status", "--porcelain")
     commit = place.commit_of(changed(place))
-    publish(place.store, "assay/work", commit, expected=None)
-    assert place.git("rev-parse", "assay/work") == commit
-    assert place.git("rev-parse", "assay/work^{tree}") == changed(place)
+    publish(place.store, "proofstone/work", commit, expected=None)
+    assert place.git("rev-parse", "proofstone/work") == commit
+    assert place.git("rev-parse", "proofstone/work^{tree}") == changed(place)
     assert (place.head, place.git("status", "--porcelain")) == (head, status)
-    assert place.git("reflog", "show", "--format=%gs", "assay/work") == "assay: Change"
+    assert place.git("reflog", "show", "--format=%gs", "proofstone/work") == "proofstone: Change"
     place.git("fsck", "--strict", "--connectivity-only")
 
 
@@ -108,23 +108,23 @@ def test_the_repository_stands_alone_afterwards(place: Place) -> None:
     """Nothing is borrowed from the private store: it may be thrown away."""
     first = place.commit_of(changed(place))
     second = place.commit_of(place.tree_with({"deep/er/new.txt": "new\n"}, changed(place)), first)
-    publish(place.store, "assay/work", second, expected=None)
+    publish(place.store, "proofstone/work", second, expected=None)
     clone = place.workshop.folder / "clone"
-    place.git("clone", "--quiet", "--no-local", "--branch", "assay/work", str(place.root), str(clone))
+    place.git("clone", "--quiet", "--no-local", "--branch", "proofstone/work", str(place.root), str(clone))
     assert (clone / "deep" / "er" / "new.txt").read_text() == "new\n"
     assert place.git("fsck", "--full", "--no-dangling") == ""
 
 
 def test_publishing_again_changes_nothing(place: Place) -> None:
     first = place.commit_of(changed(place))
-    publish(place.store, "assay/work", first, expected=None)
-    publish(place.store, "assay/work", first, expected=None)
+    publish(place.store, "proofstone/work", first, expected=None)
+    publish(place.store, "proofstone/work", first, expected=None)
     second = place.commit_of(changed(place, "more\n"), first)
-    publish(place.store, "assay/work", second, expected=first)
-    publish(place.store, "assay/work", first, expected=None)
-    assert place.git("rev-parse", "assay/work") == second
-    assert contains(place.repository, "assay/work", first)
-    assert len(place.git("reflog", "show", "--format=%gs", "assay/work").splitlines()) == 2
+    publish(place.store, "proofstone/work", second, expected=first)
+    publish(place.store, "proofstone/work", first, expected=None)
+    assert place.git("rev-parse", "proofstone/work") == second
+    assert contains(place.repository, "proofstone/work", first)
+    assert len(place.git("reflog", "show", "--format=%gs", "proofstone/work").splitlines()) == 2
 
 
 @pytest.mark.parametrize("where", ["elsewhere", "gone", "appeared"])
@@ -135,15 +135,15 @@ def test_a_branch_that_moved_is_left_where_it_is(place: Place, where: str) -> No
     if where == "appeared":
         expected = None
     else:
-        publish(place.store, "assay/work", first, expected=None)
+        publish(place.store, "proofstone/work", first, expected=None)
     if where == "gone":
-        place.git("branch", "--quiet", "-D", "assay/work")
+        place.git("branch", "--quiet", "-D", "proofstone/work")
     else:
-        place.git("update-ref", "refs/heads/assay/work", other)
+        place.git("update-ref", "refs/heads/proofstone/work", other)
     refs = place.git("for-each-ref")
     second = place.commit_of(changed(place, "more\n"), first)
     with pytest.raises(BranchMovedError) as caught:
-        publish(place.store, "assay/work", second, expected=expected)
+        publish(place.store, "proofstone/work", second, expected=expected)
     assert place.git("for-each-ref") == refs
     assert caught.value.expected == expected
     assert caught.value.found == (None if where == "gone" else other)
@@ -153,25 +153,25 @@ def test_a_branch_that_moved_is_left_where_it_is(place: Place, where: str) -> No
 
 def test_a_commit_that_does_not_build_on_the_branch_is_refused(place: Place) -> None:
     first = place.commit_of(changed(place))
-    publish(place.store, "assay/work", first, expected=None)
+    publish(place.store, "proofstone/work", first, expected=None)
     beside = place.commit_of(changed(place, "beside\n"))
     with pytest.raises(RepositoryError, match="does not build on"):
-        publish(place.store, "assay/work", beside, expected=first)
-    assert place.git("rev-parse", "assay/work") == first
+        publish(place.store, "proofstone/work", beside, expected=first)
+    assert place.git("rev-parse", "proofstone/work") == first
 
 
 def test_objects_that_an_interrupted_call_left_half_copied_are_copied_again(place: Place) -> None:
     commit = place.commit_of(changed(place))
     raw = place.store.git().out("cat-file", "commit", commit)
     place.repository.git.run("hash-object", "-t", "commit", "-w", "--stdin", "--literally", stdin=raw)
-    publish(place.store, "assay/work", commit, expected=None)
-    assert place.git("show", "assay/work:a.txt") == "changed"
+    publish(place.store, "proofstone/work", commit, expected=None)
+    assert place.git("show", "proofstone/work:a.txt") == "changed"
 
 
 def test_a_branch_that_git_cannot_lock_is_an_error_of_git_and_not_a_move(place: Place) -> None:
-    place.git("branch", "assay")
-    with pytest.raises(RepositoryError, match="assay"):
-        publish(place.store, "assay/work", place.commit_of(changed(place)), expected=None)
+    place.git("branch", "proofstone")
+    with pytest.raises(RepositoryError, match="proofstone"):
+        publish(place.store, "proofstone/work", place.commit_of(changed(place)), expected=None)
 
 
 def test_shallow_and_partial_clones_can_be_committed_to(place: Place) -> None:
@@ -182,7 +182,7 @@ def test_shallow_and_partial_clones_can_be_committed_to(place: Place) -> None:
         clone = place.workshop.folder / name
         place.git("clone", "--quiet", option, f"file://{place.root}", str(clone))
         there = Place(place.workshop, clone)
-        for branch, expected in (("main", there.head), ("assay/work", None)):
+        for branch, expected in (("main", there.head), ("proofstone/work", None)):
             commit = there.commit_of(changed(there, f"{branch}\n"), place.head)
             publish(there.store, branch, commit, expected=expected)
             assert there.git("rev-parse", branch) == commit
@@ -193,7 +193,7 @@ def test_shallow_and_partial_clones_can_be_committed_to(place: Place) -> None:
 
 
 def test_a_name_that_nobody_has_is_free(place: Place) -> None:
-    assert free_branch(place.repository, "assay/fix-it", place.head) == "assay/fix-it"
+    assert free_branch(place.repository, "proofstone/fix-it", place.head) == "proofstone/fix-it"
 
 
 def test_a_branch_with_nothing_of_its_own_is_free_and_others_are_not(place: Place) -> None:
@@ -213,10 +213,10 @@ def test_a_branch_with_nothing_of_its_own_is_free_and_others_are_not(place: Plac
 @pytest.mark.parametrize(
     ("taken", "wanted", "free"),
     [
-        ("assay", "assay/x", "assay-x"),
-        ("assay", "assay/x/y", "assay-x/y"),
-        ("assay/x/y", "assay/x", "assay/x-2"),
-        ("assay/x", "assay/x/y", "assay/x-y"),
+        ("proofstone", "proofstone/x", "proofstone-x"),
+        ("proofstone", "proofstone/x/y", "proofstone-x/y"),
+        ("proofstone/x/y", "proofstone/x", "proofstone/x-2"),
+        ("proofstone/x", "proofstone/x/y", "proofstone/x-y"),
     ],
 )
 def test_names_that_cannot_stand_beside_others_are_avoided(place: Place, taken: str, wanted: str, free: str) -> None:

@@ -1,4 +1,4 @@
-"""The person's hooks and signing are found by git's own rules, whatever Assay's git is told to leave out."""
+"""The person's hooks and signing are found by git's own rules, whatever Proofstone's git is told to leave out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.git.hooks import Hooks, hooks_of, wants_signature
+from proofstone.adapters.git.hooks import Hooks, hooks_of, wants_signature
 from tests.gate_git.place import Place
 
 

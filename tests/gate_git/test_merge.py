@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.git.commit import publish
-from assay.adapters.git.derived import with_base_files
-from assay.adapters.git.merge import Conflict, Merged, merge
-from assay.adapters.git.snapshot import Snapshot, difference
+from proofstone.adapters.git.commit import publish
+from proofstone.adapters.git.derived import with_base_files
+from proofstone.adapters.git.merge import Conflict, Merged, merge
+from proofstone.adapters.git.snapshot import Snapshot, difference
 from tests.gate_git.place import Place
 from tests.workshop import Workshop
 
@@ -183,9 +183,9 @@ def test_merges_run_at_once(place: Place) -> None:
 def test_a_merged_tree_can_be_committed_and_published(place: Place) -> None:
     base = place.head
     first = place.commit_of(place.tree_with({"b.txt": "first\n"}))
-    publish(place.store, "assay/work", first, expected=None)
+    publish(place.store, "proofstone/work", first, expected=None)
     found = merged(place, first, place.tree_with({"a.txt": "second\n"}), base)
     assert isinstance(found, Merged)
-    publish(place.store, "assay/work", place.commit_of(found.tree, first), expected=first)
-    assert place.git("show", "assay/work:a.txt") == "second"
-    assert place.git("show", "assay/work:b.txt") == "first"
+    publish(place.store, "proofstone/work", place.commit_of(found.tree, first), expected=first)
+    assert place.git("show", "proofstone/work:a.txt") == "second"
+    assert place.git("show", "proofstone/work:b.txt") == "first"

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.git.alternates import read_alternates
-from assay.adapters.git.repository import open_repository
-from assay.adapters.git.store import open_store
-from assay.adapters.git.work_tree import (
+from proofstone.adapters.git.alternates import read_alternates
+from proofstone.adapters.git.repository import open_repository
+from proofstone.adapters.git.store import open_store
+from proofstone.adapters.git.work_tree import (
     WorkTree,
     WorkTreeLostError,
     freeze,
@@ -22,7 +22,7 @@ from assay.adapters.git.work_tree import (
     open_work_tree,
     remove_work_tree,
 )
-from assay.errors import RepositoryError
+from proofstone.errors import RepositoryError
 from tests.gate_git.place import Place
 from tests.workshop import Workshop
 
@@ -537,7 +537,7 @@ def test_several_work_trees_are_frozen_at_once(place: Place) -> None:
 
 
 def test_the_persons_repository_is_not_touched(place: Place) -> None:
-    store = open_store(open_repository(place.root), place.workshop.assay_home)
+    store = open_store(open_repository(place.root), place.workshop.proofstone_home)
     before = {path: path.stat().st_mtime_ns for path in place.root.rglob("*")}
     made = make_work_tree(
         store, place.workshop.folder / "task", base_commit=place.head, tree=place.tree, sandboxed=False

@@ -1,4 +1,4 @@
-"""A small repository with a plan, and `assay` started in it as people do."""
+"""A small repository with a plan, and `proofstone` started in it as people do."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
-from tests.cli.running import START, assay
+from proofstone.adapters.ledger.location import ledger_path
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from tests.cli.running import START, proofstone
 
 CHECKPOINT = """\
 # A shop
@@ -51,7 +51,7 @@ class Shop:
     home: Path
 
     def run(self, *args: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        return assay(*args, home=self.home, cwd=self.root, env=env)
+        return proofstone(*args, home=self.home, cwd=self.root, env=env)
 
     def document(self, *args: str) -> dict[str, Any]:
         done = self.run(*args, "--json")
@@ -74,7 +74,7 @@ class Shop:
     def at_a_terminal(self, *args: str, typed: Mapping[str, str]) -> tuple[int, str]:
         """Exit code and everything shown; each text is typed when what it answers has been shown."""
         master, slave = pty.openpty()
-        environment = {**os.environ, "ASSAY_HOME": str(self.home), "COLUMNS": "200", "TERM": "xterm"}
+        environment = {**os.environ, "PROOFSTONE_HOME": str(self.home), "COLUMNS": "200", "TERM": "xterm"}
         process = subprocess.Popen(
             [sys.executable, "-W", "error", "-c", _CONTROLLED + START, *args],
             cwd=self.root,

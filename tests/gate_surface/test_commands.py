@@ -32,12 +32,12 @@ def test_a_checkpoint_is_confirmed_and_the_run_goes_on(waiting: Shop) -> None:
     assert (status["state"], status["outcome"]) == ("needs_human", "needs_human")
     [asked] = status["asked"]
     assert asked["task"] == "task-01"
-    assert asked["answers"] == [f'assay done {status["run_id"]} task-01 --note "…"']
+    assert asked["answers"] == [f'proofstone done {status["run_id"]} task-01 --note "…"']
     assert "Which colour?" in waiting.run("status").stdout
 
     said = waiting.document("done", "last", "colour", "--note", "the blue one: ✓")
     assert (said["exit"], said["task"], said["word"]) == (0, "task-01", "done")
-    assert "assay resume" in said["follows"]
+    assert "proofstone resume" in said["follows"]
 
     report = waiting.document("resume", "last")
     assert (report["exit"], report["outcome"]) == (0, "passed")
@@ -65,7 +65,7 @@ def test_where_there_is_no_run_it_says_so(tmp_path: Path) -> None:
     assert shop.document("runs")["runs"] == []
     done = shop.run("status")
     assert done.returncode == 2
-    assert "assay gate PLAN.md" in done.stderr
+    assert "proofstone gate PLAN.md" in done.stderr
 
 
 def test_the_report_of_a_failed_run_names_reason_and_way_on(failed: Shop) -> None:
@@ -89,7 +89,7 @@ REASON = "the payment sandbox is down"
         ((*SKIP, "time-pressure", "--reason", "looks good to me"), "that it looks good is no reason", "for instance"),
         ((*SKIP, "time-pressure", "--reason", "the tests are too slow"), "that a test is slow is no reason", ""),
         ((*SKIP, "time-pressure", "--reason", "because"), "too short", ""),
-        (("skip", "last", "task-01"), "Missing option", "assay skip --help"),
+        (("skip", "last", "task-01"), "Missing option", "proofstone skip --help"),
         (("force", "last", "task-01", "--reason", REASON), "it takes the word OVERRIDE", "--confirm OVERRIDE"),
         (
             ("force", "last", "task-01", "--reason", REASON, "--confirm", "override"),
@@ -99,15 +99,15 @@ REASON = "the payment sandbox is down"
         (("approve", "last", "task-01", "rejected"), "rejected needs a reason", "--reason"),
         (("approve", "last", "task-01", "approved"), "nobody waits for a review", ""),
         (("approve", "last", "task-01", "maybe"), "maybe", ""),
-        (("done", "last", "task-01"), "nobody waits for a person", "assay status"),
+        (("done", "last", "task-01"), "nobody waits for a person", "proofstone status"),
         (("done", "last", "task-09"), "no task", "task-01"),
-        (("done", "nonsense", "task-01"), "no run", "assay runs"),
+        (("done", "nonsense", "task-01"), "no run", "proofstone runs"),
         (("resume", "last", "--note", "try harder"), "there is no --retry", "--retry task-03"),
         (("resume", "last", "--retry", "zzz"), "no task", "task-01"),
         (("resume", "last", "--budget-minutes", "0"), "must be more than 0", "90"),
         (("resume", "last", "--budget-minutes", "nan"), "must be more than 0", "90"),
-        (("resume", "last", "--mode", "interactive"), "asks on a terminal", "assay status"),
-        (("gate", "PLAN.md", "--mode", "interactive"), "asks on a terminal", "assay status"),
+        (("resume", "last", "--mode", "interactive"), "asks on a terminal", "proofstone status"),
+        (("gate", "PLAN.md", "--mode", "interactive"), "asks on a terminal", "proofstone status"),
         (("gate", "PLAN.md", "--budget-minutes", "-1"), "must be more than 0", "90"),
         (("gate", "PLAN.md", "--hooks", "perhaps"), "perhaps", ""),
         (("gate", "PLAN.md", "--slots", "0"), "--slots", ""),
@@ -137,7 +137,7 @@ def test_what_cannot_be_meant_exits_2_and_says_what_would_be_right(
     ],
 )
 def test_a_persons_words_are_refused_to_executors(failed: Shop, args: tuple[str, ...]) -> None:
-    done = failed.run(*args, env={"ASSAY_TASK": "task.json"})
+    done = failed.run(*args, env={"PROOFSTONE_TASK": "task.json"})
     assert done.returncode == 2
     assert "this is for a person to say" in done.stderr
 
@@ -215,4 +215,4 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
     assert code == 130, shown
     status = shop.document("status")
     assert status["state"] == "interrupted"
-    assert f"go on with: assay resume {status['run_id']}" in shown
+    assert f"go on with: proofstone resume {status['run_id']}" in shown

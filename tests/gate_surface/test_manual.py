@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from assay.config import GateSettings
-from assay.contracts.gate import Assignment, Direction, FailureType
-from assay.contracts.gate_report import GateReport, RunOutcome
-from assay.core.gate.direction import HOW, KINDS, Kind
-from assay.core.gate.machine import diagram
-from assay.core.gate.overrides import CATEGORIES
-from assay.core.gate.retry import MAX_ATTEMPTS, POLICY
-from assay.core.plan.lint import errors, lint
-from assay.core.plan.reading import read_plan
-from assay.surfaces.cli.gate_session import EXIT
+from proofstone.config import GateSettings
+from proofstone.contracts.gate import Assignment, Direction, FailureType
+from proofstone.contracts.gate_report import GateReport, RunOutcome
+from proofstone.core.gate.direction import HOW, KINDS, Kind
+from proofstone.core.gate.machine import diagram
+from proofstone.core.gate.overrides import CATEGORIES
+from proofstone.core.gate.retry import MAX_ATTEMPTS, POLICY
+from proofstone.core.plan.lint import errors, lint
+from proofstone.core.plan.reading import read_plan
+from proofstone.surfaces.cli.gate_session import EXIT
 
 PAGE = (Path(__file__).parents[2] / "docs" / "gate.md").read_text("utf-8")
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from assay.contracts.gate import FailureType
-from assay.contracts.gate_record import POLICY, Confirmed, CriterionLink, OverrideAction, Retried
-from assay.contracts.gate_report import MustHaveResult, RunOutcome, RunView
-from assay.core.gate.state_page import state_page
-from assay.core.gate.summary_page import duration, summary_page
+from proofstone.contracts.gate import FailureType
+from proofstone.contracts.gate_record import POLICY, Confirmed, CriterionLink, OverrideAction, Retried
+from proofstone.contracts.gate_report import MustHaveResult, RunOutcome, RunView
+from proofstone.core.gate.state_page import state_page
+from proofstone.core.gate.summary_page import duration, summary_page
 from tests.gate_surface import views
 from tests.gate_surface.test_page_text import HOSTILE
 from tests.gate_surface.views import RUN, executed, failed, overridden, started, view
@@ -104,7 +104,7 @@ def test_state_has_exactly_the_keys_of_the_protocol() -> None:
 def test_state_says_where_the_run_stands() -> None:
     found = blocks(state_page(busy()))
     assert found["run"]["id"] == RUN
-    assert found["run"]["branch"] == "assay/a-shop"
+    assert found["run"]["branch"] == "proofstone/a-shop"
     assert found["current_task"] == {
         "name": "Task 2: Basket",
         "phase": "03-shop",
@@ -201,7 +201,7 @@ def test_tasks_that_are_under_way_beside_it_have_bars_too() -> None:
 def test_state_says_what_is_asked_and_how_to_answer() -> None:
     page = state_page(busy())
     assert "**Task 3: Pay** (task-03): commit it yourself" in page
-    assert f"- `assay done {RUN} task-03`: you have committed it yourself" in page
+    assert f"- `proofstone done {RUN} task-03`: you have committed it yourself" in page
 
 
 def test_state_lists_concerns() -> None:
@@ -267,7 +267,7 @@ def test_summary_opens_with_the_facts() -> None:
         "plan": "01",
         "run": RUN,
         "outcome": "passed",
-        "branch": "assay/a-shop",
+        "branch": "proofstone/a-shop",
         "commits": [views.COMMIT, views.COMMIT],
         "duration": "3 min 20 s",
     }
@@ -296,8 +296,8 @@ def test_summary_warns_before_anything_else() -> None:
         "- [x] src/shop.py",
         "- [ ] docs/shop.md: does not hold: is not there",
         "- [ ] people like it: for a person to judge",
-        f"- `assay ledger show {RUN}`: every check and every event of the run",
-        "- `assay ledger verify`: that nobody has changed the record since",
+        f"- `proofstone ledger show {RUN}`: every check and every event of the run",
+        "- `proofstone ledger verify`: that nobody has changed the record since",
     ],
 )
 def test_summary_says_what_was_done_and_what_shows_it(line: str) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.gate import FailureType
-from assay.contracts.gate_record import POLICY, OverrideAction, Retried, TaskEvent
-from assay.contracts.gate_report import TaskView
-from assay.core.gate.answers import Ask, answers, asked
-from assay.core.gate.position import bar, current, position, statistics, status_word, step_lines
+from proofstone.contracts.gate import FailureType
+from proofstone.contracts.gate_record import POLICY, OverrideAction, Retried, TaskEvent
+from proofstone.contracts.gate_report import TaskView
+from proofstone.core.gate.answers import Ask, answers, asked
+from proofstone.core.gate.position import bar, current, position, statistics, status_word, step_lines
 from tests.gate_surface import views
 from tests.gate_surface.views import RUN, executed, failed, overridden, started, view
 
@@ -127,12 +127,12 @@ def test_the_pass_rate_never_says_all_when_one_failed(passed: int, failures: int
 @pytest.mark.parametrize(
     ("seen", "kind", "command"),
     [
-        (task(checkpoint=True, asks="which colour?"), Ask.CHECKPOINT, f'assay done {RUN} task-01 --note "…"'),
-        (task(started(), asks="do it"), Ask.WORK, f"assay done {RUN} task-01"),
-        (task(*views.TO_REVIEW, asks="look"), Ask.REVIEW, f"assay approve {RUN} task-01 approved"),
-        (task(*views.THRICE_FAILED), Ask.FAILURE, f"assay resume {RUN} --retry task-01"),
-        (task(*views.BLOCKED), Ask.FAILURE, f"assay resume {RUN} --retry task-01"),
-        (task(overridden(), asks="commit it"), Ask.COMMIT, f"assay done {RUN} task-01"),
+        (task(checkpoint=True, asks="which colour?"), Ask.CHECKPOINT, f'proofstone done {RUN} task-01 --note "…"'),
+        (task(started(), asks="do it"), Ask.WORK, f"proofstone done {RUN} task-01"),
+        (task(*views.TO_REVIEW, asks="look"), Ask.REVIEW, f"proofstone approve {RUN} task-01 approved"),
+        (task(*views.THRICE_FAILED), Ask.FAILURE, f"proofstone resume {RUN} --retry task-01"),
+        (task(*views.BLOCKED), Ask.FAILURE, f"proofstone resume {RUN} --retry task-01"),
+        (task(overridden(), asks="commit it"), Ask.COMMIT, f"proofstone done {RUN} task-01"),
     ],
 )
 def test_every_question_has_commands_that_answer_it(seen: TaskView, kind: Ask, command: str) -> None:

@@ -7,10 +7,10 @@ import io
 import pytest
 from rich.console import Console
 
-from assay.contracts.gate_report import RunView
-from assay.engine.gate.request import Word, WordKind
-from assay.errors import InputError
-from assay.surfaces.cli.gate_questions import Questions
+from proofstone.contracts.gate_report import RunView
+from proofstone.engine.gate.request import Word, WordKind
+from proofstone.errors import InputError
+from proofstone.surfaces.cli.gate_questions import Questions
 from tests.gate_surface import views
 from tests.gate_surface.views import overridden, view
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from assay.contracts.check import CheckKind
-from assay.contracts.gate_record import TaskEvent
-from assay.contracts.gate_report import MustHaveResult, RunOutcome, RunView
-from assay.contracts.report import CheckLine
-from assay.contracts.verdict import Phase, Verdict
-from assay.surfaces.live.gate import LiveGate
-from assay.surfaces.report.gate import print_gate, print_status, state_of
-from assay.surfaces.report.runs import print_runs
+from proofstone.contracts.check import CheckKind
+from proofstone.contracts.gate_record import TaskEvent
+from proofstone.contracts.gate_report import MustHaveResult, RunOutcome, RunView
+from proofstone.contracts.report import CheckLine
+from proofstone.contracts.verdict import Phase, Verdict
+from proofstone.surfaces.live.gate import LiveGate
+from proofstone.surfaces.report.gate import print_gate, print_status, state_of
+from proofstone.surfaces.report.runs import print_runs
 from tests.gate_surface import views
 from tests.gate_surface.views import RUN, executed, failed, overridden, report, started, view
 
@@ -49,7 +49,7 @@ def test_a_run_that_passed_says_where_the_work_is() -> None:
     text = shown(PASSED, RunOutcome.PASSED)
     assert "task-01  APPROVED     1  medium      cccccccccccc  Prices\n" in text
     assert "PASSED\n  confidence medium\n" in text
-    assert "take them over with: git merge --ff-only assay/a-shop\n" in text
+    assert "take them over with: git merge --ff-only proofstone/a-shop\n" in text
     assert "state: plans/STATE.md; summary: plans/SUMMARY.md\n" in text
     assert "resume" not in text
 
@@ -58,14 +58,14 @@ def test_a_run_that_failed_says_why_and_what_can_be_done() -> None:
     text = shown(FAILED, RunOutcome.FAILED)
     assert "FAILED  failed: Basket (task-02)\n" in text
     assert "  task-02 Basket: attempt 3, VERIFY_FAILURE\n    2 tests fail\n    - tests (fail): shop fails\n" in text
-    assert "evidence: assay ledger artifact dddddddddddd\n" in text
-    assert f"    assay resume {RUN} --retry task-02   # try it again\n" in text
-    assert f"    assay skip {RUN} task-02 --category" in text
+    assert "evidence: proofstone ledger artifact dddddddddddd\n" in text
+    assert f"    proofstone resume {RUN} --retry task-02   # try it again\n" in text
+    assert f"    proofstone skip {RUN} task-02 --category" in text
     assert "go on with" not in text
 
 
 def test_what_an_attempt_left_is_named_where_it_was_kept(tmp_path: Path) -> None:
-    folder = tmp_path / ".assay" / RUN
+    folder = tmp_path / ".proofstone" / RUN
     folder.mkdir(parents=True)
     (folder / "task-02.patch").write_text("x")
     seen = FAILED.model_copy(update={"repository": str(tmp_path)})
@@ -82,13 +82,13 @@ def test_a_run_that_waits_says_what_for_and_how_to_go_on() -> None:
     )
     text = shown(seen, RunOutcome.NEEDS_HUMAN)
     assert "  task-01 Colour: which one?\n    blue or red\n" in text
-    assert f'    assay done {RUN} task-01 --note "…"' in text
-    assert f"when you have answered, go on with: assay resume {RUN}\n" in text
+    assert f'    proofstone done {RUN} task-01 --note "…"' in text
+    assert f"when you have answered, go on with: proofstone resume {RUN}\n" in text
 
 
 def test_a_budget_that_ran_out_is_gone_on_from() -> None:
     seen = view({"a": ()}, outcome=RunOutcome.BUDGET_EXHAUSTED, reason="5 minutes are over")
-    assert f"  go on with: assay resume {RUN}\n" in shown(seen, RunOutcome.BUDGET_EXHAUSTED)
+    assert f"  go on with: proofstone resume {RUN}\n" in shown(seen, RunOutcome.BUDGET_EXHAUSTED)
 
 
 def test_must_haves_and_notes_are_shown() -> None:
@@ -133,13 +133,13 @@ def test_a_run_is_known_by_one_word(changes: dict[str, object], word: str) -> No
 def test_an_interrupted_run_says_how_to_go_on() -> None:
     out, file = console()
     print_status(out, view({"a": (started(),)}).model_copy(update={"running": False, "interrupted": True}))
-    assert f"go on with: assay resume {RUN}\n" in file.getvalue()
+    assert f"go on with: proofstone resume {RUN}\n" in file.getvalue()
 
 
 def test_where_there_are_no_runs_it_says_how_to_start_one() -> None:
     out, file = console()
     print_runs(out, [])
-    assert all(f"`assay {name}`" in file.getvalue() for name in ("run", "gate", "verify-plan", "solve"))
+    assert all(f"`proofstone {name}`" in file.getvalue() for name in ("run", "gate", "verify-plan", "solve"))
 
 
 def follow(live: LiveGate, events: tuple[TaskEvent, ...]) -> None:
@@ -155,7 +155,7 @@ def test_every_event_has_its_line_where_there_is_no_terminal() -> None:
     with live.showing():
         follow(live, (started(), executed(), failed()))
     assert file.getvalue().splitlines() == [
-        "A shop: 1 task, onto assay/a-shop",
+        "A shop: 1 task, onto proofstone/a-shop",
         f"run {RUN}",
         "▶ task-01 Prices  attempt 1 of 3",
         "  task-01 Prices  executed, now the checks",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from assay.contracts.gate import (
+from proofstone.contracts.gate import (
     ArchitectDecision,
     ArchitectVerdict,
     ExecutorResult,
@@ -13,7 +13,7 @@ from assay.contracts.gate import (
     FailureType,
     Reason,
 )
-from assay.contracts.gate_record import (
+from proofstone.contracts.gate_record import (
     POLICY,
     Approved,
     AttemptFailed,
@@ -33,12 +33,12 @@ from assay.contracts.gate_record import (
     TaskRecord,
     VerifyRun,
 )
-from assay.contracts.gate_report import GateReport, MustHaveResult, RunOutcome, RunView, Step, TaskReport, TaskView
-from assay.contracts.plan import Plan, PlanTask, TaskType
-from assay.contracts.verdict import Confidence, Verdict
-from assay.core.gate.direction import directed
-from assay.core.gate.machine import apply
-from assay.core.gate.retry import escalation
+from proofstone.contracts.gate_report import GateReport, MustHaveResult, RunOutcome, RunView, Step, TaskReport, TaskView
+from proofstone.contracts.plan import Plan, PlanTask, TaskType
+from proofstone.contracts.verdict import Confidence, Verdict
+from proofstone.core.gate.direction import directed
+from proofstone.core.gate.machine import apply
+from proofstone.core.gate.retry import escalation
 
 RUN = "20260226T143000Z-abc123"
 TREE, BASE, COMMIT = "a" * 40, "b" * 40, "c" * 40
@@ -153,7 +153,7 @@ def view(
         plan=Plan(path="PLAN.md", title=title, phase="03-shop", plan="01", tasks=tasks),
         plan_path="plans/PLAN.md",
         repository="/nowhere",
-        branch="assay/a-shop",
+        branch="proofstone/a-shop",
         base_commit=BASE,
         executor="cmd:./agent.sh",
         architect="rules",

@@ -23,10 +23,10 @@ def running(*words: str) -> list[int]:
 
 
 def control_groups(process: int) -> list[Path]:
-    """Groups that this run of Assay made and did not remove."""
+    """Groups that this run of Proofstone made and did not remove."""
     # Those of other tests come and go meanwhile; a walk does not mind.
     found = ((folder, name) for folder, names, _ in os.walk(CGROUPS) for name in names)
-    return [Path(folder, name) for folder, name in found if name.startswith(f"assay-{process}-")]
+    return [Path(folder, name) for folder, name in found if name.startswith(f"proofstone-{process}-")]
 
 
 def family_of(pid: int) -> list[int]:
@@ -46,11 +46,11 @@ def mounts_below(folder: Path) -> list[str]:
 
 
 def groups_of_the_dead() -> list[Path]:
-    """Control groups of Assay processes that are no more, where what this process starts makes its own.
+    """Control groups of Proofstone processes that are no more, where what this process starts makes its own.
 
     Groups elsewhere are strangers': what another session's killed engine left says nothing about ours.
     """
-    found = [group for parent in _own_groups() for group in parent.glob("assay-*-*")]
+    found = [group for parent in _own_groups() for group in parent.glob("proofstone-*-*")]
     return [group for group in found if not Path("/proc", group.name.split("-")[1]).exists()]
 
 

@@ -19,7 +19,7 @@ FILES = {
 
 def standing(workshop: Workshop, root: Path) -> tuple[str, ...]:
     refs = workshop.git(root, "for-each-ref", "--format=%(refname) %(objectname)")
-    kept = "\n".join(line for line in refs.splitlines() if not line.startswith("refs/assay/"))
+    kept = "\n".join(line for line in refs.splitlines() if not line.startswith("refs/proofstone/"))
     return (
         kept,
         workshop.git(root, "rev-parse", "HEAD"),
@@ -56,5 +56,5 @@ def test_the_anchor_is_no_history(workshop: Workshop) -> None:
     root = workshop.repo(FILES)
     workshop.write(root, {"calc.py": FILES["calc.py"].replace("-", "+")})
     workshop.check(root)
-    assert workshop.git(root, "cat-file", "-t", "refs/assay/ledger") == "blob"
+    assert workshop.git(root, "cat-file", "-t", "refs/proofstone/ledger") == "blob"
     assert len(workshop.git(root, "log", "--all", "--oneline").splitlines()) == 1

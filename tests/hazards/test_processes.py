@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.ledger.artifacts import ArtifactStore
+from proofstone.adapters.ledger.artifacts import ArtifactStore
 from tests.hazards.processes import control_groups, mounts_below, running
 from tests.needs import needs
 from tests.workshop import CheckRun, Workshop, command
@@ -25,7 +25,7 @@ LEVELS = ("bubblewrap", "landlock", "plain")
 def project(workshop: Workshop, *, level: str = "bubblewrap", seconds: int = 60, more: str = "") -> Path:
     settings = f'[sandbox]\nlevel = "{level}"\n{more}\n[limits]\ncheck_seconds = {seconds}\nslots = 2\n'
     workshop.trust_everything()
-    root = workshop.repo({"assay.toml": settings, "a.txt": "a\n"})
+    root = workshop.repo({"proofstone.toml": settings, "a.txt": "a\n"})
     workshop.write(root, {"a.txt": "b\n"})
     return root
 
@@ -48,7 +48,7 @@ def checked(workshop: Workshop, root: Path, verify: str) -> tuple[CheckRun, int,
         arguments = [sys.executable, "-c", WEIGHED, str(usage), *command("check", "--json", "--verify", verify)]
         done = subprocess.run(arguments, cwd=root, env=workshop.environment, stdout=stdout, stderr=stderr)
     pid, most = map(int, usage.read_text().split())
-    store = ArtifactStore(workshop.assay_home / "artifacts")
+    store = ArtifactStore(workshop.proofstone_home / "artifacts")
     return CheckRun(done.returncode, out.read_text(), err.read_text(), store), pid, most
 
 
@@ -56,7 +56,7 @@ def nothing_left(workshop: Workshop, pid: int, *words: str) -> None:
     assert running(*words) == []
     assert workshop.leftovers == []
     assert control_groups(pid) == []
-    assert mounts_below(workshop.assay_home) == []
+    assert mounts_below(workshop.proofstone_home) == []
 
 
 def odd_number() -> str:
@@ -136,13 +136,13 @@ assert sum(os.write(1, block) for _ in range(1000)) == 10**9
 """
 
 
-def test_a_gigabyte_of_output_costs_assay_no_memory_and_little_disk(workshop: Workshop) -> None:
+def test_a_gigabyte_of_output_costs_proofstone_no_memory_and_little_disk(workshop: Workshop) -> None:
     root = project(workshop, seconds=120, more="\n[check]\n")
     workshop.write(root, {"flood.py": FLOOD})
     done, pid, most = checked(workshop, root, "python3 flood.py")
     assert done.exit == 0, done.stderr
     assert most < 400 << 10, f"{most >> 10} MiB"
-    kept = sum(file.stat().st_size for file in (workshop.assay_home / "artifacts").rglob("*") if file.is_file())
+    kept = sum(file.stat().st_size for file in (workshop.proofstone_home / "artifacts").rglob("*") if file.is_file())
     assert kept < 100 << 20
     nothing_left(workshop, pid, "python3", "flood.py")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.sandbox.probe import probe
+from proofstone.adapters.sandbox.probe import probe
 from tests.hazards import walls
 from tests.hazards.services import bystander, greeting, tcp_service
 from tests.needs import unavailable
@@ -28,7 +28,7 @@ def checked(place: Workshop, level: str, script: str, *args: str, **variables: s
     root = place.folder / "project"
     if not root.exists():
         place.trust_everything()
-        place.repo({"assay.toml": f'[sandbox]\nlevel = "{level}"\n', "a.txt": "a\n"})
+        place.repo({"proofstone.toml": f'[sandbox]\nlevel = "{level}"\n', "a.txt": "a\n"})
     place.write(root, {"attempt.py": script})
     return place.check(root, *args, "--verify", "python3 attempt.py", env=variables)
 
@@ -100,7 +100,7 @@ def test_python_tests_run_against_the_copy_at_the_weaker_levels(real_place: Work
     real_place.trust_everything()
     root = real_place.repo(
         {
-            "assay.toml": f'[sandbox]\nlevel = "{level}"\n',
+            "proofstone.toml": f'[sandbox]\nlevel = "{level}"\n',
             "src/thing.py": "def f():\n    return 1\n",
             "tests/test_thing.py": "import thing\n\ndef test_f():\n    assert thing.f() == 2\n",
             "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["src"]\n',
@@ -116,7 +116,7 @@ def test_python_tests_run_against_the_copy_at_the_weaker_levels(real_place: Work
 @pytest.mark.parametrize("made", ["setsid sleep 987 &", "(setsid sleep 987 &) &", "nohup sleep 987 >/dev/null 2>&1 &"])
 def test_no_process_stays_behind_at_the_weaker_levels(real_place: Workshop, level: str, made: str) -> None:
     real_place.trust_everything()
-    root = real_place.repo({"assay.toml": f'[sandbox]\nlevel = "{level}"\n', "a.txt": "a\n"})
+    root = real_place.repo({"proofstone.toml": f'[sandbox]\nlevel = "{level}"\n', "a.txt": "a\n"})
     real_place.write(root, {"a.txt": "b\n"})
     done = real_place.check(root, "--verify", f"{made} echo started && test -d .")
     assert done.output("verify").strip().endswith("started"), done.stderr

@@ -70,7 +70,7 @@ def test_nothing_is_written_outside_the_check(place: Workshop, where: str) -> No
     target = {
         "beside": place.folder / "beside.txt",
         "home": place.home / "left.txt",
-        "etc": Path(f"/etc/assay-{secrets.token_hex(4)}"),
+        "etc": Path(f"/etc/proofstone-{secrets.token_hex(4)}"),
         "git": place.folder / "project/.git/left.txt",
     }[where]
     said = attempted(place, walls.write(str(target)))
@@ -97,7 +97,7 @@ def test_unix_sockets_of_the_machine_are_out_of_reach(place: Workshop, parent: s
 
 
 def test_abstract_sockets_and_the_loopback_of_the_machine_are_out_of_reach(place: Workshop) -> None:
-    name = f"\0assay-{secrets.token_hex(8)}"
+    name = f"\0proofstone-{secrets.token_hex(8)}"
     with greeting(socket.AF_UNIX, name), tcp_service() as port:
         for script in (walls.connect_unix(name), walls.connect_tcp(port)):
             assert outside(script).startswith("through")
@@ -127,11 +127,11 @@ def test_credentials_behind_a_symlink_are_masked(place: Workshop) -> None:
 
 
 @pytest.mark.parametrize("inside_home", [True, False])
-def test_the_state_of_assay_is_out_of_sight(real_place: Workshop, inside_home: bool) -> None:
-    state = Path("home/.local/state/assay") if inside_home else Path("state")
+def test_the_state_of_proofstone_is_out_of_sight(real_place: Workshop, inside_home: bool) -> None:
+    state = Path("home/.local/state/proofstone") if inside_home else Path("state")
     place = Workshop(real_place.folder, state=state)
     place.repo({"a.txt": "a\n"})
-    listed = walls.program(f"return bool(os.listdir({str(place.assay_home)!r}))")
+    listed = walls.program(f"return bool(os.listdir({str(place.proofstone_home)!r}))")
     assert attempted(place, listed).startswith("held")
     assert outside(listed).startswith("through")
 
@@ -155,7 +155,7 @@ def test_the_environment_of_outer_processes_is_not_found_in_proc(place: Workshop
     assert "PATH" in said and "SECRET_OF_ANOTHER" not in said and "ghp_do_not_leak" not in said
 
 
-SECRETS = ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "ANTHROPIC_API_KEY", "SSH_AUTH_SOCK", "ASSAY_HOME")
+SECRETS = ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "ANTHROPIC_API_KEY", "SSH_AUTH_SOCK", "PROOFSTONE_HOME")
 
 
 def test_secrets_in_the_environment_are_not_passed_on(place: Workshop) -> None:
@@ -193,5 +193,5 @@ def test_control_groups_cannot_be_left_or_widened(place: Workshop) -> None:
 
 def test_a_change_cannot_open_the_sandbox_for_itself(place: Workshop) -> None:
     opened = '[environment]\npass = ["GITHUB_TOKEN"]\nnetwork = true\n[sandbox]\nlevel = "plain"\n'
-    place.write(place.folder / "project", {"assay.toml": opened})
+    place.write(place.folder / "project", {"proofstone.toml": opened})
     assert "do-not-leak" not in attempted(place, "import os\nprint(os.environ)\n", GITHUB_TOKEN="do-not-leak")

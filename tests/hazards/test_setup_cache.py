@@ -21,7 +21,8 @@ def project(workshop: Workshop, *, scripts: bool = False) -> Path:
     workshop.trust_everything()
     root = workshop.repo(
         {
-            "assay.toml": f"[environment]\nsetup = [{json.dumps(INSTALL)}]\nsetup_scripts = {str(scripts).lower()}\n"
+            "proofstone.toml": f"[environment]\nsetup = [{json.dumps(INSTALL)}]\nsetup_scripts = "
+            f"{str(scripts).lower()}\n"
             '[check]\ndisable = ["*:npm", "tests:*"]\n',
             "package.json": json.dumps({"name": "a", "version": "1.0.0", "dependencies": {"dep": "file:dep"}}),
             "dep/package.json": json.dumps({"name": "dep", "version": "1.0.0"}),
@@ -50,7 +51,7 @@ def checked(workshop: Workshop, root: Path, *args: str) -> CheckRun:
 
 
 def environments(workshop: Workshop) -> set[Path]:
-    return set((workshop.assay_home / "environments").iterdir())
+    return set((workshop.proofstone_home / "environments").iterdir())
 
 
 def test_install_scripts_of_a_change_do_not_run_and_poison_nothing(workshop: Workshop) -> None:
@@ -117,7 +118,9 @@ def test_a_change_to_what_the_set_up_installs_from_does_not_reach_a_clean_tree(w
 
 def test_a_set_up_that_fails_is_an_error_with_its_own_words(workshop: Workshop) -> None:
     workshop.trust_everything()
-    root = workshop.repo({"assay.toml": '[environment]\nsetup = ["echo no such registry; exit 3"]\n', "a.txt": "a\n"})
+    root = workshop.repo(
+        {"proofstone.toml": '[environment]\nsetup = ["echo no such registry; exit 3"]\n', "a.txt": "a\n"}
+    )
     workshop.write(root, {"a.txt": "b\n"})
     done = workshop.check(root, "--verify", "test -d .")
     assert done.exit == 2 and "no such registry" in done.stderr
@@ -129,7 +132,11 @@ def test_a_set_up_that_fails_is_an_error_with_its_own_words(workshop: Workshop) 
 def test_a_set_up_cannot_hide_files_of_the_tree(workshop: Workshop, hidden: str) -> None:
     workshop.trust_everything()
     root = workshop.repo(
-        {"assay.toml": f'[environment]\nsetup = ["echo forged > {hidden}"]\n', "a.txt": "a\n", "dep/index.js": "x\n"}
+        {
+            "proofstone.toml": f'[environment]\nsetup = ["echo forged > {hidden}"]\n',
+            "a.txt": "a\n",
+            "dep/index.js": "x\n",
+        }
     )
     workshop.write(root, {"a.txt": "b\n"})
     done = workshop.check(root, "--verify", f"grep -h . {hidden}")

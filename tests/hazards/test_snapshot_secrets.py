@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.git.repository import open_repository
-from assay.adapters.git.snapshot import snapshot
-from assay.adapters.git.store import open_store
+from proofstone.adapters.git.repository import open_repository
+from proofstone.adapters.git.snapshot import snapshot
+from proofstone.adapters.git.store import open_store
 from tests.workshop import Workshop
 
 SECRET = "TOKEN=do-not-copy-me\n"
@@ -37,7 +37,7 @@ def test_a_change_cannot_un_ignore_a_secret(workshop: Workshop, ignored_by: str)
     assert ".env" not in workshop.tree(done.report.tree)
 
 
-def test_the_content_of_an_ignored_secret_is_nowhere_in_assays_state(workshop: Workshop) -> None:
+def test_the_content_of_an_ignored_secret_is_nowhere_in_proofstones_state(workshop: Workshop) -> None:
     root = workshop.repo({".gitignore": ".env\n", "a.txt": "a\n"})
     workshop.write(root, {"a.txt": "b\n", ".env": SECRET})
     assert workshop.check(root, "--verify", "test -d .").exit == 0
@@ -150,7 +150,7 @@ def test_the_persons_index_and_work_tree_are_left_byte_for_byte(workshop: Worksh
     def state() -> dict[str, bytes]:
         files = (path for path in root.rglob("*") if path.is_file())
         kept = {str(path.relative_to(root)): path.read_bytes() for path in files}
-        return {name: data for name, data in kept.items() if "/objects/" not in name and "refs/assay" not in name}
+        return {name: data for name, data in kept.items() if "/objects/" not in name and "refs/proofstone" not in name}
 
     before = state()
     assert workshop.check(root, "--verify", "touch new2.txt; echo x > a.txt; rm b.txt").exit == 0
@@ -160,7 +160,7 @@ def test_the_persons_index_and_work_tree_are_left_byte_for_byte(workshop: Worksh
 def test_a_change_within_the_second_of_the_last_snapshot_is_seen(workshop: Workshop) -> None:
     """Git compares whole seconds: the kept index must keep its time, or a file of the same size looks unchanged."""
     root = workshop.repo({"a.txt": "a\n"})
-    store = open_store(open_repository(root), workshop.assay_home)
+    store = open_store(open_repository(root), workshop.proofstone_home)
     base = workshop.git(root, "rev-parse", "HEAD^{tree}")
     time.sleep(1 - time.time() % 1)
     workshop.write(root, {"a.txt": "a\n"})

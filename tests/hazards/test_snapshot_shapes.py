@@ -156,11 +156,11 @@ def test_a_work_tree_path_that_is_not_utf_8_is_frozen_and_named(workshop: Worksh
 
 
 def test_the_default_state_folder_below_home_works_and_no_check_sees_it(real_place: Workshop) -> None:
-    default = Workshop(real_place.folder, state=Path("home/.local/state/assay"))
-    default.environment.pop("ASSAY_HOME")
+    default = Workshop(real_place.folder, state=Path("home/.local/state/proofstone"))
+    default.environment.pop("PROOFSTONE_HOME")
     root = default.repo({"a.txt": "a\n"})
     default.write(root, {"a.txt": "b\n"})
-    done = default.check(root, "--verify", "cd ~/.local/state/assay && ls -A && test -d .")
+    done = default.check(root, "--verify", "cd ~/.local/state/proofstone && ls -A && test -d .")
     assert done.exit == 0, done.stderr
-    assert (default.assay_home / "ledger" / "ledger.db").is_file()
+    assert (default.proofstone_home / "ledger" / "ledger.db").is_file()
     assert done.output("verify") == ""

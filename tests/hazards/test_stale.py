@@ -148,9 +148,9 @@ def test_a_kept_result_whose_ledger_row_is_gone_is_not_used(workshop: Workshop) 
     root = workshop.repo({"a.txt": "a\n"})
     workshop.write(root, {"a.txt": "b\n"})
     assert workshop.check(root, "--verify", "grep b a.txt").exit == 0
-    for file in (workshop.assay_home / "ledger").iterdir():
+    for file in (workshop.proofstone_home / "ledger").iterdir():
         file.unlink()
-    shutil.rmtree(workshop.assay_home / "anchors")
-    workshop.git(root, "update-ref", "-d", "refs/assay/ledger")
+    shutil.rmtree(workshop.proofstone_home / "anchors")
+    workshop.git(root, "update-ref", "-d", "refs/proofstone/ledger")
     done = workshop.check(root, "--verify", "grep b a.txt")
     assert done.report.checks and not done.check("verify").reused, done.stderr

@@ -18,12 +18,12 @@ pytestmark = needs("bwrap")
 
 
 def everything(*folders: Path) -> dict[str, str]:
-    """Path and content of every file below, without Assay's own ref."""
+    """Path and content of every file below, without Proofstone's own ref."""
     found = {}
     for folder in folders:
         for path in folder.rglob("*"):
             name = str(path)
-            if "/objects/" in name or "refs/assay" in name or not path.is_file():
+            if "/objects/" in name or "refs/proofstone" in name or not path.is_file():
                 continue
             found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found

@@ -21,6 +21,6 @@ def place(tmp_path: Path) -> Place:
 
 @pytest.fixture
 def guarded(place: Place) -> Place:
-    """One with Assay's."""
+    """One with Proofstone's."""
     place.install_forked()
     return place

@@ -1,8 +1,9 @@
-"""A repository with Assay's hooks in it, and evidence for whatever tree a test is about.
+"""A repository with Proofstone's hooks in it, and evidence for whatever tree a test is about.
 
-The hooks are run by git and start the `assay` that is installed beside the interpreter of the suite, as a person's are;
+The hooks are run by git and start the `proofstone` that is installed beside the interpreter of the suite, as a
+person's are;
 or one that is forked, which has the same to say and starts much faster.
-Most evidence is written to the ledger as `assay check` writes it; `checked` has it made by a check.
+Most evidence is written to the ledger as `proofstone check` writes it; `checked` has it made by a check.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from functools import cached_property
 from itertools import count
 from pathlib import Path
 
-from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.rows import EventRow
+from proofstone.adapters.ledger.location import ledger_path
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.rows import EventRow
 from tests import forked
 from tests.workshop import Workshop
 
@@ -41,18 +42,18 @@ class Place:
         return self.root / ".git" / "hooks"
 
     def install(self, *options: str) -> None:
-        done = self.assay("hook", "install", *options)
+        done = self.proofstone("hook", "install", *options)
         assert done.returncode == 0, done.stderr
 
     def install_forked(self) -> None:
-        """Hooks that have `assay` forked."""
+        """Hooks that have `proofstone` forked."""
         program = forked.program()
         done = forked.run(("hook", "install"), self.root, self.workshop.environment, called=program)
         assert done.returncode == 0, done.stderr
-        assert f"assay={program}\n" in (self.folder / "pre-commit").read_text()
+        assert f"proofstone={program}\n" in (self.folder / "pre-commit").read_text()
 
-    def assay(self, *args: str) -> subprocess.CompletedProcess[str]:
-        return self.workshop.assay(self.root, *args)
+    def proofstone(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return self.workshop.proofstone(self.root, *args)
 
     def write(self, **files: str) -> None:
         for name, text in files.items():
@@ -124,7 +125,7 @@ class Place:
             "base_commit": self.git("rev-parse", base),
             "sandbox": sandbox,
         }
-        path = ledger_path(self.workshop.assay_home)
+        path = ledger_path(self.workshop.proofstone_home)
         with SqliteLedger(path) as ledger:
             ledger.append(EventRow(run_id=run_id, type="run.started", payload=payload))
             for type, said in (loosened or {}).items():

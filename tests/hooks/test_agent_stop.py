@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assay.surfaces.export.hooks import DIALECTS
+from proofstone.surfaces.export.hooks import DIALECTS
 from tests.hooks.place import Place
 from tests.needs import needs
 
@@ -23,7 +23,7 @@ def stop(
 ) -> subprocess.CompletedProcess[str]:
     """As the agent's program would call it."""
     told = said if said is not None else {"session_id": "one", "cwd": str(place.root), "stop_hook_active": False}
-    return place.workshop.assay(
+    return place.workshop.proofstone(
         place.root,
         *("hook", "run", "agent-stop", "--agent", agent),
         env=variables,
@@ -46,13 +46,16 @@ def test_what_does_not_pass_is_sent_back_in_the_words_of_the_agents_program(plac
     answer = answered(place, agent, stop_hook_active=False)
     assert answer["decision"] == ("deny" if agent == "gemini" else "block")
     assert "a.md:1" in answer["reason"]
-    assert "assay check" in answer["reason"]
+    assert "proofstone check" in answer["reason"]
     assert len(answer["reason"]) < 2000
 
 
 def test_what_passes_and_what_has_not_changed_is_passed_over_in_silence(place: Place) -> None:
     assert answered(place) == {}
-    assert not (place.workshop.assay_home / "ledger").exists() or "FAILED" not in place.assay("ledger", "show").stdout
+    assert (
+        not (place.workshop.proofstone_home / "ledger").exists()
+        or "FAILED" not in place.proofstone("ledger", "show").stdout
+    )
     place.write(a="new\n")
     assert answered(place) == {}
 
@@ -88,18 +91,18 @@ def test_where_there_is_nothing_to_compare_with_it_is_said_and_nobody_is_held(pl
     assert "not inside a git repository" in answered(outside, cwd=str(outside.root))["systemMessage"]
 
 
-def test_what_keeps_assay_from_checking_is_sent_back_too(place: Place) -> None:
+def test_what_keeps_proofstone_from_checking_is_sent_back_too(place: Place) -> None:
     """An agent that breaks the settings has not proved anything."""
-    (place.root / "assay.toml").write_text("[check]\nno_such = 1\n")
+    (place.root / "proofstone.toml").write_text("[check]\nno_such = 1\n")
     answer = answered(place)
     assert answer["decision"] == "block"
     assert "could not be run" in answer["reason"]
-    assert "assay.toml:2" in answer["reason"]
+    assert "proofstone.toml:2" in answer["reason"]
 
 
 def test_an_executor_of_the_gate_is_left_alone(place: Place) -> None:
     place.write(a=WRONG)
-    done = stop(place, ASSAY_TASK="task.json")
+    done = stop(place, PROOFSTONE_TASK="task.json")
     assert (done.returncode, done.stdout) == (0, "")
 
 

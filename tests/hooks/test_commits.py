@@ -1,4 +1,4 @@
-"""What git's ways to commit come to, with Assay's hooks in the repository."""
+"""What git's ways to commit come to, with Proofstone's hooks in the repository."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.rows import EventRow
-from assay.core.accepted import ACCEPTABLE
+from proofstone.adapters.ledger.location import ledger_path
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.rows import EventRow
+from proofstone.core.accepted import ACCEPTABLE
 from tests.hooks.place import Place
 from tests.needs import needs
 
@@ -22,17 +22,17 @@ def test_without_evidence_a_commit_is_refused_and_the_command_that_is_named_prod
     place.write(a="new\n")
     place.git("add", "a.md")
     said = place.refused("commit", "-m", "x")
-    assert said.endswith("run: assay check --staged\n")
+    assert said.endswith("run: proofstone check --staged\n")
     assert place.staged()[:12] in said
-    assert place.workshop.run(place.root, "assay", "check", "--staged", "--quiet").returncode == 0
+    assert place.workshop.run(place.root, "proofstone", "check", "--staged", "--quiet").returncode == 0
     assert place.goes_through("commit", "-m", "x") == ""
 
 
 def test_commit_all_is_judged_by_what_it_would_commit(guarded: Place) -> None:
     guarded.write(a="new\n", untracked="not in it\n")
     said = guarded.refused("commit", "-a", "-m", "x")
-    assert said.endswith("run: git add --update && assay check --staged\n")
-    shown = guarded.workshop.run(guarded.root, "sh", "-c", "git add --update && assay check --staged --quiet")
+    assert said.endswith("run: git add --update && proofstone check --staged\n")
+    shown = guarded.workshop.run(guarded.root, "sh", "-c", "git add --update && proofstone check --staged --quiet")
     assert shown.returncode == 0, shown.stderr
     guarded.git("reset", "--quiet")
     guarded.goes_through("commit", "-a", "-m", "x")
@@ -44,7 +44,7 @@ def test_a_commit_of_named_paths_is_judged_by_them_alone(guarded: Place) -> None
     guarded.git("add", "b.md")
     guarded.prove(guarded.staged())
     said = guarded.refused("commit", "-m", "x", "a.md")
-    command = "git reset --quiet && git add --all -- a.md && assay check --staged"
+    command = "git reset --quiet && git add --all -- a.md && proofstone check --staged"
     assert said.endswith(f"run: {command}\n")
     assert guarded.workshop.run(guarded.root, "sh", "-c", f"{command} --quiet").returncode == 0
     guarded.git("add", "b.md")
@@ -89,8 +89,8 @@ def diverged(place: Place, **theirs: str) -> None:
 def test_a_merge_is_refused_and_finished_by_a_commit_once_there_is_evidence(guarded: Place, base: str) -> None:
     diverged(guarded, a="theirs\n")
     said = guarded.refused("merge", "--no-edit", "side")
-    assert said.startswith("assay: the commit is refused")
-    assert "run: assay check --staged\n" in said
+    assert said.startswith("proofstone: the commit is refused")
+    assert "run: proofstone check --staged\n" in said
     guarded.prove(guarded.staged(), base)
     guarded.goes_through("commit", "--no-edit")
     assert guarded.git("log", "-1", "--format=%P").count(" ") == 1
@@ -120,10 +120,10 @@ def test_a_rebase_is_not_in_the_way_of_itself_and_status_tells_what_it_left(guar
     diverged(guarded, a="theirs\n")
     guarded.git("checkout", "--quiet", "side")
     guarded.goes_through("rebase", "main")
-    assert "HEAD: nothing is on record of its tree\n" in guarded.assay("hook", "status").stdout
+    assert "HEAD: nothing is on record of its tree\n" in guarded.proofstone("hook", "status").stdout
     guarded.prove(guarded.git("rev-parse", "HEAD^{tree}"), "main")
     passed = f"HEAD: its tree has passed against {guarded.git('rev-parse', 'main')[:12]}, a parent\n"
-    assert passed in guarded.assay("hook", "status").stdout
+    assert passed in guarded.proofstone("hook", "status").stdout
 
 
 def test_a_rebase_that_stopped_is_continued_without_a_hook_and_by_a_commit_with_one(guarded: Place) -> None:
@@ -224,7 +224,7 @@ def test_it_is_said_what_was_found_instead(guarded: Place, outcome: str | None, 
 
 def test_it_is_said_where_the_tree_that_passed_differs(guarded: Place) -> None:
     guarded.write(a="checked\n", c="untracked\n")
-    assert guarded.assay("check", "--quiet").returncode == 0
+    assert guarded.proofstone("check", "--quiet").returncode == 0
     guarded.write(a="changed since\n", d="later\n")
     guarded.git("add", "a.md", "d.md")
     said = guarded.refused("commit", "-m", "x")
@@ -253,7 +253,7 @@ def test_a_pass_against_an_ancestor_takes_no_failure_against_the_parent_back(gua
     said = guarded.refused("commit", "-m", "x")
     assert f", against {parent}, a parent: tests:pytest: 1 test fails\n" in said
     assert f", against {ancestor}, which is no parent:\n" in said
-    assert said.endswith("run: assay check --staged --base HEAD\n")
+    assert said.endswith("run: proofstone check --staged --base HEAD\n")
     guarded.prove(guarded.staged())
     assert guarded.goes_through("commit", "-m", "x") == ""
 
@@ -270,11 +270,11 @@ def test_evidence_against_an_ancestor_alone_goes_through_and_its_base_is_named(g
 
 def test_where_the_configured_base_does_not_count_another_is_named(guarded: Place) -> None:
     diverged(guarded, a="theirs\n")
-    guarded.workshop.write(guarded.root, {"assay.toml": '[check]\nbase = "side"\n'})
+    guarded.workshop.write(guarded.root, {"proofstone.toml": '[check]\nbase = "side"\n'})
     guarded.commit("settings")
     guarded.write(a="new\n")
     guarded.git("add", "a.md")
-    assert guarded.refused("commit", "-m", "x").endswith("run: assay check --staged --base HEAD\n")
+    assert guarded.refused("commit", "-m", "x").endswith("run: proofstone check --staged --base HEAD\n")
 
 
 def test_evidence_of_another_repository_does_not_count(guarded: Place, tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_evidence_of_a_linked_work_tree_counts_in_all_and_hooks_are_there_too(gu
     (linked.root / "below" / "a.md").write_text("new\n")
     below = linked.at(linked.root / "below")
     below.git("add", ".")
-    assert below.refused("commit", "-m", "x").endswith("run: assay check --staged\n")
+    assert below.refused("commit", "-m", "x").endswith("run: proofstone check --staged\n")
     guarded.prove(linked.staged())
     below.goes_through("commit", "-m", "x")
 
@@ -308,7 +308,7 @@ def test_what_the_gate_has_committed_needs_no_other_evidence(guarded: Place) -> 
     )
 
     def record(*wanted: int) -> None:
-        with SqliteLedger(ledger_path(guarded.workshop.assay_home)) as ledger:
+        with SqliteLedger(ledger_path(guarded.workshop.proofstone_home)) as ledger:
             for at in wanted:
                 type, payload = rows[at]
                 task = "task-01" if type.startswith("task.") else None
@@ -334,7 +334,7 @@ def test_the_first_commit_goes_in_unchecked_and_a_new_branch_without_history_doe
     new.git("checkout", "--quiet", "--orphan", "other")
     new.write(a="newer\n")
     new.git("add", "a.md")
-    assert new.refused("commit", "-m", "x").endswith("run: assay check --staged --base REV\n")
+    assert new.refused("commit", "-m", "x").endswith("run: proofstone check --staged --base REV\n")
     new.prove(new.staged(), "main")
     new.goes_through("commit", "-m", "x")
 
@@ -348,11 +348,11 @@ def test_weak_evidence_counts_and_is_said_to_be_weak(guarded: Place) -> None:
 
 def test_evidence_by_settings_of_the_work_tree_does_not_count_until_they_are_committed(guarded: Place) -> None:
     def checks(*options: str) -> bool:
-        return guarded.assay("check", "--staged", "--quiet", *options).returncode == 0
+        return guarded.proofstone("check", "--staged", "--quiet", *options).returncode == 0
 
-    guarded.workshop.write(guarded.root, {"assay.toml": "[check]\nmax_file_kb = 1\n"})
+    guarded.workshop.write(guarded.root, {"proofstone.toml": "[check]\nmax_file_kb = 1\n"})
     guarded.commit("settings")
-    guarded.workshop.write(guarded.root, {"assay.toml": "[check]\nmax_file_kb = 9\n"})
+    guarded.workshop.write(guarded.root, {"proofstone.toml": "[check]\nmax_file_kb = 9\n"})
     guarded.write(a="too much\n" * 300)
     guarded.git("add", "a.md")
     assert not checks()
@@ -365,11 +365,11 @@ def test_evidence_by_settings_of_the_work_tree_does_not_count_until_they_are_com
     assert "this tree: passed at " in said
     assert "by its own settings, and only the base's count\n" in said
     assert "commit them first; then check without --own-settings\n" in said
-    assert said.endswith("run: assay check --staged\n")
+    assert said.endswith("run: proofstone check --staged\n")
     guarded.write(b="later\n")
     guarded.git("add", "b.md")
     assert "another tree passed" not in guarded.refused("commit", "-m", "x"), "that one would not have counted either"
-    guarded.tried("commit", "--no-verify", "-m", "settings", "assay.toml")
+    guarded.tried("commit", "--no-verify", "-m", "settings", "proofstone.toml")
     assert checks()
     guarded.goes_through("commit", "-m", "x")
 
@@ -378,7 +378,7 @@ def test_status_tells_of_evidence_by_own_settings(guarded: Place) -> None:
     guarded.write(a="new\n")
     guarded.commit()
     guarded.prove(guarded.git("rev-parse", "HEAD^{tree}"), "HEAD~1", loosened={"settings.own": {"reason": "why"}})
-    assert "HEAD: its tree was checked only by its own settings\n" in guarded.assay("hook", "status").stdout
+    assert "HEAD: its tree was checked only by its own settings\n" in guarded.proofstone("hook", "status").stdout
 
 
 def test_what_was_accepted_counts_and_is_said_with_the_commit(guarded: Place) -> None:
@@ -386,13 +386,13 @@ def test_what_was_accepted_counts_and_is_said_with_the_commit(guarded: Place) ->
     guarded.write(a="new\n")
     guarded.git("add", "a.md")
     accepted = {
-        "finding.accepted": {"rule": "big-file", "reason": "it is a table\nassay: all is well\x1b[2J"},
+        "finding.accepted": {"rule": "big-file", "reason": "it is a table\nproofstone: all is well\x1b[2J"},
         "test-changes.accepted": {"reason": "the export was removed"},
     }
     run_id, base = guarded.prove(guarded.staged(), loosened=accepted), guarded.head[:12]
     assert guarded.goes_through("commit", "-m", "x").splitlines() == [
-        f"assay: run {run_id} passed against {base}, a parent, and somebody has accepted",
-        "  big-file: it is a table assay: all is well\\x1b[2J",
+        f"proofstone: run {run_id} passed against {base}, a parent, and somebody has accepted",
+        "  big-file: it is a table proofstone: all is well\\x1b[2J",
         "  what it does to tests: the export was removed",
     ]
 
@@ -402,7 +402,7 @@ def test_what_a_check_was_told_to_accept_is_found_on_record(guarded: Place) -> N
     guarded.git("add", "a.md")
     why = "the old wording was wrong"
     options = ("--accept-test-changes", why, "--accept", f"{sorted(ACCEPTABLE)[0]}={why}")
-    assert guarded.assay("check", "--staged", "--quiet", *options).returncode == 0
+    assert guarded.proofstone("check", "--staged", "--quiet", *options).returncode == 0
     said = guarded.goes_through("commit", "-m", "x")
     assert f"  {sorted(ACCEPTABLE)[0]}: {why}\n" in said
     assert f"  what it does to tests: {why}\n" in said
@@ -414,7 +414,7 @@ def test_only_a_merge_is_told_by_variables_what_is_merged(guarded: Place) -> Non
     guarded.git("read-tree", "-m", "-u", "HEAD", "side")
     told = {f"GITHEAD_{guarded.git('rev-parse', 'side')}": "side"}
     for event, code in (("pre-commit", 1), ("pre-applypatch", 1), ("pre-merge-commit", 0)):
-        run = guarded.workshop.assay(guarded.root, "hook", "run", event, env=told)
+        run = guarded.workshop.proofstone(guarded.root, "hook", "run", event, env=told)
         assert run.returncode == code, f"{event}: {run.stderr}"
 
 
@@ -424,13 +424,13 @@ def test_looking_changes_nothing(guarded: Place) -> None:
     guarded.prove("0" * 40, outcome="failed")
 
     def everything() -> dict[str, bytes]:
-        places = (guarded.root / ".git", guarded.workshop.assay_home)
+        places = (guarded.root / ".git", guarded.workshop.proofstone_home)
         files = [file for place in places for file in place.rglob("*") if file.is_file()]
         return {str(file): file.read_bytes() for file in files if not file.name.endswith((".db-shm", ".db-wal"))}
 
     guarded.git("write-tree")
     before = everything()
-    run = guarded.assay("hook", "run", "pre-commit")
+    run = guarded.proofstone("hook", "run", "pre-commit")
     assert run.returncode == 1
     assert everything() == before
     guarded.refused("commit", "-m", "x")
@@ -454,7 +454,7 @@ def test_with_check_the_hook_checks_what_has_no_evidence(place: Place) -> None:
 def test_a_repository_that_git_is_only_told_of_is_not_mistaken_for_the_one_around(guarded: Place) -> None:
     other = guarded.root.parent / "other.git"
     guarded.git("init", "--quiet", "--bare", str(other))
-    run = guarded.workshop.assay(guarded.root, "hook", "run", "pre-commit", env={"GIT_DIR": str(other)})
+    run = guarded.workshop.proofstone(guarded.root, "hook", "run", "pre-commit", env={"GIT_DIR": str(other)})
     assert run.returncode == 2
     assert "git commits to" in run.stderr
 
@@ -462,6 +462,6 @@ def test_a_repository_that_git_is_only_told_of_is_not_mistaken_for_the_one_aroun
 def test_an_index_with_a_conflict_is_no_tree(guarded: Place) -> None:
     diverged(guarded, b="theirs\n")
     guarded.tried("merge", "side")
-    run = guarded.assay("hook", "run", "pre-commit")
+    run = guarded.proofstone("hook", "run", "pre-commit")
     assert run.returncode == 2
     assert "no tree" in run.stderr

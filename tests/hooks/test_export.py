@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.git.user_hooks import NAMES
-from assay.surfaces.export.hooks import DIALECTS, Dialect, merged, read_document, without, written
-from tests.cli.running import assay
+from proofstone.adapters.git.user_hooks import NAMES
+from proofstone.surfaces.export.hooks import DIALECTS, Dialect, merged, read_document, without, written
+from tests.cli.running import proofstone
 
 AGENTS = sorted(DIALECTS)
 OTHERS = {
@@ -23,7 +23,7 @@ OTHERS = {
 
 
 def export(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    return assay("export", "hooks", *args, home=folder.parent / "state", cwd=folder)
+    return proofstone("export", "hooks", *args, home=folder.parent / "state", cwd=folder)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_an_agent_is_told_what_to_run_when_it_stops(project: Path, agent: str, f
     done = export(project, agent)
     assert done.returncode == 0, done.stderr
     assert f"wrote {project / file}" in done.stdout
-    command = f"assay hook run agent-stop --agent {agent}"
+    command = f"proofstone hook run agent-stop --agent {agent}"
     timeout = 900 if agent in ("claude", "codex") else 900_000
     entry = {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
     assert json.loads((project / file).read_text()) == {"hooks": {event: [entry] for event in events}}
@@ -54,8 +54,8 @@ def test_an_agent_is_told_what_to_run_when_it_stops(project: Path, agent: str, f
 
 def test_copilot_has_a_file_of_its_own(project: Path) -> None:
     assert export(project, "copilot").returncode == 0
-    entry = {"type": "command", "bash": "assay hook run agent-stop --agent copilot", "timeoutSec": 900}
-    found = json.loads((project / ".github/hooks/assay.json").read_text())
+    entry = {"type": "command", "bash": "proofstone hook run agent-stop --agent copilot", "timeoutSec": 900}
+    found = json.loads((project / ".github/hooks/proofstone.json").read_text())
     assert found == {"version": 1, "hooks": {"agentStop": [entry], "subagentStop": [entry]}}
 
 
@@ -163,11 +163,11 @@ def test_a_settings_file_that_is_a_link_within_the_project_stays_one(project: Pa
         ("claude", ".claude/settings.json", {}),
         ("claude", ".claude", {"settings.json": "{}\n"}),
         ("claude", ".claude", {}),
-        ("copilot", ".github/hooks", {"assay.json": '{"version": 1}\n'}),
-        ("opencode", ".opencode/plugin", {"assay.js": "// Written by `assay export hooks opencode`.\n"}),
-        ("opencode", ".opencode/plugin/assay.js", {}),
+        ("copilot", ".github/hooks", {"proofstone.json": '{"version": 1}\n'}),
+        ("opencode", ".opencode/plugin", {"proofstone.js": "// Written by `proofstone export hooks opencode`.\n"}),
+        ("opencode", ".opencode/plugin/proofstone.js", {}),
         ("git", "pre-applypatch", {}),
-        ("git", "pre-applypatch", {"": "# assay-hook 1 " + "0" * 64 + "\n"}),
+        ("git", "pre-applypatch", {"": "# proofstone-hook 1 " + "0" * 64 + "\n"}),
     ],
 )
 def test_nothing_is_written_or_removed_through_a_link_that_leads_out(
@@ -246,12 +246,12 @@ def test_for_programs_without_such_hooks_there_are_words_and_no_file(project: Pa
     done = export(project, agent)
     assert done.returncode == 0
     assert "has no hook" in done.stderr
-    assert "assay check" in done.stdout
+    assert "proofstone check" in done.stdout
     assert list(project.iterdir()) == []
 
 
 def test_opencode_gets_a_plugin_and_a_file_of_somebody_else_is_left(project: Path) -> None:
-    plugin = project / ".opencode" / "plugin" / "assay.js"
+    plugin = project / ".opencode" / "plugin" / "proofstone.js"
     assert export(project, "opencode").returncode == 0
     assert "session.idle" in plugin.read_text()
     assert "nothing to do" in export(project, "opencode").stdout
@@ -263,19 +263,19 @@ def test_opencode_gets_a_plugin_and_a_file_of_somebody_else_is_left(project: Pat
     assert plugin.read_text() == "// mine\n"
 
 
-def test_hooks_for_a_folder_of_a_team_find_assay_by_its_name(project: Path) -> None:
+def test_hooks_for_a_folder_of_a_team_find_proofstone_by_its_name(project: Path) -> None:
     assert export(project, "git").returncode == 2
     assert export(project, "git", ".").returncode == 0
     for name in NAMES:
         assert os.access(project / name, os.X_OK)
-        assert "\nassay=assay\n" in (project / name).read_text()
+        assert "\nproofstone=proofstone\n" in (project / name).read_text()
     assert "nothing to do" in export(project, "git", ".").stdout
     assert export(project, "git", ".", "--remove").returncode == 0
     assert list(project.iterdir()) == []
     (project / "pre-commit").write_text("#!/bin/sh\n")
     done = export(project, "git", ".")
     assert done.returncode == 2
-    assert "assay hook run pre-commit || exit 1" in done.stderr
+    assert "proofstone hook run pre-commit || exit 1" in done.stderr
     assert [path.name for path in project.iterdir()] == ["pre-commit"]
 
 

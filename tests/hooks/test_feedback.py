@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from assay.contracts.check import CheckKind
-from assay.contracts.finding import Finding
-from assay.contracts.report import CheckLine, CheckReport
-from assay.contracts.verdict import Assurance, Confidence, Outcome, Severity, Verdict
-from assay.core.feedback import feedback
+from proofstone.contracts.check import CheckKind
+from proofstone.contracts.finding import Finding
+from proofstone.contracts.report import CheckLine, CheckReport
+from proofstone.contracts.verdict import Assurance, Confidence, Outcome, Severity, Verdict
+from proofstone.core.feedback import feedback
 
 
 def line(name: str, verdict: Verdict, *, required: bool = True, artifact: str | None = None) -> CheckLine:
@@ -71,7 +71,7 @@ def test_it_names_checks_tests_and_findings_with_file_and_line_gravest_first() -
         )
     )
     assert said.splitlines() == [
-        "`assay check` does not pass: failed.",
+        "`proofstone check` does not pass: failed.",
         "Checks:",
         "- tests:pytest: fail: why",
         "Tests that passed before and fail now:",
@@ -79,13 +79,13 @@ def test_it_names_checks_tests_and_findings_with_file_and_line_gravest_first() -
         "Findings:",
         "- a.py:7: grave (critical): what; do",
         "- a.py: small (minor): what; do",
-        "Output of tests:pytest: assay ledger artifact 0123456789ab",
-        "Put this right in the code, not in the checks; then run `assay check` to see for yourself.",
+        "Output of tests:pytest: proofstone ledger artifact 0123456789ab",
+        "Put this right in the code, not in the checks; then run `proofstone check` to see for yourself.",
     ]
 
 
 def test_where_nothing_is_named_the_reason_is() -> None:
-    assert feedback(report()).startswith("`assay check` does not pass: failed. the one reason\n")
+    assert feedback(report()).startswith("`proofstone check` does not pass: failed. the one reason\n")
 
 
 def test_much_is_cut_and_counted() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.git.user_hooks import NAMES, persons_hook
+from proofstone.adapters.git.user_hooks import NAMES, persons_hook
 from tests.hooks.place import Place
 from tests.needs import needs
 
@@ -35,14 +35,14 @@ def put(path: Path, text: str, mode: int = 0o755) -> None:
 
 
 def uninstalled(place: Place, code: int = 0) -> str:
-    done = place.assay("hook", "uninstall")
+    done = place.proofstone("hook", "uninstall")
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
 
 def refused(place: Place, *words: str) -> None:
     """Nothing is installed, and it is said why and what to do."""
-    done = place.assay("hook", "install")
+    done = place.proofstone("hook", "install")
     assert done.returncode == 2, done.stdout
     for word in words:
         assert word in done.stderr
@@ -57,7 +57,7 @@ def test_installed_twice_is_installed_once_and_uninstalled_nothing_is_left(place
     assert listed(place.folder) == once
     assert uninstalled(place).splitlines() == [f"{name}: removed" for name in NAMES]
     assert listed(place.root / ".git") == before
-    assert uninstalled(place) == "there is no hook of Assay's here\n"
+    assert uninstalled(place) == "there is no hook of Proofstone's here\n"
 
 
 @pytest.mark.few(1)
@@ -68,7 +68,7 @@ def test_a_hook_that_was_there_is_back_afterwards_with_bytes_time_and_mode(place
     put(place.folder / "pre-commit", THEIRS, mode)
     put(place.folder / "post-commit", THEIRS)
     before = listed(place.folder)
-    done = place.assay("hook", "install")
+    done = place.proofstone("hook", "install")
     assert words in done.stdout
     place.install()
     place.install("--check")
@@ -104,7 +104,7 @@ def test_the_hook_that_was_there_runs_first_as_it_did_and_its_refusal_is_one(pla
     assert said.startswith("theirs: .git/hooks/pre-commit \n")
     stopped = place.tried("commit", "-a", "-m", "x", STOP="1")
     assert stopped.returncode == 1
-    assert stopped.stderr == ""  # its refusal: Assay was not even asked
+    assert stopped.stderr == ""  # its refusal: Proofstone was not even asked
 
 
 @pytest.mark.parametrize("first", ["#!/bin/sh", "#!/bin/sh -e", "#!/usr/bin/env bash", "#!/usr/bin/env python3"])
@@ -144,9 +144,9 @@ def test_what_a_tool_has_generated_again_is_chained_again(place: Place) -> None:
     put(place.folder / "pre-commit", THEIRS)
     place.install()
     put(place.folder / "pre-commit", THEIRS)
-    assert place.assay("hook", "status").returncode == 1
+    assert place.proofstone("hook", "status").returncode == 1
     place.install()
-    assert place.assay("hook", "status").returncode == 0
+    assert place.proofstone("hook", "status").returncode == 0
     uninstalled(place)
     assert [path.name for path in place.folder.iterdir()] == ["pre-commit"]
 
@@ -161,7 +161,7 @@ def test_when_the_framework_moves_the_hook_aside_and_runs_it_the_framework_does_
     put(place.folder / "pre-commit", framework + run_legacy)
     place.write(a="new\n")
     assert place.refused("commit", "-a", "-m", "x").count("checked by it") == 1
-    assert "Assay's is pre-commit.legacy" in place.assay("hook", "status").stdout
+    assert "Proofstone's is pre-commit.legacy" in place.proofstone("hook", "status").stdout
     (place.folder / "pre-commit").write_text(framework + "echo checked by it >&2\n")
     legacy = (place.folder / "pre-commit.legacy").read_bytes()
     place.install()
@@ -180,7 +180,7 @@ def test_which_hook_is_the_persons_own_can_be_told(place: Place, installed: bool
     if installed:
         place.install()
     own = persons_hook(place.folder, "pre-commit")
-    assert own == place.folder / ("pre-commit.assay-chained" if installed else "pre-commit")
+    assert own == place.folder / ("pre-commit.proofstone-chained" if installed else "pre-commit")
     assert persons_hook(place.folder, "pre-merge-commit") is None
     assert persons_hook(place.folder, "pre-applypatch") is None
 
@@ -194,9 +194,9 @@ def test_what_somebody_has_edited_is_left_and_named(place: Place) -> None:
     before = listed(place.folder)
     said = uninstalled(place, 1)
     assert f"pre-commit: left as it is: somebody has edited {hook}" in said
-    assert "pre-commit.assay-chained" in said
+    assert "pre-commit.proofstone-chained" in said
     assert listed(place.folder) == {
-        name: what for name, what in before.items() if name in ("pre-commit", "pre-commit.assay-chained")
+        name: what for name, what in before.items() if name in ("pre-commit", "pre-commit.proofstone-chained")
     }
 
 
@@ -204,15 +204,15 @@ def test_another_hook_in_its_place_is_left_and_what_was_there_before_is_named(pl
     put(place.folder / "pre-commit", THEIRS)
     place.install()
     put(place.folder / "pre-commit", "#!/bin/sh\n# a new one\n")
-    refused(place, "pre-commit.assay-chained", "another hook")
+    refused(place, "pre-commit.proofstone-chained", "another hook")
     said = uninstalled(place, 1)
-    assert str(place.folder / "pre-commit.assay-chained") in said
+    assert str(place.folder / "pre-commit.proofstone-chained") in said
     assert (place.folder / "pre-commit").read_text() == "#!/bin/sh\n# a new one\n"
-    assert (place.folder / "pre-commit.assay-chained").read_text() == THEIRS
+    assert (place.folder / "pre-commit.proofstone-chained").read_text() == THEIRS
 
 
 def test_an_installation_that_was_interrupted_is_completed_or_undone(place: Place) -> None:
-    put(place.folder / "pre-commit.assay-chained", THEIRS)  # moved aside, and then the power went
+    put(place.folder / "pre-commit.proofstone-chained", THEIRS)  # moved aside, and then the power went
     place.install()
     place.write(a="new\n")
     assert "theirs:" in place.refused("commit", "-a", "-m", "x")
@@ -221,26 +221,26 @@ def test_an_installation_that_was_interrupted_is_completed_or_undone(place: Plac
     assert (place.folder / "pre-commit").read_text() == THEIRS
 
 
-def test_a_hook_that_cannot_find_assay_refuses_and_says_how_to_take_it_out(place: Place) -> None:
+def test_a_hook_that_cannot_find_proofstone_refuses_and_says_how_to_take_it_out(place: Place) -> None:
     put(place.folder / "pre-commit", THEIRS)
     place.install()
     hook = place.folder / "pre-commit"
-    hook.write_text(hook.read_text().replace("\nassay=/", "\nassay=/no/"))
+    hook.write_text(hook.read_text().replace("\nproofstone=/", "\nproofstone=/no/"))
     place.write(a="new\n")
     path = "/usr/bin:/bin"
     done = place.tried("commit", "-a", "-m", "x", PATH=path)
     assert done.returncode == 1
     assert "not installed any more" in done.stderr
     assert "rm '.git/hooks/pre-commit'" in done.stderr
-    assert "mv '.git/hooks/pre-commit.assay-chained' '.git/hooks/pre-commit'" in done.stderr
+    assert "mv '.git/hooks/pre-commit.proofstone-chained' '.git/hooks/pre-commit'" in done.stderr
 
 
 @pytest.mark.parametrize("how", ["absolute", "relative", "link into it", "link out of it"])
-def test_a_hook_does_not_start_an_assay_that_lies_in_the_work_tree(place: Place, how: str) -> None:
+def test_a_hook_does_not_start_an_proofstone_that_lies_in_the_work_tree(place: Place, how: str) -> None:
     """It may be the very change that is to be committed. One outside is taken, wherever it stands on PATH."""
     place.install()
     hook = place.folder / "pre-commit"
-    hook.write_text(hook.read_text().replace("\nassay=/", "\nassay=/no/"))
+    hook.write_text(hook.read_text().replace("\nproofstone=/", "\nproofstone=/no/"))
     own, outside = place.root / "tools", place.root.parent / "out side"
     lets_through = "#!/bin/sh\necho asked: $0 >&2\n"
     put(place.root.parent / "elsewhere", lets_through)
@@ -248,20 +248,20 @@ def test_a_hook_does_not_start_an_assay_that_lies_in_the_work_tree(place: Place,
     folder = outside if how == "link into it" else own
     folder.mkdir(exist_ok=True)
     if how.startswith("link"):
-        (folder / "assay").symlink_to(own / "real" if how == "link into it" else place.root.parent / "elsewhere")
+        (folder / "proofstone").symlink_to(own / "real" if how == "link into it" else place.root.parent / "elsewhere")
     else:
-        put(folder / "assay", lets_through)
+        put(folder / "proofstone", lets_through)
     path = f"{'tools' if how == 'relative' else folder}:/usr/bin:/bin"
     place.write(a="new\n")
     done = place.tried("commit", "-a", "-m", "x", PATH=path)
     assert done.returncode == 1
     assert "asked" not in done.stderr
-    assert f"the only assay on PATH is the work tree's own, {folder / 'assay'}" in done.stderr
-    assert 'run its "assay hook install"' in done.stderr
-    put(place.root.parent / "good one" / "assay", lets_through)
+    assert f"the only proofstone on PATH is the work tree's own, {folder / 'proofstone'}" in done.stderr
+    assert 'run its "proofstone hook install"' in done.stderr
+    put(place.root.parent / "good one" / "proofstone", lets_through)
     done = place.tried("commit", "-a", "-m", "x", PATH=f"{path}:{place.root.parent / 'good one'}")
     assert done.returncode == 0
-    assert f"asked: {place.root.parent / 'good one' / 'assay'}\n" in done.stderr
+    assert f"asked: {place.root.parent / 'good one' / 'proofstone'}\n" in done.stderr
 
 
 def test_a_folder_for_all_repositories_is_not_touched(place: Place) -> None:
@@ -269,7 +269,7 @@ def test_a_folder_for_all_repositories_is_not_touched(place: Place) -> None:
     put(shared / "pre-commit", THEIRS)
     place.git("config", "--global", "core.hooksPath", "~/all hooks")
     before = listed(shared)
-    refused(place, "for all repositories", str(shared / "pre-commit"), "assay hook run pre-commit || exit 1")
+    refused(place, "for all repositories", str(shared / "pre-commit"), "proofstone hook run pre-commit || exit 1")
     assert listed(shared) == before
     place.git("config", "core.hooksPath", str(place.folder))  # what the hint says
     place.install()
@@ -279,7 +279,9 @@ def test_a_folder_that_is_committed_is_not_touched(place: Place) -> None:
     put(place.root / ".githooks" / "pre-commit", THEIRS)
     place.commit("hooks of the team")
     place.git("config", "core.hooksPath", ".githooks")
-    refused(place, ".githooks/pre-commit", "a commit would take the hook in", "assay hook run pre-commit || exit 1")
+    refused(
+        place, ".githooks/pre-commit", "a commit would take the hook in", "proofstone hook run pre-commit || exit 1"
+    )
     assert place.git("status", "--porcelain") == ""
 
 
@@ -302,13 +304,13 @@ def test_a_folder_that_is_a_link_within_the_repository_is_used(place: Place) -> 
     before = listed(place.root / ".git")
     place.install()
     assert place.folder.is_symlink()
-    assert place.assay("hook", "status").returncode == 0
+    assert place.proofstone("hook", "status").returncode == 0
     uninstalled(place)
     assert listed(place.root / ".git") == before
 
 
 def test_the_line_of_the_hint_does_what_the_hook_does(place: Place) -> None:
-    put(place.root / ".githooks" / "pre-commit", "#!/bin/sh\nassay hook run pre-commit || exit 1\n")
+    put(place.root / ".githooks" / "pre-commit", "#!/bin/sh\nproofstone hook run pre-commit || exit 1\n")
     place.commit("hooks of the team")
     place.git("config", "core.hooksPath", ".githooks")
     place.write(a="new\n")
@@ -316,20 +318,20 @@ def test_the_line_of_the_hint_does_what_the_hook_does(place: Place) -> None:
 
 
 def test_status_tells_what_is_there_and_what_git_does_not_look_at(place: Place) -> None:
-    assert place.assay("hook", "status").returncode == 1
+    assert place.proofstone("hook", "status").returncode == 1
     put(place.folder / "pre-commit", THEIRS)
     place.install("--check")
-    done = place.assay("hook", "status", "--json")
+    done = place.proofstone("hook", "status", "--json")
     assert done.returncode == 0
     found = json.loads(done.stdout)
     assert [hook["name"] for hook in found["hooks"]] == list(NAMES)
     assert {hook["state"] for hook in found["hooks"]} == {"installed"}
     assert all(hook["checks"] and hook["used_by_git"] for hook in found["hooks"])
-    assert found["hooks"][0]["chained"] == str(place.folder / "pre-commit.assay-chained")
+    assert found["hooks"][0]["chained"] == str(place.folder / "pre-commit.proofstone-chained")
     assert found["hooks"][1]["chained"] is None
     assert found["head"] == {"standing": "first", "accepted": True}
     place.git("config", "core.hooksPath", "elsewhere")
-    done = place.assay("hook", "status")
+    done = place.proofstone("hook", "status")
     assert done.returncode == 1
     assert done.stdout.count(f"git does not look here, but in {place.root / 'elsewhere'}") == len(NAMES)
     uninstalled(place)
@@ -338,7 +340,7 @@ def test_status_tells_what_is_there_and_what_git_does_not_look_at(place: Place) 
 
 @pytest.mark.parametrize("command", ["install", "uninstall", "status"])
 def test_outside_of_a_repository_it_is_said(place: Place, command: str, tmp_path: Path) -> None:
-    done = place.at(tmp_path).assay("hook", command)
+    done = place.at(tmp_path).proofstone("hook", command)
     assert done.returncode == 2
     assert "not inside a git repository" in done.stderr
 
@@ -347,4 +349,4 @@ def test_it_can_be_installed_from_below_and_for_a_repository_that_is_named(place
     (place.root / "below").mkdir()
     place.at(place.root / "below").install()
     assert stat.S_IMODE((place.folder / "pre-commit").stat().st_mode) == 0o755
-    assert place.at(tmp_path).assay("hook", "status", "--repo", str(place.root)).returncode == 0
+    assert place.at(tmp_path).proofstone("hook", "status", "--repo", str(place.root)).returncode == 0

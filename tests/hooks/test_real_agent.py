@@ -1,4 +1,4 @@
-"""A real agent, with the hook that is exported for it: what Assay finds reaches the model."""
+"""A real agent, with the hook that is exported for it: what Proofstone finds reaches the model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.testing.model_server import ModelServer, Reply, WireProtocol
+from proofstone.testing.model_server import ModelServer, Reply, WireProtocol
 from tests.hooks.place import Place
 from tests.programs.real.installed import installed
 
@@ -22,7 +22,7 @@ def claude(pytestconfig: pytest.Config) -> str:
 def test_claude_is_sent_back_three_times_with_what_is_wrong_and_then_may_stop(
     place: Place, claude: str, tmp_path: Path
 ) -> None:
-    assert place.assay("export", "hooks", "claude").returncode == 0
+    assert place.proofstone("export", "hooks", "claude").returncode == 0
     place.commit("hooks")
     place.write(a="<<<<<<< ours\nx\n=======\ny\n>>>>>>> theirs\n")
     with ModelServer(lambda _: Reply(text="It is done.")) as server:

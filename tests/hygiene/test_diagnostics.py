@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.adapters.checks.diagnostics import parse_diagnostics
-from assay.contracts.check import Diagnostic
-from assay.core.complaints import new_complaints
+from proofstone.adapters.checks.diagnostics import parse_diagnostics
+from proofstone.contracts.check import Diagnostic
+from proofstone.core.complaints import new_complaints
 
 
 def run(directory: Path, *argv: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.change import ChangeKind
-from assay.core.risk import PathChange, Risk, docs_only, risk_of, size_of
+from proofstone.contracts.change import ChangeKind
+from proofstone.core.risk import PathChange, Risk, docs_only, risk_of, size_of
 
 MODIFIED, ADDED = ChangeKind.MODIFIED, ChangeKind.ADDED
 

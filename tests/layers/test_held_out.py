@@ -57,6 +57,6 @@ def test_the_real_repair_passes(workshop: Workshop, root: Path) -> None:
     ],
 )
 def test_bad_input_is_refused_and_said(workshop: Workshop, root: Path, args: tuple[str, ...], says: str) -> None:
-    done = workshop.assay(root, "check", *args)
+    done = workshop.proofstone(root, "check", *args)
     assert done.returncode == 2
     assert says in done.stderr

@@ -121,7 +121,7 @@ def test_a_repair_is_seen_to_be_needed_by_its_test(workshop: Workshop, root: Pat
     assert_passed(run)
     assert run.json["sensitive"] == ["tests/test_sums.py::test_total"]
     assert run.json["confidence"] == "high"
-    rows = workshop.assay(root, "ledger", "show", run.json["run_id"], "--json").stdout
+    rows = workshop.proofstone(root, "ledger", "show", run.json["run_id"], "--json").stdout
     assert "tests:pytest:must-fail" in rows
     assert "tests:pytest:sabotaged" in rows
     again = workshop.check(root, "--must-pass", "test_total")
@@ -185,7 +185,7 @@ def test_a_test_that_failed_by_chance_on_the_base_is_no_repair_that_needs_no_cha
     said = f"import pathlib\n\n        self.assertTrue(pathlib.Path({str(mark)!r}).exists())"
     by_chance = f"{FOR_UNITTEST}\n    def test_by_chance(self):\n        {said}\n"
     files = {"tests/__init__.py": "", "sums.py": RIGHT, "tests/test_sums.py": by_chance}
-    root = workshop.repo({**files, "assay.toml": "[check]\nflaky_reruns = 0\n"})
+    root = workshop.repo({**files, "proofstone.toml": "[check]\nflaky_reruns = 0\n"})
     workshop.write(root, {"sums.py": RIGHT.replace("return sum(items)", "found = sum(items)\n    return found")})
     workshop.check(root)  # the base's failure is kept from here on
     mark.parent.mkdir(exist_ok=True)

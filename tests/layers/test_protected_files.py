@@ -69,7 +69,7 @@ def test_an_edited_expectation_is_shown_with_its_old_and_new_value(workshop: Wor
         "self.assertEqual(total([1, 2]), 3)",
         "self.assertEqual(total([1, 2]), 2)",
     )
-    shown = workshop.assay(root, "check").stdout
+    shown = workshop.proofstone(root, "check").stdout
     assert "- self.assertEqual(total([1, 2]), 3)" in shown
     assert "+ self.assertEqual(total([1, 2]), 2)" in shown
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.verdict import Outcome, Verdict
+from proofstone.contracts.verdict import Outcome, Verdict
 from tests.layouts.projects import GOOD, IGNORED, WRONG, project
 from tests.needs import needs
 from tests.workshop import Workshop
@@ -84,7 +84,7 @@ def test_tests_that_cannot_be_loaded_on_either_tree_prove_nothing(workshop: Work
 def test_a_generated_file_that_is_ignored_can_be_included(workshop: Workshop) -> None:
     files = project("setuptools", ".") | {
         ".gitignore": f"{IGNORED}_version.py\n",
-        "assay.toml": '[environment]\ninclude = ["sums/_version.py"]\n',
+        "proofstone.toml": '[environment]\ninclude = ["sums/_version.py"]\n',
         "sums/numbers.py": f"from sums._version import version\n\n{WRONG}",
     }
     workshop.trust_everything()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
+from proofstone.adapters.ledger.location import ledger_path
+from proofstone.adapters.ledger.sqlite import SqliteLedger
 
 
 @pytest.fixture

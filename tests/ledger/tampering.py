@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from assay.adapters.ledger.tables import TABLES
-from assay.core.authentication import row_code
-from assay.core.chain import Payload, genesis, link_hash, payload_hash
+from proofstone.adapters.ledger.tables import TABLES
+from proofstone.core.authentication import row_code
+from proofstone.core.chain import Payload, genesis, link_hash, payload_hash
 
 
 def raw(path: Path) -> sqlite3.Connection:

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.git.anchor import REF
-from assay.adapters.git.repository import Repository, open_repository
-from assay.adapters.ledger.kept_anchors import KeptAnchors
-from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.app import writing_ledger
-from assay.contracts.rows import OverrideRow
-from assay.engine.anchoring import anchor_head, refuse_anchor_faults
-from assay.errors import AnchorError, LedgerError
-from assay.ledger_app import LedgerProof, prove_ledger, reanchor_repository
-from assay.surfaces.cli.main import main
-from assay.testing.ledger_conformance import check_row
+from proofstone.adapters.git.anchor import REF
+from proofstone.adapters.git.repository import Repository, open_repository
+from proofstone.adapters.ledger.kept_anchors import KeptAnchors
+from proofstone.adapters.ledger.location import ledger_path
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.app import writing_ledger
+from proofstone.contracts.rows import OverrideRow
+from proofstone.engine.anchoring import anchor_head, refuse_anchor_faults
+from proofstone.errors import AnchorError, LedgerError
+from proofstone.ledger_app import LedgerProof, prove_ledger, reanchor_repository
+from proofstone.surfaces.cli.main import main
+from proofstone.testing.ledger_conformance import check_row
 
 
 def git(directory: Path, *args: str) -> str:
@@ -43,7 +43,7 @@ def record(home: Path, repository: Repository) -> None:
 def refused(home: Path, repository: Repository) -> str:
     with pytest.raises(AnchorError) as caught, writing_ledger(home, repository, create=True):
         pass
-    assert "assay ledger reanchor" in (caught.value.hint or "")
+    assert "proofstone ledger reanchor" in (caught.value.hint or "")
     assert caught.value.exit_code == 2
     return caught.value.message
 
@@ -59,7 +59,7 @@ def test_a_ledger_that_was_set_back_is_refused_until_a_person_says_why(home: Pat
     shutil.rmtree(home / "ledger")
     before.rename(home / "ledger")
     message = refused(home, repository)
-    assert "rewound: refs/assay/ledger in the repository saw the ledger at row 4; it ends at row 2 now" in message
+    assert "rewound: refs/proofstone/ledger in the repository saw the ledger at row 4; it ends at row 2 now" in message
     assert "rewound: the state directory" in message
     git(repository.root, "update-ref", "-d", REF)
     assert "rewound: the state directory" in refused(home, repository), "the second place knows it as well"
@@ -82,7 +82,7 @@ def test_rows_that_were_written_anew_are_refused(home: Path, repository: Reposit
     before.rename(home / "ledger")
     with SqliteLedger(ledger_path(home)) as ledger:
         ledger.append(check_row("another"), check_row("another"))
-    assert "rewritten: refs/assay/ledger" in refused(home, repository)
+    assert "rewritten: refs/proofstone/ledger" in refused(home, repository)
 
 
 @pytest.mark.parametrize("what", ["ledger", "."])
@@ -103,7 +103,7 @@ def test_a_ledger_or_a_state_directory_that_was_removed_is_missed(
 def test_a_ref_that_was_removed_is_missed(home: Path, repository: Repository) -> None:
     record(home, repository)
     git(repository.root, "update-ref", "-d", REF)
-    assert "missing: refs/assay/ledger" in refused(home, repository)
+    assert "missing: refs/proofstone/ledger" in refused(home, repository)
     proof = prove_ledger(home)
     assert isinstance(proof, LedgerProof)
     assert [one.seq for one in proof.verification.problems] == [None]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.adapters.ledger.artifacts import ArtifactStore
-from assay.errors import InputError, LedgerCorruptError, LedgerError
+from proofstone.adapters.ledger.artifacts import ArtifactStore
+from proofstone.errors import InputError, LedgerCorruptError, LedgerError
 
 
 @pytest.fixture

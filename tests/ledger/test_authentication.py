@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.cache import ResultCache, digest_of
-from assay.adapters.ledger.checkpoints import checkpoint_path
-from assay.adapters.ledger.keys import key_path
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.check import CheckKind, CheckResult
-from assay.contracts.evidence import CheckRow
-from assay.contracts.rows import EventRow
-from assay.contracts.verdict import Phase, Verdict
-from assay.core.authentication import AuthenticationLevel, checkpoint_code, row_code
-from assay.core.chain import next_link
-from assay.core.commit_evidence import Seen
-from assay.engine.evidence_for import refuse_forged
-from assay.errors import LedgerCorruptError, LedgerError
-from assay.testing.ledger_conformance import check_row
+from proofstone.adapters.cache import ResultCache, digest_of
+from proofstone.adapters.ledger.checkpoints import checkpoint_path
+from proofstone.adapters.ledger.keys import key_path
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.check import CheckKind, CheckResult
+from proofstone.contracts.evidence import CheckRow
+from proofstone.contracts.rows import EventRow
+from proofstone.contracts.verdict import Phase, Verdict
+from proofstone.core.authentication import AuthenticationLevel, checkpoint_code, row_code
+from proofstone.core.chain import next_link
+from proofstone.core.commit_evidence import Seen
+from proofstone.engine.evidence_for import refuse_forged
+from proofstone.errors import LedgerCorruptError, LedgerError
+from proofstone.testing.ledger_conformance import check_row
 from tests.ledger.tampering import raw, unprotected
 
 
@@ -101,7 +101,7 @@ def test_verification_goes_on_from_an_authentic_checkpoint_only(ledger: SqliteLe
     found = ledger.verify(since=since)
     assert (found.ok, found.start, found.head.seq) == (True, 2, 3)
     with unprotected(path) as connection:
-        connection.execute("UPDATE anvil_checks SET tool = 'forged' WHERE seq IN (1, 3)")
+        connection.execute("UPDATE checks SET tool = 'forged' WHERE seq IN (1, 3)")
     assert [one.seq for one in ledger.verify(since=since).problems] == [3]
     assert [one.seq for one in ledger.verify().problems] == [1, 3]
     good = checkpoint_path(path).read_text()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from assay.core.chain import (
+from proofstone.core.chain import (
     Break,
     Entry,
     Link,
@@ -24,7 +24,7 @@ from assay.core.chain import (
     next_link,
     payload_hash,
 )
-from assay.errors import LedgerError
+from proofstone.errors import LedgerError
 
 LEDGER = "a-ledger"
 any_text = st.text(st.characters(codec=None, categories=None, exclude_categories=()), max_size=20)

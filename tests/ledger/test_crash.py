@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.ledger.artifacts import ArtifactStore
-from assay.adapters.ledger.audit import audit
-from assay.adapters.ledger.daemon_setup import move_to_account
-from assay.adapters.ledger.location import artifacts_path, daemon_location, ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.evidence import CheckRow
-from assay.faults import FAULT_POINTS
-from assay.testing.ledger_conformance import check_row
+from proofstone.adapters.ledger.artifacts import ArtifactStore
+from proofstone.adapters.ledger.audit import audit
+from proofstone.adapters.ledger.daemon_setup import move_to_account
+from proofstone.adapters.ledger.location import artifacts_path, daemon_location, ledger_path
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.evidence import CheckRow
+from proofstone.faults import FAULT_POINTS
+from proofstone.testing.ledger_conformance import check_row
 from tests.needs import needs, unavailable
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +38,7 @@ def write(
     return subprocess.run(
         [*wrap, sys.executable, "-m", "tests.ledger.writer", str(home), str(APPENDS), str(ROWS)],
         cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "ASSAY_FAULT": fault, "PYTHONDONTWRITEBYTECODE": "1"},
+        env={"PATH": os.environ["PATH"], "PROOFSTONE_FAULT": fault, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         preexec_fn=limit,
@@ -187,7 +187,7 @@ def run_killed(code: str, fault: str, *args: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code, *args],
         cwd=ROOT,
-        env={**os.environ, "ASSAY_FAULT": fault, "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PROOFSTONE_FAULT": fault, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
     )
@@ -198,7 +198,9 @@ def test_a_verification_killed_before_its_checkpoint_is_done_again(tmp_path: Pat
     home = tmp_path / "home"
     with SqliteLedger(ledger_path(home)) as ledger:
         ledger.append(check_row())
-    code = "import sys; from assay.surfaces.cli.main import main; main(['ledger', 'verify', '--home', sys.argv[1]])"
+    code = (
+        "import sys; from proofstone.surfaces.cli.main import main; main(['ledger', 'verify', '--home', sys.argv[1]])"
+    )
     run_killed(code, "checkpoint.before-publish", str(home))
     with SqliteLedger(ledger_path(home)) as ledger:
         assert ledger.checkpoint() is None
@@ -215,7 +217,7 @@ def test_a_ledger_that_is_given_away_is_in_one_place_or_the_other(tmp_path: Path
         first = ledger.hash_at(1)
     os.chown(home, 12345, 12345)
     code = (
-        "import sys; from pathlib import Path; from assay.adapters.ledger.daemon_setup import move_to_account\n"
+        "import sys; from pathlib import Path; from proofstone.adapters.ledger.daemon_setup import move_to_account\n"
         "home, state = map(Path, sys.argv[1:]); move_to_account(home, 'nobody', state / 's', state)"
     )
     run_killed(code, point, str(home), str(state))

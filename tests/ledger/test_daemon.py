@@ -12,23 +12,23 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.ledger import wire
-from assay.adapters.ledger.daemon import DaemonConfig, LedgerDaemon, bind
-from assay.adapters.ledger.daemon_client import DaemonLedger
-from assay.adapters.ledger.daemon_setup import listen_as_account, move_to_account, read_config, unit_text
-from assay.adapters.ledger.location import DaemonLocation, daemon_location, ledger_path, location_path
-from assay.adapters.ledger.opening import open_ledger
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.evidence import CheckRow
-from assay.core.anchoring import Anchor
-from assay.errors import InputError, LedgerError
-from assay.testing.ledger_conformance import LedgerConformance, check_row
+from proofstone.adapters.ledger import wire
+from proofstone.adapters.ledger.daemon import DaemonConfig, LedgerDaemon, bind
+from proofstone.adapters.ledger.daemon_client import DaemonLedger
+from proofstone.adapters.ledger.daemon_setup import listen_as_account, move_to_account, read_config, unit_text
+from proofstone.adapters.ledger.location import DaemonLocation, daemon_location, ledger_path, location_path
+from proofstone.adapters.ledger.opening import open_ledger
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.evidence import CheckRow
+from proofstone.core.anchoring import Anchor
+from proofstone.errors import InputError, LedgerError
+from proofstone.testing.ledger_conformance import LedgerConformance, check_row
 
 
 @pytest.fixture
 def place() -> Iterator[Path]:
     """Short: the path of a socket has at most 108 bytes."""
-    with tempfile.TemporaryDirectory(prefix="assay-d-") as folder:
+    with tempfile.TemporaryDirectory(prefix="proofstone-d-") as folder:
         yield Path(folder)
 
 
@@ -181,7 +181,7 @@ def test_the_ledger_moves_to_an_account_and_is_served_from_there(home: Path, pla
     config = move_to_account(home, "nobody", place / "s", place / "state")
     assert sorted(one.name for one in (home / "ledger").iterdir()) == ["location.json"]
     assert read_config(place / "state") == config
-    assert "ledger daemon --state" in unit_text(config, "/usr/bin/assay", place / "state")
+    assert "ledger daemon --state" in unit_text(config, "/usr/bin/proofstone", place / "state")
     assert (place / "state" / "key").stat().st_mode & 0o777 == 0o600
     location = daemon_location(home)
     assert location is not None

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.evidence import CheckRow
-from assay.contracts.rows import EventRow
-from assay.errors import LedgerCorruptError
-from assay.surfaces.cli.main import main
-from assay.testing.ledger_conformance import check_row
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.evidence import CheckRow
+from proofstone.contracts.rows import EventRow
+from proofstone.errors import LedgerCorruptError
+from proofstone.surfaces.cli.main import main
+from proofstone.testing.ledger_conformance import check_row
 from tests.ledger.tampering import raw, unprotected
 from tests.needs import needs
 
 _PAGE = 4096
-_ASSAY = "import sys; from assay.surfaces.cli.main import main; sys.exit(main())"
+_PROOFSTONE = "import sys; from proofstone.surfaces.cli.main import main; sys.exit(main())"
 
 
 def pages_of(path: Path, name: str) -> list[int]:
@@ -33,7 +33,7 @@ def pages_of(path: Path, name: str) -> list[int]:
         connection.close()
 
 
-@pytest.mark.parametrize("table", ["anvil_checks", "chain"])
+@pytest.mark.parametrize("table", ["checks", "chain"])
 def test_rows_on_a_damaged_page_are_named_and_the_others_verified(ledger: SqliteLedger, path: Path, table: str) -> None:
     ledger.append(*(check_row(run_id=f"run-{number}") for number in range(200)))
     last = ledger.append(EventRow(run_id="run-1", type="run.finished"))[0]
@@ -58,20 +58,20 @@ def test_a_row_that_is_no_row_any_more_is_named_by_whoever_reads_it(ledger: Sqli
     ledger.append(EventRow(run_id="r", type="run.started", payload={"command": "gate"}), check_row())
     with unprotected(path) as connection:
         connection.execute("UPDATE events SET payload = '{' WHERE seq = 1")
-        connection.execute("UPDATE anvil_checks SET run_id = x'ff' WHERE seq = 2")
+        connection.execute("UPDATE checks SET run_id = x'ff' WHERE seq = 2")
     home = str(path.parent.parent)
     assert main(["ledger", "verify", "--full", "--home", home]) == 1
     assert main(["ledger", "show", "--home", home]) == 0
     with pytest.raises(LedgerCorruptError, match="entry 1 of the ledger is no row of events"):
         _ = [one.row for one in ledger.read(EventRow)]
-    with pytest.raises(LedgerCorruptError, match="entry 2 of the ledger is no row of anvil_checks"):
+    with pytest.raises(LedgerCorruptError, match="entry 2 of the ledger is no row of checks"):
         _ = [one.row for one in ledger.read(CheckRow)]
 
 
 def test_a_sequence_number_that_is_none_is_a_finding(ledger: SqliteLedger, path: Path) -> None:
     ledger.append(check_row(), check_row())
     with unprotected(path) as connection:
-        connection.execute("UPDATE anvil_checks SET seq = 'two' WHERE seq = 2")
+        connection.execute("UPDATE checks SET seq = 'two' WHERE seq = 2")
     reasons = [one.reason for one in ledger.verify().problems]
     assert any("has 'two' as its sequence number" in reason for reason in reasons)
 
@@ -94,8 +94,8 @@ def test_a_read_only_file_system_can_be_read(home: Path, path: Path, log: bool) 
         (("status",), 2),
     ):
         done = subprocess.run(
-            ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--", sys.executable, "-c", _ASSAY, *command],
-            env={**os.environ, "ASSAY_HOME": str(home)},
+            ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--", sys.executable, "-c", _PROOFSTONE, *command],
+            env={**os.environ, "PROOFSTONE_HOME": str(home)},
             capture_output=True,
             text=True,
         )
@@ -103,4 +103,4 @@ def test_a_read_only_file_system_can_be_read(home: Path, path: Path, log: bool) 
         if command == ("ledger", "verify"):
             assert done.stdout.startswith("verified: 2 rows")
         if command == ("status",):
-            assert "there is no run of `assay gate` yet" in done.stderr
+            assert "there is no run of `proofstone gate` yet" in done.stderr

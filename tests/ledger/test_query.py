@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.ledger.query import query
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.errors import InputError, LedgerError
-from assay.testing.ledger_conformance import ONE_OF_EACH
+from proofstone.adapters.ledger.query import query
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.errors import InputError, LedgerError
+from proofstone.testing.ledger_conformance import ONE_OF_EACH
 
 
 @pytest.fixture
@@ -27,13 +27,13 @@ def filled(ledger: SqliteLedger, path: Path) -> Iterator[Path]:
     [
         "INSERT INTO events (run_id) VALUES ('x')",
         "INSERT OR REPLACE INTO meta VALUES ('ledger_id', 'x')",
-        "UPDATE anvil_checks SET passed = 1",
-        "DELETE FROM anvil_checks",
-        "DROP TABLE anvil_checks",
+        "UPDATE checks SET passed = 1",
+        "DELETE FROM checks",
+        "DROP TABLE checks",
         "DROP TRIGGER events_no_delete",
         "CREATE TABLE x (a)",
         "CREATE TEMP TABLE x (a)",
-        "CREATE TEMP VIEW anvil_checks AS SELECT 1",
+        "CREATE TEMP VIEW checks AS SELECT 1",
         "ALTER TABLE events RENAME TO e",
         "ATTACH '{directory}/other.db' AS other",
         "VACUUM INTO '{directory}/other.db'",
@@ -73,7 +73,8 @@ def test_what_is_not_a_plain_question_is_refused(filled: Path, sql: str) -> None
     ("sql", "rows"),
     [
         ("SELECT COUNT(*) FROM chain", [(len(ONE_OF_EACH),)]),
-        ("SELECT tbl FROM chain WHERE seq = 1", [("anvil_checks",)]),
+        ("SELECT COUNT(*) = (SELECT COUNT(*) FROM checks) FROM anvil_checks", [(1,)]),
+        ("SELECT tbl FROM chain WHERE seq = 1", [("checks",)]),
         ("SELECT json_extract(payload, '$.n[0]') FROM messages", [(1,)]),
         ("SELECT state FROM runs", [("started",)]),
         (

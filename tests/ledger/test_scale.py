@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.ledger import runs as ledger_runs
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.engine import evidence_for
-from assay.surfaces.cli import ledger as ledger_command
-from assay.testing.ledger_conformance import ONE_OF_EACH
+from proofstone.adapters.ledger import runs as ledger_runs
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.engine import evidence_for
+from proofstone.surfaces.cli import ledger as ledger_command
+from proofstone.testing.ledger_conformance import ONE_OF_EACH
 from tests.ledger.tampering import raw
 
 QUESTIONS = {

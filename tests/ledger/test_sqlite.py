@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.ledger.location import file_system, refuse_network_file_system
-from assay.adapters.ledger.migrations import CURRENT
-from assay.adapters.ledger.sqlite import Mode, SqliteLedger
-from assay.adapters.ledger.tables import TABLES
-from assay.contracts.evidence import CheckRow
-from assay.contracts.rows import EventRow
-from assay.errors import LedgerBusyError, LedgerError
-from assay.testing.ledger_conformance import ONE_OF_EACH, LedgerConformance, check_row
+from proofstone.adapters.ledger.location import file_system, refuse_network_file_system
+from proofstone.adapters.ledger.migrations import CURRENT
+from proofstone.adapters.ledger.sqlite import Mode, SqliteLedger
+from proofstone.adapters.ledger.tables import TABLES
+from proofstone.contracts.evidence import CheckRow
+from proofstone.contracts.rows import EventRow
+from proofstone.errors import LedgerBusyError, LedgerError
+from proofstone.testing.ledger_conformance import ONE_OF_EACH, LedgerConformance, check_row
 from tests.ledger.tampering import raw
 
 
@@ -130,22 +130,22 @@ def test_the_seeds_constraints_hold(ledger: SqliteLedger, field: str, value: str
 
 
 def test_the_seeds_columns_and_indexes_are_there(filled: sqlite3.Connection) -> None:
-    columns = [row[0] for row in filled.execute("SELECT name FROM pragma_table_info('anvil_checks')")]
+    columns = [row[0] for row in filled.execute("SELECT name FROM pragma_table_info('checks')")]
     assert " ".join(columns) == (
         "id run_id task_id phase check_name tool command exit_code output_snippet passed verdict severity round "
         "attempt tree tier state assurance duration_ms artifact reused_from ts seq prev_hash payload_hash hash "
         "result_digest"
     )
     indexes = {row[0] for row in filled.execute("SELECT name FROM sqlite_master WHERE type = 'index'")}
-    assert {"idx_anvil_task_phase", "idx_anvil_run_round", "idx_telemetry_step"} <= indexes
+    assert {"idx_checks_task_phase", "idx_checks_run_round", "idx_telemetry_step"} <= indexes
 
 
 def test_the_gate_query_is_answered_from_an_index(filled: sqlite3.Connection) -> None:
     plan = filled.execute(
-        "EXPLAIN QUERY PLAN SELECT COUNT(*) FROM anvil_checks "
+        "EXPLAIN QUERY PLAN SELECT COUNT(*) FROM checks "
         "WHERE run_id = 'r' AND task_id = 't' AND phase = 'after' AND passed = 1"
     ).fetchall()
-    assert "USING COVERING INDEX idx_anvil_gate" in plan[0][3]
+    assert "USING COVERING INDEX idx_checks_gate" in plan[0][3]
 
 
 def test_runs_and_tasks_are_views_over_events(ledger: SqliteLedger, path: Path) -> None:
@@ -259,7 +259,7 @@ def test_a_ledger_of_a_newer_version_is_refused(path: Path, mode: Mode) -> None:
     SqliteLedger(path).close()
     with closing(raw(path)) as connection:
         connection.execute("INSERT INTO migrations VALUES (?, 'future', '2030-01-01')", (CURRENT + 1,))
-    with pytest.raises(LedgerError, match=f"schema version {CURRENT + 1}, this Assay knows up to {CURRENT}"):
+    with pytest.raises(LedgerError, match=f"schema version {CURRENT + 1}, this Proofstone knows up to {CURRENT}"):
         SqliteLedger(path, mode)
 
 
@@ -312,7 +312,7 @@ def test_the_file_system_is_that_of_the_nearest_mount(place: str, kind: str) -> 
 def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = tmp_path / "mountinfo"
     mounts.write_text("22 1 8:1 / / rw - nfs4 server:/ rw\n")
-    monkeypatch.setattr("assay.adapters.mounts._TABLE", mounts)
+    monkeypatch.setattr("proofstone.adapters.mounts._TABLE", mounts)
     with pytest.raises(LedgerError, match=r"network file system \(nfs4\)"):
         refuse_network_file_system(tmp_path)
     with pytest.raises(LedgerError, match="network file system"):

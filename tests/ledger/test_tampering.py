@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.ledger.anchors import Anchor, read_anchors, write_anchors
-from assay.adapters.ledger.artifacts import ArtifactStore
-from assay.adapters.ledger.audit import audit
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.adapters.ledger.tables import TABLES, Table
-from assay.core.chain import Break
-from assay.errors import InputError
-from assay.testing.ledger_conformance import ONE_OF_EACH, check_row
+from proofstone.adapters.ledger.anchors import Anchor, read_anchors, write_anchors
+from proofstone.adapters.ledger.artifacts import ArtifactStore
+from proofstone.adapters.ledger.audit import audit
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.adapters.ledger.tables import TABLES, Table
+from proofstone.core.chain import Break
+from proofstone.errors import InputError
+from proofstone.testing.ledger_conformance import ONE_OF_EACH, check_row
 from tests.ledger.tampering import rehash_from, unprotected
 
 LAST = len(ONE_OF_EACH) + 3
 CHECK = LAST - 1
-"""A row of anvil_checks that is neither the first nor the last of anything."""
+"""A row of checks that is neither the first nor the last of anything."""
 
 
 @pytest.fixture
@@ -53,19 +53,19 @@ def test_an_edit_of_any_column_is_found_at_its_row(filled: SqliteLedger, path: P
 @pytest.mark.parametrize("value", ["1.5", "x'00'", "CAST(x'ff' AS TEXT)", "NULL", "'2'"])
 def test_a_value_of_another_type_is_found(filled: SqliteLedger, path: Path, value: str) -> None:
     with unprotected(path) as connection:
-        connection.execute(f"UPDATE anvil_checks SET command = {value} WHERE seq = 1")
-    assert problem(filled) == Break(1, "the row in anvil_checks was changed after it was written")
+        connection.execute(f"UPDATE checks SET command = {value} WHERE seq = 1")
+    assert problem(filled) == Break(1, "the row in checks was changed after it was written")
 
 
 def test_a_removed_row_is_found(filled: SqliteLedger, path: Path) -> None:
     with unprotected(path) as connection:
-        connection.execute("DELETE FROM anvil_checks WHERE seq = ?", (CHECK,))
-    assert problem(filled) == Break(CHECK, "the chain names a row of anvil_checks that is not there")
+        connection.execute("DELETE FROM checks WHERE seq = ?", (CHECK,))
+    assert problem(filled) == Break(CHECK, "the chain names a row of checks that is not there")
 
 
 def test_a_row_removed_with_its_chain_entry_is_found(filled: SqliteLedger, path: Path) -> None:
     with unprotected(path) as connection:
-        for table in ("anvil_checks", "chain"):
+        for table in ("checks", "chain"):
             connection.execute(f"DELETE FROM {table} WHERE seq = ?", (CHECK,))
     assert problem(filled).seq == CHECK
 
@@ -73,12 +73,12 @@ def test_a_row_removed_with_its_chain_entry_is_found(filled: SqliteLedger, path:
 def test_a_chain_entry_removed_alone_is_found(filled: SqliteLedger, path: Path) -> None:
     with unprotected(path) as connection:
         connection.execute("DELETE FROM chain WHERE seq = ?", (LAST,))
-    assert problem(filled) == Break(LAST, "a row of anvil_checks has no place in the chain")
+    assert problem(filled) == Break(LAST, "a row of checks has no place in the chain")
 
 
 def test_an_emptied_table_is_found(filled: SqliteLedger, path: Path) -> None:
     with unprotected(path) as connection:
-        connection.execute("DELETE FROM anvil_checks")
+        connection.execute("DELETE FROM checks")
     assert problem(filled).seq == 1
 
 
@@ -86,10 +86,10 @@ def test_a_replaced_row_is_found(filled: SqliteLedger, path: Path) -> None:
     """All keys and hashes stay, the contents are another row's."""
     with unprotected(path) as connection:
         connection.execute(
-            "INSERT OR REPLACE INTO anvil_checks SELECT id, 'another', task_id, phase, check_name, tool, command, "
+            "INSERT OR REPLACE INTO checks SELECT id, 'another', task_id, phase, check_name, tool, command, "
             "exit_code, output_snippet, passed, verdict, severity, round, attempt, tree, tier, state, assurance, "
             "duration_ms, artifact, reused_from, ts, seq, prev_hash, payload_hash, hash, result_digest "
-            f"FROM anvil_checks WHERE seq = {CHECK}"
+            f"FROM checks WHERE seq = {CHECK}"
         )
     assert problem(filled).seq == CHECK
 
@@ -97,17 +97,17 @@ def test_a_replaced_row_is_found(filled: SqliteLedger, path: Path) -> None:
 def test_two_swapped_rows_are_found(filled: SqliteLedger, path: Path) -> None:
     with unprotected(path) as connection:
         for old, new in ((CHECK, 0), (LAST, CHECK), (0, LAST)):
-            connection.execute("UPDATE anvil_checks SET seq = ? WHERE seq = ?", (new, old))
+            connection.execute("UPDATE checks SET seq = ? WHERE seq = ?", (new, old))
     assert problem(filled).seq == CHECK
 
 
 def test_a_rehashed_row_is_found_at_the_row_after_it(filled: SqliteLedger, path: Path) -> None:
     with unprotected(path) as connection:
-        connection.execute("UPDATE anvil_checks SET state = 'fail', passed = 0 WHERE seq = ?", (CHECK,))
+        connection.execute("UPDATE checks SET state = 'fail', passed = 0 WHERE seq = ?", (CHECK,))
         connection.execute("CREATE TEMP TABLE kept AS SELECT * FROM chain WHERE seq > ?", (CHECK,))
         assert filled.key is not None
         rehash_from(connection, filled.ledger_id, CHECK, filled.key.value)
-        for table in ("chain", "anvil_checks"):
+        for table in ("chain", "checks"):
             connection.execute(
                 f"UPDATE {table} SET (payload_hash, prev_hash, hash) = (SELECT payload_hash, prev_hash, hash "
                 f"FROM kept WHERE kept.seq = {table}.seq) WHERE seq > ?",
@@ -118,7 +118,7 @@ def test_a_rehashed_row_is_found_at_the_row_after_it(filled: SqliteLedger, path:
 
 def test_a_wholly_rehashed_ledger_is_seen_by_its_codes(filled: SqliteLedger, path: Path) -> None:
     with unprotected(path) as connection:
-        connection.execute("UPDATE anvil_checks SET state = 'unverifiable', passed = 0 WHERE seq = ?", (CHECK,))
+        connection.execute("UPDATE checks SET state = 'unverifiable', passed = 0 WHERE seq = ?", (CHECK,))
         rehash_from(connection, filled.ledger_id, 1)
     found = filled.verify()
     assert [one.seq for one in found.problems] == [CHECK, LAST]
@@ -129,7 +129,7 @@ def test_one_that_was_rehashed_with_its_key_is_seen_only_by_an_anchor(filled: Sq
     anchor = filled.head()
     assert filled.key is not None
     with unprotected(path) as connection:
-        connection.execute("UPDATE anvil_checks SET state = 'unverifiable', passed = 0 WHERE seq = ?", (CHECK,))
+        connection.execute("UPDATE checks SET state = 'unverifiable', passed = 0 WHERE seq = ?", (CHECK,))
         rehash_from(connection, filled.ledger_id, 1, filled.key.value)
     assert filled.verify().ok
     assert problem(filled, anchor).seq == LAST
@@ -138,7 +138,7 @@ def test_one_that_was_rehashed_with_its_key_is_seen_only_by_an_anchor(filled: Sq
 def test_anchors_before_the_forgery_narrow_it_down(filled: SqliteLedger, path: Path) -> None:
     with unprotected(path) as connection:
         hashes = dict(connection.execute("SELECT seq, hash FROM chain"))
-        connection.execute("UPDATE anvil_checks SET tool = 'forged' WHERE seq = ?", (CHECK,))
+        connection.execute("UPDATE checks SET tool = 'forged' WHERE seq = ?", (CHECK,))
         assert filled.key is not None
         rehash_from(connection, filled.ledger_id, CHECK, filled.key.value)
     anchors = [Anchor(ledger_id=filled.ledger_id, seq=seq, hash=hashes[seq]) for seq in (LAST, CHECK, CHECK - 1, 1)]
@@ -152,9 +152,9 @@ def test_anchors_before_the_forgery_narrow_it_down(filled: SqliteLedger, path: P
 def test_a_cut_tail_is_seen_only_by_an_anchor(filled: SqliteLedger, path: Path, rewritten: bool) -> None:
     anchor = filled.head()
     with unprotected(path) as connection:
-        for table in ("anvil_checks", "chain"):
+        for table in ("checks", "chain"):
             connection.execute(f"DELETE FROM {table} WHERE seq > ?", (LAST - 2,))
-        connection.execute("UPDATE sqlite_sequence SET seq = seq - 2 WHERE name = 'anvil_checks'")
+        connection.execute("UPDATE sqlite_sequence SET seq = seq - 2 WHERE name = 'checks'")
     assert filled.verify().ok
     assert problem(filled, anchor) == Break(
         LAST - 1, f"cut after entry {LAST - 2}: an anchor saw the chain at entry {LAST}"

@@ -11,11 +11,11 @@ import os
 import sys
 from pathlib import Path
 
-from assay.adapters.ledger.artifacts import ArtifactStore
-from assay.adapters.ledger.location import artifacts_path, ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.errors import LedgerError
-from assay.testing.ledger_conformance import check_row
+from proofstone.adapters.ledger.artifacts import ArtifactStore
+from proofstone.adapters.ledger.location import artifacts_path, ledger_path
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.errors import LedgerError
+from proofstone.testing.ledger_conformance import check_row
 
 
 def say(descriptor: int, line: str) -> None:

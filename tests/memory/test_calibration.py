@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from assay.contracts.memory import MemoryType
-from assay.core.memory.ageing import FADED, HALF_LIFE, Ages
-from assay.core.memory.calibration import MOST, Calibration, calibrate
-from assay.core.memory.words import STOP_WORDS, subject_of
+from proofstone.contracts.memory import MemoryType
+from proofstone.core.memory.ageing import FADED, HALF_LIFE, Ages
+from proofstone.core.memory.calibration import MOST, Calibration, calibrate
+from proofstone.core.memory.words import STOP_WORDS, subject_of
 from tests.memory.making import EPISODIC, PROCEDURAL, SEMANTIC, entry, failure, lesson
 
 TASK = ("Count the rows of the table", "how many rows are there in my table?")

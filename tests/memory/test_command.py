@@ -1,4 +1,4 @@
-"""`assay memory`: what is remembered is shown as data, and forgotten when a person says so."""
+"""`proofstone memory`: what is remembered is shown as data, and forgotten when a person says so."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from assay.adapters.memory import FileMemory, memory_path
-from assay.core.memory.consolidation import consolidate
-from tests.cli.running import assay
+from proofstone.adapters.memory import FileMemory, memory_path
+from proofstone.core.memory.consolidation import consolidate
+from tests.cli.running import proofstone
 from tests.memory.making import PROCEDURAL, entry, failure, moment
 
 
@@ -31,7 +31,7 @@ def memory(home: Path) -> FileMemory:
 
 
 def run(home: Path, *words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return assay("memory", *words, home=home, env=env)
+    return proofstone("memory", *words, home=home, env=env)
 
 
 def document(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def test_it_must_be_said_what_to_forget(home: Path, memory: FileMemory, words: t
 
 
 def test_an_executor_forgets_nothing_and_may_look(home: Path, memory: FileMemory) -> None:
-    executor = {"ASSAY_TASK": "task.json"}
+    executor = {"PROOFSTONE_TASK": "task.json"}
     done = run(home, "forget", "won", env=executor)
     assert done.returncode == 2 and "this is for a person to say" in done.stderr
     assert len(memory.entries()) == 3

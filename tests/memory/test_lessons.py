@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.agent import Completion
-from assay.contracts.memory import MemoryType
-from assay.contracts.pipeline.knowledge import KnowledgeOutput, Lesson
-from assay.core.memory.calibration import calibrate
-from assay.core.memory.lessons import learnt, weakens
+from proofstone.contracts.agent import Completion
+from proofstone.contracts.memory import MemoryType
+from proofstone.contracts.pipeline.knowledge import KnowledgeOutput, Lesson
+from proofstone.core.memory.calibration import calibrate
+from proofstone.core.memory.lessons import learnt, weakens
 
 AT = "2026-01-02T03:04:05Z"
 

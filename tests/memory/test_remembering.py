@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from assay.contracts.memory import MemoryEntry
-from assay.contracts.solve.messages import (
+from proofstone.contracts.memory import MemoryEntry
+from proofstone.contracts.solve.messages import (
     CriterionMode,
     CriterionVerdict,
     DirectiveName,
@@ -24,9 +24,9 @@ from assay.contracts.solve.messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from assay.core.agent.memory_access import may_write
-from assay.core.memory.calibration import calibrate
-from assay.core.memory.remembering import MOST_FAILURES, Finished, entries_of
+from proofstone.core.agent.memory_access import may_write
+from proofstone.core.memory.calibration import calibrate
+from proofstone.core.memory.remembering import MOST_FAILURES, Finished, entries_of
 from tests.memory.making import EPISODIC, PROCEDURAL, moment
 
 LOGICAL, ENVIRONMENTAL, MIXED = FailureClass.LOGICAL, FailureClass.ENVIRONMENTAL, FailureClass.MIXED

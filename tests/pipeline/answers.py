@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from assay.contracts.agent import Completion, CompletionStatus
-from assay.contracts.pipeline.design import Alternative, Decision, DesignOutput
-from assay.contracts.pipeline.knowledge import KnowledgeOutput
-from assay.contracts.pipeline.part import RiskMark
-from assay.contracts.pipeline.plan import PlannedFile, PlannedTask, PlanOutput
-from assay.contracts.pipeline.research import ResearchFinding, ResearchFocus, ResearchOutput
-from assay.contracts.pipeline.review import FindingCategory, PanelFinding, PanelOutput, ReviewFocus, Scope
-from assay.contracts.pipeline.spec import AcceptanceCriterion, Concern, Requirement, SpecOutput
-from assay.contracts.verdict import Confidence, ReviewVerdict, Severity
+from proofstone.contracts.agent import Completion, CompletionStatus
+from proofstone.contracts.pipeline.design import Alternative, Decision, DesignOutput
+from proofstone.contracts.pipeline.knowledge import KnowledgeOutput
+from proofstone.contracts.pipeline.part import RiskMark
+from proofstone.contracts.pipeline.plan import PlannedFile, PlannedTask, PlanOutput
+from proofstone.contracts.pipeline.research import ResearchFinding, ResearchFocus, ResearchOutput
+from proofstone.contracts.pipeline.review import FindingCategory, PanelFinding, PanelOutput, ReviewFocus, Scope
+from proofstone.contracts.pipeline.spec import AcceptanceCriterion, Concern, Requirement, SpecOutput
+from proofstone.contracts.verdict import Confidence, ReviewVerdict, Severity
 
 DONE = Completion(status=CompletionStatus.DONE, summary="done")
 GAVE_UP = Completion(status=CompletionStatus.ERROR, summary="I cannot")

@@ -64,12 +64,14 @@ def answer(focus: str, scope: str, text: str) -> dict[str, object]:
 
 
 def main() -> None:
-    asked = json.loads(Path(os.environ["ASSAY_REQUEST"]).read_text(encoding="utf-8"))
+    asked = json.loads(Path(os.environ["PROOFSTONE_REQUEST"]).read_text(encoding="utf-8"))
     occasion = asked["occasion"]
     scope = str(occasion["step"]).partition("-")[0]
     text = "\n".join((asked["messages"][0]["text"], *sys.argv[1:]))
     said = answer(occasion["focus"], scope, text)
-    Path(os.environ["ASSAY_ANSWER"]).write_text(json.dumps({**said, "round": occasion["round"] or 1}), encoding="utf-8")
+    Path(os.environ["PROOFSTONE_ANSWER"]).write_text(
+        json.dumps({**said, "round": occasion["round"] or 1}), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

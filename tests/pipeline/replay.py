@@ -12,10 +12,10 @@ from typing import Any, Final, get_args
 
 from pydantic import TypeAdapter
 
-from assay.contracts.base import Contract
-from assay.core.pipeline.loop import deliver
-from assay.core.pipeline.needs import Delivered, Feature, Heard, Need, Sent
-from assay.roles import ROLES
+from proofstone.contracts.base import Contract
+from proofstone.core.pipeline.loop import deliver
+from proofstone.core.pipeline.needs import Delivered, Feature, Heard, Need, Sent
+from proofstone.roles import ROLES
 from tests.pipeline.talk import Talk
 
 Json = Any

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from assay.contracts.base import Contract
-from assay.contracts.gate import Failure, FailureType, Reason, TaskState
-from assay.contracts.gate_report import RunOutcome, TaskReport
-from assay.contracts.pipeline.approval import RunMode
-from assay.contracts.pipeline.run import FinalChecks, GateSummary, KnownIssue, Lane, PlanGateSummary
-from assay.contracts.verdict import Confidence, Severity, Verdict
-from assay.core.pipeline.evidence import CheckTally
-from assay.core.pipeline.loop import deliver
-from assay.core.pipeline.needs import (
+from proofstone.contracts.base import Contract
+from proofstone.contracts.gate import Failure, FailureType, Reason, TaskState
+from proofstone.contracts.gate_report import RunOutcome, TaskReport
+from proofstone.contracts.pipeline.approval import RunMode
+from proofstone.contracts.pipeline.run import FinalChecks, GateSummary, KnownIssue, Lane, PlanGateSummary
+from proofstone.contracts.verdict import Confidence, Severity, Verdict
+from proofstone.core.pipeline.evidence import CheckTally
+from proofstone.core.pipeline.loop import deliver
+from proofstone.core.pipeline.needs import (
     Approve,
     AskAgent,
     AskDesign,
@@ -46,7 +46,7 @@ from assay.core.pipeline.needs import (
     VerifyPlan,
     Waiting,
 )
-from assay.core.plan.reading import read_plan
+from proofstone.core.plan.reading import read_plan
 from tests.pipeline.answers import design, knowledge, plan, research, review, spec
 
 BASE = "b" * 40
@@ -55,7 +55,7 @@ INTERACTIVE = replace(FEATURE, mode=RunMode.INTERACTIVE)
 FIX = replace(FEATURE, lane=Lane.FIX, lane_reason="few files")
 DOCS = replace(FEATURE, lane=Lane.DOCS, lane_reason="documentation")
 OUT = Failed("no answer within 60 seconds")
-WAIT = Waiting("How should we proceed?", "assay approve r1 gate proceed")
+WAIT = Waiting("How should we proceed?", "proofstone approve r1 gate proceed")
 
 
 # What is sent.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.pipeline.approval import ApprovalRequest
-from assay.contracts.pipeline.research import ResearchFocus
-from assay.contracts.verdict import Severity
-from assay.core.pipeline.approvals import answer, post_planning, post_research, pushback
-from assay.core.pipeline.planning import raised
-from assay.errors import InputError
+from proofstone.contracts.pipeline.approval import ApprovalRequest
+from proofstone.contracts.pipeline.research import ResearchFocus
+from proofstone.contracts.verdict import Severity
+from proofstone.core.pipeline.approvals import answer, post_planning, post_research, pushback
+from proofstone.core.pipeline.planning import raised
+from proofstone.errors import InputError
 from tests.pipeline.answers import concern, plan, research, task
 
 RED = raised(plan(task("a", files=("shop/auth.py",)), task("b", after=("a",), risk="🟢")))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.gate import TaskState
-from assay.contracts.gate_report import RunOutcome, TaskReport
-from assay.contracts.pipeline.run import FinalChecks, GateSummary
-from assay.contracts.solve.messages import DirectiveName
-from assay.contracts.verdict import Verdict
-from assay.core.gradient import distance, implausibility
-from assay.core.pipeline.directing import direct, directive_text, failures, verdicts, weights_for
+from proofstone.contracts.gate import TaskState
+from proofstone.contracts.gate_report import RunOutcome, TaskReport
+from proofstone.contracts.pipeline.run import FinalChecks, GateSummary
+from proofstone.contracts.solve.messages import DirectiveName
+from proofstone.contracts.verdict import Verdict
+from proofstone.core.gradient import distance, implausibility
+from proofstone.core.pipeline.directing import direct, directive_text, failures, verdicts, weights_for
 from tests.pipeline.answers import plan, task
 from tests.pipeline.talk import checked, failure, report
 

@@ -1,6 +1,7 @@
 """The same answers give the same decisions: histories that were stored are replayed, need by need, to the same end.
 
-They are renewed with ASSAY_RENEW_GOLDEN=1 python -m pytest tests/pipeline/test_histories.py, after a change that is
+They are renewed with PROOFSTONE_RENEW_GOLDEN=1 python -m pytest tests/pipeline/test_histories.py, after a change that
+is
 meant to decide something else; the difference in the files is what it decides.
 """
 
@@ -14,11 +15,11 @@ from types import ModuleType
 
 import pytest
 
-from assay.contracts.gate_report import RunOutcome
-from assay.contracts.verdict import Confidence, Severity
-from assay.core.pipeline import building, directing, loop, panel, planning, preparing, reviews
-from assay.core.pipeline.evidence import CheckTally, ReviewTally
-from assay.core.pipeline.needs import (
+from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.verdict import Confidence, Severity
+from proofstone.core.pipeline import building, directing, loop, panel, planning, preparing, reviews
+from proofstone.core.pipeline.evidence import CheckTally, ReviewTally
+from proofstone.core.pipeline.needs import (
     ChecksCounted,
     CountChecks,
     Decided,
@@ -29,7 +30,7 @@ from assay.core.pipeline.needs import (
     ReviewsCounted,
     Sent,
 )
-from assay.core.pipeline.reviews import ALONE, GATE, PANEL, Decision, Row
+from proofstone.core.pipeline.reviews import ALONE, GATE, PANEL, Decision, Row
 from tests.pipeline.answers import GAVE_UP, concern, finding, plan, research, review, spec, task
 from tests.pipeline.replay import first_difference, read, written
 from tests.pipeline.talk import (
@@ -51,7 +52,7 @@ from tests.pipeline.talk import (
 Changes = tuple[tuple[ModuleType, str, object], ...]
 """What is put in place of what, in which module."""
 FOLDER = Path(__file__).parent / "histories"
-RENEW = "ASSAY_RENEW_GOLDEN"
+RENEW = "PROOFSTONE_RENEW_GOLDEN"
 HOW = f"if that is meant, renew it with {RENEW}=1 python -m pytest {Path(__file__).name}, and read the difference"
 
 ANEW = plan(task("x", title="Ask the bank", description="Something quite new."))

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.contracts.gate import ExecutorResult, ExecutorStatus, Failure, FailureType, Reason, ReviewedCheck
-from assay.contracts.gate import ReviewRequest as TaskReview
-from assay.contracts.gate_record import TaskRecord
-from assay.contracts.gate_report import RunOutcome
-from assay.contracts.pipeline.research import ResearchFocus
-from assay.contracts.pipeline.review import PanelOutput, ReviewFocus
-from assay.contracts.verdict import ReviewVerdict, Verdict
-from assay.core.agent.fence import quoted, visible
-from assay.core.gate.assignment import prompt
-from assay.core.pipeline.needs import (
+from proofstone.contracts.gate import ExecutorResult, ExecutorStatus, Failure, FailureType, Reason, ReviewedCheck
+from proofstone.contracts.gate import ReviewRequest as TaskReview
+from proofstone.contracts.gate_record import TaskRecord
+from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.pipeline.research import ResearchFocus
+from proofstone.contracts.pipeline.review import PanelOutput, ReviewFocus
+from proofstone.contracts.verdict import ReviewVerdict, Verdict
+from proofstone.core.agent.fence import quoted, visible
+from proofstone.core.gate.assignment import prompt
+from proofstone.core.pipeline.needs import (
     AskAgent,
     AskDesign,
     AskKnowledge,
@@ -33,9 +33,9 @@ from assay.core.pipeline.needs import (
     Need,
     Sent,
 )
-from assay.core.plan.reading import read_plan
-from assay.engine.pipeline.requests import Shown, asking
-from assay.roles import ROLES, request_text
+from proofstone.core.plan.reading import read_plan
+from proofstone.engine.pipeline.requests import Shown, asking
+from proofstone.roles import ROLES, request_text
 from tests.pipeline.answers import concern, design, finding, research, review, spec
 from tests.pipeline.gullible import answer, believes, verdict
 from tests.pipeline.talk import FEATURE, converse, well

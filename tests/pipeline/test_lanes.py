@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.gate_report import RunOutcome
-from assay.contracts.pipeline.plan import PlanOutput
-from assay.contracts.pipeline.run import BlastRadius, Lane
-from assay.contracts.verdict import Confidence
-from assay.core.pipeline.lanes import DEPTHS, deeper, lane_for, left, outgrown
-from assay.core.pipeline.needs import AskAgent, AskPlan, AskReview, Feature, Implement
-from assay.core.pipeline.planning import raised
+from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.pipeline.plan import PlanOutput
+from proofstone.contracts.pipeline.run import BlastRadius, Lane
+from proofstone.contracts.verdict import Confidence
+from proofstone.core.pipeline.lanes import DEPTHS, deeper, lane_for, left, outgrown
+from proofstone.core.pipeline.needs import AskAgent, AskPlan, AskReview, Feature, Implement
+from proofstone.core.pipeline.planning import raised
 from tests.pipeline.answers import plan, review, task
 from tests.pipeline.talk import BASE, DOCS, FIX, OUT, Script, Scripted, checked, failed, needs, talk
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from assay.contracts.agent import Completion, CompletionStatus
-from assay.contracts.gate import Direction, TaskState
-from assay.contracts.gate_report import RunOutcome
-from assay.contracts.pipeline.approval import ApprovalRequest
-from assay.contracts.pipeline.plan import PlanOutput
-from assay.contracts.pipeline.research import ResearchOutput
-from assay.contracts.pipeline.run import Lane
-from assay.contracts.verdict import Confidence, Severity
-from assay.core.pipeline.needs import (
+from proofstone.contracts.agent import Completion, CompletionStatus
+from proofstone.contracts.gate import Direction, TaskState
+from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.pipeline.approval import ApprovalRequest
+from proofstone.contracts.pipeline.plan import PlanOutput
+from proofstone.contracts.pipeline.research import ResearchOutput
+from proofstone.contracts.pipeline.run import Lane
+from proofstone.contracts.verdict import Confidence, Severity
+from proofstone.core.pipeline.needs import (
     Approve,
     AskAgent,
     AskDesign,
@@ -33,8 +33,8 @@ from assay.core.pipeline.needs import (
     Sent,
     VerifyPlan,
 )
-from assay.core.plan.reading import read_plan
-from assay.errors import InputError
+from proofstone.core.plan.reading import read_plan
+from proofstone.errors import InputError
 from tests.pipeline.answers import GAVE_UP, concern, finding, plan, research, review, spec, task
 from tests.pipeline.talk import (
     BASE,

@@ -8,14 +8,14 @@ from typing import Protocol, TypeVar
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.contracts.base import Contract
-from assay.contracts.gate import TaskState
-from assay.contracts.gate_report import RunOutcome
-from assay.contracts.pipeline.approval import RunMode
-from assay.contracts.pipeline.run import Lane
-from assay.contracts.verdict import Confidence, ReviewVerdict, Severity
-from assay.core.pipeline.lanes import DEEPER
-from assay.core.pipeline.needs import (
+from proofstone.contracts.base import Contract
+from proofstone.contracts.gate import TaskState
+from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.pipeline.approval import RunMode
+from proofstone.contracts.pipeline.run import Lane
+from proofstone.contracts.verdict import Confidence, ReviewVerdict, Severity
+from proofstone.core.pipeline.lanes import DEEPER
+from proofstone.core.pipeline.needs import (
     Approve,
     AskDesign,
     AskKnowledge,

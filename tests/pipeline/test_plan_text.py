@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.contracts.pipeline.plan import PlannedTask, PlanOutput
-from assay.contracts.pipeline.run import Lane
-from assay.contracts.plan import Plan
-from assay.core.pipeline.needs import Feature
-from assay.core.pipeline.plan_text import context_of, plan_text, saving
-from assay.core.pipeline.planning import raised, why_not
-from assay.core.plan.lint import errors, lint
-from assay.core.plan.reading import read_plan
+from proofstone.contracts.pipeline.plan import PlannedTask, PlanOutput
+from proofstone.contracts.pipeline.run import Lane
+from proofstone.contracts.plan import Plan
+from proofstone.core.pipeline.needs import Feature
+from proofstone.core.pipeline.plan_text import context_of, plan_text, saving
+from proofstone.core.pipeline.planning import raised, why_not
+from proofstone.core.plan.lint import errors, lint
+from proofstone.core.plan.reading import read_plan
 from tests.pipeline.answers import design, plan, spec, task
 
 FEATURE = Feature("r1", "totals", "Carts have totals\n\nAnd they round.", Lane.STANDARD, "nothing is named")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from assay.contracts.pipeline.part import RiskMark
-from assay.contracts.pipeline.plan import PlanOutput
-from assay.core.pipeline.planning import raised, why_not
+from proofstone.contracts.pipeline.part import RiskMark
+from proofstone.contracts.pipeline.plan import PlanOutput
+from proofstone.core.pipeline.planning import raised, why_not
 from tests.pipeline.answers import design, plan, spec, task
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.gate import TaskState
-from assay.contracts.gate_report import RunOutcome
-from assay.contracts.pipeline.run import FinalChecks, GateSummary, KnownIssue
-from assay.contracts.verdict import Confidence, Severity
-from assay.core.pipeline.rating import Grounds, rate
+from proofstone.contracts.gate import TaskState
+from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.pipeline.run import FinalChecks, GateSummary, KnownIssue
+from proofstone.contracts.verdict import Confidence, Severity
+from proofstone.core.pipeline.rating import Grounds, rate
 from tests.pipeline.talk import checked, report
 
 HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW

@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from assay.contracts.pipeline.review import PanelOutput, ReviewFocus
-from assay.contracts.verdict import ReviewVerdict, Severity
-from assay.core.pipeline.reviews import ALONE, PANEL, Decision, Round, Word, counted, decide
+from proofstone.contracts.pipeline.review import PanelOutput, ReviewFocus
+from proofstone.contracts.verdict import ReviewVerdict, Severity
+from proofstone.core.pipeline.reviews import ALONE, PANEL, Decision, Round, Word, counted, decide
 from tests.pipeline.answers import finding, review
 
 YES, NO, BLOCK = review("approve"), review("needs_revision"), review("blocker")

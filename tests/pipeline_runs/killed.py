@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.adapters.ledger.location import ledger_path
+from proofstone.adapters.ledger.location import ledger_path
 from tests.pipeline_runs.stage import REQUEST, TEAM, Came, Stage, executor
 
 Link = tuple[object, ...]
@@ -30,7 +30,7 @@ class Undisturbed:
     def seen(cls, folder: Path) -> Undisturbed:
         stage, trace = Stage.set_up(folder / "stage"), folder / "trace"
         began = time.monotonic()
-        came = stage.run(executor(), env={"ASSAY_FAULT_TRACE": str(trace)})
+        came = stage.run(executor(), env={"PROOFSTONE_FAULT_TRACE": str(trace)})
         seconds = time.monotonic() - began
         lines = [line.split() for line in trace.read_text().splitlines()]
         assert len({process for process, _ in lines}) == 1, "each process counts for itself"
@@ -44,7 +44,7 @@ class Undisturbed:
 
 def links(stage: Stage) -> list[Link]:
     """Every row there is, by what the chain has of it: its number, its table, and a hash over all that it says."""
-    path = ledger_path(stage.workshop.assay_home)
+    path = ledger_path(stage.workshop.proofstone_home)
     if not path.exists():
         return []
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as file:
@@ -54,7 +54,7 @@ def links(stage: Stage) -> list[Link]:
 
 
 def killed_at(stage: Stage, point: str, count: int) -> None:
-    killed = stage.run(executor(), env={"ASSAY_FAULT": f"{point}:{count}"})
+    killed = stage.run(executor(), env={"PROOFSTONE_FAULT": f"{point}:{count}"})
     assert killed.exit == -signal.SIGKILL, f"{point} does not come by {count} times: {killed.exit} {killed.stderr}"
 
 
@@ -92,5 +92,5 @@ def goes_on_to_the_same(stage: Stage, undisturbed: Undisturbed, before: Sequence
         assert len(answered) == len(set(answered)), "nobody answers twice"
     assert came.report.dispatches == expected.dispatches
     assert links(stage)[: len(before)] == list(before), "no row is lost or changed"
-    verified = stage.assay("ledger", "verify")
+    verified = stage.proofstone("ledger", "verify")
     assert verified.returncode == 0, verified.stdout + verified.stderr

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from assay.contracts.pipeline.run import RunReport
+from proofstone.contracts.pipeline.run import RunReport
 from tests.gate.site import FILES
 from tests.plan_gate.stage import QUIET
 from tests.staging import DONE, Entry, Staged
@@ -174,7 +174,7 @@ TEAM: Sequence[Entry] = (
 
 @dataclass(frozen=True)
 class Came:
-    """What one `assay run --json` gave."""
+    """What one `proofstone run --json` gave."""
 
     exit: int
     stdout: str
@@ -196,7 +196,7 @@ class Stage(Staged):
     def set_up(cls, folder: Path, files: Mapping[str, str | bytes] = FILES, settings: str = "") -> Stage:
         folder.mkdir(exist_ok=True)
         workshop = Workshop.apart(folder)
-        own = {"assay.toml": settings} if settings else {}
+        own = {"proofstone.toml": settings} if settings else {}
         return cls(workshop, workshop.repo({**files, **own}))
 
     def run(
@@ -208,7 +208,7 @@ class Stage(Staged):
         return self._came("resume", run, *args, env=env)
 
     def _came(self, *args: str, env: Mapping[str, str] | None = None) -> Came:
-        done = self.assay(*args, "--json", "--quiet", env=env)
+        done = self.proofstone(*args, "--json", "--quiet", env=env)
         return Came(done.returncode, done.stdout, done.stderr)
 
     def git(self, *args: str) -> str:

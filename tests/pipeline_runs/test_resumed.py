@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.ledger.artifacts import ArtifactStore
-from assay.adapters.ledger.location import artifacts_path
-from assay.contracts.rows import ArtifactRow
-from assay.faults import FAULT_POINTS
+from proofstone.adapters.ledger.artifacts import ArtifactStore
+from proofstone.adapters.ledger.location import artifacts_path
+from proofstone.contracts.rows import ArtifactRow
+from proofstone.faults import FAULT_POINTS
 from tests.conftest import SEED
 from tests.pipeline_runs.killed import Undisturbed, begun, goes_on_to_the_same, killed_after, killed_at, links
 from tests.pipeline_runs.stage import Stage, executor, planner, task
@@ -78,11 +78,11 @@ def test_what_an_agent_has_printed_is_on_record_with_its_answer(stage: Stage) ->
     plans = planner(task(relevant_context=[]))
     prints = {**plans, "steps": [{"run": {"command": "echo seen by the planner"}}]}
     # What memory knows and what was added are the steps before it.
-    killed = stage.run(prints, args=FIX, env={"ASSAY_FAULT": "step.after-record:3"})
+    killed = stage.run(prints, args=FIX, env={"PROOFSTONE_FAULT": "step.after-record:3"})
     assert killed.exit == -signal.SIGKILL, killed.stderr
     with closing(stage.ledger()) as ledger:
         kept = [one.row.artifact for one in ledger.read(ArtifactRow)]
-    store = ArtifactStore(artifacts_path(stage.workshop.assay_home))
+    store = ArtifactStore(artifacts_path(stage.workshop.proofstone_home))
     assert any(b"seen by the planner" in store.read(one) for one in kept)
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.memory.file import FileMemory, memory_path
-from assay.contracts.memory import MemoryEntry
-from assay.contracts.pipeline.run import RunReport
+from proofstone.adapters.memory.file import FileMemory, memory_path
+from proofstone.contracts.memory import MemoryEntry
+from proofstone.contracts.pipeline.run import RunReport
 from tests.gate.site import FILES
 from tests.pipeline_runs.stage import (
     FOCI,
@@ -57,12 +57,12 @@ def test_a_feature_becomes_one_commit_of_the_tree_that_passed(stage: Stage) -> N
     assert commits(stage) == ["feat: let customers see how many things are in their cart", "Work"]
     assert stage.git("status", "--porcelain") == ""
     message = stage.git("log", "-1", "--format=%B", report.branch)
-    assert f"Assay-Run: {report.run_id}" in message
+    assert f"Proofstone-Run: {report.run_id}" in message
     assert [(one.name, one.state, one.commit is not None) for one in report.tasks] == [
         ("A function count", "APPROVED", True)
     ]
     assert Path(report.ledger).is_file() and report.cost["requests"] >= report.dispatches
-    remembered = FileMemory(memory_path(stage.workshop.assay_home)).entries()
+    remembered = FileMemory(memory_path(stage.workshop.proofstone_home)).entries()
     assert [(one.run_id, one.content) for one in remembered] == [(report.run_id, "The cart counts things, not prices.")]
     (told,) = [one["told"] for one in stage.events(report.run_id, "pipeline.step") if "told" in one]
     assert "a check" in told, "what would weaken one is refused"
@@ -90,7 +90,7 @@ def test_six_tasks_cost_the_dispatches_that_were_promised(stage: Stage) -> None:
     assert sum(len(stage.dispatches(run_id)) for run_id in parts) == 26
     at_the_plan_gate = sum(len(stage.dispatches(one.run_id)) for one in report.plan_gates)
     assert report.dispatches == 26 + at_the_plan_gate
-    told = stage.assay("status", report.run_id, "--cost").stdout
+    told = stage.proofstone("status", report.run_id, "--cost").stdout
     assert f"26 dispatches, and {at_the_plan_gate} at the plan gate\n" in told
     assert sum(asked_by_step(told)) == 26 + at_the_plan_gate, told
 
@@ -181,7 +181,7 @@ def test_a_researcher_who_gives_up_is_asked_once_more(stage: Stage) -> None:
     """What it says the second time counts, and both times are on record, also if the run is killed in between."""
     entry = researcher("impact", attempt=1)
     gives_up = {**entry, "output": {**entry["output"], "completion": {"status": "ERROR", "summary": "I cannot"}}}
-    killed = stage.run(gives_up, env={"ASSAY_FAULT": "step.after-record:4"})
+    killed = stage.run(gives_up, env={"PROOFSTONE_FAULT": "step.after-record:4"})
     assert killed.exit == -signal.SIGKILL
     came = stage.resume("last")
     assert came.outcome == "passed"
@@ -212,16 +212,16 @@ def test_interactively_it_waits_at_its_gates_and_survives_that(stage: Stage) -> 
     assert waiting.report.waiting.gate_id == "gate-post-research"
     run = waiting.report.run_id
     assert stage.resume(run).exit == 3, "nobody has said anything"
-    assert stage.assay("approve", run, "gate-post-research", "proceed").returncode == 0
-    told = RunReport.model_validate_json(stage.assay("status", run, "--json").stdout)
-    assert (told.waiting, told.next_step) == (None, f"assay resume {run}")
+    assert stage.proofstone("approve", run, "gate-post-research", "proceed").returncode == 0
+    told = RunReport.model_validate_json(stage.proofstone("status", run, "--json").stdout)
+    assert (told.waiting, told.next_step) == (None, f"proofstone resume {run}")
     assert told.reason.startswith("gate-post-research: proceed, says ")
-    twice = stage.assay("approve", run, "gate-post-research", "abort")
+    twice = stage.proofstone("approve", run, "gate-post-research", "abort")
     assert (twice.returncode, "nobody has gone on yet" in twice.stderr) == (2, True)
     again = stage.resume(run)
     assert again.report.waiting is not None
     assert again.report.waiting.gate_id == "gate-post-planning"
-    assert stage.assay("approve", run, "gate-post-planning", "approve").returncode == 0
+    assert stage.proofstone("approve", run, "gate-post-planning", "approve").returncode == 0
     came = stage.resume(run)
     assert came.outcome == "passed"
     assert [(one.gate_id, one.auto_selected) for one in came.report.approvals] == [
@@ -233,14 +233,14 @@ def test_interactively_it_waits_at_its_gates_and_survives_that(stage: Stage) -> 
 
 def test_a_person_who_aborts_ends_it(stage: Stage) -> None:
     waiting = stage.run(args=("--mode", "interactive"))
-    stage.assay("approve", waiting.report.run_id, "gate-post-research", "abort")
+    stage.proofstone("approve", waiting.report.run_id, "gate-post-research", "abort")
     came = stage.resume(waiting.report.run_id)
     assert (came.exit, came.outcome) == (1, "halted")
 
 
 def test_an_option_that_there_is_not_is_refused(stage: Stage) -> None:
     waiting = stage.run(args=("--mode", "interactive"))
-    done = stage.assay("approve", waiting.report.run_id, "gate-post-research", "perhaps")
+    done = stage.proofstone("approve", waiting.report.run_id, "gate-post-research", "perhaps")
     assert done.returncode == 2
     assert "proceed, expand, abort" in done.stdout + done.stderr
 
@@ -279,7 +279,7 @@ def test_documentation_takes_the_short_lane(tmp_path: Path) -> None:
     """And what was learnt before is told; and a run whose time is up goes on when it is given more."""
     stage = Stage.set_up(tmp_path / "stage", files=DOCS)
     lesson = {"entry_id": "X-k01", "task_id": "X", "type": "semantic", "content": "The readme counts from one."}
-    FileMemory(memory_path(stage.workshop.assay_home)).write(
+    FileMemory(memory_path(stage.workshop.proofstone_home)).write(
         MemoryEntry.model_validate({**lesson, "criteria_met": True, "timestamp": "2026-01-02T03:04:05Z"})
     )
     hurried = stage.run(
@@ -340,7 +340,7 @@ def test_reviewers_are_shown_the_change_as_data(stage: Stage) -> None:
 def test_research_that_is_expanded_is_done_once_more(stage: Stage) -> None:
     waiting = stage.run(researcher("impact", round=2), args=("--mode", "interactive"))
     run = waiting.report.run_id
-    assert stage.assay("approve", run, "gate-post-research", "expand", "--note", "and the tests?").returncode == 0
+    assert stage.proofstone("approve", run, "gate-post-research", "expand", "--note", "and the tests?").returncode == 0
     again = stage.resume(run)
     assert again.report.waiting is not None
     assert len([id for id in stage.dispatches(run) if "researcher" in id]) == 8

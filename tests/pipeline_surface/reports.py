@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.contracts.budget import Spent
-from assay.contracts.gate import Failure, FailureType, TaskState
-from assay.contracts.gate_report import RunOutcome, TaskReport
-from assay.contracts.pipeline.approval import ApprovalEntry, ApprovalOption, ApprovalRequest, RunMode
-from assay.contracts.pipeline.review import ReviewFocus, Scope
-from assay.contracts.pipeline.run import (
+from proofstone.contracts.budget import Spent
+from proofstone.contracts.gate import Failure, FailureType, TaskState
+from proofstone.contracts.gate_report import RunOutcome, TaskReport
+from proofstone.contracts.pipeline.approval import ApprovalEntry, ApprovalOption, ApprovalRequest, RunMode
+from proofstone.contracts.pipeline.review import ReviewFocus, Scope
+from proofstone.contracts.pipeline.run import (
     BlastRadius,
     FinalChecks,
     GateSummary,
@@ -20,11 +20,11 @@ from assay.contracts.pipeline.run import (
     RunReport,
     RunSetup,
 )
-from assay.contracts.verdict import Confidence, ReviewVerdict, Severity
+from proofstone.contracts.verdict import Confidence, ReviewVerdict, Severity
 
 RUN = "20260226T143000Z-abc123"
 REQUEST = "greet people by their name"
-BRANCH = "assay/greet-people-by-their-name"
+BRANCH = "proofstone/greet-people-by-their-name"
 BASE, COMMIT, TREE = "b" * 40, "c" * 40, "a" * 40
 HOSTILE = "\x1b[2J[red]one\ntwo\r"
 SHOWN = "\\x1b[2J[red]one two"
@@ -116,7 +116,7 @@ def report(outcome: RunOutcome, reason: str = "", **said: object) -> RunReport:
         "dispatches": 26,
         "spent": Spent(requests=30, input_tokens=3_000, usd=0.05),
         "elapsed_ms": 41_000,
-        "directory": f"/srv/shop/.assay/{RUN}",
+        "directory": f"/srv/shop/.proofstone/{RUN}",
         **said,
     }
     return RunReport.model_validate(body)
@@ -151,14 +151,14 @@ def passed() -> RunReport:
         known_issues=issues,
         approvals=(entry(), entry("revise", auto=False, said="smaller", gate="gate-post-planning-2")),
         changed=(BlastRadius(path="greeting.py", change="modified", risk="🔴"),),
-        bundle=f"/srv/shop/.assay/{RUN}/evidence-bundle.md",
+        bundle=f"/srv/shop/.proofstone/{RUN}/evidence-bundle.md",
         notes=("there is no sandbox",),
     )
 
 
 def waiting() -> RunReport:
     return report(
-        RunOutcome.NEEDS_HUMAN, QUESTION.question, waiting=QUESTION, next_step=f"assay approve {RUN} … OPTION"
+        RunOutcome.NEEDS_HUMAN, QUESTION.question, waiting=QUESTION, next_step=f"proofstone approve {RUN} … OPTION"
     )
 
 

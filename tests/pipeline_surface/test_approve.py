@@ -34,7 +34,7 @@ WRONG = {
     "no words": (("last", GATE, "expand"), "expand needs your words"),
     "empty words": (("last", GATE, "expand", "--note", " "), "expand needs your words"),
     "no such run": (("nonsense", GATE, "proceed"), "names no run"),
-    "no such task": (("last", "task-01", "approved"), "there is no run of `assay gate` yet"),
+    "no such task": (("last", "task-01", "approved"), "there is no run of `proofstone gate` yet"),
     "an option for a task": (("last", "task-01", "proceed"), "'proceed': a task is approved or rejected"),
     "half of it": (("last", GATE), "Missing argument"),
 }
@@ -45,38 +45,38 @@ def test_what_cannot_be_meant_is_said_and_nothing_is_recorded(
     waiting: tuple[Stage, str], args: tuple[str, ...], words: str
 ) -> None:
     stage, run_id = waiting
-    rows = Shop(stage.root, stage.workshop.assay_home).rows
-    done = stage.assay("approve", *(run_id if word == "RUN" else word for word in args))
+    rows = Shop(stage.root, stage.workshop.proofstone_home).rows
+    done = stage.proofstone("approve", *(run_id if word == "RUN" else word for word in args))
     assert done.returncode == 2 and words in done.stderr and "hint:" in done.stderr, done.stderr
-    assert Shop(stage.root, stage.workshop.assay_home).rows == rows
+    assert Shop(stage.root, stage.workshop.proofstone_home).rows == rows
 
 
 def test_an_approval_is_a_persons_word(waiting: tuple[Stage, str]) -> None:
-    done = waiting[0].assay("approve", "last", GATE, "proceed", env={"ASSAY_TASK": "in the prompt"})
+    done = waiting[0].proofstone("approve", "last", GATE, "proceed", env={"PROOFSTONE_TASK": "in the prompt"})
     assert done.returncode == 2 and "this is for a person to say" in done.stderr
 
 
 def test_every_command_knows_the_run(waiting: tuple[Stage, str]) -> None:
     stage, run_id = waiting
-    assert stage.assay("runs").stdout.endswith(f'waiting  run  ("{REQUEST}")\n')
-    (row,) = json.loads(stage.assay("runs", "--json").stdout)["runs"]
+    assert stage.proofstone("runs").stdout.endswith(f'waiting  run  ("{REQUEST}")\n')
+    (row,) = json.loads(stage.proofstone("runs", "--json").stdout)["runs"]
     assert (row["run_id"], row["command"], row["request"]) == (run_id, "run", REQUEST)
     for named in ("last", run_id, run_id[-6:], run_id[:12]):
-        assert json.loads(stage.assay("status", named, "--json").stdout)["waiting"]["gate_id"] == GATE
-    assert f"assay approve {run_id} {GATE} proceed\n" in stage.assay("status").stdout
-    done = stage.assay("resume", "last", "--retry", "1")
-    assert done.returncode == 2 and f"{run_id} is of `assay run`, which decides itself" in done.stderr
+        assert json.loads(stage.proofstone("status", named, "--json").stdout)["waiting"]["gate_id"] == GATE
+    assert f"proofstone approve {run_id} {GATE} proceed\n" in stage.proofstone("status").stdout
+    done = stage.proofstone("resume", "last", "--retry", "1")
+    assert done.returncode == 2 and f"{run_id} is of `proofstone run`, which decides itself" in done.stderr
 
 
 def test_where_nobody_has_chosen_it_waits_on_and_an_option_lets_it_go_on(tmp_path: Path) -> None:
     stage, run_id = at_the_gate(tmp_path / "stage")
     assert stage.resume("last").exit == 3
-    said = stage.assay("approve", run_id, GATE, "proceed", "--note", "well read", "--json")
+    said = stage.proofstone("approve", run_id, GATE, "proceed", "--note", "well read", "--json")
     assert json.loads(said.stdout) == {
         "run_id": run_id,
         "gate": GATE,
         "option": "proceed",
-        "follows": f"assay resume {run_id}",
+        "follows": f"proofstone resume {run_id}",
     }
     came = stage.resume(run_id)
     assert came.exit == 3 and came.report.waiting is not None
@@ -90,19 +90,19 @@ def test_where_nobody_has_chosen_it_waits_on_and_an_option_lets_it_go_on(tmp_pat
     )
     assert came.report.plan_gates, "it has a part by now, whose id begins with its own"
     for named in (run_id, run_id[:12]):
-        assert json.loads(stage.assay("status", named, "--json").stdout)["run_id"] == run_id
-    assert stage.assay("approve", "last", "gate-post-planning", "abort").returncode == 0
-    halted = stage.assay("resume", "last")
+        assert json.loads(stage.proofstone("status", named, "--json").stdout)["run_id"] == run_id
+    assert stage.proofstone("approve", "last", "gate-post-planning", "abort").returncode == 0
+    halted = stage.proofstone("resume", "last")
     assert halted.returncode == 1 and halted.stdout.startswith("HALTED  aborted by the person\n")
-    again = stage.assay("resume", "last")
+    again = stage.proofstone("resume", "last")
     assert (again.returncode, again.stdout, again.stderr) == (1, halted.stdout, ""), "it is over, and says how"
-    done = stage.assay("approve", "last", "gate-post-planning", "approve")
+    done = stage.proofstone("approve", "last", "gate-post-planning", "approve")
     assert done.returncode == 2 and "nobody is asked at gate-post-planning; aborted by the person" in done.stderr
 
 
 def test_at_a_terminal_it_is_asked_here_and_now(tmp_path: Path) -> None:
     stage = Stage.set_up(tmp_path / "stage")
-    person = Shop(stage.root, stage.workshop.assay_home)
+    person = Shop(stage.root, stage.workshop.proofstone_home)
     stage.git("config", "user.name", "Ada")
     stage.git("config", "user.email", "ada@example.org")
     code, shown = person.at_a_terminal(

@@ -32,8 +32,8 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(tmp_path: Path, sign: signal
     assert "Traceback" not in stderr
     (told,) = [line for line in stderr.splitlines() if "go on with" in line]
     run_id = told.split()[-1]
-    assert told == f"everything is kept; go on with: assay resume {run_id}"
-    assert f"{run_id}  interrupted; `assay resume {run_id}` goes on" in stage.assay("status").stdout
+    assert told == f"everything is kept; go on with: proofstone resume {run_id}"
+    assert f"{run_id}  interrupted; `proofstone resume {run_id}` goes on" in stage.proofstone("status").stdout
     stage.cast([*TEAM])
     assert stage.resume(run_id).exit == 3, "it has come to what it asks"
 
@@ -47,6 +47,6 @@ def test_a_spent_budget_stops_it_and_more_of_it_goes_on(tmp_path: Path) -> None:
     assert came.exit == 4, came.stderr
     document = json.loads(came.stdout)
     assert document["outcome"] == "budget_exhausted" and "1,000 tokens" in document["reason"]
-    assert f"assay resume {document['run_id']} --budget" in came.stderr
-    assert "budget_exhausted" in stage.assay("runs").stdout
+    assert f"proofstone resume {document['run_id']} --budget" in came.stderr
+    assert "budget_exhausted" in stage.proofstone("runs").stdout
     assert stage.resume("last", "--budget-tokens", "1000000").exit == 0

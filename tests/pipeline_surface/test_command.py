@@ -1,4 +1,4 @@
-"""`assay run` as a person meets it: what is wrong with a command line is said, and nothing begins."""
+"""`proofstone run` as a person meets it: what is wrong with a command line is said, and nothing begins."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.surfaces.cli.goal import MOST_BYTES
+from proofstone.surfaces.cli.goal import MOST_BYTES
 from tests.pipeline_surface.reports import REQUEST
 from tests.workshop import Workshop
 
@@ -35,7 +35,7 @@ def root(workshop: Workshop) -> Path:
 
 WRONG: Mapping[str, tuple[tuple[str, ...], str]] = {
     "nothing": ((), "REQUEST is missing"),
-    "a request without quotes": (("greet", "people's", "names"), """assay run 'greet people'"'"'s names'"""),
+    "a request without quotes": (("greet", "people's", "names"), """proofstone run 'greet people'"'"'s names'"""),
     "an option that there is not": ((REQUEST, "--fast"), "No such option: --fast"),
     "two requests": ((REQUEST, "--request-file", "EMPTY.md"), "REQUEST and --request-file are both given"),
     "an empty request": ((" ",), "the request is empty"),
@@ -70,16 +70,16 @@ def test_what_is_wrong_is_said_and_nothing_begins(
     workshop: Workshop, root: Path, args: tuple[str, ...], words: str
 ) -> None:
     before = sorted(root.iterdir()), workshop.git(root, "for-each-ref")
-    done = workshop.assay(root, "run", *args)
+    done = workshop.proofstone(root, "run", *args)
     assert done.returncode == 2 and words in done.stderr and "hint:" in done.stderr, done.stderr
     assert (done.stdout, "Traceback" in done.stderr) == ("", False)
     assert (sorted(root.iterdir()), workshop.git(root, "for-each-ref")) == before
-    listed = workshop.assay(root, "runs", "--json")
+    listed = workshop.proofstone(root, "runs", "--json")
     assert json.loads(listed.stdout)["runs"] == [], "no run was begun"
 
 
 def test_what_is_wrong_is_one_document_for_a_program(workshop: Workshop, root: Path) -> None:
-    done = workshop.assay(root, "run", REQUEST, "--json")
+    done = workshop.proofstone(root, "run", REQUEST, "--json")
     assert done.returncode == 2
     assert json.loads(done.stdout)["error"]["message"].startswith("nobody is named who")
 
@@ -88,27 +88,27 @@ def test_changes_that_are_not_committed_are_refused(tmp_path: Path) -> None:
     workshop = Workshop.apart(tmp_path)
     root = workshop.repo({"greeting.py": "print('hey')\n"})
     workshop.write(root, {"greeting.py": "print('ho')\n"})
-    done = workshop.assay(root, "run", REQUEST, *SCRIPT)
+    done = workshop.proofstone(root, "run", REQUEST, *SCRIPT)
     assert done.returncode == 2 and "greeting.py has changes that are not committed" in done.stderr
-    assert "--allow-dirty" in done.stderr and not (root / ".assay").exists()
+    assert "--allow-dirty" in done.stderr and not (root / ".proofstone").exists()
 
 
 def test_a_folder_that_is_no_repository_is_refused(tmp_path: Path) -> None:
     workshop = Workshop.apart(tmp_path)
     (tmp_path / "alone").mkdir()
-    done = workshop.assay(tmp_path / "alone", "run", REQUEST, *SCRIPT)
+    done = workshop.proofstone(tmp_path / "alone", "run", REQUEST, *SCRIPT)
     assert done.returncode == 2 and "git" in done.stderr, done.stderr
 
 
 def test_the_help_teaches_the_picture_the_commit_and_the_way_back(workshop: Workshop, root: Path) -> None:
-    text = workshop.assay(root, "run", "--help").stdout
+    text = workshop.proofstone(root, "run", "--help").stdout
     for words in (
         "research ×4 → approval → specification → design → design review ×3",
         "--backend cli:claude",
         "--backend script:team.yaml",
-        "one commit on assay/<request>; your branch and your files stay as they are",
+        "one commit on proofstone/<request>; your branch and your files stay as they are",
         "git revert COMMIT",
-        ".assay/RUN/",
+        ".proofstone/RUN/",
         "Exit code: 0 committed",
     ):
         assert words in text

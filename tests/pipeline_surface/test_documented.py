@@ -10,8 +10,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from assay.adapters.script_file import read_script
-from assay.roles import ROLES
+from proofstone.adapters.script_file import read_script
+from proofstone.roles import ROLES
 from tests.workshop import Workshop
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -45,7 +45,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Copied:
     root = workshop.repo({"README.md": "# Shop\n\nIt adds up prices.\n"})
     (root.parent / "team.yaml").write_text(_first("run.md", "An example to copy", "yaml"), encoding="utf-8")
     command, *said = _first("run.md", "An example to copy", "console", 2).splitlines()
-    return Copied(root, said, workshop.assay(root, *shlex.split(command.removeprefix("$ assay "))))
+    return Copied(root, said, workshop.proofstone(root, *shlex.split(command.removeprefix("$ proofstone "))))
 
 
 def test_the_example_can_be_copied_and_prints_what_the_page_says(copied: Copied) -> None:
@@ -59,7 +59,7 @@ def test_the_example_can_be_copied_and_prints_what_the_page_says(copied: Copied)
 def test_whatever_the_example_writes_is_told_by_the_page(copied: Copied) -> None:
     table = (DOCS / "run.md").read_text(encoding="utf-8").partition("## Where things are written")[2]
     named = set(re.findall(r"`([\w/.-]+\.(?:md|yaml|html))`", table.partition("\n## ")[0]))
-    (folder,) = (one for one in (copied.root / ".assay").iterdir() if not one.name.endswith("-g1"))
+    (folder,) = (one for one in (copied.root / ".proofstone").iterdir() if not one.name.endswith("-g1"))
     written = {str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_file()}
     assert written
     assert written - named == set()

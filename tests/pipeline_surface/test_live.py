@@ -11,10 +11,10 @@ import threading
 import pytest
 from rich.console import Console
 
-from assay.contracts.budget import Spent
-from assay.contracts.verdict import Phase
-from assay.engine.pipeline.watching import Watching
-from assay.surfaces.live.pipeline import LivePipeline
+from proofstone.contracts.budget import Spent
+from proofstone.contracts.verdict import Phase
+from proofstone.engine.pipeline.watching import Watching
+from proofstone.surfaces.live.pipeline import LivePipeline
 from tests.gate_surface import views
 from tests.pipeline_surface.reports import BRANCH, BROKEN, CHECKS, COMMIT, HOSTILE, REQUEST, RUN, SHOWN, entry, setup
 
@@ -112,7 +112,7 @@ def test_a_run_is_told_step_by_step_where_there_is_no_terminal() -> None:
         "  ✓ gate-post-planning: approve, by a person: fine",
         "  plan: 1 tasks",
         "step 9 of 13: tasks",
-        "A shop: 1 task, onto assay/a-shop",
+        "A shop: 1 task, onto proofstone/a-shop",
         f"run {RUN}",
         "step 10 of 13: whole cascade",
         "running 2 checks …",

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 from rich.console import Console
 
-from assay.contracts.pipeline.approval import ApprovalRequest
-from assay.surfaces.cli.approval_questions import ApprovalQuestions
+from proofstone.contracts.pipeline.approval import ApprovalRequest
+from proofstone.surfaces.cli.approval_questions import ApprovalQuestions
 from tests.pipeline_surface.reports import HOSTILE, QUESTION, SHOWN
 
 

@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from assay.contracts.gate import TaskState
-from assay.contracts.gate_record import Override, OverrideAction
-from assay.contracts.gate_report import RunOutcome
-from assay.contracts.pipeline.review import ReviewFocus
-from assay.contracts.pipeline.run import BlastRadius, KnownIssue, RunReport
-from assay.contracts.verdict import ReviewVerdict, Severity
-from assay.surfaces.report.pipeline import print_run
+from proofstone.contracts.gate import TaskState
+from proofstone.contracts.gate_record import Override, OverrideAction
+from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.pipeline.review import ReviewFocus
+from proofstone.contracts.pipeline.run import BlastRadius, KnownIssue, RunReport
+from proofstone.contracts.verdict import ReviewVerdict, Severity
+from proofstone.surfaces.report.pipeline import print_run
 from tests.pipeline_surface import reports
 from tests.pipeline_surface.reports import BRANCH, COMMIT, HOSTILE, REQUEST, RUN, SHOWN
 
 TAIL = [
-    f"documents: /srv/shop/.assay/{RUN}",
+    f"documents: /srv/shop/.proofstone/{RUN}",
     "cost: agents asked 26 times, 30 model calls, 3.0k tokens, $0.05, 41.0 s",
-    f"run {RUN}; `assay ledger show {RUN}` shows all of it",
+    f"run {RUN}; `proofstone ledger show {RUN}` shows all of it",
 ]
 
 
@@ -78,7 +78,7 @@ def test_what_passed_comes_with_its_grounds_its_commit_and_the_way_back() -> Non
         f"one commit, cccccccccccc, is on {BRANCH}",
         f"  take it over with: git merge --ff-only {BRANCH}",
         f"  once it is merged, take it back with: git revert --no-edit {COMMIT}",
-        f"evidence: /srv/shop/.assay/{RUN}/evidence-bundle.md",
+        f"evidence: /srv/shop/.proofstone/{RUN}/evidence-bundle.md",
         *TAIL,
     ]
 
@@ -93,11 +93,11 @@ def test_what_waits_says_what_is_asked_and_the_command_of_each_option() -> None:
         "  Review and approve?",
         "  2 tasks.",
         "  1. 🔴 auth",
-        f"  assay approve {RUN} gate-post-planning approve",
+        f"  proofstone approve {RUN} gate-post-planning approve",
         "    Approve (the default): Begin.",
-        f'  assay approve {RUN} gate-post-planning revise --note "…"',
+        f'  proofstone approve {RUN} gate-post-planning revise --note "…"',
         "    Revise: Plan anew.",
-        f"  and then: assay resume {RUN}",
+        f"  and then: proofstone resume {RUN}",
         "",
         "nothing is committed, and your files are as they were",
         *TAIL,
@@ -130,8 +130,8 @@ def test_what_was_made_and_is_not_committed_can_be_taken_as_a_patch(
 
 
 NEXT = {
-    f"assay status {RUN}-g1": f"next: assay status {RUN}-g1; when you have answered: assay resume {RUN}",
-    f"assay resume {RUN}": f"next: assay resume {RUN}",
+    f"proofstone status {RUN}-g1": f"next: proofstone status {RUN}-g1; when you have answered: proofstone resume {RUN}",
+    f"proofstone resume {RUN}": f"next: proofstone resume {RUN}",
 }
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from assay.roles import AT_THE_PLAN_GATE, ROLES
-from assay.testing.model_server import Answer, Asked, Reply
+from proofstone.roles import AT_THE_PLAN_GATE, ROLES
+from proofstone.testing.model_server import Answer, Asked, Reply
 from tests.pipeline_runs.stage import TEAM, executor, planner, task
 from tests.staging import Entry
 

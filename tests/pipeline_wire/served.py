@@ -1,4 +1,4 @@
-"""A shop, a model server, and `assay run` between them."""
+"""A shop, a model server, and `proofstone run` between them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.testing.model_server import ModelServer, WireProtocol
+from proofstone.testing.model_server import ModelServer, WireProtocol
 from tests.pipeline_runs.stage import REQUEST, Came, Stage
 from tests.pipeline_wire.played import Disturb, Player, as_it_should
 
@@ -29,7 +29,7 @@ class Served:
         return self._came("resume", "last")
 
     def _came(self, *args: str) -> Came:
-        done = self.stage.assay(*args, "--json", "--quiet", env=self.env)
+        done = self.stage.proofstone(*args, "--json", "--quiet", env=self.env)
         assert self.env["LOCAL_KEY"] not in done.stdout + done.stderr
         return Came(done.returncode, done.stdout, done.stderr)
 
@@ -39,8 +39,8 @@ class Served:
 
     @property
     def state(self) -> str:
-        """What `assay runs` calls the run."""
-        (only,) = json.loads(self.stage.assay("runs", "--json").stdout)["runs"]
+        """What `proofstone runs` calls the run."""
+        (only,) = json.loads(self.stage.proofstone("runs", "--json").stdout)["runs"]
         return str(only["state"])
 
 
@@ -56,4 +56,4 @@ def served(folder: Path, wire: WireProtocol, disturb: Disturb = as_it_should, se
         config.write_text(
             f'[providers.local]\nwire = "{wire}"\nurl = "{server.base_url(wire)}"\nkey_variable = "LOCAL_KEY"\n'
         )
-        yield Served(stage, player, {"ASSAY_CONFIG": str(config), "LOCAL_KEY": "sk-very-secret-key"})
+        yield Served(stage, player, {"PROOFSTONE_CONFIG": str(config), "LOCAL_KEY": "sk-very-secret-key"})

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.agent import FaultKind
-from assay.core.agent.faults import FOLLOWS
-from assay.core.agent.loop import REPAIRS
-from assay.testing.model_server import Hang, WireProtocol
+from proofstone.contracts.agent import FaultKind
+from proofstone.core.agent.faults import FOLLOWS
+from proofstone.core.agent.loop import REPAIRS
+from proofstone.testing.model_server import Hang, WireProtocol
 from tests.pipeline_wire.faults import OUTAGES, TROUBLES, Trouble, ever, now_and_then, once
 from tests.pipeline_wire.played import as_it_should
 from tests.pipeline_wire.served import FIX, served
@@ -61,7 +61,7 @@ def test_an_outage_stops_the_run_and_it_goes_on_afterwards(
     with served(tmp_path, wire, ever(TROUBLES[name], role)) as at:
         stopped = at.run(*FIX)
         assert stopped.exit == 1, stopped.stderr
-        assert "`assay resume last` goes on when it can be reached" in stopped.stderr
+        assert "`proofstone resume last` goes on when it can be reached" in stopped.stderr
         assert at.state == "halted"
         assert at.player.requests == BEFORE[role] + ASKED[role]
         assert at.on_record("Fault") == ASKED[role]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.contracts.plan import Plan, PlanProblem, PlanTask
-from assay.core.plan.lint import lint
-from assay.core.plan.reading import read_plan
+from proofstone.contracts.plan import Plan, PlanProblem, PlanTask
+from proofstone.core.plan.lint import lint
+from proofstone.core.plan.reading import read_plan
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "plans"
 
@@ -41,7 +41,7 @@ def only_task(text: str) -> PlanTask:
 
 
 def problems(text: str) -> tuple[PlanProblem, ...]:
-    """All that `assay plan lint` would say."""
+    """All that `proofstone plan lint` would say."""
     plan, found = read_plan(text, "PLAN.md")
     return found + (lint(plan, text) if plan else ())
 

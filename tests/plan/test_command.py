@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.plan_files import load_plan
-from assay.errors import InputError
-from tests.cli.running import assay
+from proofstone.adapters.plan_files import load_plan
+from proofstone.errors import InputError
+from tests.cli.running import proofstone
 from tests.plan.reading import FIXTURES, element, fixture
 
 
 def lint(tmp_path: Path, *args: str) -> tuple[int, str, str]:
-    done = assay("plan", "lint", *args, home=tmp_path / "home", cwd=tmp_path)
+    done = proofstone("plan", "lint", *args, home=tmp_path / "home", cwd=tmp_path)
     return done.returncode, done.stdout, done.stderr
 
 

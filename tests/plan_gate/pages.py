@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 GOLDEN = Path(__file__).parent / "golden"
-RENEW = "ASSAY_RENEW_GOLDEN"
+RENEW = "PROOFSTONE_RENEW_GOLDEN"
 HOW = f"renew the copies with {RENEW}=1 python -m pytest tests/plan_gate, and read the difference"
 
 

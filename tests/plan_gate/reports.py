@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from assay.contracts.budget import Spent
-from assay.contracts.plan_gate.answers import Dimension
-from assay.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
-from assay.contracts.plan_gate.record import (
+from proofstone.contracts.budget import Spent
+from proofstone.contracts.plan_gate.answers import Dimension
+from proofstone.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
+from proofstone.contracts.plan_gate.record import (
     Challenge,
     ChallengeConfidence,
     ChallengeLine,
@@ -28,7 +28,7 @@ from assay.contracts.plan_gate.record import (
     UnknownResolution,
     UnknownType,
 )
-from assay.contracts.plan_gate.report import (
+from proofstone.contracts.plan_gate.report import (
     Complexity,
     EventKind,
     HeldAgainst,

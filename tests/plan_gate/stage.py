@@ -10,9 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from assay.contracts.agent import ToolResult
-from assay.contracts.plan_gate.report import PlanReport
-from assay.core.plan_gate.report_page import page
+from proofstone.contracts.agent import ToolResult
+from proofstone.contracts.plan_gate.report import PlanReport
+from proofstone.core.plan_gate.report_page import page
 from tests.gate.site import FILES, plan, task
 from tests.staging import DONE, Entry, Staged
 from tests.workshop import Workshop
@@ -126,7 +126,7 @@ def script(*entries: Entry) -> list[Entry]:
 
 @dataclass(frozen=True)
 class Verified:
-    """What one `assay verify-plan --json` gave."""
+    """What one `proofstone verify-plan --json` gave."""
 
     exit: int
     stdout: str
@@ -180,7 +180,7 @@ class Stage(Staged):
     def set_up(cls, folder: Path, files: Mapping[str, str | bytes] = FILES, settings: str = "") -> Stage:
         folder.mkdir(exist_ok=True)
         workshop = Workshop.apart(folder)
-        own = {"assay.toml": settings} if settings else {}
+        own = {"proofstone.toml": settings} if settings else {}
         return cls(workshop, workshop.repo({**files, **own, "PLAN.md": PLAN, "LARGE.md": LARGE}))
 
     def write(self, name: str, text: str) -> None:
@@ -202,7 +202,7 @@ class Stage(Staged):
         return self._verified("--resume", run, *args, env=env)
 
     def _verified(self, *args: str, env: Mapping[str, str] | None = None) -> Verified:
-        done = self.assay("verify-plan", *args, "--json", "--quiet", env=env)
+        done = self.proofstone("verify-plan", *args, "--json", "--quiet", env=env)
         return Verified(done.returncode, done.stdout, done.stderr, self.workshop.folder)
 
     def results(self, run_id: str, mode: str, iteration: int = 1) -> list[ToolResult]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
-from assay.contracts.agent import Completion, CompletionStatus
-from assay.contracts.base import Contract
-from assay.contracts.plan_gate.answers import (
+from proofstone.contracts.agent import Completion, CompletionStatus
+from proofstone.contracts.base import Contract
+from proofstone.contracts.plan_gate.answers import (
     ChallengeDraft,
     ChallengesOutput,
     Dimension,
@@ -35,8 +35,8 @@ from assay.contracts.plan_gate.answers import (
     UnknownDraft,
     Withdrawal,
 )
-from assay.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
-from assay.contracts.plan_gate.record import (
+from proofstone.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
+from proofstone.contracts.plan_gate.record import (
     Challenge,
     ChallengeConfidence,
     ChallengeStatus,
@@ -51,10 +51,10 @@ from assay.contracts.plan_gate.record import (
     UnknownResolution,
     UnknownType,
 )
-from assay.contracts.plan_gate.report import EventKind, PlanVerdict
-from assay.core.plan_gate.board import Entering
-from assay.core.plan_gate.loop import verify
-from assay.core.plan_gate.needs import (
+from proofstone.contracts.plan_gate.report import EventKind, PlanVerdict
+from proofstone.core.plan_gate.board import Entering
+from proofstone.core.plan_gate.loop import verify
+from proofstone.core.plan_gate.needs import (
     Answered,
     AskAudit,
     AskChallenges,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.plan_gate.report import PlanVerdict
-from assay.core.plan_gate.admission import Judged, Mitigated, why_not_admitted
+from proofstone.contracts.plan_gate.report import PlanVerdict
+from proofstone.core.plan_gate.admission import Judged, Mitigated, why_not_admitted
 
 PROCEED, REVISE, RETHINK = PlanVerdict.PROCEED, PlanVerdict.REVISE, PlanVerdict.RETHINK
 NEVER = "it has not gone through the plan gate as it is"
@@ -89,9 +89,9 @@ def test_the_last_word_about_these_bytes_counts(said: list[Judged], taken_in: li
 @pytest.mark.parametrize(
     ("said", "next_step"),
     [
-        (Judged("r1", "plan", PROCEED, mitigations=True), "assay verify-plan --take-in r1"),
-        (Judged("r1", "plan", None), "assay verify-plan --resume r1"),
-        (Judged("r1", "plan", REVISE, mitigations=True), "assay verify-plan --take-in r1"),
+        (Judged("r1", "plan", PROCEED, mitigations=True), "proofstone verify-plan --take-in r1"),
+        (Judged("r1", "plan", None), "proofstone verify-plan --resume r1"),
+        (Judged("r1", "plan", REVISE, mitigations=True), "proofstone verify-plan --take-in r1"),
         (Judged("r1", "plan", REVISE, mitigations=True, forced=True), ""),
         (Judged("r1", "plan", REVISE), ""),
         (Judged("r1", "plan", RETHINK, mitigations=True), ""),

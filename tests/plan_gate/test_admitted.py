@@ -44,13 +44,15 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def gate(stage: Stage, *args: str, executor: str = "") -> subprocess.CompletedProcess[str]:
-    return stage.assay("gate", "PLAN.md", "--executor", executor or agent(t1=work("one")), *args, "--json", "--quiet")
+    return stage.proofstone(
+        "gate", "PLAN.md", "--executor", executor or agent(t1=work("one")), *args, "--json", "--quiet"
+    )
 
 
 def refused(done: subprocess.CompletedProcess[str], why: str) -> None:
     assert done.returncode == 2, done.stdout + done.stderr
     assert "PLAN.md" in done.stderr and why in done.stderr, done.stderr
-    assert "assay verify-plan" in done.stderr
+    assert "proofstone verify-plan" in done.stderr
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -59,7 +61,7 @@ def test_what_is_not_through_is_not_begun(stage: Stage, name: str) -> None:
     if entries is not None:
         assert stage.verify(entries).exit in (1, 3)
     refused(gate(stage, "--verified"), why)
-    assert stage.workshop.git(stage.root, "branch", "--list", "assay/*") == "", "nothing was begun"
+    assert stage.workshop.git(stage.root, "branch", "--list", "proofstone/*") == "", "nothing was begun"
     assert stage.workshop.git(stage.root, "status", "--porcelain") == ""
 
 
@@ -75,14 +77,14 @@ def test_what_is_through_is_implemented_and_a_byte_more_is_not(stage: Stage) -> 
 def test_after_a_revise_the_mitigations_are_taken_in_and_every_executor_reads_them(stage: Stage) -> None:
     came = stage.verify(REVISE)
     assert came.exit == 1 and f"--take-in {came.run_id}" in came.report.next_step
-    taken = stage.assay("verify-plan", "--take-in", "last")
+    taken = stage.proofstone("verify-plan", "--take-in", "last")
     assert taken.returncode == 0, taken.stderr
     text = (stage.root / "PLAN.md").read_text()
     assert MITIGATION in text and "C1" in taken.stdout
     stage.write("PLAN.md", text + "\n")
     refused(gate(stage, "--verified"), "it has not gone through the plan gate as it is")
     stage.write("PLAN.md", text)
-    reads = f'grep -qF "{MITIGATION}" "$ASSAY_TASK" || exit 1\n'
+    reads = f'grep -qF "{MITIGATION}" "$PROOFSTONE_TASK" || exit 1\n'
     done = gate(stage, "--verified", executor=agent(t1=reads + work("one")))
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -94,7 +96,7 @@ def test_what_settled_a_challenge_is_taken_in_after_a_proceed_too(stage: Stage) 
     came = stage.verify(settled)
     assert came.exit == 0 and f"--take-in {came.run_id}" in came.report.next_step
     refused(gate(stage, "--verified"), "its mitigations are not taken in")
-    assert stage.assay("verify-plan", "--take-in", came.run_id).returncode == 0
+    assert stage.proofstone("verify-plan", "--take-in", came.run_id).returncode == 0
     assert MITIGATION in (stage.root / "PLAN.md").read_text()
     done = gate(stage, "--verified", executor="cmd:exit 1")
     assert done.returncode == 1, f"it was begun, and its executor failed: {done.stderr}"
@@ -133,20 +135,20 @@ def test_what_cannot_be_taken_in_is_said_and_the_plan_stays_as_it_is(stage: Stag
     entries, text, why = NOT_TAKEN_IN[name]
     came = stage.verify(entries)
     stage.write("PLAN.md", text)
-    done = stage.assay("verify-plan", "--take-in", came.run_id)
+    done = stage.proofstone("verify-plan", "--take-in", came.run_id)
     assert done.returncode == 2 and why in done.stderr and "hint:" in done.stderr, done.stderr
     assert (stage.root / "PLAN.md").read_text() == text
 
 
 def test_taking_in_is_a_persons_word(stage: Stage) -> None:
     stage.verify(REVISE)
-    done = stage.assay("verify-plan", "--take-in", "last", env={"ASSAY_TASK": "in the prompt"})
+    done = stage.proofstone("verify-plan", "--take-in", "last", env={"PROOFSTONE_TASK": "in the prompt"})
     assert done.returncode == 2, done.stdout
     assert (stage.root / "PLAN.md").read_text() == ONE
 
 
 def test_taken_in_twice_it_is_in_the_plan_once(stage: Stage) -> None:
     stage.verify(REVISE)
-    assert stage.assay("verify-plan", "--take-in", "last").returncode == 0
-    assert stage.assay("verify-plan", "--take-in", "last").returncode == 2
+    assert stage.proofstone("verify-plan", "--take-in", "last").returncode == 0
+    assert stage.proofstone("verify-plan", "--take-in", "last").returncode == 2
     assert (stage.root / "PLAN.md").read_text().count(MITIGATION) == 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.plan_gate.answers import Ruling
-from assay.contracts.plan_gate.evidence import RepositoryClaim
-from assay.contracts.plan_gate.record import ChallengeConfidence, ChallengeStatus, Origin, PlanSeverity
-from assay.contracts.plan_gate.report import EventKind
-from assay.core.plan_gate.board import MOST_ACTIVE, PERSON, Board, Entering, Exhibit, dangling, too_weak
+from proofstone.contracts.plan_gate.answers import Ruling
+from proofstone.contracts.plan_gate.evidence import RepositoryClaim
+from proofstone.contracts.plan_gate.record import ChallengeConfidence, ChallengeStatus, Origin, PlanSeverity
+from proofstone.contracts.plan_gate.report import EventKind
+from proofstone.core.plan_gate.board import MOST_ACTIVE, PERSON, Board, Entering, Exhibit, dangling, too_weak
 from tests.plan_gate.talk import (
     BEYOND,
     BLOCKING,

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from assay.adapters.memory import FileMemory
-from assay.adapters.tools import Ground
-from assay.adapters.web.results import results_in
-from assay.contracts.agent import RefusalRule, ToolResult
-from assay.contracts.memory import MemoryEntry, MemoryType
-from assay.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
-from assay.contracts.tools import Tool
-from assay.engine.plan_gate.claims import Place, look_up
+from proofstone.adapters.memory import FileMemory
+from proofstone.adapters.tools import Ground
+from proofstone.adapters.web.results import results_in
+from proofstone.contracts.agent import RefusalRule, ToolResult
+from proofstone.contracts.memory import MemoryEntry, MemoryType
+from proofstone.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
+from proofstone.contracts.tools import Tool
+from proofstone.engine.plan_gate.claims import Place, look_up
 from tests.gate_git.place import Place as Repository
 from tests.workshop import Workshop
 

@@ -1,4 +1,5 @@
-"""`assay verify-plan` as a person meets it: what is wrong is said, every outcome is one document, and whoever breaks it
+"""`proofstone verify-plan` as a person meets it: what is wrong is said, every outcome is one document, and whoever
+breaks it
 off can go on."""
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.plan_gate.report import PlanReport
+from proofstone.contracts.plan_gate.report import PlanReport
 from tests.gate_surface.shop import Shop
 from tests.plan_gate.scenes import PAUSED, SCENES
 from tests.plan_gate.stage import Stage, challenger, script
@@ -66,7 +67,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
 
 @pytest.mark.parametrize("args,words", WRONG.values(), ids=WRONG)
 def test_what_is_wrong_is_said_and_nothing_begins(stage: Stage, ended: str, args: tuple[str, ...], words: str) -> None:
-    done = stage.assay("verify-plan", *args)
+    done = stage.proofstone("verify-plan", *args)
     assert done.returncode == 2 and words in done.stderr and "hint:" in done.stderr, done.stderr
     assert (done.stdout, "Traceback" in done.stderr) == ("", False)
     assert stage.runs[-1] == ended, "no run was begun"
@@ -76,15 +77,15 @@ def test_a_folder_that_is_no_repository_is_refused(tmp_path: Path) -> None:
     workshop = Workshop.apart(tmp_path)
     (tmp_path / "alone").mkdir()
     (tmp_path / "alone" / "PLAN.md").write_text("# A plan\n\n1. Do it.\n")
-    done = workshop.assay(tmp_path / "alone", "verify-plan", "PLAN.md")
+    done = workshop.proofstone(tmp_path / "alone", "verify-plan", "PLAN.md")
     assert done.returncode == 2 and "git" in done.stderr, done.stderr
 
 
 def test_a_run_that_there_is_not_yet_cannot_be_gone_on_with(tmp_path: Path) -> None:
     workshop = Workshop.apart(tmp_path)
     root = workshop.repo({"a.txt": "a\n"})
-    done = workshop.assay(root, "verify-plan", "--resume", "last")
-    assert done.returncode == 2 and "there is no run of `assay verify-plan` yet" in done.stderr
+    done = workshop.proofstone(root, "verify-plan", "--resume", "last")
+    assert done.returncode == 2 and "there is no run of `proofstone verify-plan` yet" in done.stderr
 
 
 def test_a_repository_without_a_commit_is_refused_or_read_but_never_a_crash(tmp_path: Path) -> None:
@@ -93,7 +94,7 @@ def test_a_repository_without_a_commit_is_refused_or_read_but_never_a_crash(tmp_
     root.mkdir()
     workshop.git(root, "init", "--quiet")
     (root / "PLAN.md").write_text("# A plan\n\n1. Create `a.py`. Verify: `python3 a.py`\n")
-    done = workshop.assay(root, "verify-plan", "PLAN.md")
+    done = workshop.proofstone(root, "verify-plan", "PLAN.md")
     assert done.returncode == 2 and "commit" in done.stderr, done.stderr
 
 
@@ -113,7 +114,7 @@ OUTCOMES: dict[str, tuple[list[Entry], tuple[str, ...], int]] = {
 @pytest.mark.parametrize("name", OUTCOMES)
 def test_every_outcome_is_one_document(stage: Stage, name: str) -> None:
     entries, args, code = OUTCOMES[name]
-    done = stage.assay("verify-plan", "LARGE.md", "--backend", stage.cast(entries), *args, "--json")
+    done = stage.proofstone("verify-plan", "LARGE.md", "--backend", stage.cast(entries), *args, "--json")
     assert done.returncode == code, done.stderr
     document = json.loads(done.stdout)
     match code:
@@ -128,12 +129,12 @@ def test_every_outcome_is_one_document(stage: Stage, name: str) -> None:
 def test_shown_again_it_is_the_same_document(stage: Stage) -> None:
     came = stage.verify(script(*PAUSED))
     for args in (("--show", came.run_id), ("--show", came.run_id[-6:]), ("--show", "last")):
-        shown = stage.assay("verify-plan", *args, "--json")
+        shown = stage.proofstone("verify-plan", *args, "--json")
         assert (shown.returncode, shown.stdout) == (3, came.stdout)
 
 
 def test_the_schemas_can_be_had_anywhere(tmp_path: Path) -> None:
-    done = Workshop.apart(tmp_path).assay(tmp_path, "verify-plan", "--schema")
+    done = Workshop.apart(tmp_path).proofstone(tmp_path, "verify-plan", "--schema")
     assert done.returncode == 0 and done.stderr == ""
     schemas = json.loads(done.stdout)
     named = {"challenge", "unknown", "surfaced_context", "probed_risk", "iteration_state", "plan_report"}
@@ -144,7 +145,7 @@ def test_the_report_is_written_as_markdown_or_json(stage: Stage, tmp_path: Path)
     page, document = tmp_path / "report.md", tmp_path / "report.JSON"
     came = stage.verify(script(*PAUSED), "--report", str(page))
     assert page.read_text().startswith("# Plan gate: ")
-    shown = stage.assay("verify-plan", "--show", came.run_id, "--report", str(document))
+    shown = stage.proofstone("verify-plan", "--show", came.run_id, "--report", str(document))
     assert shown.returncode == 3 and str(document) in shown.stdout
     assert PlanReport.model_validate_json(document.read_text()) == came.report
 
@@ -156,17 +157,17 @@ def test_a_report_that_cannot_be_written_is_said(stage: Stage, tmp_path: Path) -
 
 def test_what_happens_is_told_on_stderr_and_the_verdict_on_stdout(stage: Stage) -> None:
     asked = ("verify-plan", "PLAN.md", "--backend", stage.cast(list(SCENES["continue-then-proceed"].entries)))
-    done = stage.assay(*asked)
+    done = stage.proofstone(*asked)
     assert done.returncode == 0
     assert "iteration 1 of 3" in done.stderr and "→ CONTINUE" in done.stderr and "iteration 2 of 3" in done.stderr
     assert "PROCEED" in done.stdout and "iteration 1" not in done.stdout
-    quiet = stage.assay(*asked, "-q")
+    quiet = stage.proofstone(*asked, "-q")
     assert quiet.stderr == "" and "PROCEED" in quiet.stdout
 
 
 def test_an_answer_is_a_persons_word(stage: Stage) -> None:
     paused = stage.verify(script(*PAUSED))
-    done = stage.resume(paused.run_id, "--answer", "C1=yes", env={"ASSAY_TASK": "in the prompt"})
+    done = stage.resume(paused.run_id, "--answer", "C1=yes", env={"PROOFSTONE_TASK": "in the prompt"})
     assert done.exit == 2
 
 
@@ -178,7 +179,7 @@ AT_A_TERMINAL = {"2\n": (0, ["in cents"]), "by the piece\n": (0, ["by the piece"
 def test_at_a_terminal_it_is_asked_here_and_now(stage: Stage, tmp_path: Path, typed: str) -> None:
     code, answers = AT_A_TERMINAL[typed]
     spec, into = stage.cast(list(SCENES["answered"].entries)), tmp_path / "report.json"
-    person = Shop(stage.root, stage.workshop.assay_home)
+    person = Shop(stage.root, stage.workshop.proofstone_home)
     ended, shown = person.at_a_terminal(
         *("verify-plan", "PLAN.md", "--backend", spec, "--report", str(into)),
         typed={"an empty line leaves it": typed},
@@ -193,15 +194,15 @@ def test_at_a_terminal_it_is_asked_here_and_now(stage: Stage, tmp_path: Path, ty
 
 
 def test_a_spent_budget_stops_it_and_more_of_it_goes_on(stage: Stage) -> None:
-    spent = stage.assay(
+    spent = stage.proofstone(
         "verify-plan", "PLAN.md", "--backend", stage.cast(COSTLY), "--budget-tokens", "2000", "--json", "--quiet"
     )
     assert spent.returncode == 4, spent.stderr
     run_id = json.loads(spent.stdout)["run_id"]
-    assert f"assay verify-plan --resume {run_id} --budget" in spent.stderr
+    assert f"proofstone verify-plan --resume {run_id} --budget" in spent.stderr
     before = len(stage.messages(run_id, "Turn"))
     assert before, "what was paid for is kept"
-    again = stage.assay("verify-plan", "--resume", run_id, "--json")
+    again = stage.proofstone("verify-plan", "--resume", run_id, "--json")
     assert again.returncode == 4, "no more was given"
     assert len(stage.messages(run_id, "Turn")) == before
     came = stage.resume(run_id, "--budget-tokens", "100000")
@@ -224,7 +225,7 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(stage: Stage, sign: signal.S
     assert "Traceback" not in stderr
     (told,) = [line for line in stderr.splitlines() if "go on with" in line]
     run_id = told.split()[-1]
-    shown = stage.assay("verify-plan", "--show", run_id)
+    shown = stage.proofstone("verify-plan", "--show", run_id)
     assert shown.returncode == 2 and "has no verdict yet" in shown.stderr
     stage.cast(script(), "sleeping")
     came = stage.resume(run_id)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from assay.contracts.plan_gate.record import ChallengeStatus, ConvergenceStatus, PlanSeverity
-from assay.contracts.plan_gate.report import PlanVerdict
-from assay.core.plan_gate.decision import TABLE, Standing, decide, standing_of
+from proofstone.contracts.plan_gate.record import ChallengeStatus, ConvergenceStatus, PlanSeverity
+from proofstone.contracts.plan_gate.report import PlanVerdict
+from proofstone.core.plan_gate.decision import TABLE, Standing, decide, standing_of
 from tests.plan_gate.reports import challenge
 
 CONTINUE, CONVERGED = ConvergenceStatus.CONTINUE, ConvergenceStatus.CONVERGED

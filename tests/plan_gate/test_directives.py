@@ -6,24 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from assay.contracts.plan_gate.answers import (
+from proofstone.contracts.plan_gate.answers import (
     Directive,
     DirectiveKind,
     DirectiveReason,
     Mode,
 )
-from assay.contracts.plan_gate.record import (
+from proofstone.contracts.plan_gate.record import (
     ChallengeStatus,
     Origin,
     UnknownResolution,
 )
-from assay.contracts.plan_gate.report import EventKind
-from assay.core.plan_gate.directives import CONDITIONS, Circumstances, in_words, why_not
-from assay.core.plan_gate.needs import (
+from proofstone.contracts.plan_gate.report import EventKind
+from proofstone.core.plan_gate.directives import CONDITIONS, Circumstances, in_words, why_not
+from proofstone.core.plan_gate.needs import (
     AskChallenges,
     AskResearch,
 )
-from assay.core.plan_gate.tool_budgets import BudgetKind
+from proofstone.core.plan_gate.tool_budgets import BudgetKind
 from tests.plan_gate.talk import (
     BLOCKING,
     MINOR,

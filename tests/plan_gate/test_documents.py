@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.contracts.plan_gate.record import (
+from proofstone.contracts.plan_gate.record import (
     Challenge,
     ChallengeConfidence,
     ChallengeLine,
@@ -33,8 +33,8 @@ from assay.contracts.plan_gate.record import (
     UnknownResolution,
     UnknownType,
 )
-from assay.core.plan_gate.documents import RECORDS, Record, all_from_text, from_text, schemas, to_json, to_yaml
-from assay.errors import InputError
+from proofstone.core.plan_gate.documents import RECORDS, Record, all_from_text, from_text, schemas, to_json, to_yaml
+from proofstone.errors import InputError
 from tests.plan_gate.reports import CHALLENGES, RISK, STATES, SURFACED, UNKNOWN, report
 
 FIELDS = {

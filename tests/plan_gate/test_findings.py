@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.contracts.plan_gate.answers import UnknownDraft
-from assay.contracts.plan_gate.evidence import LookedUp, RepositoryClaim
-from assay.contracts.plan_gate.record import UnknownResolution, UnknownType
-from assay.core.plan_gate.findings import (
+from proofstone.contracts.plan_gate.answers import UnknownDraft
+from proofstone.contracts.plan_gate.evidence import LookedUp, RepositoryClaim
+from proofstone.contracts.plan_gate.record import UnknownResolution, UnknownType
+from proofstone.core.plan_gate.findings import (
     FoundOut,
     claimed,
     finding_text,

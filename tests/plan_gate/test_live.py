@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from assay.contracts.budget import Allowance, Spent
-from assay.contracts.plan_gate.record import ChallengeStatus, ConvergenceStatus, PlanQuality, TeamMode
-from assay.contracts.plan_gate.report import Complexity, EventKind, OpenQuestion, PlanEvent, PlanReport
-from assay.engine.plan_gate.watching import Beginning, Watching
-from assay.surfaces.live.plan_gate import LivePlanGate
-from assay.surfaces.report.plan_gate import print_report
+from proofstone.contracts.budget import Allowance, Spent
+from proofstone.contracts.plan_gate.record import ChallengeStatus, ConvergenceStatus, PlanQuality, TeamMode
+from proofstone.contracts.plan_gate.report import Complexity, EventKind, OpenQuestion, PlanEvent, PlanReport
+from proofstone.engine.plan_gate.watching import Beginning, Watching
+from proofstone.surfaces.live.plan_gate import LivePlanGate
+from proofstone.surfaces.report.plan_gate import print_report
 from tests.plan_gate import reports
 from tests.plan_gate.reports import BLOCKING, MINOR, OPEN, PLAN, RESOLVED, RUN, challenge, state
 
@@ -174,7 +174,7 @@ def printed(report: PlanReport, written: Path | None = None) -> list[str]:
     return file.getvalue().splitlines()
 
 
-LEDGER = f"  run {RUN}; `assay ledger show {RUN}` shows all of it"
+LEDGER = f"  run {RUN}; `proofstone ledger show {RUN}` shows all of it"
 
 
 def test_a_revision_shows_what_to_take_in_and_where_the_report_is() -> None:
@@ -198,7 +198,7 @@ def test_a_question_comes_with_its_options_and_the_command_that_answers() -> Non
         "  C1: Who may see a basket?",
         "    1. Its owner",
         "    2. Anybody",
-        f'    assay verify-plan --resume {RUN} --answer "C1=…"',
+        f'    proofstone verify-plan --resume {RUN} --answer "C1=…"',
     ]
     assert "A QUESTION IS WAITING  a BLOCKING challenge is UNRESOLVED: only the person can settle it" in lines
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.plan_gate.answers import (
+from proofstone.contracts.plan_gate.answers import (
     Dimension,
     DirectiveKind,
     Dispute,
     Mode,
     QuestionDraft,
 )
-from assay.contracts.plan_gate.record import (
+from proofstone.contracts.plan_gate.record import (
     ChallengeStatus,
     ConvergenceStatus,
     Origin,
@@ -19,8 +19,8 @@ from assay.contracts.plan_gate.record import (
     SurfacedImpact,
     TeamMode,
 )
-from assay.contracts.plan_gate.report import EventKind, PlanVerdict
-from assay.core.plan_gate.needs import (
+from proofstone.contracts.plan_gate.report import EventKind, PlanVerdict
+from proofstone.core.plan_gate.needs import (
     Answered,
     AskAudit,
     AskChallenges,
@@ -30,7 +30,7 @@ from assay.core.plan_gate.needs import (
     Iterated,
     Noted,
 )
-from assay.core.plan_gate.tool_budgets import BudgetKind
+from proofstone.core.plan_gate.tool_budgets import BudgetKind
 from tests.plan_gate.talk import (
     BLOCKING,
     HERE,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.plan_gate.record import (
+from proofstone.contracts.plan_gate.record import (
     ChallengeStatus,
     ConvergenceStatus,
     Origin,
     TeamMode,
     UnknownResolution,
 )
-from assay.contracts.plan_gate.report import EventKind, PlanVerdict
+from proofstone.contracts.plan_gate.report import EventKind, PlanVerdict
 from tests.plan_gate.talk import (
     BLOCKING,
     FAILS,

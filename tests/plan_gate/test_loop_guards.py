@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from assay.contracts.base import Contract
-from assay.contracts.plan_gate.answers import (
+from proofstone.contracts.base import Contract
+from proofstone.contracts.plan_gate.answers import (
     DirectiveKind,
     DirectiveReason,
 )
-from assay.contracts.plan_gate.evidence import RepositoryClaim
-from assay.contracts.plan_gate.record import (
+from proofstone.contracts.plan_gate.evidence import RepositoryClaim
+from proofstone.contracts.plan_gate.record import (
     ChallengeStatus,
     ConvergenceStatus,
     Origin,
@@ -22,7 +22,7 @@ from assay.contracts.plan_gate.record import (
     TeamMode,
     UnknownResolution,
 )
-from assay.contracts.plan_gate.report import EventKind, PlanVerdict
+from proofstone.contracts.plan_gate.report import EventKind, PlanVerdict
 from tests.plan_gate.talk import (
     BEYOND,
     BLOCKING,

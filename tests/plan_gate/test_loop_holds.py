@@ -15,8 +15,8 @@ from typing import TypeVar
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.contracts.base import Contract
-from assay.contracts.plan_gate.answers import (
+from proofstone.contracts.base import Contract
+from proofstone.contracts.plan_gate.answers import (
     ChallengesOutput,
     DirectiveKind,
     DirectiveReason,
@@ -27,8 +27,8 @@ from assay.contracts.plan_gate.answers import (
     SurfaceOutput,
     SynthesisOutput,
 )
-from assay.contracts.plan_gate.evidence import RepositoryClaim
-from assay.contracts.plan_gate.record import (
+from proofstone.contracts.plan_gate.evidence import RepositoryClaim
+from proofstone.contracts.plan_gate.record import (
     Challenge,
     ChallengeConfidence,
     ChallengeStatus,
@@ -39,9 +39,9 @@ from assay.contracts.plan_gate.record import (
     TeamMode,
     UnknownResolution,
 )
-from assay.contracts.plan_gate.report import EventKind, PlanVerdict
-from assay.core.plan_gate.directives import CONDITIONS
-from assay.core.plan_gate.needs import (
+from proofstone.contracts.plan_gate.report import EventKind, PlanVerdict
+from proofstone.core.plan_gate.directives import CONDITIONS
+from proofstone.core.plan_gate.needs import (
     Answered,
     AskAudit,
     AskChallenges,

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from assay.contracts.plan_gate.record import Challenge, ChallengeStatus, Origin, PlanSeverity
-from assay.core.plan.reading import read_plan
-from assay.core.plan_gate.mitigations import is_same_plan, to_take_in, with_mitigations, without_mitigation
+from proofstone.contracts.plan_gate.record import Challenge, ChallengeStatus, Origin, PlanSeverity
+from proofstone.core.plan.reading import read_plan
+from proofstone.core.plan_gate.mitigations import is_same_plan, to_take_in, with_mitigations, without_mitigation
 from tests.plan_gate.reports import BLOCKING, MINOR, challenge
 
 OPEN, RESOLVED, UNRESOLVED = ChallengeStatus.OPEN, ChallengeStatus.RESOLVED, ChallengeStatus.UNRESOLVED

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.core.plan_gate.mentions import in_code, in_words, is_check
-from assay.core.plan_gate.outline import outline
-from assay.core.plan_gate.quality import complexity, is_trivial, quality
-from assay.core.plan_gate.rules import rule_findings
+from proofstone.core.plan_gate.mentions import in_code, in_words, is_check
+from proofstone.core.plan_gate.outline import outline
+from proofstone.core.plan_gate.quality import complexity, is_trivial, quality
+from proofstone.core.plan_gate.rules import rule_findings
 from tests.plan.reading import element, fixture
 
 DESIGN = """\
@@ -128,7 +128,7 @@ def test_what_ends_a_list_holds_for_all_of_it(text: str, steps: list[tuple[str, 
         ("docs.python.org/3/whatsnew.html, github.com/org/repo/x.py, dist/main.js, node_modules/a/b.js", []),
         ("src/a.py and docs/b.md, tests/c.py.", ["src/a.py", "docs/b.md", "tests/c.py"]),
         ("see setup.cfg:12 (and ./src/d.ts)", ["setup.cfg", "src/d.ts"]),
-        ("in src/assay/core/ only", ["src/assay/core/"]),
+        ("in src/proofstone/core/ only", ["src/proofstone/core/"]),
         ("and/or, he/she, TCP/IP, 1/2, e.g. this, v1.2.3, 3.11", []),
         ("https://x.org/a/b.md, www.x.org, Node.js, foo.bar(), /etc/passwd, ../x.py, ~/y.py", []),
     ],

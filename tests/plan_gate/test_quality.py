@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.plan_gate.record import PlanQuality
-from assay.core.plan_gate.outline import outline
-from assay.core.plan_gate.quality import complexity, is_trivial, quality
+from proofstone.contracts.plan_gate.record import PlanQuality
+from proofstone.core.plan_gate.outline import outline
+from proofstone.core.plan_gate.quality import complexity, is_trivial, quality
 from tests.plan.reading import element, fixture
 
 RICH, ADEQUATE, THIN = PlanQuality.RICH, PlanQuality.ADEQUATE, PlanQuality.THIN

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from assay.contracts.budget import Spent
-from assay.contracts.plan_gate.record import ChallengeStatus
-from assay.contracts.plan_gate.report import OpenQuestion, PlanReport, PlanVerdict
-from assay.core.plan_gate.report_page import page, standing
+from proofstone.contracts.budget import Spent
+from proofstone.contracts.plan_gate.record import ChallengeStatus
+from proofstone.contracts.plan_gate.report import OpenQuestion, PlanReport, PlanVerdict
+from proofstone.core.plan_gate.report_page import page, standing
 from tests.gate_surface.test_page_text import HOSTILE
 from tests.plan_gate import reports
 from tests.plan_gate.reports import BLOCKING, MINOR, RUN, challenge, report
@@ -138,7 +138,7 @@ def test_a_question_has_its_options_and_the_command_that_answers() -> None:
         "- **C1**: Who may see a basket?",
         "  - option 1: Its owner",
         "  - option 2: Anybody",
-        f'  - answer with `assay verify-plan --resume {RUN} --answer "C1=…"`',
+        f'  - answer with `proofstone verify-plan --resume {RUN} --answer "C1=…"`',
     ]
 
 
@@ -192,7 +192,7 @@ def test_the_page_says_how_it_was_made() -> None:
         "- asked: the base team: challenger (`api:small`), researcher (`api:small`), synthesizer (`api:large`)",
         "- iterations: 2",
         "- cost: agents asked 9 times, 12 model calls, 34.0k tokens, $0.42",
-        f"- run: `{RUN}`; `assay ledger show {RUN}` shows all of it",
+        f"- run: `{RUN}`; `proofstone ledger show {RUN}` shows all of it",
     ]
 
 

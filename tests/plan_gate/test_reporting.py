@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from assay.contracts.budget import Spent
-from assay.contracts.plan_gate.record import (
+from proofstone.contracts.budget import Spent
+from proofstone.contracts.plan_gate.record import (
     Challenge,
     ChallengeStatus,
     ConvergenceStatus,
@@ -15,10 +15,10 @@ from assay.contracts.plan_gate.record import (
     PlanQuality,
     TeamMode,
 )
-from assay.contracts.plan_gate.report import Complexity, OpenQuestion, PersonsAnswer, PlanVerdict
-from assay.core.plan_gate.decision import Decision
-from assay.core.plan_gate.needs import Progress
-from assay.core.plan_gate.reporting import About, report_of
+from proofstone.contracts.plan_gate.report import Complexity, OpenQuestion, PersonsAnswer, PlanVerdict
+from proofstone.core.plan_gate.decision import Decision
+from proofstone.core.plan_gate.needs import Progress
+from proofstone.core.plan_gate.reporting import About, report_of
 from tests.plan_gate import reports
 from tests.plan_gate.reports import BLOCKING, MINOR, SIGNIFICANT, challenge
 
@@ -116,13 +116,14 @@ def test_five_that_were_deferred_are_a_debt_to_warn_of(statuses: list[ChallengeS
 
 
 NEXT: list[tuple[str, Decision, bool, tuple[Challenge, ...], str]] = [
-    ("proceed", PROCEED, True, (), "Have it done: assay gate plans/PLAN.md"),
+    ("proceed", PROCEED, True, (), "Have it done: proofstone gate plans/PLAN.md"),
     (
         "proceed, with mitigations",
         PROCEED,
         True,
         (challenge("C1", BLOCKING, RESOLVED, mitigation="x"),),
-        "Let whoever does it know of the mitigations: assay verify-plan --take-in r1; then have it done: assay gate "
+        "Let whoever does it know of the mitigations: proofstone verify-plan --take-in r1; then have it done: "
+        "proofstone gate "
         "plans/PLAN.md",
     ),
     (
@@ -130,21 +131,21 @@ NEXT: list[tuple[str, Decision, bool, tuple[Challenge, ...], str]] = [
         PROCEED,
         False,
         (),
-        "Write it as tasks that can be run and proven: docs/plan.md tells how; then assay gate PLAN.md",
+        "Write it as tasks that can be run and proven: docs/plan.md tells how; then proofstone gate PLAN.md",
     ),
     (
         "a question",
         WAITS,
         True,
         (challenge("C1", BLOCKING, UNRESOLVED),),
-        'Answer what is asked: assay verify-plan --resume r1 --answer "C1=…" --answer "C4=…"',
+        'Answer what is asked: proofstone verify-plan --resume r1 --answer "C1=…" --answer "C4=…"',
     ),
     (
         "mitigations for all that stands",
         REVISE,
         True,
         (challenge("C1", mitigation="x"), challenge("C2", MINOR)),
-        "Take the mitigations in: assay verify-plan --take-in r1; or revise the plan, and put it through the gate "
+        "Take the mitigations in: proofstone verify-plan --take-in r1; or revise the plan, and put it through the gate "
         "again",
     ),
     (

@@ -77,7 +77,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_report_and_asks_nothing_twice
     stage: Stage, undisturbed: tuple[Verified, Counter[str]], point: str, count: int
 ) -> None:
     expected, said = undisturbed
-    killed = stage.verify(ENTRIES, env={"ASSAY_FAULT": f"{point}:{count}"})
+    killed = stage.verify(ENTRIES, env={"PROOFSTONE_FAULT": f"{point}:{count}"})
     assert killed.exit == -signal.SIGKILL, f"it does not come there: {killed.stderr}"
     begun = stage.resume("last")
     came = stage.verify(ENTRIES) if begun.exit == 2 and "no run" in begun.stderr else begun
@@ -92,11 +92,11 @@ def test_a_run_that_was_killed_goes_on_to_the_same_report_and_asks_nothing_twice
     ids = [str(row["message_id"]) for row in _rows(stage, "SELECT message_id FROM messages")]
     assert len(ids) == len(set(ids))
     assert stage.workshop.leftovers == []
-    assert stage.assay("ledger", "verify").returncode == 0
+    assert stage.proofstone("ledger", "verify").returncode == 0
 
 
 def test_who_has_failed_before_the_crash_is_not_asked_again(stage: Stage) -> None:
-    killed = stage.verify(SCENES["resolve-fails"].entries, env={"ASSAY_FAULT": "step.after-record:5"})
+    killed = stage.verify(SCENES["resolve-fails"].entries, env={"PROOFSTONE_FAULT": "step.after-record:5"})
     assert killed.exit == -signal.SIGKILL
     (run_id,) = stage.runs
     before = [one for one in stage.asked(run_id) if one[0] != "challenger:audit"]
@@ -112,7 +112,7 @@ def test_an_answer_that_was_given_before_the_crash_is_not_asked_for_again(stage:
     entries = SCENES["answered"].entries
     paused = stage.verify(entries)
     assert paused.exit == 3
-    killed = stage.resume("last", "--answer", "C1=in cents", env={"ASSAY_FAULT": "step.before-record:1"})
+    killed = stage.resume("last", "--answer", "C1=in cents", env={"PROOFSTONE_FAULT": "step.before-record:1"})
     assert killed.exit == -signal.SIGKILL
     came = stage.resume("last")
     assert came.exit == 0, came.stderr
@@ -126,7 +126,7 @@ def test_the_plan_as_it_was_is_what_the_run_goes_on_about(stage: Stage) -> None:
     came = stage.resume(paused.run_id, "--answer", "C1=in cents")
     assert came.exit == 0, came.stderr
     assert came.report.plan_digest == paused.report.plan_digest
-    assert stage.assay("gate", "PLAN.md", "--verified").returncode == 2
+    assert stage.proofstone("gate", "PLAN.md", "--verified").returncode == 2
 
 
 def test_a_project_that_has_moved_on_is_looked_at_as_it_was(stage: Stage) -> None:
@@ -152,7 +152,7 @@ def _said(stage: Stage, run_id: str) -> Counter[str]:
 
 
 def _rows(stage: Stage, sql: str) -> list[dict[str, object]]:
-    done = stage.assay("ledger", "query", sql, "--json")
+    done = stage.proofstone("ledger", "query", sql, "--json")
     assert done.returncode == 0, done.stderr
     found: list[dict[str, object]] = json.loads(done.stdout)["rows"]
     return found

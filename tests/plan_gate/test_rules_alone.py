@@ -107,7 +107,7 @@ def test_a_planted_defect_is_a_challenge_with_its_line(stage: Stage, name: str) 
 
 
 def test_a_good_plan_proceeds_and_says_that_nobody_was_asked(stage: Stage) -> None:
-    done = stage.assay("verify-plan", "PLAN.md")
+    done = stage.proofstone("verify-plan", "PLAN.md")
     assert done.returncode == 0, done.stderr
     assert done.stdout.lstrip().splitlines()[-1] and "PROCEED" in done.stdout
     assert "nobody is named who could be asked" in done.stderr

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from assay.core.plan_gate.decision import TABLE
+from proofstone.core.plan_gate.decision import TABLE
 from tests.plan_gate.pages import GOLDEN, matches_golden
 from tests.plan_gate.scenes import DECISIONS, FAILURES, GREPS, SCENES
 from tests.plan_gate.stage import (
@@ -212,7 +212,7 @@ def test_the_web_is_searched_for_what_it_may_be_and_for_nothing_else(stage: Stag
         site.replies["/search"] = Reply(json.dumps({"results": found}).encode(), kind="application/json")
         own = stage.workshop.folder / "own.toml"
         own.write_text(f'[web]\nsearch = "{site.url("/search")}?q={{query}}"\n')
-        came = stage.verify(entries, env={"ASSAY_CONFIG": str(own)})
+        came = stage.verify(entries, env={"PROOFSTONE_CONFIG": str(own)})
         asked = sorted(path for path, _ in site.asked)
     assert came.exit == 0, came.stderr
     assert asked == ["/search?q=old", "/search?q=what%20sum%20does"]
@@ -275,10 +275,10 @@ def test_a_false_claim_is_held_against_its_author_and_settles_nothing(stage: Sta
     assert any(text.startswith("C2 → RESOLVED was not allowed") for text in came.events("refused"))
     agents = [one["agent"] for one in stage.events(came.run_id, "plan.held-against")]
     assert sorted(set(agents)) == ["challenger", "researcher:resolve", "researcher:surface"]
-    audit = stage.assay("audit", came.run_id, "--json")
+    audit = stage.proofstone("audit", came.run_id, "--json")
     assert audit.returncode == 1, audit.stderr
     assert "README.md" in audit.stdout
-    clean = stage.assay("audit", play("whole-team")[0].run_id)
+    clean = stage.proofstone("audit", play("whole-team")[0].run_id)
     assert clean.returncode == 0, clean.stdout
 
 
@@ -297,7 +297,7 @@ def test_the_base_of_the_repository_is_looked_at_and_not_what_lies_beside_it(sta
 def test_the_agents_of_a_recorded_run_say_it_again(stage: Stage, play: Play) -> None:
     (came,) = play("proceed")
     into = stage.workshop.folder / "again.yaml"
-    recorded = stage.assay("record", came.run_id, "-o", str(into), "--force")
+    recorded = stage.proofstone("record", came.run_id, "-o", str(into), "--force")
     assert recorded.returncode == 0, recorded.stderr
     again = stage.by_rules("PLAN.md", "--backend", f"script:{into}")
     assert again.exit == 0, again.stderr

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.plan_gate.answers import Dimension
-from assay.core.plan_gate.score import WEIGHTS, scored
+from proofstone.contracts.plan_gate.answers import Dimension
+from proofstone.core.plan_gate.score import WEIGHTS, scored
 from tests.plan_gate.talk import score
 
 APPROACH, RISK, ASSUMPTIONS = Dimension.APPROACH, Dimension.RISK, Dimension.ASSUMPTIONS

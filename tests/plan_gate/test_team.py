@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.plan_gate.record import PlanQuality, TeamMode
-from assay.contracts.plan_gate.report import Complexity
-from assay.core.plan_gate.team import team_for
+from proofstone.contracts.plan_gate.record import PlanQuality, TeamMode
+from proofstone.contracts.plan_gate.report import Complexity
+from proofstone.core.plan_gate.team import team_for
 
 BASE, SCALED = TeamMode.BASE, TeamMode.SCALED
 RICH, ADEQUATE, THIN = PlanQuality.RICH, PlanQuality.ADEQUATE, PlanQuality.THIN

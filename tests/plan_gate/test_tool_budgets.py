@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.contracts.plan_gate.answers import Mode
-from assay.contracts.plan_gate.record import UnknownType
-from assay.contracts.tools import BEYOND, READING, WRITING, SearchReason, Tool
-from assay.core.plan_gate.tool_budgets import (
+from proofstone.contracts.plan_gate.answers import Mode
+from proofstone.contracts.plan_gate.record import UnknownType
+from proofstone.contracts.tools import BEYOND, READING, WRITING, SearchReason, Tool
+from proofstone.core.plan_gate.tool_budgets import (
     COMBINED,
     KINDS,
     LIMITS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.adapters.backends.programs.preset import Final, Stream
-from assay.contracts.agent import Activity, ActivityKind
+from proofstone.adapters.backends.programs.preset import Final, Stream
+from proofstone.contracts.agent import Activity, ActivityKind
 
 _STREAMS = Path(__file__).parent / "streams"
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from assay.adapters.backends.programs.acp.backend import AcpBackend
-from assay.adapters.backends.programs.locating import Program
-from assay.adapters.backends.programs.preset import Preset
-from assay.adapters.executors.site import Site
-from assay.config.programs import ProgramSettings
-from assay.contracts.agent import Activity, ActivityKind, Conversation, Fault, FaultKind, Turn
+from proofstone.adapters.backends.programs.acp.backend import AcpBackend
+from proofstone.adapters.backends.programs.locating import Program
+from proofstone.adapters.backends.programs.preset import Preset
+from proofstone.adapters.executors.site import Site
+from proofstone.config.programs import ProgramSettings
+from proofstone.contracts.agent import Activity, ActivityKind, Conversation, Fault, FaultKind, Turn
 from tests.backends.talk import talk
 from tests.executors.bench import Bench
 
@@ -64,7 +64,7 @@ class Stage:
 
     def scripted(self, script: Step) -> AcpBackend:
         (self.bench.work_tree / "script.json").write_text(json.dumps(script))
-        return self.command(*COMPILED, sys.executable, "-m", "assay.testing.acp_agent", "script.json")
+        return self.command(*COMPILED, sys.executable, "-m", "proofstone.testing.acp_agent", "script.json")
 
     def command(self, *argv: str) -> AcpBackend:
         made = program(*argv, preset=self.preset, model=self.model, variables=self.variables)

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.backends import Backend
-from assay.adapters.backends.programs.acp.backend import AcpBackend
-from assay.adapters.backends.programs.preset import Invocation, Limit, Preset
-from assay.adapters.executors.site import ShellJob
-from assay.adapters.sandbox.job import Execution
-from assay.contracts.agent import ActivityKind, Fault, FaultKind, ToolSpec, Turn, Usage
+from proofstone.adapters.backends import Backend
+from proofstone.adapters.backends.programs.acp.backend import AcpBackend
+from proofstone.adapters.backends.programs.preset import Invocation, Limit, Preset
+from proofstone.adapters.executors.site import ShellJob
+from proofstone.adapters.sandbox.job import Execution
+from proofstone.contracts.agent import ActivityKind, Fault, FaultKind, ToolSpec, Turn, Usage
 from tests.backends.talk import talk
 from tests.executors.bench import Bench
 from tests.hazards.processes import running
@@ -568,7 +568,7 @@ def said_lines(turn: Turn) -> list[str]:
 
 
 def test_one_that_asks_for_more_than_it_reads_is_given_up(simple: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.adapters.backends.programs.acp.wire.MOST_UNREAD", 1 << 20)
+    monkeypatch.setattr("proofstone.adapters.backends.programs.acp.wire.MOST_UNREAD", 1 << 20)
     (simple.bench.work_tree / "much").write_text("\x01" * (1 << 19))
     asks = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "fs/read_text_file", "params": {"path": "much"}}) + "\n"
     coded = base64.b64encode(asks.encode() * 8).decode()

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from assay.adapters.backends.programs.acp.backend import AcpBackend
-from assay.adapters.executors.site import Site
-from assay.adapters.sandbox.probe import SandboxFacts
-from assay.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Writes
-from assay.testing.backend_conformance import Stage as Staged
+from proofstone.adapters.backends.programs.acp.backend import AcpBackend
+from proofstone.adapters.executors.site import Site
+from proofstone.adapters.sandbox.probe import SandboxFacts
+from proofstone.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Writes
+from proofstone.testing.backend_conformance import Stage as Staged
 from tests.executors.bench import Bench
 from tests.executors.conftest import sandbox_of
 from tests.programs.scripted_agent import Stage

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.adapters.backends.programs.known.aider import AiderStream, invoke
-from assay.adapters.backends.programs.preset import Errand, Given
-from assay.contracts.agent import ActivityKind, FaultKind
+from proofstone.adapters.backends.programs.known.aider import AiderStream, invoke
+from proofstone.adapters.backends.programs.preset import Errand, Given
+from proofstone.contracts.agent import ActivityKind, FaultKind
 from tests.programs.played import brief, played, survives
 
 SAID, RESULT, NOTE = ActivityKind.SAID, ActivityKind.RESULT, ActivityKind.NOTE
@@ -14,8 +14,8 @@ SAID, RESULT, NOTE = ActivityKind.SAID, ActivityKind.RESULT, ActivityKind.NOTE
 
 def test_the_prompt_goes_by_a_file() -> None:
     started = invoke(Errand("do it", model="openai/m"))
-    assert started.arguments[:2] == ("--message-file", Given("ASSAY_MESSAGE"))
-    assert started.handed == {"ASSAY_MESSAGE": "do it"}
+    assert started.arguments[:2] == ("--message-file", Given("PROOFSTONE_MESSAGE"))
+    assert started.handed == {"PROOFSTONE_MESSAGE": "do it"}
     assert "--model=openai/m" in started.arguments
 
 

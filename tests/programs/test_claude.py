@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from assay.adapters.backends.programs.known.claude import PRESET, ClaudeStream, acp, invoke
-from assay.adapters.backends.programs.preset import Errand, Given, Invocation
-from assay.contracts.agent import ActivityKind, FaultKind, Usage
+from proofstone.adapters.backends.programs.known.claude import PRESET, ClaudeStream, acp, invoke
+from proofstone.adapters.backends.programs.preset import Errand, Given, Invocation
+from proofstone.contracts.agent import ActivityKind, FaultKind, Usage
 from tests.programs.played import brief, played, survives
 
 SAID, TOOL, RESULT, REFUSED = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT, ActivityKind.REFUSED
@@ -30,7 +30,7 @@ def after(started: Invocation, flag: str) -> str | Given | None:
         (Errand("", scope=("a.py",)), "--allowedTools", "Read,Glob,Grep,Bash"),
         (Errand("", scope=("a.py",)), "--permission-mode", "dontAsk"),
         (Errand(""), "--setting-sources", "user"),
-        (Errand(""), "--settings", Given("ASSAY_SETTINGS")),
+        (Errand(""), "--settings", Given("PROOFSTONE_SETTINGS")),
         (Errand("", schema={"type": "object"}), "--json-schema", '{"type": "object"}'),
         (Errand(""), "--json-schema", None),
     ],
@@ -53,7 +53,7 @@ def test_the_prompt_goes_by_standard_input_and_no_session_is_kept() -> None:
 
 def test_no_edit_is_allowed_but_by_the_hook() -> None:
     started = invoke(Errand("", scope=("src/**",)))
-    settings = json.loads(started.handed["ASSAY_SETTINGS"])
+    settings = json.loads(started.handed["PROOFSTONE_SETTINGS"])
     (hook,) = settings["hooks"]["PreToolUse"]
     assert set(hook["matcher"].split("|")) == {"Edit", "Write", "NotebookEdit"}
     assert not set(str(after(started, "--allowedTools")).split(",")) & set(hook["matcher"].split("|"))

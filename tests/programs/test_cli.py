@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from assay.adapters.backends import Identity
-from assay.adapters.backends.fallback import Fallback
-from assay.adapters.backends.programs.cli import CliBackend
-from assay.adapters.backends.programs.known.claude import PRESET
-from assay.adapters.backends.programs.lines import LONGEST_LINE
-from assay.adapters.backends.programs.locating import Program
-from assay.adapters.executors.site import Site
-from assay.adapters.sandbox.job import Execution
-from assay.config.programs import ProgramSettings
-from assay.contracts.agent import Conversation, Fault, FaultKind, ToolCall, Turn
-from assay.engine.agents.on_record import Recorded
+from proofstone.adapters.backends import Identity
+from proofstone.adapters.backends.fallback import Fallback
+from proofstone.adapters.backends.programs.cli import CliBackend
+from proofstone.adapters.backends.programs.known.claude import PRESET
+from proofstone.adapters.backends.programs.lines import LONGEST_LINE
+from proofstone.adapters.backends.programs.locating import Program
+from proofstone.adapters.executors.site import Site
+from proofstone.adapters.sandbox.job import Execution
+from proofstone.config.programs import ProgramSettings
+from proofstone.contracts.agent import Conversation, Fault, FaultKind, ToolCall, Turn
+from proofstone.engine.agents.on_record import Recorded
 from tests.backends.talk import talk
 from tests.executors.bench import Bench
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.backends.programs.cli import CliBackend
-from assay.adapters.backends.programs.known.claude import PRESET
-from assay.adapters.backends.programs.locating import Program
-from assay.adapters.executors.site import Site
-from assay.adapters.sandbox.probe import SandboxFacts
-from assay.config.programs import ProgramSettings
-from assay.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
+from proofstone.adapters.backends.programs.cli import CliBackend
+from proofstone.adapters.backends.programs.known.claude import PRESET
+from proofstone.adapters.backends.programs.locating import Program
+from proofstone.adapters.executors.site import Site
+from proofstone.adapters.sandbox.probe import SandboxFacts
+from proofstone.config.programs import ProgramSettings
+from proofstone.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
 from tests.executors.bench import Bench
 from tests.executors.conftest import sandbox_of
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.backends.programs.known.codex import PRESET, CodexStream, acp, invoke
-from assay.adapters.backends.programs.known.hooking import hook_command
-from assay.adapters.backends.programs.preset import Errand, Invocation
-from assay.contracts.agent import ActivityKind, FaultKind, Usage
+from proofstone.adapters.backends.programs.known.codex import PRESET, CodexStream, acp, invoke
+from proofstone.adapters.backends.programs.known.hooking import hook_command
+from proofstone.adapters.backends.programs.preset import Errand, Invocation
+from proofstone.contracts.agent import ActivityKind, FaultKind, Usage
 from tests.programs.played import brief, played, survives
 
 SAID, TOOL, RESULT, NOTE = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT, ActivityKind.NOTE

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.adapters.backends.programs.known.gemini import PRESET, GeminiStream, acp, invoke, within
-from assay.adapters.backends.programs.preset import Errand
-from assay.contracts.agent import ActivityKind, FaultKind
-from assay.core.globs import matches
+from proofstone.adapters.backends.programs.known.gemini import PRESET, GeminiStream, acp, invoke, within
+from proofstone.adapters.backends.programs.preset import Errand
+from proofstone.contracts.agent import ActivityKind, FaultKind
+from proofstone.core.globs import matches
 from tests.programs.played import brief, played, survives
 
 ROOT = Path("/tree")
 SAID, TOOL, RESULT, REFUSED = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT, ActivityKind.REFUSED
-POLICY = ".gemini/policies/assay.toml"
+POLICY = ".gemini/policies/proofstone.toml"
 
 
 def rules(errand: Errand) -> list[dict[str, object]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.adapters.backends.programs.known.goose import PRESET, GooseStream, acp, invoke
-from assay.adapters.backends.programs.preset import Errand, Limit
-from assay.contracts.agent import ActivityKind, FaultKind
+from proofstone.adapters.backends.programs.known.goose import PRESET, GooseStream, acp, invoke
+from proofstone.adapters.backends.programs.preset import Errand, Limit
+from proofstone.contracts.agent import ActivityKind, FaultKind
 from tests.programs.played import brief, played, survives
 
 SAID, TOOL, RESULT = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.adapters.backends.programs.cli import CliBackend
-from assay.adapters.backends.programs.known.claude import PRESET
-from assay.adapters.backends.programs.locating import Program
-from assay.adapters.backends.programs.masking import Mask
-from assay.adapters.executors.masked import HIDDEN, Flow, masked, without
-from assay.config.programs import ProgramSettings
-from assay.contracts.agent import Fault, FaultKind, Turn
+from proofstone.adapters.backends.programs.cli import CliBackend
+from proofstone.adapters.backends.programs.known.claude import PRESET
+from proofstone.adapters.backends.programs.locating import Program
+from proofstone.adapters.backends.programs.masking import Mask
+from proofstone.adapters.executors.masked import HIDDEN, Flow, masked, without
+from proofstone.config.programs import ProgramSettings
+from proofstone.contracts.agent import Fault, FaultKind, Turn
 from tests.backends.talk import talk
 from tests.executors.bench import Bench
 from tests.programs.scripted_agent import Stage, Step

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.adapters.backends.programs.known.mini_swe_agent import MiniStream, invoke
-from assay.adapters.backends.programs.preset import Errand
-from assay.contracts.agent import ActivityKind, FaultKind
+from proofstone.adapters.backends.programs.known.mini_swe_agent import MiniStream, invoke
+from proofstone.adapters.backends.programs.preset import Errand
+from proofstone.contracts.agent import ActivityKind, FaultKind
 from tests.programs.played import brief, played, survives
 
 SAID, TOOL, RESULT = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT
@@ -22,8 +22,8 @@ def test_a_task_goes_by_an_argument() -> None:
 @pytest.mark.parametrize("prompt", ["x" * 100_001, "é" * 50_001])
 def test_a_task_that_no_argument_holds_goes_by_a_file(prompt: str) -> None:
     started = invoke(Errand(prompt))
-    assert started.handed == {"ASSAY_TASK": prompt}
-    assert "ASSAY_TASK" in str(started.arguments[-1])
+    assert started.handed == {"PROOFSTONE_TASK": prompt}
+    assert "PROOFSTONE_TASK" in str(started.arguments[-1])
     assert all(len(str(argument).encode()) <= 100_000 for argument in started.arguments)
 
 

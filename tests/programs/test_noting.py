@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.backends.programs.cli import CliBackend
-from assay.adapters.backends.programs.known.claude import PRESET
-from assay.adapters.backends.programs.locating import Program
-from assay.adapters.backends.programs.masking import Mask
-from assay.adapters.backends.programs.noting import Notes
-from assay.adapters.executors.site import ShellJob, Site
-from assay.adapters.sandbox.job import Execution
-from assay.config.programs import ProgramSettings
-from assay.contracts.agent import Activity, ActivityKind
+from proofstone.adapters.backends.programs.cli import CliBackend
+from proofstone.adapters.backends.programs.known.claude import PRESET
+from proofstone.adapters.backends.programs.locating import Program
+from proofstone.adapters.backends.programs.masking import Mask
+from proofstone.adapters.backends.programs.noting import Notes
+from proofstone.adapters.executors.site import ShellJob, Site
+from proofstone.adapters.sandbox.job import Execution
+from proofstone.config.programs import ProgramSettings
+from proofstone.contracts.agent import Activity, ActivityKind
 from tests.backends.talk import talk
 
 REFUSED, TOOL, NOTE = ActivityKind.REFUSED, ActivityKind.TOOL, ActivityKind.NOTE

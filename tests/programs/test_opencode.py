@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from assay.adapters.backends.programs.known.opencode import OpencodeStream, acp, invoke
-from assay.adapters.backends.programs.preset import Errand, Invocation
-from assay.contracts.agent import ActivityKind, FaultKind, Usage
+from proofstone.adapters.backends.programs.known.opencode import OpencodeStream, acp, invoke
+from proofstone.adapters.backends.programs.preset import Errand, Invocation
+from proofstone.contracts.agent import ActivityKind, FaultKind, Usage
 from tests.programs.played import brief, played, survives
 
 SAID, TOOL, RESULT, REFUSED = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT, ActivityKind.REFUSED

@@ -9,9 +9,9 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from assay.adapters.backends.programs.known import PRESETS
-from assay.adapters.backends.programs.known.opencode import acp, invoke
-from assay.adapters.backends.programs.preset import Errand, Invocation
+from proofstone.adapters.backends.programs.known import PRESETS
+from proofstone.adapters.backends.programs.known.opencode import acp, invoke
+from proofstone.adapters.backends.programs.preset import Errand, Invocation
 
 OPEN_TO_ALL = {"github.com", "gist.github.com", "www.googleapis.com", "storage.googleapis.com", "huggingface.co"}
 """Where anybody can put something, under a name of their own."""

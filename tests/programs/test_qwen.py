@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.backends.programs.known.qwen import PRESET, QwenStream, acp, invoke
-from assay.adapters.backends.programs.preset import Errand, Invocation
-from assay.contracts.agent import ActivityKind, FaultKind
+from proofstone.adapters.backends.programs.known.qwen import PRESET, QwenStream, acp, invoke
+from proofstone.adapters.backends.programs.preset import Errand, Invocation
+from proofstone.contracts.agent import ActivityKind, FaultKind
 from tests.programs.played import brief, played, survives
 
 SAID, TOOL, RESULT, REFUSED = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT, ActivityKind.REFUSED
@@ -82,7 +82,7 @@ def test_the_hook_decides_about_each_edit(tmp_path: Path, tool: str, path: str, 
 
 def test_a_hook_that_cannot_run_denies(tmp_path: Path) -> None:
     started = invoke(Errand("", scope=("src/a.py",), root=tmp_path))
-    broken = Invocation(started.arguments, handed={**started.handed, "ASSAY_SCOPE": "no JSON"})
+    broken = Invocation(started.arguments, handed={**started.handed, "PROOFSTONE_SCOPE": "no JSON"})
     assert asked_of_hook(tmp_path, broken, "edit", str(tmp_path / "src/a.py")).returncode == 2
 
 

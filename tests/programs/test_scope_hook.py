@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.backends.programs.known.hooking import hook_command, hook_files
-from assay.adapters.backends.programs.preset import Errand
+from proofstone.adapters.backends.programs.known.hooking import hook_command, hook_files
+from proofstone.adapters.backends.programs.preset import Errand
 
 SCOPE = ("src/*.py", "docs", "app/[id]/**")
 
@@ -117,7 +117,7 @@ def test_a_hook_that_breaks_down_denies_with_a_reason(tmp_path: Path, tree: Path
     assert "It cannot be told whether this is yours to change." in ended.stderr
 
 
-@pytest.mark.parametrize("name", ["ASSAY_HOOK", "ASSAY_GLOBS", "ASSAY_SCOPE"])
+@pytest.mark.parametrize("name", ["PROOFSTONE_HOOK", "PROOFSTONE_GLOBS", "PROOFSTONE_SCOPE"])
 def test_a_hook_without_its_files_denies(tmp_path: Path, tree: Path, name: str) -> None:
     call = {"tool_name": "Edit", "tool_input": {"file_path": "src/a.py"}}
     assert ran(tmp_path, call, lost=name).returncode == 2

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.backends.choosing import backend_from
-from assay.adapters.backends.programs.cli import CliBackend
-from assay.adapters.backends.programs.locating import is_named_preset, locate_acp, locate_cli
-from assay.config.programs import ProgramSettings
-from assay.errors import InputError
+from proofstone.adapters.backends.choosing import backend_from
+from proofstone.adapters.backends.programs.cli import CliBackend
+from proofstone.adapters.backends.programs.locating import is_named_preset, locate_acp, locate_cli
+from proofstone.config.programs import ProgramSettings
+from proofstone.errors import InputError
 from tests.workshop import Workshop
 
 PROGRAM = "#!/bin/sh\necho 2.1.400\n"
@@ -44,12 +44,12 @@ def test_a_program_of_the_repository_is_never_taken_for_the_persons(shop: tuple[
     if place == "repository":
         workshop.configure(root, line)
     option = ("--backend", "researcher=cli:claude") if place == "command line" else ()
-    env = {"PATH": path, "ASSAY_CONFIG": str(config)}
-    done = workshop.assay(root, "backends", "--json", *option, env=env)
+    env = {"PATH": path, "PROOFSTONE_CONFIG": str(config)}
+    done = workshop.proofstone(root, "backends", "--json", *option, env=env)
     (claude,) = [one for one in json.loads(done.stdout)["programs"] if one["name"] == "claude"]
     assert claude["path"] == str(own)
     own.unlink()
-    done = workshop.assay(root, "backends", "researcher", "--json", *option, env=env)
+    done = workshop.proofstone(root, "backends", "researcher", "--json", *option, env=env)
     assert done.returncode == 1
     assert "there is no program claude" in done.stdout
 
@@ -68,7 +68,7 @@ def test_a_path_into_the_repository_is_refused(
 def test_a_command_line_that_only_the_repository_names_is_not_run(shop: tuple[Workshop, Path]) -> None:
     workshop, root = shop
     workshop.configure(root, '[backends]\nresearcher = ["cli:claude", "acp:claude --acp"]\n')
-    done = workshop.assay(root, "backends", "researcher", "--json")
+    done = workshop.proofstone(root, "backends", "researcher", "--json")
     assert done.returncode == 1
     (agent,) = json.loads(done.stdout)["agents"]
     assert "the repository has named the program" in agent["backends"][1]["missing"]
@@ -88,8 +88,8 @@ def test_a_repository_does_not_weaken_the_sandbox_of_what_has_a_login(
     workshop.configure(root, '[sandbox]\nlevel = "plain"\n[backends]\nresearcher = "cli:claude"\n')
     config = workshop.folder / "person.toml"
     config.write_text("[trust]\nweaker_sandbox = true\n" if allowed else "")
-    env = {"PATH": f"{own.parent}:{workshop.environment['PATH']}", "ASSAY_CONFIG": str(config)}
-    done = workshop.assay(root, "backends", "researcher", "--json", env=env)
+    env = {"PATH": f"{own.parent}:{workshop.environment['PATH']}", "PROOFSTONE_CONFIG": str(config)}
+    done = workshop.proofstone(root, "backends", "researcher", "--json", env=env)
     (agent,) = json.loads(done.stdout)["agents"]
     missing = agent["backends"][0]["missing"]
     assert done.returncode == (0 if allowed else 1)
@@ -101,7 +101,7 @@ def test_a_program_that_is_too_old_is_not_ready(shop: tuple[Workshop, Path], ver
     workshop, root = shop
     own = put(workshop.folder / "own" / "claude", f"#!/bin/sh\necho {version}\n")
     env = {"PATH": f"{own.parent}:{workshop.environment['PATH']}"}
-    done = workshop.assay(root, "backends", "researcher", "--backend", "researcher=cli:claude", "--json", env=env)
+    done = workshop.proofstone(root, "backends", "researcher", "--backend", "researcher=cli:claude", "--json", env=env)
     assert done.returncode == (0 if ready else 1), done.stdout
     assert ready or "2.1.0 is the oldest that is known to work" in done.stdout
 
@@ -128,7 +128,7 @@ def test_a_host_that_cannot_be_let_in_is_said_before_anything_runs(shop: tuple[W
     workshop, root = shop
     own = put(workshop.folder / "own" / "claude")
     env = {"PATH": f"{own.parent}:{workshop.environment['PATH']}", "ANTHROPIC_BASE_URL": "http://localhost/v1"}
-    done = workshop.assay(root, "backends", "researcher", "--backend", "researcher=cli:claude", "--json", env=env)
+    done = workshop.proofstone(root, "backends", "researcher", "--backend", "researcher=cli:claude", "--json", env=env)
     assert done.returncode == 1
     assert "its port is below 1024" in done.stdout
 
@@ -150,5 +150,5 @@ def test_what_a_program_starts_in_turn_is_not_of_the_repository(shop: tuple[Work
     put(root / "bin" / "node", f"#!/bin/sh\ntouch {root}/ran\necho 2.1.0\n")
     own = put(workshop.folder / "own" / "claude", "#!/usr/bin/env node\n")
     path = f"{root}/bin:{own.parent}:{workshop.environment['PATH']}"
-    workshop.assay(root, "backends", "--json", env={"PATH": path})
+    workshop.proofstone(root, "backends", "--json", env={"PATH": path})
     assert not (root / "ran").exists()

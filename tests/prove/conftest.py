@@ -67,8 +67,8 @@ def catalogue(folder: Path, *tricks: str, **files: str) -> Path:
 
 
 def proved(workshop: Workshop, folder: Path, *args: str) -> tuple[int, dict[str, Any]]:
-    """`assay prove --json` on that catalogue: its exit code and its document."""
-    done = workshop.assay(workshop.folder, "prove", "--json", "--catalogue", str(folder), *args)
+    """`proofstone prove --json` on that catalogue: its exit code and its document."""
+    done = workshop.proofstone(workshop.folder, "prove", "--json", "--catalogue", str(folder), *args)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 

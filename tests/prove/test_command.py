@@ -1,4 +1,4 @@
-"""`assay prove` on a catalogue whose outcome is known: what it says, what it exits with, what it leaves."""
+"""`proofstone prove` on a catalogue whose outcome is known: what it says, what it exits with, what it leaves."""
 
 from __future__ import annotations
 
@@ -123,21 +123,21 @@ def test_the_table_says_which_trick_came_through_and_how_to_look_at_it(workshop:
     folder = catalogue(workshop.folder / "c", trick("is-stopped"), trick("comes-through", HARD_CODED))
     kept = workshop.folder / "kept"
     asked = ("--trick", "comes-through", "--trick", "is-stopped", "--dir", str(kept))
-    done = workshop.assay(workshop.folder, "prove", "--catalogue", str(folder), *asked)
+    done = workshop.proofstone(workshop.folder, "prove", "--catalogue", str(folder), *asked)
     assert done.returncode == 1, done.stderr
     assert "NOT PROVED  1 of 2 tricks stopped, 2 of 2 honest twins passed; 2 of 2 would have passed" in done.stdout
-    assert "assay prove --trick comes-through --dir DIR" in done.stdout
-    assert "assay prove --trick is-stopped" not in done.stdout
+    assert "proofstone prove --trick comes-through --dir DIR" in done.stdout
+    assert "proofstone prove --trick is-stopped" not in done.stdout
     assert "2 of 2" in done.stderr and "comes-through" in done.stderr
     assert (kept / "trials/comes-through/cheat/work-tree/double.sh").read_text() == "echo 4\n"
     assert (kept / "trials/comes-through/honest/check.json").stat().st_size
-    again = workshop.assay(workshop.folder, "prove", "--catalogue", str(folder), *asked)
+    again = workshop.proofstone(workshop.folder, "prove", "--catalogue", str(folder), *asked)
     assert again.returncode == 2 and "there is something in it already" in again.stderr
 
 
 def test_nothing_tried_proves_nothing(workshop: Workshop) -> None:
     folder = catalogue(workshop.folder / "c", trick("one", more='needs = ["no-such-program"]'))
-    done = workshop.assay(workshop.folder, "prove", "--family", "own", "--catalogue", str(folder))
+    done = workshop.proofstone(workshop.folder, "prove", "--family", "own", "--catalogue", str(folder))
     assert done.returncode == 1
     assert "NOT PROVED  no trick was tried" in done.stdout
     assert "not tried: 1 (no-such-program is not installed)" in done.stdout
@@ -155,7 +155,7 @@ def test_nothing_tried_proves_nothing(workshop: Workshop) -> None:
 )
 def test_bad_input_is_refused(workshop: Workshop, args: tuple[str, ...], told: str) -> None:
     folder = catalogue(workshop.folder / "c", trick("one"))
-    done = workshop.assay(workshop.folder, "prove", "--catalogue", str(folder), *args)
+    done = workshop.proofstone(workshop.folder, "prove", "--catalogue", str(folder), *args)
     assert done.returncode == 2 and told in done.stderr
 
 
@@ -166,7 +166,7 @@ def test_a_machine_without_the_required_sandbox_is_refused(workshop: Workshop) -
     for name in ("git", "sh", "python3"):
         found = subprocess.run(["which", name], capture_output=True, text=True, check=True).stdout.strip()
         (programs / name).symlink_to(found)
-    done = workshop.assay(
+    done = workshop.proofstone(
         workshop.folder, "prove", "--catalogue", str(folder), "--require-sandbox", env={"PATH": str(programs)}
     )
     assert done.returncode == 2 and "a sandbox is required" in done.stderr

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import InputError
-from assay.surfaces.prove.loading import chosen, load
+from proofstone.errors import InputError
+from proofstone.surfaces.prove.loading import chosen, load
 from tests.prove.conftest import catalogue, trick
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from assay.contracts.verdict import Assurance
-from assay.surfaces.prove.markdown import render
-from assay.surfaces.prove.results import Ending, Gate, Judged, Proof, Standing, Trial, Wall
-from assay.surfaces.prove.text import summary
+from proofstone.contracts.verdict import Assurance
+from proofstone.surfaces.prove.markdown import render
+from proofstone.surfaces.prove.results import Ending, Gate, Judged, Proof, Standing, Trial, Wall
+from proofstone.surfaces.prove.text import summary
 
 PASSED = Judged(ending=Ending.PASSED)
 

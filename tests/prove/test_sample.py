@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.surfaces.prove.sample import Sample, SampleError, perform
-from assay.surfaces.prove.trial import Bench
-from assay.surfaces.prove.tricks import Act, Project
+from proofstone.surfaces.prove.sample import Sample, SampleError, perform
+from proofstone.surfaces.prove.trial import Bench
+from proofstone.surfaces.prove.tricks import Act, Project
 from tests.workshop import Workshop
 
 FILES = {"a.txt": "a\n", "sub/b.txt": "b\n", "sub/deep/c.txt": "c\n", ".gitignore": "made/\n"}

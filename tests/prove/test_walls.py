@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.sandbox.probe import probe
-from assay.contracts.verdict import Assurance
-from assay.core.threats import THREATS
-from assay.surfaces.prove.trial import Bench
-from assay.surfaces.prove.walls import try_walls
+from proofstone.adapters.sandbox.probe import probe
+from proofstone.contracts.verdict import Assurance
+from proofstone.core.threats import THREATS
+from proofstone.surfaces.prove.trial import Bench
+from proofstone.surfaces.prove.walls import try_walls
 from tests.needs import needs
 from tests.workshop import Workshop
 
@@ -48,5 +48,5 @@ def test_the_weakest_level_does_not_and_nothing_of_it_stays(workshop: Workshop) 
     assert gave_way & promised(Assurance.PLAIN) == set()
     assert set(walls) - promised(Assurance.PLAIN) - OPEN_ON_SOME_MACHINES_ONLY - untried <= gave_way
     assert walls["outlive"] is True
-    left = [path for folder in ("/etc", "/usr", "/run") for path in Path(folder).glob("assay-prove-*")]
+    left = [path for folder in ("/etc", "/usr", "/run") for path in Path(folder).glob("proofstone-prove-*")]
     assert left == []

@@ -36,7 +36,7 @@ _UNREACHABLE = re.compile(
 
 def cache_folder() -> Path:
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "assay-tests" / "real"
+    return base / "proofstone-tests" / "real"
 
 
 @contextmanager
@@ -137,7 +137,7 @@ def _committed(workshop: Workshop, root: Path, package: Package, ignored: Sequen
         exclude.write("".join(f"{pattern}\n" for pattern in ignored))
     if package.include:
         workshop.trust_everything()
-        workshop.write(root, {"assay.toml": f"[environment]\ninclude = {json.dumps(package.include)}\n"})
+        workshop.write(root, {"proofstone.toml": f"[environment]\ninclude = {json.dumps(package.include)}\n"})
     workshop.commit(root, f"{package}")
     workshop.git(root, "tag", f"v{package.version}")
 
@@ -147,7 +147,7 @@ def _clean(workshop: Workshop, root: Path) -> Path:
     tag = workshop.git(root, "tag", "--list", "v*")
     workshop.git(root, "checkout", "--quiet", "--force", "--detach", tag)
     workshop.git(root, "clean", "--quiet", "--force", "-d")
-    workshop.git(root, "update-ref", "-d", "refs/assay/ledger")  # of a ledger that an earlier test had
+    workshop.git(root, "update-ref", "-d", "refs/proofstone/ledger")  # of a ledger that an earlier test had
     return root
 
 

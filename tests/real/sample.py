@@ -11,8 +11,8 @@ from _pytest.mark import ParameterSet
 
 from tests.real.packages import Package
 
-SWEEP = os.environ.get("ASSAY_TEST_SWEEP") == "1"
-SEED = int(os.environ.get("ASSAY_TEST_SEED", "7"))
+SWEEP = os.environ.get("PROOFSTONE_TEST_SWEEP") == "1"
+SEED = int(os.environ.get("PROOFSTONE_TEST_SEED", "7"))
 
 
 def sampled(packages: Sequence[Package], count: int) -> list[ParameterSet]:
@@ -22,5 +22,5 @@ def sampled(packages: Sequence[Package], count: int) -> list[ParameterSet]:
 
 
 def _parameter(package: Package, *, ordinary: bool) -> ParameterSet:
-    only_swept = (pytest.mark.sweep, pytest.mark.skipif(not SWEEP, reason="not in the sample; ASSAY_TEST_SWEEP=1"))
+    only_swept = (pytest.mark.sweep, pytest.mark.skipif(not SWEEP, reason="not in the sample; PROOFSTONE_TEST_SWEEP=1"))
     return pytest.param(package, id=str(package), marks=() if ordinary else only_swept)

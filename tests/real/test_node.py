@@ -1,4 +1,4 @@
-"""`assay check` on real Node packages, with the test script that they publish."""
+"""`proofstone check` on real Node packages, with the test script that they publish."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`assay check` on real Python packages, installed as their developers install them."""
+"""`proofstone check` on real Python packages, installed as their developers install them."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from release.build import build_archives, commit_time, export
 from release.lock import BUILD, FOLDER, ROOT, RUNTIME, Pin, read_lock, read_project
 from release.sbom import bill_of_materials
 
-ARCHIVES = {"assay-0.1.0-py3-none-any.whl": "0" * 64}
+ARCHIVES = {"proofstone-0.1.0-py3-none-any.whl": "0" * 64}
 
 
 def test_two_builds_of_a_commit_are_the_same_bytes_wherever_and_whenever(tmp_path: Path) -> None:
@@ -32,11 +32,16 @@ def test_two_builds_of_a_commit_are_the_same_bytes_wherever_and_whenever(tmp_pat
     sdist, wheel = sorted(built[0], key=lambda name: name.endswith(".whl"))
     with zipfile.ZipFile(tmp_path / "a" / "out" / wheel) as archive:
         names = archive.namelist()
-    assert "assay/__init__.py" in names and "assay/py.typed" in names
+    assert "proofstone/__init__.py" in names and "proofstone/py.typed" in names
     assert not [name for name in names if name.startswith(("tests", "release", "requirements"))]
     with tarfile.open(tmp_path / "a" / "out" / sdist) as archive_of_sources:
         members = {member.name.partition("/")[2] for member in archive_of_sources.getmembers()}
-    assert {"pyproject.toml", "requirements/build.txt", "requirements/runtime.txt", "src/assay/errors.py"} <= members
+    assert {
+        "pyproject.toml",
+        "requirements/build.txt",
+        "requirements/runtime.txt",
+        "src/proofstone/errors.py",
+    } <= members
 
 
 def document() -> dict[str, Any]:

@@ -22,7 +22,7 @@ def project(tmp_path: Path) -> Project:
 @pytest.fixture(scope="session")
 def node_modules() -> Path:
     """jest, vitest and mocha, installed once per machine and shared by all workers."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "assay-tests"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "proofstone-tests"
     place = cache / "-".join(tool.replace("@", "") for tool in JAVASCRIPT_TOOLS)
     place.mkdir(parents=True, exist_ok=True)
     with (place / "lock").open("w") as lock:

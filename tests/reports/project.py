@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.adapters.checks.reports import PROBES, environment, merge, read_report
-from assay.contracts.tests import ReportFormat, TestReport
+from proofstone.adapters.checks.reports import PROBES, environment, merge, read_report
+from proofstone.contracts.tests import ReportFormat, TestReport
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "reports"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.checks.reports import environment, merge, rerun, sniff
-from assay.contracts.tests import ReportFormat
+from proofstone.adapters.checks.reports import environment, merge, rerun, sniff
+from proofstone.contracts.tests import ReportFormat
 from tests.reports.project import Project, statuses
 
 
@@ -17,9 +17,9 @@ def test_a_persons_own_value_of_a_list_is_kept_behind_ours() -> None:
     present = {"PYTHONPATH": "/own", "NODE_OPTIONS": "--no-warnings", "HOME": "/home/me"}
     merged = merge(present, environment(None))
     assert merged["PYTHONPATH"] == "{probes}:/own"
-    assert merged["NODE_OPTIONS"] == "--require={probes}/assay_node.cjs --no-warnings"
+    assert merged["NODE_OPTIONS"] == "--require={probes}/proofstone_node.cjs --no-warnings"
     assert merged["HOME"] == "/home/me"
-    assert merged["ASSAY_REPORT"] == "{report}"
+    assert merged["PROOFSTONE_REPORT"] == "{report}"
 
 
 def test_formats_that_are_read_from_the_output_need_no_variables() -> None:
@@ -87,7 +87,7 @@ RERUNS = {
         "cargo test --offline -- --test-threads=1 --exact b tests::a",
     ),
     "cargo doc-test": (ReportFormat.CARGO, "cargo test", ["c[doc]::src/lib.rs - add"], None),
-    "unittest class set-up": (ReportFormat.UNITTEST, "python assay_unittest.py", ["setUpClass (t.A)"], None),
+    "unittest class set-up": (ReportFormat.UNITTEST, "python proofstone_unittest.py", ["setUpClass (t.A)"], None),
     "jest": (
         ReportFormat.JEST,
         "npx jest --ci src",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.checks.reports import read_report, rerun, sniff
-from assay.contracts.tests import ReportFormat, TestReport
+from proofstone.adapters.checks.reports import read_report, rerun, sniff
+from proofstone.contracts.tests import ReportFormat, TestReport
 from tests.needs import needs
 from tests.reports.project import FIXTURES, Project, read_fixture, statuses
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.adapters.checks.reports import read_report, sniff
-from assay.adapters.checks.reports.source import FILE_LIMIT
-from assay.adapters.checks.reports.tally import ID_LIMIT, MESSAGE_LIMIT, RESULT_LIMIT, Tally
-from assay.contracts.tests import ReportFormat, TestReport, TestStatus
+from proofstone.adapters.checks.reports import read_report, sniff
+from proofstone.adapters.checks.reports.source import FILE_LIMIT
+from proofstone.adapters.checks.reports.tally import ID_LIMIT, MESSAGE_LIMIT, RESULT_LIMIT, Tally
+from proofstone.contracts.tests import ReportFormat, TestReport, TestStatus
 
 FILES = {
     ReportFormat.PYTEST: "pytest-1.jsonl",

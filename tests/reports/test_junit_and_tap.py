@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.checks.reports import read_report, sniff
-from assay.contracts.tests import ReportFormat, TestReport
+from proofstone.adapters.checks.reports import read_report, sniff
+from proofstone.contracts.tests import ReportFormat, TestReport
 from tests.reports.project import read_fixture, statuses
 
 JUNIT = {

@@ -1,4 +1,4 @@
-"""Node's own test runner with Assay's reporter."""
+"""Node's own test runner with Proofstone's reporter."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from assay.adapters.checks.reports import PROBES, rerun, sniff
-from assay.contracts.tests import ReportFormat
+from proofstone.adapters.checks.reports import PROBES, rerun, sniff
+from proofstone.contracts.tests import ReportFormat
 from tests.needs import needs
 from tests.reports.project import Project, statuses
 
@@ -28,8 +28,8 @@ describe('broken', () => { before(() => { throw new Error('hook'); }); it('insid
 test('parent', async (t) => { await t.test('child', () => {}); });
 test('known to fail', { todo: true }, () => { throw new Error('known'); });
 test('children do not report', () => {
-  assert.equal(process.env.ASSAY_REPORT, undefined);
-  assert.ok(!(process.env.NODE_OPTIONS ?? '').includes('assay'));
+  assert.equal(process.env.PROOFSTONE_REPORT, undefined);
+  assert.ok(!(process.env.NODE_OPTIONS ?? '').includes('proofstone'));
   assert.equal(spawnSync(process.execPath, ['-e', '0']).status, 0);
 });
 """
@@ -92,8 +92,8 @@ def _stable(output: str) -> list[str]:
 
 def test_the_reporter_can_also_be_named_in_the_command(project: Project) -> None:
     _fill(project)
-    project.env = {"ASSAY_REPORT": str(project.root.parent / "report-1")}
-    reporter = f"--test-reporter={PROBES}/assay_node_reporter.mjs --test-reporter-destination=stderr"
+    project.env = {"PROOFSTONE_REPORT": str(project.root.parent / "report-1")}
+    reporter = f"--test-reporter={PROBES}/proofstone_node_reporter.mjs --test-reporter-destination=stderr"
     command = f"node --test --test-reporter=spec --test-reporter-destination=stdout {reporter}"
     report = project.run(ReportFormat.NODE, command, probed=False)
     assert report.by_id["test/all.test.js > group > fails"].status.bad
@@ -104,8 +104,8 @@ def test_probes_that_are_reached_through_a_link_report_once(project: Project) ->
     link = project.root.parent / "probes"
     link.symlink_to(PROBES)
     project.env = {
-        "NODE_OPTIONS": f"--require={link}/assay_node.cjs",
-        "ASSAY_REPORT": f"{project.root.parent}/report-1",
+        "NODE_OPTIONS": f"--require={link}/proofstone_node.cjs",
+        "PROOFSTONE_REPORT": f"{project.root.parent}/report-1",
     }
     report = project.run(ReportFormat.NODE, "node --test", probed=False)
     assert statuses(report) == {"test/a.test.js > passes": "passed"}

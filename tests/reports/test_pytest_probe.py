@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from assay.adapters.checks.reports import PROBES, read_report, sniff
-from assay.contracts.tests import ReportFormat
+from proofstone.adapters.checks.reports import PROBES, read_report, sniff
+from proofstone.contracts.tests import ReportFormat
 from tests.person import programs
 from tests.reports.project import Project, statuses
 
@@ -97,7 +97,7 @@ def test_a_command_line_that_sets_pythonpath_still_runs_and_merely_has_no_report
     report = project.run(ReportFormat.PYTEST, f"PYTHONPATH=src {shlex.join(PYTEST)}")
     assert project.exit_code == 0
     assert not report.complete
-    assert "without Assay's probe" in report.problems[0]
+    assert "without Proofstone's probe" in report.problems[0]
 
 
 def test_the_persons_own_pythonpath_is_kept_for_the_run_and_for_its_children(project: Project) -> None:
@@ -107,7 +107,7 @@ def test_the_persons_own_pythonpath_is_kept_for_the_run_and_for_its_children(pro
         "import os, thing\n"
         "def test_a():\n"
         f"    assert os.environ['PYTHONPATH'] == {str(project.root / 'lib')!r}\n"
-        "    assert 'ASSAY_REPORT' not in os.environ\n",
+        "    assert 'PROOFSTONE_REPORT' not in os.environ\n",
     )
     project.env = {"PYTHONPATH": str(project.root / "lib")}
     report = project.run(ReportFormat.PYTEST, PYTEST)

@@ -1,15 +1,15 @@
-"""Assay's own runner for unittest, beside `python -m unittest` itself."""
+"""Proofstone's own runner for unittest, beside `python -m unittest` itself."""
 
 from __future__ import annotations
 
 import re
 import sys
 
-from assay.adapters.checks.reports import rerun
-from assay.contracts.tests import ReportFormat
+from proofstone.adapters.checks.reports import rerun
+from proofstone.contracts.tests import ReportFormat
 from tests.reports.project import Project, statuses
 
-RUNNER = (sys.executable, "{probes}/assay_unittest.py")
+RUNNER = (sys.executable, "{probes}/proofstone_unittest.py")
 
 EVERY_OUTCOME = """
 import os, sys, unittest
@@ -28,7 +28,7 @@ class A(unittest.TestCase):
     def test_subtests(self):
         for i in range(3):
             with self.subTest(i=i): self.assertNotEqual(i, 1)
-    def test_environment(self): self.assertNotIn("ASSAY_REPORT", os.environ)
+    def test_environment(self): self.assertNotIn("PROOFSTONE_REPORT", os.environ)
 
 class B(unittest.TestCase):
     @classmethod

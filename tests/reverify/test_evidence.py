@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from assay.adapters.tools.ground import Deadline, Ground
-from assay.adapters.tools.interfaces import changed_signatures, look_up, outlined
-from assay.adapters.tools.tree import Tree
-from assay.contracts.reverify.understanding import Cited, ImpactAnalysis, ImpactedFile, Interface, Item
-from assay.contracts.verdict import Verdict
-from assay.core.reverify.evidence import Assigned, Facts, look_at, wanted
-from assay.core.reverify.interfaces import Outlined, changed_interfaces
-from assay.core.risk import docs_only
+from proofstone.adapters.tools.ground import Deadline, Ground
+from proofstone.adapters.tools.interfaces import changed_signatures, look_up, outlined
+from proofstone.adapters.tools.tree import Tree
+from proofstone.contracts.reverify.understanding import Cited, ImpactAnalysis, ImpactedFile, Interface, Item
+from proofstone.contracts.verdict import Verdict
+from proofstone.core.reverify.evidence import Assigned, Facts, look_at, wanted
+from proofstone.core.reverify.interfaces import Outlined, changed_interfaces
+from proofstone.core.risk import docs_only
 
 SOURCES = {
     "src/store.py": (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.pipeline.run import Lane
-from assay.contracts.reverify.decisions import Ask, Held, Noticed, Respawn, Resume, UpdateContext
-from assay.contracts.reverify.events import (
+from proofstone.contracts.pipeline.run import Lane
+from proofstone.contracts.reverify.decisions import Ask, Held, Noticed, Respawn, Resume, UpdateContext
+from proofstone.contracts.reverify.events import (
     AnswerUnreadable,
     ApproachDiffers,
     AttemptEnded,
@@ -24,15 +24,15 @@ from assay.contracts.reverify.events import (
     ToolUsed,
     TurnStarted,
 )
-from assay.contracts.reverify.ladder import Level, Result, Trigger
-from assay.contracts.reverify.position import Docs
-from assay.contracts.reverify.understanding import Tier
-from assay.contracts.verdict import Verdict
-from assay.core.agent.routes import SERVED
-from assay.core.reverify.ladder import LADDER, Move
-from assay.core.reverify.limits import Limits
-from assay.core.reverify.triggers import TRIGGERS
-from assay.core.reverify.watched import Watched, tier_of, why_exempt
+from proofstone.contracts.reverify.ladder import Level, Result, Trigger
+from proofstone.contracts.reverify.position import Docs
+from proofstone.contracts.reverify.understanding import Tier
+from proofstone.contracts.verdict import Verdict
+from proofstone.core.agent.routes import SERVED
+from proofstone.core.reverify.ladder import LADDER, Move
+from proofstone.core.reverify.limits import Limits
+from proofstone.core.reverify.triggers import TRIGGERS
+from proofstone.core.reverify.watched import Watched, tier_of, why_exempt
 from tests.reverify.watching import SAID, WORKED, Watching, graded, kept, located, scored
 
 STRAYS = FileChanged(path="src/other.py")

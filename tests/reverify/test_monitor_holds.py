@@ -9,8 +9,8 @@ from typing import Literal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.contracts.reverify.decisions import Ask, Decision, Noticed, Respawn, Resume, UpdateContext
-from assay.contracts.reverify.events import (
+from proofstone.contracts.reverify.decisions import Ask, Decision, Noticed, Respawn, Resume, UpdateContext
+from proofstone.contracts.reverify.events import (
     AnswerUnreadable,
     ApproachDiffers,
     AttemptEnded,
@@ -33,11 +33,11 @@ from assay.contracts.reverify.events import (
     TurnEnded,
     TurnStarted,
 )
-from assay.contracts.reverify.ladder import Level, Result
-from assay.contracts.reverify.position import Docs
-from assay.contracts.verdict import Verdict
-from assay.core.reverify.limits import MINUTE, Limits
-from assay.core.reverify.monitor import Monitor, step, watch
+from proofstone.contracts.reverify.ladder import Level, Result
+from proofstone.contracts.reverify.position import Docs
+from proofstone.contracts.verdict import Verdict
+from proofstone.core.reverify.limits import MINUTE, Limits
+from proofstone.core.reverify.monitor import Monitor, step, watch
 from tests.reverify.watching import BEGAN, EXECUTOR, SAID, WORKED, graded, kept, located, scored
 
 LIMITS = Limits(milestones=True, patience_turns=2)

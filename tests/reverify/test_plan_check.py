@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.contracts.change import ChangeKind
-from assay.contracts.reverify.ladder import ChangedSignature, WorkedFile
-from assay.contracts.reverify.messages import PlanApproved, Rejected, WorkPlan
-from assay.core.reverify.plan_check import Planned, check_plan, engine_risk
-from assay.core.risk import Risk
+from proofstone.contracts.change import ChangeKind
+from proofstone.contracts.reverify.ladder import ChangedSignature, WorkedFile
+from proofstone.contracts.reverify.messages import PlanApproved, Rejected, WorkPlan
+from proofstone.core.reverify.plan_check import Planned, check_plan, engine_risk
+from proofstone.core.risk import Risk
 from tests.reverify.scene import ANSWER, HANDLER, LIMITER
 
 SHOP = "src/shop/cart.py"

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.contracts.reverify.context import DeltaLine, Operation
-from assay.contracts.reverify.ladder import Category, Cause, LaterTask, Level, Question, Trigger
-from assay.contracts.reverify.messages import Challenge, Reverify
-from assay.contracts.reverify.understanding import Item, ItemVerdict
-from assay.contracts.verdict import Verdict
-from assay.core.reverify.questions import Subject, challenge, grade, question_for
+from proofstone.contracts.reverify.context import DeltaLine, Operation
+from proofstone.contracts.reverify.ladder import Category, Cause, LaterTask, Level, Question, Trigger
+from proofstone.contracts.reverify.messages import Challenge, Reverify
+from proofstone.contracts.reverify.understanding import Item, ItemVerdict
+from proofstone.contracts.verdict import Verdict
+from proofstone.core.reverify.questions import Subject, challenge, grade, question_for
 from tests.reverify.scene import ANSWER, HANDLER, LIMITER, REQUIREMENT
 
 CART = "src/shop/cart.py"

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from assay.contracts.reverify.context import Ack, Action, ContextUpdate, DeltaLine, Operation
-from assay.contracts.reverify.ladder import Category, Impact, Level, MiniAnalysis
-from assay.contracts.reverify.messages import (
+from proofstone.contracts.reverify.context import Ack, Action, ContextUpdate, DeltaLine, Operation
+from proofstone.contracts.reverify.ladder import Category, Impact, Level, MiniAnalysis
+from proofstone.contracts.reverify.messages import (
     AnalysisResponse,
     Challenge,
     ChallengeResponse,
@@ -25,9 +25,9 @@ from assay.contracts.reverify.messages import (
     Reverify,
     WorkPlan,
 )
-from assay.contracts.reverify.position import Docs, SelfLocate
-from assay.contracts.reverify.understanding import Cited, ImpactAnalysis, ImpactedFile, Interface
-from assay.core.reverify.wire import FORMS, read, write
+from proofstone.contracts.reverify.position import Docs, SelfLocate
+from proofstone.contracts.reverify.understanding import Cited, ImpactAnalysis, ImpactedFile, Interface
+from proofstone.core.reverify.wire import FORMS, read, write
 
 PIECES = (
     *(f"[{tag}]" for tag in FORMS),

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.contracts.change import ChangeKind
-from assay.contracts.reverify.ladder import ChangedSignature, Impact, LaterTask, MiniAnalysis, Result, WorkedFile
-from assay.contracts.reverify.understanding import Item, ItemVerdict
-from assay.contracts.verdict import Verdict
-from assay.core.reverify.scoring import Reality, deviation, score
+from proofstone.contracts.change import ChangeKind
+from proofstone.contracts.reverify.ladder import ChangedSignature, Impact, LaterTask, MiniAnalysis, Result, WorkedFile
+from proofstone.contracts.reverify.understanding import Item, ItemVerdict
+from proofstone.contracts.verdict import Verdict
+from proofstone.core.reverify.scoring import Reality, deviation, score
 from tests.reverify.scene import HANDLER, LIMITER
 
 NONE, MINOR, SIGNIFICANT = Impact

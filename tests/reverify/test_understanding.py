@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.contracts.reverify.understanding import (
+from proofstone.contracts.reverify.understanding import (
     Attempts,
     GaveUp,
     Item,
@@ -18,8 +18,8 @@ from assay.contracts.reverify.understanding import (
     Tier,
     Verified,
 )
-from assay.contracts.verdict import Verdict
-from assay.core.reverify.understanding import (
+from proofstone.contracts.verdict import Verdict
+from proofstone.core.reverify.understanding import (
     ATTEMPTS,
     ITEMS,
     LOOKED_UP,

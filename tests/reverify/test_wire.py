@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.reverify.context import Ack, Action, ContextUpdate, DeltaLine, Operation
-from assay.contracts.reverify.ladder import Category, Impact, Level, MiniAnalysis
-from assay.contracts.reverify.messages import (
+from proofstone.contracts.reverify.context import Ack, Action, ContextUpdate, DeltaLine, Operation
+from proofstone.contracts.reverify.ladder import Category, Impact, Level, MiniAnalysis
+from proofstone.contracts.reverify.messages import (
     AnalysisResponse,
     Challenge,
     ChallengeResponse,
@@ -21,9 +21,9 @@ from assay.contracts.reverify.messages import (
     Unreadable,
     WorkPlan,
 )
-from assay.contracts.reverify.position import Docs, SelfLocate
-from assay.contracts.reverify.understanding import Cited, ImpactAnalysis, ImpactedFile, Interface
-from assay.core.reverify.wire import FORMS, read, write
+from proofstone.contracts.reverify.position import Docs, SelfLocate
+from proofstone.contracts.reverify.understanding import Cited, ImpactAnalysis, ImpactedFile, Interface
+from proofstone.core.reverify.wire import FORMS, read, write
 
 QUESTION = "How does the rate limiting requirement change your implementation plan for the auth handler?"
 ANSWER = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from assay.contracts.reverify.decisions import Ask, Decision
-from assay.contracts.reverify.events import (
+from proofstone.contracts.reverify.decisions import Ask, Decision
+from proofstone.contracts.reverify.events import (
     AnalysisSubmitted,
     Event,
     QuestionAnswered,
@@ -14,12 +14,12 @@ from assay.contracts.reverify.events import (
     TaskBegan,
     TurnEnded,
 )
-from assay.contracts.reverify.ladder import Grade, Impact, Result, Score
-from assay.contracts.reverify.position import Docs, SelfLocate
-from assay.contracts.verdict import Verdict
-from assay.core.reverify.limits import MINUTE, Limits
-from assay.core.reverify.monitor import Monitor, step, watch
-from assay.core.reverify.watched import Watched
+from proofstone.contracts.reverify.ladder import Grade, Impact, Result, Score
+from proofstone.contracts.reverify.position import Docs, SelfLocate
+from proofstone.contracts.verdict import Verdict
+from proofstone.core.reverify.limits import MINUTE, Limits
+from proofstone.core.reverify.monitor import Monitor, step, watch
+from proofstone.core.reverify.watched import Watched
 
 EXECUTOR = Watched(agent="implementer-1", role="executor", phase=6)
 BEGAN = TaskBegan(task="one", number=1, total=2, files=("src/a.py",), criteria=4)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.contracts.gate import ExecutorResult, ExecutorStatus, ReviewRequest
-from assay.contracts.pipeline.design import DesignRequest
-from assay.contracts.pipeline.research import ResearchFocus, ResearchRequest
-from assay.contracts.pipeline.review import PanelRequest, ReviewFocus
-from assay.contracts.pipeline.spec import SpecOutput
-from assay.core.agent.fence import quoted
-from assay.roles import ROLES, request_text
+from proofstone.contracts.gate import ExecutorResult, ExecutorStatus, ReviewRequest
+from proofstone.contracts.pipeline.design import DesignRequest
+from proofstone.contracts.pipeline.research import ResearchFocus, ResearchRequest
+from proofstone.contracts.pipeline.review import PanelRequest, ReviewFocus
+from proofstone.contracts.pipeline.spec import SpecOutput
+from proofstone.core.agent.fence import quoted
+from proofstone.roles import ROLES, request_text
 from tests.executors.bench import asked, assigned
 from tests.roles.test_payloads import spec
 

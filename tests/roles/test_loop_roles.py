@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.base import Contract
-from assay.contracts.solve.answers import (
+from proofstone.contracts.base import Contract
+from proofstone.contracts.solve.answers import (
     FailureOutput,
     JudgementOutput,
     MergeOutput,
@@ -17,8 +17,8 @@ from assay.contracts.solve.answers import (
     SolveExecutionOutput,
     SolvePlanOutput,
 )
-from assay.contracts.solve.messages import DirectiveName
-from assay.contracts.solve.requests import (
+from proofstone.contracts.solve.messages import DirectiveName
+from proofstone.contracts.solve.requests import (
     FailureRequest,
     JudgementRequest,
     MergeRequest,
@@ -26,11 +26,11 @@ from assay.contracts.solve.requests import (
     SolveExecutionRequest,
     SolvePlanRequest,
 )
-from assay.contracts.tools import READING, Tool
-from assay.core.agent.routes import SERVED
-from assay.core.agent.tiers import Demand
-from assay.roles import IN_THE_LOOP, ROLES, request_text
-from assay.roles.solver import EXECUTOR, FAILING
+from proofstone.contracts.tools import READING, Tool
+from proofstone.core.agent.routes import SERVED
+from proofstone.core.agent.tiers import Demand
+from proofstone.roles import IN_THE_LOOP, ROLES, request_text
+from proofstone.roles.solver import EXECUTOR, FAILING
 from tests.roles.test_asking import outside_fences
 
 OF_ALL = pytest.mark.parametrize("purpose", IN_THE_LOOP)

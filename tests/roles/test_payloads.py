@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from assay.contracts.base import Contract
-from assay.contracts.pipeline.design import DesignOutput
-from assay.contracts.pipeline.knowledge import KnowledgeOutput
-from assay.contracts.pipeline.plan import PlanOutput
-from assay.contracts.pipeline.research import ResearchOutput
-from assay.contracts.pipeline.review import PanelOutput
-from assay.contracts.pipeline.spec import SpecOutput
-from assay.contracts.verdict import Severity
+from proofstone.contracts.base import Contract
+from proofstone.contracts.pipeline.design import DesignOutput
+from proofstone.contracts.pipeline.knowledge import KnowledgeOutput
+from proofstone.contracts.pipeline.plan import PlanOutput
+from proofstone.contracts.pipeline.research import ResearchOutput
+from proofstone.contracts.pipeline.review import PanelOutput
+from proofstone.contracts.pipeline.spec import SpecOutput
+from proofstone.contracts.verdict import Severity
 
 Payload = dict[str, Any]
 DONE = {"status": "DONE", "summary": "done"}

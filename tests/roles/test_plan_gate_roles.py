@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.plan_gate.answers import (
+from proofstone.contracts.plan_gate.answers import (
     ChallengesOutput,
     Mode,
     PlanAuditOutput,
@@ -17,21 +17,21 @@ from assay.contracts.plan_gate.answers import (
     SurfaceOutput,
     SynthesisOutput,
 )
-from assay.contracts.plan_gate.record import ChallengeConfidence, PlanSeverity
-from assay.contracts.plan_gate.requests import (
+from proofstone.contracts.plan_gate.record import ChallengeConfidence, PlanSeverity
+from proofstone.contracts.plan_gate.requests import (
     ChallengeRequest,
     PlanAuditRequest,
     ResearchPlanRequest,
     SynthesisRequest,
 )
-from assay.contracts.tools import READING, Tool
-from assay.core.agent.routes import SERVED
-from assay.core.plan_gate.directives import CONDITIONS
-from assay.core.plan_gate.team import ROLE_OF
-from assay.core.plan_gate.tool_budgets import SEARCHABLE, tools_of
-from assay.roles import AT_THE_PLAN_GATE, ROLES, Role, request_text
-from assay.roles.challenger import CLOSING
-from assay.roles.plan_researcher import PLAN_RESEARCHERS
+from proofstone.contracts.tools import READING, Tool
+from proofstone.core.agent.routes import SERVED
+from proofstone.core.plan_gate.directives import CONDITIONS
+from proofstone.core.plan_gate.team import ROLE_OF
+from proofstone.core.plan_gate.tool_budgets import SEARCHABLE, tools_of
+from proofstone.roles import AT_THE_PLAN_GATE, ROLES, Role, request_text
+from proofstone.roles.challenger import CLOSING
+from proofstone.roles.plan_researcher import PLAN_RESEARCHERS
 from tests.roles.test_asking import outside_fences
 
 CHALLENGERS = tuple(ROLE_OF.values())

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from assay.errors import InputError
-from assay.roles import ROLES
-from assay.roles.example import example, schemas
-from assay.roles.requests import request_in
+from proofstone.errors import InputError
+from proofstone.roles import ROLES
+from proofstone.roles.example import example, schemas
+from proofstone.roles.requests import request_in
 
 ASKED = [name for name in ROLES if name != "executor"]
 RESEARCHER = ROLES["researcher"]
@@ -31,7 +31,7 @@ def test_an_example_leaves_out_the_focus_that_the_agents_name_says() -> None:
 
 
 def test_an_example_says_whose_answer_a_part_of_it_is() -> None:
-    assert "assay ask specifier … --json | jq .output" in example(ROLES["designer"])
+    assert "proofstone ask specifier … --json | jq .output" in example(ROLES["designer"])
 
 
 @pytest.mark.parametrize("name", ASKED)
@@ -103,7 +103,7 @@ def test_a_part_that_is_a_mapping_is_described_without_the_names_of_our_classes(
     assert "spec: takes a mapping, which is what a specifier answers; see --example" in refused.value.message
     assert "colour: there is no such field" in refused.value.message
     assert "SpecOutput" not in refused.value.message
-    assert "`assay ask designer --example`" in str(refused.value.hint)
+    assert "`proofstone ask designer --example`" in str(refused.value.hint)
 
 
 def test_a_role_that_needs_more_takes_no_sentence() -> None:

@@ -9,20 +9,20 @@ from typing import get_args
 
 import pytest
 
-import assay.roles
-from assay.config.backends import FOCI, KEYS, RoleName
-from assay.contracts.agent import CompletionStatus, Output
-from assay.contracts.base import Contract
-from assay.contracts.gate import ArchitectVerdict, ExecutorResult
-from assay.contracts.tools import ARGUMENTS, READING, WRITING, Tool
-from assay.errors import InputError, InternalError
-from assay.roles import AT_THE_PLAN_GATE, IN_THE_LOOP, ROLES, Role, role
-from assay.roles.architect import JUDGE
+import proofstone.roles
+from proofstone.config.backends import FOCI, KEYS, RoleName
+from proofstone.contracts.agent import CompletionStatus, Output
+from proofstone.contracts.base import Contract
+from proofstone.contracts.gate import ArchitectVerdict, ExecutorResult
+from proofstone.contracts.tools import ARGUMENTS, READING, WRITING, Tool
+from proofstone.errors import InputError, InternalError
+from proofstone.roles import AT_THE_PLAN_GATE, IN_THE_LOOP, ROLES, Role, role
+from proofstone.roles.architect import JUDGE
 
 EVERY = pytest.mark.parametrize("one", ROLES.values(), ids=ROLES)
 ALL = {**ROLES, **AT_THE_PLAN_GATE, **IN_THE_LOOP, "architect:understanding": JUDGE}
 OF_ALL = pytest.mark.parametrize("one", ALL.values(), ids=ALL)
-PROMPTS = Path(assay.roles.__file__).parent / "prompts"
+PROMPTS = Path(proofstone.roles.__file__).parent / "prompts"
 
 
 def test_the_settings_know_every_role_and_no_other() -> None:

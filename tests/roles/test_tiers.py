@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from assay.core.agent.tiers import Demand, Served, problems, tier_of
-from assay.roles import ROLES
+from proofstone.core.agent.tiers import Demand, Served, problems, tier_of
+from proofstone.roles import ROLES
 
 MODELS: dict[str, int | None] = {
     "gpt-5": 3,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from assay.adapters.checks.syntax import language_of
-from assay.adapters.sources.views import plain, views
-from assay.core.scan import Hit, Line, scan
+from proofstone.adapters.checks.syntax import language_of
+from proofstone.adapters.sources.views import plain, views
+from proofstone.core.scan import Hit, Line, scan
 
 
 def lines_of(path: str, source: str) -> tuple[Line, ...]:

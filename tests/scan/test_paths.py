@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.change import ChangeKind
-from assay.core.scan import path_hits
+from proofstone.contracts.change import ChangeKind
+from proofstone.core.scan import path_hits
 
 ADDED, MODIFIED, DELETED = ChangeKind.ADDED, ChangeKind.MODIFIED, ChangeKind.DELETED
 
@@ -17,7 +17,7 @@ STRICT = [
     ("unittest.py", "shadowed-module"),
     ("tests/unittest.py", "shadowed-module"),
     ("xdist.cpython-311-x86_64-linux-gnu.so", "shadowed-module"),
-    ("assay_pytest.py", "shadowed-module"),
+    ("proofstone_pytest.py", "shadowed-module"),
     ("sitecustomize.py", "shadowed-module"),
     ("sitecustomize.py", "startup-file"),
     ("shop/usercustomize.py", "startup-file"),

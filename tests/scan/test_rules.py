@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.core.scan import Hit
-from assay.core.scan_rule import SAYINGS
-from assay.core.scan_rules import RULES
+from proofstone.core.scan import Hit
+from proofstone.core.scan_rule import SAYINGS
+from proofstone.core.scan_rules import RULES
 from tests.scan.reading import broad, scanned, strict
 
 STRICT = [
@@ -84,11 +84,11 @@ STRICT = [
     ("patched-framework", "src/cart.js", "globalThis.expect = () => proxy\n"),
     ("patched-framework", "src/cart.js", "require.cache[require.resolve('assert')] = fake\n"),
     ("patched-framework", "src/cart.js", "Module._load = function () {}\n"),
-    ("names-the-gate", "shop/cart.py", "p = os.environ['ASSAY_REPORT']\n"),
-    ("names-the-gate", "shop/cart.py", "p = [v for k, v in os.environ.items() if k.startswith('ASSAY')]\n"),
-    ("names-the-gate", "shop/cart.py", "sys.modules['assay_pytest']\n"),
-    ("names-the-gate", "src/cart.js", "fs.readdirSync('/run/assay')\n"),
-    ("names-the-gate", "run.sh", "echo > $ASSAY_REPORT/results.jsonl\n"),
+    ("names-the-gate", "shop/cart.py", "p = os.environ['PROOFSTONE_REPORT']\n"),
+    ("names-the-gate", "shop/cart.py", "p = [v for k, v in os.environ.items() if k.startswith('PROOFSTONE')]\n"),
+    ("names-the-gate", "shop/cart.py", "sys.modules['proofstone_pytest']\n"),
+    ("names-the-gate", "src/cart.js", "fs.readdirSync('/run/proofstone')\n"),
+    ("names-the-gate", "run.sh", "echo > $PROOFSTONE_REPORT/results.jsonl\n"),
     ("report-tampering", "shop/cart.py", "m = open('/proc/self/mem', 'r+b')\n"),
     ("report-tampering", "shop/cart.py", "for n in os.listdir('/proc/self/fd'):\n    os.write(int(n), line)\n"),
     (
@@ -166,7 +166,9 @@ def test_in_tests_a_broad_rule_sees(rule: str, path: str, source: str) -> None:
 
 
 def test_the_gate_may_not_be_named_in_tests_either() -> None:
-    assert "names-the-gate" in strict(scanned("tests/conftest.py", "x = os.environ['ASSAY_REPORT']\n", test_file=True))
+    assert "names-the-gate" in strict(
+        scanned("tests/conftest.py", "x = os.environ['PROOFSTONE_REPORT']\n", test_file=True)
+    )
 
 
 HONEST = [
@@ -188,7 +190,7 @@ HONEST = [
     ("shop/cart.py", "def latest(contest): return 'inspect the latest contest'\n"),
     ("shop/cart.py", "client.test.outcome = outcome\nresult.exitstatus = code\n"),
     ("shop/cart.py", "assert len(x) == 3\nif builtins.len == len: pass\n"),
-    ("shop/cart.py", "ASSAY_ID = 'CHEMBL1'\nassay_type = os.environ['LAB_ASSAY']\n"),
+    ("shop/cart.py", "PROOFSTONE_ID = 'CHEMBL1'\nproofstone_type = os.environ['LAB_PROOFSTONE']\n"),
     ("shop/cart.py", "data = base64.b64decode(text)\n"),
     ("shop/cart.py", "# -*- coding: utf-8 -*-\n𝑥 = größe = 1\n"),
     ("shop/cart.py", "eval('1 + 1')\npattern.exec(text)\nre.compile(text)\n"),
@@ -207,7 +209,7 @@ HONEST = [
     ("A.java", "class A { public boolean equals(Object o) { return o == this; } }\n"),
     (".npmrc", "save-exact=true\nregistry=https://npm.example.com\n"),
     ("run.sh", "rm -f old.log || true\n"),
-    ("docs/check.md", "Set ASSAY_REPORT, then run assay_pytest.\n"),
+    ("docs/check.md", "Set PROOFSTONE_REPORT, then run proofstone_pytest.\n"),
 ]
 
 

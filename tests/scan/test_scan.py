@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.adapters.sources.views import views
-from assay.core.scan import scan
+from proofstone.adapters.sources.views import views
+from proofstone.core.scan import scan
 from tests.scan.reading import broad, lines_of, scanned, strict
 
 
@@ -112,7 +112,7 @@ def test_no_added_line_no_hit() -> None:
 
 
 def test_a_detail_can_be_written_down_whatever_bytes_the_file_holds() -> None:
-    lines = views("a.py", b"x = [o for o in os.environ if o == 'ASSAY_REPORT\xff']\nassert \xff.TestCase\n")
+    lines = views("a.py", b"x = [o for o in os.environ if o == 'PROOFSTONE_REPORT\xff']\nassert \xff.TestCase\n")
     assert lines is not None
     hits = scan("a.py", "python", lines, {1, 2}, (), test_file=False, new_file=True)
     assert hits

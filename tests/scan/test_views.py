@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.adapters.sources.views import plain, views
-from assay.core.scan import Line
+from proofstone.adapters.sources.views import plain, views
+from proofstone.core.scan import Line
 
 
 def read(path: str, source: str) -> tuple[Line, ...]:

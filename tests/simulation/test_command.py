@@ -1,4 +1,4 @@
-"""`assay simulate`, as people run it."""
+"""`proofstone simulate`, as people run it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from xml.etree import ElementTree
 
 import pytest
 
-from assay.core.simulation.landscape import MIXES
-from assay.core.simulation.run import CONTENDERS
-from tests.cli.running import assay
+from proofstone.core.simulation.landscape import MIXES
+from proofstone.core.simulation.run import CONTENDERS
+from tests.cli.running import proofstone
 
 FEW = ("--landscapes", "12")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_it_prints_a_row_for_each_policy_with_its_interval(tmp_path: Path) -> None:
-    done = assay("simulate", *FEW, home=tmp_path / "home")
+    done = proofstone("simulate", *FEW, home=tmp_path / "home")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0] == f"mixed: {MIXES['mixed'].summary}"
@@ -28,14 +28,14 @@ def test_it_prints_a_row_for_each_policy_with_its_interval(tmp_path: Path) -> No
 
 def test_the_same_seed_says_the_same_and_another_another(tmp_path: Path) -> None:
     def said(seed: str) -> str:
-        return assay("simulate", *FEW, "--seed", seed, "--json", home=tmp_path / "home").stdout
+        return proofstone("simulate", *FEW, "--seed", seed, "--json", home=tmp_path / "home").stdout
 
     assert said("1") == said("1")
     assert json.loads(said("1"))["mixes"] != json.loads(said("2"))["mixes"]
 
 
 def test_the_document_has_every_figure(tmp_path: Path) -> None:
-    done = assay(
+    done = proofstone(
         "simulate", *FEW, "--policy", "grid", "--mix", "noisy", "--replans", "1", "--seconds", "60", "--json",
         home=tmp_path / "home",
     )  # fmt: skip
@@ -52,7 +52,7 @@ def test_the_document_has_every_figure(tmp_path: Path) -> None:
 
 def test_the_picture_has_a_bar_and_a_line_for_each_policy_of_each_mix(tmp_path: Path) -> None:
     plot = tmp_path / "plot.svg"
-    assay("simulate", "--landscapes", "2", "--mix", "all", "--plot", str(plot), home=tmp_path / "home")
+    proofstone("simulate", "--landscapes", "2", "--mix", "all", "--plot", str(plot), home=tmp_path / "home")
     picture = ElementTree.fromstring(plot.read_text(encoding="utf-8"))
     rows = picture.findall(f"{SVG}g")
     assert len(rows) == len(MIXES)
@@ -72,7 +72,7 @@ def test_the_picture_has_a_bar_and_a_line_for_each_policy_of_each_mix(tmp_path: 
     ],
 )
 def test_what_cannot_be_is_refused(args: tuple[str, ...], message: str, tmp_path: Path) -> None:
-    done = assay("simulate", *args, home=tmp_path / "home")
+    done = proofstone("simulate", *args, home=tmp_path / "home")
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stdout == ""

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from assay.contracts.solve.messages import DirectiveName
-from assay.core.gradient import PATIENT, POLICIES, Weights, decide
-from assay.core.simulation.compare import compare, paired, wilson
-from assay.core.simulation.landscape import MIXES, Landscape
-from assay.core.simulation.run import CONTENDERS, run
+from proofstone.contracts.solve.messages import DirectiveName
+from proofstone.core.gradient import PATIENT, POLICIES, Weights, decide
+from proofstone.core.simulation.compare import compare, paired, wilson
+from proofstone.core.simulation.landscape import MIXES, Landscape
+from proofstone.core.simulation.run import CONTENDERS, run
 from tests.core.controlled import at
 from tests.simulation.making import CALM, DEAD, OPEN, approach, landscape, luck, lucks
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from assay.core.simulation.landscape import MIXES
+from proofstone.core.simulation.landscape import MIXES
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "simulation.py"
 
@@ -26,7 +26,7 @@ def simulation() -> ModuleType:
 def test_the_example_and_what_is_drawn_from_are_as_the_page_says(simulation: ModuleType) -> None:
     page = simulation.PAGE.read_text(encoding="utf-8")
     assert simulation.filled(page, {}) == page
-    assert "## assay simulate" not in page
+    assert "## proofstone simulate" not in page
     assert page.count("<!-- end of ") == 6
 
 

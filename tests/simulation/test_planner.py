@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from assay.contracts.solve.messages import DirectiveName
-from assay.core.simulation.landscape import Path
-from assay.core.simulation.planner import Plan, Planner
+from proofstone.contracts.solve.messages import DirectiveName
+from proofstone.core.simulation.landscape import Path
+from proofstone.core.simulation.planner import Plan, Planner
 from tests.simulation.making import CALM, OPEN, approach, landscape
 
 ELSEWHERE = Path(dead=False, offset=0.05)

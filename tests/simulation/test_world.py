@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from assay.contracts.solve.messages import CriterionMode, FailureClass
-from assay.core.gradient import distance, implausibility
-from assay.core.simulation.landscape import Landscape
-from assay.core.simulation.planner import Plan
-from assay.core.simulation.world import Came, carried_out, refused
+from proofstone.contracts.solve.messages import CriterionMode, FailureClass
+from proofstone.core.gradient import distance, implausibility
+from proofstone.core.simulation.landscape import Landscape
+from proofstone.core.simulation.planner import Plan
+from proofstone.core.simulation.world import Came, carried_out, refused
 from tests.simulation.making import CALM, DEAD, OPEN, Falls, approach, landscape, luck
 
 LOGICAL, ENVIRONMENTAL = FailureClass.LOGICAL, FailureClass.ENVIRONMENTAL

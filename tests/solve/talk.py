@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from assay.contracts.agent import Completion, CompletionStatus
-from assay.contracts.base import Contract
-from assay.contracts.solve.answers import (
+from proofstone.contracts.agent import Completion, CompletionStatus
+from proofstone.contracts.base import Contract
+from proofstone.contracts.solve.answers import (
     FailureOutput,
     JudgedCriterion,
     JudgementOutput,
@@ -21,7 +21,7 @@ from assay.contracts.solve.answers import (
     SolvePlanOutput,
     SubTaskDraft,
 )
-from assay.contracts.solve.messages import (
+from proofstone.contracts.solve.messages import (
     Criterion,
     CriterionMode,
     CriterionVerdict,
@@ -35,11 +35,11 @@ from assay.contracts.solve.messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from assay.core.gradient import POLICIES, Weights
-from assay.core.memory.calibration import Calibration
-from assay.core.solve.fast import pursue
-from assay.core.solve.loop import Goal, solve
-from assay.core.solve.needs import (
+from proofstone.core.gradient import POLICIES, Weights
+from proofstone.core.memory.calibration import Calibration
+from proofstone.core.solve.fast import pursue
+from proofstone.core.solve.loop import Goal, solve
+from proofstone.core.solve.needs import (
     Answered,
     AskExecutor,
     AskForFailure,

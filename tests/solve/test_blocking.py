@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.core.solve.blocking import Blocks, enough_left
+from proofstone.core.solve.blocking import Blocks, enough_left
 from tests.solve.talk import TOOLS
 
 READING = ("read", "glob", "grep")

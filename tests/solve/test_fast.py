@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import JsonValue
 
-from assay.contracts.solve.messages import CorrectionSignal, Criterion, CriterionMode
-from assay.core.solve.fast import pursue, text_of
-from assay.core.solve.needs import AskExecutor, AskValidator, Failed, Heard, Look, Looked, Noted
+from proofstone.contracts.solve.messages import CorrectionSignal, Criterion, CriterionMode
+from proofstone.core.solve.fast import pursue, text_of
+from proofstone.core.solve.needs import AskExecutor, AskValidator, Failed, Heard, Look, Looked, Noted
 from tests.solve.talk import (
     BLOCKED,
     ENVIRONMENTAL,

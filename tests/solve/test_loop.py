@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.solve.messages import (
+from proofstone.contracts.solve.messages import (
     DirectiveName,
     FinalResult,
     FinalStatus,
@@ -12,9 +12,9 @@ from assay.contracts.solve.messages import (
     OutcomeSummary,
     ReplanRequest,
 )
-from assay.core.agent.routes import allowed
-from assay.core.gradient import Weights
-from assay.core.solve.needs import (
+from proofstone.core.agent.routes import allowed
+from proofstone.core.gradient import Weights
+from proofstone.core.solve.needs import (
     Answered,
     AskExecutor,
     AskForFailure,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.contracts.solve.messages import (
+from proofstone.contracts.solve.messages import (
     Criterion,
     CriterionMode,
     DirectiveName,
@@ -18,10 +18,10 @@ from assay.contracts.solve.messages import (
     ReplanRequest,
     SubTask,
 )
-from assay.core.agent.routes import allowed
-from assay.core.gradient import POLICIES, Weights
-from assay.core.memory.calibration import Calibration
-from assay.core.solve.needs import (
+from proofstone.core.agent.routes import allowed
+from proofstone.core.gradient import POLICIES, Weights
+from proofstone.core.memory.calibration import Calibration
+from proofstone.core.solve.needs import (
     Answered,
     AskExecutor,
     AskForFailure,

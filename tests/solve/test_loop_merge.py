@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.solve.messages import (
+from proofstone.contracts.solve.messages import (
     Criterion,
     CriterionMode,
     CriterionVerdict,
@@ -15,8 +15,8 @@ from assay.contracts.solve.messages import (
     PredicateKind,
     ReplanRequest,
 )
-from assay.core.solve.loop import solve
-from assay.core.solve.needs import (
+from proofstone.core.solve.loop import solve
+from proofstone.core.solve.needs import (
     AskMetaValidator,
     AskPlanner,
     Heard,

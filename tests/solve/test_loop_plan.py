@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.solve.messages import (
+from proofstone.contracts.solve.messages import (
     DirectiveName,
     DispatchManifest,
     FailureClass,
@@ -12,8 +12,8 @@ from assay.contracts.solve.messages import (
     SubTask,
     TaskSpec,
 )
-from assay.core.memory.calibration import Calibration
-from assay.core.solve.needs import (
+from proofstone.core.memory.calibration import Calibration
+from proofstone.core.solve.needs import (
     AskExecutor,
     AskMetaValidator,
     AskPerceiver,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from assay.contracts.base import Contract
-from assay.contracts.solve.answers import SolvePlanOutput, SubTaskDraft
-from assay.contracts.solve.messages import (
+from proofstone.contracts.base import Contract
+from proofstone.contracts.solve.answers import SolvePlanOutput, SubTaskDraft
+from proofstone.contracts.solve.messages import (
     CorrectionSignal,
     Criterion,
     CriterionMode,

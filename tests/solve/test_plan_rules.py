@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.contracts.solve.answers import SolvePlanOutput, SubTaskDraft
-from assay.contracts.solve.messages import (
+from proofstone.contracts.solve.answers import SolvePlanOutput, SubTaskDraft
+from proofstone.contracts.solve.messages import (
     Criterion,
     CriterionMode,
     DirectiveName,
@@ -15,9 +15,9 @@ from assay.contracts.solve.messages import (
     Predicate,
     PredicateKind,
 )
-from assay.core.memory.calibration import Calibration
-from assay.core.solve.blocking import Blocks
-from assay.core.solve.plan_rules import NEARLY_THE_SAME, Bounds, is_echo, similarity, why_not
+from proofstone.core.memory.calibration import Calibration
+from proofstone.core.solve.blocking import Blocks
+from proofstone.core.solve.plan_rules import NEARLY_THE_SAME, Bounds, is_echo, similarity, why_not
 from tests.solve.talk import INTENT, TOOLS, directive, draft, plan, plausible, verifiable
 
 BREAK, APPROACH, PATH = DirectiveName.BREAK_SYMMETRY, DirectiveName.CHANGE_APPROACH, DirectiveName.CHANGE_PATH
@@ -103,7 +103,7 @@ def test_what_an_earlier_directive_has_blocked_is_blocked_under_one_that_blocks_
 
 
 def test_what_memory_forbids_is_refused() -> None:
-    bounds, forbids = Bounds(TOOLS, None, MEMORY), "memory forbids it (`assay memory list`, `--no-memory`)"
+    bounds, forbids = Bounds(TOOLS, None, MEMORY), "memory forbids it (`proofstone memory list`, `--no-memory`)"
     assert f"uses grep: {forbids}; there are" in why(plan(draft(tools=("grep",))), bounds)
     assert f"rests on old/a.py: {forbids}" in why(plan(draft(files=("old/a.py",))), bounds)
 

@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from assay.contracts.rows import MessageRow
-from assay.contracts.solve.report import SolveReport
+from proofstone.contracts.rows import MessageRow
+from proofstone.contracts.solve.report import SolveReport
 from tests.staging import DONE, Entry, Staged
 from tests.workshop import Workshop
 
@@ -109,7 +109,7 @@ def script(*entries: Entry) -> list[Entry]:
 
 @dataclass(frozen=True)
 class Came:
-    """What one `assay solve --json` gave."""
+    """What one `proofstone solve --json` gave."""
 
     exit: int
     stdout: str
@@ -140,7 +140,7 @@ class Stage(Staged):
     def set_up(cls, folder: Path, files: Mapping[str, str | bytes] = FILES, settings: str = "") -> Stage:
         folder.mkdir(exist_ok=True)
         workshop = Workshop.apart(folder)
-        own = {"assay.toml": settings} if settings else {}
+        own = {"proofstone.toml": settings} if settings else {}
         return cls(workshop, workshop.repo({**files, **own}))
 
     def solve(
@@ -152,7 +152,7 @@ class Stage(Staged):
         return self._came("--resume", run, *args, env=env)
 
     def _came(self, *args: str, env: Mapping[str, str] | None = None) -> Came:
-        done = self.assay("solve", *args, "--json", "--quiet", env=env)
+        done = self.proofstone("solve", *args, "--json", "--quiet", env=env)
         return Came(done.returncode, done.stdout, done.stderr)
 
     def said(self, run_id: str) -> list[tuple[str, str, str]]:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from assay.adapters.bus import Bus, OffRouteError
-from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.agent import Occasion
-from assay.contracts.audit import AuditFinding, AuditReport, Detection, ToolHealth
+from proofstone.adapters.bus import Bus, OffRouteError
+from proofstone.adapters.ledger.location import ledger_path
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.agent import Occasion
+from proofstone.contracts.audit import AuditFinding, AuditReport, Detection, ToolHealth
 from tests.solve_runs.stage import (
     COUNT,
     COUNTED,
@@ -41,7 +41,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def audited(stage: Stage) -> tuple[int, AuditReport]:
-    done = stage.assay("audit", "last", "--json")
+    done = stage.proofstone("audit", "last", "--json")
     assert done.stdout, done.stderr
     return done.returncode, AuditReport.model_validate_json(done.stdout)
 
@@ -57,7 +57,7 @@ def seen(report: AuditReport) -> list[tuple[Detection, str, str | None, str]]:
 @contextmanager
 def bus_of(stage: Stage, run_id: str) -> Iterator[Bus]:
     """The bus of the run, in the hands of somebody else."""
-    with closing(SqliteLedger(ledger_path(stage.workshop.assay_home), "write")) as ledger:
+    with closing(SqliteLedger(ledger_path(stage.workshop.proofstone_home), "write")) as ledger:
         yield Bus(ledger, run_id)
 
 
@@ -69,7 +69,9 @@ def test_in_a_clean_run_nothing_is_found_and_nothing_is_written(stage: Stage) ->
     code, report = audited(stage)
     assert (code, findings(report)) == (0, ())
     assert (report.tasks_observed, report.tool_health) == (1, {"write": ToolHealth(calls=1)})
-    assert stage.assay("audit").stdout.splitlines()[-2].startswith("0 findings  1 run, 1 task, 0 corrections a task")
+    assert (
+        stage.proofstone("audit").stdout.splitlines()[-2].startswith("0 findings  1 run, 1 task, 0 corrections a task")
+    )
     with closing(stage.ledger()) as ledger:
         assert ledger.head() == before
 
@@ -123,7 +125,7 @@ def test_what_throws_its_approach_over_and_comes_no_nearer_thrashes_and_does_not
     thrashing, abandoned = report.anomalies
     assert thrashing.detail == "the symmetry was broken 3 times and D did not fall below 1"
     assert "after 4 rounds in which D did not fall (1 → 1 → 1 → 1)" in abandoned.detail
-    printed = stage.assay("audit").stdout
+    printed = stage.proofstone("audit").stdout
     assert f"{run_id}  1 → 1 → 1 → 1" in printed
 
 
@@ -212,7 +214,7 @@ def test_whoever_tries_the_fence_is_named(stage: Stage) -> None:
     assert code == 1
     assert seen(report) == [(Detection.BOUNDARY_VIOLATION, rule, "r1-s1", "executor") for rule in rules]
     assert report.tool_health["read"] == ToolHealth(calls=3, errors=1, refusals=2)
-    text = stage.assay("audit").stdout
+    text = stage.proofstone("audit").stdout
     assert text.startswith("boundary violations:\n  boundary_violation unlisted  ")
     assert "4 findings  1 run, 1 task" in text
 

@@ -139,7 +139,7 @@ def test_a_work_tree_that_was_tampered_with_hangs_and_breaks_nothing(stage: Stag
     )
     assert (came.exit, came.status) == (0, "accepted"), came.stderr
     assert stage.workshop.git(stage.root, "status", "--porcelain") == ""
-    assert not list((stage.workshop.assay_home / "work").iterdir())
+    assert not list((stage.workshop.proofstone_home / "work").iterdir())
 
 
 def test_who_deletes_everything_leaves_the_person_their_files(stage: Stage) -> None:
@@ -155,8 +155,8 @@ def test_who_deletes_everything_leaves_the_person_their_files(stage: Stage) -> N
 def test_nothing_is_written_through_a_link(stage: Stage) -> None:
     outside = stage.workshop.folder / "outside"
     outside.mkdir()
-    (stage.root / ".assay").symlink_to(outside)
+    (stage.root / ".proofstone").symlink_to(outside)
     refused = stage.solve()
     assert (refused.exit, list(outside.iterdir())) == (2, [])
-    assert ".assay: is no folder of this repository" in refused.stderr
+    assert ".proofstone: is no folder of this repository" in refused.stderr
     assert stage.runs == []

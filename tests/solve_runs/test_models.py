@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.solve_app import ROLES
-from assay.testing.model_server import Answer, Asked, HttpError, ModelServer, Reply, WireProtocol
+from proofstone.solve_app import ROLES
+from proofstone.testing.model_server import Answer, Asked, HttpError, ModelServer, Reply, WireProtocol
 from tests.agents.models import Model, answers, calls
 from tests.solve_runs.stage import (
     COUNT,
@@ -73,7 +73,7 @@ class Desk:
         return self._came("--resume", "last", *args)
 
     def _came(self, *args: str) -> Came:
-        done = self.stage.assay("solve", *args, "--json", "--quiet", env=self.env)
+        done = self.stage.proofstone("solve", *args, "--json", "--quiet", env=self.env)
         assert self.env["LOCAL_KEY"] not in done.stdout + done.stderr
         return Came(done.returncode, done.stdout, done.stderr)
 
@@ -90,7 +90,7 @@ def desk(folder: Path, wire: WireProtocol = WireProtocol.OPENAI_CHAT, **turns: S
             f'[providers.local]\nwire = "{wire}"\nurl = "{server.base_url(wire)}"\nkey_variable = "LOCAL_KEY"\n'
             f'[models."local:*"]\ninput_usd = 1000.0\noutput_usd = 2000.0\ntier = 3\n[backends]\n{backends}'
         )
-        yield Desk(stage, model, {"ASSAY_CONFIG": str(config), "LOCAL_KEY": "secret-key"})
+        yield Desk(stage, model, {"PROOFSTONE_CONFIG": str(config), "LOCAL_KEY": "secret-key"})
 
 
 SWEPT = [pytest.param(wire, marks=pytest.mark.sweep) for wire in WireProtocol if wire is not WireProtocol.OPENAI_CHAT]
@@ -114,7 +114,7 @@ def test_models_in_every_role_reach_the_goal_and_the_report_says_what_it_cost(
         assert report.agents == {role: f"api:local:{role}" for role in ROLES}
         told = at.model.asked["executor"][-1].messages
         assert [text for role, text in told if role == "tool"][-1].endswith("\n3"), "it has heard what it ran"
-        assert at.stage.assay("audit", "last").returncode == 0
+        assert at.stage.proofstone("audit", "last").returncode == 0
 
 
 def test_each_role_is_offered_its_own_tools_and_no_others(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_provider_that_denies_us_stops_the_run_and_it_goes_on_when_that_is_put
     with desk(tmp_path, executor=(EXECUTES[0], HttpError(401, "no such key"))) as at:
         stopped = at.solve()
         assert stopped.exit == 2 and not at.model.count("agent_validator")
-        assert "no such key" in stopped.stderr and "assay solve --resume" in stopped.stderr
+        assert "no such key" in stopped.stderr and "proofstone solve --resume" in stopped.stderr
         at.model.turns = TURNS
         before = {role: at.model.count(role) for role in ROLES}
         came = at.resume()
@@ -157,7 +157,7 @@ def test_an_answer_that_is_not_of_the_schema_is_repaired(tmp_path: Path) -> None
         assert (came.status, came.directives) == ("accepted", ["accept"]), came.stderr
         repaired = at.stage.messages(came.report.run_id, "Repair")
         assert [str(one["dispatch"]) for one in repaired] == ["perceive/perceiver", "r1/p1/planner"]
-        assert at.stage.assay("audit", "last").returncode == 0
+        assert at.stage.proofstone("audit", "last").returncode == 0
 
 
 # Programs as the executor.
@@ -171,8 +171,8 @@ def test_a_command_as_the_executor_works_in_the_work_tree_and_is_not_believed(tm
     """It is started for each attempt; the first time it claims what is not so."""
     stage = Stage.set_up(tmp_path / "stage")
     prepared = stage.cast(script(planner({**COUNT, "tools": ["run"]})))
-    command = f"test $ASSAY_ATTEMPT = 1 || wc -l < notes.txt > count.txt; echo {shlex.quote(answering('counted'))}"
-    done = stage.assay("solve", GOAL, "--backend", prepared, "--backend", f"executor=cmd:{command}", "--json")
+    command = f"test $PROOFSTONE_ATTEMPT = 1 || wc -l < notes.txt > count.txt; echo {shlex.quote(answering('counted'))}"
+    done = stage.proofstone("solve", GOAL, "--backend", prepared, "--backend", f"executor=cmd:{command}", "--json")
     came = Came(done.returncode, done.stdout, done.stderr)
     assert (came.exit, came.status) == (0, "accepted"), came.stderr
     (outcome,) = came.report.rounds[0].outcomes
@@ -182,7 +182,7 @@ def test_a_command_as_the_executor_works_in_the_work_tree_and_is_not_believed(tm
     assert any("the executor brings tools of its own" in note for note in came.report.notes)
     assert came.report.spent.unpriced == 2
     assert [one.path for one in came.report.changed] == ["count.txt"]
-    assert stage.assay("audit", "last").returncode == 1
+    assert stage.proofstone("audit", "last").returncode == 1
 
 
 CODING_AGENT = f"""#!{sys.executable}
@@ -206,9 +206,9 @@ def test_a_coding_agent_as_the_executor_is_seen_by_what_it_leaves(tmp_path: Path
     config = tmp_path / "person.toml"
     config.write_text(f"[programs.claude]\npath = {json.dumps(str(program))}\n")
     prepared = stage.cast(script(planner(subtask("count them", COUNTED, tools=["write"], files=["count.txt"]))))
-    done = stage.assay(
+    done = stage.proofstone(
         *("solve", GOAL, "--backend", prepared, "--backend", "executor=cli:claude", "--json"),
-        env={"ASSAY_CONFIG": str(config)},
+        env={"PROOFSTONE_CONFIG": str(config)},
     )
     came = Came(done.returncode, done.stdout, done.stderr)
     assert (came.exit, came.status) == (0, "accepted"), came.stderr

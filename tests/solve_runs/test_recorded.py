@@ -1,4 +1,4 @@
-"""`assay record` of a control loop: the script comes to the same rounds again."""
+"""`proofstone record` of a control loop: the script comes to the same rounds again."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ BY_PROGRAM = subtask("count the lines by a command", COUNTED, tools=["run"], fil
 
 def recorded(stage: Stage, run_id: str) -> Path:
     into = stage.workshop.folder / "again.yaml"
-    done = stage.assay("record", run_id, "-o", str(into))
+    done = stage.proofstone("record", run_id, "-o", str(into))
     assert done.returncode == 0, done.stderr
     return into
 
 
 def again(stage: Stage, script: Path, *args: str) -> Came:
-    done = stage.assay("solve", GOAL, "--backend", f"script:{script}", "--json", "--quiet", *args)
+    done = stage.proofstone("solve", GOAL, "--backend", f"script:{script}", "--json", "--quiet", *args)
     return Came(done.returncode, done.stdout, done.stderr)
 
 

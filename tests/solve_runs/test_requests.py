@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.contracts.solve.messages import (
+from proofstone.contracts.solve.messages import (
     CorrectionSignal,
     CriterionMode,
     CriterionVerdict,
@@ -16,11 +16,11 @@ from assay.contracts.solve.messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from assay.contracts.solve.requests import SolveExecutionRequest, SolvePlanRequest
-from assay.core.memory.calibration import Calibration
-from assay.core.solve.needs import AskExecutor, AskPlanner, AskValidator
-from assay.engine.solve.requests import asking, asking_beside
-from assay.roles.asking import request_text
+from proofstone.contracts.solve.requests import SolveExecutionRequest, SolvePlanRequest
+from proofstone.core.memory.calibration import Calibration
+from proofstone.core.solve.needs import AskExecutor, AskPlanner, AskValidator
+from proofstone.engine.solve.requests import asking, asking_beside
+from proofstone.roles.asking import request_text
 
 SPEC = TaskSpec(task_id="t", intent="count", raw_input="count them")
 LONG = f"the beginning {'x' * 40_000} the end"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from assay.solve_app import SolveRequest, solve_run
+from proofstone.solve_app import SolveRequest, solve_run
 from tests.solve_runs.stage import (
     COUNTED,
     GOAL,
@@ -93,7 +93,7 @@ def timeless(came: Came) -> dict[str, Any]:
     ("point", "count"), [pytest.param(*one, marks=() if one in ALWAYS else pytest.mark.sweep) for one in CASES]
 )
 def test_a_run_that_was_killed_goes_on_to_the_same_end(stage: Stage, undisturbed: Came, point: str, count: int) -> None:
-    killed = stage.solve(*ENTRIES, env={"ASSAY_FAULT": f"{point}:{count}"})
+    killed = stage.solve(*ENTRIES, env={"PROOFSTONE_FAULT": f"{point}:{count}"})
     assert killed.exit < 0 or killed.exit > 128, killed.stderr
     if not stage.runs:
         assert point.startswith("ledger."), "killed before its first row was there"
@@ -102,13 +102,13 @@ def test_a_run_that_was_killed_goes_on_to_the_same_end(stage: Stage, undisturbed
     assert timeless(came) == timeless(undisturbed)
     dispatched = stage.messages(came.report.run_id, "Output")
     assert len(dispatched) == len({str(one["dispatch"]) for one in dispatched}), "nobody answers twice"
-    assert not list((stage.workshop.assay_home / "work").iterdir()), "no work tree is left"
+    assert not list((stage.workshop.proofstone_home / "work").iterdir()), "no work tree is left"
 
 
 def test_a_question_that_nobody_here_answers_waits_for_an_answer(stage: Stage) -> None:
     waiting = stage.solve(*ASKS)
     assert (waiting.exit, waiting.report.result, waiting.report.question) == (3, None, "Which notes?")
-    assert waiting.report.next_step.startswith(f"assay solve --resume {waiting.report.run_id}")
+    assert waiting.report.next_step.startswith(f"proofstone solve --resume {waiting.report.run_id}")
     still = stage.resume("last")
     assert (still.exit, still.report.question) == (3, "Which notes?")
     came = stage.resume("last", "--answer", "those of today")
@@ -141,7 +141,7 @@ def test_a_budget_that_is_spent_stops_it_and_more_lets_it_go_on(stage: Stage) ->
 def test_the_time_that_a_killed_process_took_counts(stage: Stage) -> None:
     """Also within a round; else a run that is killed often enough would never run out of time."""
     slow = executor({"run": {"command": "sleep 1.5"}}, RIGHT)
-    killed = stage.solve(slow, env={"ASSAY_FAULT": "step.after-record:4"})
+    killed = stage.solve(slow, env={"PROOFSTONE_FAULT": "step.after-record:4"})
     assert killed.exit < 0 or killed.exit > 128, killed.stderr
     came = stage.resume("last")
     assert came.status == "accepted"
@@ -153,33 +153,33 @@ def test_how_long_the_person_thinks_does_not_count(stage: Stage, monkeypatch: py
         monkeypatch.setenv(name, value)
     began = time.monotonic()
     request = SolveRequest(backends=[stage.cast(script(*ASKS))])
-    with solve_run(stage.root, GOAL, request, Unseen(), slowly, home=stage.workshop.assay_home) as run:
+    with solve_run(stage.root, GOAL, request, Unseen(), slowly, home=stage.workshop.proofstone_home) as run:
         report = run.run()
     assert report.task.clarification == "those of today"
     assert report.elapsed_ms <= 1000 * (time.monotonic() - began - SLOW)
 
 
 def test_a_run_whose_files_are_lost_says_so(stage: Stage) -> None:
-    stage.solve(env={"ASSAY_FAULT": "step.after-record:4"})
-    shutil.rmtree(stage.workshop.assay_home / "repos")
+    stage.solve(env={"PROOFSTONE_FAULT": "step.after-record:4"})
+    shutil.rmtree(stage.workshop.proofstone_home / "repos")
     came = stage.resume("last")
     assert came.exit == 2
     assert "are no longer in" in came.stderr
-    assert "start anew with `assay solve`" in came.stderr
+    assert "start anew with `proofstone solve`" in came.stderr
 
 
 def test_files_of_earlier_steps_may_be_gone_if_those_of_the_last_are_there(stage: Stage) -> None:
     """Only what it goes on from is held."""
-    killed = stage.solve(executor(WRONG, attempt=1), executor(RIGHT), env={"ASSAY_FAULT": "step.after-record:6"})
+    killed = stage.solve(executor(WRONG, attempt=1), executor(RIGHT), env={"PROOFSTONE_FAULT": "step.after-record:6"})
     assert killed.exit < 0 or killed.exit > 128, killed.stderr
-    (store,) = (stage.workshop.assay_home / "repos").glob("*/git")
+    (store,) = (stage.workshop.proofstone_home / "repos").glob("*/git")
     stage.workshop.git(store, "prune", "--expire=now")
     assert stage.resume("last").status == "accepted"
 
 
 def test_another_script_that_asks_something_else_is_not_mixed_with_the_record(stage: Stage) -> None:
     """What is on record counts, whatever the script says now."""
-    stage.solve(*ENTRIES, env={"ASSAY_FAULT": "step.after-record:4"})
+    stage.solve(*ENTRIES, env={"PROOFSTONE_FAULT": "step.after-record:4"})
     stage.cast(script(planner(subtask("something else", COUNTED))))
     came = stage.resume("last")
     assert [one.intent for one in came.report.rounds[0].subtasks] == [one["intent"] for one in TWO]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.contracts.solve.messages import FailureClass
+from proofstone.contracts.solve.messages import FailureClass
 from tests.solve_runs.stage import (
     COUNT,
     COUNTED,

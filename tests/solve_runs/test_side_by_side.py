@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from assay.engine.side_by_side import side_by_side
-from assay.errors import UnavailableError
+from proofstone.engine.side_by_side import side_by_side
+from proofstone.errors import UnavailableError
 
 
 def test_what_came_of_each_is_in_their_order() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from assay.contracts.budget import Spent
-from assay.contracts.change import ChangedPath, ChangeKind
-from assay.contracts.solve.messages import (
+from proofstone.contracts.budget import Spent
+from proofstone.contracts.change import ChangedPath, ChangeKind
+from proofstone.contracts.solve.messages import (
     Criterion,
     CriterionMode,
     CriterionVerdict,
@@ -20,7 +20,7 @@ from assay.contracts.solve.messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from assay.contracts.solve.report import SolveReport, SolveRound
+from proofstone.contracts.solve.report import SolveReport, SolveRound
 
 RUN = "20260226T143000Z-abc123"
 GOAL = "make the greeting polite"
@@ -167,7 +167,7 @@ def partial(**said: object) -> SolveReport:
 
 
 def waiting() -> SolveReport:
-    return report(question="Which greeting?", next_step=f'assay solve --resume {RUN} --answer "…"')
+    return report(question="Which greeting?", next_step=f'proofstone solve --resume {RUN} --answer "…"')
 
 
 def hostile() -> SolveReport:

@@ -1,4 +1,4 @@
-"""`assay solve` as a person meets it: what is wrong with a command line is said, and nothing begins."""
+"""`proofstone solve` as a person meets it: what is wrong with a command line is said, and nothing begins."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.surfaces.cli.goal import MOST_BYTES
+from proofstone.surfaces.cli.goal import MOST_BYTES
 from tests.workshop import Workshop
 
 GOAL = "make the greeting polite"
@@ -33,7 +33,7 @@ def root(workshop: Workshop) -> Path:
 
 WRONG: Mapping[str, tuple[tuple[str, ...], str]] = {
     "nothing": ((), "GOAL is missing"),
-    "a goal without quotes": (("make", "it's", "polite"), """assay solve 'make it'"'"'s polite'"""),
+    "a goal without quotes": (("make", "it's", "polite"), """proofstone solve 'make it'"'"'s polite'"""),
     "an option that there is not": ((GOAL, "--polite"), "No such option: --polite"),
     "two things at once": ((GOAL, "--resume", "last"), "GOAL and --resume are different things"),
     "three things at once": (
@@ -65,8 +65,8 @@ WRONG: Mapping[str, tuple[tuple[str, ...], str]] = {
     "a report that is a folder": ((GOAL, "--report", "."), "--report .: is a folder"),
     "a report in the place of the goal": (("--goal-file", "GOAL.md", "--report", "GOAL.md"), "is the goal itself"),
     "two things in one file": ((GOAL, "--svg", "a.md", "--report", "./a.md"), "--svg and --report are both a.md"),
-    "an unknown run": (("--resume", "nosuchrun"), "there is no run of `assay solve` yet"),
-    "an unknown run to show": (("--show", "nosuchrun"), "there is no run of `assay solve` yet"),
+    "an unknown run": (("--resume", "nosuchrun"), "there is no run of `proofstone solve` yet"),
+    "an unknown run to show": (("--show", "nosuchrun"), "there is no run of `proofstone solve` yet"),
     "others than before": (("--resume", "last", "--backend", "human"), "--resume goes on with what the run was"),
     "another policy than before": (("--resume", "last", "--policy", "grid"), "--resume goes on with what the run was"),
     "more replans than before": (("--resume", "last", "--max-replans", "0"), "--resume goes on with what the run was"),
@@ -85,34 +85,34 @@ def test_what_is_wrong_is_said_and_nothing_begins(
     workshop: Workshop, root: Path, args: tuple[str, ...], words: str
 ) -> None:
     before = sorted(root.iterdir())
-    done = workshop.assay(root, "solve", *args)
+    done = workshop.proofstone(root, "solve", *args)
     assert done.returncode == 2 and words in done.stderr and "hint:" in done.stderr, done.stderr
     assert (done.stdout, "Traceback" in done.stderr) == ("", False)
     assert sorted(root.iterdir()) == before and (root / "GOAL.md").read_text() == GOAL
-    listed = workshop.assay(root, "runs", "--json")
+    listed = workshop.proofstone(root, "runs", "--json")
     assert json.loads(listed.stdout)["runs"] == [], "no run was begun"
 
 
 def test_what_is_wrong_is_one_document_for_a_program(workshop: Workshop, root: Path) -> None:
-    done = workshop.assay(root, "solve", GOAL, "--json", "--plot")
+    done = workshop.proofstone(root, "solve", GOAL, "--json", "--plot")
     assert done.returncode == 2
     assert json.loads(done.stdout)["error"]["message"] == "--plot is for people, and --json for programs"
 
 
 def test_an_answer_is_a_persons_word(workshop: Workshop, root: Path) -> None:
-    done = workshop.assay(root, "solve", GOAL, "--answer", "yes", env={"ASSAY_TASK": "in the prompt"})
+    done = workshop.proofstone(root, "solve", GOAL, "--answer", "yes", env={"PROOFSTONE_TASK": "in the prompt"})
     assert done.returncode == 2 and "this is for a person to say" in done.stderr
 
 
 def test_a_folder_that_is_no_repository_is_refused(tmp_path: Path) -> None:
     workshop = Workshop.apart(tmp_path)
     (tmp_path / "alone").mkdir()
-    done = workshop.assay(tmp_path / "alone", "solve", GOAL, "--backend", "script:x.yaml")
+    done = workshop.proofstone(tmp_path / "alone", "solve", GOAL, "--backend", "script:x.yaml")
     assert done.returncode == 2 and "git" in done.stderr, done.stderr
 
 
 def test_the_help_says_what_the_figures_mean_and_that_nothing_is_committed(workshop: Workshop, root: Path) -> None:
-    text = workshop.assay(root, "solve", "--help").stdout
+    text = workshop.proofstone(root, "solve", "--help").stdout
     for words in (
         "D   distance",
         "P   how far the approach",

@@ -6,8 +6,8 @@ import re
 import shlex
 from pathlib import Path
 
-from assay.adapters.script_file import read_script
-from assay.roles import IN_THE_LOOP
+from proofstone.adapters.script_file import read_script
+from proofstone.roles import IN_THE_LOOP
 from tests.workshop import Workshop
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -35,7 +35,7 @@ def test_the_example_can_be_copied_and_prints_what_the_page_says(tmp_path: Path)
     root = workshop.repo({"notes.txt": "milk\nbread\ntea\n"})
     (root.parent / "team.yaml").write_text(script, encoding="utf-8")
     command, *said = shown.splitlines()
-    done = workshop.assay(root, *shlex.split(command.removeprefix("$ assay ")))
+    done = workshop.proofstone(root, *shlex.split(command.removeprefix("$ proofstone ")))
     assert done.returncode == 0, done.stderr
     printed = [VARYING.sub("N", line).split() for line in (done.stderr + done.stdout).splitlines()]
     for line in said:

@@ -11,10 +11,10 @@ import threading
 import pytest
 from rich.console import Console
 
-from assay.contracts.budget import Allowance, Spent
-from assay.contracts.solve.messages import CriterionMode, DirectiveName, Gradient
-from assay.engine.solve.watching import Beginning, Watching
-from assay.surfaces.live.solve import LiveSolve
+from proofstone.contracts.budget import Allowance, Spent
+from proofstone.contracts.solve.messages import CriterionMode, DirectiveName, Gradient
+from proofstone.engine.solve.watching import Beginning, Watching
+from proofstone.surfaces.live.solve import LiveSolve
 from tests.solve_surface.reports import (
     FIRST,
     GOAL,

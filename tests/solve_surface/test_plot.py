@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from assay.contracts.solve.messages import DirectiveName, Loss
-from assay.contracts.solve.report import SolveReport
-from assay.surfaces.report.solve_plot import svg_plot, text_plot
+from proofstone.contracts.solve.messages import DirectiveName, Loss
+from proofstone.contracts.solve.report import SolveReport
+from proofstone.surfaces.report.solve_plot import svg_plot, text_plot
 from tests.solve_surface import reports
 from tests.solve_surface.reports import FIRST, RUN, directive, loss, round
 

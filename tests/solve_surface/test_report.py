@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from assay.contracts.solve.messages import DirectiveName, FinalStatus, TaskSpec
-from assay.contracts.solve.report import SolveReport
-from assay.surfaces.report.solve import print_solve
-from assay.surfaces.report.solve_page import fenced, markdown
+from proofstone.contracts.solve.messages import DirectiveName, FinalStatus, TaskSpec
+from proofstone.contracts.solve.report import SolveReport
+from proofstone.surfaces.report.solve import print_solve
+from proofstone.surfaces.report.solve_page import fenced, markdown
 from tests.solve_surface import reports
 from tests.solve_surface.reports import FIRST, GOAL, HOSTILE, RUN, SHOWN, directive, loss, outcome, result, round
 
-LEDGER = f"run {RUN}; `assay ledger show {RUN}` shows all of it"
+LEDGER = f"run {RUN}; `proofstone ledger show {RUN}` shows all of it"
 COST = "cost: agents asked 7 times, 12 model calls, 3.0k tokens, $0.05, 41.0 s"
 
 
@@ -47,7 +47,7 @@ def test_what_was_accepted_comes_with_its_result_its_rounds_and_how_to_take_it_i
         "  nothing is committed, and your files are as they were; to take it in: "
         "git -C /srv/shop apply '/srv/state/solve/my run.patch'",
         "",
-        "memory: 2 entries written; `assay memory list` shows all of it",
+        "memory: 2 entries written; `proofstone memory list` shows all of it",
         COST,
         "report: report.md",
         LEDGER,
@@ -77,7 +77,7 @@ def test_a_question_comes_with_the_command_that_answers() -> None:
         "",
         "you are asked: Which greeting?",
         "",
-        f'next: assay solve --resume {RUN} --answer "…"',
+        f'next: proofstone solve --resume {RUN} --answer "…"',
         COST,
         LEDGER,
     ]
@@ -193,7 +193,7 @@ def test_a_page_says_how_to_take_the_changes_in_and_how_to_answer() -> None:
     take = "Nothing is committed, and your files are as they were; to take it in:"
     assert f"{take} `git -C /srv/shop apply '/srv/state/solve/my run.patch'`" in page
     assert "- asked: planner: `api:large`; executor: `api:small`" in page
-    assert f'Answer with `assay solve --resume {RUN} --answer "…"`' in markdown(reports.waiting())
+    assert f'Answer with `proofstone solve --resume {RUN} --answer "…"`' in markdown(reports.waiting())
 
 
 def test_a_round_without_a_plan_is_on_the_page() -> None:

@@ -1,4 +1,4 @@
-"""A run of `assay solve` from its command line to what is written, asked about, broken off and gone on with."""
+"""A run of `proofstone solve` from its command line to what is written, asked about, broken off and gone on with."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.solve.messages import FinalStatus
-from assay.contracts.solve.report import SolveReport
+from proofstone.contracts.solve.messages import FinalStatus
+from proofstone.contracts.solve.report import SolveReport
 from tests.gate_surface.shop import Shop
 from tests.workshop import Workshop
 
@@ -62,11 +62,11 @@ class Stage:
         return f"script:{self.script}"
 
     def solve(self, entries: list[Entry], *args: str, told: str = "") -> tuple[int, str, str]:
-        done = self.workshop.assay(self.root, "solve", *args, "--backend", self.cast(entries), told=told)
+        done = self.workshop.proofstone(self.root, "solve", *args, "--backend", self.cast(entries), told=told)
         return done.returncode, done.stdout, done.stderr
 
-    def assay(self, *args: str) -> tuple[int, str, str]:
-        done = self.workshop.assay(self.root, *args)
+    def proofstone(self, *args: str) -> tuple[int, str, str]:
+        done = self.workshop.proofstone(self.root, *args)
         return done.returncode, done.stdout, done.stderr
 
 
@@ -84,7 +84,7 @@ def test_a_goal_is_pursued_told_written_and_shown_again(stage: Stage, tmp_path: 
     assert page.read_text().startswith("# Control loop\n") and picture.read_text().startswith("<svg ")
     assert (stage.root / "greeting.py").read_text() == "print('hey')\n", "the person's files are as they were"
 
-    code, shown, stderr = stage.assay("solve", "--show", "last", "--json", "--report", str(document))
+    code, shown, stderr = stage.proofstone("solve", "--show", "last", "--json", "--report", str(document))
     report = SolveReport.model_validate_json(shown)
     assert (code, stderr) == (0, "")
     assert SolveReport.model_validate_json(document.read_text()) == report
@@ -101,15 +101,15 @@ def test_other_commands_know_its_runs(stage: Stage) -> None:
     assert code == 0, stderr
     report = json.loads(stdout)
     run_id = report["run_id"]
-    assert stage.assay("runs")[1].endswith(f'accepted  solve  ("{GOAL} please")\n')
-    (row,) = json.loads(stage.assay("runs", "--json")[1])["runs"]
+    assert stage.proofstone("runs")[1].endswith(f'accepted  solve  ("{GOAL} please")\n')
+    (row,) = json.loads(stage.proofstone("runs", "--json")[1])["runs"]
     assert (row["run_id"], row["command"], row["goal"]) == (run_id, "solve", f"{GOAL}\n\nplease")
     for named in ("last", run_id, run_id[-6:]):
-        assert json.loads(stage.assay("status", named, "--json")[1]) == report
-        assert json.loads(stage.assay("resume", named, "--json")[1]) == report
-    code, _, stderr = stage.assay("resume", "last", "--retry", "1")
-    assert code == 2 and f"{run_id} is of `assay solve`, which has no tasks" in stderr
-    code, _, stderr = stage.assay("solve", "--resume", "last", "--answer", "yes")
+        assert json.loads(stage.proofstone("status", named, "--json")[1]) == report
+        assert json.loads(stage.proofstone("resume", named, "--json")[1]) == report
+    code, _, stderr = stage.proofstone("resume", "last", "--retry", "1")
+    assert code == 2 and f"{run_id} is of `proofstone solve`, which has no tasks" in stderr
+    code, _, stderr = stage.proofstone("solve", "--resume", "last", "--answer", "yes")
     assert code == 2 and f"{run_id} has ended: accepted" in stderr
 
 
@@ -130,10 +130,10 @@ def test_a_question_waits_where_nobody_can_be_asked_and_an_answer_goes_on(stage:
     code, stdout, stderr = stage.solve([ASKING], GOAL)
     assert code == 3, stderr
     assert "you are asked: Which greeting?\\x1b[2J" in stdout
-    assert stage.assay("status")[1].startswith("A QUESTION IS WAITING")
-    assert stage.assay("solve", "--resume", "last")[0] == 3, "nobody has answered"
+    assert stage.proofstone("status")[1].startswith("A QUESTION IS WAITING")
+    assert stage.proofstone("solve", "--resume", "last")[0] == 3, "nobody has answered"
     stage.cast(ALL)
-    code, stdout, stderr = stage.assay("solve", "--resume", "last", "--answer", "the German one")
+    code, stdout, stderr = stage.proofstone("solve", "--resume", "last", "--answer", "the German one")
     assert code == 0 and "and answered: the German one" in stdout, stderr
 
 
@@ -143,7 +143,7 @@ TYPED = {"the German one\n": 0, "\n": 3}
 @pytest.mark.parametrize("typed", TYPED)
 def test_at_a_terminal_it_is_asked_here_and_now(stage: Stage, typed: str) -> None:
     spec = stage.cast([{**ASKING, "match": {"step": "perceive"}}, *ALL])
-    person = Shop(stage.root, stage.workshop.assay_home)
+    person = Shop(stage.root, stage.workshop.proofstone_home)
     code, shown = person.at_a_terminal(*("solve", GOAL, "--backend", spec), typed={"an empty line leaves it": typed})
     assert code == TYPED[typed], shown
     assert "Which greeting?\\x1b[2J" in shown
@@ -156,10 +156,10 @@ def test_a_spent_budget_stops_it_and_more_of_it_goes_on(stage: Stage) -> None:
     assert code == 4, stderr
     document = json.loads(stdout)
     assert document["outcome"] == "budget_exhausted" and "2,000 tokens" in document["reason"]
-    assert f"assay solve --resume {document['run_id']} --budget" in stderr
-    assert "budget_exhausted" in stage.assay("runs")[1]
-    assert stage.assay("resume", "last")[0] == 4, "no more was given"
-    assert stage.assay("resume", "last", "--budget-tokens", "100000")[0] == 0
+    assert f"proofstone solve --resume {document['run_id']} --budget" in stderr
+    assert "budget_exhausted" in stage.proofstone("runs")[1]
+    assert stage.proofstone("resume", "last")[0] == 4, "no more was given"
+    assert stage.proofstone("resume", "last", "--budget-tokens", "100000")[0] == 0
 
 
 @pytest.mark.few(2)
@@ -177,11 +177,11 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(stage: Stage, sign: signal.S
     assert "Traceback" not in stderr
     (told,) = [line for line in stderr.splitlines() if "go on with" in line]
     run_id = told.split()[-1]
-    assert f"{run_id}  interrupted; `assay solve --resume {run_id}` goes on" in stage.assay("status")[1]
-    code, _, stderr = stage.assay("solve", "--show", run_id)
+    assert f"{run_id}  interrupted; `proofstone solve --resume {run_id}` goes on" in stage.proofstone("status")[1]
+    code, _, stderr = stage.proofstone("solve", "--show", run_id)
     assert code == 2 and "has no result yet" in stderr
     stage.cast(ALL)
-    code, _, stderr = stage.assay("solve", "--resume", run_id)
+    code, _, stderr = stage.proofstone("solve", "--resume", run_id)
     assert code == 0 and f"run {run_id}, which goes on" in stderr, stderr
 
 

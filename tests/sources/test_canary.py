@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.adapters.sources.canary import with_canary
-from assay.contracts.tests import ReportFormat
+from proofstone.adapters.sources.canary import with_canary
+from proofstone.contracts.tests import ReportFormat
 
 W = "zubrik"
 UNIT = "import unittest\nclass A(unittest.TestCase):\n    def test_a(self): pass\n"
@@ -77,7 +77,7 @@ def test_a_failing_test_stands_at_the_end(
     assert added.replace("\n", newline) in more
     assert more.count("\n") == more.count(newline)
     assert "canary" not in more.lower()
-    assert "assay" not in more.lower()
+    assert "proofstone" not in more.lower()
 
 
 @pytest.mark.parametrize("end", ["if __name__ == '__main__':\n    unittest.main()\n", "unittest.main()\n"])

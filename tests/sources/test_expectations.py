@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.adapters.sources.expectations import mutated
+from proofstone.adapters.sources.expectations import mutated
 
 W = "zubrik"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.sources.canary import with_canary
-from assay.adapters.sources.expectations import mutated
-from assay.adapters.sources.sabotage import sabotaged
-from assay.contracts.tests import ReportFormat
+from proofstone.adapters.sources.canary import with_canary
+from proofstone.adapters.sources.expectations import mutated
+from proofstone.adapters.sources.sabotage import sabotaged
+from proofstone.contracts.tests import ReportFormat
 
 STDLIB = Path(sysconfig.get_path("stdlib"))
 PACKAGES = ("json", "email", "importlib", "collections", "logging", "unittest", "concurrent")

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.sources.canary import with_canary
-from assay.adapters.sources.expectations import mutated
-from assay.adapters.sources.sabotage import sabotaged
-from assay.contracts.tests import ReportFormat
+from proofstone.adapters.sources.canary import with_canary
+from proofstone.adapters.sources.expectations import mutated
+from proofstone.adapters.sources.sabotage import sabotaged
+from proofstone.contracts.tests import ReportFormat
 from tests.needs import needs
 from tests.person import programs
 

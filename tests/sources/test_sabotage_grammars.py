@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from assay.adapters.sources.sabotage import sabotaged
+from proofstone.adapters.sources.sabotage import sabotaged
 
-JS = 'if (typeof 1 === "number") throw new Error("sabotaged by Assay\'s sensitivity check");'
-GO = 'panic("sabotaged by Assay\'s sensitivity check");'
-RUST = 'if true { panic!("sabotaged by Assay\'s sensitivity check"); }'
+JS = 'if (typeof 1 === "number") throw new Error("sabotaged by Proofstone\'s sensitivity check");'
+GO = 'panic("sabotaged by Proofstone\'s sensitivity check");'
+RUST = 'if true { panic!("sabotaged by Proofstone\'s sensitivity check"); }'
 
 FUNCTIONS = [
     ("a.js", "function f() { return 1 }", f"function f() {{ {JS} return 1 }}"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from assay.adapters.sources.sabotage import Sabotage, sabotaged
+from proofstone.adapters.sources.sabotage import Sabotage, sabotaged
 
 OLD = '''\
 """Prices."""

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from assay.adapters.ledger import Row
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.agent import Fault, FaultKind, Occasion, ToolResult, Turn, Usage
-from assay.contracts.evidence import CheckRow
-from assay.contracts.rows import EventRow, MessageRow, StepStatus, TelemetryRow
-from assay.contracts.verdict import Phase, Verdict
+from proofstone.adapters.ledger import Row
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.agent import Fault, FaultKind, Occasion, ToolResult, Turn, Usage
+from proofstone.contracts.evidence import CheckRow
+from proofstone.contracts.rows import EventRow, MessageRow, StepStatus, TelemetryRow
+from proofstone.contracts.verdict import Phase, Verdict
 
 RUN, PLAN, GATE = "20260131T120000Z-aaaaaa", "20260131T120000Z-aaaaaa-p1", "20260131T120000Z-aaaaaa-g1"
 START = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -1,4 +1,5 @@
-"""`assay status RUN --cost` of a whole scripted run, as a person and as a program read it; and where it was sent."""
+"""`proofstone status RUN --cost` of a whole scripted run, as a person and as a program read it; and where it was
+sent."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from assay.contracts.pipeline.run import RunReport
-from assay.contracts.telemetry import RunCost
+from proofstone.contracts.pipeline.run import RunReport
+from proofstone.contracts.telemetry import RunCost
 from tests.pipeline_runs.stage import Stage, executor, planner
 from tests.telemetry.collector import Collector, collecting
 from tests.telemetry.test_export import configure
@@ -33,7 +34,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
         unpriced = {**executor(), "usage": {"input_tokens": 500, "output_tokens": 100, "usd": None}}
         came = stage.run(paid, unpriced)
         assert came.exit == 0 and "export" not in came.stderr, came.stderr
-        done = stage.assay("status", came.report.run_id, "--cost", "--json")
+        done = stage.proofstone("status", came.report.run_id, "--cost", "--json")
         yield Ran(stage, came.report, RunCost.model_validate_json(done.stdout), collector)
 
 
@@ -53,7 +54,7 @@ def test_a_program_reads_time_tokens_money_and_retries_by_step_agent_and_model(r
 
 
 def test_a_person_reads_the_same_and_what_is_not_known(ran: Ran) -> None:
-    text = ran.stage.assay("status", "--cost").stdout
+    text = ran.stage.proofstone("status", "--cost").stdout
     assert "cost: $0.25+?; tokens in 2,700 (cached 0), out 600;" in text
     assert "not known: the price of 3 model calls" in text
     tables = re.findall(r"^by (.+)$", text, re.MULTILINE)
@@ -78,7 +79,7 @@ def test_the_whole_run_goes_to_the_collector_as_one_trace(ran: Ran) -> None:
 
 def test_a_run_can_be_sent_again_to_whom_the_person_names(ran: Ran) -> None:
     with collecting() as other:
-        done = ran.stage.assay("status", ran.report.run_id, "--otlp", other.url, "--json")
+        done = ran.stage.proofstone("status", ran.report.run_id, "--otlp", other.url, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
         "run_id": ran.report.run_id,
@@ -98,5 +99,5 @@ def test_a_run_can_be_sent_again_to_whom_the_person_names(ran: Ran) -> None:
     ],
 )
 def test_what_is_wrong_with_the_question_is_said(ran: Ran, args: tuple[str, ...], words: str) -> None:
-    done = ran.stage.assay("status", *args)
+    done = ran.stage.proofstone("status", *args)
     assert (done.returncode, done.stdout) == (2, "") and words in done.stderr

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.ledger import Row
-from assay.contracts.agent import Occasion, Usage
-from assay.contracts.rows import StepStatus
-from assay.contracts.telemetry import Cost, RunCost
-from assay.engine.telemetry.costs import cost_of
-from assay.errors import InputError
+from proofstone.adapters.ledger import Row
+from proofstone.contracts.agent import Occasion, Usage
+from proofstone.contracts.rows import StepStatus
+from proofstone.contracts.telemetry import Cost, RunCost
+from proofstone.engine.telemetry.costs import cost_of
+from proofstone.errors import InputError
 from tests.telemetry.rows import (
     GATE,
     OUTPUT,

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from assay import __version__, telemetry_app
-from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.adapters.telemetry.otlp import is_installed, send
-from assay.config.telemetry import Collector as Target
-from assay.contracts.rows import EventRow
-from assay.contracts.telemetry import Span
-from assay.engine.telemetry.spans import spans_of
-from assay.errors import ConfigError, MachineError
-from assay.telemetry_app import Export, export_from_settings, export_run
+from proofstone import __version__, telemetry_app
+from proofstone.adapters.ledger.location import ledger_path
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.adapters.telemetry.otlp import is_installed, send
+from proofstone.config.telemetry import Collector as Target
+from proofstone.contracts.rows import EventRow
+from proofstone.contracts.telemetry import Span
+from proofstone.engine.telemetry.spans import spans_of
+from proofstone.errors import ConfigError, MachineError
+from proofstone.telemetry_app import Export, export_from_settings, export_run
 from tests.telemetry.collector import Collector, collecting
 from tests.telemetry.rows import RUN, dispatch, event, ledger_with, turn
 from tests.telemetry.test_spans import PAID, PLANNER, a_run
@@ -97,7 +97,9 @@ def test_a_collector_gets_the_tree_with_the_attributes_and_times_of_the_ledger(h
         assert (wire.trace_id.hex(), wire.span_id.hex()) == (sent.trace_id, sent.span_id)
         assert (wire.start_time_unix_nano, wire.end_time_unix_nano) == (sent.start_ns, sent.end_ns)
     assert [path for path, _ in collector.requests] == ["/v1/traces"]
-    assert [(one["service.name"], one["service.version"]) for one in collector.resources] == [("assay", __version__)]
+    assert [(one["service.name"], one["service.version"]) for one in collector.resources] == [
+        ("proofstone", __version__)
+    ]
 
 
 def test_headers_compression_and_the_name_of_the_service_are_as_the_environment_says(
@@ -161,7 +163,7 @@ def test_the_run_is_what_it_is_when_nobody_takes_it(shop: tuple[Workshop, Path],
     """The answer is there, with its exit code; that nothing was exported is said, and on record."""
     workshop, root = shop
     configure(workshop, nowhere)
-    done = workshop.assay(root, *ASK)
+    done = workshop.proofstone(root, *ASK)
     assert done.returncode == 0 and '"summary": "one module"' in done.stdout, done.stderr
     assert f"nothing was exported to {nowhere.removeprefix('http://')}: " in done.stderr
     assert [one["collector"] for one in of_last(workshop, telemetry_app.FAILED)] == [nowhere.removeprefix("http://")]
@@ -171,7 +173,7 @@ def test_a_run_goes_to_the_collector_that_the_person_has_named(shop: tuple[Works
     workshop, root = shop
     with collecting() as collector:
         configure(workshop, collector.url)
-        done = workshop.assay(root, *ASK)
+        done = workshop.proofstone(root, *ASK)
     assert done.returncode == 0 and "export" not in done.stderr, done.stderr
     assert collector.tree() == [
         "invoke_workflow ask",
@@ -181,9 +183,9 @@ def test_a_run_goes_to_the_collector_that_the_person_has_named(shop: tuple[Works
         "    chat script",
     ]
     [asked] = collector.named("invoke_agent")
-    assert asked.attributes["gen_ai.usage.input_tokens"] == 1800 and asked.attributes["assay.usage.usd"] == 0.02
+    assert asked.attributes["gen_ai.usage.input_tokens"] == 1800 and asked.attributes["proofstone.usage.usd"] == 0.02
     assert [one["spans"] for one in of_last(workshop, telemetry_app.EXPORTED)] == [5]
-    verified = workshop.assay(root, "ledger", "verify")
+    verified = workshop.proofstone(root, "ledger", "verify")
     assert verified.returncode == 0, verified.stderr
 
 
@@ -209,8 +211,8 @@ def not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
 
     def write(text: str) -> None:
-        (tmp_path / "assay").mkdir(exist_ok=True)
-        (tmp_path / "assay" / "assay.toml").write_text(text)
+        (tmp_path / "proofstone").mkdir(exist_ok=True)
+        (tmp_path / "proofstone" / "proofstone.toml").write_text(text)
 
     return write
 
@@ -220,9 +222,11 @@ def test_without_the_extra_a_person_who_has_asked_for_it_is_told_before_anything
 ) -> None:
     assert not is_installed()
     not_installed('[telemetry]\notlp_endpoint = "http://localhost:4318"\n')
-    with pytest.raises(ConfigError, match=r"assay\.toml: telemetry\.otlp_endpoint is set, and the exporter") as error:
+    with pytest.raises(
+        ConfigError, match=r"proofstone\.toml: telemetry\.otlp_endpoint is set, and the exporter"
+    ) as error:
         export_from_settings(pytest.fail)
-    assert "pip install 'assay[otel]'" in str(error.value.hint)
+    assert "pip install 'proofstone[otel]'" in str(error.value.hint)
 
 
 def test_without_the_extra_a_variable_that_may_be_meant_for_others_is_no_error(
@@ -234,7 +238,7 @@ def test_without_the_extra_a_variable_that_may_be_meant_for_others_is_no_error(
     assert export_from_settings(complaints.append) is None
     assert complaints == [
         "OTEL_EXPORTER_OTLP_ENDPOINT is set, and nothing is exported: the exporter is not installed "
-        "(pip install 'assay[otel]')"
+        "(pip install 'proofstone[otel]')"
     ]
 
 
@@ -246,19 +250,21 @@ def test_without_the_extra_an_export_that_is_asked_for_is_refused(
 
 
 def test_a_run_without_a_collector_imports_nothing_of_it() -> None:
-    code = "import sys, assay.surfaces.cli.run; print([name for name in sys.modules if name.startswith('opentelem')])"
+    code = (
+        "import sys, proofstone.surfaces.cli.run; print([name for name in sys.modules if name.startswith('opentelem')])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
 def configure(workshop: Workshop, endpoint: str) -> None:
-    file = workshop.home / ".config" / "assay" / "assay.toml"
+    file = workshop.home / ".config" / "proofstone" / "proofstone.toml"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f'[telemetry]\notlp_endpoint = "{endpoint}"\nseconds = 1\n')
 
 
 def of_last(workshop: Workshop, type: str) -> list[dict[str, object]]:
     """Of the last run."""
-    with closing(SqliteLedger(ledger_path(workshop.assay_home), "read")) as ledger:
+    with closing(SqliteLedger(ledger_path(workshop.proofstone_home), "read")) as ledger:
         last = ledger.read(EventRow, type="run.started")[-1].row.run_id
         return [dict(one.row.payload) for one in ledger.read(EventRow, run_id=last, type=type)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.config.telemetry import Collector, TelemetrySettings, Unusable, collector
+from proofstone.config.telemetry import Collector, TelemetrySettings, Unusable, collector
 from tests.workshop import Workshop
 
 FILE = TelemetrySettings(otlp_endpoint="http://localhost:4318", seconds=2)
@@ -38,7 +38,7 @@ UNUSABLE: Mapping[str, tuple[Mapping[str, str], str]] = {
     "no URL": ({EVERYTHING: "localhost:4318"}, f"{EVERYTHING}: 'localhost:4318' is no http or https URL"),
     "another protocol": (
         {EVERYTHING: "http://a:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
-        f"{EVERYTHING} is for grpc, and Assay speaks http/protobuf",
+        f"{EVERYTHING} is for grpc, and Proofstone speaks http/protobuf",
     ),
 }
 
@@ -60,7 +60,9 @@ def test_what_may_be_secret_in_an_address_is_not_told() -> None:
 
 def test_a_repository_cannot_have_runs_sent_anywhere(tmp_path: Path) -> None:
     workshop = Workshop.apart(tmp_path)
-    root = workshop.repo({"assay.toml": '[telemetry]\notlp_endpoint = "http://evil.example:4318"\n', "s.yaml": "[]\n"})
-    done = workshop.assay(root, "ask", "researcher:impact", "what?", "--backend", "script:s.yaml")
+    root = workshop.repo(
+        {"proofstone.toml": '[telemetry]\notlp_endpoint = "http://evil.example:4318"\n', "s.yaml": "[]\n"}
+    )
+    done = workshop.proofstone(root, "ask", "researcher:impact", "what?", "--backend", "script:s.yaml")
     assert done.returncode == 2 and "telemetry" in done.stderr, done.stderr
     assert "not in a repository's file" in done.stderr and "what you do" in done.stderr

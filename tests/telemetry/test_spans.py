@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.ledger import Row
-from assay.contracts.agent import FaultKind, Occasion, Usage
-from assay.contracts.telemetry import Span, SpanKind
-from assay.engine.telemetry.spans import spans_of
+from proofstone.adapters.ledger import Row
+from proofstone.contracts.agent import FaultKind, Occasion, Usage
+from proofstone.contracts.telemetry import Span, SpanKind
+from proofstone.engine.telemetry.spans import spans_of
 from tests.telemetry.rows import GATE, OUTPUT, RUN, dispatch, event, fault, ledger_with, step, tool, turn
 
 PAID = Usage(requests=1, input_tokens=900, output_tokens=100, cache_read_tokens=300, usd=0.02)
@@ -71,9 +71,9 @@ def test_calls_carry_what_the_conventions_ask_for(tmp_path: Path) -> None:
             "gen_ai.request.model": "claude-x",
             "gen_ai.usage.input_tokens": 2700,
             "gen_ai.usage.output_tokens": 300,
-            "assay.usage.usd": 0.06,
-            "assay.retries": 1,
-            "assay.step": "plan/i1p1",
+            "proofstone.usage.usd": 0.06,
+            "proofstone.retries": 1,
+            "proofstone.step": "plan/i1p1",
         }.items()
     )
     assert chat.attributes == {
@@ -85,7 +85,7 @@ def test_calls_carry_what_the_conventions_ask_for(tmp_path: Path) -> None:
         "gen_ai.usage.input_tokens": 900,
         "gen_ai.usage.output_tokens": 100,
         "gen_ai.usage.cache_read.input_tokens": 300,
-        "assay.usage.usd": 0.02,
+        "proofstone.usage.usd": 0.02,
     }
     assert called.attributes == {
         "gen_ai.operation.name": "execute_tool",

@@ -13,7 +13,7 @@ import openai
 from google import genai
 from google.genai import types
 
-from assay.testing.model_server import ModelServer, WireProtocol
+from proofstone.testing.model_server import ModelServer, WireProtocol
 
 SYSTEM = "be brief"
 TOOL = {"type": "object", "properties": {"path": {"type": "string"}}}

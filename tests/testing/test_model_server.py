@@ -13,7 +13,7 @@ import openai
 import pytest
 from google.genai import errors as google_errors
 
-from assay.testing.model_server import (
+from proofstone.testing.model_server import (
     Answer,
     Asked,
     Disconnect,

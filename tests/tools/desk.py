@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.adapters.tools import Ground, Toolbox
-from assay.contracts.agent import ToolCall, ToolResult
-from assay.contracts.tools import Tool
+from proofstone.adapters.tools import Ground, Toolbox
+from proofstone.contracts.agent import ToolCall, ToolResult
+from proofstone.contracts.tools import Tool
 
 CANARY = "the-canary-that-nobody-may-see"
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.tools import Toolbox
-from assay.adapters.tools.budgeted import BudgetedTools, ToolCounts
-from assay.adapters.tools.toolbox import Tools
-from assay.adapters.web import Web
-from assay.adapters.web.page import Page
-from assay.contracts.agent import RefusalRule, ToolCall, ToolResult
-from assay.contracts.plan_gate.answers import Mode
-from assay.contracts.tools import BEYOND, READING, Tool
-from assay.core.plan_gate.tool_budgets import SEARCHABLE, BudgetKind, ToolBudget
+from proofstone.adapters.tools import Toolbox
+from proofstone.adapters.tools.budgeted import BudgetedTools, ToolCounts
+from proofstone.adapters.tools.toolbox import Tools
+from proofstone.adapters.web import Web
+from proofstone.adapters.web.page import Page
+from proofstone.contracts.agent import RefusalRule, ToolCall, ToolResult
+from proofstone.contracts.plan_gate.answers import Mode
+from proofstone.contracts.tools import BEYOND, READING, Tool
+from proofstone.core.plan_gate.tool_budgets import SEARCHABLE, BudgetKind, ToolBudget
 from tests.tools.desk import Desk
 
 

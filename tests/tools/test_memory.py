@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.adapters.memory.file import FileMemory
-from assay.contracts.agent import RefusalRule
-from assay.contracts.memory import MemoryEntry, MemoryType
+from proofstone.adapters.memory.file import FileMemory
+from proofstone.contracts.agent import RefusalRule
+from proofstone.contracts.memory import MemoryEntry, MemoryType
 from tests.tools.desk import Desk
 
 

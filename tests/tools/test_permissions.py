@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from assay.adapters.tools.toolbox import spec as described
-from assay.contracts.agent import RefusalRule, ToolCall
-from assay.contracts.tools import ARGUMENTS, BEYOND, READING, WRITING, Tool
+from proofstone.adapters.tools.toolbox import spec as described
+from proofstone.contracts.agent import RefusalRule, ToolCall
+from proofstone.contracts.tools import ARGUMENTS, BEYOND, READING, WRITING, Tool
 from tests.tools.desk import Desk
 
 CALLS: dict[Tool, dict[str, Any]] = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.adapters.tools import Ground, Toolbox
-from assay.contracts.agent import ToolCall, ToolResult
-from assay.contracts.tools import Tool
+from proofstone.adapters.tools import Ground, Toolbox
+from proofstone.contracts.agent import ToolCall, ToolResult
+from proofstone.contracts.tools import Tool
 from tests.executors.bench import Bench
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.web import Fetching, Searching, Web
-from assay.adapters.web.http import DirectFetch
-from assay.adapters.web.page import Page
-from assay.contracts.agent import RefusalRule
-from assay.core.agent.tool_rules import FailedError
+from proofstone.adapters.web import Fetching, Searching, Web
+from proofstone.adapters.web.http import DirectFetch
+from proofstone.adapters.web.page import Page
+from proofstone.contracts.agent import RefusalRule
+from proofstone.core.agent.tool_rules import FailedError
 from tests.tools.desk import Desk
 from tests.web.site import HERE, Reply, running_site
 

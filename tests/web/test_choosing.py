@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from assay.adapters.web import Web, web_from, web_in_words
-from assay.adapters.web.page import Page
-from assay.config.person import Person, PersonSettings, load_person
-from assay.config.reading import load_text
-from assay.config.trust import consent, meaning_of, needs_of
-from assay.config.web import WebSettings
-from assay.core.agent.tool_rules import RefusedError
-from assay.errors import ConfigError
+from proofstone.adapters.web import Web, web_from, web_in_words
+from proofstone.adapters.web.page import Page
+from proofstone.config.person import Person, PersonSettings, load_person
+from proofstone.config.reading import load_text
+from proofstone.config.trust import consent, meaning_of, needs_of
+from proofstone.config.web import WebSettings
+from proofstone.core.agent.tool_rules import RefusedError
+from proofstone.errors import ConfigError
 from tests.web.site import Reply, Site
 
 SEARCH = "https://search.example/?q={query}"
@@ -93,23 +93,23 @@ WRONG: list[tuple[str, str]] = [
 def test_settings_that_are_wrong_are_named_with_their_file_and_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
 ) -> None:
-    file = tmp_path / "assay.toml"
+    file = tmp_path / "proofstone.toml"
     file.write_text(f"[web]\n{text}\n")
-    monkeypatch.setenv("ASSAY_CONFIG", str(file))
+    monkeypatch.setenv("PROOFSTONE_CONFIG", str(file))
     with pytest.raises(ConfigError) as error:
         load_person()
     assert str(error.value).startswith(f"{file}:") and said in str(error.value)
 
 
 def test_a_repository_cannot_say_who_looks() -> None:
-    with pytest.raises(ConfigError, match=r"assay\.toml:1: web: not in a repository's file"):
-        load_text(f'[web]\nsearch = "{SEARCH}"\n', "assay.toml")
+    with pytest.raises(ConfigError, match=r"proofstone\.toml:1: web: not in a repository's file"):
+        load_text(f'[web]\nsearch = "{SEARCH}"\n', "proofstone.toml")
 
 
 def test_a_repository_cannot_have_the_keys_of_those_who_look() -> None:
     mine = {"search": SEARCH, "search_key": "FIND_IT", "mcp": "s", "mcp_fetch": "f", "mcp_pass": ["OF_THE_SERVER"]}
-    person = Person(PersonSettings.model_validate({"web": mine}), Path("/nowhere/assay.toml"))
-    repository = load_text('[environment]\npass = ["FIND_IT", "OF_THE_SERVER", "TZ"]\n', "assay.toml")
+    person = Person(PersonSettings.model_validate({"web": mine}), Path("/nowhere/proofstone.toml"))
+    repository = load_text('[environment]\npass = ["FIND_IT", "OF_THE_SERVER", "TZ"]\n', "proofstone.toml")
     needs = needs_of(repository, Path("/nowhere/project"))
     missing = consent(needs, person, (), repository=Path("/nowhere/project")).missing
     keys = [need.value for need in missing if "a key of yours" in meaning_of(need, person)]
@@ -190,11 +190,11 @@ def test_an_mcp_server_serves_until_it_is_closed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ({}, "no web search is configured: [web] in your own assay.toml says who searches and fetches"),
-        ({"search": SEARCH}, "web search: search.example; web fetch: nobody ([web] in your own assay.toml)"),
+        ({}, "no web search is configured: [web] in your own proofstone.toml says who searches and fetches"),
+        ({"search": SEARCH}, "web search: search.example; web fetch: nobody ([web] in your own proofstone.toml)"),
         (
             {"mcp": "npx -y server --key x", "mcp_search": "find", "fetch": "direct"},
-            "web search: find of npx; web fetch: direct ([web] in your own assay.toml)",
+            "web search: find of npx; web fetch: direct ([web] in your own proofstone.toml)",
         ),
     ],
 )

@@ -10,10 +10,10 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from assay.adapters.web.http import MOST_BYTES, DirectFetch, Key, Resolve, Service
-from assay.adapters.web.page import Page
-from assay.contracts.agent import RefusalRule
-from assay.core.agent.tool_rules import FailedError, RefusedError
+from proofstone.adapters.web.http import MOST_BYTES, DirectFetch, Key, Resolve, Service
+from proofstone.adapters.web.page import Page
+from proofstone.contracts.agent import RefusalRule
+from proofstone.core.agent.tool_rules import FailedError, RefusedError
 from tests.web.site import HERE, Reply, Site
 
 SECRET = "the-key-that-nobody-may-see"

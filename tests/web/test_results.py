@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from assay.adapters.tools.web import MOST
-from assay.adapters.web.page import Page, page_in
-from assay.adapters.web.results import excerpts_in, results_in
+from proofstone.adapters.tools.web import MOST
+from proofstone.adapters.web.page import Page, page_in
+from proofstone.adapters.web.results import excerpts_in, results_in
 
 SEEN = "https://example.org/a\nA title\nSome words"
 

@@ -15,50 +15,50 @@ from pydantic import JsonValue
 from pydantic_ai.messages import ModelResponse, ModelResponsePart, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.usage import RequestUsage
 
-from assay.adapters.architects.review import verdict_in
-from assay.adapters.backends import human
-from assay.adapters.backends.api import messages
-from assay.adapters.backends.api.bounds import TooLargeError
-from assay.adapters.backends.calls import calls_in, calls_wanted
-from assay.adapters.backends.programs.acp.choices import has_model, login_for, mode_for, model_for, tells_model
-from assay.adapters.backends.programs.acp.client import Client
-from assay.adapters.backends.programs.acp.heard import Heard
-from assay.adapters.backends.programs.acp.talk import AgentError
-from assay.adapters.backends.programs.acp.wire import Frames
-from assay.adapters.backends.programs.known import PRESETS
-from assay.adapters.backends.programs.known.scope_hook import refusal
-from assay.adapters.backends.programs.lines import Lines, objects_at, value_at
-from assay.adapters.backends.programs.masking import Mask
-from assay.adapters.backends.programs.noting import Notes
-from assay.adapters.backends.programs.preset import Preset
-from assay.adapters.executors.site import ShellJob, Site
-from assay.adapters.git.repository import open_repository
-from assay.adapters.sandbox.gateway import UnfitError, _request
-from assay.adapters.sandbox.job import Execution
-from assay.adapters.tools import Ground, Toolbox
-from assay.adapters.web import mcp
-from assay.adapters.web.page_text import is_text
-from assay.adapters.web.page_text import text_of as page_text
-from assay.adapters.web.results import excerpts_in, results_in
-from assay.contracts.agent import Conversation
-from assay.contracts.base import Contract
-from assay.contracts.gate import ArchitectVerdict, ExecutorResult
-from assay.contracts.tools import Tool
-from assay.core.agent.answer import Malformed, parse
-from assay.core.agent.permission import Bounds
-from assay.core.agent.tool_rules import FailedError
-from assay.core.globs import matches
-from assay.core.reverify import wire
-from assay.core.reverify.mentions import files as mentioned_files
-from assay.core.reverify.mentions import interface_changes
-from assay.errors import RepositoryError
-from assay.roles import ROLES
-from assay.roles.example import _value as least_value
-from assay.roles.example import example
-from assay.roles.requests import request_in
-from assay.roles.role import Role
-from assay.surfaces.cli import hook
-from assay.surfaces.export.hooks import DIALECTS, merged, read_document, without, written
+from proofstone.adapters.architects.review import verdict_in
+from proofstone.adapters.backends import human
+from proofstone.adapters.backends.api import messages
+from proofstone.adapters.backends.api.bounds import TooLargeError
+from proofstone.adapters.backends.calls import calls_in, calls_wanted
+from proofstone.adapters.backends.programs.acp.choices import has_model, login_for, mode_for, model_for, tells_model
+from proofstone.adapters.backends.programs.acp.client import Client
+from proofstone.adapters.backends.programs.acp.heard import Heard
+from proofstone.adapters.backends.programs.acp.talk import AgentError
+from proofstone.adapters.backends.programs.acp.wire import Frames
+from proofstone.adapters.backends.programs.known import PRESETS
+from proofstone.adapters.backends.programs.known.scope_hook import refusal
+from proofstone.adapters.backends.programs.lines import Lines, objects_at, value_at
+from proofstone.adapters.backends.programs.masking import Mask
+from proofstone.adapters.backends.programs.noting import Notes
+from proofstone.adapters.backends.programs.preset import Preset
+from proofstone.adapters.executors.site import ShellJob, Site
+from proofstone.adapters.git.repository import open_repository
+from proofstone.adapters.sandbox.gateway import UnfitError, _request
+from proofstone.adapters.sandbox.job import Execution
+from proofstone.adapters.tools import Ground, Toolbox
+from proofstone.adapters.web import mcp
+from proofstone.adapters.web.page_text import is_text
+from proofstone.adapters.web.page_text import text_of as page_text
+from proofstone.adapters.web.results import excerpts_in, results_in
+from proofstone.contracts.agent import Conversation
+from proofstone.contracts.base import Contract
+from proofstone.contracts.gate import ArchitectVerdict, ExecutorResult
+from proofstone.contracts.tools import Tool
+from proofstone.core.agent.answer import Malformed, parse
+from proofstone.core.agent.permission import Bounds
+from proofstone.core.agent.tool_rules import FailedError
+from proofstone.core.globs import matches
+from proofstone.core.reverify import wire
+from proofstone.core.reverify.mentions import files as mentioned_files
+from proofstone.core.reverify.mentions import interface_changes
+from proofstone.errors import RepositoryError
+from proofstone.roles import ROLES
+from proofstone.roles.example import _value as least_value
+from proofstone.roles.example import example
+from proofstone.roles.requests import request_in
+from proofstone.roles.role import Role
+from proofstone.surfaces.cli import hook
+from proofstone.surfaces.export.hooks import DIALECTS, merged, read_document, without, written
 from tests.fuzz.checking import Reader
 from tests.fuzz.readers.place import folder, pick, text_of
 
@@ -332,30 +332,30 @@ def _answers() -> Sequence[Reader]:
     contracts: dict[str, type[Contract]] = {role.output.__name__: role.output for role in roles.values()}
     contracts["ExecutorResult"] = ExecutorResult
     return [
-        Reader(f"answer-{name}", _answer(contract), _answer_seeds(contract), ("assay.core.agent.answer",))
+        Reader(f"answer-{name}", _answer(contract), _answer_seeds(contract), ("proofstone.core.agent.answer",))
         for name, contract in sorted(contracts.items())
     ]
 
 
-_LINES = "assay.adapters.backends.programs.lines"
+_LINES = "proofstone.adapters.backends.programs.lines"
 READERS: tuple[Reader, ...] = (
     *_answers(),
-    Reader("verdict", _verdict, _answer_seeds(ArchitectVerdict), ("assay.core.agent.answer",)),
-    Reader("request", _request_for_role, _request_seeds, ("assay.roles.requests",)),
+    Reader("verdict", _verdict, _answer_seeds(ArchitectVerdict), ("proofstone.core.agent.answer",)),
+    Reader("request", _request_for_role, _request_seeds, ("proofstone.roles.requests",)),
     Reader(
         "human-answer",
         _human,
         lambda: [b"path=src/a.py lines=3 'x=y z'", b'{"a": [1, null]}', b"a: &x [1, 2]\nb: {c: *x, d: 2020-01-01}\n"],
-        ("assay.adapters.backends.human",),
+        ("proofstone.adapters.backends.human",),
     ),
-    Reader("tool-calls", _calls, lambda: _TOOL_CALLS, ("assay.adapters.backends.calls",)),
-    Reader("tool-arguments", _tool_call, lambda: _TOOL_CALLS, ("assay.adapters.backends.calls",)),
-    Reader("wire", _wire, _wire_seeds, ("assay.core.reverify.wire",)),
+    Reader("tool-calls", _calls, lambda: _TOOL_CALLS, ("proofstone.adapters.backends.calls",)),
+    Reader("tool-arguments", _tool_call, lambda: _TOOL_CALLS, ("proofstone.adapters.backends.calls",)),
+    Reader("wire", _wire, _wire_seeds, ("proofstone.core.reverify.wire",)),
     Reader(
         "provider-reply",
         _provider,
         lambda: [b'read\n{"path": "a.py", "lines": [1, 2]}', b'text\n{"a": 1e5, "b": "\\ud83d\\ude00"}', b"x\ny"],
-        ("assay.adapters.backends.api.messages",),
+        ("proofstone.adapters.backends.api.messages",),
         refuses=(ValueError, TooLargeError),
     ),
     *(
@@ -367,13 +367,13 @@ READERS: tuple[Reader, ...] = (
         "acp",
         _acp,
         lambda: _lines_in("acp.jsonl"),
-        (_LINES, "assay.adapters.backends.programs.acp.wire"),
+        (_LINES, "proofstone.adapters.backends.programs.acp.wire"),
     ),
     Reader(
         "mcp",
         _mcp,
         lambda: _lines_in("mcp.jsonl"),
-        (_LINES, "assay.adapters.web.mcp"),
+        (_LINES, "proofstone.adapters.web.mcp"),
         refuses=(FailedError,),
     ),
     Reader(
@@ -383,7 +383,7 @@ READERS: tuple[Reader, ...] = (
             b'{"tool_name": "Edit", "tool_input": {"file_path": "a.py"}}',
             b'{"tool_name": "Bash", "tool_input": {"command": "*** Update File: src/a.py\\n*** Move to: ../b"}}',
         ],
-        ("assay.adapters.backends.programs.known.scope_hook",),
+        ("proofstone.adapters.backends.programs.known.scope_hook",),
         refuses=(
             ValueError,
             OSError,
@@ -395,16 +395,16 @@ READERS: tuple[Reader, ...] = (
         "hook-payload",
         _hook_payload,
         lambda: [b'{"session_id": "s", "cwd": "/tmp", "stop_hook_active": false, "agent_id": "a"}', b""],
-        ("assay.surfaces.cli.hook",),
+        ("proofstone.surfaces.cli.hook",),
     ),
     Reader(
         "hook-settings",
         _hook_settings,
         lambda: [
-            b'{"hooks": {"Stop": [{"matcher": "", "hooks": [{"type": "command", "command": "assay hook run"}]}]}}',
+            b'{"hooks": {"Stop": [{"matcher": "", "hooks": [{"type": "command", "command": "proofstone hook run"}]}]}}',
             b'{"version": 1, "hooks": {}}\n',
         ],
-        ("assay.surfaces.export.hooks",),
+        ("proofstone.surfaces.export.hooks",),
     ),
     Reader(
         "web-page",
@@ -415,13 +415,13 @@ READERS: tuple[Reader, ...] = (
             b"text/plain; charset=latin-1\nabc",
             b"application/json\n{}",
         ],
-        ("assay.adapters.web.page_text",),
+        ("proofstone.adapters.web.page_text",),
     ),
     Reader(
         "web-results",
         _results,
         lambda: [b'{"web": {"results": [{"url": "https://a", "title": "A", "description": "B"}, {"link": "c"}]}}'],
-        ("assay.adapters.web.results",),
+        ("proofstone.adapters.web.results",),
     ),
     Reader(
         "proxy-request",

@@ -23,7 +23,7 @@ def folder(name: str) -> Path:
 @cache
 def _root(_pid: int) -> Path:
     where = _MEMORY if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) else None
-    made = Path(tempfile.mkdtemp(prefix="assay-fuzz-", dir=where))
+    made = Path(tempfile.mkdtemp(prefix="proofstone-fuzz-", dir=where))
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return made
 

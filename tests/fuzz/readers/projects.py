@@ -6,31 +6,31 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from assay.adapters.checks.diagnostics import parse_diagnostics
-from assay.adapters.checks.discovery import discover
-from assay.adapters.checks.ecosystems.node_scripts import commands
-from assay.adapters.checks.readiness import readiness
-from assay.adapters.checks.reports import read_report, sniff_all
-from assay.adapters.checks.syntax import new_syntax_errors, syntax_errors
-from assay.adapters.sources.canary import with_canary
-from assay.adapters.sources.edits import python_text
-from assay.adapters.sources.expectations import mutated
-from assay.adapters.sources.grammar_outline import grammar_outline
-from assay.adapters.sources.python_outline import python_outline
-from assay.adapters.sources.sabotage import sabotaged
-from assay.adapters.sources.views import views
-from assay.contracts.change import ChangeKind
-from assay.contracts.tests import ReportFormat
-from assay.core.commands import is_compound, is_vacuous, loses_exit_code, proves_nothing
-from assay.core.globs import matches
-from assay.core.hygiene import conflict_markers
-from assay.core.plan.lint import lint
-from assay.core.plan.reading import read_plan
-from assay.core.plan_gate.documents import all_from_text, to_yaml
-from assay.core.plan_gate.outline import outline
-from assay.core.protected import changed_roles
-from assay.core.scan import path_hits, scan, suppressions, without_suppressions
-from assay.core.shell import UnreadableError, has_blocks, is_complete, lex, statements
+from proofstone.adapters.checks.diagnostics import parse_diagnostics
+from proofstone.adapters.checks.discovery import discover
+from proofstone.adapters.checks.ecosystems.node_scripts import commands
+from proofstone.adapters.checks.readiness import readiness
+from proofstone.adapters.checks.reports import read_report, sniff_all
+from proofstone.adapters.checks.syntax import new_syntax_errors, syntax_errors
+from proofstone.adapters.sources.canary import with_canary
+from proofstone.adapters.sources.edits import python_text
+from proofstone.adapters.sources.expectations import mutated
+from proofstone.adapters.sources.grammar_outline import grammar_outline
+from proofstone.adapters.sources.python_outline import python_outline
+from proofstone.adapters.sources.sabotage import sabotaged
+from proofstone.adapters.sources.views import views
+from proofstone.contracts.change import ChangeKind
+from proofstone.contracts.tests import ReportFormat
+from proofstone.core.commands import is_compound, is_vacuous, loses_exit_code, proves_nothing
+from proofstone.core.globs import matches
+from proofstone.core.hygiene import conflict_markers
+from proofstone.core.plan.lint import lint
+from proofstone.core.plan.reading import read_plan
+from proofstone.core.plan_gate.documents import all_from_text, to_yaml
+from proofstone.core.plan_gate.outline import outline
+from proofstone.core.protected import changed_roles
+from proofstone.core.scan import path_hits, scan, suppressions, without_suppressions
+from proofstone.core.shell import UnreadableError, has_blocks, is_complete, lex, statements
 from tests.fuzz.checking import Reader
 from tests.fuzz.readers.place import folder, pick, text_of
 
@@ -278,21 +278,21 @@ def _path(data: bytes) -> None:
 
 
 READERS: tuple[Reader, ...] = (
-    Reader("plan", _plan, _files("plans/*.md"), ("assay.core.plan.frontmatter",)),
-    Reader("plan-outline", _plan_outline, _files("plans/*.md"), ("assay.core.plan_gate.outline",)),
-    Reader("plan-records", _records, _record_seeds, ("assay.core.plan_gate.documents",)),
+    Reader("plan", _plan, _files("plans/*.md"), ("proofstone.core.plan.frontmatter",)),
+    Reader("plan-outline", _plan_outline, _files("plans/*.md"), ("proofstone.core.plan_gate.outline",)),
+    Reader("plan-records", _records, _record_seeds, ("proofstone.core.plan_gate.documents",)),
     *(
         Reader(
             f"report-{format.value}",
             _report(format),
             _report_seeds(format),
-            ("assay.adapters.checks.reports.source", "assay.adapters.checks.reports.junit"),
+            ("proofstone.adapters.checks.reports.source", "proofstone.adapters.checks.reports.junit"),
         )
         for format in ReportFormat
         if format is not ReportFormat.EXIT_CODE
     ),
-    Reader("report-sniffed", _sniff, _files("reports/*"), ("assay.adapters.checks.reports.sniff",)),
-    Reader("complaints", _complaints, lambda: _COMPLAINTS, ("assay.adapters.checks.diagnostics",)),
+    Reader("report-sniffed", _sniff, _files("reports/*"), ("proofstone.adapters.checks.reports.sniff",)),
+    Reader("complaints", _complaints, lambda: _COMPLAINTS, ("proofstone.adapters.checks.diagnostics",)),
     Reader(
         "shell",
         _shell,
@@ -301,7 +301,7 @@ READERS: tuple[Reader, ...] = (
             b'for a in \'b c\' "d\\"e"; do npm test || true; done &',
             b"python3 -m unittest tests.test_a > /dev/null 2>&1",
         ],
-        ("assay.core.shell", "assay.core.cascade", "assay.engine.second_runs"),
+        ("proofstone.core.shell", "proofstone.core.cascade", "proofstone.engine.second_runs"),
         refuses=(UnreadableError,),
     ),
     Reader("glob", _glob, lambda: [b"src/**/*.py\nsrc/a/b.py", b"./a/?/[id]/\na/b/c"], ()),
@@ -309,17 +309,21 @@ READERS: tuple[Reader, ...] = (
         "manifest",
         _manifest,
         lambda: _MANIFEST_TEXTS,
-        ("assay.adapters.checks.ecosystems.tree", "assay.adapters.checks.ecosystems.jsonc", "assay.core.ini"),
+        (
+            "proofstone.adapters.checks.ecosystems.tree",
+            "proofstone.adapters.checks.ecosystems.jsonc",
+            "proofstone.core.ini",
+        ),
     ),
     Reader(
         "node-script",
         _node_script,
         lambda: [b'npm run build && NODE_ENV=test jest --ci "a b" | cat; yarn test\ntsc -p . && (cd a; eslint .)'],
-        ("assay.adapters.checks.ecosystems.node_scripts",),
+        ("proofstone.adapters.checks.ecosystems.node_scripts",),
     ),
-    Reader("protected-file", _protected, lambda: _MANIFEST_TEXTS, ("assay.core.protected",)),
-    Reader("syntax", _syntax, lambda: _SOURCE_TEXTS, ("assay.adapters.checks.syntax",)),
-    Reader("source", _source, lambda: _SOURCE_TEXTS, ("assay.adapters.sources.edits",)),
-    Reader("scanned-source", _scanned, lambda: _SOURCE_TEXTS, ("assay.core.scan_python",)),
+    Reader("protected-file", _protected, lambda: _MANIFEST_TEXTS, ("proofstone.core.protected",)),
+    Reader("syntax", _syntax, lambda: _SOURCE_TEXTS, ("proofstone.adapters.checks.syntax",)),
+    Reader("source", _source, lambda: _SOURCE_TEXTS, ("proofstone.adapters.sources.edits",)),
+    Reader("scanned-source", _scanned, lambda: _SOURCE_TEXTS, ("proofstone.core.scan_python",)),
     Reader("changed-path", _path, lambda: [b"src/conftest.py", b"a/../b/node_modules/x.pth", b".github/ci.yml"], ()),
 )

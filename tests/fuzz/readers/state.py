@@ -16,49 +16,49 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from assay.adapters.cache import ResultCache
-from assay.adapters.executors.result import read_written
-from assay.adapters.git.alternates import read_alternates
-from assay.adapters.git.blobs import BlobReader
-from assay.adapters.git.checked_out import standing_on
-from assay.adapters.git.listing import in_index, in_tree
-from assay.adapters.git.merge import _kinds as conflict_kinds
-from assay.adapters.git.pending import worktree_roots
-from assay.adapters.git.program import Git, _records
-from assay.adapters.git.repair import _is_sound
-from assay.adapters.git.repository import Repository
-from assay.adapters.git.snapshot import raw_entries, renames
-from assay.adapters.git.store import Store
-from assay.adapters.git.work_tree import open_work_tree
-from assay.adapters.ledger import Ledger, wire
-from assay.adapters.ledger.anchors import Anchor, check_anchors, read_anchors
-from assay.adapters.ledger.checkpoints import Checkpoint, read_checkpoint
-from assay.adapters.ledger.daemon import LedgerDaemon
-from assay.adapters.ledger.kept_anchors import KeptAnchors
-from assay.adapters.ledger.keys import key_path
-from assay.adapters.ledger.location import daemon_location, location_path
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.adapters.ledger.tables import TABLES, Stored
-from assay.adapters.memory.file import FileMemory
-from assay.adapters.plan_files import load_plan
-from assay.adapters.sandbox.hosts import allowed
-from assay.adapters.script_file import read_script
-from assay.adapters.stop_rounds import StopRounds
-from assay.config.lines import line_of
-from assay.config.person import PersonSettings
-from assay.config.reading import load_bytes, load_files
-from assay.config.telemetry import traces_url
-from assay.config.trust import digest_of, load_grants
-from assay.contracts.evidence import CheckRow
-from assay.contracts.memory import MemoryEntry
-from assay.contracts.rows import EventRow
-from assay.contracts.verdict import Phase, Verdict
-from assay.core.anchoring import KeptAnchor
-from assay.core.chain import Link
-from assay.core.setting_strength import Need
-from assay.engine.evidence_for import checks_on_record
-from assay.errors import LedgerCorruptError
-from assay.roles.example import _value as least_value
+from proofstone.adapters.cache import ResultCache
+from proofstone.adapters.executors.result import read_written
+from proofstone.adapters.git.alternates import read_alternates
+from proofstone.adapters.git.blobs import BlobReader
+from proofstone.adapters.git.checked_out import standing_on
+from proofstone.adapters.git.listing import in_index, in_tree
+from proofstone.adapters.git.merge import _kinds as conflict_kinds
+from proofstone.adapters.git.pending import worktree_roots
+from proofstone.adapters.git.program import Git, _records
+from proofstone.adapters.git.repair import _is_sound
+from proofstone.adapters.git.repository import Repository
+from proofstone.adapters.git.snapshot import raw_entries, renames
+from proofstone.adapters.git.store import Store
+from proofstone.adapters.git.work_tree import open_work_tree
+from proofstone.adapters.ledger import Ledger, wire
+from proofstone.adapters.ledger.anchors import Anchor, check_anchors, read_anchors
+from proofstone.adapters.ledger.checkpoints import Checkpoint, read_checkpoint
+from proofstone.adapters.ledger.daemon import LedgerDaemon
+from proofstone.adapters.ledger.kept_anchors import KeptAnchors
+from proofstone.adapters.ledger.keys import key_path
+from proofstone.adapters.ledger.location import daemon_location, location_path
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.adapters.ledger.tables import TABLES, Stored
+from proofstone.adapters.memory.file import FileMemory
+from proofstone.adapters.plan_files import load_plan
+from proofstone.adapters.sandbox.hosts import allowed
+from proofstone.adapters.script_file import read_script
+from proofstone.adapters.stop_rounds import StopRounds
+from proofstone.config.lines import line_of
+from proofstone.config.person import PersonSettings
+from proofstone.config.reading import load_bytes, load_files
+from proofstone.config.telemetry import traces_url
+from proofstone.config.trust import digest_of, load_grants
+from proofstone.contracts.evidence import CheckRow
+from proofstone.contracts.memory import MemoryEntry
+from proofstone.contracts.rows import EventRow
+from proofstone.contracts.verdict import Phase, Verdict
+from proofstone.core.anchoring import KeptAnchor
+from proofstone.core.chain import Link
+from proofstone.core.setting_strength import Need
+from proofstone.engine.evidence_for import checks_on_record
+from proofstone.errors import LedgerCorruptError
+from proofstone.roles.example import _value as least_value
 from tests.fuzz.checking import Reader
 from tests.fuzz.readers.place import folder, text_of
 
@@ -74,7 +74,7 @@ _SETTINGS = (
 
 
 def _settings(data: bytes) -> None:
-    load_files({"assay.toml": data})
+    load_files({"proofstone.toml": data})
 
 
 def _pyproject(data: bytes) -> None:
@@ -359,29 +359,29 @@ def _work_tree(data: bytes) -> None:
     open_work_tree(cast(Store, SimpleNamespace(repository=SimpleNamespace(object_dirs=()))), place)
 
 
-_HOME = "assay.adapters.memory.file"
+_HOME = "proofstone.adapters.memory.file"
 READERS: tuple[Reader, ...] = (
-    Reader("settings", _settings, lambda: _SETTINGS, ("assay.config.reading", "assay.config.web")),
+    Reader("settings", _settings, lambda: _SETTINGS, ("proofstone.config.reading", "proofstone.config.web")),
     Reader(
         "pyproject",
         _pyproject,
-        lambda: [one.replace(b"[", b"[tool.assay.", 1) for one in _SETTINGS],
-        ("assay.config.reading",),
+        lambda: [one.replace(b"[", b"[tool.proofstone.", 1) for one in _SETTINGS],
+        ("proofstone.config.reading",),
     ),
     Reader(
         "person-settings",
         _person,
         lambda: [*_SETTINGS, b'[trust]\nprograms = ["claude"]\n[programs.claude]\npass = ["A_KEY"]\n'],
-        ("assay.config.reading",),
+        ("proofstone.config.reading",),
     ),
     Reader(
         "grants",
         _file_reader("trust.json", load_grants),
         lambda: [_GRANTS],
-        ("assay.config.trust",),
+        ("proofstone.config.trust",),
     ),
-    Reader("git-object", _object, lambda: [zlib.compress(b"blob 3\0abc")], ("assay.adapters.git.repair",)),
-    Reader("settings-line", _line_of_key, lambda: _SETTINGS, ("assay.config.lines",)),
+    Reader("git-object", _object, lambda: [zlib.compress(b"blob 3\0abc")], ("proofstone.adapters.git.repair",)),
+    Reader("settings-line", _line_of_key, lambda: _SETTINGS, ("proofstone.config.lines",)),
     Reader("hosts", _hosts, lambda: [b"api.example.org", b"*.example.org:8080\n[::1]:5000", b"127.0.0.1:11434"], ()),
     Reader(
         "endpoint",
@@ -390,43 +390,46 @@ READERS: tuple[Reader, ...] = (
         (),
         refuses=(ValueError,),
     ),
-    Reader("script", _file_reader("script.yaml", read_script), lambda: [_SCRIPT], ("assay.adapters.script_file",)),
+    Reader("script", _file_reader("script.yaml", read_script), lambda: [_SCRIPT], ("proofstone.adapters.script_file",)),
     Reader(
         "memory",
         _file_reader("memory.jsonl", lambda path: FileMemory(path).entries()),
         lambda: [_memory_entry(), _memory_entry() * 2],
         (_HOME,),
     ),
-    Reader("plan-file", _file_reader("PLAN.md", load_plan), lambda: [b"# Plan\n"], ("assay.adapters.plan_files",)),
+    Reader("plan-file", _file_reader("PLAN.md", load_plan), lambda: [b"# Plan\n"], ("proofstone.adapters.plan_files",)),
     Reader("result-file", _file_reader("result.json", read_written), lambda: [b'{"status": "success"}'], ()),
     Reader(
-        "kept-result", _kept_result, lambda: [b'{"seq": 1, "row_hash": "x", "result": {}}'], ("assay.adapters.cache",)
+        "kept-result",
+        _kept_result,
+        lambda: [b'{"seq": 1, "row_hash": "x", "result": {}}'],
+        ("proofstone.adapters.cache",),
     ),
     Reader(
         "checkpoint",
         _file_reader("checkpoint.json", lambda path: read_checkpoint(path, "a", b"key")),
         lambda: [Checkpoint(anchor=_KEPT.anchor, mac="0" * 64).model_dump_json().encode()],
-        ("assay.adapters.ledger.checkpoints",),
+        ("proofstone.adapters.ledger.checkpoints",),
     ),
     Reader(
         "kept-anchor",
         _kept_anchor,
         lambda: [_KEPT.model_dump_json().encode() + b"\n"],
-        ("assay.adapters.ledger.kept_anchors",),
+        ("proofstone.adapters.ledger.kept_anchors",),
     ),
     Reader(
         "ledger-location",
         _location,
         lambda: [b'{"database": "/d", "socket": "/run/s", "account_uid": 3}'],
-        ("assay.adapters.ledger.location",),
+        ("proofstone.adapters.ledger.location",),
     ),
-    Reader("ledger-request", _request, lambda: _REQUESTS, ("assay.adapters.ledger.wire",)),
+    Reader("ledger-request", _request, lambda: _REQUESTS, ("proofstone.adapters.ledger.wire",)),
     Reader("stop-rounds", _rounds, lambda: [b"3", b"12"], ()),
     Reader(
         "anchors",
         _anchors,
         lambda: [Anchor(ledger_id="a", seq=3, hash="0" * 64).to_bytes() * 2],
-        ("assay.adapters.ledger.anchors",),
+        ("proofstone.adapters.ledger.anchors",),
     ),
     Reader(
         "ledger-row",
@@ -435,17 +438,17 @@ READERS: tuple[Reader, ...] = (
             b'{"run_id": "r", "task_id": "t", "type": "x", "payload": "{\\"a\\": [1]}", "ts": "2026-01-01T00:00:00Z"}',
             b'{"run_id": "r", "phase": "after", "check_name": "c", "tool": "t", "state": "pass", "task_id": "t"}',
         ],
-        ("assay.adapters.ledger.tables",),
+        ("proofstone.adapters.ledger.tables",),
     ),
     Reader(
         "ledger-file",
         _ledger_file,
         _ledger_seeds,
-        ("assay.adapters.ledger.tables", "assay.engine.evidence_for"),
+        ("proofstone.adapters.ledger.tables", "proofstone.engine.evidence_for"),
     ),
-    Reader("git-tree", lambda data: in_tree(_git(data), "HEAD"), lambda: [_TREE], ("assay.adapters.git.listing",)),
-    Reader("git-index", lambda data: in_index(_git(data)), lambda: [_INDEX], ("assay.adapters.git.listing",)),
-    Reader("git-diff", _raw, lambda: [_RAW], ("assay.adapters.git.snapshot",)),
+    Reader("git-tree", lambda data: in_tree(_git(data), "HEAD"), lambda: [_TREE], ("proofstone.adapters.git.listing",)),
+    Reader("git-index", lambda data: in_index(_git(data)), lambda: [_INDEX], ("proofstone.adapters.git.listing",)),
+    Reader("git-diff", _raw, lambda: [_RAW], ("proofstone.adapters.git.snapshot",)),
     Reader("git-renames", lambda data: renames(_git(data), "a", "b"), lambda: [b"R100\0a\0b\0R090\0c\0d\0"], ()),
     Reader("git-blob", _blob, lambda: [b"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391 blob 3\nabc\n"], ()),
     Reader(
@@ -458,18 +461,18 @@ READERS: tuple[Reader, ...] = (
         "git-worktrees",
         lambda data: (worktree_roots(_repository(data)), standing_on(_repository(data), "main")),
         lambda: [_WORKTREES],
-        ("assay.adapters.git.pending", "assay.adapters.git.checked_out"),
+        ("proofstone.adapters.git.pending", "proofstone.adapters.git.checked_out"),
     ),
     Reader(
         "git-alternates",
         _alternates,
         lambda: [b'/a/b\n"/c\\n\\303\\274"\n# x\n../d\n'],
-        ("assay.adapters.git.alternates",),
+        ("proofstone.adapters.git.alternates",),
     ),
     Reader(
         "work-tree-note",
         _work_tree,
         lambda: [b'{"base_commit": "0000", "sandboxed": false}'],
-        ("assay.adapters.git.work_tree",),
+        ("proofstone.adapters.git.work_tree",),
     ),
 )

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.adapters.ledger.location import ledger_path
-from assay.adapters.ledger.sqlite import SqliteLedger
-from assay.contracts.rows import MessageRow
-from assay.testing.model_server import Answer, Asked, ModelServer, Reply, WireProtocol
+from proofstone.adapters.ledger.location import ledger_path
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.contracts.rows import MessageRow
+from proofstone.testing.model_server import Answer, Asked, ModelServer, Reply, WireProtocol
 from tests.agents.models import MODULE, TEST
 from tests.gate.site import FILES, Gated, Site, plan, task
 
@@ -114,7 +114,7 @@ def desk(
     with ModelServer(answer or player.answer) as server:
         config = folder / "person.toml"
         config.write_text(person(name, program, server, mark))
-        yield Desk(site, player, {"ASSAY_CONFIG": str(config)}, site.workshop.assay_home)
+        yield Desk(site, player, {"PROOFSTONE_CONFIG": str(config)}, site.workshop.proofstone_home)
 
 
 def person(name: str, program: Path, server: ModelServer, mark: str = "") -> str:
@@ -135,6 +135,6 @@ def person(name: str, program: Path, server: ModelServer, mark: str = "") -> str
         "opencode": {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": url},
     }[name]
     model = {"gemini": "gemini-2.5-flash", "codex": "played", "opencode": "openai/played"}.get(name, "")
-    marked = variables | {"ASSAY_TEST_MARK": mark}
+    marked = variables | {"PROOFSTONE_TEST_MARK": mark}
     given = ", ".join(f"{variable} = {json.dumps(value)}" for variable, value in marked.items())
     return f"[programs.{name}]\npath = {json.dumps(str(program))}\nmodel = {json.dumps(model)}\nset = {{ {given} }}\n"

@@ -1,4 +1,4 @@
-"""Real coding agents in a whole `assay run`, each pointed at a model that is played."""
+"""Real coding agents in a whole `proofstone run`, each pointed at a model that is played."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.testing.model_server import Answer, Asked, ModelServer, Reply
+from proofstone.testing.model_server import Answer, Asked, ModelServer, Reply
 from tests.pipeline_runs.stage import REQUEST, Came, Stage, module
 from tests.pipeline_runs.stage import test_of as its_test
 from tests.pipeline_wire.played import Player as Team
@@ -31,7 +31,7 @@ class Run:
     env: Mapping[str, str]
 
     def run(self, *args: str) -> Came:
-        done = self.stage.assay("run", REQUEST, *args, "--json", "--quiet", env=self.env)
+        done = self.stage.proofstone("run", REQUEST, *args, "--json", "--quiet", env=self.env)
         return Came(done.returncode, done.stdout, done.stderr)
 
     def answer(self, asked: Asked) -> Answer:
@@ -50,7 +50,7 @@ class Run:
 def run(folder: Path, name: str, program: Path) -> Iterator[Run]:
     stage = Stage.set_up(folder, settings=UNASKED)
     config = folder / "person.toml"
-    at = Run(stage, Player(name, stage.root, WORK), Team(), {"ASSAY_CONFIG": str(config)})
+    at = Run(stage, Player(name, stage.root, WORK), Team(), {"PROOFSTONE_CONFIG": str(config)})
     with ModelServer(at.answer) as server:
         config.write_text(person(name, program, server))
         yield at

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.testing.model_server import Answer, Asked, Hang
+from proofstone.testing.model_server import Answer, Asked, Hang
 from tests.hazards.test_processes import odd_number
 from tests.programs.real.desk import HONEST, Desk, desk
 from tests.workshop import command
@@ -37,7 +37,7 @@ def marked(number: str) -> list[str]:
     found = []
     for file in Path("/proc").glob("[0-9]*/environ"):
         try:
-            if f"ASSAY_TEST_MARK={number}\0".encode() in file.read_bytes():
+            if f"PROOFSTONE_TEST_MARK={number}\0".encode() in file.read_bytes():
                 found.append((file.parent / "cmdline").read_text().replace("\0", " "))
         except OSError:
             continue
@@ -60,7 +60,7 @@ def started(at: Desk, spec: str) -> subprocess.Popen[bytes]:
 @pytest.mark.few(1)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("spec", ["acp:goose", pytest.param("cli:claude", marks=pytest.mark.sweep)])
-def test_when_assay_is_stopped_the_program_ends_and_the_run_goes_on(
+def test_when_proofstone_is_stopped_the_program_ends_and_the_run_goes_on(
     spec: str, how: signal.Signals, place: Path, program: Callable[[str], Path]
 ) -> None:
     name, mark, model = spec.partition(":")[2], str(odd_number()), Silent()
@@ -73,7 +73,7 @@ def test_when_assay_is_stopped_the_program_ends_and_the_run_goes_on(
         assert process.returncode == (130 if how is signal.SIGINT else -9)
         assert gone(mark), marked(mark)
         model.speaks = at.player.answer
-        resumed = at.site.workshop.assay(at.site.root, "resume", "last", "--json", "--quiet", env=at.env)
+        resumed = at.site.workshop.proofstone(at.site.root, "resume", "last", "--json", "--quiet", env=at.env)
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
 
 

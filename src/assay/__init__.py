@@ -1,3 +1,0 @@
-"""Assay puts the work of AI agents through proof."""
-
-__version__ = "0.1.0"

@@ -1,1 +1,0 @@
-"""`assay gate`: the loop, what it drives, and what it remembers."""

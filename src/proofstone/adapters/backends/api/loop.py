@@ -1,0 +1,102 @@
+"""The one place where Proofstone is asynchronous: an event loop in a thread of its own, shared by all that talk to
+models.
+
+The engine works in threads. Whoever needs the loop leases it and gives it back; the first lease starts the thread, the
+last return ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import CancelledError
+from queue import SimpleQueue
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+Hear = Callable[[str], None]
+
+_LOOK: Final = 0.05
+"""Seconds between two looks at whether work has been cancelled."""
+_PATIENCE: Final = 5.0
+"""Seconds that cancelled work has to close its connection."""
+
+
+class EventLoop:
+    def __init__(self) -> None:
+        self._started = threading.Event()
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve()), name="proofstone-models", daemon=True
+        )
+        self._thread.start()
+        self._started.wait()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(_note)
+        self._stop = asyncio.Event()
+        self._started.set()
+        await self._stop.wait()
+
+    def run(
+        self, work: Callable[[Hear], Awaitable[T]], hear: Hear = lambda _: None, cancel: threading.Event | None = None
+    ) -> T | None:
+        """What comes of the work; None: it was cancelled. What the work lets hear is heard in the caller's thread."""
+        pieces: SimpleQueue[str | None] = SimpleQueue()
+        future = asyncio.run_coroutine_threadsafe(_until(work(pieces.put), cancel or threading.Event()), self._loop)
+        future.add_done_callback(lambda _: pieces.put(None))
+        try:
+            for piece in iter(pieces.get, None):
+                hear(piece)
+            return future.result()
+        except CancelledError:  # the loop was closed
+            return None
+        finally:
+            future.cancel()  # the caller may have been interrupted
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+
+async def _until(work: Awaitable[T], cancel: threading.Event) -> T | None:
+    task = asyncio.ensure_future(work)
+    try:
+        while not (await asyncio.wait({task}, timeout=_LOOK))[0]:
+            if cancel.is_set():
+                return None
+        return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=_PATIENCE)
+
+
+def _note(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What the libraries leave behind when a stream breaks. Whoever asked has been told of the break itself."""
+    logging.getLogger("proofstone.models").debug("%s", context.get("message"), exc_info=context.get("exception"))
+
+
+_lock = threading.Lock()
+_shared: EventLoop | None = None
+_leases = 0
+
+
+def lease() -> EventLoop:
+    """The loop of this process. To be given back."""
+    global _shared, _leases  # noqa: PLW0603  one for the process is what it is for
+    with _lock:
+        _shared = _shared or EventLoop()
+        _leases += 1
+        return _shared
+
+
+def give_back() -> None:
+    global _shared, _leases  # noqa: PLW0603
+    with _lock:
+        _leases -= 1
+        ended, _shared = (_shared, None) if _leases == 0 else (None, _shared)
+        if ended:
+            ended.close()

@@ -1,0 +1,84 @@
+"""What a stream keeps of what it has read: bounded, however much the program prints.
+
+Rule: the oldest goes first. Of a program that prints without end the beginning is forgotten; it never takes up memory
+without end.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from proofstone.adapters.backends.programs.lines import shown
+
+_MOST_CALLS: Final = 1000
+_MOST_PATHS: Final = 20
+_LONGEST_NAME: Final = 200
+"""Characters of the name of a tool, a call, a model."""
+_MOST_WORDS: Final = 4 << 20
+"""Characters of a text that is not whole yet."""
+_EACH: Final = 64
+"""What a piece takes up beside its characters."""
+
+
+def named(text: str) -> str:
+    """A name, as long as names are."""
+    return text[:_LONGEST_NAME]
+
+
+def paths_of(*paths: str) -> tuple[str, ...]:
+    """Those that are there, none longer than an activity shows."""
+    return tuple(shown(path) for path in paths if path)[:_MOST_PATHS]
+
+
+@dataclass(frozen=True)
+class Call:
+    """Of a tool: what its result does not tell again."""
+
+    tool: str = ""
+    paths: tuple[str, ...] = ()
+
+
+class Calls:
+    """By the ids that the program gives them."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Call] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def add(self, id: str, tool: str, paths: tuple[str, ...]) -> None:
+        self._kept.pop(named(id), None)
+        self._kept[named(id)] = Call(named(tool), paths)
+        if len(self._kept) > _MOST_CALLS:
+            del self._kept[next(iter(self._kept))]
+
+    def of(self, id: str) -> Call:
+        """An empty one, where it is not known."""
+        return self._kept.get(named(id), Call())
+
+
+class Pieces:
+    """What comes in pieces, or lines, until it is whole."""
+
+    def __init__(self) -> None:
+        self._kept: deque[str] = deque()
+        self._size = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kept)
+
+    def add(self, piece: str) -> None:
+        kept = piece[-_MOST_WORDS:]
+        self._kept.append(kept)
+        self._size += len(kept) + _EACH
+        while self._size > _MOST_WORDS + _EACH:
+            self._size -= len(self._kept.popleft()) + _EACH
+
+    def taken(self) -> Iterable[str]:
+        """All of them; from here on it is something new."""
+        taken, self._kept, self._size = self._kept, deque(), 0
+        return taken

@@ -1,0 +1,375 @@
+"""Sets up what a check must not see or exceed, then becomes it: a program of its own that imports nothing of ours.
+
+    launcher.main() with the arguments SPEC LOG_FD PARENT_PID, in a Python without `site`: `process.py` starts it
+
+In order: join the control groups, set rlimits, adopt orphans, end with the parent, and start a child that either
+- mounts throwaway layers in namespaces of its own (for root: as a user without rights, see `unprivileged.py`), and
+  becomes bubblewrap; or
+- confines itself with Landlock and seccomp where asked, and becomes the check.
+However it ends, and also when the parent is killed, no descendant is left.
+What goes wrong here is written to LOG_FD and ends with exit code 125: the check never started.
+
+It runs before every command of every check, so it imports little: `json`, `pathlib`, `signal` and `typing` would each
+take a good part of its time. The spec is marshalled, by the same Python that reads it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import marshal
+import os
+import resource
+import struct
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from typing import Any, NoReturn
+else:
+    import _signal as signal  # the same without `enum`
+
+CLONE_NEWTIME, CLONE_NEWNS, CLONE_NEWUSER = 0x00000080, 0x00020000, 0x10000000
+MS_REC, MS_PRIVATE, MS_NODEV, MS_NOSUID = 0x4000, 1 << 18, 4, 2
+PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 22, 24, 36, 38
+OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
+LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 444, 445, 446
+# Architecture → number of keyctl; the calls above have the same number everywhere.
+KEYCTL = {"x86_64": 250, "aarch64": 219}
+SETUP_FAILED = 125
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class SetupError(Exception):
+    pass
+
+
+def checked(result: int, what: str) -> int:
+    if result < 0:
+        error = ctypes.get_errno()
+        raise SetupError(f"{what}: {os.strerror(error)}")
+    return result
+
+
+def prctl(option: int, value: int, what: str) -> None:
+    checked(libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), what)
+
+
+def join_groups(files: list[str]) -> None:
+    for file in files:
+        with open(file, "w") as procs:  # noqa: PTH123
+            procs.write(str(os.getpid()))
+
+
+def own_namespaces() -> None:
+    """A user namespace in which we may mount, with the same user and group as outside."""
+    uid, gid = os.geteuid(), os.getegid()
+    checked(libc.unshare(CLONE_NEWUSER | CLONE_NEWNS), "no user namespace")
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123
+            file.write(text)
+    mount("none", "/", None, MS_REC | MS_PRIVATE, None)
+    own_time()
+
+
+def own_time() -> None:
+    """A time namespace for what we become, where the kernel has them; `proofstone prove` says if it does not."""
+    libc.unshare(CLONE_NEWTIME)
+
+
+def own_keyring() -> None:
+    """A session keyring without keys: the one that we have inherited may hold the person's."""
+    number = KEYCTL.get(os.uname().machine)
+    if number is not None:
+        libc.syscall(number, 1, None)  # a kernel without keyrings has no keys to hide either
+
+
+def enter_unprivileged(stage: dict[str, Any]) -> None:
+    """As root: mount what the sandbox needs below the stage, and become a user that owns nothing on this machine."""
+    checked(libc.unshare(CLONE_NEWNS), "no mount namespace")
+    mount("none", "/", None, MS_REC | MS_PRIVATE, None)
+    namespace = mapped_namespace(stage["first_id"], stage["id_count"])
+    trees = [mapped_tree(wanted, namespace, stage["first_id"]) for wanted in stage["mounts"]]
+    mount("tmpfs", stage["at"], "tmpfs", MS_NODEV | MS_NOSUID, "mode=0755")
+    for folder in stage["folders"]:
+        os.makedirs(folder)  # noqa: PTH103
+    for wanted, tree in zip(stage["mounts"], trees, strict=True):
+        attach(tree, wanted["target"])
+    os.setgroups([])
+    checked(libc.setns(namespace, CLONE_NEWUSER), "cannot enter the user namespace")
+    os.setresgid(0, 0, 0)
+    os.setresuid(0, 0, 0)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL, "cannot die with the supervisor")  # a change of user takes it back
+    checked(libc.unshare(CLONE_NEWNS), "no mount namespace")
+    own_time()
+
+
+def mapped_namespace(first: int, count: int) -> int:
+    """A descriptor of a user namespace whose ids, from 0 on, stand for `count` ids of the machine."""
+    made, make = os.pipe()
+    done, finish = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(finish)
+        failed = libc.unshare(CLONE_NEWUSER) < 0
+        os.write(make, bytes([ctypes.get_errno() if failed else 0]))
+        os.read(done, 1)  # until our parent has let go
+        os._exit(0)
+    os.close(make)
+    try:
+        error = os.read(made, 1)
+        if error != b"\0":
+            raise SetupError(f"no user namespace: {os.strerror(error[0]) if error else 'its process ended'}")
+        for name in ("uid_map", "gid_map"):
+            with open(f"/proc/{child}/{name}", "w") as file:  # noqa: PTH123
+                file.write(f"0 {first} {count}")
+        return os.open(f"/proc/{child}/ns/user", os.O_RDONLY)
+    finally:
+        for descriptor in (made, done, finish):
+            os.close(descriptor)
+        os.waitpid(child, 0)
+
+
+def mapped_tree(wanted: dict[str, Any], namespace: int, first: int) -> int:
+    """A descriptor of a copy of a mount, attached nowhere, with owners mapped. Where the file system cannot map them,
+    files of the engine's own change their owner, and others keep theirs: the sandbox then reads what every user can
+    read."""
+    recursive = 0x8000 if wanted["recursive"] else 0
+    source = wanted["source"]
+    result = libc.syscall(OPEN_TREE, -100, os.fsencode(source), ctypes.c_uint(1 | os.O_CLOEXEC | recursive))
+    tree = checked(result, f"cannot show {source} to the sandbox")
+    attributes = struct.pack("QQQQ", 0x100000, 0, 0, namespace)
+    size = ctypes.c_size_t(len(attributes))
+    if (
+        libc.syscall(MOUNT_SETATTR, tree, b"", ctypes.c_uint(0x1000 | recursive), attributes, size) < 0
+        and wanted["own"]
+    ):
+        give_away(source, first)
+    return tree
+
+
+def attach(tree: int, target: str) -> None:
+    """Attach a copied mount at a path that does not exist yet."""
+    if os.fstat(tree).st_mode & 0o170000 == 0o040000:
+        os.mkdir(target)  # noqa: PTH102
+    else:
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+    checked(libc.syscall(MOVE_MOUNT, tree, b"", -100, os.fsencode(target), ctypes.c_uint(4)), f"cannot stage {target}")
+
+
+def give_away(path: str, owner: int) -> None:
+    """Change the owner of everything below a path of the engine's own."""
+    os.chown(path, owner, owner, follow_symlinks=False)
+    if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
+        with os.scandir(path) as entries:
+            for entry in entries:
+                give_away(entry.path, owner)
+
+
+def mount(source: str, target: str, kind: str | None, flags: int, options: str | None) -> None:
+    def encoded(text: str | None) -> bytes | None:
+        return os.fsencode(text) if text is not None else None
+
+    result = libc.mount(encoded(source), encoded(target), encoded(kind), ctypes.c_ulong(flags), encoded(options))
+    checked(result, f"cannot mount {kind or 'private'} on {target}")
+
+
+def mount_layer(layer: dict[str, Any]) -> None:
+    """An overlay whose writes are thrown away. Paths go in as file descriptors: nothing needs escaping."""
+    if layer["memory"]:
+        size = f",size={layer['size_mb']}m" if layer["size_mb"] else ""
+        mount("tmpfs", layer["scratch"], "tmpfs", MS_NODEV | MS_NOSUID, f"mode=0700{size}")
+    upper, work = f"{layer['scratch']}/upper", f"{layer['scratch']}/work"
+    os.makedirs(upper, exist_ok=True)  # noqa: PTH103
+    os.makedirs(work, exist_ok=True)  # noqa: PTH103
+    lower = [f"/proc/self/fd/{os.open(path, os.O_PATH | os.O_DIRECTORY)}" for path in layer["lower"]]
+    top = [f"/proc/self/fd/{os.open(path, os.O_PATH | os.O_DIRECTORY)}" for path in (upper, work)]
+    options = f"userxattr,lowerdir={':'.join(lower)},upperdir={top[0]},workdir={top[1]}"
+    mount("overlay", layer["at"], "overlay", 0, options)
+
+
+def prepare(spec: dict[str, Any]) -> None:
+    """Enter the namespaces that bubblewrap is started in, with their mounts."""
+    if spec.get("stage"):
+        enter_unprivileged(spec["stage"])
+    elif spec["layers"] or spec.get("namespaces"):
+        own_namespaces()
+    for layer in spec["layers"]:
+        mount_layer(layer)
+
+
+def try_setup() -> None:
+    """For `probe.py`: set up what a spec asks for, and become its command. That it fails is seen in the exit code."""
+    with open(sys.argv[1], "rb") as file:  # noqa: PTH123
+        spec = marshal.load(file)  # noqa: S302  our own, written a moment ago
+    prepare(spec)
+    become(spec["argv"], None, dict(os.environ))
+
+
+def become(argv: list[str], cwd: str | None, env: dict[str, str]) -> NoReturn:
+    if cwd:
+        os.chdir(cwd)
+    os.execvpe(argv[0], argv, env)
+
+
+# Every right to change the file system, in the order in which the kernel's versions learned them.
+_WRITE_RIGHTS = {1: [1, 4, 5, 6, 7, 8, 9, 10, 11, 12], 2: [13], 3: [14]}
+_FILE_RIGHTS = (1 << 1) | (1 << 14)
+
+
+def landlock(writable: list[str]) -> None:
+    """From here on, only `writable` can be written to."""
+    version = checked(libc.syscall(LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1), "no Landlock")
+    rights = 0
+    for since, bits in _WRITE_RIGHTS.items():
+        if version >= since:
+            rights |= sum(1 << bit for bit in bits)
+    attributes = struct.pack("Q", rights)
+    ruleset = checked(
+        libc.syscall(LANDLOCK_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0), "Landlock ruleset"
+    )
+    for path in writable:
+        descriptor = os.open(path, os.O_PATH)
+        allowed = rights if os.path.isdir(path) else rights & _FILE_RIGHTS  # noqa: PTH112
+        rule = struct.pack("=Qi", allowed, descriptor)
+        checked(libc.syscall(LANDLOCK_ADD, ruleset, 1, rule, 0), f"Landlock rule for {path}")
+        os.close(descriptor)
+    checked(libc.syscall(LANDLOCK_RESTRICT, ruleset, 0), "Landlock restriction")
+
+
+def install_filter(code: bytes) -> None:
+    """seccomp: from here on, the kernel asks this program about every system call."""
+    buffer = ctypes.create_string_buffer(code)
+    header = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
+    checked(libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(2), header, 0, 0), "seccomp filter")
+
+
+def drop_capabilities() -> None:
+    """For root where there are no namespaces: also what it starts will have none."""
+    for number in range(64):
+        if libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0) < 0:
+            break  # past the last one that this kernel knows
+    header, none = struct.pack("Ii", 0x20080522, 0), struct.pack("6I", *[0] * 6)
+    checked(libc.capset(header, none), "cannot give up capabilities")
+
+
+def descendants() -> list[int]:
+    """Everything below us, found by parent; orphans are ours since we adopt them."""
+    parents: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        parents.setdefault(int(fields[1]), []).append(int(name))
+    found, waiting = [], [os.getpid()]
+    while waiting:
+        below = parents.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def leave_nothing() -> None:
+    for _ in range(200):
+        alive = descendants()
+        for pid in alive:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                continue
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.01)
+
+
+def supervise(spec: dict[str, Any], log: int, parent: int) -> NoReturn:
+    prctl(PR_SET_CHILD_SUBREAPER, 1, "cannot adopt orphans")
+
+    def stop(_number: int, _frame: object) -> None:
+        leave_nothing()
+        os._exit(124)
+
+    signal.signal(signal.SIGTERM, stop)
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM, "cannot die with the parent")
+    if os.getppid() != parent:
+        os._exit(124)  # it was gone before we asked to be told
+    child = os.fork()
+    if child == 0:
+        # A check does the same whether Proofstone was started with `nohup`, in the background of a script, or neither.
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_DFL)
+        with reporting(log):
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL, "cannot die with the supervisor")
+            own_keyring()
+            prepare(spec)
+            if spec["confine"]:
+                confine(spec)
+            become(with_filter(spec), spec["cwd"], spec["env"])
+    status = wait_for(child)
+    leave_nothing()
+    os._exit(os.waitstatus_to_exitcode(status) & 0xFF if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
+
+
+def confine(spec: dict[str, Any]) -> None:
+    prctl(PR_SET_NO_NEW_PRIVS, 1, "cannot refuse new privileges")
+    if spec["landlock"]:
+        landlock(spec["writable"])
+        if os.geteuid() == 0:
+            drop_capabilities()
+    if spec["filter"]:
+        install_filter(spec["filter"])
+
+
+def with_filter(spec: dict[str, Any]) -> list[str]:
+    """The command; bubblewrap is handed the seccomp filter in a descriptor, since it must still mount by itself."""
+    argv: list[str] = spec["argv"]
+    if spec["confine"] or not spec.get("filter"):
+        return argv
+    descriptor = os.memfd_create("filter", 0)
+    os.write(descriptor, spec["filter"])
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return [argv[0], "--seccomp", str(descriptor), *argv[1:]]
+
+
+def wait_for(child: int) -> int:
+    """The child's status; orphans that end meanwhile are taken in on the way."""
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == child:
+            return status
+
+
+class reporting:  # noqa: N801  reads as a word where it is used
+    """What goes wrong is said on the log, and the check does not start."""
+
+    def __init__(self, log: int) -> None:
+        self.log = log
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, (SetupError, OSError)):
+            os.write(self.log, f"{error}\n".encode("utf-8", "replace"))
+            os._exit(SETUP_FAILED)
+
+
+def main() -> NoReturn:
+    spec_file, log, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    with open(spec_file, "rb") as file:  # noqa: PTH123
+        spec = marshal.load(file)  # noqa: S302  our own, written a moment ago
+    with reporting(log):
+        os.set_inheritable(log, False)
+        join_groups(spec["groups"])
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        supervise(spec, log, parent)
+    raise AssertionError("unreachable")

@@ -1,0 +1,34 @@
+"""How long a run may take. It is counted anew each time that a person goes on with it."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from proofstone.engine.agents.stopping import OutOfBudgetError
+
+_LEAST: Final = 1e-3
+"""Minutes that a part is left with: it stops by itself and says so."""
+
+
+@dataclass(frozen=True)
+class Deadline:
+    minutes: float
+    at: float
+    """By the monotonic clock."""
+
+    @classmethod
+    def after(cls, minutes: float) -> Deadline:
+        """0: it may take as long as it needs."""
+        return cls(minutes, time.monotonic() + 60 * minutes if minutes else math.inf)
+
+    @property
+    def minutes_left(self) -> float | None:
+        """That a part may take; None: as long as it needs."""
+        return max(_LEAST, (self.at - time.monotonic()) / 60) if self.minutes else None
+
+    def refuse_if_over(self) -> None:
+        if time.monotonic() >= self.at:
+            raise OutOfBudgetError(f"it has taken {self.minutes:g} minutes, which is as long as it may")

@@ -1,0 +1,1 @@
+"""`proofstone gate`: the loop, what it drives, and what it remembers."""

@@ -1,0 +1,84 @@
+"""Where the demo takes place: one directory with the sample repository, the agents' script and the ledger.
+
+Everything stays there, for the person to look at and to run again.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from proofstone.adapters.git.program import Git
+from proofstone.errors import InputError
+from proofstone.surfaces.demo.shop import FILES
+
+_SETTINGS: Final = {
+    "user.name": "Proofstone demo",
+    "user.email": "demo@example.invalid",
+    # What the person has configured for their own work is not asked for here: no signatures, no hooks.
+    "commit.gpgSign": "false",
+    "core.hooksPath": ".git/hooks",
+}
+_START: Final = "import sys; from proofstone.surfaces.cli.main import main; sys.exit(main())"
+
+
+@dataclass(frozen=True)
+class Stage:
+    place: Path
+
+    @property
+    def repository(self) -> Path:
+        return self.place / "shop"
+
+    @property
+    def home(self) -> Path:
+        """`PROOFSTONE_HOME` of the demo, so that it leaves nothing in the person's own."""
+        return self.place / "state"
+
+    @property
+    def script(self) -> Path:
+        return self.place / "team.yaml"
+
+    @property
+    def git(self) -> Git:
+        return Git(self.repository)
+
+    def proofstone(self, *args: str) -> subprocess.CompletedProcess[str]:
+        """Another Proofstone, in a process of its own: what it says, it found on the disk."""
+        argv = [sys.executable, "-P", "-c", _START, *args]
+        return subprocess.run(argv, cwd=self.place, capture_output=True, text=True, check=False)
+
+
+def set_up(directory: Path | None) -> Stage:
+    """In a new directory, or a temporary one; the sample repository has one commit."""
+    stage = Stage(_new(directory))
+    script = files("proofstone.surfaces.demo").joinpath(stage.script.name)
+    stage.script.write_text(script.read_text("utf-8"), "utf-8")
+    for path, text in FILES.items():
+        (stage.repository / path).parent.mkdir(parents=True, exist_ok=True)
+        (stage.repository / path).write_text(text, "utf-8")
+    git = stage.git
+    git.run("init", "--quiet", "--initial-branch=main", "--template=", ".")
+    for name, value in _SETTINGS.items():
+        git.run("config", name, value)
+    git.run("add", "--all")
+    git.run("commit", "--quiet", "--message", "A cart that adds up, nearly")
+    return stage
+
+
+def _new(directory: Path | None) -> Path:
+    if directory is None:
+        return Path(tempfile.mkdtemp(prefix="proofstone-demo-")).resolve()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        used = any(directory.iterdir())
+    except OSError as error:
+        raise InputError(f"--dir {directory}: {error.strerror}", hint="name a directory that can be made") from error
+    if used:
+        raise InputError(f"--dir {directory}: there is something in it already", hint="name a directory that is new")
+    return directory.resolve()

@@ -1,0 +1,251 @@
+"""What every backend must do, whoever stands behind it. Subclass `BackendConformance` and give it `stage`.
+
+    class TestMine(BackendConformance):
+        @pytest.fixture
+        def stage(self, site): return lambda *plays: MyBackend(what, behaves, like, plays)
+
+`stage(*plays)` is a backend whose other side does these things, turn by turn. Each test is a whole dispatch: real
+tools, a real ledger, the engine's own loop.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from pydantic import JsonValue
+
+from proofstone.adapters.backends import Backend
+from proofstone.adapters.bus import Bus
+from proofstone.adapters.executors.site import Site
+from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.adapters.tools import Ground, Toolbox
+from proofstone.contracts.agent import Completion, CompletionStatus, Dispatched, FaultKind, Occasion, RefusalRule
+from proofstone.contracts.base import Contract
+from proofstone.contracts.budget import Allowance, Budget
+from proofstone.contracts.rows import MessageRow
+from proofstone.contracts.tools import READING
+from proofstone.engine.agents.dispatch import Dispatcher, Errand
+from proofstone.engine.agents.meter import Meter
+from proofstone.roles.asking import request_text
+from proofstone.roles.role import Role
+
+
+@dataclass(frozen=True)
+class Says:
+    """The answer, as the backend gives answers."""
+
+    answer: Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True)
+class Writes:
+    """Text, as it stands, in place of an answer."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Calls:
+    """A tool, before it answers."""
+
+    name: str
+    arguments: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Hangs:
+    """It says nothing for a very long time."""
+
+
+@dataclass(frozen=True)
+class Crashes:
+    """It breaks down without a word."""
+
+
+Play = Says | Writes | Calls | Hangs | Crashes
+Stage = Callable[..., Backend]
+
+
+class Question(Contract):
+    question: str
+
+
+class Finding(Contract):
+    finding: str
+    where: tuple[str, ...] = ()
+
+
+def _completion(_: Contract) -> Completion:
+    return Completion(status=CompletionStatus.DONE, summary="looked")
+
+
+ROLE = Role(
+    name="researcher",
+    title="Looks at what is there",
+    input=Question,
+    output=Finding,
+    tools=READING,
+    prompt="researcher.md",
+    tier=1,
+    completion=_completion,
+    tool_calls=8,
+)
+GOOD: Mapping[str, JsonValue] = {"finding": "an a", "where": ["a.txt"]}
+_READ = Calls("read", {"path": "a.txt"})
+
+
+@dataclass
+class Table:
+    """Where dispatches are made and recorded."""
+
+    ledger: SqliteLedger
+    site: Site
+    budget: Budget = field(default_factory=Budget)
+
+    def dispatch(self, backend: Backend, *, seconds: float | None = 60) -> Dispatched:
+        toolbox = Toolbox(Ground(files=self.site.work_tree, scope=(), run=None, cancel=self.site.cancel), ROLE.tools)
+        dispatcher = Dispatcher(Bus(self.ledger, "run-1"), Meter(self.budget), patience=0.0)
+        text = request_text(ROLE, Question(question="what is in a.txt?"))
+        errand = Errand(text, backend, toolbox, self.site, seconds)
+        return dispatcher.once(ROLE, Occasion(run_id="run-1", role=ROLE.name, step="s"), errand)
+
+    def messages(self) -> list[MessageRow]:
+        return [stored.row for stored in self.ledger.read(MessageRow, run_id="run-1")]
+
+    def types(self) -> list[str]:
+        """Of what was said to and by the engine. What a program does by itself in between is its own affair."""
+        return [row.type for row in self.messages() if row.type != "Activity"]
+
+
+class BackendConformance:
+    broken: ClassVar[frozenset[FaultKind]] = frozenset((FaultKind.CRASHED,))
+    """What a breakdown of the other side is called."""
+
+    @pytest.fixture
+    def stage(self) -> Stage:
+        raise NotImplementedError("a subclass says how its other side is made to behave")
+
+    @pytest.fixture
+    def table(self, tmp_path: Path, site: Site) -> Iterator[Table]:
+        """Overridden where the site must be another one."""
+        (site.work_tree / "a.txt").write_text("a\n")
+        with SqliteLedger(tmp_path / "ledger" / "ledger.sqlite") as ledger:
+            yield Table(ledger, site)
+
+    def test_an_answer_of_the_schema_is_the_output(self, stage: Stage, table: Table) -> None:
+        backend = stage(Says(GOOD))
+        dispatched = table.dispatch(backend)
+        backend.close()
+        assert dispatched.output == Finding(finding="an a", where=("a.txt",)), dispatched.fault
+        assert (dispatched.turns, dispatched.repairs) == (1, 0)
+
+    def test_an_answer_with_prose_a_fence_and_a_thought_around_it_is_found(self, stage: Stage, table: Table) -> None:
+        text = '<think>{"finding": "no"}</think>\nHere it is:\n```json\n{"finding": "an a"}\n```\nDone.'
+        backend = stage(Writes(text))
+        dispatched = table.dispatch(backend)
+        backend.close()
+        assert dispatched.output == Finding(finding="an a"), dispatched.fault
+
+    def test_a_tool_is_called_and_its_result_comes_back(self, stage: Stage, table: Table) -> None:
+        backend = stage(_READ, Says(GOOD))
+        dispatched = table.dispatch(backend)
+        backend.close()
+        assert isinstance(dispatched.output, Finding), dispatched.fault
+        assert (dispatched.turns, dispatched.tool_calls, dispatched.refusals) == (2, 1, 0)
+        (result,) = [row.payload["result"] for row in table.messages() if row.type == "ToolResult"]
+        assert isinstance(result, dict) and result["ok"] and "a" in str(result["text"])
+
+    def test_a_tool_that_the_role_does_not_have_is_refused_and_it_goes_on(self, stage: Stage, table: Table) -> None:
+        backend = stage(Calls("write", {"path": "a.txt", "content": "b"}), Says(GOOD))
+        dispatched = table.dispatch(backend)
+        backend.close()
+        assert isinstance(dispatched.output, Finding), dispatched.fault
+        assert dispatched.refusals == 1
+        (result,) = [row.payload["result"] for row in table.messages() if row.type == "ToolResult"]
+        assert isinstance(result, dict) and result["refused"] == RefusalRule.UNLISTED
+        assert (table.site.work_tree / "a.txt").read_text() == "a\n"
+
+    def test_an_answer_that_is_not_of_the_schema_is_repaired(self, stage: Stage, table: Table) -> None:
+        backend = stage(Says({"finding": 1}), Says(GOOD))
+        dispatched = table.dispatch(backend)
+        backend.close()
+        assert isinstance(dispatched.output, Finding), dispatched.fault
+        assert dispatched.repairs == 1
+        assert table.types() == ["Dispatch", "Turn", "Repair", "Turn", "Output"]
+
+    def test_after_two_repairs_the_dispatch_is_malformed(self, stage: Stage, table: Table) -> None:
+        backend = stage(*(Writes(f"I cannot say ({n})") for n in range(3)))
+        dispatched = table.dispatch(backend)
+        backend.close()
+        assert dispatched.fault is not None and dispatched.fault.kind is FaultKind.MALFORMED
+        assert dispatched.completion.status is CompletionStatus.ERROR
+
+    def test_it_ends_when_it_is_cancelled(self, stage: Stage, table: Table) -> None:
+        backend = stage(_READ, Hangs())
+        done: list[Dispatched] = []
+        work = threading.Thread(target=lambda: done.append(table.dispatch(backend, seconds=None)))
+        work.start()
+        while "ToolResult" not in table.types():
+            time.sleep(0.02)
+        table.site.cancel.set()
+        work.join(30)
+        assert not work.is_alive()
+        backend.close()
+        assert done[0].fault is not None and done[0].fault.kind is FaultKind.CANCELLED
+
+    def test_it_ends_at_its_deadline(self, stage: Stage, table: Table) -> None:
+        backend = stage(Hangs())
+        dispatched = table.dispatch(backend, seconds=1)
+        backend.close()
+        assert dispatched.fault is not None and dispatched.fault.kind is FaultKind.TIMEOUT
+
+    def test_a_breakdown_of_the_other_side_has_a_name(self, stage: Stage, table: Table) -> None:
+        backend = stage(Crashes(), Crashes(), Crashes())
+        dispatched = table.dispatch(backend)
+        backend.close()
+        assert dispatched.fault is not None and dispatched.fault.kind in self.broken
+        assert dispatched.fault.why
+        assert table.types()[0] == "Dispatch" and set(table.types()[1:]) == {"Fault"}
+
+    def test_a_spent_budget_stops_it_before_the_next_turn(self, stage: Stage, table: Table) -> None:
+        table.budget = Budget(run=Allowance(tool_calls=1))
+        backend = stage(_READ, Says(GOOD))
+        dispatched = table.dispatch(backend)
+        backend.close()
+        assert dispatched.fault is not None and dispatched.fault.kind is FaultKind.BUDGET
+        assert "1 tool call " in dispatched.fault.why
+        assert dispatched.turns == 1
+
+    def test_any_character_comes_through(self, stage: Stage, table: Table) -> None:
+        text = 'Grüße, 世界, 🎉, \u202e\u0301\t"quoted" \\ {brace} \n- line two: yes # no\x7f'
+        backend = stage(Says({"finding": text}))
+        dispatched = table.dispatch(backend)
+        backend.close()
+        assert dispatched.output == Finding(finding=text), dispatched.fault
+
+    def test_an_answer_of_a_megabyte_comes_through(self, stage: Stage, table: Table) -> None:
+        text = ("0123456789abcde\n" * (1 << 16))[: 1 << 20]
+        backend = stage(Says({"finding": text}))
+        dispatched = table.dispatch(backend)
+        backend.close()
+        assert isinstance(dispatched.output, Finding), dispatched.fault
+        assert dispatched.output.finding == text
+
+    def test_every_word_is_on_the_bus_in_order(self, stage: Stage, table: Table) -> None:
+        backend = stage(_READ, Says({"finding": 1}), Says(GOOD))
+        table.dispatch(backend)
+        backend.close()
+        said = ["Dispatch", "Turn", "ToolResult", "Turn", "Repair", "Turn", "Output"]
+        assert table.types() == said
+        assert {row.payload["dispatch"] for row in table.messages()} == {"s/researcher"}
+
+    def test_who_it_is_can_be_told_without_asking(self, stage: Stage) -> None:
+        backend = stage(Says(GOOD))
+        assert backend.identity.spec
+        backend.close()

@@ -1,0 +1,135 @@
+"""Google's Gemini: the model and whether to stream are in the path; a stream is a row of answers, each with some parts.
+
+A call of a tool comes whole, and its arguments are JSON: a model that wrote them badly is reported, not passed on.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+
+from proofstone.testing.model_server.answers import HttpError
+from proofstone.testing.model_server.wire import Exchange, Frame, Json, Request, Said, event, joined, text_of
+
+_ERRORS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+_FINISHES = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
+
+
+def read(path: str, body: Json) -> Request:
+    model, _, method = path.rpartition("/")[2].partition(":")
+    groups: list[Json] = body.get("tools") or []
+    return Request(
+        model=model,
+        stream=method == "streamGenerateContent",
+        system=text_of((body.get("systemInstruction") or {}).get("parts")),
+        said=joined(part for content in body.get("contents", []) for part in _said(content)),
+        tools=tuple(tool["name"] for group in groups for tool in group.get("functionDeclarations", [])),
+    )
+
+
+def _said(content: Json) -> Iterator[Said]:
+    parts: list[Json] = content.get("parts") or []
+    if content.get("role") == "model":
+        calls = tuple(_name(part["functionCall"]) for part in parts if "functionCall" in part)
+        yield Said("assistant", text_of([part for part in parts if not part.get("thought")]), calls)
+        return
+    for part in parts:
+        if "functionResponse" in part:
+            yield Said("tool", _result(part["functionResponse"]["response"]), answers=_name(part["functionResponse"]))
+        elif "text" in part:
+            yield Said("user", part["text"])
+
+
+def _name(call: Json) -> str:
+    """Ids are not obligatory here."""
+    return str(call.get("id") or call["name"])
+
+
+def _result(response: Json) -> str:
+    """A result is an object here. Where it has nothing but one text, under whatever name, that is what was meant."""
+    only = list(response.values())
+    return only[0] if len(only) == 1 and isinstance(only[0], str) else json.dumps(response)
+
+
+def whole(exchange: Exchange) -> Json:
+    finish, calls = _calls(exchange)
+    reply = exchange.reply
+    parts = _signed(exchange, [reply.thoughts] if reply.thoughts else [], [reply.text] if reply.text else [], calls)
+    return _answer(exchange, parts, finish)
+
+
+def stream(exchange: Exchange) -> Iterator[Frame]:
+    finish, calls = _calls(exchange)
+    thoughts, texts = exchange.pieces(exchange.reply.thoughts), exchange.pieces(exchange.reply.text)
+    for part in _signed(exchange, thoughts, texts, calls):
+        yield Frame(event(_answer(exchange, [part])), piece=True)
+    yield Frame(event(_answer(exchange, [{"text": ""}], finish)))
+
+
+def error(error: HttpError) -> Json:
+    status = error.code or _ERRORS.get(error.status, "INTERNAL")
+    body = {"code": error.status, "message": error.message, "status": status}
+    if error.retry_after is None:
+        return {"error": body}
+    delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{error.retry_after:g}s"}
+    return {"error": body | {"details": [delay]}}
+
+
+def stream_error(message: str, sent: int) -> bytes:
+    return event(error(HttpError(503, message)))
+
+
+def _calls(exchange: Exchange) -> tuple[str, list[Json]]:
+    """How the answer finishes, and the parts with its calls."""
+    parts = []
+    for id_, name, arguments in exchange.calls:
+        parsed = _parsed(arguments)
+        if parsed is None:
+            return "MALFORMED_FUNCTION_CALL", []
+        parts.append({"functionCall": {"id": id_, "name": name, "args": parsed}})
+    return _FINISHES[exchange.reply.finish], parts
+
+
+def _parsed(arguments: str) -> Json | None:
+    try:
+        parsed = json.loads(arguments)
+    except ValueError:
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+def _signed(exchange: Exchange, thoughts: list[str], texts: list[str], calls: list[Json]) -> list[Json]:
+    """All parts. Thoughts leave a signature, which the client is to send back: on the first call, or else on the last
+    of the text."""
+    said: list[Json] = [{"text": text} for text in texts]
+    if thoughts and (said or calls):
+        signature = base64.b64encode(b"signature-%d" % exchange.number).decode()
+        (calls[0] if calls else said[-1])["thoughtSignature"] = signature
+    return [*({"text": text, "thought": True} for text in thoughts), *said, *calls]
+
+
+def _answer(exchange: Exchange, parts: list[Json], finish: str | None = None) -> Json:
+    reply = exchange.reply
+    candidate: Json = {"index": 0, "content": {"role": "model", "parts": parts}}
+    if finish is not None:
+        candidate["finishReason"] = finish
+    return {
+        "candidates": [candidate],
+        "usageMetadata": {
+            "promptTokenCount": reply.input_tokens,
+            "cachedContentTokenCount": reply.cached_tokens,
+            "candidatesTokenCount": reply.output_tokens,
+            "totalTokenCount": reply.input_tokens + reply.output_tokens,
+        },
+        "modelVersion": exchange.model,
+        "responseId": f"response-{exchange.number}",
+    }

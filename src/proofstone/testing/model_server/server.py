@@ -1,0 +1,239 @@
+"""The server itself: takes requests, asks what to answer, and sends it, whole or piece by piece.
+
+It closes at once, whatever it is in the middle of: every wait is a wait for its closing, and open connections are cut.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
+from itertools import count
+from socketserver import ThreadingTCPServer
+from types import TracebackType
+from urllib.parse import urlsplit
+
+from proofstone.testing.model_server import anthropic, google, openai_chat, openai_responses
+from proofstone.testing.model_server.answers import (
+    Answer,
+    Asked,
+    Disconnect,
+    Garbage,
+    Hang,
+    HttpError,
+    Reply,
+    StreamError,
+    WireProtocol,
+    scripted,
+)
+from proofstone.testing.model_server.wire import Exchange, Frame, Json, Request, Wire, encoded, incoherent
+
+_WIRES: Mapping[WireProtocol, Wire] = {
+    WireProtocol.OPENAI_CHAT: openai_chat,
+    WireProtocol.OPENAI_RESPONSES: openai_responses,
+    WireProtocol.ANTHROPIC: anthropic,
+    WireProtocol.GOOGLE: google,
+}
+_PATHS = {
+    "/v1/chat/completions": WireProtocol.OPENAI_CHAT,
+    "/v1/responses": WireProtocol.OPENAI_RESPONSES,
+    "/v1/messages": WireProtocol.ANTHROPIC,
+}
+_GOOGLE_METHODS = (":generateContent", ":streamGenerateContent")
+
+
+class ModelServer:
+    """Serves from the moment it is made until it is closed; a context manager."""
+
+    def __init__(self, answer: Callable[[Asked], Answer] | Sequence[Answer]) -> None:
+        """`answer` is called in the thread of the request, and closing waits for it. What it raises ends the
+        connection, and is raised again when the server closes. A sequence is used up one by one."""
+        self.asked: list[Asked] = []
+        """Every request that could be read, in the order in which they came."""
+        self._listener = _Listener(answer if callable(answer) else scripted(answer), self.asked)
+        self._thread = threading.Thread(target=self._listener.serve_forever, args=(0.01,), name="model server")
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._listener.server_address[1]}"
+
+    def base_url(self, protocol: WireProtocol) -> str:
+        """What the provider's library must be given as the address of its provider."""
+        openai = protocol in (WireProtocol.OPENAI_CHAT, WireProtocol.OPENAI_RESPONSES)
+        return f"{self.url}/v1" if openai else self.url
+
+    def close(self) -> None:
+        self._listener.closing.set()
+        self._listener.shutdown()
+        self._listener.cut()
+        self._listener.server_close()
+        self._thread.join()
+        if self._listener.failures:
+            raise self._listener.failures[0]
+
+    def __enter__(self) -> ModelServer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Listener(ThreadingTCPServer):
+    """Knows its open connections, so that it can cut them, and waits for their threads to end."""
+
+    request_queue_size = 128
+
+    def __init__(self, answer: Callable[[Asked], Answer], asked: list[Asked]) -> None:
+        self.answer = answer
+        self.asked = asked
+        self.numbers = count(1)
+        self.closing = threading.Event()
+        self.failures: list[BaseException] = []
+        self._connections: set[socket.socket] = set()
+        self._guard = threading.Lock()
+        super().__init__(("127.0.0.1", 0), _Conversation)
+
+    def get_request(self) -> tuple[socket.socket, object]:
+        connection, address = super().get_request()
+        with self._guard:
+            self._connections.add(connection)
+        return connection, address
+
+    def shutdown_request(self, request: socket.socket) -> None:  # type: ignore[override]  # TCP: never a datagram
+        with self._guard:
+            self._connections.discard(request)
+            super().shutdown_request(request)
+
+    def cut(self) -> None:
+        with self._guard:
+            for connection in self._connections:
+                with suppress(OSError):  # the client has gone already
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        error = sys.exc_info()[1]
+        if error is not None and not isinstance(error, ConnectionError):  # clients may go whenever they like
+            self.failures.append(error)
+
+
+class _Conversation(BaseHTTPRequestHandler):
+    """One connection, which may carry several requests."""
+
+    server: _Listener
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        length = int(self.headers["content-length"])
+        body = self.rfile.read(length)
+        path = urlsplit(self.path).path
+        protocol = WireProtocol.GOOGLE if path.endswith(_GOOGLE_METHODS) else _PATHS.get(path)
+        if len(body) < length:
+            self.close_connection = True
+        elif protocol is None:
+            self._fail(openai_chat, HttpError(404, f"there is nothing at {path}"))
+        else:
+            self._converse(protocol, path, json.loads(body))
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Whoever wants to know what was asked looks at `ModelServer.asked`."""
+
+    def _converse(self, protocol: WireProtocol, path: str, body: Json) -> None:
+        wire = _WIRES[protocol]
+        request = wire.read(path, body)
+        asked = self._asked(protocol, request, body)
+        self.server.asked.append(asked)
+        fault = incoherent(request.said)
+        answer = HttpError(400, fault) if fault else self.server.answer(asked)
+        reply = answer if isinstance(answer, Reply) else _unfinished(answer)
+        self._answer(wire, answer, request.stream, Exchange(request.model, body, reply, next(self.server.numbers)))
+
+    def _asked(self, protocol: WireProtocol, request: Request, body: Json) -> Asked:
+        return Asked(
+            protocol=protocol,
+            model=request.model,
+            stream=request.stream,
+            system=request.system,
+            messages=tuple((said.role, said.text) for said in request.said),
+            tools=request.tools,
+            headers={name.lower(): value for name, value in self.headers.items()},
+            body=body,
+        )
+
+    def _answer(self, wire: Wire, answer: Answer, stream: bool, exchange: Exchange) -> None:
+        match answer:
+            case Reply() if stream:
+                self._stream(wire.stream(exchange), answer.pause)
+            case Reply():
+                self._send(200, encoded(wire.whole(exchange)))
+            case HttpError():
+                self._fail(wire, answer)
+            case StreamError() if stream:
+                sent = list(_until(answer.after_pieces, wire.stream(exchange)))
+                self._stream([*sent, Frame(wire.stream_error(answer.message, len(sent)))])
+            case StreamError():
+                self._fail(wire, HttpError(503, answer.message))
+            case Garbage():
+                self._send(answer.status, answer.body, {"content-type": "text/html"})
+            case Hang():
+                self.server.closing.wait(answer.seconds)
+                self.close_connection = True
+            case Disconnect(after_pieces=None):
+                self.close_connection = True
+            case Disconnect(after_pieces=int(pieces)) if stream:
+                self._stream(_until(pieces, wire.stream(exchange)), to_its_end=False)
+            case Disconnect():
+                self._send_half(encoded(wire.whole(exchange)))
+
+    def _fail(self, wire: Wire, error: HttpError) -> None:
+        wait = {} if error.retry_after is None else {"retry-after": f"{error.retry_after:g}"}
+        self._send(error.status, encoded(wire.error(error)), wait)
+
+    def _send(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+        self._begin(status, {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})})
+        self.wfile.write(body)
+
+    def _send_half(self, body: bytes) -> None:
+        self._begin(200, {"content-type": "application/json", "content-length": str(len(body))})
+        self.wfile.write(body[: len(body) // 2])
+        self.close_connection = True
+
+    def _stream(self, frames: Iterable[Frame], pause: float = 0.0, to_its_end: bool = True) -> None:
+        self._begin(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"})
+        for frame in frames:
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(frame.data), frame.data))
+            if frame.piece and pause and self.server.closing.wait(pause):
+                to_its_end = False
+                break
+        if to_its_end:
+            self.wfile.write(b"0\r\n\r\n")
+        else:
+            self.close_connection = True
+
+    def _begin(self, status: int, headers: Mapping[str, str]) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+
+def _unfinished(answer: Answer) -> Reply:
+    """What is said before it breaks off: of more pieces than are sent."""
+    pieces = 1 + (answer.after_pieces or 0 if isinstance(answer, Disconnect | StreamError) else 0)
+    return Reply(text="word " * pieces, pieces=pieces)
+
+
+def _until(pieces: int, frames: Iterable[Frame]) -> Iterator[Frame]:
+    """What comes before the piece after these."""
+    for frame in frames:
+        pieces -= frame.piece
+        if pieces < 0:
+            return
+        yield frame
