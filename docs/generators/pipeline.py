@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from generators.page import mermaid, table
 from proofstone.contracts.change import ChangeKind
-from proofstone.contracts.pipeline.run import Lane
+from proofstone.contracts.lane import Lane
 from proofstone.core.gate.passing import SIGNALS_LARGE
 from proofstone.core.pipeline.building import REJECTIONS, RETURNS
 from proofstone.core.pipeline.directing import ITERATIONS

@@ -31,21 +31,21 @@ from proofstone.app import (
 )
 from proofstone.contracts.budget import Budget, Spent
 from proofstone.contracts.gate_report import GateReport, RunOutcome
+from proofstone.contracts.lane import SHORT, Lane
 from proofstone.contracts.pipeline.approval import ApprovalRequest, RunMode
-from proofstone.contracts.pipeline.run import GateSummary, KnownIssue, Lane, PlanGateSummary, RunSetup
+from proofstone.contracts.pipeline.run import GateSummary, KnownIssue, PlanGateSummary, RunSetup
 from proofstone.contracts.plan_gate.record import ChallengeStatus, PlanSeverity
 from proofstone.contracts.plan_gate.report import PlanReport
 from proofstone.contracts.rows import EventRow
 from proofstone.contracts.verdict import Severity
 from proofstone.core.agent.budget import left_of, over
-from proofstone.core.pipeline.lanes import SHORT, lane_for
+from proofstone.core.pipeline.lanes import lane_for
 from proofstone.core.pipeline.needs import Waiting
 from proofstone.core.plan_gate.mitigations import to_take_in
 from proofstone.core.slug import slug
 from proofstone.engine.agents.on_record import on_record, spent_so_far
-from proofstone.engine.agents.stopping import OutOfBudgetError
 from proofstone.engine.continuity.board import Added, Board, say
-from proofstone.engine.deadline import Deadline
+from proofstone.engine.deadline import Deadline, OutOfBudgetError
 from proofstone.engine.gate.preflight import can_sign
 from proofstone.engine.gate.request import GateRequest, ResumeRequest
 from proofstone.engine.pipeline.adding import Adding

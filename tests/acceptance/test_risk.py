@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from proofstone.contracts.lane import Lane
 from proofstone.contracts.pipeline.part import RiskMark
-from proofstone.contracts.pipeline.run import Lane
 from proofstone.core.gate.passing import SIGNALS, SIGNALS_LARGE
 from proofstone.core.pipeline.needs import Feature
 from proofstone.core.pipeline.planning import raised

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proofstone.contracts.agent import OutputHeader
-from proofstone.contracts.pipeline.run import Lane
+from proofstone.contracts.lane import Lane
 from proofstone.core.pipeline.lanes import DEPTHS
 from proofstone.roles import ROLES
 from tests.acceptance.conftest import Ended

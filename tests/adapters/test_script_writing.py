@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from proofstone.adapters.script_file import FAULTS, MATCHES, Breakdown, Call, Entry, Step, read_script
 from proofstone.adapters.script_writing import script_text
-from proofstone.contracts.agent import FaultKind, Usage
+from proofstone.contracts.agent import FaultKind
+from proofstone.contracts.budget import Usage
 from proofstone.core.agent.routes import SERVED
 
 texts = st.text() | st.text(alphabet="ab:#-'\"{}[]|>&*!%@` \n\t\r\x85\u2028\ufeffé0159._~=<,\\")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.agent import Usage
-from proofstone.contracts.budget import Allowance, Budget, Spent
+from proofstone.contracts.budget import Allowance, Budget, Spent, Usage
 from proofstone.core.agent.budget import amended, cost, exhausted, money, more_of_it, over, summary
 from proofstone.engine.agents.meter import Meter
 

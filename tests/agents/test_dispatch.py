@@ -24,9 +24,8 @@ from proofstone.contracts.agent import (
     OutputHeader,
     ToolCall,
     Turn,
-    Usage,
 )
-from proofstone.contracts.budget import Allowance, Budget, Spent
+from proofstone.contracts.budget import Allowance, Budget, Spent, Usage
 from proofstone.contracts.rows import EventRow, MessageRow
 from proofstone.contracts.tools import READING, WRITING
 from proofstone.engine.agents.dispatch import Dispatcher, Errand

@@ -13,7 +13,8 @@ from proofstone.adapters.backends.script import ScriptedBackend
 from proofstone.adapters.executors.site import Site
 from proofstone.adapters.script_file import Breakdown, Call, Entry, Script, Step, read_script
 from proofstone.adapters.script_writing import script_text
-from proofstone.contracts.agent import Conversation, Fault, FaultKind, Turn, Usage
+from proofstone.contracts.agent import Conversation, Fault, FaultKind, Turn
+from proofstone.contracts.budget import Usage
 from proofstone.errors import InputError
 from proofstone.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
 from tests.backends.talk import after, repaired, site_of, talk

@@ -13,8 +13,9 @@ from pydantic import JsonValue
 
 from proofstone.adapters.ledger import Row
 from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.agent import Completion, CompletionStatus, Occasion, ToolResult, Turn, Usage
+from proofstone.contracts.agent import Completion, CompletionStatus, Occasion, ToolResult, Turn
 from proofstone.contracts.base import Contract
+from proofstone.contracts.budget import Usage
 from proofstone.contracts.evidence import CheckRow
 from proofstone.contracts.gate import Direction, Failure, FailureType, Reason
 from proofstone.contracts.gate_record import (
@@ -28,8 +29,9 @@ from proofstone.contracts.gate_record import (
 )
 from proofstone.contracts.gate_report import RunOutcome
 from proofstone.contracts.gate_setup import GateSetup
+from proofstone.contracts.lane import Lane
 from proofstone.contracts.pipeline.review import FindingCategory, PanelFinding, PanelOutput, ReviewFocus, Scope
-from proofstone.contracts.pipeline.run import BlastRadius, FinalChecks, KnownIssue, Lane, Reviewed, RunReport, RunSetup
+from proofstone.contracts.pipeline.run import BlastRadius, FinalChecks, KnownIssue, Reviewed, RunReport, RunSetup
 from proofstone.contracts.plan_gate.setup import PlanGateSetup
 from proofstone.contracts.rows import ApprovalRow, EventRow, MessageRow, OverrideRow, StepStatus, TelemetryRow
 from proofstone.contracts.solve.messages import DirectiveName, Gradient, Loss

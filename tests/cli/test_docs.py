@@ -16,7 +16,7 @@ import pytest
 
 from proofstone.adapters.ledger.tables import TABLES
 from proofstone.contracts.gate import FailureType
-from proofstone.contracts.pipeline.run import Lane
+from proofstone.contracts.lane import Lane
 from proofstone.contracts.verdict import Confidence
 from proofstone.core.gradient import Weights
 from proofstone.core.layers import TITLES, Layer

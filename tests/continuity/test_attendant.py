@@ -31,9 +31,9 @@ from proofstone.contracts.change import ChangeKind
 from proofstone.contracts.plan import Plan, PlanTask
 from proofstone.contracts.reverify.events import Event
 from proofstone.contracts.reverify.judging import Judged, Judgement, JudgeRequest, ToJudge
-from proofstone.contracts.reverify.ladder import Worked, WorkedFile
 from proofstone.contracts.reverify.understanding import Attempts, Item, Tier
 from proofstone.contracts.verdict import Verdict
+from proofstone.contracts.worked import Worked, WorkedFile
 from proofstone.core.agent.loop import Aside, Boundary
 from proofstone.core.gate.amending import Amendment, why_not
 from proofstone.core.reverify.attendance import Wanted

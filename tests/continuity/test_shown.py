@@ -17,7 +17,7 @@ from proofstone.adapters.ledger.sqlite import SqliteLedger
 from proofstone.contracts.agent import Told
 from proofstone.contracts.reverify.position import AgentSeen
 from proofstone.contracts.rows import EventRow, MessageRow
-from proofstone.core.reverify.wording import spoken
+from proofstone.core.agent.spoken import spoken
 from proofstone.engine.begun import CHILD
 from proofstone.engine.continuity.seen import agents_seen
 from tests.continuity.stage import UNDERSTANDS, WORK, Stage, executor, judge, says

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.check import CheckKind, CheckResult, Diagnostic
+from proofstone.contracts.check import CheckKind, CheckResult
+from proofstone.contracts.diagnostic import Diagnostic
 from proofstone.contracts.finding import Finding
 from proofstone.contracts.tests import TestReport, TestResult, TestStatus
 from proofstone.contracts.verdict import Phase, Severity, Verdict

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.check import CheckKind, CheckResult, Diagnostic
+from proofstone.contracts.check import CheckKind, CheckResult
+from proofstone.contracts.diagnostic import Diagnostic
 from proofstone.contracts.tests import TestReport, TestResult, TestStatus
 from proofstone.contracts.verdict import Phase, Verdict
 from proofstone.core.renames import in_new_names

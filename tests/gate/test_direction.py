@@ -12,8 +12,9 @@ from proofstone.contracts.gate_record import TaskRecord
 from proofstone.contracts.solve.messages import CriterionMode, DirectiveName, FailureClass
 from proofstone.contracts.verdict import Verdict
 from proofstone.core.gate.assignment import assignment
-from proofstone.core.gate.direction import HOW, MEANS, criteria, directed, figures, trajectory, worked_ms
+from proofstone.core.gate.direction import HOW, MEANS, criteria, directed, figures, trajectory
 from proofstone.core.gradient import Reading, Weights, decide, loss
+from proofstone.core.worked_time import worked_ms
 from tests.gate.records import plan, record, task
 
 LOGICAL = (CriterionMode.VERIFIABLE, FailureClass.LOGICAL)

@@ -32,7 +32,8 @@ from proofstone.core.gate.overrides import refused_reason
 from proofstone.core.gate.page_names import state_name, summary_name
 from proofstone.core.gate.passing import confidence, unmet
 from proofstone.core.gate.retry import POLICY, delays, escalation, may_retry, starts_clean
-from proofstone.core.gate.schedule import overlap, startable
+from proofstone.core.gate.schedule import startable
+from proofstone.core.scope import overlap
 from proofstone.core.slug import slug
 from tests.gate.records import (
     COMMIT,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.adapters.checks.diagnostics import parse_diagnostics
-from proofstone.contracts.check import Diagnostic
+from proofstone.contracts.diagnostic import Diagnostic
 from proofstone.core.complaints import new_complaints
 
 

@@ -9,8 +9,9 @@ from typing import TypeVar
 from proofstone.contracts.base import Contract
 from proofstone.contracts.gate import Failure, FailureType, Reason, TaskState
 from proofstone.contracts.gate_report import RunOutcome, TaskReport
+from proofstone.contracts.lane import Lane
 from proofstone.contracts.pipeline.approval import RunMode
-from proofstone.contracts.pipeline.run import FinalChecks, GateSummary, KnownIssue, Lane, PlanGateSummary
+from proofstone.contracts.pipeline.run import FinalChecks, GateSummary, KnownIssue, PlanGateSummary
 from proofstone.contracts.verdict import Confidence, Severity, Verdict
 from proofstone.core.pipeline.evidence import CheckTally
 from proofstone.core.pipeline.loop import deliver

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.lane import Lane
 from proofstone.contracts.pipeline.plan import PlanOutput
-from proofstone.contracts.pipeline.run import BlastRadius, Lane
+from proofstone.contracts.pipeline.run import BlastRadius
 from proofstone.contracts.verdict import Confidence
 from proofstone.core.pipeline.lanes import DEPTHS, deeper, lane_for, left, outgrown
 from proofstone.core.pipeline.needs import AskAgent, AskPlan, AskReview, Feature, Implement

@@ -9,10 +9,10 @@ import pytest
 from proofstone.contracts.agent import Completion, CompletionStatus
 from proofstone.contracts.gate import Direction, TaskState
 from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.lane import Lane
 from proofstone.contracts.pipeline.approval import ApprovalRequest
 from proofstone.contracts.pipeline.plan import PlanOutput
 from proofstone.contracts.pipeline.research import ResearchOutput
-from proofstone.contracts.pipeline.run import Lane
 from proofstone.contracts.verdict import Confidence, Severity
 from proofstone.core.pipeline.needs import (
     Approve,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from proofstone.contracts.base import Contract
 from proofstone.contracts.gate import TaskState
 from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.lane import Lane
 from proofstone.contracts.pipeline.approval import RunMode
-from proofstone.contracts.pipeline.run import Lane
 from proofstone.contracts.verdict import Confidence, ReviewVerdict, Severity
 from proofstone.core.pipeline.lanes import DEEPER
 from proofstone.core.pipeline.needs import (

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proofstone.contracts.lane import Lane
 from proofstone.contracts.pipeline.plan import PlannedTask, PlanOutput
-from proofstone.contracts.pipeline.run import Lane
 from proofstone.contracts.plan import Plan
 from proofstone.core.pipeline.needs import Feature
 from proofstone.core.pipeline.plan_text import context_of, plan_text, saving

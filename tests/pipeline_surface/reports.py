@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from proofstone.contracts.budget import Spent
 from proofstone.contracts.gate import Failure, FailureType, TaskState
 from proofstone.contracts.gate_report import RunOutcome, TaskReport
+from proofstone.contracts.lane import Lane
 from proofstone.contracts.pipeline.approval import ApprovalEntry, ApprovalOption, ApprovalRequest, RunMode
 from proofstone.contracts.pipeline.review import ReviewFocus, Scope
 from proofstone.contracts.pipeline.run import (
@@ -14,7 +15,6 @@ from proofstone.contracts.pipeline.run import (
     FinalChecks,
     GateSummary,
     KnownIssue,
-    Lane,
     PlanGateSummary,
     Reviewed,
     RunReport,

@@ -17,7 +17,8 @@ from proofstone.adapters.backends.programs.acp.backend import AcpBackend
 from proofstone.adapters.backends.programs.preset import Invocation, Limit, Preset
 from proofstone.adapters.executors.site import ShellJob
 from proofstone.adapters.sandbox.job import Execution
-from proofstone.contracts.agent import ActivityKind, Fault, FaultKind, ToolSpec, Turn, Usage
+from proofstone.contracts.agent import ActivityKind, Fault, FaultKind, ToolSpec, Turn
+from proofstone.contracts.budget import Usage
 from tests.backends.talk import talk
 from tests.executors.bench import Bench
 from tests.hazards.processes import running

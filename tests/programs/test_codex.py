@@ -13,7 +13,8 @@ import pytest
 from proofstone.adapters.backends.programs.known.codex import PRESET, CodexStream, acp, invoke
 from proofstone.adapters.backends.programs.known.hooking import hook_command
 from proofstone.adapters.backends.programs.preset import Errand, Invocation
-from proofstone.contracts.agent import ActivityKind, FaultKind, Usage
+from proofstone.contracts.agent import ActivityKind, FaultKind
+from proofstone.contracts.budget import Usage
 from tests.programs.played import brief, played, survives
 
 SAID, TOOL, RESULT, NOTE = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT, ActivityKind.NOTE

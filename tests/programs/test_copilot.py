@@ -8,7 +8,8 @@ import pytest
 
 from proofstone.adapters.backends.programs.known.copilot import PRESET, CopilotStream, acp, invoke
 from proofstone.adapters.backends.programs.preset import Errand, Invocation
-from proofstone.contracts.agent import ActivityKind, FaultKind, Usage
+from proofstone.contracts.agent import ActivityKind, FaultKind
+from proofstone.contracts.budget import Usage
 from tests.programs.played import brief, played, survives
 
 SAID, TOOL, RESULT, REFUSED = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT, ActivityKind.REFUSED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.pipeline.run import Lane
+from proofstone.contracts.lane import Lane
 from proofstone.contracts.reverify.decisions import Ask, Held, Noticed, Respawn, Resume, UpdateContext
 from proofstone.contracts.reverify.events import (
     AnswerUnreadable,

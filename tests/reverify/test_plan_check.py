@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.contracts.change import ChangeKind
-from proofstone.contracts.reverify.ladder import ChangedSignature, WorkedFile
 from proofstone.contracts.reverify.messages import PlanApproved, Rejected, WorkPlan
+from proofstone.contracts.worked import ChangedSignature, WorkedFile
 from proofstone.core.reverify.plan_check import Planned, check_plan, engine_risk
 from proofstone.core.risk import Risk
 from tests.reverify.scene import ANSWER, HANDLER, LIMITER

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.contracts.change import ChangeKind
-from proofstone.contracts.reverify.ladder import ChangedSignature, Impact, LaterTask, MiniAnalysis, Result, WorkedFile
+from proofstone.contracts.reverify.ladder import Impact, LaterTask, MiniAnalysis, Result
 from proofstone.contracts.reverify.understanding import Item, ItemVerdict
 from proofstone.contracts.verdict import Verdict
+from proofstone.contracts.worked import ChangedSignature, WorkedFile
 from proofstone.core.reverify.scoring import Reality, deviation, score
 from tests.reverify.scene import HANDLER, LIMITER
 

@@ -11,7 +11,8 @@ from pydantic import JsonValue
 
 from proofstone.adapters.ledger import Row
 from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.agent import Fault, FaultKind, Occasion, ToolResult, Turn, Usage
+from proofstone.contracts.agent import Fault, FaultKind, Occasion, ToolResult, Turn
+from proofstone.contracts.budget import Usage
 from proofstone.contracts.evidence import CheckRow
 from proofstone.contracts.rows import EventRow, MessageRow, StepStatus, TelemetryRow
 from proofstone.contracts.verdict import Phase, Verdict

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from proofstone.adapters.ledger import Row
-from proofstone.contracts.agent import Occasion, Usage
+from proofstone.contracts.agent import Occasion
+from proofstone.contracts.budget import Usage
 from proofstone.contracts.rows import StepStatus
 from proofstone.contracts.telemetry import Cost, RunCost
 from proofstone.engine.telemetry.costs import cost_of

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from proofstone.adapters.ledger import Row
-from proofstone.contracts.agent import FaultKind, Occasion, Usage
+from proofstone.contracts.agent import FaultKind, Occasion
+from proofstone.contracts.budget import Usage
 from proofstone.contracts.telemetry import Span, SpanKind
 from proofstone.engine.telemetry.spans import spans_of
 from tests.telemetry.rows import GATE, OUTPUT, RUN, dispatch, event, fault, ledger_with, step, tool, turn

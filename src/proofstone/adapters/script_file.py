@@ -31,7 +31,8 @@ from pydantic import JsonValue
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from proofstone.contracts.agent import Conversation, FaultKind, Occasion, Told, Usage
+from proofstone.contracts.agent import Conversation, FaultKind, Occasion, Told
+from proofstone.contracts.budget import Usage
 from proofstone.core.agent.routes import SERVED
 from proofstone.core.expansion import MOST_VALUES, is_bounded
 from proofstone.core.yaml_reader import yaml_reader

@@ -14,7 +14,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
 from proofstone.adapters.script_file import ONE_REQUEST, Breakdown, Call, Entry, Step
-from proofstone.contracts.agent import Usage
+from proofstone.contracts.budget import Usage
 
 _FOR_EVER = 1 << 30
 """Columns: no line is folded."""

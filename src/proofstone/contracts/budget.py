@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from proofstone.contracts.agent import Usage
 from proofstone.contracts.base import Contract
 
 
@@ -63,4 +62,32 @@ class Spent(Contract):
     def __add__(self, other: Spent) -> Spent:
         return Spent.model_construct(
             **{name: getattr(self, name) + getattr(other, name) for name in Spent.model_fields}
+        )
+
+
+class Usage(Contract):
+    """What a turn, or several, have used."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    """All of them, those from a cache too."""
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    usd: float | None = 0.0
+    """None: the price of the model is not known."""
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        known = self.usd is not None and other.usd is not None
+        return Usage(
+            requests=self.requests + other.requests,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            usd=(self.usd or 0.0) + (other.usd or 0.0) if known else None,
         )

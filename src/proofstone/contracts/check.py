@@ -9,6 +9,7 @@ from pydantic import Field
 
 from proofstone.contracts.base import Contract
 from proofstone.contracts.change import TreeId
+from proofstone.contracts.diagnostic import Diagnostic
 from proofstone.contracts.examined import Examined
 from proofstone.contracts.tests import ReportFormat, TestReport
 from proofstone.contracts.verdict import Assurance, Phase, Verdict
@@ -130,20 +131,6 @@ class CheckResult(Contract):
     """Of the row that says what the layers found about a check."""
     reused_from: int | None = None
     """Sequence number of the ledger row whose result this is, when it came from the cache."""
-
-
-class Diagnostic(Contract):
-    """One complaint of a linter, type checker or parser."""
-
-    path: str
-    line: int | None = None
-    code: str = ""
-    message: str = ""
-
-    @property
-    def identity(self) -> tuple[str, str, str]:
-        """Without the line, so that a complaint which merely moved is the same complaint."""
-        return (self.path, self.code, self.message)
 
 
 CheckResult.model_rebuild()

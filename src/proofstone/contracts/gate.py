@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
@@ -234,3 +235,6 @@ class ReviewRequest(Contract):
     criteria: tuple[str, ...] = ()
     """Done criteria that no check shows: only an architect's word can."""
     deadline_seconds: float | None = None
+
+
+CLAIM_MISMATCH: Final = "claim-mismatch"

@@ -9,7 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from proofstone.contracts.check import Diagnostic
+from proofstone.contracts.diagnostic import Diagnostic
 
 
 def new_complaints(before: Sequence[Diagnostic], after: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:

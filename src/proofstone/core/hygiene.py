@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from proofstone.contracts.check import Diagnostic
+from proofstone.contracts.diagnostic import Diagnostic
 
 CONFLICT = "conflict-marker"
 SIZE = "size"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from proofstone.contracts.check import CheckResult, Diagnostic
+from proofstone.contracts.check import CheckResult
+from proofstone.contracts.diagnostic import Diagnostic
 from proofstone.contracts.tests import TestResult
 
 

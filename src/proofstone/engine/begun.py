@@ -11,7 +11,7 @@ from typing import Final, Generic, TypeVar
 from proofstone.adapters.ledger import Ledger
 from proofstone.contracts.begun import BegunSetup
 from proofstone.contracts.rows import EventRow
-from proofstone.engine.agents.stopping import OutOfBudgetError
+from proofstone.engine.deadline import OutOfBudgetError
 from proofstone.errors import ProofstoneError
 
 CHILD: Final = "run.child"

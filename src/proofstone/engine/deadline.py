@@ -7,8 +7,6 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from proofstone.engine.agents.stopping import OutOfBudgetError
-
 _LEAST: Final = 1e-3
 """Minutes that a part is left with: it stops by itself and says so."""
 
@@ -32,3 +30,7 @@ class Deadline:
     def refuse_if_over(self) -> None:
         if time.monotonic() >= self.at:
             raise OutOfBudgetError(f"it has taken {self.minutes:g} minutes, which is as long as it may")
+
+
+class OutOfBudgetError(Exception):
+    """An agent was stopped by a budget: everything is kept."""

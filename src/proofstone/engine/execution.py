@@ -17,7 +17,8 @@ from proofstone.adapters.environment import Environment
 from proofstone.adapters.ledger.artifacts import ArtifactRef, ArtifactStore, ArtifactWriter
 from proofstone.adapters.sandbox.job import Job, Limits, Place, Sandbox, View
 from proofstone.adapters.slots import Slots
-from proofstone.contracts.check import CheckKind, CheckResult, CheckSpec, Diagnostic
+from proofstone.contracts.check import CheckKind, CheckResult, CheckSpec
+from proofstone.contracts.diagnostic import Diagnostic
 from proofstone.contracts.tests import ReportFormat, TestReport
 from proofstone.contracts.verdict import Verdict
 from proofstone.core.compare import together

@@ -15,7 +15,8 @@ from proofstone.adapters.git.listing import GITLINK, SYMLINK
 from proofstone.adapters.git.program import readable
 from proofstone.adapters.git.snapshot import Snapshot
 from proofstone.contracts.change import ChangeKind
-from proofstone.contracts.check import CheckKind, CheckResult, Diagnostic
+from proofstone.contracts.check import CheckKind, CheckResult
+from proofstone.contracts.diagnostic import Diagnostic
 from proofstone.contracts.finding import Finding
 from proofstone.contracts.verdict import Phase, Severity, Verdict
 from proofstone.core.hygiene import conflict_markers, oversized

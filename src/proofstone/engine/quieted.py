@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from proofstone.adapters.sources.views import views
-from proofstone.contracts.check import CheckResult, CheckSpec, Diagnostic
+from proofstone.contracts.check import CheckResult, CheckSpec
+from proofstone.contracts.diagnostic import Diagnostic
 from proofstone.contracts.examined import Examined, together
 from proofstone.contracts.finding import Finding
 from proofstone.contracts.verdict import Severity, Verdict

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from proofstone.adapters.ledger import Ledger, Row
 from proofstone.contracts.rows import EventRow, MessageRow
-from proofstone.core.gate.direction import worked_ms
+from proofstone.core.worked_time import worked_ms
 from proofstone.errors import LedgerError
 from proofstone.faults import fault_point
 

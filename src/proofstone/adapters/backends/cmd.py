@@ -24,7 +24,8 @@ from proofstone.adapters.executors.result import Tail, read_written
 from proofstone.adapters.executors.site import Ran, ShellJob, Site
 from proofstone.adapters.sandbox.job import Execution
 from proofstone.adapters.scratch import remove
-from proofstone.contracts.agent import Conversation, Fault, FaultKind, Turn, Usage
+from proofstone.contracts.agent import Conversation, Fault, FaultKind, Turn
+from proofstone.contracts.budget import Usage
 from proofstone.core.agent.answer import Malformed
 
 MOST_BYTES = 8 << 20

@@ -18,7 +18,8 @@ from pydantic import JsonValue
 
 from proofstone.adapters.backends import Backend, Identity
 from proofstone.adapters.executors.site import Site
-from proofstone.contracts.agent import Conversation, Entry, Fault, FaultKind, Turn, Usage
+from proofstone.contracts.agent import Conversation, Entry, Fault, FaultKind, Turn
+from proofstone.contracts.budget import Usage
 
 _NEXT: Final = (FaultKind.UNAVAILABLE, FaultKind.DENIED, FaultKind.REJECTED, FaultKind.FILTERED)
 """What another one may do better. A deadline or a cancellation holds for all of them."""

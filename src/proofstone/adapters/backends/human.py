@@ -22,7 +22,8 @@ from proofstone.adapters.backends.wording import fields, in_words
 from proofstone.adapters.executors.human import TICK, Listen, drain
 from proofstone.adapters.executors.site import Site
 from proofstone.adapters.script_file import Call
-from proofstone.contracts.agent import Conversation, Fault, FaultKind, Turn, Usage
+from proofstone.contracts.agent import Conversation, Fault, FaultKind, Turn
+from proofstone.contracts.budget import Usage
 from proofstone.core.agent.answer import Malformed
 from proofstone.core.expansion import is_bounded
 from proofstone.core.yaml_reader import yaml_reader

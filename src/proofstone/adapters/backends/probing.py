@@ -10,8 +10,9 @@ from pydantic import Field
 
 from proofstone.adapters.backends import Backend
 from proofstone.adapters.executors.site import Site
-from proofstone.contracts.agent import Conversation, Fault, Occasion, Told, Turn, Usage
+from proofstone.contracts.agent import Conversation, Fault, Occasion, Told, Turn
 from proofstone.contracts.base import Contract
+from proofstone.contracts.budget import Usage
 from proofstone.core.agent.answer import Malformed, parse, validated
 
 SECONDS: Final = 60.0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from posixpath import normpath
 from typing import Final
 
-from proofstone.contracts.check import Diagnostic
+from proofstone.contracts.diagnostic import Diagnostic
 
 _AT = r"^(?P<path>[^\s:(][^:\n(]*?):(?P<line>\d+):(?:\d+:)?\s*"
 _NAMED = r"^(?P<path>\S.*?):(?P<line>\d+):(?:\d+:)?\s*"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from proofstone.adapters.checks.syntax import LIMIT, language_of
 from proofstone.adapters.sources.parsing import parse_source
 from proofstone.contracts.change import ChangeKind
-from proofstone.contracts.check import Diagnostic
+from proofstone.contracts.diagnostic import Diagnostic
 from proofstone.core.risk import PathChange, Risk, risk_of
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from proofstone.adapters.checks.ecosystems.jsonc import parse_jsonc
 from proofstone.adapters.sources.parsing import SECONDS, parse_source
-from proofstone.contracts.check import Diagnostic
+from proofstone.contracts.diagnostic import Diagnostic
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -23,8 +23,8 @@ from proofstone.adapters.sandbox.startup import guarded
 from proofstone.contracts.agent import Activity
 from proofstone.contracts.finding import Finding
 from proofstone.contracts.gate import Assignment, ExecutorResult
-from proofstone.contracts.reverify.ladder import Worked
 from proofstone.contracts.verdict import Assurance
+from proofstone.contracts.worked import Worked
 from proofstone.core.masking import NO_SECRETS, SecretMask
 
 _HANDED = Path("/run/proofstone/handed")

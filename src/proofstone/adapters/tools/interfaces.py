@@ -19,7 +19,7 @@ from proofstone.adapters.tools.ground import Deadline
 from proofstone.adapters.tools.reading import is_binary
 from proofstone.adapters.tools.symbols import Definition, definitions, outlined_language
 from proofstone.adapters.tools.tree import Tree
-from proofstone.contracts.reverify.ladder import ChangedSignature
+from proofstone.contracts.worked import ChangedSignature
 from proofstone.core.agent.tool_rules import FailedError, RefusedError
 from proofstone.core.reverify.evidence import Facts, Seen, Wanted
 from proofstone.core.reverify.interfaces import Outlined, Standing, changed_interfaces

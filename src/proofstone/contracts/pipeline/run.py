@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Literal
 
 from proofstone.contracts.base import Contract
 from proofstone.contracts.begun import BegunSetup
 from proofstone.contracts.budget import Budget, Spent
 from proofstone.contracts.gate_report import RunOutcome, TaskReport
+from proofstone.contracts.lane import Lane
 from proofstone.contracts.pipeline.approval import ApprovalEntry, ApprovalRequest, RunMode
 from proofstone.contracts.pipeline.part import RiskMark
 from proofstone.contracts.pipeline.review import ReviewFocus, Scope
 from proofstone.contracts.verdict import Confidence, ReviewVerdict, Severity
-
-
-class Lane(StrEnum):
-    """How deep a change is looked into. It follows from the files that are named, and is left as soon as the plan or
-    the change leaves it."""
-
-    DOCS = "docs"
-    """Documentation alone: plan, task, checks, commit."""
-    FIX = "fix"
-    """One task, nothing of it 🔴: plan, task, checks, one reviewer, commit."""
-    STANDARD = "standard"
-    LARGE = "large"
-    """Something of it is 🔴: the whole of it is checked to the last tier, whichever of its files are."""
 
 
 class RunSetup(BegunSetup):

@@ -8,7 +8,6 @@ from typing import Literal
 from pydantic import Field
 
 from proofstone.contracts.base import Contract
-from proofstone.contracts.change import ChangeKind
 from proofstone.contracts.finding import Finding
 from proofstone.contracts.pipeline.part import Part
 from proofstone.contracts.reverify.text import Sentence
@@ -133,38 +132,6 @@ class MiniAnalysis(Part):
     claimed_before: Sentence = Field(description="The point of the first analysis that matters.")
     reality: Sentence = Field(description="What differs, and why.")
     impact: Impact
-
-
-class ChangedSignature(Contract):
-    """An interface that is not what it was, as the engine sees it."""
-
-    path: str
-    symbol: str
-    public: bool
-    planned: bool
-    """The plan, or what was declared before the work, says so."""
-
-
-class WorkedFile(Contract):
-    """A file that really changed, or is to."""
-
-    path: str
-    kind: ChangeKind = ChangeKind.MODIFIED
-    added: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-
-
-class Worked(Contract):
-    """What was seen of a work tree at one moment, compared with the base of the attempt."""
-
-    files: tuple[WorkedFile, ...] = ()
-    signatures: tuple[ChangedSignature, ...] = ()
-    unseen: tuple[str, ...] = ()
-    """Changed files whose signatures cannot be compared."""
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return tuple(one.path for one in self.files)
 
 
 class LaterTask(Contract):

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from proofstone.contracts.audit import AuditFinding, Detection
 from proofstone.contracts.bus import Envelope
+from proofstone.contracts.gate import CLAIM_MISMATCH
 from proofstone.contracts.plan_gate.report import HeldAgainst
 from proofstone.contracts.solve.messages import (
     CriterionMode,
@@ -19,7 +20,6 @@ from proofstone.contracts.solve.messages import (
     SubTaskOutcome,
 )
 from proofstone.core.audit.observed import Happened, ObservedRun, part, read, task_of, text, texts
-from proofstone.core.gate.evidence import CLAIM_MISMATCH
 from proofstone.core.plan_gate.findings import claimed
 
 

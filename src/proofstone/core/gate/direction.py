@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from proofstone.contracts.gate import Direction, Failure, Reason
@@ -167,22 +166,6 @@ def trajectory(failures: Iterable[Failure]) -> str:
     """The loss after each attempt that did not pass: `0.90 ⊥ → 0.61 ↓`. Empty where there is none on record."""
     known = [one.direction for one in failures if one.direction is not None]
     return " → ".join(f"{one.loss.L:.2f} {one.gradient.arrow}" for one in known)
-
-
-def worked_ms(marks: Iterable[tuple[str, str]], now: datetime) -> int:
-    """How long processes were at work on a run; the time between them does not count. `marks`: when something was
-    recorded, and its type, in order. One that was killed was at work until the last thing that it recorded. Times in
-    the future, and steps back in time, come from a clock that was wrong: they count for nothing."""
-    total = timedelta()
-    last: datetime | None = None  # the mark before, while somebody is at work
-    for at, type in marks:
-        when = min(datetime.fromisoformat(at), now)
-        starts = type in ("run.started", "run.resumed")
-        if last is not None and not starts:
-            total += max(when - last, timedelta())
-        last = when if (starts or last is not None) and type not in ("run.finished", "run.interrupted") else None
-    total += max(now - last, timedelta()) if last is not None else timedelta()
-    return round(total.total_seconds() * 1000)
 
 
 def _reading_before(failures: Sequence[Failure]) -> Reading | None:

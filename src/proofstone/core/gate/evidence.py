@@ -17,7 +17,6 @@ from proofstone.core.scope import undeclared
 
 _TRIVIAL: Final = (CheckKind.CONFLICT, CheckKind.SIZE)
 _TOLD_BY_SCOPE: Final = "undeclared-file"
-CLAIM_MISMATCH: Final = "claim-mismatch"
 
 
 def evidence_of(

@@ -14,11 +14,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from proofstone.contracts.gate import TaskState
+from proofstone.contracts.gate import CLAIM_MISMATCH, TaskState
 from proofstone.contracts.gate_record import TaskRecord
 from proofstone.contracts.gate_report import MustHaveResult, RunOutcome
 from proofstone.contracts.plan import Plan, PlanTask
-from proofstone.core.gate.evidence import CLAIM_MISMATCH
 from proofstone.core.gate.retry import HALT_FAILURES, HALT_MISMATCHES, may_retry
 from proofstone.core.gate.schedule import ready
 

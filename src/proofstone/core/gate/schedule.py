@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from proofstone.contracts.gate import TaskState
 from proofstone.contracts.gate_record import TaskRecord
 from proofstone.contracts.plan import Plan, PlanTask
-from proofstone.core.scope import covers
-
-_GLOB = frozenset("*?")
+from proofstone.core.scope import overlap
 
 
 def startable(
@@ -41,23 +39,3 @@ def ready(task: PlanTask, records: Mapping[str, TaskRecord]) -> bool:
 def waiting_for(task: PlanTask, records: Mapping[str, TaskRecord]) -> tuple[str, ...]:
     """The tasks that it still waits for."""
     return tuple(id for id in task.depends_on if not records[id].finished)
-
-
-def overlap(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether a file may be covered by both. In doubt, yes."""
-    return any(_meet(one, other) for one in some for other in others)
-
-
-def _meet(one: str, other: str) -> bool:
-    if covers(one, other) or covers(other, one):
-        return True
-    if not (_GLOB & set(one)) and not (_GLOB & set(other)):
-        return False
-    first, second = _fixed(one), _fixed(other)
-    return first.startswith(second) or second.startswith(first)
-
-
-def _fixed(pattern: str) -> str:
-    """What comes before the first wildcard."""
-    cut = min((pattern.find(mark) for mark in _GLOB if mark in pattern), default=len(pattern))
-    return pattern[:cut]

@@ -9,8 +9,9 @@ from typing import Final
 
 from proofstone.contracts.gate import TaskState
 from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.lane import Lane
 from proofstone.contracts.pipeline.plan import PlannedTask, PlanOutput
-from proofstone.contracts.pipeline.run import FinalChecks, GateSummary, Lane, PlanGateSummary
+from proofstone.contracts.pipeline.run import FinalChecks, GateSummary, PlanGateSummary
 from proofstone.contracts.solve.messages import DirectiveName
 from proofstone.core.counted import counted
 from proofstone.core.gate.direction import figures

@@ -9,16 +9,16 @@ from typing import TypeVar
 from proofstone.contracts.agent import CompletionStatus, Output
 from proofstone.contracts.base import Contract
 from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.lane import SHORT, Lane
 from proofstone.contracts.pipeline.approval import ApprovalRequest
 from proofstone.contracts.pipeline.design import DesignOutput
 from proofstone.contracts.pipeline.plan import PlanOutput
 from proofstone.contracts.pipeline.research import ResearchOutput
 from proofstone.contracts.pipeline.review import PanelOutput
-from proofstone.contracts.pipeline.run import FinalChecks, GateSummary, KnownIssue, Lane, PlanGateSummary, Reviewed
+from proofstone.contracts.pipeline.run import FinalChecks, GateSummary, KnownIssue, PlanGateSummary, Reviewed
 from proofstone.contracts.pipeline.spec import SpecOutput
 from proofstone.core.gradient import Reading
 from proofstone.core.pipeline.approvals import answer
-from proofstone.core.pipeline.lanes import SHORT
 from proofstone.core.pipeline.needs import Approve, Decided, Failed, Feature, Heard, Need, Note, Sent, Waiting
 
 _T = TypeVar("_T")

@@ -19,15 +19,14 @@ from types import MappingProxyType
 from typing import Final
 
 from proofstone.contracts.change import ChangeKind
+from proofstone.contracts.lane import Lane
 from proofstone.contracts.pipeline.plan import PlanOutput
-from proofstone.contracts.pipeline.run import BlastRadius, Lane
+from proofstone.contracts.pipeline.run import BlastRadius
 from proofstone.core.plan.lint import MOST_PRODUCTION_FILES
 from proofstone.core.risk import PathChange, Risk, docs_only, is_test, risk_of
 
 DEEPER: Final = (Lane.DOCS, Lane.FIX, Lane.STANDARD, Lane.LARGE)
 """From the shallowest on."""
-SHORT: Final = frozenset((Lane.DOCS, Lane.FIX))
-"""Lanes that begin with the plan: the person's words stand for specification and design."""
 
 
 @dataclass(frozen=True)

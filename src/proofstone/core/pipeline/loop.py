@@ -18,7 +18,8 @@ passed, after its review gate has.
 from __future__ import annotations
 
 from proofstone.contracts.gate_report import RunOutcome
-from proofstone.contracts.pipeline.run import KnownIssue, Lane
+from proofstone.contracts.lane import Lane
+from proofstone.contracts.pipeline.run import KnownIssue
 from proofstone.contracts.verdict import Confidence
 from proofstone.core.pipeline.building import ADDED, Order, build
 from proofstone.core.pipeline.course import Course, DeeperError, OverError, Step, Steps, expected, note, one

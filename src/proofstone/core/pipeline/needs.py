@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 from proofstone.contracts.base import Contract
 from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.lane import Lane
 from proofstone.contracts.pipeline.approval import ApprovalRequest, RunMode
 from proofstone.contracts.pipeline.design import DesignOutput
 from proofstone.contracts.pipeline.research import ResearchFocus, ResearchOutput
 from proofstone.contracts.pipeline.review import PanelFinding, PanelOutput, ReviewFocus, Scope
-from proofstone.contracts.pipeline.run import FinalChecks, GateSummary, KnownIssue, Lane, PlanGateSummary, Reviewed
+from proofstone.contracts.pipeline.run import FinalChecks, GateSummary, KnownIssue, PlanGateSummary, Reviewed
 from proofstone.contracts.pipeline.spec import SpecOutput
 from proofstone.contracts.verdict import Confidence
 from proofstone.core.pipeline.evidence import CheckTally, ReviewTally

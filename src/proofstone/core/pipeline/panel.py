@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.lane import Lane
 from proofstone.contracts.pipeline.review import PanelFinding, PanelOutput, ReviewFocus, Scope
-from proofstone.contracts.pipeline.run import Lane
 from proofstone.core.pipeline.course import Course, OverError, Step, Steps, expected, heard, note, one
 from proofstone.core.pipeline.evidence import not_borne_out, tally
 from proofstone.core.pipeline.needs import AskReview, CountReviews, Failed, Heard, ReviewsCounted, Sent

@@ -27,13 +27,13 @@ from proofstone.contracts.plan import Plan
 from proofstone.contracts.solve.answers import SubTaskDraft
 from proofstone.contracts.solve.messages import Criterion
 from proofstone.core.commands import proves_nothing
-from proofstone.core.gate.schedule import overlap
 from proofstone.core.pipeline.lanes import is_red, production
 from proofstone.core.pipeline.plan_text import task_ids, tasks_text
 from proofstone.core.plan.lint import MOST_PRODUCTION_FILES, errors, lint
 from proofstone.core.plan.order import may_run_together, waves
 from proofstone.core.plan.problems import shortened
 from proofstone.core.plan.reading import read_plan
+from proofstone.core.scope import overlap
 from proofstone.core.solve.plan_rules import NEARLY_THE_SAME, similarity
 
 _MARKS: Final[tuple[RiskMark, ...]] = ("🟢", "🟡", "🔴")

@@ -10,10 +10,10 @@ from pathlib import PurePosixPath
 
 from proofstone.contracts.plan import Plan, PlanProblem, PlanTask, ProblemSeverity
 from proofstone.core.commands import loses_exit_code, proves_nothing
-from proofstone.core.gate.schedule import overlap
 from proofstone.core.plan.order import may_run_together
 from proofstone.core.plan.problems import error, shortened, warning
 from proofstone.core.risk import docs_only, is_test
+from proofstone.core.scope import overlap
 
 MOST_PRODUCTION_FILES = 3
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from proofstone.contracts.reverify.ladder import ChangedSignature
+from proofstone.contracts.worked import ChangedSignature
 from proofstone.core.reverify.mentions import changes_of
 from proofstone.core.reverify.signatures import same
 

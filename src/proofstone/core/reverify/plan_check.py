@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from proofstone.contracts.change import ChangeKind
-from proofstone.contracts.reverify.ladder import ChangedSignature, WorkedFile
 from proofstone.contracts.reverify.messages import PlanApproved, Rejected, WorkPlan
 from proofstone.contracts.reverify.text import brief
+from proofstone.contracts.worked import ChangedSignature, WorkedFile
 from proofstone.core.gate.file_requests import granted
 from proofstone.core.reverify.mentions import changes_of, interface_changes, says_none
 from proofstone.core.risk import PathChange, Risk, risk_of

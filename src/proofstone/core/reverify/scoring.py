@@ -28,18 +28,11 @@ from typing import Final, Literal
 
 from proofstone.contracts.change import ChangeKind
 from proofstone.contracts.finding import Finding
-from proofstone.contracts.reverify.ladder import (
-    ChangedSignature,
-    Impact,
-    LaterTask,
-    MiniAnalysis,
-    Result,
-    Score,
-    WorkedFile,
-)
+from proofstone.contracts.gate import CLAIM_MISMATCH
+from proofstone.contracts.reverify.ladder import Impact, LaterTask, MiniAnalysis, Result, Score
 from proofstone.contracts.reverify.understanding import Item, ItemVerdict
 from proofstone.contracts.verdict import Severity, Verdict
-from proofstone.core.gate.evidence import CLAIM_MISMATCH
+from proofstone.contracts.worked import ChangedSignature, WorkedFile
 from proofstone.core.gate.file_requests import granted
 from proofstone.core.reverify.mentions import files, names, says
 from proofstone.core.risk import PathChange, Risk, risk_of

@@ -16,11 +16,10 @@ from types import MappingProxyType
 from typing import Final
 
 from proofstone.contracts.base import Contract
-from proofstone.contracts.pipeline.run import Lane
+from proofstone.contracts.lane import SHORT, Lane
 from proofstone.contracts.reverify.position import Work
 from proofstone.contracts.reverify.understanding import Tier
 from proofstone.core.agent.routes import role_of
-from proofstone.core.pipeline.lanes import SHORT
 
 TIERS: Final[Mapping[str, Tier]] = MappingProxyType(
     {

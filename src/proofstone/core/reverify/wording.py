@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from proofstone.contracts.agent import Told
 from proofstone.contracts.reverify.context import ContextUpdate
 from proofstone.contracts.reverify.ladder import Asked, Level, Question
 from proofstone.contracts.reverify.messages import Challenge, Reverify
 from proofstone.contracts.reverify.text import brief
 from proofstone.contracts.reverify.understanding import Item, ItemVerdict
-from proofstone.core.plan.problems import shortened
 from proofstone.core.reverify.attendance import Wanted
 from proofstone.core.reverify.wire import FORMS, write
 
@@ -89,19 +87,6 @@ _ANSWER: Final = {
         f"{_OR}. It is compared with what has really changed."
     ),
 }
-
-_KNOWN: Final = ("Phase ", "Target: ")
-"""Fields of a line that whoever watches an agent knows already."""
-
-
-def spoken(told: Told, length: int) -> str:
-    """What an agent is told or asked, in one line for whoever watches it: `? RV-1: [REVERIFY] Level 1 | Reason: …`."""
-    line = told.text.partition("\n")[0]
-    head, bracket, rest = line.partition("[")
-    tag, _, fields = rest.partition("] ")
-    kept = [one for one in fields.split(" | ") if not one.startswith(_KNOWN)]
-    said = f"[{tag.removesuffix(']')}] {' | '.join(kept)}".strip() if bracket else head
-    return shortened(f"? {told.asked}: {said}" if told.asked else f"» {said}", length)
 
 
 GO_ON: Final = "Go on with your work where you were."

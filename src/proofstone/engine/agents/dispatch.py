@@ -36,10 +36,9 @@ from proofstone.contracts.agent import (
     ToolCall,
     ToolResult,
     Turn,
-    Usage,
 )
 from proofstone.contracts.base import Contract
-from proofstone.contracts.budget import Spent
+from proofstone.contracts.budget import Spent, Usage
 from proofstone.contracts.tools import WRITING
 from proofstone.core.agent.faults import completion_of, may_ask_again
 from proofstone.core.agent.loop import (
@@ -56,7 +55,7 @@ from proofstone.core.agent.loop import (
     Use,
     converse,
 )
-from proofstone.core.reverify.wording import spoken
+from proofstone.core.agent.spoken import spoken
 from proofstone.engine.agents.attending import Attendant
 from proofstone.engine.agents.meter import Meter
 from proofstone.engine.agents.on_record import Recorded

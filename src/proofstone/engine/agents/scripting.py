@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from proofstone.adapters.script_file import ONE_REQUEST, Breakdown, Call, Entry, Step
-from proofstone.contracts.agent import FaultKind, Occasion, Told, ToolCall, Turn, Usage
+from proofstone.contracts.agent import FaultKind, Occasion, Told, ToolCall, Turn
+from proofstone.contracts.budget import Usage
 from proofstone.engine.agents.on_record import Recorded
 
 _BREAKDOWNS: Final = (

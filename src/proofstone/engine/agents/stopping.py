@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from proofstone.contracts.agent import Fault, FaultKind
+from proofstone.engine.deadline import OutOfBudgetError
 from proofstone.errors import InputError, UnavailableError
-
-
-class OutOfBudgetError(Exception):
-    """An agent was stopped by a budget: everything is kept."""
 
 
 def stop_for(fault: Fault, agent: str) -> None:

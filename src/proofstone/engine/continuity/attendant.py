@@ -43,12 +43,13 @@ from proofstone.contracts.tools import WRITING, Tool
 from proofstone.contracts.verdict import Severity
 from proofstone.core.agent.answer import Malformed
 from proofstone.core.agent.loop import Aside, Boundary
+from proofstone.core.agent.spoken import spoken
 from proofstone.core.reverify.attendance import Attendance, Wanted
 from proofstone.core.reverify.context import freeze
 from proofstone.core.reverify.position import anomalies
 from proofstone.core.reverify.understanding import enter
 from proofstone.core.reverify.wire import read
-from proofstone.core.reverify.wording import reverify, spoken
+from proofstone.core.reverify.wording import reverify
 from proofstone.core.scope import undeclared
 from proofstone.engine.agents.attending import Aloud, Known, Listened
 from proofstone.engine.continuity.attended import Attended, Word

@@ -10,7 +10,7 @@ from proofstone.adapters.git.store import Store
 from proofstone.adapters.git.work_tree import WorkTree, freeze, too_heavy
 from proofstone.adapters.tools.interfaces import changed_signatures
 from proofstone.contracts.change import ChangedPath
-from proofstone.contracts.reverify.ladder import ChangedSignature, Worked, WorkedFile
+from proofstone.contracts.worked import ChangedSignature, Worked, WorkedFile
 from proofstone.errors import RepositoryError
 
 

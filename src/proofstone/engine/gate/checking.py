@@ -18,13 +18,13 @@ from proofstone.adapters.git.snapshot import Snapshot, of_tree
 from proofstone.adapters.scratch import remove
 from proofstone.contracts.change import ChangeKind
 from proofstone.contracts.finding import Finding
-from proofstone.contracts.gate import ExecutorResult, Failure, FailureType, Reason
+from proofstone.contracts.gate import CLAIM_MISMATCH, ExecutorResult, Failure, FailureType, Reason
 from proofstone.contracts.gate_record import AttemptFailed, Checked, Evidence, TaskRecord
 from proofstone.contracts.plan import PlanTask
 from proofstone.contracts.report import CheckReport
 from proofstone.core.gate import architect_rules
 from proofstone.core.gate.commit_message import message
-from proofstone.core.gate.evidence import CLAIM_MISMATCH, evidence_of, failure_type
+from proofstone.core.gate.evidence import evidence_of, failure_type
 from proofstone.core.gate.file_requests import granted
 from proofstone.core.gate.passing import unmet_by_checks
 from proofstone.core.gate.retry import starts_clean

@@ -24,12 +24,11 @@ from proofstone.adapters.git.work_tree import (
 )
 from proofstone.adapters.ledger.artifacts import ArtifactWriter
 from proofstone.config.backends import works_alone
-from proofstone.contracts.gate import ExecutorResult, ExecutorStatus, Failure, FailureType, Reason
+from proofstone.contracts.gate import CLAIM_MISMATCH, ExecutorResult, ExecutorStatus, Failure, FailureType, Reason
 from proofstone.contracts.gate_record import AttemptFailed, Blocked, Executed, TaskRecord
 from proofstone.contracts.plan import PlanTask
 from proofstone.contracts.verdict import Assurance, Verdict
 from proofstone.core.gate.assignment import assignment
-from proofstone.core.gate.evidence import CLAIM_MISMATCH
 from proofstone.engine.agents.executor import AgentExecutor
 from proofstone.engine.continuity.sight import WorkSight
 from proofstone.engine.gate.hooks import run_hooks

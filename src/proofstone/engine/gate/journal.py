@@ -21,8 +21,9 @@ from proofstone.contracts.gate_setup import GateSetup
 from proofstone.contracts.plan import Plan
 from proofstone.contracts.rows import ApprovalRow, EventRow, OverrideRow
 from proofstone.core.gate.amending import Amendment, amended
-from proofstone.core.gate.direction import directed, worked_ms
+from proofstone.core.gate.direction import directed
 from proofstone.core.gate.machine import GateError, apply
+from proofstone.core.worked_time import worked_ms
 from proofstone.engine.gate.request import Word, WordKind
 from proofstone.errors import LedgerError
 from proofstone.faults import fault_point

@@ -23,9 +23,10 @@ from proofstone.contracts.base import Contract
 from proofstone.contracts.budget import Spent
 from proofstone.contracts.gate import ReviewedCheck
 from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.lane import Lane
 from proofstone.contracts.pipeline.approval import ApprovalRequest, RunMode
 from proofstone.contracts.pipeline.knowledge import KnowledgeOutput
-from proofstone.contracts.pipeline.run import FinalChecks, GateSummary, Lane, PlanGateSummary, RunReport, RunSetup
+from proofstone.contracts.pipeline.run import FinalChecks, GateSummary, PlanGateSummary, RunReport, RunSetup
 from proofstone.contracts.plan import Plan
 from proofstone.contracts.verdict import Verdict
 from proofstone.core.agent.budget import cost

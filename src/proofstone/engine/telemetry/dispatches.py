@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Final
 
 from proofstone.adapters.ledger import Stored
-from proofstone.contracts.agent import Fault, Occasion, RefusalRule, ToolResult, Turn, Usage
-from proofstone.contracts.budget import Spent
+from proofstone.contracts.agent import Fault, Occasion, RefusalRule, ToolResult, Turn
+from proofstone.contracts.budget import Spent, Usage
 from proofstone.contracts.rows import MessageRow
 from proofstone.roles.architect import JUDGE
 

@@ -13,7 +13,7 @@ import typer
 from proofstone.adapters.backends.probing import Probed
 from proofstone.adapters.backends.programs.standing import program_standings
 from proofstone.agents_app import Agent, Agents, Standing, agents, agents_of, probes, words
-from proofstone.contracts.agent import Usage
+from proofstone.contracts.budget import Usage
 from proofstone.core.agent.tiers import TierProblem
 from proofstone.errors import InputError
 from proofstone.surfaces.cli.agent_options import BackendOption, backend_words

@@ -13,8 +13,9 @@ import typer
 from proofstone.adapters.executors.human import Listen
 from proofstone.adapters.whole_file import write_whole
 from proofstone.contracts.gate_report import RunOutcome
+from proofstone.contracts.lane import Lane
 from proofstone.contracts.pipeline.approval import ApprovalRequest, RunMode
-from proofstone.contracts.pipeline.run import Lane, RunReport
+from proofstone.contracts.pipeline.run import RunReport
 from proofstone.engine.pipeline.bundling import bundle_of
 from proofstone.engine.pipeline.run import Ask, PipelineRun
 from proofstone.engine.pipeline.watching import Watching

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from proofstone.adapters.executors.human import Listen, Terminal
 from proofstone.engine.agents.dispatch import Dispatcher
-from proofstone.engine.agents.stopping import OutOfBudgetError
+from proofstone.engine.deadline import OutOfBudgetError
 from proofstone.errors import InputError
 from proofstone.surfaces.cli.exporting import exported
 from proofstone.surfaces.cli.interruption import interruptions

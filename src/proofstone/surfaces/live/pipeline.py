@@ -12,8 +12,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from proofstone.contracts.lane import Lane
 from proofstone.contracts.pipeline.approval import ApprovalEntry
-from proofstone.contracts.pipeline.run import FinalChecks, Lane, RunSetup
+from proofstone.contracts.pipeline.run import FinalChecks, RunSetup
 from proofstone.core.gate.page_text import visible
 from proofstone.core.pipeline.lanes import DEPTHS
 from proofstone.engine.gate.request import Watching as GateWatching

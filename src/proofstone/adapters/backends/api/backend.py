@@ -9,7 +9,8 @@ from proofstone.adapters.backends import Identity
 from proofstone.adapters.backends.api import loop
 from proofstone.adapters.backends.api.choice import Choice
 from proofstone.adapters.executors.site import Site
-from proofstone.contracts.agent import Conversation, Fault, FaultKind, Turn, Usage
+from proofstone.contracts.agent import Conversation, Fault, FaultKind, Turn
+from proofstone.contracts.budget import Usage
 
 if TYPE_CHECKING:
     from proofstone.adapters.backends.api.session import Session

@@ -10,7 +10,8 @@ from pydantic_ai import exceptions as theirs
 
 from proofstone.adapters.backends.api.bounds import TooLargeError
 from proofstone.adapters.backends.api.choice import Choice
-from proofstone.contracts.agent import Fault, FaultKind, Usage
+from proofstone.contracts.agent import Fault, FaultKind
+from proofstone.contracts.budget import Usage
 
 _MOST = 500
 _SHORTEST_KEY = 6

@@ -38,7 +38,8 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
 from proofstone.adapters.backends.api.bounds import LARGEST, LONGEST_NAME, MOST_CALLS, MOST_TOKENS, TooLargeError
-from proofstone.contracts.agent import Conversation, Returned, Told, ToolCall, Turn, Usage
+from proofstone.contracts.agent import Conversation, Returned, Told, ToolCall, Turn
+from proofstone.contracts.budget import Usage
 
 ANSWER: Final = "answer"
 _ANSWER_HELP: Final = "Give your answer. Call it once, at the end, and no other tool beside it."

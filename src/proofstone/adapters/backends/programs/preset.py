@@ -10,7 +10,8 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from proofstone.contracts.agent import Activity, Fault, Usage
+from proofstone.contracts.agent import Activity, Fault
+from proofstone.contracts.budget import Usage
 from proofstone.contracts.verdict import Assurance
 
 NOT_TOLD = Usage(requests=1, usd=None)

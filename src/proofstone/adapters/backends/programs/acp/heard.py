@@ -15,7 +15,8 @@ from pydantic import JsonValue
 from proofstone.adapters.backends.programs.lines import amount_at, count_at, objects_at, relative, text_at, value_at
 from proofstone.adapters.backends.programs.noting import Notes
 from proofstone.adapters.executors.site import Site
-from proofstone.contracts.agent import Activity, ActivityKind, Usage
+from proofstone.contracts.agent import Activity, ActivityKind
+from proofstone.contracts.budget import Usage
 from proofstone.core.agent.permission import Wish, wish_of
 
 MOST_WORDS: Final = 8 << 20

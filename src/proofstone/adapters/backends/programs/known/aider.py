@@ -13,7 +13,8 @@ from proofstone.adapters.backends.programs.known.litellm_errors import fault_in
 from proofstone.adapters.backends.programs.known.remembered import Pieces, named, paths_of
 from proofstone.adapters.backends.programs.lines import amount_in, shown
 from proofstone.adapters.backends.programs.preset import Errand, Final, Given, Invocation, Limit, Preset
-from proofstone.contracts.agent import Activity, ActivityKind, Fault, FaultKind, Usage
+from proofstone.contracts.agent import Activity, ActivityKind, Fault, FaultKind
+from proofstone.contracts.budget import Usage
 
 _MOST_FILES = 50
 """That it is given to begin with: it reads them all, again and again. Others it finds as it needs them."""

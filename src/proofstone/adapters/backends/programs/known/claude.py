@@ -25,7 +25,8 @@ from proofstone.adapters.backends.programs.lines import (
     value_at,
 )
 from proofstone.adapters.backends.programs.preset import Errand, Final, Given, Invocation, Limit, Preset
-from proofstone.contracts.agent import Activity, ActivityKind, Fault, FaultKind, Usage
+from proofstone.contracts.agent import Activity, ActivityKind, Fault, FaultKind
+from proofstone.contracts.budget import Usage
 
 _READING = ("Read", "Glob", "Grep")
 _EDITING = ("Edit", "Write", "NotebookEdit")

@@ -13,7 +13,8 @@ from pydantic import JsonValue
 from proofstone.adapters.backends.programs.known.remembered import Call, Calls, named, paths_of
 from proofstone.adapters.backends.programs.lines import count_at, fields, kind_of_status, shown, text_at, value_at
 from proofstone.adapters.backends.programs.preset import Errand, Final, Invocation, Limit, Preset
-from proofstone.contracts.agent import Activity, ActivityKind, Fault, FaultKind, Usage
+from proofstone.contracts.agent import Activity, ActivityKind, Fault, FaultKind
+from proofstone.contracts.budget import Usage
 
 _QUIET = (
     "--no-auto-update", "--disable-client-telemetry", "--disable-builtin-mcps", "--no-remote", "--log-level", "none",

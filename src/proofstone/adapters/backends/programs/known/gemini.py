@@ -18,7 +18,8 @@ from pydantic import JsonValue
 from proofstone.adapters.backends.programs.known.remembered import Calls, Pieces, named, paths_of
 from proofstone.adapters.backends.programs.lines import count_at, fields, kind_of_status, shown, text_at, value_at
 from proofstone.adapters.backends.programs.preset import Errand, Final, Invocation, Limit, Preset
-from proofstone.contracts.agent import Activity, ActivityKind, Fault, FaultKind, Usage
+from proofstone.contracts.agent import Activity, ActivityKind, Fault, FaultKind
+from proofstone.contracts.budget import Usage
 
 _EDITING = ("write_file", "replace")
 _RUNNING = ("run_shell_command",)

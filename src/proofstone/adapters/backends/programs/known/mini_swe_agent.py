@@ -13,7 +13,8 @@ from proofstone.adapters.backends.programs.known.litellm_errors import fault_in
 from proofstone.adapters.backends.programs.known.remembered import Pieces
 from proofstone.adapters.backends.programs.lines import amount_in, shown
 from proofstone.adapters.backends.programs.preset import Errand, Final, Invocation, Limit, Preset
-from proofstone.contracts.agent import Activity, ActivityKind, Fault, FaultKind, Usage
+from proofstone.contracts.agent import Activity, ActivityKind, Fault, FaultKind
+from proofstone.contracts.budget import Usage
 
 _LONGEST_ARGUMENT = 100_000
 """Bytes. The system takes 128 kB, and the program reads a task from nowhere else."""
