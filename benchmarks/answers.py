@@ -9,12 +9,11 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from proofstone.adapters.backends import Identity
-from proofstone.adapters.executors.site import Site
-from proofstone.contracts.agent import Conversation, Turn
-from proofstone.contracts.pipeline.research import ResearchFocus
-from proofstone.contracts.pipeline.review import ReviewFocus
-from proofstone.core.pipeline.needs import AskAgent, AskResearch, AskReview
+from proofstone.agents.backends import Identity
+from proofstone.agents.executors.context import Site
+from proofstone.agents.models import Conversation, Turn
+from proofstone.agents.roles.models.pipeline import ResearchFocus, ReviewFocus
+from proofstone.pipeline.rules.effects import AskAgent, AskResearch, AskReview
 
 _DETAIL: Final = "It sums the prices of what is in it, and nothing counts them yet. " * 4
 _DONE: Final[Mapping[str, JsonValue]] = {"completion": {"status": "DONE", "summary": "looked at the cart"}}

@@ -17,9 +17,9 @@ from contextlib import closing
 from pathlib import Path
 
 from benchmarks import Measurement, show, timed
-from proofstone.adapters.bus import Bus, Letter, Subscription
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.rows import EventRow
+from proofstone.agents.bus import Bus, Letter, Subscription
+from proofstone.ledger.models import EventRow
+from proofstone.ledger.sqlite import SqliteLedger
 
 PLAIN_TABLES = (
     "CREATE TABLE messages (id INTEGER PRIMARY KEY, message_id TEXT, run_id TEXT, sender TEXT, recipient TEXT, "

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import Measurement, show, timed
-from proofstone.adapters.git.repository import open_repository
-from proofstone.adapters.git.snapshot import snapshot
-from proofstone.adapters.git.store import open_store
+from proofstone.git.repository import open_repository
+from proofstone.git.snapshot import snapshot
+from proofstone.git.store import open_store
 
-PROOFSTONE = [sys.executable, "-c", "import sys; from proofstone.surfaces.cli.main import main; sys.exit(main())"]
+PROOFSTONE = [sys.executable, "-c", "import sys; from proofstone.cli.main import main; sys.exit(main())"]
 VERIFY = f"{sys.executable} -m pytest -q"
 
 SUITE = """

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from benchmarks import NO_AIM, Measurement, show
 from benchmarks.check import Place
-from proofstone.contracts.budget import Spent
-from proofstone.contracts.gate_report import RunOutcome, RunView
-from proofstone.engine.gate.request import GateRequest
-from proofstone.engine.progress import Progress, Silent
-from proofstone.gate_app import gate_run
+from proofstone.app.gate import gate_run
+from proofstone.check.context import Progress, Silent
+from proofstone.common.models import Spent
+from proofstone.gate.models import RunOutcome, RunView
+from proofstone.gate.request import GateRequest
 
 SLOTS = 4
 EXECUTOR = 'sleep {pause}; n=${{PROOFSTONE_TASK_ID#task-}}; echo "number = \'$n\'" > "part_$n.py"'

@@ -13,14 +13,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from proofstone import __version__
-from proofstone.adapters.ledger.artifacts import ArtifactStore
-from proofstone.adapters.ledger.location import artifacts_path, ledger_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.adapters.ledger.tables import Row
-from proofstone.contracts.evidence import CheckRow
-from proofstone.contracts.gate_setup import GateSetup
-from proofstone.contracts.rows import EventRow, MessageRow
-from proofstone.contracts.verdict import Assurance, Phase, Verdict
+from proofstone.common.models import Assurance, Phase, Verdict
+from proofstone.gate.models import GateSetup
+from proofstone.ledger.artifacts import ArtifactStore
+from proofstone.ledger.connection import artifacts_path, ledger_path
+from proofstone.ledger.models import CheckRow, EventRow, MessageRow
+from proofstone.ledger.schema import Row
+from proofstone.ledger.sqlite import SqliteLedger
 
 MILLION = 1_000_000
 _BATCH = 20_000

@@ -14,15 +14,14 @@ from unittest.mock import patch
 
 from benchmarks import Measurement, show, timed
 from benchmarks.check import QUICK, SUITE, WHOLE, Place, Shape
-from proofstone.adapters.integrity import environment_findings
-from proofstone.app import check_run
-from proofstone.contracts.evidence import CheckRow
-from proofstone.contracts.examined import Examined
-from proofstone.engine.cascade_run import CascadeRun
-from proofstone.engine.layers import Layers
-from proofstone.engine.progress import Silent
-from proofstone.engine.scan import scan_findings
-from proofstone.engine.world import CheckRequest
+from proofstone.app.context import check_run
+from proofstone.check.all_checks import CascadeRun
+from proofstone.check.context import CheckRequest, Silent
+from proofstone.check.integrity import environment_findings
+from proofstone.check.layers import Layers
+from proofstone.check.models import Examined
+from proofstone.check.static_scan import scan_findings
+from proofstone.ledger.models import CheckRow
 
 LAYERS = {
     "L2 the base's tests beside the edited ones": ("old-tests", "old-tests-rerun"),

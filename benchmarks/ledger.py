@@ -17,11 +17,11 @@ from pathlib import Path
 
 from benchmarks import Measurement, show, timed
 from benchmarks.large_ledger import generate
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.evidence import CheckRow
-from proofstone.contracts.verdict import Assurance, Phase, Verdict
+from proofstone.common.models import Assurance, Phase, Verdict
+from proofstone.ledger.models import CheckRow
+from proofstone.ledger.sqlite import SqliteLedger
 
-_PROOFSTONE = "import sys; from proofstone.surfaces.cli.main import main; sys.exit(main())"
+_PROOFSTONE = "import sys; from proofstone.cli.main import main; sys.exit(main())"
 _WHO = ("-c", "user.name=n", "-c", "user.email=n@example.org")
 GATE = "SELECT COUNT(*) FROM checks WHERE run_id = ? AND task_id = ? AND phase = 'after' AND passed = 1"
 

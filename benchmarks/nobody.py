@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from proofstone.contracts.budget import Spent
-from proofstone.contracts.pipeline.approval import ApprovalEntry
-from proofstone.contracts.pipeline.run import FinalChecks, RunSetup
-from proofstone.engine.gate.request import Watching as GateWatching
-from proofstone.engine.plan_gate.watching import Watching as PlanGateWatching
-from proofstone.engine.progress import Progress, Silent
+from proofstone.check.context import Progress, Silent
+from proofstone.common.models import Spent
+from proofstone.gate.request import Watching as GateWatching
+from proofstone.pipeline.models.run import ApprovalEntry, FinalChecks, RunSetup
+from proofstone.plan_gate.run import Watching as PlanGateWatching
 
 
 class Nobody:
-    """Implements `engine.pipeline.watching.Watching`. No part is begun."""
+    """Implements `pipeline.journal.Watching`. No part is begun."""
 
     def began(self, run_id: str, setup: RunSetup, *, resumed: bool) -> None:
         return None

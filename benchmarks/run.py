@@ -47,16 +47,15 @@ from benchmarks import NO_AIM, Measurement, show
 from benchmarks.answers import ANSWERS, TEXTS, AtOnce, needs
 from benchmarks.check import Place
 from benchmarks.nobody import Nobody
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.agent import Turn
-from proofstone.core.agent.answer import Malformed
-from proofstone.core.agent.loop import answer_in
-from proofstone.core.pipeline.needs import Heard
-from proofstone.engine.pipeline.agents import PipelineAgents
-from proofstone.engine.pipeline.documenting import Documenting
-from proofstone.engine.pipeline.requests import Shown, asking
-from proofstone.engine.steps import Steps
-from proofstone.run_app import RunRequest, pipeline_run
+from proofstone.agents.models import Turn
+from proofstone.agents.rules.answer import Malformed
+from proofstone.agents.rules.conversation import answer_in
+from proofstone.app.pipeline import RunRequest, pipeline_run
+from proofstone.ledger.sqlite import SqliteLedger
+from proofstone.pipeline.agents import PipelineAgents, Shown, asking
+from proofstone.pipeline.documenting import Documenting
+from proofstone.pipeline.rules.effects import Heard
+from proofstone.runtime.journal import Steps
 
 STEPS: Final = 26
 """Dispatches of a feature of six tasks, when nothing goes wrong."""

@@ -13,9 +13,7 @@ import sys
 from difflib import unified_diff
 from pathlib import Path
 
-from proofstone.surfaces.prove.markdown import render
-from proofstone.surfaces.prove.results import Proof, Standing
-from proofstone.surfaces.prove.text import summary
+from proofstone.prove.results import Proof, Standing, render, summary
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "catalogue.md"
@@ -59,7 +57,7 @@ def tried(*tricks: str) -> Proof:
     its
     pytest, ruff and mypy."""
     environment = {**os.environ, "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))}
-    command = [sys.executable, "-c", "import sys; from proofstone.surfaces.cli.main import main; sys.exit(main())"]
+    command = [sys.executable, "-c", "import sys; from proofstone.cli.main import main; sys.exit(main())"]
     options = [word for trick in tricks for word in ("--trick", trick)]
     done = subprocess.run(
         [*command, "prove", "--json", *options], env=environment, stdout=subprocess.PIPE, text=True, check=False

@@ -20,7 +20,7 @@ from pathlib import Path
 from generators.page import ROOT
 from generators.pages import GENERATED
 
-from proofstone.surfaces.cli.main import COMMANDS
+from proofstone.cli.main import COMMANDS
 
 # Names that stand for anybody may follow; the pattern is put together so that this line does not match itself.
 SOMEBODYS_PATH = re.compile(
@@ -56,7 +56,7 @@ def all_problems(root: Path) -> Iterator[str]:
 def missing_commands() -> Iterator[str]:
     for command in COMMANDS:
         if find_spec(command.module) is None:
-            yield f"src/proofstone/surfaces/cli/main.py: command {command.name}: there is no module {command.module}"
+            yield f"src/proofstone/cli/main.py: command {command.name}: there is no module {command.module}"
 
 
 def out_of_date(root: Path, generated: Mapping[str, Callable[[], str]]) -> Iterator[str]:

@@ -14,12 +14,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from proofstone.core.gradient import Weights
-from proofstone.core.simulation.compare import Summary, compare
-from proofstone.core.simulation.landscape import KINDS, MIXES, Mix
-from proofstone.core.simulation.run import CONTENDERS
-from proofstone.surfaces.cli.simulate import seeded
-from proofstone.surfaces.report.simulation import HEAD, cells, plotted, print_comparison
+from proofstone.cli.render.simulation import HEAD, cells, plotted, print_comparison
+from proofstone.cli.simulate import seeded
+from proofstone.solve.rules.gradient import Weights
+from proofstone.solve.simulation.rules import KINDS, MIXES, Mix
+from proofstone.solve.simulation.run import CONTENDERS, Summary, compare
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "simulation.md"

@@ -22,13 +22,13 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
-from proofstone.surfaces.cli.main import COMMANDS, load_app, main
+from proofstone.cli.main import COMMANDS, load_app, main
 
 MOST = 1 << 17
 """Bytes of a request."""
 LATER = (
     "anyio._backends._asyncio",
-    "proofstone.adapters.backends.api.session",
+    "proofstone.agents.backends.api.backend",
     "genai_prices.data",
     "openai.resources.chat.completions.completions",
     "pydantic_ai.models.openai",

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proofstone.adapters.ledger.location import ledger_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.evidence import CheckRow
-from proofstone.contracts.rows import EventRow, MessageRow
-from proofstone.engine.agents.on_record import Recorded, on_record
+from proofstone.agents.spending import Recorded, on_record
+from proofstone.ledger.connection import ledger_path
+from proofstone.ledger.models import CheckRow, EventRow, MessageRow
+from proofstone.ledger.sqlite import SqliteLedger
 from tests.workshop import Workshop
 
 Entry = dict[str, Any]

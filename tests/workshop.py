@@ -14,15 +14,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from proofstone.adapters.ledger.artifacts import ArtifactStore
-from proofstone.adapters.ledger.location import artifacts_path
-from proofstone.contracts.report import CheckLine, CheckReport
+from proofstone.check.models import CheckLine, CheckReport
+from proofstone.ledger.artifacts import ArtifactStore
+from proofstone.ledger.connection import artifacts_path
 from tests import forked
 from tests.person import programs
 
 OWN_PROGRAMS = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
 """PATH with everything that this suite itself is installed with: pytest, ruff and mypy."""
-START = "import sys; from proofstone.surfaces.cli.main import main; sys.exit(main())"
+START = "import sys; from proofstone.cli.main import main; sys.exit(main())"
 _KEPT = ("LANG", "TMPDIR", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "PIP_INDEX_URL", "NPM_CONFIG_REGISTRY")
 GITCONFIG = """
 [user]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from proofstone.surfaces.cli.main import COMMANDS, Command, load_app, root_help
+from proofstone.cli.main import COMMANDS, Command, load_app, root_help
 
 if TYPE_CHECKING:
     from typer.core import TyperGroup

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 
 from generators.page import cell, mermaid
-from proofstone.contracts.solve.messages import OutcomeStatus, SubTaskOutcome
-from proofstone.core.gradient import DEFAULT_POLICY, POLICIES, Policy, Row, Weights
-from proofstone.core.solve.blocking import Blocks
-from proofstone.core.solve.directing import Came, blocked_after
+from proofstone.agents.roles.models.solve_messages import OutcomeStatus, SubTaskOutcome
+from proofstone.solve.rules.directing import Came, blocked_after
+from proofstone.solve.rules.gradient import DEFAULT_POLICY, POLICIES, Policy, Row, Weights
+from proofstone.solve.rules.plan_rules import Blocks
 
 FIGURES = re.compile(r" \([^()]*\{[^()]*\)")
 """What a rationale is filled in with: a table is about any figures."""

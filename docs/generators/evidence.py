@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from generators.page import table
-from proofstone.contracts.gate import TaskState
-from proofstone.contracts.gate_report import RunOutcome, TaskReport
-from proofstone.contracts.pipeline.run import FinalChecks, GateSummary, KnownIssue
-from proofstone.contracts.verdict import Assurance, Confidence, Outcome, Severity
-from proofstone.core.accepted import ACCEPTABLE
-from proofstone.core.confidence import rate
-from proofstone.core.layers import TITLES, Layer
-from proofstone.core.pipeline import rating
-from proofstone.core.pipeline.rating import Grounds
+from proofstone.agents.roles.models.gate import TaskState
+from proofstone.check.rules.outcome import ACCEPTABLE, TITLES, Layer, rate
+from proofstone.common.models import Assurance, Confidence, Outcome, Severity
+from proofstone.gate.models import RunOutcome, TaskReport
+from proofstone.pipeline.models.run import FinalChecks, GateSummary, KnownIssue
+from proofstone.pipeline.rules import reviews as rating
+from proofstone.pipeline.rules.reviews import Grounds
 
 ASKS: Mapping[Layer, str] = {
     Layer.FROZEN_TREE: "is what was checked what there is?",

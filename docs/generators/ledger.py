@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 
 from generators.page import mermaid, table
-from proofstone.adapters.ledger.tables import TABLES
-from proofstone.core.chain import Link
+from proofstone.ledger.rules.chain import Link
+from proofstone.ledger.schema import TABLES
 
 
 def tables() -> str:

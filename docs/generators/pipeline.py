@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from generators.page import mermaid, table
-from proofstone.contracts.change import ChangeKind
-from proofstone.contracts.lane import Lane
-from proofstone.core.gate.passing import SIGNALS_LARGE
-from proofstone.core.pipeline.building import REJECTIONS, RETURNS
-from proofstone.core.pipeline.directing import ITERATIONS
-from proofstone.core.pipeline.lanes import DEEPER, DEPTHS
-from proofstone.core.pipeline.preparing import ENOUGH
-from proofstone.core.pipeline.reviews import GATE, ROUNDS, Decision
-from proofstone.core.plan.lint import MOST_PRODUCTION_FILES
-from proofstone.core.risk import ROWS, PathChange, risk_of
+from proofstone.common.models import ChangeKind, Lane
+from proofstone.common.risk import ROWS, PathChange, risk_of
+from proofstone.gate.rules.passing import SIGNALS_LARGE
+from proofstone.pipeline.rules.building import REJECTIONS, RETURNS
+from proofstone.pipeline.rules.directing import ITERATIONS
+from proofstone.pipeline.rules.planning import DEEPER, DEPTHS
+from proofstone.pipeline.rules.preparing import ENOUGH
+from proofstone.pipeline.rules.reviews import GATE, ROUNDS, Decision
+from proofstone.plans.lint import MOST_PRODUCTION_FILES
 
 LANES: Mapping[Lane, str] = {
     Lane.DOCS: "documentation and nothing else",

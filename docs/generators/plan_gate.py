@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from generators.page import cell, mermaid
-from proofstone.contracts.plan_gate.answers import Mode
-from proofstone.contracts.plan_gate.record import ConvergenceStatus, PlanSeverity
-from proofstone.core.plan_gate.decision import TABLE
-from proofstone.core.plan_gate.objections import RULES, Objection
-from proofstone.core.plan_gate.tool_budgets import COMBINED, KINDS, LIMITS, SEARCHABLE, BudgetKind
+from proofstone.agents.roles.models.plan_gate import Mode
+from proofstone.agents.roles.models.plan_gate_records import ConvergenceStatus, PlanSeverity
+from proofstone.agents.rules.tool_budgets import COMBINED, KINDS, LIMITS, SEARCHABLE, BudgetKind
+from proofstone.plan_gate.rules.decision import TABLE
+from proofstone.plan_gate.rules.objections import RULES, Objection
 
 
 def decision_table() -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from generators.page import cell
-from proofstone.adapters.backends.programs.known import PRESETS
-from proofstone.adapters.backends.programs.preset import Limit, Preset
+from proofstone.agents.backends.programs.known import PRESETS
+from proofstone.agents.backends.programs.preset import Limit, Preset
 
 KEEPS_TO: Mapping[Limit, str] = {Limit.PATHS: "the task's files", Limit.TREE: "the work tree", Limit.NONE: "nothing"}
 

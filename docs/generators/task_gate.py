@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from generators.page import mermaid, table
+from proofstone.agents.roles.models.gate import FailureType
 from proofstone.config.settings import GateSettings
-from proofstone.contracts.gate import FailureType
-from proofstone.core.gate.machine import TABLE, diagram
-from proofstone.core.gate.retry import HALT_FAILURES, HALT_MISMATCHES, MAX_ATTEMPTS, POLICY
+from proofstone.gate.rules.machine import HALT_FAILURES, HALT_MISMATCHES, MAX_ATTEMPTS, POLICY, TABLE, diagram
 
 PERSONS = frozenset(("overridden", "confirmed", "asked"))
 """Events that are a person's word, or wait for one."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from generators.page import table
-from proofstone.adapters.sandbox.seccomp import GROUPS
-from proofstone.core.threats import THREATS, Subject
+from proofstone.sandbox.rules import THREATS, Subject
+from proofstone.sandbox.seccomp import GROUPS
 
 
 def walls() -> str:

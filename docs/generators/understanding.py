@@ -1,17 +1,15 @@
-"""What agents are asked, when, and what follows: from the tables of `proofstone.core.reverify`."""
+"""What agents are asked, when, and what follows: from the tables of `proofstone.supervision.rules`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from proofstone.contracts.reverify.ladder import Result
-from proofstone.contracts.reverify.understanding import Item, Tier
-from proofstone.core.reverify.ladder import LADDER, Move
-from proofstone.core.reverify.limits import Limits
-from proofstone.core.reverify.triggers import TRIGGERS
-from proofstone.core.reverify.understanding import ATTEMPTS, ITEMS, LOOKED_UP
-from proofstone.core.reverify.wire import FORMS
-from proofstone.core.reverify.wording import MEANING
+from proofstone.supervision.models.ladder import Result
+from proofstone.supervision.models.understanding import Item, Tier
+from proofstone.supervision.rules.course import LADDER, Move
+from proofstone.supervision.rules.monitor_state import TRIGGERS, Limits
+from proofstone.supervision.rules.understanding import ATTEMPTS, ITEMS, LOOKED_UP, MEANING
+from proofstone.supervision.rules.wire import FORMS
 
 ANSWERS: Mapping[Result, str] = {
     Result.FITS: "fits what was seen",

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from proofstone.adapters.ledger.location import ledger_path
-from proofstone.contracts.pipeline.run import RunReport
+from proofstone.ledger.connection import ledger_path
+from proofstone.pipeline.models.run import RunReport
 from tests.pipeline_runs.stage import FOCI, Came, Stage, executor, planner, reviewer, specifier, task
 from tests.staging import babbling, failing
 

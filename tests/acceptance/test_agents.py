@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from proofstone.contracts.agent import Completion, CompletionStatus, Output
-from proofstone.contracts.base import Contract
-from proofstone.contracts.plan_gate.record import PlanSeverity
-from proofstone.contracts.verdict import Severity
-from proofstone.core.agent.answer import Malformed, parse
-from proofstone.roles import AT_THE_PLAN_GATE, IN_THE_LOOP, ROLES, Role
+from proofstone.agents.models import Completion, CompletionStatus, Output
+from proofstone.agents.roles.models.plan_gate_records import PlanSeverity
+from proofstone.agents.roles.registry import AT_THE_PLAN_GATE, IN_THE_LOOP, ROLES
+from proofstone.agents.roles.role import Role
+from proofstone.agents.rules.answer import Malformed, parse
+from proofstone.common.models import Contract, Severity
 from tests.acceptance.conftest import Ended
 from tests.export import checks
 from tests.export.checks import Check

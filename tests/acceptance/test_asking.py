@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.contracts.gate_report import RunOutcome
-from proofstone.contracts.pipeline.approval import ApprovalRequest
-from proofstone.contracts.verdict import Severity
-from proofstone.core.pipeline.needs import Approve, Decided
+from proofstone.common.models import Severity
+from proofstone.gate.models import RunOutcome
+from proofstone.pipeline.models.run import ApprovalRequest
+from proofstone.pipeline.rules.effects import Approve, Decided
 from tests.acceptance.conftest import CONCERN, Ended
 from tests.pipeline.answers import concern, spec
 from tests.pipeline.talk import FEATURE, INTERACTIVE, WAIT, Script, needs, talk

@@ -9,16 +9,15 @@ from collections import Counter
 
 import pytest
 
-from proofstone.contracts.agent import Conversation, Fault, FaultKind, Occasion, Turn
-from proofstone.contracts.gate import Failure, FailureType, TaskState
-from proofstone.contracts.gate_record import TaskRecord
-from proofstone.contracts.gate_report import RunOutcome
-from proofstone.contracts.pipeline.knowledge import KnowledgeOutput
-from proofstone.core.agent.faults import FOLLOWS, may_ask_again
-from proofstone.core.agent.loop import Ended as Conversed
-from proofstone.core.agent.loop import Pause, Repair, Think, converse
-from proofstone.core.gate.retry import MAX_ATTEMPTS, may_retry
-from proofstone.core.pipeline.needs import Decided
+from proofstone.agents.models import Conversation, Fault, FaultKind, Occasion, Turn
+from proofstone.agents.roles.models.gate import Failure, FailureType, TaskState
+from proofstone.agents.roles.models.pipeline import KnowledgeOutput
+from proofstone.agents.rules.budget import FOLLOWS, may_ask_again
+from proofstone.agents.rules.conversation import Ended as Conversed
+from proofstone.agents.rules.conversation import Pause, Repair, Think, converse
+from proofstone.gate.models import RunOutcome, TaskRecord
+from proofstone.gate.rules.machine import MAX_ATTEMPTS, may_retry
+from proofstone.pipeline.rules.effects import Decided
 from tests.acceptance.conftest import Ended
 from tests.export import checks
 from tests.export.reading import HOSTS, exported

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.ledger.location import ledger_path
-from proofstone.core.gate.passing import unmet_by_checks
+from proofstone.gate.rules.passing import unmet_by_checks
+from proofstone.ledger.connection import ledger_path
 from tests.gate.records import evidence
 from tests.pipeline_runs.stage import Came, Stage, claim, planner, task
 

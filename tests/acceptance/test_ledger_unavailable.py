@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.ledger.location import ledger_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.ledger.connection import ledger_path
+from proofstone.ledger.sqlite import SqliteLedger
 from tests.pipeline_runs.stage import REQUEST, TEAM, Came, Stage
 
 

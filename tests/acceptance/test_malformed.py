@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.contracts.gate import FailureType
-from proofstone.contracts.gate_report import RunOutcome
+from proofstone.agents.roles.models.gate import FailureType
+from proofstone.gate.models import RunOutcome
 from tests.acceptance.conftest import Ended
 from tests.pipeline_runs.stage import Came, Stage, planner, task
 from tests.staging import babbling

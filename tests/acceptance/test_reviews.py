@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.pipeline.review import PanelFinding, PanelOutput, ReviewFocus
-from proofstone.contracts.verdict import Confidence
-from proofstone.core.pipeline.needs import AskReview
-from proofstone.engine.pipeline.requests import Shown, as_asked, asking
+from proofstone.agents.roles.models.pipeline import PanelFinding, PanelOutput, ReviewFocus
+from proofstone.common.models import Confidence
+from proofstone.pipeline.agents import Shown, as_asked, asking
+from proofstone.pipeline.rules.effects import AskReview
 from tests.acceptance.conftest import Ended
 from tests.pipeline.answers import review
 from tests.pipeline.talk import talk

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from proofstone.contracts.lane import Lane
-from proofstone.contracts.pipeline.part import RiskMark
-from proofstone.core.gate.passing import SIGNALS, SIGNALS_LARGE
-from proofstone.core.pipeline.needs import Feature
-from proofstone.core.pipeline.planning import raised
+from proofstone.agents.roles.models.payload import RiskMark
+from proofstone.common.models import Lane
+from proofstone.gate.rules.passing import SIGNALS, SIGNALS_LARGE
+from proofstone.pipeline.rules.effects import Feature
+from proofstone.pipeline.rules.planning import raised
 from tests.acceptance.conftest import Ended
 from tests.pipeline.answers import plan, task
 from tests.pipeline.talk import DOCS, FIX, talk

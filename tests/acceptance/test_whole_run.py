@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.contracts.agent import OutputHeader
-from proofstone.contracts.lane import Lane
-from proofstone.core.pipeline.lanes import DEPTHS
-from proofstone.roles import ROLES
+from proofstone.agents.models import OutputHeader
+from proofstone.agents.roles.registry import ROLES
+from proofstone.common.models import Lane
+from proofstone.pipeline.rules.planning import DEPTHS
 from tests.acceptance.conftest import Ended
 from tests.export import checks
 from tests.export.reading import HOSTS, exported

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.git.blobs import LARGEST, BlobReader, blob_reader
-from proofstone.adapters.git.program import Git
 from proofstone.errors import RepositoryError
+from proofstone.git.objects import LARGEST, BlobReader, blob_reader
+from proofstone.git.program import Git
 from tests.workshop import Workshop
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.sandbox.gateway import MOST, Gateway
-from proofstone.adapters.sandbox.hosts import Host, allowed, host_in, is_public
 from proofstone.errors import InputError
+from proofstone.sandbox.gateway import MOST, Gateway, Host, allowed, host_in, is_public
 
 BIG = 50 << 20
 

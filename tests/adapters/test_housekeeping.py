@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.git.repository import open_repository
-from proofstone.adapters.git.store import Store, open_store
-from proofstone.adapters.housekeeping import keep_house
+from proofstone.check.cache import keep_house
+from proofstone.git.repository import open_repository
+from proofstone.git.store import Store, open_store
 
 DAY = 24 * 3600
 

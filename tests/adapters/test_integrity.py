@@ -16,9 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.integrity import environment_findings
-from proofstone.contracts.finding import Finding
-from proofstone.contracts.verdict import Severity
+from proofstone.check.integrity import environment_findings
+from proofstone.common.models import Finding, Severity
 
 MAJOR, MINOR = Severity.MAJOR, Severity.MINOR
 STARTUP, TAMPERED = "environment-startup-file", "environment-tampered"

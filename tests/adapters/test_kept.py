@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.git.kept import QUESTION_BYTES, Kept, is_id
-from proofstone.adapters.git.listing import in_tree
-from proofstone.adapters.git.program import Git, GitFailedError
-from proofstone.adapters.git.snapshot import difference
+from proofstone.git.objects import in_tree
+from proofstone.git.program import QUESTION_BYTES, Git, GitFailedError, Kept, is_id
+from proofstone.git.snapshot import difference
 
 
 class Asked:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.memory import FileMemory, memory_path
-from proofstone.contracts.memory import Memory, MemoryEntry, MemoryType
+from proofstone.agents.memory.models import Memory, MemoryEntry, MemoryType
+from proofstone.agents.memory.store import FileMemory, memory_path
 from proofstone.errors import InputError, MachineError
 
 

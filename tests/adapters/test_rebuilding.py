@@ -9,14 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.bytecode import bytecode_layer
-from proofstone.adapters.git.derived import with_contents
-from proofstone.adapters.git.held import hold
-from proofstone.adapters.git.repository import open_repository
-from proofstone.adapters.git.snapshot import snapshot
-from proofstone.adapters.git.store import open_store
-from proofstone.adapters.rebuilding import mend_state
-from proofstone.adapters.scratch import scratch_folder
+from proofstone.check.cache import bytecode_layer
+from proofstone.git.checkout import with_contents
+from proofstone.git.repository import open_repository
+from proofstone.git.snapshot import snapshot
+from proofstone.git.store import hold, open_store
+from proofstone.machine.files import mend_state, scratch_folder
 from tests.check.refusals import assert_passed
 from tests.workshop import Workshop
 

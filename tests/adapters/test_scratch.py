@@ -4,12 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from proofstone.adapters.scratch import remove, scratch_folder
+from proofstone.machine.files import remove, scratch_folder
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from proofstone.adapters.scratch import scratch_folder
+from proofstone.machine.files import scratch_folder
 with scratch_folder(Path(sys.argv[1]), "killed") as folder:
     (folder / "x").mkdir()
     os.kill(os.getpid(), signal.SIGKILL)

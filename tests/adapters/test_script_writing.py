@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofstone.adapters.script_file import FAULTS, MATCHES, Breakdown, Call, Entry, Step, read_script
-from proofstone.adapters.script_writing import script_text
-from proofstone.contracts.agent import FaultKind
-from proofstone.contracts.budget import Usage
-from proofstone.core.agent.routes import SERVED
+from proofstone.agents.models import FaultKind
+from proofstone.agents.rules.routes import SERVED
+from proofstone.agents.script_file import FAULTS, MATCHES, Breakdown, Call, Entry, Step, read_script
+from proofstone.agents.script_writing import script_text
+from proofstone.common.models import Usage
 
 texts = st.text() | st.text(alphabet="ab:#-'\"{}[]|>&*!%@` \n\t\r\x85\u2028\ufeffé0159._~=<,\\")
 """Anything, and more often what YAML makes something of."""

@@ -11,8 +11,10 @@ from typing import get_args
 
 import pytest
 
-from proofstone.adapters.sandbox.process import launcher
-from proofstone.adapters.sandbox.seccomp import (
+from proofstone.config.settings import AllowedCalls
+from proofstone.errors import SandboxError
+from proofstone.sandbox.process import launcher
+from proofstone.sandbox.seccomp import (
     _ARCHITECTURES,
     ALLOWABLE,
     GROUPS,
@@ -21,8 +23,6 @@ from proofstone.adapters.sandbox.seccomp import (
     build_filter,
     is_available,
 )
-from proofstone.config.settings import AllowedCalls
-from proofstone.errors import SandboxError
 
 ALLOW, KILL, ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 NEW_USER, NEW_FILES = 0x10000000, 0x00000400

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.slots import Slots
 from proofstone.errors import MachineError
+from proofstone.machine.locks import Slots
 
 HOLDER = """
 import sys, threading, time
 from pathlib import Path
-from proofstone.adapters.slots import Slots
+from proofstone.machine.locks import Slots
 with Slots(int(sys.argv[2]), Path(sys.argv[1])).taken(threading.Event()):
     print("in", flush=True)
     sys.stdin.read()
@@ -62,7 +62,7 @@ def test_files_that_cannot_be_written_to_serve_and_what_cannot_be_opened_is_name
         (folder / name).touch(mode=0o444)
     # In the folder itself, so that those above it need not be open to anybody else.
     program = (
-        "import os, threading; from pathlib import Path; from proofstone.adapters.slots import Slots\n"
+        "import os, threading; from pathlib import Path; from proofstone.machine.locks import Slots\n"
         "if os.getuid() == 0: os.setresuid(65534, 65534, 65534)\n"
         "with Slots(1, Path('.')).taken(threading.Event()): print('in')"
     )

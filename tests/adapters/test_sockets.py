@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.sandbox.sockets import open_sockets
+from proofstone.sandbox.mounts import open_sockets
 
 _LISTEN = """
 import os, socket, sys

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from proofstone.adapters.sandbox.unprivileged import FIRST_ID, STAGE, closed_folders, split_options, stage
+from proofstone.sandbox.unprivileged import FIRST_ID, STAGE, closed_folders, split_options, stage
 
 
 def spec(argv: list[str], layers: list[dict[str, Any]] | None = None) -> dict[str, Any]:

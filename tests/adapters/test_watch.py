@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from proofstone.adapters.sandbox.job import Limits
-from proofstone.adapters.sandbox.watch import Watch, descendants
+from proofstone.sandbox.job import Limits
+from proofstone.sandbox.limits import Watch, descendants
 
 HOARD = "x = bytearray(b'y' * (96 << 20)); print('ready', flush=True); input()"
 PARENT = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"

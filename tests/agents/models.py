@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from proofstone.testing.model_server import Answer, Asked, ModelServer, Reply, WireProtocol
+from proofstone.testing.model_server.answers import Answer, Asked, Reply, WireProtocol
+from proofstone.testing.model_server.server import ModelServer
 from tests.gate.site import FILES, Site, plan, task
 
 MODULE = "def one():\n    return 1\n"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.agent import Conversation, Fault, FaultKind, Told, ToolCall, ToolResult, Turn
-from proofstone.core.agent.loop import Aside, Boundary, Ended, Request, Sent, Think, Use, converse
+from proofstone.agents.models import Conversation, Fault, FaultKind, Told, ToolCall, ToolResult, Turn
+from proofstone.agents.rules.conversation import Aside, Boundary, Ended, Request, Sent, Think, Use, converse
 from tests.agents.test_loop import BAD, GOOD, OPENING, Answer
 
 CALLS = Turn(calls=(ToolCall(id="1", name="read", arguments={"path": "a"}),))

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.testing.model_server import Answer, Hang, HttpError, ModelServer, Reply
+from proofstone.testing.model_server.answers import Answer, Hang, HttpError, Reply
+from proofstone.testing.model_server.server import ModelServer
 from tests.workshop import Workshop
 
 SCRIPT = """

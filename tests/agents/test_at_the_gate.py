@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proofstone.testing.model_server import HttpError, Reply, WireProtocol
+from proofstone.testing.model_server.answers import HttpError, Reply, WireProtocol
 from tests.agents.models import APPROVES, MODULE, PLAN, TEST, WRITES, answers, calls, desk
 from tests.gate.site import FILES, Site, plan, task
 

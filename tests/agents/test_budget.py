@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.budget import Allowance, Budget, Spent, Usage
-from proofstone.core.agent.budget import amended, cost, exhausted, money, more_of_it, over, summary
-from proofstone.engine.agents.meter import Meter
+from proofstone.agents.rules.budget import amended, cost, exhausted, money, more_of_it, over, summary
+from proofstone.agents.spending import Meter
+from proofstone.common.models import Allowance, Budget, Spent, Usage
 
 SPENT = Spent(requests=3, input_tokens=900, output_tokens=100, usd=1.5, tool_calls=7, seconds=120)
 

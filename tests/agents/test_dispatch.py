@@ -9,29 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.backends import Identity
-from proofstone.adapters.bus import Bus
-from proofstone.adapters.executors.site import ShellJob, Site
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.adapters.sandbox.job import Execution
-from proofstone.adapters.tools import Ground, Toolbox
-from proofstone.contracts.agent import (
-    Conversation,
-    Dispatched,
-    Fault,
-    FaultKind,
-    Occasion,
-    OutputHeader,
-    ToolCall,
-    Turn,
-)
-from proofstone.contracts.budget import Allowance, Budget, Spent, Usage
-from proofstone.contracts.rows import EventRow, MessageRow
-from proofstone.contracts.tools import READING, WRITING
-from proofstone.engine.agents.dispatch import Dispatcher, Errand
-from proofstone.engine.agents.meter import Meter
-from proofstone.engine.agents.on_record import on_record, spent_so_far
-from proofstone.roles.role import Role
+from proofstone.agents.backends import Identity
+from proofstone.agents.bus import Bus
+from proofstone.agents.dispatch import Dispatcher, Errand
+from proofstone.agents.executors.context import ShellJob, Site
+from proofstone.agents.models import Conversation, Dispatched, Fault, FaultKind, Occasion, OutputHeader, ToolCall, Turn
+from proofstone.agents.roles.role import Role
+from proofstone.agents.spending import Meter, on_record, spent_so_far
+from proofstone.agents.tools.models import READING, WRITING
+from proofstone.agents.tools.tool_context import Ground
+from proofstone.agents.tools.toolbox import Toolbox
+from proofstone.common.models import Allowance, Budget, Spent, Usage
+from proofstone.ledger.models import EventRow, MessageRow
+from proofstone.ledger.sqlite import SqliteLedger
+from proofstone.sandbox.job import Execution
 from proofstone.testing.backend_conformance import ROLE as READER
 
 ROLE = Role(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.agent import (
+from proofstone.agents.models import (
     Conversation,
     Fault,
     FaultKind,
@@ -22,9 +22,8 @@ from proofstone.contracts.agent import (
     ToolResult,
     Turn,
 )
-from proofstone.contracts.base import Contract
-from proofstone.core.agent.faults import FOLLOWS, completion_of, pause
-from proofstone.core.agent.loop import (
+from proofstone.agents.rules.budget import FOLLOWS, completion_of, pause
+from proofstone.agents.rules.conversation import (
     DEAF,
     MOST_CALLS_IN_A_TURN,
     REPAIRS,
@@ -38,6 +37,7 @@ from proofstone.core.agent.loop import (
     Use,
     converse,
 )
+from proofstone.common.models import Contract
 
 
 class Answer(Contract):

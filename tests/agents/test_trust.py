@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.config import load_text
 from proofstone.config.person import PersonSettings, budget
+from proofstone.config.reading import load_text
 from tests.workshop import Workshop
 
 

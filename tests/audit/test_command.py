@@ -11,15 +11,15 @@ import pytest
 import typer
 from pydantic import JsonValue
 
-from proofstone.adapters.bus import Bus, OffRouteError
-from proofstone.adapters.bus.tap import Tap
-from proofstone.adapters.ledger.runs import find_any_run, known_runs
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
-from proofstone.contracts.plan_gate.report import HeldAgainst
-from proofstone.contracts.rows import EventRow
+from proofstone.agents.bus import Bus, OffRouteError
+from proofstone.agents.roles.models.plan_gate_records import ClaimKind, LookedUp, RepositoryClaim
+from proofstone.auditor.tap import Tap
+from proofstone.cli.audit import app
 from proofstone.errors import InputError, LedgerError
-from proofstone.surfaces.cli.audit import app
+from proofstone.ledger.models import EventRow
+from proofstone.ledger.query import find_any_run, known_runs
+from proofstone.ledger.sqlite import SqliteLedger
+from proofstone.plan_gate.models import HeldAgainst
 from proofstone.testing.ledger_conformance import check_row
 
 

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 import pytest
 from pydantic import JsonValue
 
-from proofstone.contracts.agent import Occasion, RefusalRule, ToolResult
-from proofstone.contracts.audit import AuditFinding, AuditReport, Detection, ToolHealth
-from proofstone.contracts.bus import Envelope
-from proofstone.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
-from proofstone.contracts.plan_gate.report import HeldAgainst
-from proofstone.contracts.rows import EventRow
-from proofstone.core.audit.observed import Happened, ObservedRun
-from proofstone.core.audit.report import audit, is_grave
+from proofstone.agents.models import Envelope, Occasion, RefusalRule, ToolResult
+from proofstone.agents.roles.models.plan_gate_records import ClaimKind, LookedUp, RepositoryClaim
+from proofstone.auditor.models import AuditFinding, AuditReport, Detection, ToolHealth
+from proofstone.auditor.rules.detections import Happened, ObservedRun
+from proofstone.auditor.rules.report import audit, is_grave
+from proofstone.ledger.models import EventRow
+from proofstone.plan_gate.models import HeldAgainst
 
 Said = tuple[str, str, str, Mapping[str, JsonValue]]
 Did = tuple[str, str | None, Mapping[str, JsonValue]]

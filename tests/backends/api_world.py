@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from proofstone.adapters.backends.api import ApiBackend, api_backend
-from proofstone.adapters.executors.site import ShellJob, Site
-from proofstone.adapters.sandbox.job import Execution
-from proofstone.config.providers import ModelSettings, Provider, Wire
-from proofstone.contracts.agent import (
+from proofstone.agents.backends.api import api_backend
+from proofstone.agents.backends.api.backend import ApiBackend
+from proofstone.agents.executors.context import ShellJob, Site
+from proofstone.agents.models import (
     ENTRIES,
     Conversation,
     Entry,
@@ -23,7 +22,10 @@ from proofstone.contracts.agent import (
     ToolSpec,
     Turn,
 )
-from proofstone.testing.model_server import Answer, Asked, ModelServer, WireProtocol
+from proofstone.config.providers import ModelSettings, Provider, Wire
+from proofstone.sandbox.job import Execution
+from proofstone.testing.model_server.answers import Answer, Asked, WireProtocol
+from proofstone.testing.model_server.server import ModelServer
 
 KEY = "sk-very-secret-key"
 WIRES = (Wire.OPENAI_CHAT, Wire.OPENAI_RESPONSES, Wire.ANTHROPIC, Wire.GOOGLE)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from proofstone.adapters.executors.site import Site
-from proofstone.contracts.agent import Conversation, Entry, Occasion, Returned, Told, ToolResult, ToolSpec, Turn
+from proofstone.agents.executors.context import Site
+from proofstone.agents.models import Conversation, Entry, Occasion, Returned, Told, ToolResult, ToolSpec, Turn
 from tests.executors.bench import Bench
 
 SCHEMA: dict[str, Any] = {

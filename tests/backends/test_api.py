@@ -12,20 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.backends.api import api_backend
+from proofstone.agents.backends.api import api_backend
+from proofstone.agents.models import Conversation, FaultKind, Told, Turn
 from proofstone.config.providers import ModelSettings, Provider, Wire
-from proofstone.contracts.agent import Conversation, FaultKind, Told, Turn
-from proofstone.testing.model_server import (
+from proofstone.testing.model_server.answers import (
     Asked,
     Disconnect,
     Garbage,
     Hang,
     HttpError,
-    ModelServer,
     Reply,
     StreamError,
     WireProtocol,
 )
+from proofstone.testing.model_server.server import ModelServer
 from tests.backends.api_world import (
     KEY,
     MODELS,
@@ -485,7 +485,7 @@ def test_settings_of_the_model_are_sent(tmp_path: Path) -> None:
 
 def test_nothing_of_a_provider_is_imported_before_a_turn() -> None:
     program = (
-        "import sys, proofstone.adapters.backends, proofstone.adapters.backends.api as api\n"
+        "import sys, proofstone.agents.backends, proofstone.agents.backends.api as api\n"
         "api.api_backend('api:openai:gpt-5', environ={'OPENAI_API_KEY': 'x'}).close()\n"
         "print([name for name in ('pydantic_ai', 'openai', 'anthropic', 'google.genai') if name in sys.modules])"
     )

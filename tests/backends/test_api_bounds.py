@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.backends.api import api_backend
-from proofstone.adapters.backends.api.bounds import LARGEST, LARGEST_STREAM, LONGEST_NAME, MOST_CALLS, MOST_TOKENS
+from proofstone.agents.backends.api import api_backend
+from proofstone.agents.backends.api.providers import LARGEST, LARGEST_STREAM, LONGEST_NAME, MOST_CALLS, MOST_TOKENS
+from proofstone.agents.models import Conversation, Fault, FaultKind, Told, Turn
 from proofstone.config.providers import ModelSettings, Provider, Wire
-from proofstone.contracts.agent import Conversation, Fault, FaultKind, Told, Turn
-from proofstone.testing.model_server import Garbage, Reply
+from proofstone.testing.model_server.answers import Garbage, Reply
 from tests.backends.api_world import (
     NAMES,
     WIRES,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from proofstone.adapters.backends.api import api_backend
-from proofstone.adapters.backends.api.choice import choose
-from proofstone.adapters.backends.api.providers import connect
+from proofstone.agents.backends.api import api_backend
+from proofstone.agents.backends.api.choice import choose
+from proofstone.agents.backends.api.providers import connect
 from proofstone.config.providers import BUILT_IN, ModelSettings, Provider, Wire, model_settings, vendor_of
 from proofstone.errors import InputError
 from tests.backends.api_world import conversation, site_in

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.backends import Backend
-from proofstone.adapters.executors.site import Site
+from proofstone.agents.backends import Backend
+from proofstone.agents.executors.context import Site
+from proofstone.agents.models import FaultKind
 from proofstone.config.providers import ModelSettings, Wire
-from proofstone.contracts.agent import FaultKind
 from proofstone.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
-from proofstone.testing.model_server import Answer, Disconnect, Hang, ModelServer, Reply
+from proofstone.testing.model_server.answers import Answer, Disconnect, Hang, Reply
+from proofstone.testing.model_server.server import ModelServer
 from tests.backends.api_world import WIRES, backend, site_in
 
 

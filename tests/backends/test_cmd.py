@@ -11,11 +11,11 @@ import time
 import pytest
 from pydantic import JsonValue
 
-from proofstone.adapters.backends import Backend
-from proofstone.adapters.backends.cmd import MOST_BYTES, CommandBackend
-from proofstone.adapters.executors.site import Site
-from proofstone.contracts.agent import Conversation, Fault, FaultKind, Turn
-from proofstone.contracts.budget import Usage
+from proofstone.agents.backends import Backend
+from proofstone.agents.backends.cmd import MOST_BYTES, CommandBackend
+from proofstone.agents.executors.context import Site
+from proofstone.agents.models import Conversation, Fault, FaultKind, Turn
+from proofstone.common.models import Usage
 from proofstone.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
 from tests.backends.talk import SCHEMA, after, repaired, site_of, talk
 from tests.executors.bench import Bench

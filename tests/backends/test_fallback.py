@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.backends import Identity
-from proofstone.adapters.backends.cmd import CommandBackend
-from proofstone.adapters.backends.fallback import Fallback
-from proofstone.adapters.executors.site import Site
+from proofstone.agents.backends import Identity
+from proofstone.agents.backends.choosing import Fallback
+from proofstone.agents.backends.cmd import CommandBackend
+from proofstone.agents.executors.context import Site
+from proofstone.agents.models import Conversation, Fault, FaultKind, Told, Turn
 from proofstone.config.providers import Wire
-from proofstone.contracts.agent import Conversation, Fault, FaultKind, Told, Turn
-from proofstone.testing.model_server import HttpError, Reply
+from proofstone.testing.model_server.answers import HttpError, Reply
 from tests.backends.api_world import conversation, kept, results, served, site_in, the_fault, the_turn
 
 

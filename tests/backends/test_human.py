@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.backends import Backend
-from proofstone.adapters.backends.human import HumanBackend
-from proofstone.adapters.executors import Terminal
-from proofstone.adapters.executors.site import Site
-from proofstone.contracts.agent import Conversation, Fault, FaultKind, Turn
-from proofstone.contracts.budget import Usage
+from proofstone.agents.backends import Backend
+from proofstone.agents.backends.human import HumanBackend
+from proofstone.agents.executors.context import Site
+from proofstone.agents.executors.people import Terminal
+from proofstone.agents.models import Conversation, Fault, FaultKind, Turn
+from proofstone.common.models import Usage
 from proofstone.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
 from tests.backends.talk import after, repaired, site_of, talk
 from tests.executors.bench import Bench

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.backends import Backend
-from proofstone.adapters.backends.script import ScriptedBackend
-from proofstone.adapters.executors.site import Site
-from proofstone.adapters.script_file import Breakdown, Call, Entry, Script, Step, read_script
-from proofstone.adapters.script_writing import script_text
-from proofstone.contracts.agent import Conversation, Fault, FaultKind, Turn
-from proofstone.contracts.budget import Usage
+from proofstone.agents.backends import Backend
+from proofstone.agents.backends.script import ScriptedBackend
+from proofstone.agents.executors.context import Site
+from proofstone.agents.models import Conversation, Fault, FaultKind, Turn
+from proofstone.agents.script_file import Breakdown, Call, Entry, Script, Step, read_script
+from proofstone.agents.script_writing import script_text
+from proofstone.common.models import Usage
 from proofstone.errors import InputError
 from proofstone.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
 from tests.backends.talk import after, repaired, site_of, talk

@@ -11,32 +11,28 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from proofstone.adapters.ledger import Row
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.agent import Completion, CompletionStatus, Occasion, ToolResult, Turn
-from proofstone.contracts.base import Contract
-from proofstone.contracts.budget import Usage
-from proofstone.contracts.evidence import CheckRow
-from proofstone.contracts.gate import Direction, Failure, FailureType, Reason
-from proofstone.contracts.gate_record import (
+from proofstone.agents.models import Completion, CompletionStatus, Occasion, ToolResult, Turn
+from proofstone.agents.roles.models.gate import Direction, Failure, FailureType, Reason
+from proofstone.agents.roles.models.pipeline import FindingCategory, PanelFinding, PanelOutput, ReviewFocus, Scope
+from proofstone.agents.roles.models.solve_messages import DirectiveName, Gradient, Loss
+from proofstone.common.models import Confidence, Contract, Lane, Phase, ReviewVerdict, Severity, Usage, Verdict
+from proofstone.gate.models import (
     Approved,
     AttemptFailed,
     Checked,
     Committed,
     Executed,
+    GateSetup,
+    RunOutcome,
     Started,
     TaskEvent,
 )
-from proofstone.contracts.gate_report import RunOutcome
-from proofstone.contracts.gate_setup import GateSetup
-from proofstone.contracts.lane import Lane
-from proofstone.contracts.pipeline.review import FindingCategory, PanelFinding, PanelOutput, ReviewFocus, Scope
-from proofstone.contracts.pipeline.run import BlastRadius, FinalChecks, KnownIssue, Reviewed, RunReport, RunSetup
-from proofstone.contracts.plan_gate.setup import PlanGateSetup
-from proofstone.contracts.rows import ApprovalRow, EventRow, MessageRow, OverrideRow, StepStatus, TelemetryRow
-from proofstone.contracts.solve.messages import DirectiveName, Gradient, Loss
-from proofstone.contracts.verdict import Confidence, Phase, ReviewVerdict, Severity, Verdict
-from proofstone.core.gate.result import GateResult
+from proofstone.gate.rules.answers import GateResult
+from proofstone.ledger.models import ApprovalRow, CheckRow, EventRow, MessageRow, OverrideRow, StepStatus, TelemetryRow
+from proofstone.ledger.schema import Row
+from proofstone.ledger.sqlite import SqliteLedger
+from proofstone.pipeline.models.run import BlastRadius, FinalChecks, KnownIssue, Reviewed, RunReport, RunSetup
+from proofstone.plan_gate.models import PlanGateSetup
 from tests.gate.records import RULES, SUCCESS, evidence
 
 RUN = "20260131T120000Z-aaaaaa"

@@ -10,25 +10,37 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from proofstone.contracts.agent import OutputHeader
-from proofstone.contracts.base import Contract
-from proofstone.contracts.pipeline.approval import ApprovalEntry, RunMode
-from proofstone.contracts.pipeline.design import Alternative, Decision, DesignOutput
-from proofstone.contracts.pipeline.knowledge import KnowledgeOutput, Lesson, LoggedDecision
-from proofstone.contracts.pipeline.plan import PlannedFile, PlannedTask, PlanOutput
-from proofstone.contracts.pipeline.research import ResearchFinding, ResearchFocus, ResearchOutput
-from proofstone.contracts.pipeline.review import ReviewFocus
-from proofstone.contracts.pipeline.spec import AcceptanceCriterion, Concern, Requirement, SpecOutput
-from proofstone.contracts.verdict import Confidence, Severity
-from proofstone.core.pipeline.documents import (
+from proofstone.agents.models import OutputHeader
+from proofstone.agents.roles.models.pipeline import (
+    AcceptanceCriterion,
+    Alternative,
+    Concern,
+    Decision,
+    DesignOutput,
+    KnowledgeOutput,
+    Lesson,
+    LoggedDecision,
+    PlannedFile,
+    PlannedTask,
+    PlanOutput,
+    Requirement,
+    ResearchFinding,
+    ResearchFocus,
+    ResearchOutput,
+    ReviewFocus,
+    SpecOutput,
+)
+from proofstone.common.models import Confidence, Contract, Severity
+from proofstone.documents.yaml import yaml_text
+from proofstone.errors import InternalError
+from proofstone.pipeline.models.run import ApprovalEntry, RunMode
+from proofstone.pipeline.rules.documents import (
     approvals_document,
     decisions_document,
     decisions_of,
     documents_of,
     request_document,
 )
-from proofstone.core.pipeline.yaml_text import yaml_text
-from proofstone.errors import InternalError
 from tests.bundle.reading import HOSTILE, MORE_THAN_TEXT, Markdown
 from tests.bundle.story import DONE, found, panel
 

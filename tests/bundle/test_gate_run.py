@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.ledger.location import ledger_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.pipeline.bundle import Bundle, CommitMade
-from proofstone.contracts.verdict import Verdict
-from proofstone.core.pipeline.rollback import rollback
-from proofstone.engine.pipeline.bundling import bundle_of
+from proofstone.common.models import Verdict
+from proofstone.ledger.connection import ledger_path
+from proofstone.ledger.sqlite import SqliteLedger
+from proofstone.pipeline.bundling import bundle_of
+from proofstone.pipeline.models.bundle import Bundle, CommitMade
+from proofstone.pipeline.rules.approvals import rollback
 from tests.gate.site import Gated, Site, agent, plan, task, work
 
 SECOND = f'[ "$PROOFSTONE_ATTEMPT" = 1 ] && printf "def two(): return 3" > shop/two.py && exit 0\n{work("two")}'

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.pipeline.bundle import Bundle
-from proofstone.core.gate.page_text import visible
-from proofstone.core.pipeline.bundle_page import page
-from proofstone.core.pipeline.page_words import listed, quoted, ranges
-from proofstone.engine.pipeline.bundling import bundle_of
-from proofstone.surfaces.report.bundle_html import html
+from proofstone.cli.render.bundle import html
+from proofstone.documents.markdown import listed, quoted, ranges, visible
+from proofstone.pipeline.bundling import bundle_of
+from proofstone.pipeline.models.bundle import Bundle
+from proofstone.pipeline.rules.bundle_page import page
 from tests.bundle.reading import HOSTILE, MORE_THAN_TEXT, Html, Markdown
 from tests.bundle.story import PLAIN, RUN, Words, written
 

@@ -9,22 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.ledger import Stored, in_order
-from proofstone.contracts.base import Contract
-from proofstone.contracts.gate_report import RunOutcome
-from proofstone.contracts.pipeline.bundle import Bundle, LedgerHead, Sourced
-from proofstone.contracts.pipeline.review import ReviewFocus
-from proofstone.contracts.pipeline.run import RunSetup
-from proofstone.contracts.rows import EventRow
-from proofstone.contracts.verdict import Confidence, Severity, Verdict
-from proofstone.core.pipeline.bundle_page import page
-from proofstone.core.pipeline.task_documents import task_documents
-from proofstone.engine.begun import setups_of
-from proofstone.engine.pipeline.bundled_reviews import one_model
-from proofstone.engine.pipeline.bundling import bundle_of
-from proofstone.engine.pipeline.views import bundled_runs
+from proofstone.agents.roles.models.pipeline import ReviewFocus
+from proofstone.cli.render.bundle import html
+from proofstone.common.models import Confidence, Contract, Severity, Verdict
 from proofstone.errors import InputError
-from proofstone.surfaces.report.bundle_html import html
+from proofstone.gate.models import RunOutcome
+from proofstone.ledger import in_order
+from proofstone.ledger.models import EventRow
+from proofstone.ledger.schema import Stored
+from proofstone.pipeline.bundled_reviews import one_model
+from proofstone.pipeline.bundling import bundle_of
+from proofstone.pipeline.models.bundle import Bundle, LedgerHead, Sourced
+from proofstone.pipeline.models.run import RunSetup
+from proofstone.pipeline.records import bundled_runs
+from proofstone.pipeline.rules.bundle_page import page
+from proofstone.pipeline.rules.documents import task_documents
+from proofstone.runtime.run_index import setups_of
 from tests.bundle.story import BASE, COMMIT, FIRST, PLAN, RUN, SECOND, TREE, written
 
 GOLDEN = Path(__file__).parent / "golden"

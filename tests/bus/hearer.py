@@ -10,11 +10,11 @@ import sys
 import threading
 from pathlib import Path
 
-from proofstone.adapters.bus import Subscription
-from proofstone.adapters.ledger import Row
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.bus import Envelope
-from proofstone.contracts.rows import EventRow
+from proofstone.agents.bus import Subscription
+from proofstone.agents.models import Envelope
+from proofstone.ledger.models import EventRow
+from proofstone.ledger.schema import Row
+from proofstone.ledger.sqlite import SqliteLedger
 
 
 def main(path: Path, name: str, last: int, batch: int) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from proofstone.adapters.bus import Bus, Letter, OffRouteError, Subscription
-from proofstone.adapters.ledger import Row
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.bus import Envelope
-from proofstone.contracts.rows import DeliveryRow, EventRow, MessageRow
+from proofstone.agents.bus import Bus, Letter, OffRouteError, Subscription
+from proofstone.agents.models import Envelope
 from proofstone.errors import InternalError
+from proofstone.ledger.models import DeliveryRow, EventRow, MessageRow
+from proofstone.ledger.schema import Row
+from proofstone.ledger.sqlite import SqliteLedger
 
 
 def dispatches(count: int, to: str = "planner") -> list[Letter]:

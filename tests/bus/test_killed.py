@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.bus import Bus, Letter
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.rows import DeliveryRow, EventRow
+from proofstone.agents.bus import Bus, Letter
+from proofstone.ledger.models import DeliveryRow, EventRow
+from proofstone.ledger.sqlite import SqliteLedger
 
 ROOT = Path(__file__).parents[2]
 SHARE = 40

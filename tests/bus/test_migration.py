@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.bus import Bus
-from proofstone.adapters.ledger import Row
-from proofstone.adapters.ledger.migrations import CURRENT, expected_schema, migrate, schema_of
-from proofstone.adapters.ledger.sqlite import Mode, SqliteLedger
-from proofstone.adapters.ledger.tables import table_of
-from proofstone.contracts.rows import DeliveryRow
-from proofstone.core.chain import genesis, next_link
+from proofstone.agents.bus import Bus
+from proofstone.cli.main import main
 from proofstone.errors import LedgerError
-from proofstone.surfaces.cli.main import main
+from proofstone.ledger.migrations import CURRENT, expected_schema, migrate, schema_of
+from proofstone.ledger.models import DeliveryRow
+from proofstone.ledger.rules.chain import genesis, next_link
+from proofstone.ledger.schema import Row, table_of
+from proofstone.ledger.sqlite import Mode, SqliteLedger
 from proofstone.testing.ledger_conformance import ONE_OF_EACH
 from tests.ledger.tampering import raw
 

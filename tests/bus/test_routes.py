@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from proofstone.contracts.memory import MemoryEntry, MemoryType
-from proofstone.core.agent.memory_access import may_search, may_write
-from proofstone.core.agent.routes import AGENTS, ROLES, ROUTES, allowed, why_not
+from proofstone.agents.memory.models import MemoryEntry, MemoryType
+from proofstone.agents.rules.routes import AGENTS, ROLES, ROUTES, allowed, why_not
+from proofstone.agents.rules.tool_rules import may_search, may_write
 
 LOOP = {
     ("perceiver", "planner", "TaskSpec"),

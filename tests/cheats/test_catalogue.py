@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.surfaces.prove.loading import CATALOGUE, load
-from proofstone.surfaces.prove.surroundings import missing
-from proofstone.surfaces.prove.tricks import Catalogue
+from proofstone.prove.catalogue import CATALOGUE, Catalogue, load
+from proofstone.prove.processes import missing
 from tests.needs import REQUIRE_ALL
 from tests.workshop import OWN_PROGRAMS, Workshop, workshop_outside_tmp
 
@@ -114,4 +113,4 @@ def test_a_wheel_holds_the_catalogue(tmp_path: Path) -> None:
         [sys.executable, "-m", "zipfile", "-l", wheel], capture_output=True, text=True, check=True
     ).stdout
     for file in CATALOGUE.glob("*.toml"):
-        assert f"proofstone/surfaces/prove/tricks/{file.name}" in listed
+        assert f"proofstone/prove/tricks/{file.name}" in listed

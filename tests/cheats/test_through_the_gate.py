@@ -10,10 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from proofstone.surfaces.prove.loading import load
-from proofstone.surfaces.prove.surroundings import missing
-from proofstone.surfaces.prove.trial import Bench
-from proofstone.surfaces.prove.tricks import Act, Catalogue, Project, Trick
+from proofstone.prove.catalogue import Act, Catalogue, Project, Trick, load
+from proofstone.prove.processes import missing
+from proofstone.prove.trial import Bench
 from tests.needs import unavailable
 from tests.workshop import OWN_PROGRAMS, command, workshop_outside_tmp
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.app import private_home
+from proofstone.app.context import private_home
 from proofstone.errors import MachineError
 
 

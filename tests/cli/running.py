@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests import forked
 
-START = "import sys; from proofstone.surfaces.cli.main import main; sys.exit(main())"
+START = "import sys; from proofstone.cli.main import main; sys.exit(main())"
 
 
 def proofstone(

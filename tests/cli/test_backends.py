@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from proofstone.testing.model_server import HttpError, ModelServer, Reply
+from proofstone.testing.model_server.answers import HttpError, Reply
+from proofstone.testing.model_server.server import ModelServer
 from tests.cli.running import proofstone
 
 KEY = "sk-very-secret-key"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from proofstone.config import Settings
+from proofstone.config.settings import Settings
 from tests.cli.running import proofstone
 
 

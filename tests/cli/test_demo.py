@@ -14,17 +14,15 @@ from typing import Any, NamedTuple
 import pytest
 from rich.console import Console
 
-from proofstone.adapters.ledger import Stored
-from proofstone.adapters.ledger.tables import R
-from proofstone.contracts.gate_report import RunOutcome
-from proofstone.contracts.pipeline.run import RunReport
-from proofstone.engine.pipeline.records import RunRecord
-from proofstone.surfaces.cli.demo import told
-from proofstone.surfaces.cli.output import Output
-from proofstone.surfaces.demo.aftermath import Aftermath, wrongs
-from proofstone.surfaces.demo.moments import LIE, MOMENTS, Record, moments
-from proofstone.surfaces.demo.shown import print_left, print_moments, print_next, print_wrongs
-from proofstone.surfaces.demo.stage import Stage
+from proofstone.cli.demo import told
+from proofstone.cli.demo.moments import LIE, MOMENTS, Aftermath, Record, moments, wrongs
+from proofstone.cli.demo.shown import print_left, print_moments, print_next, print_wrongs
+from proofstone.cli.demo.stage import Stage
+from proofstone.cli.output import Output
+from proofstone.gate.models import RunOutcome
+from proofstone.ledger.schema import R, Stored
+from proofstone.pipeline.models.run import RunReport
+from proofstone.pipeline.records import RunRecord
 from tests.cli.running import proofstone
 
 CHALLENGED, HONEST, CAUGHT, TURNED, REVISED, COMMITTED = MOMENTS

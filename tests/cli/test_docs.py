@@ -14,13 +14,12 @@ from types import ModuleType
 
 import pytest
 
-from proofstone.adapters.ledger.tables import TABLES
-from proofstone.contracts.gate import FailureType
-from proofstone.contracts.lane import Lane
-from proofstone.contracts.verdict import Confidence
-from proofstone.core.gradient import Weights
-from proofstone.core.layers import TITLES, Layer
-from proofstone.surfaces.cli.main import COMMANDS
+from proofstone.agents.roles.models.gate import FailureType
+from proofstone.check.rules.outcome import TITLES, Layer
+from proofstone.cli.main import COMMANDS
+from proofstone.common.models import Confidence, Lane
+from proofstone.ledger.schema import TABLES
+from proofstone.solve.rules.gradient import Weights
 from tests.needs import needs
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "check.py"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.machine import (
+from proofstone.cli.doctor import Fact, Machine, hints, sandbox_lines, state_facts
+from proofstone.machine.facts import (
     FAMILIES,
     PROGRAMS,
     Program,
@@ -21,8 +22,7 @@ from proofstone.adapters.machine import (
     look,
     version_in,
 )
-from proofstone.adapters.sandbox.probe import SandboxFacts
-from proofstone.surfaces.cli.doctor import Fact, Machine, hints, sandbox_lines, state_facts
+from proofstone.sandbox.probe import SandboxFacts
 from tests.cli.running import proofstone
 from tests.needs import needs
 

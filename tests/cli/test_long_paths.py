@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.ledger.location import ledger_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.core.gate.page_names import aside_name
+from proofstone.cli.main import main
 from proofstone.errors import LedgerError
-from proofstone.surfaces.cli.main import main
+from proofstone.gate.rules.pages import aside_name
+from proofstone.ledger.connection import ledger_path
+from proofstone.ledger.sqlite import SqliteLedger
 
 NAME = "n" * 300
 PATH = "/" + "p/" * 2500

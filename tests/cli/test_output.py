@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.surfaces.cli.output import Output, printable, repository_root
+from proofstone.cli.output import Output, repository_root
+from proofstone.common.text import printable
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from proofstone import __version__
-from proofstone.surfaces.cli.main import COMMANDS, Command, main, root_help
+from proofstone.cli.main import COMMANDS, Command, main, root_help
 from tests.cli.running import START, proofstone
 
 HEAVY = (
@@ -22,8 +22,8 @@ HEAVY = (
     "rich",
     "pydantic",
     "proofstone.config",
-    "proofstone.adapters",
-    "proofstone.engine",
+    "proofstone.machine",
+    "proofstone.runtime",
     "dataclasses",
 )
 
@@ -33,7 +33,7 @@ def crash_in(command: str, statement: str) -> str:
     return (
         "import sys, types, typer\n"
         "from proofstone.errors import *\n"
-        "from proofstone.surfaces.cli import main as root\n"
+        "from proofstone.cli import main as root\n"
         "module = types.ModuleType('stand_in')\n"
         "module.app = typer.Typer(add_completion=False)\n"
         "@module.app.command()\n"
@@ -48,7 +48,7 @@ def crash_in(command: str, statement: str) -> str:
 @pytest.mark.parametrize("args", [(), ("--help",), ("-h",), ("help",), ("--version",)])
 def test_simple_questions_are_answered_without_importing_anything_heavy(args: tuple[str, ...], tmp_path: Path) -> None:
     start = (
-        "import sys; from proofstone.surfaces.cli.main import main; code = main()\n"
+        "import sys; from proofstone.cli.main import main; code = main()\n"
         f"loaded = [name for name in {HEAVY!r} if name in sys.modules]\n"
         "sys.exit(f'loaded: {loaded}' if loaded else code)"
     )
@@ -60,7 +60,7 @@ def test_simple_questions_are_answered_without_importing_anything_heavy(args: tu
 
 def test_a_command_imports_its_own_module_and_no_other_commands(tmp_path: Path) -> None:
     start = (
-        "import sys; from proofstone.surfaces.cli import main as root; code = root.main()\n"
+        "import sys; from proofstone.cli import main as root; code = root.main()\n"
         "loaded = {c.name for c in root.COMMANDS if c.module in sys.modules}\n"
         "sys.exit(0 if loaded == {'config'} else f'loaded: {loaded}')"
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.surfaces.cli.streams import GuardedFile
+from proofstone.cli.process import GuardedFile
 from tests.cli.running import START
 from tests.cli.test_root import crash_in
 from tests.workshop import Workshop
@@ -183,7 +183,7 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored(tmp_path: Path) ->
 
 
 def test_the_handlers_of_whoever_calls_main_are_put_back() -> None:
-    from proofstone.surfaces.cli.interruption import termination_signals
+    from proofstone.cli.process import termination_signals
 
     before = signal.getsignal(signal.SIGTERM)
     with termination_signals():
@@ -209,9 +209,9 @@ def test_a_check_whose_report_cannot_be_written_keeps_its_verdict(tmp_path: Path
 def test_an_agent_whose_answer_is_lost_is_sent_back_by_the_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from proofstone.hook_app import StopAnswer
-    from proofstone.surfaces.cli import hook
-    from proofstone.surfaces.cli.main import main
+    from proofstone.app.hooks import StopAnswer
+    from proofstone.cli import hook
+    from proofstone.cli.main import main
 
     monkeypatch.setattr(sys, "stdin", io.StringIO("{}"))
     monkeypatch.setattr(hook, "agent_stopped", lambda _: StopAnswer(send_back="1 test fails"))

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.config import Settings, load_text
-from proofstone.config.backends import Choice, Origin, Place, choose, from_command_line
-from proofstone.config.budget import BudgetSettings, limits
+from proofstone.common.models import Allowance
+from proofstone.config.backends import BudgetSettings, Choice, Origin, Place, choose, from_command_line, limits
 from proofstone.config.person import PersonSettings, budget, chosen, load_person, person_file
 from proofstone.config.providers import BUILT_IN, Wire
-from proofstone.contracts.budget import Allowance
+from proofstone.config.reading import load_text
+from proofstone.config.settings import Settings
 from proofstone.errors import ConfigError, InputError
 
 SPECS = (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.config import proofstone_home
+from proofstone.config.home import proofstone_home
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.config.lines import line_of
+from proofstone.config.wording import line_of
 
 CASES: dict[str, tuple[str, tuple[str | int, ...], int | None]] = {
     "under a table": ("[a]\nb = 1\n", ("a", "b"), 2),

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.config import Settings, configured_in, load, load_files, load_text
+from proofstone.config.reading import configured_in, load, load_files, load_text
+from proofstone.config.settings import Settings
 from proofstone.errors import ConfigError
 
 BAD: dict[str, tuple[str, str, tuple[str, ...]]] = {

@@ -8,7 +8,8 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from proofstone.config import Settings, load_text
+from proofstone.config.reading import load_text
+from proofstone.config.settings import Settings
 from proofstone.config.wording import Setting, sections
 from proofstone.errors import ConfigError
 

@@ -7,19 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.trust_store import add_grant, remove_grants
-from proofstone.config import Settings, load_text
+from proofstone.app.trust import add_grant, remove_grants
 from proofstone.config.person import Person, PersonSettings
-from proofstone.config.trust import (
-    MEANINGS,
-    consent,
-    load_grants,
-    meaning_of,
-    needs_of,
-    without_needs,
-    written_value,
-)
-from proofstone.core.setting_strength import ROWS, Consent, Need
+from proofstone.config.reading import load_text
+from proofstone.config.rules import ROWS, Consent, Need
+from proofstone.config.settings import Settings
+from proofstone.config.trust import MEANINGS, consent, load_grants, meaning_of, needs_of, without_needs, written_value
 from proofstone.errors import ConfigError
 
 ROOT = Path("/srv/project")

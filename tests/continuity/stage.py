@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proofstone.contracts.rows import MessageRow
+from proofstone.ledger.models import MessageRow
 from tests.gate.site import FILES, plan, task
 from tests.staging import Entry, Staged
 from tests.workshop import Workshop

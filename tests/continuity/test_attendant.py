@@ -13,10 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proofstone.adapters.executors.site import Site
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.adapters.tools import Ground
-from proofstone.contracts.agent import (
+from proofstone.agents.attendant import Known
+from proofstone.agents.executors.context import Site
+from proofstone.agents.models import (
     Completion,
     CompletionStatus,
     Dispatched,
@@ -26,27 +25,23 @@ from proofstone.contracts.agent import (
     ToolCall,
     ToolResult,
     Turn,
+    Worked,
+    WorkedFile,
 )
-from proofstone.contracts.change import ChangeKind
-from proofstone.contracts.plan import Plan, PlanTask
-from proofstone.contracts.reverify.events import Event
-from proofstone.contracts.reverify.judging import Judged, Judgement, JudgeRequest, ToJudge
-from proofstone.contracts.reverify.understanding import Attempts, Item, Tier
-from proofstone.contracts.verdict import Verdict
-from proofstone.contracts.worked import Worked, WorkedFile
-from proofstone.core.agent.loop import Aside, Boundary
-from proofstone.core.gate.amending import Amendment, why_not
-from proofstone.core.reverify.attendance import Wanted
-from proofstone.core.reverify.limits import Limits
-from proofstone.core.reverify.watched import Watched
-from proofstone.engine.agents.attending import Known
-from proofstone.engine.continuity.attendant import Continuity
-from proofstone.engine.continuity.attended import Attended, Word
-from proofstone.engine.continuity.board import Board, say
-from proofstone.engine.continuity.judging import Judge, StoppedError
-from proofstone.engine.continuity.listening import listened_to
-from proofstone.engine.continuity.subject import Subject
+from proofstone.agents.roles.models.gate import Judged, Judgement, JudgeRequest, ToJudge
+from proofstone.agents.rules.conversation import Aside, Boundary
+from proofstone.agents.tools.tool_context import Ground
+from proofstone.common.models import ChangeKind, Verdict
 from proofstone.errors import RepositoryError
+from proofstone.ledger.sqlite import SqliteLedger
+from proofstone.plans.models import Plan, PlanTask
+from proofstone.supervision.attendant import Continuity, listened_to
+from proofstone.supervision.attended import Attended, Board, Judge, StoppedError, Subject, Word, say
+from proofstone.supervision.models.events import Event
+from proofstone.supervision.models.understanding import Attempts, Item, Tier
+from proofstone.supervision.rules.amendments import Amendment, why_not
+from proofstone.supervision.rules.attendance import Wanted
+from proofstone.supervision.rules.monitor_state import Limits, Watched
 
 OCCASION = Occasion(run_id="r", role="executor", step="task-01/a1", task="task-01")
 LOCATED = "[SELF-LOCATE] Phase 6 | Task 1/1 | Step: goes on | Progress: 0% | MCP: 0 | Docs: missing"

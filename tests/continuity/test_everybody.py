@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.contracts.verdict import Confidence
-from proofstone.testing.model_server import Answer, Asked, ModelServer, Reply, WireProtocol
+from proofstone.common.models import Confidence
+from proofstone.testing.model_server.answers import Answer, Asked, Reply, WireProtocol
+from proofstone.testing.model_server.server import ModelServer
 from tests.continuity.stage import CLAIM, UNDERSTANDS, WORK, Stage, analysis, executor, judge
 from tests.pipeline_runs.stage import RESEARCH
 from tests.pipeline_runs.stage import Stage as Pipeline

@@ -11,15 +11,16 @@ from typing import Any, cast
 
 import pytest
 
-from proofstone.adapters.ledger import Ledger, Stored
-from proofstone.adapters.ledger.location import ledger_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.agent import Told
-from proofstone.contracts.reverify.position import AgentSeen
-from proofstone.contracts.rows import EventRow, MessageRow
-from proofstone.core.agent.spoken import spoken
-from proofstone.engine.begun import CHILD
-from proofstone.engine.continuity.seen import agents_seen
+from proofstone.agents.models import Told
+from proofstone.agents.rules.conversation import spoken
+from proofstone.ledger import Ledger
+from proofstone.ledger.connection import ledger_path
+from proofstone.ledger.models import EventRow, MessageRow
+from proofstone.ledger.schema import Stored
+from proofstone.ledger.sqlite import SqliteLedger
+from proofstone.runtime.run_index import CHILD
+from proofstone.supervision.models.ladder import AgentSeen
+from proofstone.supervision.view import agents_seen
 from tests.continuity.stage import UNDERSTANDS, WORK, Stage, executor, judge, says
 from tests.continuity.test_runs import STRAY, mini
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofstone.contracts.solve.messages import (
+from proofstone.agents.roles.models.solve_messages import (
     CriterionMode,
     CriterionVerdict,
     FailedCriterion,
@@ -12,7 +12,7 @@ from proofstone.contracts.solve.messages import (
     OutcomeStatus,
     SubTaskOutcome,
 )
-from proofstone.core.gradient import Reading
+from proofstone.solve.rules.gradient import Reading
 
 LOGICAL, ENVIRONMENTAL, MIXED = FailureClass.LOGICAL, FailureClass.ENVIRONMENTAL, FailureClass.MIXED
 VERIFIABLE, PLAUSIBLE = CriterionMode.VERIFIABLE, CriterionMode.PLAUSIBLE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.core.anchoring import Anchor, AnchorFault, KeptAnchor, compare_anchors, describe_fault
+from proofstone.ledger.rules.anchors import Anchor, AnchorFault, KeptAnchor, compare_anchors, describe_fault
 
 HASHES = {seq: f"{seq:064x}" for seq in range(11)}
 HEAD = Anchor(ledger_id="here", seq=10, hash=HASHES[10])

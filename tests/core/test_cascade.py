@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.check import CheckKind, CheckSpec
-from proofstone.contracts.tests import ReportFormat
-from proofstone.core import cascade
+from proofstone.check.models import CheckKind, CheckSpec, ReportFormat
+from proofstone.check.rules import outcome as cascade
 
 
 def spec(name: str, kind: CheckKind = CheckKind.TESTS, **more: object) -> CheckSpec:

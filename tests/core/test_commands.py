@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.core.commands import is_vacuous, loses_exit_code, proves_nothing
+from proofstone.common.commands import is_vacuous, loses_exit_code, proves_nothing
 
 
 @pytest.mark.parametrize(

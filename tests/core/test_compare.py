@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.tests import TestReport, TestResult, TestStatus
-from proofstone.core.compare import Comparison, compare, together
+from proofstone.check.models import TestReport, TestResult, TestStatus
+from proofstone.check.rules.compare import Comparison, compare, together
 
 S = TestStatus
 

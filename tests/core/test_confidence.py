@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.finding import Finding
-from proofstone.contracts.verdict import Assurance, Confidence, Outcome, Severity
-from proofstone.core.accepted import softened
-from proofstone.core.confidence import rate
+from proofstone.check.rules.outcome import rate, softened
+from proofstone.common.models import Assurance, Confidence, Finding, Outcome, Severity
 
 FLAKY = Finding(layer="L3", rule="flaky", severity=Severity.MINOR, detail="t: failed, then passed", fix="mend it")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofstone.core.edited import edited_lines
+from proofstone.check.rules.compare import edited_lines
 
 OLD = """
 def test_one():

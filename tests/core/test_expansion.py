@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofstone.core.expansion import is_bounded
+from proofstone.common.parsing import is_bounded
 
 
 def test_values_are_counted_with_every_reference_written_out() -> None:

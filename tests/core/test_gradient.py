@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from proofstone.contracts.solve.messages import FailureClass, Gradient, Loss, SubTaskOutcome
-from proofstone.core.gradient import (
+from proofstone.agents.roles.models.solve_messages import FailureClass, Gradient, Loss, SubTaskOutcome
+from proofstone.solve.rules.gradient import (
     Reading,
     Weights,
     distance,

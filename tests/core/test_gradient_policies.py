@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.solve.messages import (
+from proofstone.agents.roles.models.solve_messages import (
     CriterionMode,
     CriterionVerdict,
     DirectiveName,
     FailureClass,
     SubTaskOutcome,
 )
-from proofstone.core.gradient import (
+from proofstone.solve.rules.gradient import (
     DEFAULT_POLICY,
     GRADIENT,
     GRID,

@@ -8,12 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.check import CheckKind, CheckResult
-from proofstone.contracts.diagnostic import Diagnostic
-from proofstone.contracts.finding import Finding
-from proofstone.contracts.tests import TestReport, TestResult, TestStatus
-from proofstone.contracts.verdict import Phase, Severity, Verdict
-from proofstone.core.judge import Excuses, judge
+from proofstone.check.models import CheckKind, CheckResult, TestReport, TestResult, TestStatus
+from proofstone.check.rules.judge import Excuses, judge
+from proofstone.common.models import Diagnostic, Finding, Phase, Severity, Verdict
 
 PASS, FAIL, UNSURE = Verdict.PASS, Verdict.FAIL, Verdict.UNVERIFIABLE
 P, F, SKIP = TestStatus.PASSED, TestStatus.FAILED, TestStatus.SKIPPED

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.core.masking import MASK, SecretMask, is_maskable
+from proofstone.common.secrets import MASK, SecretMask, is_maskable
 
 SECRET = "s3cr3t/\"Value\" & 'more' ü"
 MASKED = SecretMask.of({"TOKEN": SECRET, "KEY": "AAAA-bbbb-1111\nCCCC-dddd-2222\n"})

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.check import CheckKind, CheckResult
-from proofstone.contracts.tests import TestReport, TestResult, TestStatus
-from proofstone.contracts.verdict import Phase, Verdict
-from proofstone.core.must_fail import Fate, Kind, Planted, fate, findings, own_name
+from proofstone.check.models import CheckKind, CheckResult, TestReport, TestResult, TestStatus
+from proofstone.check.rules.must_fail import Fate, Kind, Planted, fate, findings, own_name
+from proofstone.common.models import Phase, Verdict
 
 PATH = "tests/test_cart.py"
 CANARY = Planted(kind=Kind.CANARY, path=PATH, name="test_bacodifu")

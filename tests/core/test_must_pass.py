@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.tests import TestReport, TestResult, TestStatus
-from proofstone.core.must_pass import must_pass_findings
+from proofstone.check.models import TestReport, TestResult, TestStatus
+from proofstone.check.rules.compare import must_pass_findings
 
 REPORT = TestReport(
     runner="pytest",

@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.check import CheckKind
-from proofstone.contracts.finding import Finding
-from proofstone.contracts.report import CheckLine
-from proofstone.contracts.verdict import Assurance, Outcome, Severity, Verdict
-from proofstone.core.outcome import decide, weakest
+from proofstone.check.models import CheckKind, CheckLine
+from proofstone.check.rules.outcome import decide, weakest
+from proofstone.common.models import Assurance, Finding, Outcome, Severity, Verdict
 
 
 def line(kind: CheckKind, verdict: Verdict, *, required: bool = True, decides: bool = True) -> CheckLine:

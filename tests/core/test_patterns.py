@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proofstone.core.patterns import root_attribute_rules, root_ignore_rules
+from proofstone.git.rules import root_attribute_rules, root_ignore_rules
 
 _PATHS = [
     "a.log", "sub/a.log", "sub/deep/a.log", "sub/only", "sub/deep/only", "only", "sub/keep.log", "build/x",

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from proofstone.contracts.agent import RefusalRule
-from proofstone.core.agent.permission import Allowed, Bounds, Kind, Refused, Wish, decide, from_root, wish_of
-from proofstone.core.agent.tool_rules import RefusedError
+from proofstone.agents.models import RefusalRule
+from proofstone.agents.rules.permission import Allowed, Bounds, Kind, Refused, Wish, decide, from_root, wish_of
+from proofstone.agents.rules.tool_rules import RefusedError
 
 ROOT = "/w/project"
 BOUNDS = Bounds(ROOT, scope=("src/**", "a.txt"), may_run=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.core.protected import AT_ROOT, MIXED, NAMES, Role, changed_roles, roles
+from proofstone.check.rules.protected import AT_ROOT, MIXED, NAMES, Role, changed_roles, roles
 
 TESTS, RUNNER, LINT, BUILD, CI, GIT, SETTINGS = Role
 

@@ -2,11 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.check import CheckKind, CheckResult
-from proofstone.contracts.diagnostic import Diagnostic
-from proofstone.contracts.tests import TestReport, TestResult, TestStatus
-from proofstone.contracts.verdict import Phase, Verdict
-from proofstone.core.renames import in_new_names
+from proofstone.check.models import CheckKind, CheckResult, TestReport, TestResult, TestStatus
+from proofstone.check.rules.compare import in_new_names
+from proofstone.common.models import Diagnostic, Phase, Verdict
 
 RENAMES = {"tests/test_a.py": "tests/unit/test_a.py", "src/a.py": "src/b.py"}
 

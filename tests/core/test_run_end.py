@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from proofstone.contracts.check import CheckKind, CheckResult, Death, DeathCause
-from proofstone.contracts.tests import TestReport, TestResult, TestStatus
-from proofstone.contracts.verdict import Phase, Verdict
-from proofstone.core.judge import Excuses, judge
-from proofstone.core.must_pass import must_pass_findings
-from proofstone.core.run_end import RunEnd, describe_deaths, find_death, is_worth_repeating, signal_name
+from proofstone.check.models import CheckKind, CheckResult, Death, DeathCause, TestReport, TestResult, TestStatus
+from proofstone.check.rules.compare import must_pass_findings
+from proofstone.check.rules.judge import Excuses, judge
+from proofstone.check.rules.run_end import RunEnd, describe_deaths, find_death, is_worth_repeating, signal_name
+from proofstone.common.models import Phase, Verdict
 
 P, F = TestStatus.PASSED, TestStatus.FAILED
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.core.secret_patterns import known_secrets
+from proofstone.common.secrets import known_secrets
 
 RANDOM = "q7Hk2Lm9Zx4Vb8Nc1Td6Wf3Rg5Yj0PsQaE7uIoKd"
 BODY = "MIIEpAIBAAKCAQEA" + RANDOM + "q7Hk2Lm9Zx4V"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.tests import TestReport, TestResult, TestStatus
-from proofstone.contracts.verdict import Severity
-from proofstone.core.sensitivity import Asked, depends, examine, noticed
+from proofstone.check.models import TestReport, TestResult, TestStatus
+from proofstone.check.rules.must_fail import Asked, depends, examine, noticed
+from proofstone.common.models import Severity
 
 T = "tests/test_a.py::test_x"
 

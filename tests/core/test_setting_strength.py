@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.config import Settings, load_text
+from proofstone.config.reading import load_text
+from proofstone.config.rules import ROWS, Consent, Need, Weaker, protection_needs, weakened_settings
+from proofstone.config.settings import Settings
 from proofstone.config.trust import setting_values, written_value
 from proofstone.config.wording import sections
-from proofstone.core.setting_strength import ROWS, Consent, Need, Weaker, protection_needs, weakened_settings
 
 
 def test_every_setting_of_the_model_has_a_row() -> None:

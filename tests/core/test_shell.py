@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.core.shell import UnreadableError, has_blocks, is_complete, lex, statements, unquoted
+from proofstone.common.shell import UnreadableError, has_blocks, is_complete, lex, statements, unquoted
 
 
 @pytest.mark.parametrize(

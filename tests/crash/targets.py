@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from proofstone.adapters.ledger.location import ledger_path
+from proofstone.ledger.connection import ledger_path
 from tests.gate.site import FILES, agent, plan, task, work
 from tests.pipeline_runs.stage import REQUEST, TEAM, executor
 from tests.staging import Entry

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from proofstone.contracts.check import CheckKind
-from proofstone.contracts.tests import ReportFormat
+from proofstone.check.models import CheckKind, ReportFormat
 from tests.discovery.trees import Files, discovery_of, names_of, spec_of
 
 VITEST = ("--reporter=default", "--reporter=json", "--outputFile.json={report}/vitest.json")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.tests import ReportFormat
+from proofstone.check.models import ReportFormat
 from tests.discovery.trees import Files, names_of, spec_of
 
 CASES: dict[str, tuple[Files, set[str]]] = {

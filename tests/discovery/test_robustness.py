@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.adapters.checks.discovery import discover
-from proofstone.adapters.checks.ecosystems.jsonc import parse_jsonc
+from proofstone.check.discovery import discover
+from proofstone.sources.text import parse_jsonc
 from tests.discovery.trees import Files, discovery_of, names_of
 
 JSON = st.recursive(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from proofstone.adapters.checks.discovery import Discovery, discover
-from proofstone.contracts.check import CheckSpec
+from proofstone.check.discovery import Discovery, discover
+from proofstone.check.models import CheckSpec
 
 Files = Mapping[str, str | bytes]
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from proofstone.testing.model_server import Answer, Asked, ModelServer, Reply, WireProtocol
+from proofstone.testing.model_server.answers import Answer, Asked, Reply, WireProtocol
+from proofstone.testing.model_server.server import ModelServer
 from tests.documentation.page import DOCS, File, deeds
 
 _WIRES = {"openai": WireProtocol.OPENAI_RESPONSES, "anthropic": WireProtocol.ANTHROPIC}

@@ -10,18 +10,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from proofstone.adapters.backends.choosing import backend_from
-from proofstone.adapters.bus import Bus
-from proofstone.adapters.executors import Listen, SandboxedShell, Site
-from proofstone.adapters.executors.site import Ran
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.adapters.sandbox.job import Bind, Limits, Sandbox, View
-from proofstone.contracts.budget import Budget
-from proofstone.contracts.gate import Assignment, ReviewedCheck, ReviewRequest
-from proofstone.contracts.verdict import Assurance, Verdict
-from proofstone.engine.agents.casting import Casting
-from proofstone.engine.agents.dispatch import Dispatcher
-from proofstone.engine.agents.meter import Meter
+from proofstone.agents.backends.choosing import backend_from
+from proofstone.agents.bus import Bus
+from proofstone.agents.dispatch import Dispatcher
+from proofstone.agents.executors.context import Ran, SandboxedShell, Site
+from proofstone.agents.executors.people import Listen
+from proofstone.agents.gate_agents import Casting
+from proofstone.agents.roles.models.gate import Assignment, ReviewedCheck, ReviewRequest
+from proofstone.agents.spending import Meter
+from proofstone.common.models import Assurance, Budget, Verdict
+from proofstone.ledger.sqlite import SqliteLedger
+from proofstone.sandbox.job import Bind, Limits, Sandbox, View
 
 
 @dataclass

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.sandbox.bubblewrap import Bubblewrap
-from proofstone.adapters.sandbox.job import Sandbox
-from proofstone.adapters.sandbox.probe import SandboxFacts, choose, probe
-from proofstone.adapters.sandbox.supervised import Supervised
-from proofstone.contracts.verdict import Assurance
+from proofstone.common.models import Assurance
+from proofstone.sandbox.bubblewrap import Bubblewrap
+from proofstone.sandbox.job import Sandbox
+from proofstone.sandbox.probe import SandboxFacts, choose, probe
+from proofstone.sandbox.supervised import Supervised
 from tests.executors.bench import Bench
 from tests.needs import unavailable
 from tests.workshop import workshop_outside_tmp

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from proofstone.adapters.architects import Reviewed, architect_from
-from proofstone.adapters.executors import KINDS
-from proofstone.adapters.executors.human import Listen
-from proofstone.contracts.gate import (
+from proofstone.agents.executors.choosing import KINDS, architect_from
+from proofstone.agents.executors.context import Reviewed
+from proofstone.agents.executors.people import Listen
+from proofstone.agents.roles.models.gate import (
     ArchitectDecision,
     ArchitectVerdict,
     NoVerdict,

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from proofstone.contracts.gate import Assignment, ExecutorStatus
+from proofstone.agents.roles.models.gate import Assignment, ExecutorStatus
 from tests.executors.bench import Bench, assigned
 from tests.hazards.processes import running
 from tests.hazards.test_processes import odd_number

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.executors.site import SandboxedShell, ShellJob
-from proofstone.adapters.sandbox.job import OwnHome
-from proofstone.adapters.sandbox.startup import guarded
+from proofstone.agents.executors.context import SandboxedShell, ShellJob
 from proofstone.errors import MachineError
+from proofstone.sandbox.job import OwnHome
+from proofstone.sandbox.login_guard import guarded
 from tests.executors.bench import Bench, write
 
 SETTINGS = {
@@ -70,8 +70,8 @@ class Login:
         script = """
 import os, signal, subprocess, sys
 from pathlib import Path
-from proofstone.adapters.sandbox.job import OwnHome
-from proofstone.adapters.sandbox.startup import guarded
+from proofstone.sandbox.job import OwnHome
+from proofstone.sandbox.login_guard import guarded
 agent, guards, command, *kept = sys.argv[1:]
 own = OwnHome(Path(agent).parent, ((Path(agent), ".agent"),), tuple((Path(agent).parent / path, path) for path in kept))
 with guarded(own, Path(guards), print, sealed=False):

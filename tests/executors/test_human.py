@@ -12,9 +12,8 @@ from dataclasses import replace
 
 import pytest
 
-from proofstone.adapters.executors import Terminal
-from proofstone.adapters.executors.human import HumanExecutor
-from proofstone.contracts.gate import ExecutorStatus
+from proofstone.agents.executors.people import HumanExecutor, Terminal
+from proofstone.agents.roles.models.gate import ExecutorStatus
 from tests.executors.bench import Bench, assigned
 
 

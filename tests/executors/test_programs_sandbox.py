@@ -17,15 +17,15 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.backends.programs.acp.backend import AcpBackend
-from proofstone.adapters.backends.programs.locating import Program
-from proofstone.adapters.executors.cmd import ran
-from proofstone.adapters.executors.site import SandboxedShell, ShellJob
-from proofstone.adapters.sandbox.cgroup import MOUNT, make_group
-from proofstone.adapters.sandbox.job import Execution, OwnHome
-from proofstone.config.programs import ProgramSettings
-from proofstone.contracts.agent import Turn
+from proofstone.agents.backends.programs.acp.backend import AcpBackend
+from proofstone.agents.backends.programs.locating import Program
+from proofstone.agents.executors.context import SandboxedShell, ShellJob
+from proofstone.agents.executors.programs import ran
+from proofstone.agents.models import Turn
+from proofstone.config.person import ProgramSettings
 from proofstone.errors import InputError
+from proofstone.sandbox.job import Execution, OwnHome
+from proofstone.sandbox.limits import MOUNT, make_group
 from tests.adapters.test_gateway import BIG, echo, http, server
 from tests.backends.talk import talk
 from tests.executors.bench import Bench, write

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.adapters.executors.result import Tail
-from proofstone.contracts.gate import (
+from proofstone.agents.executors.output import Tail
+from proofstone.agents.roles.models.gate import (
     ArchitectDecision,
     ArchitectVerdict,
     ExecutorResult,
     ExecutorStatus,
     Recommendation,
 )
-from proofstone.contracts.verdict import Confidence
-from proofstone.core.agent.answer import Malformed, parse
+from proofstone.agents.rules.answer import Malformed, parse
+from proofstone.common.models import Confidence
 
 OBJECT = '{"status": "failure", "error": "e {x}"}'
 AROUND = {

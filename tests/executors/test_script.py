@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters import script_file
-from proofstone.adapters.backends.choosing import backend_from
-from proofstone.adapters.executors import KINDS, Executor, executor_from
-from proofstone.adapters.script_file import read_script
-from proofstone.contracts.gate import ExecutorStatus
-from proofstone.contracts.rows import MessageRow
-from proofstone.core.agent import routes
+from proofstone.agents import script_file
+from proofstone.agents.backends.choosing import backend_from
+from proofstone.agents.executors.choosing import KINDS, executor_from
+from proofstone.agents.executors.context import Executor
+from proofstone.agents.roles.models.gate import ExecutorStatus
+from proofstone.agents.rules import routes
+from proofstone.agents.script_file import read_script
 from proofstone.errors import BackendError, InputError
+from proofstone.ledger.models import MessageRow
 from tests.executors.bench import Bench, assigned
 
 STEPS = """

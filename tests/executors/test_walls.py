@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.executors import ShellJob
-from proofstone.adapters.sandbox.bubblewrap import Bubblewrap
+from proofstone.agents.executors.context import ShellJob
+from proofstone.sandbox.bubblewrap import Bubblewrap
 from tests.executors.bench import Bench, write
 from tests.hazards import walls
 from tests.hazards.services import greeting, tcp_service

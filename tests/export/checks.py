@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from proofstone.surfaces.export.hosts import Ability, Host
+from proofstone.export.prompts import Ability, Host
 from tests.export.reading import (
     Files,
     agent_pages,

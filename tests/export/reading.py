@@ -9,13 +9,17 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from proofstone.surfaces.export import claude, copilot, generic
-from proofstone.surfaces.export.hosts import Host
-from proofstone.surfaces.export.kinds import KINDS
+from proofstone.export import targets
+from proofstone.export.prompts import Host
+from proofstone.export.targets import KINDS
 
 Files = Mapping[str, str]
 
-HOSTS: Mapping[str, Host] = {"copilot": copilot.HOST, "claude": claude.HOST, "generic": generic.HOST}
+HOSTS: Mapping[str, Host] = {
+    "copilot": targets.COPILOT_HOST,
+    "claude": targets.CLAUDE_HOST,
+    "generic": targets.GENERIC_HOST,
+}
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.surfaces.cli.agents import ExportKind
-from proofstone.surfaces.export.kinds import KINDS
+from proofstone.cli.agents import ExportKind
+from proofstone.export.targets import KINDS
 from tests.cli.running import proofstone
 from tests.export.checks import AGENTS
 from tests.export.reading import exported

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.surfaces.export.kinds import KINDS
+from proofstone.export.targets import KINDS
 from tests.export.reading import exported
 
 GOLDEN = Path(__file__).parent / "golden"

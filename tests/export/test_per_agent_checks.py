@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.surfaces.export.kinds import KINDS
+from proofstone.export.targets import KINDS
 from tests.export import checks
 from tests.export.checks import OF_ALL, Check
 from tests.export.reading import HOSTS, exported, fences, front_matter, parsed

@@ -6,15 +6,15 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-from proofstone.contracts.agent import FaultKind
-from proofstone.core.agent.faults import FOLLOWS
-from proofstone.core.agent.loop import REPAIRS
-from proofstone.core.gate.passing import SIGNALS, SIGNALS_LARGE
-from proofstone.core.gate.retry import MAX_ATTEMPTS, POLICY
-from proofstone.surfaces.export.definitions import PLACES
-from proofstone.surfaces.export.kinds import KINDS
-from proofstone.surfaces.export.pipeline import BUDGETS, EDGES, END, GATES, STEPS, diagram
-from proofstone.surfaces.export.references import dispatch_patterns
+from proofstone.agents.models import FaultKind
+from proofstone.agents.rules.budget import FOLLOWS
+from proofstone.agents.rules.conversation import REPAIRS
+from proofstone.export.definitions import PLACES
+from proofstone.export.overview import dispatch_patterns
+from proofstone.export.pipeline import BUDGETS, EDGES, END, GATES, STEPS, diagram
+from proofstone.export.targets import KINDS
+from proofstone.gate.rules.machine import MAX_ATTEMPTS, POLICY
+from proofstone.gate.rules.passing import SIGNALS, SIGNALS_LARGE
 from tests.export.reading import exported, flowing
 
 IDS = [step.id for step in STEPS]

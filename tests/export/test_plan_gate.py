@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.core.plan_gate.decision import TABLE
-from proofstone.roles import AT_THE_PLAN_GATE
-from proofstone.surfaces.export.kinds import KINDS
-from proofstone.surfaces.export.plan_gate import agents
-from proofstone.surfaces.export.prompts import prompt_of
+from proofstone.agents.roles.registry import AT_THE_PLAN_GATE
+from proofstone.export.plan_gate import agents
+from proofstone.export.prompts import prompt_of
+from proofstone.export.targets import KINDS
+from proofstone.plan_gate.rules.decision import TABLE
 from tests.export.reading import exported, fences, flowing, parsed, section
 
 FILES = {

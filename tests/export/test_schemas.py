@@ -9,12 +9,11 @@ from typing import Literal
 import pytest
 from pydantic import Field, JsonValue
 
-from proofstone.contracts.base import Contract
-from proofstone.roles import ROLES
-from proofstone.surfaces.export.definitions import PLACES
-from proofstone.surfaces.export.references import references
-from proofstone.surfaces.export.schemas import Schema, examples, schemas
-from proofstone.surfaces.export.typed_yaml import typed_yaml
+from proofstone.agents.roles.registry import ROLES
+from proofstone.common.models import Contract
+from proofstone.export.definitions import PLACES
+from proofstone.export.overview import references
+from proofstone.export.schemas import Schema, examples, schemas, typed_yaml
 from tests.export.reading import fences, parsed, section
 
 SCHEMAS = schemas(ROLES)

@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 
 import proofstone
-from proofstone.contracts.base import Contract
-from proofstone.contracts.check import CheckKind
-from proofstone.contracts.pipeline.plan import PlanRequest
-from proofstone.contracts.tools import READING, Tool
+from proofstone.agents.roles.models.pipeline import PlanRequest
+from proofstone.agents.roles.registry import IN_THE_LOOP, ROLES
+from proofstone.agents.tools.models import READING, Tool
+from proofstone.check.models import CheckKind
+from proofstone.common.models import Contract
 from proofstone.errors import InternalError
-from proofstone.roles import IN_THE_LOOP, ROLES
-from proofstone.surfaces.export import copilot, plan_gate
-from proofstone.surfaces.export.definitions import PLACES, agents
-from proofstone.surfaces.export.hosts import ABILITY, Ability
-from proofstone.surfaces.export.pipeline import CASCADE, TIERS
-from proofstone.surfaces.export.prompts import taken_apart
-from proofstone.surfaces.export.schemas import schemas
+from proofstone.export import plan_gate
+from proofstone.export import targets as copilot
+from proofstone.export.definitions import PLACES, agents
+from proofstone.export.pipeline import CASCADE, TIERS
+from proofstone.export.prompts import ABILITY, Ability, taken_apart
+from proofstone.export.schemas import schemas
 from tests.export.reading import exported, flowing, section
 
 ROLE_OF = {
@@ -37,8 +37,8 @@ ROLE_OF = {
 }
 PROGRAM = """
 import json, proofstone
-from proofstone.surfaces.export.copilot import files
-print(json.dumps([proofstone.__file__, files()]))
+from proofstone.export.targets import claude_files
+print(json.dumps([proofstone.__file__, claude_files()]))
 """
 
 
@@ -65,19 +65,19 @@ def test_a_sentence_more_in_a_prompt_is_a_sentence_more_in_the_definition(
     name: str, role: str, changed: dict[str, str]
 ) -> None:
     sentence = f"Mind the {role[::-1]} gap."
-    path = copilot.HOST.file(name)
+    path = copilot.COPILOT_HOST.file(name)
     assert sentence in section(changed[path], "Workflow")
     assert sentence not in exported("copilot")[path]
 
 
 @pytest.mark.parametrize("name", PLACES)
 def test_what_all_prompts_have_in_common_is_in_every_definition(name: str, changed: dict[str, str]) -> None:
-    assert "Mind the tools of all." in section(changed[copilot.HOST.file(name)], "Operating Rules")
+    assert "Mind the tools of all." in section(changed[copilot.COPILOT_HOST.file(name)], "Operating Rules")
 
 
 @pytest.mark.parametrize(("name", "role"), ROLE_OF.items())
 def test_no_part_of_a_prompt_is_lost(name: str, role: str) -> None:
-    page = flowing(exported("copilot")[copilot.HOST.file(name)])
+    page = flowing(exported("copilot")[copilot.COPILOT_HOST.file(name)])
     names = {"executor": "implementer", "specifier": "spec agent"}
     for paragraph in ROLES[role].instructions.split("\n"):
         words = " ".join(paragraph.lstrip("-0123456789. ").split())

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from proofstone.errors import InputError
-from proofstone.surfaces.export.writing import Written, write
+from proofstone.export.writing import Written, write
 
 FILES = {"a/b/one.md": "one\n", "two.md": "zwei\n"}
 
@@ -63,7 +63,7 @@ def test_if_one_cannot_take_its_place_all_go_back(tmp_path: Path) -> None:
 
 def test_if_one_cannot_be_written_the_folder_is_not_even_there(tmp_path: Path) -> None:
     program = (
-        "import resource, sys; from pathlib import Path; from proofstone.surfaces.export.writing import write\n"
+        "import resource, sys; from pathlib import Path; from proofstone.export.writing import write\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n"
         "write(Path(sys.argv[1]), {'a': 'short', 'b': 'x' * 100}, force=False)"
     )

@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from proofstone.contracts.tests import ReportFormat
+from proofstone.check.models import ReportFormat
 from tests.conftest import SEED
 from tests.fuzz.checking import CORPUS
 from tests.fuzz.readers import READERS
@@ -51,7 +51,7 @@ def test_every_folder_of_the_corpus_has_a_reader() -> None:
 @pytest.mark.parametrize("format", [one for one in _FILES if one is not ReportFormat.TAP])
 def test_a_report_that_is_cut_off_is_never_complete(format: ReportFormat) -> None:
     """With its end goes what says that the runner has finished, whatever stands before it."""
-    from proofstone.adapters.checks.reports import read_report
+    from proofstone.check.reports import read_report
 
     place = folder(f"cut-{format.value}")
     for seed in _report_seeds(format)() if format.value not in ("pytest", "unittest", "node") else (JOURNAL,):

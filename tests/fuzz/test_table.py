@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 import proofstone
-from proofstone.adapters.backends.programs.known import PRESETS
-from proofstone.contracts.tests import ReportFormat
-from proofstone.roles import ROLES
+from proofstone.agents.backends.programs.known import PRESETS
+from proofstone.agents.roles.registry import ROLES
+from proofstone.check.models import ReportFormat
 from tests.fuzz.readers import READERS
 
 SOURCE: Final = Path(proofstone.__file__).parent
@@ -26,27 +26,26 @@ DECODERS: Final = {
 QUALIFIED: Final = {("ast", "parse"), ("shlex", "split"), ("shlex", "shlex"), ("json", "load"), ("tomllib", "load")}
 _WORDS: Final = re.compile("|".join((*DECODERS, r"ast\.parse", r"shlex\.s", r"json\.load", r"tomllib\.load")))
 EXEMPT: Final[Mapping[str, str]] = {
-    "proofstone.core.yaml_reader": "makes the reader that others use",
-    "proofstone.adapters.script_writing": "writes YAML",
-    "proofstone.roles.example": "writes YAML",
-    "proofstone.surfaces.export.schemas": "reads schemas that are part of the package",
-    "proofstone.surfaces.prove.loading": "reads the catalogue that is part of the package",
-    "proofstone.surfaces.prove.trial": "reads the report of Proofstone's own check",
-    "proofstone.surfaces.prove.walls": "reads the report of Proofstone's own check, and what its own attempts print",
-    "proofstone.adapters.tools.grep": "reads what its own search process prints",
-    "proofstone.adapters.tools.searcher": "reads what the process that started it writes",
-    "proofstone.engine.pipeline.evidence": "reads JSON that SQLite makes of rows",
-    "proofstone.adapters.sandbox.probe": "reads what it keeps for itself, and tries again if it cannot",
-    "proofstone.adapters.sandbox.startup": "reads its own picture of the folders that it guards, and refuses another",
-    "proofstone.adapters.ledger.daemon_setup": "reads what root wrote for the daemon, and refuses another's file",
-    "proofstone.agents_app": "splits a command of the settings; one that cannot be split is left to the shell",
-    "proofstone.adapters.backends.programs.locating": "splits a command of the settings, and refuses one that "
-    "it cannot",
-    "proofstone.adapters.git.store": "reads lists that it made itself, and splits commands of git's configuration",
-    "proofstone.adapters.git.objects": "reads what git lists of an index that Proofstone has just made",
-    "proofstone.adapters.tools.compared": "takes what git check-attr says by threes, as whole names",
-    "proofstone.engine.gate.preflight": "takes whole records as paths",
-    "proofstone.run_app": "takes whole records as paths",
+    "proofstone.common.parsing": "makes the reader that others use",
+    "proofstone.agents.script_writing": "writes YAML",
+    "proofstone.agents.roles.requests": "writes YAML",
+    "proofstone.export.schemas": "reads schemas that are part of the package",
+    "proofstone.prove.catalogue": "reads the catalogue that is part of the package",
+    "proofstone.prove.trial": "reads the report of Proofstone's own check",
+    "proofstone.prove.walls": "reads the report of Proofstone's own check, and what its own attempts print",
+    "proofstone.agents.tools.grep": "reads what its own search process prints",
+    "proofstone.agents.tools.searcher": "reads what the process that started it writes",
+    "proofstone.pipeline.merged": "reads JSON that SQLite makes of rows",
+    "proofstone.sandbox.probe": "reads what it keeps for itself, and tries again if it cannot",
+    "proofstone.sandbox.login_guard": "reads its own picture of the folders that it guards, and refuses another",
+    "proofstone.ledger.daemon_setup": "reads what root wrote for the daemon, and refuses another's file",
+    "proofstone.app.agents": "splits a command of the settings; one that cannot be split is left to the shell",
+    "proofstone.agents.backends.programs.locating": "splits a command of the settings, and refuses one that it cannot",
+    "proofstone.git.store": "reads lists that it made itself, and splits commands of git's configuration",
+    "proofstone.git.objects": "reads what git lists of an index that Proofstone has just made",
+    "proofstone.agents.tools.compared": "takes what git check-attr says by threes, as whole names",
+    "proofstone.gate.preflight": "takes whole records as paths",
+    "proofstone.app.pipeline": "takes whole records as paths",
 }
 """Modules that decode nothing of others', or that refuse whatever they cannot read, with the reason."""
 

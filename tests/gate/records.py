@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from proofstone.contracts.check import CheckKind
-from proofstone.contracts.gate import (
+from proofstone.agents.roles.models.gate import (
     ArchitectDecision,
     ArchitectVerdict,
     ExecutorResult,
@@ -11,10 +10,10 @@ from proofstone.contracts.gate import (
     Failure,
     FailureType,
 )
-from proofstone.contracts.gate_record import Checked, CriterionLink, Evidence, TaskRecord, VerifyRun
-from proofstone.contracts.plan import Plan, PlanTask
-from proofstone.contracts.report import CheckLine, CheckReport
-from proofstone.contracts.verdict import Confidence, Verdict
+from proofstone.check.models import CheckKind, CheckLine, CheckReport
+from proofstone.common.models import Confidence, Verdict
+from proofstone.gate.models import Checked, CriterionLink, Evidence, TaskRecord, VerifyRun
+from proofstone.plans.models import Plan, PlanTask
 
 TREE = "a" * 40
 BASE = "b" * 40

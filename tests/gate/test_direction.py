@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from proofstone.contracts.gate import Direction, Failure, FailureType, Reason
-from proofstone.contracts.gate_record import TaskRecord
-from proofstone.contracts.solve.messages import CriterionMode, DirectiveName, FailureClass
-from proofstone.contracts.verdict import Verdict
-from proofstone.core.gate.assignment import assignment
-from proofstone.core.gate.direction import HOW, MEANS, criteria, directed, figures, trajectory
-from proofstone.core.gradient import Reading, Weights, decide, loss
-from proofstone.core.worked_time import worked_ms
+from proofstone.agents.roles.models.gate import Direction, Failure, FailureType, Reason
+from proofstone.agents.roles.models.solve_messages import CriterionMode, DirectiveName, FailureClass
+from proofstone.common.models import Verdict
+from proofstone.gate.models import TaskRecord
+from proofstone.gate.rules.assignment import assignment
+from proofstone.gate.rules.direction import HOW, MEANS, criteria, directed, figures, trajectory
+from proofstone.runtime.rules import worked_ms
+from proofstone.solve.rules.gradient import Reading, Weights, decide, loss
 from tests.gate.records import plan, record, task
 
 LOGICAL = (CriterionMode.VERIFIABLE, FailureClass.LOGICAL)

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofstone.contracts.gate import ExecutorResult, ExecutorStatus, FailureType, TaskState
-from proofstone.contracts.gate_record import (
+from proofstone.agents.roles.models.gate import ExecutorResult, ExecutorStatus, FailureType, TaskState
+from proofstone.common.models import Verdict
+from proofstone.gate.models import (
     POLICY,
     TASK_EVENTS,
     Approved,
@@ -29,10 +30,8 @@ from proofstone.contracts.gate_record import (
     TaskRecord,
     VerifyRun,
 )
-from proofstone.contracts.verdict import Verdict
-from proofstone.core.gate.machine import TABLE, GateError, apply, diagram
-from proofstone.core.gate.passing import unmet
-from proofstone.core.gate.retry import MAX_ATTEMPTS, may_retry
+from proofstone.gate.rules.machine import MAX_ATTEMPTS, TABLE, GateError, apply, diagram, may_retry
+from proofstone.gate.rules.passing import unmet
 from tests.gate.records import BASE, COMMIT, REJECTED, RULES, SUCCESS, TREE, checked, evidence, failure, record
 
 S = TaskState

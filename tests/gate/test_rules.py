@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from proofstone.contracts.check import CheckKind
-from proofstone.contracts.gate import (
+from proofstone.agents.roles.models.gate import (
     ArchitectVerdict,
     ClaimedVerification,
     ExecutorResult,
@@ -17,24 +16,28 @@ from proofstone.contracts.gate import (
     Recommendation,
     TaskState,
 )
-from proofstone.contracts.gate_record import CriterionLink, TaskRecord, VerifyRun
-from proofstone.contracts.gate_report import MustHaveResult, RunOutcome
-from proofstone.contracts.plan import KeyLink, MustHaves, RequiredArtifact
-from proofstone.contracts.verdict import Confidence, Verdict
-from proofstone.core.gate.assignment import assignment
-from proofstone.core.gate.commit_message import message
-from proofstone.core.gate.criteria import link
-from proofstone.core.gate.evidence import mismatches
-from proofstone.core.gate.file_requests import granted
-from proofstone.core.gate.must_haves import look
-from proofstone.core.gate.outcome import halted, outcome
-from proofstone.core.gate.overrides import refused_reason
-from proofstone.core.gate.page_names import state_name, summary_name
-from proofstone.core.gate.passing import confidence, unmet
-from proofstone.core.gate.retry import POLICY, delays, escalation, may_retry, starts_clean
-from proofstone.core.gate.schedule import startable
-from proofstone.core.scope import overlap
-from proofstone.core.slug import slug
+from proofstone.check.models import CheckKind
+from proofstone.check.rules.file_requests import granted
+from proofstone.common.globs import overlap
+from proofstone.common.models import Confidence, Verdict
+from proofstone.common.text import slug
+from proofstone.gate.models import CriterionLink, MustHaveResult, RunOutcome, TaskRecord, VerifyRun
+from proofstone.gate.rules.answers import message
+from proofstone.gate.rules.assignment import assignment
+from proofstone.gate.rules.criteria import link, look
+from proofstone.gate.rules.machine import (
+    POLICY,
+    delays,
+    escalation,
+    halted,
+    may_retry,
+    outcome,
+    startable,
+    starts_clean,
+)
+from proofstone.gate.rules.pages import state_name, summary_name
+from proofstone.gate.rules.passing import confidence, mismatches, refused_reason, unmet
+from proofstone.plans.models import KeyLink, MustHaves, RequiredArtifact
 from tests.gate.records import (
     COMMIT,
     REJECTED,

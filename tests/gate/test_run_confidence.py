@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.gate import ArchitectVerdict, TaskState
-from proofstone.contracts.gate_record import CriterionLink, Override, OverrideAction, TaskRecord, VerifyRun
-from proofstone.contracts.gate_report import MustHaveResult, RunOutcome
-from proofstone.contracts.verdict import Confidence, Verdict
-from proofstone.core.gate.run_confidence import rated
+from proofstone.agents.roles.models.gate import ArchitectVerdict, TaskState
+from proofstone.common.models import Confidence, Verdict
+from proofstone.gate.models import (
+    CriterionLink,
+    MustHaveResult,
+    Override,
+    OverrideAction,
+    RunOutcome,
+    TaskRecord,
+    VerifyRun,
+)
+from proofstone.gate.rules.direction import rated
 from tests.gate.records import RULES, evidence, failure, record
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from proofstone.adapters.git.commit import Identity, Intent, write_commit
-from proofstone.adapters.git.derived import with_contents
-from proofstone.adapters.git.repository import Repository, open_repository
-from proofstone.adapters.git.snapshot import Snapshot
-from proofstone.adapters.git.store import Store, open_store
-from proofstone.adapters.git.work_tree import WorkTree, freeze, make_work_tree
+from proofstone.git.checkout import with_contents
+from proofstone.git.commit import Identity, Intent, write_commit
+from proofstone.git.repository import Repository, open_repository
+from proofstone.git.snapshot import Snapshot
+from proofstone.git.store import Store, open_store
+from proofstone.git.work_tree import WorkTree, freeze, make_work_tree
 from tests.workshop import Workshop
 
 AUTHOR = Identity("Tester", "tester@example.org")

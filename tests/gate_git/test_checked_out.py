@@ -10,18 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.git.checked_out import CheckedOutError
-from proofstone.adapters.git.commit import BranchMovedError, publish
-from proofstone.adapters.git.snapshot import set_entries
 from proofstone.errors import RepositoryError
+from proofstone.git.commit import BranchMovedError, CheckedOutError, publish
+from proofstone.git.snapshot import set_entries
 from tests.gate_git.place import Place
 
 PUBLISH = """
 import sys
 from pathlib import Path
-from proofstone.adapters.git.commit import publish
-from proofstone.adapters.git.repository import open_repository
-from proofstone.adapters.git.store import open_store
+from proofstone.git.commit import publish
+from proofstone.git.repository import open_repository
+from proofstone.git.store import open_store
 root, home, branch, commit, expected = sys.argv[1:]
 publish(open_store(open_repository(Path(root)), Path(home)), branch, commit, expected=expected or None)
 """

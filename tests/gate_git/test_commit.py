@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.adapters.git.commit import (
-    BranchMovedError,
-    Identity,
-    contains,
-    free_branch,
-    identity,
-    publish,
-    write_commit,
-)
 from proofstone.errors import InputError, RepositoryError
+from proofstone.git.commit import BranchMovedError, Identity, contains, free_branch, identity, publish, write_commit
 from tests.gate_git.place import Place
 from tests.needs import needs
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.git.hooks import Hooks, hooks_of, wants_signature
+from proofstone.git.pending import Hooks, hooks_of, wants_signature
 from tests.gate_git.place import Place
 
 

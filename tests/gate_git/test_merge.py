@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.git.commit import publish
-from proofstone.adapters.git.derived import with_base_files
-from proofstone.adapters.git.merge import Conflict, Merged, merge
-from proofstone.adapters.git.snapshot import Snapshot, difference
+from proofstone.git.checkout import with_base_files
+from proofstone.git.commit import publish
+from proofstone.git.merge import Conflict, Merged, merge
+from proofstone.git.snapshot import Snapshot, difference
 from tests.gate_git.place import Place
 from tests.workshop import Workshop
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.git.alternates import read_alternates
-from proofstone.adapters.git.repository import open_repository
-from proofstone.adapters.git.store import open_store
-from proofstone.adapters.git.work_tree import (
+from proofstone.errors import RepositoryError
+from proofstone.git.repository import open_repository
+from proofstone.git.store import open_store
+from proofstone.git.work_tree import (
     WorkTree,
     WorkTreeLostError,
     freeze,
@@ -22,7 +22,7 @@ from proofstone.adapters.git.work_tree import (
     open_work_tree,
     remove_work_tree,
 )
-from proofstone.errors import RepositoryError
+from proofstone.machine.files import read_alternates
 from tests.gate_git.place import Place
 from tests.workshop import Workshop
 

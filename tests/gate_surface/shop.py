@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proofstone.adapters.ledger.location import ledger_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
+from proofstone.ledger.connection import ledger_path
+from proofstone.ledger.sqlite import SqliteLedger
 from tests.cli.running import START, proofstone
 
 CHECKPOINT = """\

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofstone.surfaces.live.gate import _Working
+from proofstone.cli.render.live_gate import _Working
 
 
 def test_pieces_of_words_are_put_together_to_the_last_line_that_says_something() -> None:

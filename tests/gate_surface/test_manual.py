@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.config import GateSettings
-from proofstone.contracts.gate import Assignment, Direction, FailureType
-from proofstone.contracts.gate_report import GateReport, RunOutcome
-from proofstone.core.gate.direction import HOW, KINDS, Kind
-from proofstone.core.gate.machine import diagram
-from proofstone.core.gate.overrides import CATEGORIES
-from proofstone.core.gate.retry import MAX_ATTEMPTS, POLICY
-from proofstone.core.plan.lint import errors, lint
-from proofstone.core.plan.reading import read_plan
-from proofstone.surfaces.cli.gate_session import EXIT
+from proofstone.agents.roles.models.gate import Assignment, Direction, FailureType
+from proofstone.cli.gate_session import EXIT
+from proofstone.config.settings import GateSettings
+from proofstone.gate.models import GateReport, RunOutcome
+from proofstone.gate.rules.direction import HOW, KINDS, Kind
+from proofstone.gate.rules.machine import MAX_ATTEMPTS, POLICY, diagram
+from proofstone.gate.rules.passing import CATEGORIES
+from proofstone.plans.lint import errors, lint
+from proofstone.plans.reading import read_plan
 
 PAGE = (Path(__file__).parents[2] / "docs" / "gate.md").read_text("utf-8")
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from proofstone.core.gate.page_text import Value, code, prose, visible, yaml, yaml_block
+from proofstone.documents.markdown import Value, code, prose, visible, yaml, yaml_block
 
 HOSTILE = [
     "plain",

@@ -9,11 +9,18 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from proofstone.contracts.gate import FailureType
-from proofstone.contracts.gate_record import POLICY, Confirmed, CriterionLink, OverrideAction, Retried
-from proofstone.contracts.gate_report import MustHaveResult, RunOutcome, RunView
-from proofstone.core.gate.state_page import state_page
-from proofstone.core.gate.summary_page import duration, summary_page
+from proofstone.agents.roles.models.gate import FailureType
+from proofstone.gate.models import (
+    POLICY,
+    Confirmed,
+    CriterionLink,
+    MustHaveResult,
+    OverrideAction,
+    Retried,
+    RunOutcome,
+    RunView,
+)
+from proofstone.gate.rules.pages import duration, state_page, summary_page
 from tests.gate_surface import views
 from tests.gate_surface.test_page_text import HOSTILE
 from tests.gate_surface.views import RUN, executed, failed, overridden, started, view

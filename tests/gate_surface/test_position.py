@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.gate import FailureType
-from proofstone.contracts.gate_record import POLICY, OverrideAction, Retried, TaskEvent
-from proofstone.contracts.gate_report import TaskView
-from proofstone.core.gate.answers import Ask, answers, asked
-from proofstone.core.gate.position import bar, current, position, statistics, status_word, step_lines
+from proofstone.agents.roles.models.gate import FailureType
+from proofstone.gate.models import POLICY, OverrideAction, Retried, TaskEvent, TaskView
+from proofstone.gate.rules.answers import Ask, answers, asked
+from proofstone.gate.rules.position import bar, current, position, statistics, status_word, step_lines
 from tests.gate_surface import views
 from tests.gate_surface.views import RUN, executed, failed, overridden, started, view
 

@@ -7,10 +7,10 @@ import io
 import pytest
 from rich.console import Console
 
-from proofstone.contracts.gate_report import RunView
-from proofstone.engine.gate.request import Word, WordKind
+from proofstone.cli.gate_session import Questions
 from proofstone.errors import InputError
-from proofstone.surfaces.cli.gate_questions import Questions
+from proofstone.gate.models import RunView
+from proofstone.gate.request import Word, WordKind
 from tests.gate_surface import views
 from tests.gate_surface.views import overridden, view
 

@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from proofstone.contracts.check import CheckKind
-from proofstone.contracts.gate_record import TaskEvent
-from proofstone.contracts.gate_report import MustHaveResult, RunOutcome, RunView
-from proofstone.contracts.report import CheckLine
-from proofstone.contracts.verdict import Phase, Verdict
-from proofstone.surfaces.live.gate import LiveGate
-from proofstone.surfaces.report.gate import print_gate, print_status, state_of
-from proofstone.surfaces.report.runs import print_runs
+from proofstone.check.models import CheckKind, CheckLine
+from proofstone.cli.render.gate import print_gate, print_status, state_of
+from proofstone.cli.render.live_gate import LiveGate
+from proofstone.cli.render.tables import print_runs
+from proofstone.common.models import Phase, Verdict
+from proofstone.gate.models import MustHaveResult, RunOutcome, RunView, TaskEvent
 from tests.gate_surface import views
 from tests.gate_surface.views import RUN, executed, failed, overridden, report, started, view
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from proofstone.contracts.gate import (
+from proofstone.agents.roles.models.gate import (
     ArchitectDecision,
     ArchitectVerdict,
     ExecutorResult,
@@ -13,7 +13,8 @@ from proofstone.contracts.gate import (
     FailureType,
     Reason,
 )
-from proofstone.contracts.gate_record import (
+from proofstone.common.models import Confidence, Verdict
+from proofstone.gate.models import (
     POLICY,
     Approved,
     AttemptFailed,
@@ -24,21 +25,25 @@ from proofstone.contracts.gate_record import (
     CriterionLink,
     Evidence,
     Executed,
+    GateReport,
+    MustHaveResult,
     Overridden,
     Override,
     OverrideAction,
     Retried,
+    RunOutcome,
+    RunView,
     Started,
+    Step,
     TaskEvent,
     TaskRecord,
+    TaskReport,
+    TaskView,
     VerifyRun,
 )
-from proofstone.contracts.gate_report import GateReport, MustHaveResult, RunOutcome, RunView, Step, TaskReport, TaskView
-from proofstone.contracts.plan import Plan, PlanTask, TaskType
-from proofstone.contracts.verdict import Confidence, Verdict
-from proofstone.core.gate.direction import directed
-from proofstone.core.gate.machine import apply
-from proofstone.core.gate.retry import escalation
+from proofstone.gate.rules.direction import directed
+from proofstone.gate.rules.machine import apply, escalation
+from proofstone.plans.models import Plan, PlanTask, TaskType
 
 RUN = "20260226T143000Z-abc123"
 TREE, BASE, COMMIT = "a" * 40, "b" * 40, "c" * 40

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.ledger.artifacts import ArtifactStore
+from proofstone.ledger.artifacts import ArtifactStore
 from tests.hazards.processes import control_groups, mounts_below, running
 from tests.needs import needs
 from tests.workshop import CheckRun, Workshop, command

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.sandbox.probe import probe
+from proofstone.sandbox.probe import probe
 from tests.hazards import walls
 from tests.hazards.services import bystander, greeting, tcp_service
 from tests.needs import unavailable

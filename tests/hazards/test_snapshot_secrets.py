@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.git.repository import open_repository
-from proofstone.adapters.git.snapshot import snapshot
-from proofstone.adapters.git.store import open_store
+from proofstone.git.repository import open_repository
+from proofstone.git.snapshot import snapshot
+from proofstone.git.store import open_store
 from tests.workshop import Workshop
 
 SECRET = "TOKEN=do-not-copy-me\n"

@@ -15,9 +15,9 @@ from functools import cached_property
 from itertools import count
 from pathlib import Path
 
-from proofstone.adapters.ledger.location import ledger_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.rows import EventRow
+from proofstone.ledger.connection import ledger_path
+from proofstone.ledger.models import EventRow
+from proofstone.ledger.sqlite import SqliteLedger
 from tests import forked
 from tests.workshop import Workshop
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proofstone.surfaces.export.hooks import DIALECTS
+from proofstone.hooks.agent_hooks import DIALECTS
 from tests.hooks.place import Place
 from tests.needs import needs
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.ledger.location import ledger_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.rows import EventRow
-from proofstone.core.accepted import ACCEPTABLE
+from proofstone.check.rules.outcome import ACCEPTABLE
+from proofstone.ledger.connection import ledger_path
+from proofstone.ledger.models import EventRow
+from proofstone.ledger.sqlite import SqliteLedger
 from tests.hooks.place import Place
 from tests.needs import needs
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.git.user_hooks import NAMES
-from proofstone.surfaces.export.hooks import DIALECTS, Dialect, merged, read_document, without, written
+from proofstone.git.user_hooks import NAMES
+from proofstone.hooks.agent_hooks import DIALECTS, Dialect, merged, read_document, without, written
 from tests.cli.running import proofstone
 
 AGENTS = sorted(DIALECTS)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from proofstone.contracts.check import CheckKind
-from proofstone.contracts.finding import Finding
-from proofstone.contracts.report import CheckLine, CheckReport
-from proofstone.contracts.verdict import Assurance, Confidence, Outcome, Severity, Verdict
-from proofstone.core.feedback import feedback
+from proofstone.check.models import CheckKind, CheckLine, CheckReport
+from proofstone.check.rules.run_end import feedback
+from proofstone.common.models import Assurance, Confidence, Finding, Outcome, Severity, Verdict
 
 
 def line(name: str, verdict: Verdict, *, required: bool = True, artifact: str | None = None) -> CheckLine:

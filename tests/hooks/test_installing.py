@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.git.user_hooks import NAMES, persons_hook
+from proofstone.git.user_hooks import NAMES, persons_hook
 from tests.hooks.place import Place
 from tests.needs import needs
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.testing.model_server import ModelServer, Reply, WireProtocol
+from proofstone.testing.model_server.answers import Reply, WireProtocol
+from proofstone.testing.model_server.server import ModelServer
 from tests.hooks.place import Place
 from tests.programs.real.installed import installed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.core.commit_evidence import Seen, Standing, rule
+from proofstone.check.rules.commit_evidence import Seen, Standing, rule
 
 
 def seen(

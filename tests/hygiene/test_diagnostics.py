@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.adapters.checks.diagnostics import parse_diagnostics
-from proofstone.contracts.diagnostic import Diagnostic
-from proofstone.core.complaints import new_complaints
+from proofstone.check.diagnostics import parse_diagnostics
+from proofstone.check.rules.compare import new_complaints
+from proofstone.common.models import Diagnostic
 
 
 def run(directory: Path, *argv: str) -> str:

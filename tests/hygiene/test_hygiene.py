@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.core.hygiene import conflict_markers, oversized
+from proofstone.check.rules.scan_paths import conflict_markers, oversized
 
 CONFLICT = b"<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> branch\n"
 

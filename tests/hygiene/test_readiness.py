@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.checks.readiness import readiness
+from proofstone.check.readiness import readiness
 
 AWS = "AKIA" + "QWERTYUIOPASDFGH"
 GITHUB = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.change import ChangeKind
-from proofstone.core.risk import PathChange, Risk, docs_only, risk_of, size_of
+from proofstone.common.models import ChangeKind
+from proofstone.common.risk import PathChange, Risk, docs_only, risk_of, size_of
 
 MODIFIED, ADDED = ChangeKind.MODIFIED, ChangeKind.ADDED
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.adapters.checks.syntax import LANGUAGES, LIMIT, language_of, new_syntax_errors, syntax_errors
+from proofstone.sources.syntax import LANGUAGES, LIMIT, language_of, new_syntax_errors, syntax_errors
 
 SAMPLES: dict[str, tuple[str, str]] = {
     "a.py": ("def f():\n    return 1\n", "def f(:\n    return 1\n"),

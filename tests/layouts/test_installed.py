@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from proofstone.contracts.verdict import Outcome, Verdict
+from proofstone.common.models import Outcome, Verdict
 from tests.layouts.projects import BACKENDS, GOOD, WRONG, project
 from tests.needs import needs
 from tests.real.prepared import installed_by

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.verdict import Outcome, Verdict
+from proofstone.common.models import Outcome, Verdict
 from tests.layouts.projects import GOOD, IGNORED, WRONG, project
 from tests.needs import needs
 from tests.workshop import Workshop

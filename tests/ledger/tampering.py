@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from proofstone.adapters.ledger.tables import TABLES
-from proofstone.core.authentication import row_code
-from proofstone.core.chain import Payload, genesis, link_hash, payload_hash
+from proofstone.ledger.rules.chain import Payload, genesis, link_hash, payload_hash, row_code
+from proofstone.ledger.schema import TABLES
 
 
 def raw(path: Path) -> sqlite3.Connection:

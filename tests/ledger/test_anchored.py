@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.git.anchor import REF
-from proofstone.adapters.git.repository import Repository, open_repository
-from proofstone.adapters.ledger.kept_anchors import KeptAnchors
-from proofstone.adapters.ledger.location import ledger_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.app import writing_ledger
-from proofstone.contracts.rows import OverrideRow
-from proofstone.engine.anchoring import anchor_head, refuse_anchor_faults
+from proofstone.app.context import writing_ledger
+from proofstone.app.ledger import LedgerProof, prove_ledger, reanchor_repository
+from proofstone.cli.main import main
 from proofstone.errors import AnchorError, LedgerError
-from proofstone.ledger_app import LedgerProof, prove_ledger, reanchor_repository
-from proofstone.surfaces.cli.main import main
+from proofstone.git.repository import REF, Repository, open_repository
+from proofstone.ledger.anchors import KeptAnchors
+from proofstone.ledger.connection import ledger_path
+from proofstone.ledger.models import OverrideRow
+from proofstone.ledger.repository_anchors import anchor_head, refuse_anchor_faults
+from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.testing.ledger_conformance import check_row
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.adapters.ledger.artifacts import ArtifactStore
 from proofstone.errors import InputError, LedgerCorruptError, LedgerError
+from proofstone.ledger.artifacts import ArtifactStore
 
 
 @pytest.fixture

@@ -7,19 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.cache import ResultCache, digest_of
-from proofstone.adapters.ledger.checkpoints import checkpoint_path
-from proofstone.adapters.ledger.keys import key_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.check import CheckKind, CheckResult
-from proofstone.contracts.evidence import CheckRow
-from proofstone.contracts.rows import EventRow
-from proofstone.contracts.verdict import Phase, Verdict
-from proofstone.core.authentication import AuthenticationLevel, checkpoint_code, row_code
-from proofstone.core.chain import next_link
-from proofstone.core.commit_evidence import Seen
-from proofstone.engine.evidence_for import refuse_forged
+from proofstone.check.cache import ResultCache, digest_of
+from proofstone.check.models import CheckKind, CheckResult
+from proofstone.check.recording import refuse_forged
+from proofstone.check.rules.commit_evidence import Seen
+from proofstone.common.models import Phase, Verdict
 from proofstone.errors import LedgerCorruptError, LedgerError
+from proofstone.ledger.keys import key_path
+from proofstone.ledger.models import CheckRow, EventRow
+from proofstone.ledger.rules.chain import AuthenticationLevel, checkpoint_code, next_link, row_code
+from proofstone.ledger.sqlite import SqliteLedger
+from proofstone.ledger.verification import checkpoint_path
 from proofstone.testing.ledger_conformance import check_row
 from tests.ledger.tampering import raw, unprotected
 

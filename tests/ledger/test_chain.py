@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from proofstone.core.chain import (
+from proofstone.errors import LedgerError
+from proofstone.ledger.rules.chain import (
     Break,
     Entry,
     Link,
@@ -24,7 +25,6 @@ from proofstone.core.chain import (
     next_link,
     payload_hash,
 )
-from proofstone.errors import LedgerError
 
 LEDGER = "a-ledger"
 any_text = st.text(st.characters(codec=None, categories=None, exclude_categories=()), max_size=20)

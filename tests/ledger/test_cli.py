@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.ledger.artifacts import ArtifactStore
-from proofstone.adapters.ledger.location import artifacts_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.rows import EventRow
-from proofstone.core.chain import Entry, Link, first_break
-from proofstone.surfaces.cli.main import main
+from proofstone.cli.main import main
+from proofstone.ledger.artifacts import ArtifactStore
+from proofstone.ledger.connection import artifacts_path
+from proofstone.ledger.models import EventRow
+from proofstone.ledger.rules.chain import Entry, Link, first_break
+from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.testing.ledger_conformance import check_row
 from tests.ledger.tampering import unprotected
 

@@ -7,10 +7,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from proofstone.adapters.ledger.location import ledger_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.evidence import CheckRow
-from proofstone.contracts.rows import EventRow
+from proofstone.ledger.connection import ledger_path
+from proofstone.ledger.models import CheckRow, EventRow
+from proofstone.ledger.sqlite import SqliteLedger
 
 ROOT = Path(__file__).parents[2]
 WRITERS, APPENDS, ROWS = 8, 20, 25
@@ -47,9 +46,7 @@ def test_a_ledger_that_was_opened_twice_keeps_its_log_when_another_process_leave
     with SqliteLedger(path) as ours:
         ours.append(EventRow(run_id="r", type="run.started", payload={}))
         with SqliteLedger(path):
-            leaving = (
-                "import sys; from pathlib import Path; from proofstone.adapters.ledger.sqlite import SqliteLedger; "
-            )
+            leaving = "import sys; from pathlib import Path; from proofstone.ledger.sqlite import SqliteLedger; "
             leaving += "SqliteLedger(Path(sys.argv[1])).close()"
             subprocess.run([sys.executable, "-c", leaving, str(path)], check=True)
             assert path.with_name("ledger.db-wal").exists()

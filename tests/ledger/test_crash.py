@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.ledger.artifacts import ArtifactStore
-from proofstone.adapters.ledger.audit import audit
-from proofstone.adapters.ledger.daemon_setup import move_to_account
-from proofstone.adapters.ledger.location import artifacts_path, daemon_location, ledger_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.evidence import CheckRow
 from proofstone.faults import FAULT_POINTS
+from proofstone.ledger.artifacts import ArtifactStore
+from proofstone.ledger.connection import artifacts_path, daemon_location, ledger_path
+from proofstone.ledger.daemon_setup import move_to_account
+from proofstone.ledger.models import CheckRow
+from proofstone.ledger.sqlite import SqliteLedger
+from proofstone.ledger.verification import audit
 from proofstone.testing.ledger_conformance import check_row
 from tests.needs import needs, unavailable
 
@@ -198,9 +198,7 @@ def test_a_verification_killed_before_its_checkpoint_is_done_again(tmp_path: Pat
     home = tmp_path / "home"
     with SqliteLedger(ledger_path(home)) as ledger:
         ledger.append(check_row())
-    code = (
-        "import sys; from proofstone.surfaces.cli.main import main; main(['ledger', 'verify', '--home', sys.argv[1]])"
-    )
+    code = "import sys; from proofstone.cli.main import main; main(['ledger', 'verify', '--home', sys.argv[1]])"
     run_killed(code, "checkpoint.before-publish", str(home))
     with SqliteLedger(ledger_path(home)) as ledger:
         assert ledger.checkpoint() is None
@@ -217,7 +215,7 @@ def test_a_ledger_that_is_given_away_is_in_one_place_or_the_other(tmp_path: Path
         first = ledger.hash_at(1)
     os.chown(home, 12345, 12345)
     code = (
-        "import sys; from pathlib import Path; from proofstone.adapters.ledger.daemon_setup import move_to_account\n"
+        "import sys; from pathlib import Path; from proofstone.ledger.daemon_setup import move_to_account\n"
         "home, state = map(Path, sys.argv[1:]); move_to_account(home, 'nobody', state / 's', state)"
     )
     run_killed(code, point, str(home), str(state))

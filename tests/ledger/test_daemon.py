@@ -12,16 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.ledger import wire
-from proofstone.adapters.ledger.daemon import DaemonConfig, LedgerDaemon, bind
-from proofstone.adapters.ledger.daemon_client import DaemonLedger
-from proofstone.adapters.ledger.daemon_setup import listen_as_account, move_to_account, read_config, unit_text
-from proofstone.adapters.ledger.location import DaemonLocation, daemon_location, ledger_path, location_path
-from proofstone.adapters.ledger.opening import open_ledger
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.evidence import CheckRow
-from proofstone.core.anchoring import Anchor
 from proofstone.errors import InputError, LedgerError
+from proofstone.ledger import daemon as wire
+from proofstone.ledger.connection import DaemonLocation, daemon_location, ledger_path, location_path
+from proofstone.ledger.daemon import DaemonConfig, LedgerDaemon, bind
+from proofstone.ledger.daemon_setup import listen_as_account, move_to_account, read_config, unit_text
+from proofstone.ledger.models import CheckRow
+from proofstone.ledger.opening import DaemonLedger, open_ledger
+from proofstone.ledger.rules.anchors import Anchor
+from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.testing.ledger_conformance import LedgerConformance, check_row
 
 

@@ -10,17 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.evidence import CheckRow
-from proofstone.contracts.rows import EventRow
+from proofstone.cli.main import main
 from proofstone.errors import LedgerCorruptError
-from proofstone.surfaces.cli.main import main
+from proofstone.ledger.models import CheckRow, EventRow
+from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.testing.ledger_conformance import check_row
 from tests.ledger.tampering import raw, unprotected
 from tests.needs import needs
 
 _PAGE = 4096
-_PROOFSTONE = "import sys; from proofstone.surfaces.cli.main import main; sys.exit(main())"
+_PROOFSTONE = "import sys; from proofstone.cli.main import main; sys.exit(main())"
 
 
 def pages_of(path: Path, name: str) -> list[int]:

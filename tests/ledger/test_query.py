@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.ledger.query import query
-from proofstone.adapters.ledger.sqlite import SqliteLedger
 from proofstone.errors import InputError, LedgerError
+from proofstone.ledger.query import query
+from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.testing.ledger_conformance import ONE_OF_EACH
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.ledger import runs as ledger_runs
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.engine import evidence_for
-from proofstone.surfaces.cli import ledger as ledger_command
+from proofstone.check import recording as evidence_for
+from proofstone.cli import ledger as ledger_command
+from proofstone.ledger import query as ledger_runs
+from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.testing.ledger_conformance import ONE_OF_EACH
 from tests.ledger.tampering import raw
 

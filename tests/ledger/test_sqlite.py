@@ -13,13 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.ledger.location import file_system, refuse_network_file_system
-from proofstone.adapters.ledger.migrations import CURRENT
-from proofstone.adapters.ledger.sqlite import Mode, SqliteLedger
-from proofstone.adapters.ledger.tables import TABLES
-from proofstone.contracts.evidence import CheckRow
-from proofstone.contracts.rows import EventRow
 from proofstone.errors import LedgerBusyError, LedgerError
+from proofstone.ledger.connection import file_system, refuse_network_file_system
+from proofstone.ledger.migrations import CURRENT
+from proofstone.ledger.models import CheckRow, EventRow
+from proofstone.ledger.schema import TABLES
+from proofstone.ledger.sqlite import Mode, SqliteLedger
 from proofstone.testing.ledger_conformance import ONE_OF_EACH, LedgerConformance, check_row
 from tests.ledger.tampering import raw
 
@@ -312,7 +311,7 @@ def test_the_file_system_is_that_of_the_nearest_mount(place: str, kind: str) -> 
 def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = tmp_path / "mountinfo"
     mounts.write_text("22 1 8:1 / / rw - nfs4 server:/ rw\n")
-    monkeypatch.setattr("proofstone.adapters.mounts._TABLE", mounts)
+    monkeypatch.setattr("proofstone.sandbox.mounts._MOUNTS_TABLE", mounts)
     with pytest.raises(LedgerError, match=r"network file system \(nfs4\)"):
         refuse_network_file_system(tmp_path)
     with pytest.raises(LedgerError, match="network file system"):

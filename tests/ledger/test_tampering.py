@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.ledger.anchors import Anchor, read_anchors, write_anchors
-from proofstone.adapters.ledger.artifacts import ArtifactStore
-from proofstone.adapters.ledger.audit import audit
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.adapters.ledger.tables import TABLES, Table
-from proofstone.core.chain import Break
 from proofstone.errors import InputError
+from proofstone.ledger.anchors import read_anchors, write_anchors
+from proofstone.ledger.artifacts import ArtifactStore
+from proofstone.ledger.rules.anchors import Anchor
+from proofstone.ledger.rules.chain import Break
+from proofstone.ledger.schema import TABLES, Table
+from proofstone.ledger.sqlite import SqliteLedger
+from proofstone.ledger.verification import audit
 from proofstone.testing.ledger_conformance import ONE_OF_EACH, check_row
 from tests.ledger.tampering import rehash_from, unprotected
 

@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from typing import cast
 
-from proofstone.adapters.ledger.walk import _Damage, _scan
+from proofstone.ledger.verification import _Damage, _scan
 
 
 class Circle:

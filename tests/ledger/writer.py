@@ -11,10 +11,10 @@ import os
 import sys
 from pathlib import Path
 
-from proofstone.adapters.ledger.artifacts import ArtifactStore
-from proofstone.adapters.ledger.location import artifacts_path, ledger_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
 from proofstone.errors import LedgerError
+from proofstone.ledger.artifacts import ArtifactStore
+from proofstone.ledger.connection import artifacts_path, ledger_path
+from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.testing.ledger_conformance import check_row
 
 

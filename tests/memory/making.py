@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofstone.contracts.memory import MemoryEntry, MemoryType
+from proofstone.agents.memory.models import MemoryEntry, MemoryType
 
 EPISODIC, PROCEDURAL, SEMANTIC = MemoryType.EPISODIC, MemoryType.PROCEDURAL, MemoryType.SEMANTIC
 

@@ -6,10 +6,9 @@ import random
 
 import pytest
 
-from proofstone.contracts.memory import MemoryType
-from proofstone.core.memory.ageing import FADED, HALF_LIFE, Ages
-from proofstone.core.memory.calibration import MOST, Calibration, calibrate
-from proofstone.core.memory.words import STOP_WORDS, subject_of
+from proofstone.agents.memory.models import MemoryType
+from proofstone.agents.memory.rules.calibration import MOST, Calibration, calibrate
+from proofstone.agents.memory.rules.consolidation import FADED, HALF_LIFE, STOP_WORDS, Ages, subject_of
 from tests.memory.making import EPISODIC, PROCEDURAL, SEMANTIC, entry, failure, lesson
 
 TASK = ("Count the rows of the table", "how many rows are there in my table?")

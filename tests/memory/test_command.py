@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from proofstone.adapters.memory import FileMemory, memory_path
-from proofstone.core.memory.consolidation import consolidate
+from proofstone.agents.memory.rules.consolidation import consolidate
+from proofstone.agents.memory.store import FileMemory, memory_path
 from tests.cli.running import proofstone
 from tests.memory.making import PROCEDURAL, entry, failure, moment
 

@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.memory import MemoryEntry, MemoryType, Revision
-from proofstone.core.memory.ageing import HALF_LIFE
-from proofstone.core.memory.calibration import calibrate
-from proofstone.core.memory.consolidation import MOST_BYTES, MOST_LESSONS, MOST_SOURCES, MOST_TAGS, consolidate
+from proofstone.agents.memory.models import MemoryEntry, MemoryType, Revision
+from proofstone.agents.memory.rules.calibration import calibrate
+from proofstone.agents.memory.rules.consolidation import (
+    HALF_LIFE,
+    MOST_BYTES,
+    MOST_LESSONS,
+    MOST_SOURCES,
+    MOST_TAGS,
+    consolidate,
+)
 from tests.memory.making import PROCEDURAL, SEMANTIC, entry, failure, moment
 
 NOW = moment(50_000)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.agent import Completion
-from proofstone.contracts.memory import MemoryType
-from proofstone.contracts.pipeline.knowledge import KnowledgeOutput, Lesson
-from proofstone.core.memory.calibration import calibrate
-from proofstone.core.memory.lessons import learnt, weakens
+from proofstone.agents.memory.models import MemoryType
+from proofstone.agents.memory.rules.calibration import calibrate
+from proofstone.agents.memory.rules.lessons import learnt, weakens
+from proofstone.agents.models import Completion
+from proofstone.agents.roles.models.pipeline import KnowledgeOutput, Lesson
 
 AT = "2026-01-02T03:04:05Z"
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from proofstone.contracts.memory import MemoryEntry
-from proofstone.contracts.solve.messages import (
+from proofstone.agents.memory.models import MemoryEntry
+from proofstone.agents.memory.rules.calibration import calibrate
+from proofstone.agents.roles.models.solve_messages import (
     CriterionMode,
     CriterionVerdict,
     DirectiveName,
@@ -24,9 +25,8 @@ from proofstone.contracts.solve.messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from proofstone.core.agent.memory_access import may_write
-from proofstone.core.memory.calibration import calibrate
-from proofstone.core.memory.remembering import MOST_FAILURES, Finished, entries_of
+from proofstone.agents.rules.tool_rules import may_write
+from proofstone.solve.rules.remembering import MOST_FAILURES, Finished, entries_of
 from tests.memory.making import EPISODIC, PROCEDURAL, moment
 
 LOGICAL, ENVIRONMENTAL, MIXED = FailureClass.LOGICAL, FailureClass.ENVIRONMENTAL, FailureClass.MIXED

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.memory import FileMemory, memory_path
-from proofstone.contracts.memory import MemoryEntry, Revision
-from proofstone.core.memory.consolidation import consolidate
+from proofstone.agents.memory.models import MemoryEntry, Revision
+from proofstone.agents.memory.rules.consolidation import consolidate
+from proofstone.agents.memory.store import FileMemory, memory_path
 from proofstone.errors import InputError
 from tests.memory.making import SEMANTIC, entry, moment
 
@@ -150,8 +150,8 @@ def test_writers_and_whoever_consolidates_lose_nothing_of_each_other(path: Path)
 WRITER = """
 import sys
 from pathlib import Path
-from proofstone.adapters.memory import FileMemory
-from proofstone.core.memory.consolidation import consolidate
+from proofstone.agents.memory import FileMemory
+from proofstone.agents.memory.rules.consolidation import consolidate
 from tests.memory.making import entry, moment
 
 memory = FileMemory(Path(sys.argv[1]))

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from typing import Literal
 
-from proofstone.contracts.agent import Completion, CompletionStatus
-from proofstone.contracts.pipeline.design import Alternative, Decision, DesignOutput
-from proofstone.contracts.pipeline.knowledge import KnowledgeOutput
-from proofstone.contracts.pipeline.part import RiskMark
-from proofstone.contracts.pipeline.plan import PlannedFile, PlannedTask, PlanOutput
-from proofstone.contracts.pipeline.research import ResearchFinding, ResearchFocus, ResearchOutput
-from proofstone.contracts.pipeline.review import FindingCategory, PanelFinding, PanelOutput, ReviewFocus, Scope
-from proofstone.contracts.pipeline.spec import AcceptanceCriterion, Concern, Requirement, SpecOutput
-from proofstone.contracts.verdict import Confidence, ReviewVerdict, Severity
+from proofstone.agents.models import Completion, CompletionStatus
+from proofstone.agents.roles.models.payload import RiskMark
+from proofstone.agents.roles.models.pipeline import (
+    AcceptanceCriterion,
+    Alternative,
+    Concern,
+    Decision,
+    DesignOutput,
+    FindingCategory,
+    KnowledgeOutput,
+    PanelFinding,
+    PanelOutput,
+    PlannedFile,
+    PlannedTask,
+    PlanOutput,
+    Requirement,
+    ResearchFinding,
+    ResearchFocus,
+    ResearchOutput,
+    ReviewFocus,
+    Scope,
+    SpecOutput,
+)
+from proofstone.common.models import Confidence, ReviewVerdict, Severity
 
 DONE = Completion(status=CompletionStatus.DONE, summary="done")
 GAVE_UP = Completion(status=CompletionStatus.ERROR, summary="I cannot")

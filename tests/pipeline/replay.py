@@ -12,10 +12,10 @@ from typing import Any, Final, get_args
 
 from pydantic import TypeAdapter
 
-from proofstone.contracts.base import Contract
-from proofstone.core.pipeline.loop import deliver
-from proofstone.core.pipeline.needs import Delivered, Feature, Heard, Need, Sent
-from proofstone.roles import ROLES
+from proofstone.agents.roles.registry import ROLES
+from proofstone.common.models import Contract
+from proofstone.pipeline.rules.effects import Delivered, Feature, Heard, Need, Sent
+from proofstone.pipeline.rules.loop import deliver
 from tests.pipeline.talk import Talk
 
 Json = Any

@@ -6,16 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from proofstone.contracts.base import Contract
-from proofstone.contracts.gate import Failure, FailureType, Reason, TaskState
-from proofstone.contracts.gate_report import RunOutcome, TaskReport
-from proofstone.contracts.lane import Lane
-from proofstone.contracts.pipeline.approval import RunMode
-from proofstone.contracts.pipeline.run import FinalChecks, GateSummary, KnownIssue, PlanGateSummary
-from proofstone.contracts.verdict import Confidence, Severity, Verdict
-from proofstone.core.pipeline.evidence import CheckTally
-from proofstone.core.pipeline.loop import deliver
-from proofstone.core.pipeline.needs import (
+from proofstone.agents.roles.models.gate import Failure, FailureType, Reason, TaskState
+from proofstone.common.models import Confidence, Contract, Lane, Severity, Verdict
+from proofstone.gate.models import RunOutcome, TaskReport
+from proofstone.pipeline.models.run import FinalChecks, GateSummary, KnownIssue, PlanGateSummary, RunMode
+from proofstone.pipeline.rules.effects import (
     Approve,
     AskAgent,
     AskDesign,
@@ -47,7 +42,9 @@ from proofstone.core.pipeline.needs import (
     VerifyPlan,
     Waiting,
 )
-from proofstone.core.plan.reading import read_plan
+from proofstone.pipeline.rules.loop import deliver
+from proofstone.pipeline.rules.reviews import CheckTally
+from proofstone.plans.reading import read_plan
 from tests.pipeline.answers import design, knowledge, plan, research, review, spec
 
 BASE = "b" * 40

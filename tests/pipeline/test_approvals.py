@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.pipeline.approval import ApprovalRequest
-from proofstone.contracts.pipeline.research import ResearchFocus
-from proofstone.contracts.verdict import Severity
-from proofstone.core.pipeline.approvals import answer, post_planning, post_research, pushback
-from proofstone.core.pipeline.planning import raised
+from proofstone.agents.roles.models.pipeline import ResearchFocus
+from proofstone.common.models import Severity
 from proofstone.errors import InputError
+from proofstone.pipeline.models.run import ApprovalRequest
+from proofstone.pipeline.rules.approvals import answer, post_planning, post_research, pushback
+from proofstone.pipeline.rules.planning import raised
 from tests.pipeline.answers import concern, plan, research, task
 
 RED = raised(plan(task("a", files=("shop/auth.py",)), task("b", after=("a",), risk="🟢")))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.gate import TaskState
-from proofstone.contracts.gate_report import RunOutcome, TaskReport
-from proofstone.contracts.pipeline.run import FinalChecks, GateSummary
-from proofstone.contracts.solve.messages import DirectiveName
-from proofstone.contracts.verdict import Verdict
-from proofstone.core.gradient import distance, implausibility
-from proofstone.core.pipeline.directing import direct, directive_text, failures, verdicts, weights_for
+from proofstone.agents.roles.models.gate import TaskState
+from proofstone.agents.roles.models.solve_messages import DirectiveName
+from proofstone.common.models import Verdict
+from proofstone.gate.models import RunOutcome, TaskReport
+from proofstone.pipeline.models.run import FinalChecks, GateSummary
+from proofstone.pipeline.rules.directing import direct, directive_text, failures, verdicts, weights_for
+from proofstone.solve.rules.gradient import distance, implausibility
 from tests.pipeline.answers import plan, task
 from tests.pipeline.talk import checked, failure, report
 

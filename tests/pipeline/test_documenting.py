@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.engine.pipeline.documenting import Documenting
+from proofstone.pipeline.documenting import Documenting
 
 
 def test_nobody_waits_for_the_disk_until_the_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

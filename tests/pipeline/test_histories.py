@@ -15,11 +15,11 @@ from types import ModuleType
 
 import pytest
 
-from proofstone.contracts.gate_report import RunOutcome
-from proofstone.contracts.verdict import Confidence, Severity
-from proofstone.core.pipeline import building, directing, loop, panel, planning, preparing, reviews
-from proofstone.core.pipeline.evidence import CheckTally, ReviewTally
-from proofstone.core.pipeline.needs import (
+from proofstone.common.models import Confidence, Severity
+from proofstone.gate.models import RunOutcome
+from proofstone.pipeline.rules import building, directing, loop, planning, preparing, reviews
+from proofstone.pipeline.rules import preparing as panel
+from proofstone.pipeline.rules.effects import (
     ChecksCounted,
     CountChecks,
     Decided,
@@ -30,7 +30,7 @@ from proofstone.core.pipeline.needs import (
     ReviewsCounted,
     Sent,
 )
-from proofstone.core.pipeline.reviews import ALONE, GATE, PANEL, Decision, Row
+from proofstone.pipeline.rules.reviews import ALONE, GATE, PANEL, CheckTally, Decision, ReviewTally, Row
 from tests.pipeline.answers import GAVE_UP, concern, finding, plan, research, review, spec, task
 from tests.pipeline.replay import first_difference, read, written
 from tests.pipeline.talk import (

@@ -12,16 +12,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.gate import ExecutorResult, ExecutorStatus, Failure, FailureType, Reason, ReviewedCheck
-from proofstone.contracts.gate import ReviewRequest as TaskReview
-from proofstone.contracts.gate_record import TaskRecord
-from proofstone.contracts.gate_report import RunOutcome
-from proofstone.contracts.pipeline.research import ResearchFocus
-from proofstone.contracts.pipeline.review import PanelOutput, ReviewFocus
-from proofstone.contracts.verdict import ReviewVerdict, Verdict
-from proofstone.core.agent.fence import quoted, visible
-from proofstone.core.gate.assignment import prompt
-from proofstone.core.pipeline.needs import (
+from proofstone.agents.roles.models.gate import (
+    ExecutorResult,
+    ExecutorStatus,
+    Failure,
+    FailureType,
+    Reason,
+    ReviewedCheck,
+)
+from proofstone.agents.roles.models.gate import ReviewRequest as TaskReview
+from proofstone.agents.roles.models.pipeline import PanelOutput, ResearchFocus, ReviewFocus
+from proofstone.agents.roles.registry import ROLES
+from proofstone.agents.roles.role import request_text
+from proofstone.common.models import ReviewVerdict, Verdict
+from proofstone.common.text import quoted, visible
+from proofstone.gate.models import RunOutcome, TaskRecord
+from proofstone.gate.rules.assignment import prompt
+from proofstone.pipeline.agents import Shown, asking
+from proofstone.pipeline.rules.effects import (
     AskAgent,
     AskDesign,
     AskKnowledge,
@@ -33,9 +41,7 @@ from proofstone.core.pipeline.needs import (
     Need,
     Sent,
 )
-from proofstone.core.plan.reading import read_plan
-from proofstone.engine.pipeline.requests import Shown, asking
-from proofstone.roles import ROLES, request_text
+from proofstone.plans.reading import read_plan
 from tests.pipeline.answers import concern, design, finding, research, review, spec
 from tests.pipeline.gullible import answer, believes, verdict
 from tests.pipeline.talk import FEATURE, converse, well

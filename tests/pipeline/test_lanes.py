@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.gate_report import RunOutcome
-from proofstone.contracts.lane import Lane
-from proofstone.contracts.pipeline.plan import PlanOutput
-from proofstone.contracts.pipeline.run import BlastRadius
-from proofstone.contracts.verdict import Confidence
-from proofstone.core.pipeline.lanes import DEPTHS, deeper, lane_for, left, outgrown
-from proofstone.core.pipeline.needs import AskAgent, AskPlan, AskReview, Feature, Implement
-from proofstone.core.pipeline.planning import raised
+from proofstone.agents.roles.models.pipeline import PlanOutput
+from proofstone.common.models import Confidence, Lane
+from proofstone.gate.models import RunOutcome
+from proofstone.pipeline.models.run import BlastRadius
+from proofstone.pipeline.rules.effects import AskAgent, AskPlan, AskReview, Feature, Implement
+from proofstone.pipeline.rules.planning import DEPTHS, deeper, lane_for, left, outgrown, raised
 from tests.pipeline.answers import plan, review, task
 from tests.pipeline.talk import BASE, DOCS, FIX, OUT, Script, Scripted, checked, failed, needs, talk
 

@@ -6,15 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from proofstone.contracts.agent import Completion, CompletionStatus
-from proofstone.contracts.gate import Direction, TaskState
-from proofstone.contracts.gate_report import RunOutcome
-from proofstone.contracts.lane import Lane
-from proofstone.contracts.pipeline.approval import ApprovalRequest
-from proofstone.contracts.pipeline.plan import PlanOutput
-from proofstone.contracts.pipeline.research import ResearchOutput
-from proofstone.contracts.verdict import Confidence, Severity
-from proofstone.core.pipeline.needs import (
+from proofstone.agents.models import Completion, CompletionStatus
+from proofstone.agents.roles.models.gate import Direction, TaskState
+from proofstone.agents.roles.models.pipeline import PlanOutput, ResearchOutput
+from proofstone.common.models import Confidence, Lane, Severity
+from proofstone.errors import InputError
+from proofstone.gate.models import RunOutcome
+from proofstone.pipeline.models.run import ApprovalRequest
+from proofstone.pipeline.rules.effects import (
     Approve,
     AskAgent,
     AskDesign,
@@ -33,8 +32,7 @@ from proofstone.core.pipeline.needs import (
     Sent,
     VerifyPlan,
 )
-from proofstone.core.plan.reading import read_plan
-from proofstone.errors import InputError
+from proofstone.plans.reading import read_plan
 from tests.pipeline.answers import GAVE_UP, concern, finding, plan, research, review, spec, task
 from tests.pipeline.talk import (
     BASE,

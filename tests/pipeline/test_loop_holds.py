@@ -8,14 +8,11 @@ from typing import Protocol, TypeVar
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofstone.contracts.base import Contract
-from proofstone.contracts.gate import TaskState
-from proofstone.contracts.gate_report import RunOutcome
-from proofstone.contracts.lane import Lane
-from proofstone.contracts.pipeline.approval import RunMode
-from proofstone.contracts.verdict import Confidence, ReviewVerdict, Severity
-from proofstone.core.pipeline.lanes import DEEPER
-from proofstone.core.pipeline.needs import (
+from proofstone.agents.roles.models.gate import TaskState
+from proofstone.common.models import Confidence, Contract, Lane, ReviewVerdict, Severity
+from proofstone.gate.models import RunOutcome
+from proofstone.pipeline.models.run import RunMode
+from proofstone.pipeline.rules.effects import (
     Approve,
     AskDesign,
     AskKnowledge,
@@ -36,6 +33,7 @@ from proofstone.core.pipeline.needs import (
     Sent,
     VerifyPlan,
 )
+from proofstone.pipeline.rules.planning import DEEPER
 from tests.pipeline.answers import concern, design, finding, knowledge, plan, review, spec, task
 from tests.pipeline.talk import BASE, OUT, WAIT, Talk, checked, converse, gated, name_of, needs, verified, well
 

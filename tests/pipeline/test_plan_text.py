@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.lane import Lane
-from proofstone.contracts.pipeline.plan import PlannedTask, PlanOutput
-from proofstone.contracts.plan import Plan
-from proofstone.core.pipeline.needs import Feature
-from proofstone.core.pipeline.plan_text import context_of, plan_text, saving
-from proofstone.core.pipeline.planning import raised, why_not
-from proofstone.core.plan.lint import errors, lint
-from proofstone.core.plan.reading import read_plan
+from proofstone.agents.roles.models.pipeline import PlannedTask, PlanOutput
+from proofstone.common.models import Lane
+from proofstone.pipeline.rules.effects import Feature
+from proofstone.pipeline.rules.plan_text import context_of, plan_text, saving
+from proofstone.pipeline.rules.planning import raised, why_not
+from proofstone.plans.lint import errors, lint
+from proofstone.plans.models import Plan
+from proofstone.plans.reading import read_plan
 from tests.pipeline.answers import design, plan, spec, task
 
 FEATURE = Feature("r1", "totals", "Carts have totals\n\nAnd they round.", Lane.STANDARD, "nothing is named")

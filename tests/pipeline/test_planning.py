@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from proofstone.contracts.pipeline.part import RiskMark
-from proofstone.contracts.pipeline.plan import PlanOutput
-from proofstone.core.pipeline.planning import raised, why_not
+from proofstone.agents.roles.models.payload import RiskMark
+from proofstone.agents.roles.models.pipeline import PlanOutput
+from proofstone.pipeline.rules.planning import raised, why_not
 from tests.pipeline.answers import design, plan, spec, task
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.gate import TaskState
-from proofstone.contracts.gate_report import RunOutcome
-from proofstone.contracts.pipeline.run import FinalChecks, GateSummary, KnownIssue
-from proofstone.contracts.verdict import Confidence, Severity
-from proofstone.core.pipeline.rating import Grounds, rate
+from proofstone.agents.roles.models.gate import TaskState
+from proofstone.common.models import Confidence, Severity
+from proofstone.gate.models import RunOutcome
+from proofstone.pipeline.models.run import FinalChecks, GateSummary, KnownIssue
+from proofstone.pipeline.rules.reviews import Grounds, rate
 from tests.pipeline.talk import checked, report
 
 HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW

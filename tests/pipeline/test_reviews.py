@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from proofstone.contracts.pipeline.review import PanelOutput, ReviewFocus
-from proofstone.contracts.verdict import ReviewVerdict, Severity
-from proofstone.core.pipeline.reviews import ALONE, PANEL, Decision, Round, Word, counted, decide
+from proofstone.agents.roles.models.pipeline import PanelOutput, ReviewFocus
+from proofstone.common.models import ReviewVerdict, Severity
+from proofstone.pipeline.rules.reviews import ALONE, PANEL, Decision, Round, Word, counted, decide
 from tests.pipeline.answers import finding, review
 
 YES, NO, BLOCK = review("approve"), review("needs_revision"), review("blocker")

@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofstone.adapters.ledger.location import ledger_path
+from proofstone.ledger.connection import ledger_path
 from tests.pipeline_runs.stage import REQUEST, TEAM, Came, Stage, executor
 
 Link = tuple[object, ...]

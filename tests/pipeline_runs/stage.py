@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from proofstone.contracts.pipeline.run import RunReport
+from proofstone.pipeline.models.run import RunReport
 from tests.gate.site import FILES
 from tests.plan_gate.stage import QUIET
 from tests.staging import DONE, Entry, Staged

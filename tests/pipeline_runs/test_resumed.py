@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.ledger.artifacts import ArtifactStore
-from proofstone.adapters.ledger.location import artifacts_path
-from proofstone.contracts.rows import ArtifactRow
 from proofstone.faults import FAULT_POINTS
+from proofstone.ledger.artifacts import ArtifactStore
+from proofstone.ledger.connection import artifacts_path
+from proofstone.ledger.models import ArtifactRow
 from tests.conftest import SEED
 from tests.pipeline_runs.killed import Undisturbed, begun, goes_on_to_the_same, killed_after, killed_at, links
 from tests.pipeline_runs.stage import Stage, executor, planner, task

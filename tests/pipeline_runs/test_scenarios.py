@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.memory.file import FileMemory, memory_path
-from proofstone.contracts.memory import MemoryEntry
-from proofstone.contracts.pipeline.run import RunReport
+from proofstone.agents.memory.models import MemoryEntry
+from proofstone.agents.memory.store import FileMemory, memory_path
+from proofstone.pipeline.models.run import RunReport
 from tests.gate.site import FILES
 from tests.pipeline_runs.stage import (
     FOCI,

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proofstone.contracts.budget import Spent
-from proofstone.contracts.gate import Failure, FailureType, TaskState
-from proofstone.contracts.gate_report import RunOutcome, TaskReport
-from proofstone.contracts.lane import Lane
-from proofstone.contracts.pipeline.approval import ApprovalEntry, ApprovalOption, ApprovalRequest, RunMode
-from proofstone.contracts.pipeline.review import ReviewFocus, Scope
-from proofstone.contracts.pipeline.run import (
+from proofstone.agents.roles.models.gate import Failure, FailureType, TaskState
+from proofstone.agents.roles.models.pipeline import ReviewFocus, Scope
+from proofstone.common.models import Confidence, Lane, ReviewVerdict, Severity, Spent
+from proofstone.gate.models import RunOutcome, TaskReport
+from proofstone.pipeline.models.run import (
+    ApprovalEntry,
+    ApprovalOption,
+    ApprovalRequest,
     BlastRadius,
     FinalChecks,
     GateSummary,
     KnownIssue,
     PlanGateSummary,
     Reviewed,
+    RunMode,
     RunReport,
     RunSetup,
 )
-from proofstone.contracts.verdict import Confidence, ReviewVerdict, Severity
 
 RUN = "20260226T143000Z-abc123"
 REQUEST = "greet people by their name"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.surfaces.cli.goal import MOST_BYTES
+from proofstone.cli.options import MOST_BYTES
 from tests.pipeline_surface.reports import REQUEST
 from tests.workshop import Workshop
 

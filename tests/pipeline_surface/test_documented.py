@@ -10,8 +10,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from proofstone.adapters.script_file import read_script
-from proofstone.roles import ROLES
+from proofstone.agents.roles.registry import ROLES
+from proofstone.agents.script_file import read_script
 from tests.workshop import Workshop
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -11,10 +11,9 @@ import threading
 import pytest
 from rich.console import Console
 
-from proofstone.contracts.budget import Spent
-from proofstone.contracts.verdict import Phase
-from proofstone.engine.pipeline.watching import Watching
-from proofstone.surfaces.live.pipeline import LivePipeline
+from proofstone.cli.render.live_pipeline import LivePipeline
+from proofstone.common.models import Phase, Spent
+from proofstone.pipeline.journal import Watching
 from tests.gate_surface import views
 from tests.pipeline_surface.reports import BRANCH, BROKEN, CHECKS, COMMIT, HOSTILE, REQUEST, RUN, SHOWN, entry, setup
 

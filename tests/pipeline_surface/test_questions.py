@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 from rich.console import Console
 
-from proofstone.contracts.pipeline.approval import ApprovalRequest
-from proofstone.surfaces.cli.approval_questions import ApprovalQuestions
+from proofstone.cli.approval_questions import ApprovalQuestions
+from proofstone.pipeline.models.run import ApprovalRequest
 from tests.pipeline_surface.reports import HOSTILE, QUESTION, SHOWN
 
 

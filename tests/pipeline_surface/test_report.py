@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from proofstone.contracts.gate import TaskState
-from proofstone.contracts.gate_record import Override, OverrideAction
-from proofstone.contracts.gate_report import RunOutcome
-from proofstone.contracts.pipeline.review import ReviewFocus
-from proofstone.contracts.pipeline.run import BlastRadius, KnownIssue, RunReport
-from proofstone.contracts.verdict import ReviewVerdict, Severity
-from proofstone.surfaces.report.pipeline import print_run
+from proofstone.agents.roles.models.gate import TaskState
+from proofstone.agents.roles.models.pipeline import ReviewFocus
+from proofstone.cli.render.pipeline import print_run
+from proofstone.common.models import ReviewVerdict, Severity
+from proofstone.gate.models import Override, OverrideAction, RunOutcome
+from proofstone.pipeline.models.run import BlastRadius, KnownIssue, RunReport
 from tests.pipeline_surface import reports
 from tests.pipeline_surface.reports import BRANCH, COMMIT, HOSTILE, REQUEST, RUN, SHOWN
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from proofstone.testing.model_server import Answer, Disconnect, Garbage, HttpError, Reply, StreamError
+from proofstone.testing.model_server.answers import Answer, Disconnect, Garbage, HttpError, Reply, StreamError
 from tests.pipeline_wire.played import Disturb, Question
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from proofstone.roles import AT_THE_PLAN_GATE, ROLES
-from proofstone.testing.model_server import Answer, Asked, Reply
+from proofstone.agents.roles.registry import AT_THE_PLAN_GATE, ROLES
+from proofstone.testing.model_server.answers import Answer, Asked, Reply
 from tests.pipeline_runs.stage import TEAM, executor, planner, task
 from tests.staging import Entry
 

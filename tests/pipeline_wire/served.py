@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofstone.testing.model_server import ModelServer, WireProtocol
+from proofstone.testing.model_server.answers import WireProtocol
+from proofstone.testing.model_server.server import ModelServer
 from tests.pipeline_runs.stage import REQUEST, Came, Stage
 from tests.pipeline_wire.played import Disturb, Player, as_it_should
 

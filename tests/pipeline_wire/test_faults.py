@@ -1,6 +1,6 @@
 """Whole runs whose models are reached over the wire, and the wire fails: they complete, or stop where they can go on.
 
-What the tables of `core.agent` allow bounds what is asked, every try is on record, and nothing that was answered is
+What the tables of `agents.rules` allow bounds what is asked, every try is on record, and nothing that was answered is
 asked for again."""
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.contracts.agent import FaultKind
-from proofstone.core.agent.faults import FOLLOWS
-from proofstone.core.agent.loop import REPAIRS
-from proofstone.testing.model_server import Hang, WireProtocol
+from proofstone.agents.models import FaultKind
+from proofstone.agents.rules.budget import FOLLOWS
+from proofstone.agents.rules.conversation import REPAIRS
+from proofstone.testing.model_server.answers import Hang, WireProtocol
 from tests.pipeline_wire.faults import OUTAGES, TROUBLES, Trouble, ever, now_and_then, once
 from tests.pipeline_wire.played import as_it_should
 from tests.pipeline_wire.served import FIX, served

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proofstone.contracts.plan import Plan, PlanProblem, PlanTask
-from proofstone.core.plan.lint import lint
-from proofstone.core.plan.reading import read_plan
+from proofstone.plans.lint import lint
+from proofstone.plans.models import Plan, PlanProblem, PlanTask
+from proofstone.plans.reading import read_plan
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "plans"
 

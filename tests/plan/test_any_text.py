@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofstone.core.commands import is_vacuous, loses_exit_code, proves_nothing
-from proofstone.core.plan.lint import lint
-from proofstone.core.plan.reading import read_plan
-from proofstone.core.shell import UnreadableError, is_complete, lex, statements
+from proofstone.common.commands import is_vacuous, loses_exit_code, proves_nothing
+from proofstone.common.shell import UnreadableError, is_complete, lex, statements
+from proofstone.plans.lint import lint
+from proofstone.plans.reading import read_plan
 from tests.plan.reading import element, fixture
 
 PIECES = [

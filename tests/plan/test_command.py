@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.plan_files import load_plan
 from proofstone.errors import InputError
+from proofstone.machine.files import load_plan
 from tests.cli.running import proofstone
 from tests.plan.reading import FIXTURES, element, fixture
 

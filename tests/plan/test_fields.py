@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.core.plan.fields import criteria, dedented, paths, references
+from proofstone.plans.fields import criteria, dedented, paths, references
 
 
 @pytest.mark.parametrize(

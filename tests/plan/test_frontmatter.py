@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.core.plan.frontmatter import Frontmatter, read_frontmatter
+from proofstone.plans.frontmatter import Frontmatter, read_frontmatter
 
 
 def read(text: str) -> Frontmatter:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.core.plan.lint import errors, lint
+from proofstone.plans.lint import errors, lint
 from tests.plan.reading import element, problems, read, rules
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.core.plan.order import Wanted, dependencies, may_run_together, waves
+from proofstone.plans.order import Wanted, dependencies, may_run_together, waves
 from tests.plan.reading import element, fixture, read, rules
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.plan import KeyLink, RequiredArtifact, TaskType
-from proofstone.core.plan.reading import read_plan
+from proofstone.plans.models import KeyLink, RequiredArtifact, TaskType
+from proofstone.plans.reading import read_plan
 from tests.plan.reading import element, fixture, only_task, problems, read, rules
 
 

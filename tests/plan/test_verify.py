@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.core.plan.prose import is_command, is_plainly_command
-from proofstone.core.plan.verify import Verify
+from proofstone.plans.fields import is_command, is_plainly_command
+from proofstone.plans.verify import Verify
 
 
 def read(content: str) -> tuple[list[str], list[tuple[str, str, int]]]:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from proofstone.contracts.budget import Spent
-from proofstone.contracts.plan_gate.answers import Dimension
-from proofstone.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
-from proofstone.contracts.plan_gate.record import (
+from proofstone.agents.roles.models.plan_gate import Dimension
+from proofstone.agents.roles.models.plan_gate_records import (
     Challenge,
     ChallengeConfidence,
     ChallengeLine,
     ChallengeStatus,
+    ClaimKind,
     Convergence,
     ConvergenceStatus,
     IterationState,
+    LookedUp,
     Origin,
     PlanQuality,
     PlanSeverity,
     ProbedRisk,
+    RepositoryClaim,
     RiskLine,
     SurfacedContext,
     SurfacedImpact,
@@ -28,7 +29,8 @@ from proofstone.contracts.plan_gate.record import (
     UnknownResolution,
     UnknownType,
 )
-from proofstone.contracts.plan_gate.report import (
+from proofstone.common.models import Spent
+from proofstone.plan_gate.models import (
     Complexity,
     EventKind,
     HeldAgainst,

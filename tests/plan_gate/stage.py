@@ -10,9 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from proofstone.contracts.agent import ToolResult
-from proofstone.contracts.plan_gate.report import PlanReport
-from proofstone.core.plan_gate.report_page import page
+from proofstone.agents.models import ToolResult
+from proofstone.plan_gate.models import PlanReport
+from proofstone.plan_gate.rules.report import page
 from tests.gate.site import FILES, plan, task
 from tests.staging import DONE, Entry, Staged
 from tests.workshop import Workshop

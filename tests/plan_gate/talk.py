@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
-from proofstone.contracts.agent import Completion, CompletionStatus
-from proofstone.contracts.base import Contract
-from proofstone.contracts.plan_gate.answers import (
+from proofstone.agents.models import Completion, CompletionStatus
+from proofstone.agents.roles.models.plan_gate import (
     ChallengeDraft,
     ChallengesOutput,
     Dimension,
@@ -35,26 +34,28 @@ from proofstone.contracts.plan_gate.answers import (
     UnknownDraft,
     Withdrawal,
 )
-from proofstone.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
-from proofstone.contracts.plan_gate.record import (
+from proofstone.agents.roles.models.plan_gate_records import (
     Challenge,
     ChallengeConfidence,
     ChallengeStatus,
+    ClaimKind,
     ConvergenceStatus,
     IterationState,
+    LookedUp,
     Origin,
     PlanQuality,
     PlanSeverity,
+    RepositoryClaim,
     SurfacedImpact,
     SurfacedSource,
     TeamMode,
     UnknownResolution,
     UnknownType,
 )
-from proofstone.contracts.plan_gate.report import EventKind, PlanVerdict
-from proofstone.core.plan_gate.board import Entering
-from proofstone.core.plan_gate.loop import verify
-from proofstone.core.plan_gate.needs import (
+from proofstone.common.models import Contract
+from proofstone.plan_gate.models import EventKind, PlanVerdict
+from proofstone.plan_gate.rules.board import Entering
+from proofstone.plan_gate.rules.effects import (
     Answered,
     AskAudit,
     AskChallenges,
@@ -70,6 +71,7 @@ from proofstone.core.plan_gate.needs import (
     Sent,
     Subject,
 )
+from proofstone.plan_gate.rules.loop import verify
 
 BLOCKING, SIGNIFICANT, MINOR = PlanSeverity.BLOCKING, PlanSeverity.SIGNIFICANT, PlanSeverity.MINOR
 HIGH, MED, LOW = ChallengeConfidence.HIGH, ChallengeConfidence.MED, ChallengeConfidence.LOW

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.plan_gate.report import PlanVerdict
-from proofstone.core.plan_gate.admission import Judged, Mitigated, why_not_admitted
+from proofstone.plan_gate.models import PlanVerdict
+from proofstone.plan_gate.rules.admission import Judged, Mitigated, why_not_admitted
 
 PROCEED, REVISE, RETHINK = PlanVerdict.PROCEED, PlanVerdict.REVISE, PlanVerdict.RETHINK
 NEVER = "it has not gone through the plan gate as it is"

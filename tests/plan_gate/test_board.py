@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.plan_gate.answers import Ruling
-from proofstone.contracts.plan_gate.evidence import RepositoryClaim
-from proofstone.contracts.plan_gate.record import ChallengeConfidence, ChallengeStatus, Origin, PlanSeverity
-from proofstone.contracts.plan_gate.report import EventKind
-from proofstone.core.plan_gate.board import MOST_ACTIVE, PERSON, Board, Entering, Exhibit, dangling, too_weak
+from proofstone.agents.roles.models.plan_gate import Ruling
+from proofstone.agents.roles.models.plan_gate_records import (
+    ChallengeConfidence,
+    ChallengeStatus,
+    Origin,
+    PlanSeverity,
+    RepositoryClaim,
+)
+from proofstone.plan_gate.models import EventKind
+from proofstone.plan_gate.rules.board import MOST_ACTIVE, PERSON, Board, Entering, Exhibit, dangling, too_weak
 from tests.plan_gate.talk import (
     BEYOND,
     BLOCKING,

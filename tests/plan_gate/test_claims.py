@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from proofstone.adapters.memory import FileMemory
-from proofstone.adapters.tools import Ground
-from proofstone.adapters.web.results import results_in
-from proofstone.contracts.agent import RefusalRule, ToolResult
-from proofstone.contracts.memory import MemoryEntry, MemoryType
-from proofstone.contracts.plan_gate.evidence import ClaimKind, LookedUp, RepositoryClaim
-from proofstone.contracts.tools import Tool
-from proofstone.engine.plan_gate.claims import Place, look_up
+from proofstone.agents.memory.models import MemoryEntry, MemoryType
+from proofstone.agents.memory.store import FileMemory
+from proofstone.agents.models import RefusalRule, ToolResult
+from proofstone.agents.roles.models.plan_gate_records import ClaimKind, LookedUp, RepositoryClaim
+from proofstone.agents.tools.models import Tool
+from proofstone.agents.tools.tool_context import Ground
+from proofstone.agents.web.pages import results_in
+from proofstone.plan_gate.claims import Place, look_up
 from tests.gate_git.place import Place as Repository
 from tests.workshop import Workshop
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.contracts.plan_gate.report import PlanReport
+from proofstone.plan_gate.models import PlanReport
 from tests.gate_surface.shop import Shop
 from tests.plan_gate.scenes import PAUSED, SCENES
 from tests.plan_gate.stage import Stage, challenger, script

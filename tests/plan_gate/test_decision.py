@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from proofstone.contracts.plan_gate.record import ChallengeStatus, ConvergenceStatus, PlanSeverity
-from proofstone.contracts.plan_gate.report import PlanVerdict
-from proofstone.core.plan_gate.decision import TABLE, Standing, decide, standing_of
+from proofstone.agents.roles.models.plan_gate_records import ChallengeStatus, ConvergenceStatus, PlanSeverity
+from proofstone.plan_gate.models import PlanVerdict
+from proofstone.plan_gate.rules.decision import TABLE, Standing, decide, standing_of
 from tests.plan_gate.reports import challenge
 
 CONTINUE, CONVERGED = ConvergenceStatus.CONTINUE, ConvergenceStatus.CONVERGED

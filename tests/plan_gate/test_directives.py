@@ -6,24 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from proofstone.contracts.plan_gate.answers import (
-    Directive,
-    DirectiveKind,
-    DirectiveReason,
-    Mode,
-)
-from proofstone.contracts.plan_gate.record import (
-    ChallengeStatus,
-    Origin,
-    UnknownResolution,
-)
-from proofstone.contracts.plan_gate.report import EventKind
-from proofstone.core.plan_gate.directives import CONDITIONS, Circumstances, in_words, why_not
-from proofstone.core.plan_gate.needs import (
-    AskChallenges,
-    AskResearch,
-)
-from proofstone.core.plan_gate.tool_budgets import BudgetKind
+from proofstone.agents.roles.models.plan_gate import Directive, DirectiveKind, DirectiveReason, Mode
+from proofstone.agents.roles.models.plan_gate_records import ChallengeStatus, Origin, UnknownResolution
+from proofstone.agents.rules.tool_budgets import BudgetKind
+from proofstone.plan_gate.models import EventKind
+from proofstone.plan_gate.rules.decision import CONDITIONS, Circumstances, in_words, why_not
+from proofstone.plan_gate.rules.effects import AskChallenges, AskResearch
 from tests.plan_gate.talk import (
     BLOCKING,
     MINOR,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.plan_gate.record import (
+from proofstone.agents.roles.models.plan_gate_records import (
     Challenge,
     ChallengeConfidence,
     ChallengeLine,
@@ -33,8 +33,8 @@ from proofstone.contracts.plan_gate.record import (
     UnknownResolution,
     UnknownType,
 )
-from proofstone.core.plan_gate.documents import RECORDS, Record, all_from_text, from_text, schemas, to_json, to_yaml
 from proofstone.errors import InputError
+from proofstone.plan_gate.rules.documents import RECORDS, Record, all_from_text, from_text, schemas, to_json, to_yaml
 from tests.plan_gate.reports import CHALLENGES, RISK, STATES, SURFACED, UNKNOWN, report
 
 FIELDS = {

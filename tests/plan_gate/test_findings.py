@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.plan_gate.answers import UnknownDraft
-from proofstone.contracts.plan_gate.evidence import LookedUp, RepositoryClaim
-from proofstone.contracts.plan_gate.record import UnknownResolution, UnknownType
-from proofstone.core.plan_gate.findings import (
+from proofstone.agents.roles.models.plan_gate import UnknownDraft
+from proofstone.agents.roles.models.plan_gate_records import LookedUp, RepositoryClaim, UnknownResolution, UnknownType
+from proofstone.plan_gate.rules.research import (
     FoundOut,
     claimed,
     finding_text,

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from proofstone.contracts.budget import Allowance, Spent
-from proofstone.contracts.plan_gate.record import ChallengeStatus, ConvergenceStatus, PlanQuality, TeamMode
-from proofstone.contracts.plan_gate.report import Complexity, EventKind, OpenQuestion, PlanEvent, PlanReport
-from proofstone.engine.plan_gate.watching import Beginning, Watching
-from proofstone.surfaces.live.plan_gate import LivePlanGate
-from proofstone.surfaces.report.plan_gate import print_report
+from proofstone.agents.roles.models.plan_gate_records import ChallengeStatus, ConvergenceStatus, PlanQuality, TeamMode
+from proofstone.cli.render.plan_gate import LivePlanGate, print_report
+from proofstone.common.models import Allowance, Spent
+from proofstone.plan_gate.models import Complexity, EventKind, OpenQuestion, PlanEvent, PlanReport
+from proofstone.plan_gate.run import Beginning, Watching
 from tests.plan_gate import reports
 from tests.plan_gate.reports import BLOCKING, MINOR, OPEN, PLAN, RESOLVED, RUN, challenge, state
 

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.plan_gate.answers import (
-    Dimension,
-    DirectiveKind,
-    Dispute,
-    Mode,
-    QuestionDraft,
-)
-from proofstone.contracts.plan_gate.record import (
+from proofstone.agents.roles.models.plan_gate import Dimension, DirectiveKind, Dispute, Mode, QuestionDraft
+from proofstone.agents.roles.models.plan_gate_records import (
     ChallengeStatus,
     ConvergenceStatus,
     Origin,
@@ -19,8 +13,9 @@ from proofstone.contracts.plan_gate.record import (
     SurfacedImpact,
     TeamMode,
 )
-from proofstone.contracts.plan_gate.report import EventKind, PlanVerdict
-from proofstone.core.plan_gate.needs import (
+from proofstone.agents.rules.tool_budgets import BudgetKind
+from proofstone.plan_gate.models import EventKind, PlanVerdict
+from proofstone.plan_gate.rules.effects import (
     Answered,
     AskAudit,
     AskChallenges,
@@ -30,7 +25,6 @@ from proofstone.core.plan_gate.needs import (
     Iterated,
     Noted,
 )
-from proofstone.core.plan_gate.tool_budgets import BudgetKind
 from tests.plan_gate.talk import (
     BLOCKING,
     HERE,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.plan_gate.record import (
+from proofstone.agents.roles.models.plan_gate_records import (
     ChallengeStatus,
     ConvergenceStatus,
     Origin,
     TeamMode,
     UnknownResolution,
 )
-from proofstone.contracts.plan_gate.report import EventKind, PlanVerdict
+from proofstone.plan_gate.models import EventKind, PlanVerdict
 from tests.plan_gate.talk import (
     BLOCKING,
     FAILS,

@@ -7,22 +7,19 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from proofstone.contracts.base import Contract
-from proofstone.contracts.plan_gate.answers import (
-    DirectiveKind,
-    DirectiveReason,
-)
-from proofstone.contracts.plan_gate.evidence import RepositoryClaim
-from proofstone.contracts.plan_gate.record import (
+from proofstone.agents.roles.models.plan_gate import DirectiveKind, DirectiveReason
+from proofstone.agents.roles.models.plan_gate_records import (
     ChallengeStatus,
     ConvergenceStatus,
     Origin,
     PlanSeverity,
+    RepositoryClaim,
     SurfacedImpact,
     TeamMode,
     UnknownResolution,
 )
-from proofstone.contracts.plan_gate.report import EventKind, PlanVerdict
+from proofstone.common.models import Contract
+from proofstone.plan_gate.models import EventKind, PlanVerdict
 from tests.plan_gate.talk import (
     BEYOND,
     BLOCKING,

@@ -15,8 +15,7 @@ from typing import TypeVar
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofstone.contracts.base import Contract
-from proofstone.contracts.plan_gate.answers import (
+from proofstone.agents.roles.models.plan_gate import (
     ChallengesOutput,
     DirectiveKind,
     DirectiveReason,
@@ -27,21 +26,22 @@ from proofstone.contracts.plan_gate.answers import (
     SurfaceOutput,
     SynthesisOutput,
 )
-from proofstone.contracts.plan_gate.evidence import RepositoryClaim
-from proofstone.contracts.plan_gate.record import (
+from proofstone.agents.roles.models.plan_gate_records import (
     Challenge,
     ChallengeConfidence,
     ChallengeStatus,
     ConvergenceStatus,
     Origin,
     PlanSeverity,
+    RepositoryClaim,
     SurfacedImpact,
     TeamMode,
     UnknownResolution,
 )
-from proofstone.contracts.plan_gate.report import EventKind, PlanVerdict
-from proofstone.core.plan_gate.directives import CONDITIONS
-from proofstone.core.plan_gate.needs import (
+from proofstone.common.models import Contract
+from proofstone.plan_gate.models import EventKind, PlanVerdict
+from proofstone.plan_gate.rules.decision import CONDITIONS
+from proofstone.plan_gate.rules.effects import (
     Answered,
     AskAudit,
     AskChallenges,

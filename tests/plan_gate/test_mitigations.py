@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from proofstone.contracts.plan_gate.record import Challenge, ChallengeStatus, Origin, PlanSeverity
-from proofstone.core.plan.reading import read_plan
-from proofstone.core.plan_gate.mitigations import is_same_plan, to_take_in, with_mitigations, without_mitigation
+from proofstone.agents.roles.models.plan_gate_records import Challenge, ChallengeStatus, Origin, PlanSeverity
+from proofstone.plan_gate.rules.admission import is_same_plan, to_take_in, with_mitigations, without_mitigation
+from proofstone.plans.reading import read_plan
 from tests.plan_gate.reports import BLOCKING, MINOR, challenge
 
 OPEN, RESOLVED, UNRESOLVED = ChallengeStatus.OPEN, ChallengeStatus.RESOLVED, ChallengeStatus.UNRESOLVED

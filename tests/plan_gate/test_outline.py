@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofstone.core.plan_gate.mentions import in_code, in_words, is_check
-from proofstone.core.plan_gate.outline import outline
-from proofstone.core.plan_gate.quality import complexity, is_trivial, quality
-from proofstone.core.plan_gate.rules import rule_findings
+from proofstone.plan_gate.rules.outline import outline
+from proofstone.plan_gate.rules.plan_rules import complexity, is_trivial, quality, rule_findings
+from proofstone.plans.mentions import in_code, in_words, is_check
 from tests.plan.reading import element, fixture
 
 DESIGN = """\

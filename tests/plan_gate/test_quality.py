@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.plan_gate.record import PlanQuality
-from proofstone.core.plan_gate.outline import outline
-from proofstone.core.plan_gate.quality import complexity, is_trivial, quality
+from proofstone.agents.roles.models.plan_gate_records import PlanQuality
+from proofstone.plan_gate.rules.outline import outline
+from proofstone.plan_gate.rules.plan_rules import complexity, is_trivial, quality
 from tests.plan.reading import element, fixture
 
 RICH, ADEQUATE, THIN = PlanQuality.RICH, PlanQuality.ADEQUATE, PlanQuality.THIN

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from proofstone.contracts.budget import Spent
-from proofstone.contracts.plan_gate.record import ChallengeStatus
-from proofstone.contracts.plan_gate.report import OpenQuestion, PlanReport, PlanVerdict
-from proofstone.core.plan_gate.report_page import page, standing
+from proofstone.agents.roles.models.plan_gate_records import ChallengeStatus
+from proofstone.common.models import Spent
+from proofstone.plan_gate.models import OpenQuestion, PlanReport, PlanVerdict
+from proofstone.plan_gate.rules.report import page, standing
 from tests.gate_surface.test_page_text import HOSTILE
 from tests.plan_gate import reports
 from tests.plan_gate.reports import BLOCKING, MINOR, RUN, challenge, report

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from proofstone.contracts.budget import Spent
-from proofstone.contracts.plan_gate.record import (
+from proofstone.agents.roles.models.plan_gate_records import (
     Challenge,
     ChallengeStatus,
     ConvergenceStatus,
@@ -15,10 +14,11 @@ from proofstone.contracts.plan_gate.record import (
     PlanQuality,
     TeamMode,
 )
-from proofstone.contracts.plan_gate.report import Complexity, OpenQuestion, PersonsAnswer, PlanVerdict
-from proofstone.core.plan_gate.decision import Decision
-from proofstone.core.plan_gate.needs import Progress
-from proofstone.core.plan_gate.reporting import About, report_of
+from proofstone.common.models import Spent
+from proofstone.plan_gate.models import Complexity, OpenQuestion, PersonsAnswer, PlanVerdict
+from proofstone.plan_gate.rules.decision import Decision
+from proofstone.plan_gate.rules.effects import Progress
+from proofstone.plan_gate.rules.report import About, report_of
 from tests.plan_gate import reports
 from tests.plan_gate.reports import BLOCKING, MINOR, SIGNIFICANT, challenge
 

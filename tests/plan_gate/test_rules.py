@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import proofstone.core.plan
-from proofstone.contracts.plan_gate.record import ChallengeConfidence, PlanSeverity
-from proofstone.core.globs import matches
-from proofstone.core.plan_gate.freeform import MOST_COMMANDS, MOST_CRITERIA
-from proofstone.core.plan_gate.intent import Intent, intent
-from proofstone.core.plan_gate.objections import RULES
-from proofstone.core.plan_gate.outline import outline
-from proofstone.core.plan_gate.rules import MOST_MINOR, MOST_OF_A_KIND, RuleFinding, rule_findings
-from proofstone.core.plan_gate.tree import MOST_BESIDE, MOST_TRIES, Patterns, Tree, uncovered
+import proofstone.plans
+from proofstone.agents.roles.models.plan_gate_records import ChallengeConfidence, PlanSeverity
+from proofstone.common.globs import matches
+from proofstone.plan_gate.rules.freeform import MOST_COMMANDS, MOST_CRITERIA
+from proofstone.plan_gate.rules.objections import RULES
+from proofstone.plan_gate.rules.outline import Intent, intent, outline
+from proofstone.plan_gate.rules.plan_rules import MOST_MINOR, MOST_OF_A_KIND, RuleFinding, rule_findings
+from proofstone.plan_gate.rules.tree import MOST_BESIDE, MOST_TRIES, Patterns, Tree, uncovered
 from tests.plan.reading import element, fixture
 
 BLOCKING, SIGNIFICANT, MINOR = PlanSeverity.BLOCKING, PlanSeverity.SIGNIFICANT, PlanSeverity.MINOR
@@ -151,7 +150,7 @@ def test_a_challenge_says_where_why_and_what_would_be_right() -> None:
 
 
 def test_every_rule_of_the_reader_and_the_linter_has_an_objection() -> None:
-    folder = Path(str(proofstone.core.plan.__file__)).parent
+    folder = Path(str(proofstone.plans.__file__)).parent
     source = "\n".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
     named = set(re.findall(r"(?:error|warning|_warn)\(\s*\"([a-z-]+)\"", source)) | {
         "vacuous-verify",

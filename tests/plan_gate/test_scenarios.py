@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from proofstone.core.plan_gate.decision import TABLE
+from proofstone.plan_gate.rules.decision import TABLE
 from tests.plan_gate.pages import GOLDEN, matches_golden
 from tests.plan_gate.scenes import DECISIONS, FAILURES, GREPS, SCENES
 from tests.plan_gate.stage import (

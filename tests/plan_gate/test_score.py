@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.plan_gate.answers import Dimension
-from proofstone.core.plan_gate.score import WEIGHTS, scored
+from proofstone.agents.roles.models.plan_gate import Dimension
+from proofstone.plan_gate.rules.decision import WEIGHTS, scored
 from tests.plan_gate.talk import score
 
 APPROACH, RISK, ASSUMPTIONS = Dimension.APPROACH, Dimension.RISK, Dimension.ASSUMPTIONS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.plan_gate.record import PlanQuality, TeamMode
-from proofstone.contracts.plan_gate.report import Complexity
-from proofstone.core.plan_gate.team import team_for
+from proofstone.agents.roles.models.plan_gate_records import PlanQuality, TeamMode
+from proofstone.plan_gate.models import Complexity
+from proofstone.plan_gate.rules.decision import team_for
 
 BASE, SCALED = TeamMode.BASE, TeamMode.SCALED
 RICH, ADEQUATE, THIN = PlanQuality.RICH, PlanQuality.ADEQUATE, PlanQuality.THIN

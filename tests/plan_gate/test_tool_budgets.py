@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.plan_gate.answers import Mode
-from proofstone.contracts.plan_gate.record import UnknownType
-from proofstone.contracts.tools import BEYOND, READING, WRITING, SearchReason, Tool
-from proofstone.core.plan_gate.tool_budgets import (
+from proofstone.agents.roles.models.plan_gate import Mode
+from proofstone.agents.roles.models.plan_gate_records import UnknownType
+from proofstone.agents.rules.tool_budgets import (
     COMBINED,
     KINDS,
     LIMITS,
@@ -21,6 +20,7 @@ from proofstone.core.plan_gate.tool_budgets import (
     tools_of,
     why_no_search,
 )
+from proofstone.agents.tools.models import BEYOND, READING, WRITING, SearchReason, Tool
 
 TABLE = {
     Mode.RESOLVE: {"Read": 8, "Grep": 5, "git log": 0, "memory_search": 3, "WebSearch": 3, "WebFetch": 2},

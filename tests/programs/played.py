@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proofstone.adapters.backends.programs.preset import Final, Stream
-from proofstone.contracts.agent import Activity, ActivityKind
+from proofstone.agents.backends.programs.preset import Final, Stream
+from proofstone.agents.models import Activity, ActivityKind
 
 _STREAMS = Path(__file__).parent / "streams"
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from proofstone.adapters.backends.programs.acp.backend import AcpBackend
-from proofstone.adapters.backends.programs.locating import Program
-from proofstone.adapters.backends.programs.preset import Preset
-from proofstone.adapters.executors.site import Site
-from proofstone.config.programs import ProgramSettings
-from proofstone.contracts.agent import Activity, ActivityKind, Conversation, Fault, FaultKind, Turn
+from proofstone.agents.backends.programs.acp.backend import AcpBackend
+from proofstone.agents.backends.programs.locating import Program
+from proofstone.agents.backends.programs.preset import Preset
+from proofstone.agents.executors.context import Site
+from proofstone.agents.models import Activity, ActivityKind, Conversation, Fault, FaultKind, Turn
+from proofstone.config.person import ProgramSettings
 from tests.backends.talk import talk
 from tests.executors.bench import Bench
 

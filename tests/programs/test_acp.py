@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.backends import Backend
-from proofstone.adapters.backends.programs.acp.backend import AcpBackend
-from proofstone.adapters.backends.programs.preset import Invocation, Limit, Preset
-from proofstone.adapters.executors.site import ShellJob
-from proofstone.adapters.sandbox.job import Execution
-from proofstone.contracts.agent import ActivityKind, Fault, FaultKind, ToolSpec, Turn
-from proofstone.contracts.budget import Usage
+from proofstone.agents.backends import Backend
+from proofstone.agents.backends.programs.acp.backend import AcpBackend
+from proofstone.agents.backends.programs.preset import Invocation, Limit, Preset
+from proofstone.agents.executors.context import ShellJob
+from proofstone.agents.models import ActivityKind, Fault, FaultKind, ToolSpec, Turn
+from proofstone.common.models import Usage
+from proofstone.sandbox.job import Execution
 from tests.backends.talk import talk
 from tests.executors.bench import Bench
 from tests.hazards.processes import running
@@ -569,7 +569,7 @@ def said_lines(turn: Turn) -> list[str]:
 
 
 def test_one_that_asks_for_more_than_it_reads_is_given_up(simple: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proofstone.adapters.backends.programs.acp.wire.MOST_UNREAD", 1 << 20)
+    monkeypatch.setattr("proofstone.agents.backends.programs.acp.wire.MOST_UNREAD", 1 << 20)
     (simple.bench.work_tree / "much").write_text("\x01" * (1 << 19))
     asks = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "fs/read_text_file", "params": {"path": "much"}}) + "\n"
     coded = base64.b64encode(asks.encode() * 8).decode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import JsonValue
 
-from proofstone.adapters.backends.programs.acp.choices import Mode, asking_mode, login_for
+from proofstone.agents.backends.programs.acp.choices import Mode, asking_mode, login_for
 
 _COPILOT = "https://agentclientprotocol.com/protocol/session-modes"
 # The modes that real agents offer, by id (and name where it differs) → the one in which each asks.

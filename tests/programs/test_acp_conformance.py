@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from proofstone.adapters.backends.programs.acp.backend import AcpBackend
-from proofstone.adapters.executors.site import Site
-from proofstone.adapters.sandbox.probe import SandboxFacts
+from proofstone.agents.backends.programs.acp.backend import AcpBackend
+from proofstone.agents.executors.context import Site
+from proofstone.sandbox.probe import SandboxFacts
 from proofstone.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Writes
 from proofstone.testing.backend_conformance import Stage as Staged
 from tests.executors.bench import Bench

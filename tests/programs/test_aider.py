@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.adapters.backends.programs.known.aider import AiderStream, invoke
-from proofstone.adapters.backends.programs.preset import Errand, Given
-from proofstone.contracts.agent import ActivityKind, FaultKind
+from proofstone.agents.backends.programs.known.aider import AiderStream, invoke
+from proofstone.agents.backends.programs.preset import Errand, Given
+from proofstone.agents.models import ActivityKind, FaultKind
 from tests.programs.played import brief, played, survives
 
 SAID, RESULT, NOTE = ActivityKind.SAID, ActivityKind.RESULT, ActivityKind.NOTE

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from proofstone.adapters.backends.programs.known.claude import PRESET, ClaudeStream, acp, invoke
-from proofstone.adapters.backends.programs.preset import Errand, Given, Invocation
-from proofstone.contracts.agent import ActivityKind, FaultKind
-from proofstone.contracts.budget import Usage
+from proofstone.agents.backends.programs.known.claude import PRESET, ClaudeStream, acp, invoke
+from proofstone.agents.backends.programs.preset import Errand, Given, Invocation
+from proofstone.agents.models import ActivityKind, FaultKind
+from proofstone.common.models import Usage
 from tests.programs.played import brief, played, survives
 
 SAID, TOOL, RESULT, REFUSED = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT, ActivityKind.REFUSED

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from proofstone.adapters.backends import Identity
-from proofstone.adapters.backends.fallback import Fallback
-from proofstone.adapters.backends.programs.cli import CliBackend
-from proofstone.adapters.backends.programs.known.claude import PRESET
-from proofstone.adapters.backends.programs.lines import LONGEST_LINE
-from proofstone.adapters.backends.programs.locating import Program
-from proofstone.adapters.executors.site import Site
-from proofstone.adapters.sandbox.job import Execution
-from proofstone.config.programs import ProgramSettings
-from proofstone.contracts.agent import Conversation, Fault, FaultKind, ToolCall, Turn
-from proofstone.engine.agents.on_record import Recorded
+from proofstone.agents.backends import Identity
+from proofstone.agents.backends.choosing import Fallback
+from proofstone.agents.backends.programs.cli import CliBackend
+from proofstone.agents.backends.programs.known.claude import PRESET
+from proofstone.agents.backends.programs.lines import LONGEST_LINE
+from proofstone.agents.backends.programs.locating import Program
+from proofstone.agents.executors.context import Site
+from proofstone.agents.models import Conversation, Fault, FaultKind, ToolCall, Turn
+from proofstone.agents.spending import Recorded
+from proofstone.config.person import ProgramSettings
+from proofstone.sandbox.job import Execution
 from tests.backends.talk import talk
 from tests.executors.bench import Bench
 

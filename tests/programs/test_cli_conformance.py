@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.backends.programs.cli import CliBackend
-from proofstone.adapters.backends.programs.known.claude import PRESET
-from proofstone.adapters.backends.programs.locating import Program
-from proofstone.adapters.executors.site import Site
-from proofstone.adapters.sandbox.probe import SandboxFacts
-from proofstone.config.programs import ProgramSettings
+from proofstone.agents.backends.programs.cli import CliBackend
+from proofstone.agents.backends.programs.known.claude import PRESET
+from proofstone.agents.backends.programs.locating import Program
+from proofstone.agents.executors.context import Site
+from proofstone.config.person import ProgramSettings
+from proofstone.sandbox.probe import SandboxFacts
 from proofstone.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
 from tests.executors.bench import Bench
 from tests.executors.conftest import sandbox_of

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.backends.programs.known.codex import PRESET, CodexStream, acp, invoke
-from proofstone.adapters.backends.programs.known.hooking import hook_command
-from proofstone.adapters.backends.programs.preset import Errand, Invocation
-from proofstone.contracts.agent import ActivityKind, FaultKind
-from proofstone.contracts.budget import Usage
+from proofstone.agents.backends.programs.known.codex import PRESET, CodexStream, acp, invoke
+from proofstone.agents.backends.programs.known.shared import hook_command
+from proofstone.agents.backends.programs.preset import Errand, Invocation
+from proofstone.agents.models import ActivityKind, FaultKind
+from proofstone.common.models import Usage
 from tests.programs.played import brief, played, survives
 
 SAID, TOOL, RESULT, NOTE = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT, ActivityKind.NOTE

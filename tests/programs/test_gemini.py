@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.adapters.backends.programs.known.gemini import PRESET, GeminiStream, acp, invoke, within
-from proofstone.adapters.backends.programs.preset import Errand
-from proofstone.contracts.agent import ActivityKind, FaultKind
-from proofstone.core.globs import matches
+from proofstone.agents.backends.programs.known.gemini import PRESET, GeminiStream, acp, invoke, within
+from proofstone.agents.backends.programs.preset import Errand
+from proofstone.agents.models import ActivityKind, FaultKind
+from proofstone.common.globs import matches
 from tests.programs.played import brief, played, survives
 
 ROOT = Path("/tree")

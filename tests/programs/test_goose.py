@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.adapters.backends.programs.known.goose import PRESET, GooseStream, acp, invoke
-from proofstone.adapters.backends.programs.preset import Errand, Limit
-from proofstone.contracts.agent import ActivityKind, FaultKind
+from proofstone.agents.backends.programs.known.goose import PRESET, GooseStream, acp, invoke
+from proofstone.agents.backends.programs.preset import Errand, Limit
+from proofstone.agents.models import ActivityKind, FaultKind
 from tests.programs.played import brief, played, survives
 
 SAID, TOOL, RESULT = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT

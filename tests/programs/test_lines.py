@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import JsonValue
 
-from proofstone.adapters.backends.programs.lines import (
+from proofstone.agents.backends.programs.lines import (
     Lines,
     amount_at,
     count_at,
@@ -16,7 +16,7 @@ from proofstone.adapters.backends.programs.lines import (
     text_at,
     value_at,
 )
-from proofstone.contracts.agent import FaultKind
+from proofstone.agents.models import FaultKind
 
 # What comes, in pieces → lines that have ended, and what stands behind the last.
 PIECES: list[tuple[list[bytes], list[bytes], bytes]] = [

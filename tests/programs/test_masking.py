@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.adapters.backends.programs.cli import CliBackend
-from proofstone.adapters.backends.programs.known.claude import PRESET
-from proofstone.adapters.backends.programs.locating import Program
-from proofstone.adapters.backends.programs.masking import Mask
-from proofstone.adapters.executors.masked import HIDDEN, Flow, masked, without
-from proofstone.config.programs import ProgramSettings
-from proofstone.contracts.agent import Fault, FaultKind, Turn
+from proofstone.agents.backends.programs.activity import Mask
+from proofstone.agents.backends.programs.cli import CliBackend
+from proofstone.agents.backends.programs.known.claude import PRESET
+from proofstone.agents.backends.programs.locating import Program
+from proofstone.agents.executors.output import HIDDEN, Flow, masked, without
+from proofstone.agents.models import Fault, FaultKind, Turn
+from proofstone.config.person import ProgramSettings
 from tests.backends.talk import talk
 from tests.executors.bench import Bench
 from tests.programs.scripted_agent import Stage, Step

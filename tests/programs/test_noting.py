@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.backends.programs.cli import CliBackend
-from proofstone.adapters.backends.programs.known.claude import PRESET
-from proofstone.adapters.backends.programs.locating import Program
-from proofstone.adapters.backends.programs.masking import Mask
-from proofstone.adapters.backends.programs.noting import Notes
-from proofstone.adapters.executors.site import ShellJob, Site
-from proofstone.adapters.sandbox.job import Execution
-from proofstone.config.programs import ProgramSettings
-from proofstone.contracts.agent import Activity, ActivityKind
+from proofstone.agents.backends.programs.activity import Mask, Notes
+from proofstone.agents.backends.programs.cli import CliBackend
+from proofstone.agents.backends.programs.known.claude import PRESET
+from proofstone.agents.backends.programs.locating import Program
+from proofstone.agents.executors.context import ShellJob, Site
+from proofstone.agents.models import Activity, ActivityKind
+from proofstone.config.person import ProgramSettings
+from proofstone.sandbox.job import Execution
 from tests.backends.talk import talk
 
 REFUSED, TOOL, NOTE = ActivityKind.REFUSED, ActivityKind.TOOL, ActivityKind.NOTE

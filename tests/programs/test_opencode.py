@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from proofstone.adapters.backends.programs.known.opencode import OpencodeStream, acp, invoke
-from proofstone.adapters.backends.programs.preset import Errand, Invocation
-from proofstone.contracts.agent import ActivityKind, FaultKind
-from proofstone.contracts.budget import Usage
+from proofstone.agents.backends.programs.known.opencode import OpencodeStream, acp, invoke
+from proofstone.agents.backends.programs.preset import Errand, Invocation
+from proofstone.agents.models import ActivityKind, FaultKind
+from proofstone.common.models import Usage
 from tests.programs.played import brief, played, survives
 
 SAID, TOOL, RESULT, REFUSED = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT, ActivityKind.REFUSED

@@ -9,9 +9,9 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from proofstone.adapters.backends.programs.known import PRESETS
-from proofstone.adapters.backends.programs.known.opencode import acp, invoke
-from proofstone.adapters.backends.programs.preset import Errand, Invocation
+from proofstone.agents.backends.programs.known import PRESETS
+from proofstone.agents.backends.programs.known.opencode import acp, invoke
+from proofstone.agents.backends.programs.preset import Errand, Invocation
 
 OPEN_TO_ALL = {"github.com", "gist.github.com", "www.googleapis.com", "storage.googleapis.com", "huggingface.co"}
 """Where anybody can put something, under a name of their own."""

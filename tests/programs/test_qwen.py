@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.backends.programs.known.qwen import PRESET, QwenStream, acp, invoke
-from proofstone.adapters.backends.programs.preset import Errand, Invocation
-from proofstone.contracts.agent import ActivityKind, FaultKind
+from proofstone.agents.backends.programs.known.qwen import PRESET, QwenStream, acp, invoke
+from proofstone.agents.backends.programs.preset import Errand, Invocation
+from proofstone.agents.models import ActivityKind, FaultKind
 from tests.programs.played import brief, played, survives
 
 SAID, TOOL, RESULT, REFUSED = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT, ActivityKind.REFUSED

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.backends.programs.known.hooking import hook_command, hook_files
-from proofstone.adapters.backends.programs.preset import Errand
+from proofstone.agents.backends.programs.known.shared import hook_command, hook_files
+from proofstone.agents.backends.programs.preset import Errand
 
 SCOPE = ("src/*.py", "docs", "app/[id]/**")
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from proofstone.adapters.backends.programs.known import PRESETS
-from proofstone.adapters.backends.programs.preset import Final, Stream
-from proofstone.contracts.agent import Activity
+from proofstone.agents.backends.programs.known import PRESETS
+from proofstone.agents.backends.programs.preset import Final, Stream
+from proofstone.agents.models import Activity
 
 RECORDED = Path(__file__).parent / "streams"
 HOSTILE = (

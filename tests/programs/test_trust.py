@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.backends.choosing import backend_from
-from proofstone.adapters.backends.programs.cli import CliBackend
-from proofstone.adapters.backends.programs.locating import is_named_preset, locate_acp, locate_cli
-from proofstone.config.programs import ProgramSettings
+from proofstone.agents.backends.choosing import backend_from
+from proofstone.agents.backends.programs.cli import CliBackend
+from proofstone.agents.backends.programs.locating import is_named_preset, locate_acp, locate_cli
+from proofstone.config.person import ProgramSettings
 from proofstone.errors import InputError
 from tests.workshop import Workshop
 

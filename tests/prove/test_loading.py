@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from proofstone.errors import InputError
-from proofstone.surfaces.prove.loading import chosen, load
+from proofstone.prove.catalogue import chosen, load
 from tests.prove.conftest import catalogue, trick
 
 

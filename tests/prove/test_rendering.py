@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from proofstone.contracts.verdict import Assurance
-from proofstone.surfaces.prove.markdown import render
-from proofstone.surfaces.prove.results import Ending, Gate, Judged, Proof, Standing, Trial, Wall
-from proofstone.surfaces.prove.text import summary
+from proofstone.common.models import Assurance
+from proofstone.prove.results import Ending, Gate, Judged, Proof, Standing, Trial, Wall, render, summary
 
 PASSED = Judged(ending=Ending.PASSED)
 

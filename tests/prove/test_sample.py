@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.surfaces.prove.sample import Sample, SampleError, perform
-from proofstone.surfaces.prove.trial import Bench
-from proofstone.surfaces.prove.tricks import Act, Project
+from proofstone.prove.catalogue import Act, Project
+from proofstone.prove.trial import Bench, Sample, SampleError, perform
 from tests.workshop import Workshop
 
 FILES = {"a.txt": "a\n", "sub/b.txt": "b\n", "sub/deep/c.txt": "c\n", ".gitignore": "made/\n"}

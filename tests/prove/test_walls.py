@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.sandbox.probe import probe
-from proofstone.contracts.verdict import Assurance
-from proofstone.core.threats import THREATS
-from proofstone.surfaces.prove.trial import Bench
-from proofstone.surfaces.prove.walls import try_walls
+from proofstone.common.models import Assurance
+from proofstone.prove.trial import Bench
+from proofstone.prove.walls import try_walls
+from proofstone.sandbox.probe import probe
+from proofstone.sandbox.rules import THREATS
 from tests.needs import needs
 from tests.workshop import Workshop
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proofstone.contracts.report import CheckReport
-from proofstone.contracts.verdict import Outcome
+from proofstone.check.models import CheckReport
+from proofstone.common.models import Outcome
 from tests.real.packages import Package
 from tests.workshop import Workshop
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from proofstone.adapters.checks.reports import PROBES, environment, merge, read_report
-from proofstone.contracts.tests import ReportFormat, TestReport
+from proofstone.check.models import ReportFormat, TestReport
+from proofstone.check.reports import PROBES, read_report
+from proofstone.check.reports.rerun import environment, merge
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "reports"
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.checks.reports import environment, merge, rerun, sniff
-from proofstone.contracts.tests import ReportFormat
+from proofstone.check.models import ReportFormat
+from proofstone.check.reports import rerun, sniff
+from proofstone.check.reports.rerun import environment, merge
 from tests.reports.project import Project, statuses
 
 

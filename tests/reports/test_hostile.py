@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofstone.adapters.checks.reports import read_report, sniff
-from proofstone.adapters.checks.reports.source import FILE_LIMIT
-from proofstone.adapters.checks.reports.tally import ID_LIMIT, MESSAGE_LIMIT, RESULT_LIMIT, Tally
-from proofstone.contracts.tests import ReportFormat, TestReport, TestStatus
+from proofstone.check.models import ReportFormat, TestReport, TestStatus
+from proofstone.check.reports import read_report, sniff
+from proofstone.check.reports.source import FILE_LIMIT, ID_LIMIT, MESSAGE_LIMIT, RESULT_LIMIT, Tally
 
 FILES = {
     ReportFormat.PYTEST: "pytest-1.jsonl",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.checks.reports import read_report, sniff
-from proofstone.contracts.tests import ReportFormat, TestReport
+from proofstone.check.models import ReportFormat, TestReport
+from proofstone.check.reports import read_report, sniff
 from tests.reports.project import read_fixture, statuses
 
 JUNIT = {

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from proofstone.adapters.checks.reports import PROBES, rerun, sniff
-from proofstone.contracts.tests import ReportFormat
+from proofstone.check.models import ReportFormat
+from proofstone.check.reports import PROBES, rerun, sniff
 from tests.needs import needs
 from tests.reports.project import Project, statuses
 

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from proofstone.adapters.checks.reports import PROBES, read_report, sniff
-from proofstone.contracts.tests import ReportFormat
+from proofstone.check.models import ReportFormat
+from proofstone.check.reports import PROBES, read_report, sniff
 from tests.person import programs
 from tests.reports.project import Project, statuses
 

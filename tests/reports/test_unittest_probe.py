@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import sys
 
-from proofstone.adapters.checks.reports import rerun
-from proofstone.contracts.tests import ReportFormat
+from proofstone.check.models import ReportFormat
+from proofstone.check.reports import rerun
 from tests.reports.project import Project, statuses
 
 RUNNER = (sys.executable, "{probes}/proofstone_unittest.py")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofstone.contracts.reverify.context import (
+from proofstone.supervision.models.context import (
     Ack,
     AckOutcome,
     Action,
@@ -17,7 +17,7 @@ from proofstone.contracts.reverify.context import (
     Operation,
     Reader,
 )
-from proofstone.core.reverify.context import acknowledge, amended, delta, freeze, tell, thaw, whole
+from proofstone.supervision.rules.context import acknowledge, amended, delta, freeze, tell, thaw, whole
 
 LIMIT = ContextItem(key="new_requirement", text="Rate limiting on auth endpoints", files=("src/auth/**",))
 

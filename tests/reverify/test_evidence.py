@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from proofstone.adapters.tools.ground import Deadline, Ground
-from proofstone.adapters.tools.interfaces import changed_signatures, look_up, outlined
-from proofstone.adapters.tools.tree import Tree
-from proofstone.contracts.reverify.understanding import Cited, ImpactAnalysis, ImpactedFile, Interface, Item
-from proofstone.contracts.verdict import Verdict
-from proofstone.core.reverify.evidence import Assigned, Facts, look_at, wanted
-from proofstone.core.reverify.interfaces import Outlined, changed_interfaces
-from proofstone.core.risk import docs_only
+from proofstone.agents.tools.tool_context import Deadline, Ground
+from proofstone.agents.tools.tree import Tree
+from proofstone.common.models import Verdict
+from proofstone.common.risk import docs_only
+from proofstone.supervision.interfaces import changed_signatures, look_up, outlined
+from proofstone.supervision.models.understanding import Cited, ImpactAnalysis, ImpactedFile, Interface, Item
+from proofstone.supervision.rules.evidence import Assigned, Facts, Outlined, changed_interfaces, look_at, wanted
 
 SOURCES = {
     "src/store.py": (

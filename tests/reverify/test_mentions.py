@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.core.reverify.mentions import Mention, changes_of, files, interface_changes, names, says_none
+from proofstone.supervision.rules.mentions import Mention, changes_of, files, interface_changes, names, says_none
 from tests.reverify.scene import ANSWER, HANDLER, LIMITER
 
 KNOWN = (HANDLER, "src/shop/cart.py", "tests/cart.py", "Makefile", "build/gen.py", "docs/read me.md")

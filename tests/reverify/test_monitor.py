@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.lane import Lane
-from proofstone.contracts.reverify.decisions import Ask, Held, Noticed, Respawn, Resume, UpdateContext
-from proofstone.contracts.reverify.events import (
+from proofstone.agents.rules.routes import SERVED
+from proofstone.common.models import Lane, Verdict
+from proofstone.supervision.models.events import (
     AnswerUnreadable,
     ApproachDiffers,
+    Ask,
     AttemptEnded,
     Claimed,
     ContextChanged,
@@ -17,22 +18,22 @@ from proofstone.contracts.reverify.events import (
     FileChanged,
     GateEntered,
     GatePassed,
+    Held,
+    Noticed,
     ReportUpdated,
+    Respawn,
     Restarted,
+    Resume,
     TaskBegan,
     TimePassed,
     ToolUsed,
     TurnStarted,
+    UpdateContext,
 )
-from proofstone.contracts.reverify.ladder import Level, Result, Trigger
-from proofstone.contracts.reverify.position import Docs
-from proofstone.contracts.reverify.understanding import Tier
-from proofstone.contracts.verdict import Verdict
-from proofstone.core.agent.routes import SERVED
-from proofstone.core.reverify.ladder import LADDER, Move
-from proofstone.core.reverify.limits import Limits
-from proofstone.core.reverify.triggers import TRIGGERS
-from proofstone.core.reverify.watched import Watched, tier_of, why_exempt
+from proofstone.supervision.models.ladder import Docs, Level, Result, Trigger
+from proofstone.supervision.models.understanding import Tier
+from proofstone.supervision.rules.course import LADDER, Move
+from proofstone.supervision.rules.monitor_state import TRIGGERS, Limits, Watched, tier_of, why_exempt
 from tests.reverify.watching import SAID, WORKED, Watching, graded, kept, located, scored
 
 STRAYS = FileChanged(path="src/other.py")

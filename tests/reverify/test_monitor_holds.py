@@ -9,35 +9,39 @@ from typing import Literal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofstone.contracts.reverify.decisions import Ask, Decision, Noticed, Respawn, Resume, UpdateContext
-from proofstone.contracts.reverify.events import (
+from proofstone.common.models import Verdict
+from proofstone.supervision.models.events import (
     AnswerUnreadable,
     ApproachDiffers,
+    Ask,
     AttemptEnded,
     CheckFailed,
     Claimed,
     ContextChanged,
     CriteriaSeen,
+    Decision,
     Event,
     FileChanged,
     GateEntered,
     GatePassed,
+    Noticed,
     QuestionClosed,
     QuestionOpened,
     ReportUpdated,
+    Respawn,
     Restarted,
+    Resume,
     TaskBegan,
     TimePassed,
     TokensUsed,
     ToolUsed,
     TurnEnded,
     TurnStarted,
+    UpdateContext,
 )
-from proofstone.contracts.reverify.ladder import Level, Result
-from proofstone.contracts.reverify.position import Docs
-from proofstone.contracts.verdict import Verdict
-from proofstone.core.reverify.limits import MINUTE, Limits
-from proofstone.core.reverify.monitor import Monitor, step, watch
+from proofstone.supervision.models.ladder import Docs, Level, Result
+from proofstone.supervision.rules.monitor import step, watch
+from proofstone.supervision.rules.monitor_state import MINUTE, Limits, Monitor
 from tests.reverify.watching import BEGAN, EXECUTOR, SAID, WORKED, graded, kept, located, scored
 
 LIMITS = Limits(milestones=True, patience_turns=2)

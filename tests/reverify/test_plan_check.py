@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.change import ChangeKind
-from proofstone.contracts.reverify.messages import PlanApproved, Rejected, WorkPlan
-from proofstone.contracts.worked import ChangedSignature, WorkedFile
-from proofstone.core.reverify.plan_check import Planned, check_plan, engine_risk
-from proofstone.core.risk import Risk
+from proofstone.agents.models import ChangedSignature, WorkedFile
+from proofstone.common.models import ChangeKind
+from proofstone.common.risk import Risk
+from proofstone.supervision.models.messages import PlanApproved, Rejected, WorkPlan
+from proofstone.supervision.rules.mentions import Planned, check_plan, engine_risk
 from tests.reverify.scene import ANSWER, HANDLER, LIMITER
 
 SHOP = "src/shop/cart.py"

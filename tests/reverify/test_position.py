@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.reverify.events import (
+from proofstone.supervision.models.events import (
     AttemptEnded,
     CheckFailed,
     Claimed,
@@ -24,10 +24,9 @@ from proofstone.contracts.reverify.events import (
     TurnEnded,
     TurnStarted,
 )
-from proofstone.contracts.reverify.ladder import Level
-from proofstone.contracts.reverify.position import Docs, Position, PositionStatus, SelfLocate, ToolUse
-from proofstone.core.reverify.position import HEADINGS, Standing, anomalies, row, seen, stands, table
-from proofstone.core.reverify.watched import Watched
+from proofstone.supervision.models.ladder import Docs, Level, Position, PositionStatus, SelfLocate, ToolUse
+from proofstone.supervision.rules.monitor_state import Watched
+from proofstone.supervision.rules.position import HEADINGS, Standing, anomalies, row, seen, stands, table
 
 AGENT = Watched(agent="implementer-1", role="executor", phase=6)
 BEGAN = TaskBegan(task="limit logins", number=2, total=3, files=("src/a.py",), criteria=4)

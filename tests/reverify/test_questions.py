@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.reverify.context import DeltaLine, Operation
-from proofstone.contracts.reverify.ladder import Category, Cause, LaterTask, Level, Question, Trigger
-from proofstone.contracts.reverify.messages import Challenge, Reverify
-from proofstone.contracts.reverify.understanding import Item, ItemVerdict
-from proofstone.contracts.verdict import Verdict
-from proofstone.core.reverify.questions import Subject, challenge, grade, question_for
+from proofstone.common.models import Verdict
+from proofstone.supervision.models.context import DeltaLine, Operation
+from proofstone.supervision.models.ladder import Category, Cause, LaterTask, Level, Question, Trigger
+from proofstone.supervision.models.messages import Challenge, Reverify
+from proofstone.supervision.models.understanding import Item, ItemVerdict
+from proofstone.supervision.rules.questions import Subject, challenge, grade, question_for
 from tests.reverify.scene import ANSWER, HANDLER, LIMITER, REQUIREMENT
 
 CART = "src/shop/cart.py"

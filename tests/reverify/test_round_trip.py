@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from proofstone.contracts.reverify.context import Ack, Action, ContextUpdate, DeltaLine, Operation
-from proofstone.contracts.reverify.ladder import Category, Impact, Level, MiniAnalysis
-from proofstone.contracts.reverify.messages import (
+from proofstone.supervision.models.context import Ack, Action, ContextUpdate, DeltaLine, Operation
+from proofstone.supervision.models.ladder import Category, Docs, Impact, Level, MiniAnalysis, SelfLocate
+from proofstone.supervision.models.messages import (
     AnalysisResponse,
     Challenge,
     ChallengeResponse,
@@ -25,9 +25,8 @@ from proofstone.contracts.reverify.messages import (
     Reverify,
     WorkPlan,
 )
-from proofstone.contracts.reverify.position import Docs, SelfLocate
-from proofstone.contracts.reverify.understanding import Cited, ImpactAnalysis, ImpactedFile, Interface
-from proofstone.core.reverify.wire import FORMS, read, write
+from proofstone.supervision.models.understanding import Cited, ImpactAnalysis, ImpactedFile, Interface
+from proofstone.supervision.rules.wire import FORMS, read, write
 
 PIECES = (
     *(f"[{tag}]" for tag in FORMS),

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.change import ChangeKind
-from proofstone.contracts.reverify.ladder import Impact, LaterTask, MiniAnalysis, Result
-from proofstone.contracts.reverify.understanding import Item, ItemVerdict
-from proofstone.contracts.verdict import Verdict
-from proofstone.contracts.worked import ChangedSignature, WorkedFile
-from proofstone.core.reverify.scoring import Reality, deviation, score
+from proofstone.agents.models import ChangedSignature, WorkedFile
+from proofstone.common.models import ChangeKind, Verdict
+from proofstone.supervision.models.ladder import Impact, LaterTask, MiniAnalysis, Result
+from proofstone.supervision.models.understanding import Item, ItemVerdict
+from proofstone.supervision.rules.scoring import Reality, deviation, score
 from tests.reverify.scene import HANDLER, LIMITER
 
 NONE, MINOR, SIGNIFICANT = Impact

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.core.reverify.signatures import STYLES, difference, same
+from proofstone.supervision.rules.signatures import STYLES, difference, same
 
 PYTHON = 'async def handle(self, request: "Request", *rest: int, config: Config | None = None, **more) -> Response:'
 TYPED = "handle<T>(request: Request, retries = 3, next?: () => void, ...rest: string[]): Promise<{ ok: boolean }>"

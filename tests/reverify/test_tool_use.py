@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.reverify.position import ToolUse, Work
-from proofstone.contracts.tools import WRITING, Tool
-from proofstone.core.reverify.tool_use import MINIMUM, is_missing, is_research, tool_use
+from proofstone.agents.tools.models import WRITING, Tool
+from proofstone.supervision.models.ladder import ToolUse, Work
+from proofstone.supervision.rules.position import MINIMUM, is_missing, is_research, tool_use
 
 ACTIVE, LOW, MISSING, EXEMPT = ToolUse.ACTIVE, ToolUse.LOW, ToolUse.MISSING, ToolUse.EXEMPT
 

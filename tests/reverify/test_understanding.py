@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofstone.contracts.reverify.understanding import (
+from proofstone.common.models import Verdict
+from proofstone.supervision.models.understanding import (
     Attempts,
     GaveUp,
     Item,
@@ -18,8 +19,7 @@ from proofstone.contracts.reverify.understanding import (
     Tier,
     Verified,
 )
-from proofstone.contracts.verdict import Verdict
-from proofstone.core.reverify.understanding import (
+from proofstone.supervision.rules.understanding import (
     ATTEMPTS,
     ITEMS,
     LOOKED_UP,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.reverify.context import Ack, Action, ContextUpdate, DeltaLine, Operation
-from proofstone.contracts.reverify.ladder import Category, Impact, Level, MiniAnalysis
-from proofstone.contracts.reverify.messages import (
+from proofstone.supervision.models.context import Ack, Action, ContextUpdate, DeltaLine, Operation
+from proofstone.supervision.models.ladder import Category, Docs, Impact, Level, MiniAnalysis, SelfLocate
+from proofstone.supervision.models.messages import (
     AnalysisResponse,
     Challenge,
     ChallengeResponse,
@@ -21,9 +21,8 @@ from proofstone.contracts.reverify.messages import (
     Unreadable,
     WorkPlan,
 )
-from proofstone.contracts.reverify.position import Docs, SelfLocate
-from proofstone.contracts.reverify.understanding import Cited, ImpactAnalysis, ImpactedFile, Interface
-from proofstone.core.reverify.wire import FORMS, read, write
+from proofstone.supervision.models.understanding import Cited, ImpactAnalysis, ImpactedFile, Interface
+from proofstone.supervision.rules.wire import FORMS, read, write
 
 QUESTION = "How does the rate limiting requirement change your implementation plan for the auth handler?"
 ANSWER = (

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from proofstone.contracts.reverify.decisions import Ask, Decision
-from proofstone.contracts.reverify.events import (
+from proofstone.common.models import Verdict
+from proofstone.supervision.models.events import (
     AnalysisSubmitted,
+    Ask,
+    Decision,
     Event,
     QuestionAnswered,
     SelfLocated,
     TaskBegan,
     TurnEnded,
 )
-from proofstone.contracts.reverify.ladder import Grade, Impact, Result, Score
-from proofstone.contracts.reverify.position import Docs, SelfLocate
-from proofstone.contracts.verdict import Verdict
-from proofstone.core.reverify.limits import MINUTE, Limits
-from proofstone.core.reverify.monitor import Monitor, step, watch
-from proofstone.core.reverify.watched import Watched
+from proofstone.supervision.models.ladder import Docs, Grade, Impact, Result, Score, SelfLocate
+from proofstone.supervision.rules.monitor import step, watch
+from proofstone.supervision.rules.monitor_state import MINUTE, Limits, Monitor, Watched
 
 EXECUTOR = Watched(agent="implementer-1", role="executor", phase=6)
 BEGAN = TaskBegan(task="one", number=1, total=2, files=("src/a.py",), criteria=4)

@@ -8,13 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.gate import ExecutorResult, ExecutorStatus, ReviewRequest
-from proofstone.contracts.pipeline.design import DesignRequest
-from proofstone.contracts.pipeline.research import ResearchFocus, ResearchRequest
-from proofstone.contracts.pipeline.review import PanelRequest, ReviewFocus
-from proofstone.contracts.pipeline.spec import SpecOutput
-from proofstone.core.agent.fence import quoted
-from proofstone.roles import ROLES, request_text
+from proofstone.agents.roles.models.gate import ExecutorResult, ExecutorStatus, ReviewRequest
+from proofstone.agents.roles.models.pipeline import (
+    DesignRequest,
+    PanelRequest,
+    ResearchFocus,
+    ResearchRequest,
+    ReviewFocus,
+    SpecOutput,
+)
+from proofstone.agents.roles.registry import ROLES
+from proofstone.agents.roles.role import request_text
+from proofstone.common.text import quoted
 from tests.executors.bench import asked, assigned
 from tests.roles.test_payloads import spec
 

@@ -8,29 +8,28 @@ from typing import Any
 
 import pytest
 
-from proofstone.contracts.base import Contract
-from proofstone.contracts.solve.answers import (
+from proofstone.agents.roles.models.solve import (
     FailureOutput,
-    JudgementOutput,
-    MergeOutput,
-    PerceivedOutput,
-    SolveExecutionOutput,
-    SolvePlanOutput,
-)
-from proofstone.contracts.solve.messages import DirectiveName
-from proofstone.contracts.solve.requests import (
     FailureRequest,
+    JudgementOutput,
     JudgementRequest,
+    MergeOutput,
     MergeRequest,
+    PerceivedOutput,
     PerceiveRequest,
+    SolveExecutionOutput,
     SolveExecutionRequest,
+    SolvePlanOutput,
     SolvePlanRequest,
 )
-from proofstone.contracts.tools import READING, Tool
-from proofstone.core.agent.routes import SERVED
-from proofstone.core.agent.tiers import Demand
-from proofstone.roles import IN_THE_LOOP, ROLES, request_text
-from proofstone.roles.solver import EXECUTOR, FAILING
+from proofstone.agents.roles.models.solve_messages import DirectiveName
+from proofstone.agents.roles.registry import IN_THE_LOOP, ROLES
+from proofstone.agents.roles.role import request_text
+from proofstone.agents.roles.solve import SOLVE_EXECUTOR, SOLVE_FAILURE
+from proofstone.agents.rules.routes import SERVED
+from proofstone.agents.rules.tiers import Demand
+from proofstone.agents.tools.models import READING, Tool
+from proofstone.common.models import Contract
 from tests.roles.test_asking import outside_fences
 
 OF_ALL = pytest.mark.parametrize("purpose", IN_THE_LOOP)
@@ -56,11 +55,11 @@ def test_who_is_asked_for_what_with_which_tools_and_how_capable_they_should_be(p
 
 
 def test_an_executor_has_ten_calls_for_a_subtask() -> None:
-    assert EXECUTOR.tool_calls == 10
+    assert SOLVE_EXECUTOR.tool_calls == 10
 
 
 def test_a_planner_that_is_abandoned_can_be_told_from_one_that_plans() -> None:
-    assert FAILING.agents == ("planner:failure",)
+    assert SOLVE_FAILURE.agents == ("planner:failure",)
     assert IN_THE_LOOP["plan"].agents == ("planner",)
 
 

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from proofstone.contracts.base import Contract
-from proofstone.contracts.pipeline.design import DesignOutput
-from proofstone.contracts.pipeline.knowledge import KnowledgeOutput
-from proofstone.contracts.pipeline.plan import PlanOutput
-from proofstone.contracts.pipeline.research import ResearchOutput
-from proofstone.contracts.pipeline.review import PanelOutput
-from proofstone.contracts.pipeline.spec import SpecOutput
-from proofstone.contracts.verdict import Severity
+from proofstone.agents.roles.models.pipeline import (
+    DesignOutput,
+    KnowledgeOutput,
+    PanelOutput,
+    PlanOutput,
+    ResearchOutput,
+    SpecOutput,
+)
+from proofstone.common.models import Contract, Severity
 
 Payload = dict[str, Any]
 DONE = {"status": "DONE", "summary": "done"}

@@ -8,30 +8,27 @@ from typing import Any
 
 import pytest
 
-from proofstone.contracts.plan_gate.answers import (
+from proofstone.agents.roles.models.plan_gate import (
+    ChallengeRequest,
     ChallengesOutput,
     Mode,
     PlanAuditOutput,
+    PlanAuditRequest,
     ProbeOutput,
+    ResearchPlanRequest,
     ResolveOutput,
     SurfaceOutput,
     SynthesisOutput,
-)
-from proofstone.contracts.plan_gate.record import ChallengeConfidence, PlanSeverity
-from proofstone.contracts.plan_gate.requests import (
-    ChallengeRequest,
-    PlanAuditRequest,
-    ResearchPlanRequest,
     SynthesisRequest,
 )
-from proofstone.contracts.tools import READING, Tool
-from proofstone.core.agent.routes import SERVED
-from proofstone.core.plan_gate.directives import CONDITIONS
-from proofstone.core.plan_gate.team import ROLE_OF
-from proofstone.core.plan_gate.tool_budgets import SEARCHABLE, tools_of
-from proofstone.roles import AT_THE_PLAN_GATE, ROLES, Role, request_text
-from proofstone.roles.challenger import CLOSING
-from proofstone.roles.plan_researcher import PLAN_RESEARCHERS
+from proofstone.agents.roles.models.plan_gate_records import ChallengeConfidence, PlanSeverity
+from proofstone.agents.roles.plan_gate import CLOSING, PLAN_RESEARCHERS
+from proofstone.agents.roles.registry import AT_THE_PLAN_GATE, ROLES
+from proofstone.agents.roles.role import Role, request_text
+from proofstone.agents.rules.routes import SERVED
+from proofstone.agents.rules.tool_budgets import SEARCHABLE, tools_of
+from proofstone.agents.tools.models import READING, Tool
+from proofstone.plan_gate.rules.decision import CONDITIONS, ROLE_OF
 from tests.roles.test_asking import outside_fences
 
 CHALLENGERS = tuple(ROLE_OF.values())

@@ -6,10 +6,9 @@ import json
 
 import pytest
 
+from proofstone.agents.roles.registry import ROLES
+from proofstone.agents.roles.requests import example, request_in, schemas
 from proofstone.errors import InputError
-from proofstone.roles import ROLES
-from proofstone.roles.example import example, schemas
-from proofstone.roles.requests import request_in
 
 ASKED = [name for name in ROLES if name != "executor"]
 RESEARCHER = ROLES["researcher"]

@@ -9,20 +9,21 @@ from typing import get_args
 
 import pytest
 
-import proofstone.roles
+import proofstone.agents.roles
+from proofstone.agents.models import CompletionStatus, Output
+from proofstone.agents.roles.gate import JUDGE
+from proofstone.agents.roles.models.gate import ArchitectVerdict, ExecutorResult
+from proofstone.agents.roles.registry import AT_THE_PLAN_GATE, IN_THE_LOOP, ROLES, role
+from proofstone.agents.roles.role import Role
+from proofstone.agents.tools.models import ARGUMENTS, READING, WRITING, Tool
+from proofstone.common.models import Contract
 from proofstone.config.backends import FOCI, KEYS, RoleName
-from proofstone.contracts.agent import CompletionStatus, Output
-from proofstone.contracts.base import Contract
-from proofstone.contracts.gate import ArchitectVerdict, ExecutorResult
-from proofstone.contracts.tools import ARGUMENTS, READING, WRITING, Tool
 from proofstone.errors import InputError, InternalError
-from proofstone.roles import AT_THE_PLAN_GATE, IN_THE_LOOP, ROLES, Role, role
-from proofstone.roles.architect import JUDGE
 
 EVERY = pytest.mark.parametrize("one", ROLES.values(), ids=ROLES)
 ALL = {**ROLES, **AT_THE_PLAN_GATE, **IN_THE_LOOP, "architect:understanding": JUDGE}
 OF_ALL = pytest.mark.parametrize("one", ALL.values(), ids=ALL)
-PROMPTS = Path(proofstone.roles.__file__).parent / "prompts"
+PROMPTS = Path(proofstone.agents.roles.__file__).parent / "prompts"
 
 
 def test_the_settings_know_every_role_and_no_other() -> None:

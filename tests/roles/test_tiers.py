@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from proofstone.core.agent.tiers import Demand, Served, problems, tier_of
-from proofstone.roles import ROLES
+from proofstone.agents.roles.registry import ROLES
+from proofstone.agents.rules.tiers import Demand, Served, problems, tier_of
 
 MODELS: dict[str, int | None] = {
     "gpt-5": 3,

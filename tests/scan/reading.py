@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from proofstone.adapters.checks.syntax import language_of
-from proofstone.adapters.sources.views import plain, views
-from proofstone.core.scan import Hit, Line, scan
+from proofstone.check.rules.scan import scan
+from proofstone.check.rules.scan_rule import Hit, Line
+from proofstone.check.variants.views import plain, views
+from proofstone.sources.syntax import language_of
 
 
 def lines_of(path: str, source: str) -> tuple[Line, ...]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.change import ChangeKind
-from proofstone.core.scan import path_hits
+from proofstone.check.rules.scan_paths import path_hits
+from proofstone.common.models import ChangeKind
 
 ADDED, MODIFIED, DELETED = ChangeKind.ADDED, ChangeKind.MODIFIED, ChangeKind.DELETED
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.core.scan import Hit
-from proofstone.core.scan_rule import SAYINGS
-from proofstone.core.scan_rules import RULES
+from proofstone.check.rules.scan_rule import SAYINGS, Hit
+from proofstone.check.rules.scan_rules import RULES
 from tests.scan.reading import broad, scanned, strict
 
 STRICT = [

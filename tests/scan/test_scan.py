@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.adapters.sources.views import views
-from proofstone.core.scan import scan
+from proofstone.check.rules.scan import scan
+from proofstone.check.variants.views import views
 from tests.scan.reading import broad, lines_of, scanned, strict
 
 

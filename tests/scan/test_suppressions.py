@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
-from proofstone.adapters.checks.syntax import syntax_errors
-from proofstone.core.scan import suppressions, without_suppressions
+from proofstone.check.rules.scan_rules import suppressions, without_suppressions
+from proofstone.sources.syntax import syntax_errors
 from tests.scan.reading import lines_of, scanned
 
 EVERY_LINE = range(1, 1000)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.adapters.sources.views import plain, views
-from proofstone.core.scan import Line
+from proofstone.check.rules.scan_rule import Line
+from proofstone.check.variants.views import plain, views
 
 
 def read(path: str, source: str) -> tuple[Line, ...]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from functools import partial
 from random import Random
 
-from proofstone.contracts.solve.messages import CriterionMode
-from proofstone.core.simulation.landscape import Approach, Demand, Dice, Landscape, Mix, Path, Source
+from proofstone.agents.roles.models.solve_messages import CriterionMode
+from proofstone.solve.simulation.rules import Approach, Demand, Dice, Landscape, Mix, Path, Source
 
 CALM = Mix("nothing by chance", dead=0, noise=0, misread=0, unfinished=0, rejected=0, disobedience=0, insight=0)
 OPEN, DEAD = Path(dead=False, offset=0), Path(dead=True, offset=0)

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from proofstone.core.simulation.landscape import MIXES
-from proofstone.core.simulation.run import CONTENDERS
+from proofstone.solve.simulation.rules import MIXES
+from proofstone.solve.simulation.run import CONTENDERS
 from tests.cli.running import proofstone
 
 FEW = ("--landscapes", "12")

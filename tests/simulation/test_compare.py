@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from proofstone.contracts.solve.messages import DirectiveName
-from proofstone.core.gradient import PATIENT, POLICIES, Weights, decide
-from proofstone.core.simulation.compare import compare, paired, wilson
-from proofstone.core.simulation.landscape import MIXES, Landscape
-from proofstone.core.simulation.run import CONTENDERS, run
+from proofstone.agents.roles.models.solve_messages import DirectiveName
+from proofstone.solve.rules.gradient import PATIENT, POLICIES, Weights, decide
+from proofstone.solve.simulation.rules import MIXES, Landscape
+from proofstone.solve.simulation.run import CONTENDERS, compare, paired, run, wilson
 from tests.core.controlled import at
 from tests.simulation.making import CALM, DEAD, OPEN, approach, landscape, luck, lucks
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from proofstone.core.simulation.landscape import KINDS, MIXES, Mix, Path, drawn, one_of, whole, within
+from proofstone.solve.simulation.rules import KINDS, MIXES, Mix, Path, drawn, one_of, whole, within
 from tests.simulation.making import OPEN, Falls, approach
 
 LAST = 1 - 2**-53

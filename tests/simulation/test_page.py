@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from proofstone.core.simulation.landscape import MIXES
+from proofstone.solve.simulation.rules import MIXES
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "simulation.py"
 

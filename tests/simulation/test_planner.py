@@ -8,9 +8,8 @@ from random import Random
 
 import pytest
 
-from proofstone.contracts.solve.messages import DirectiveName
-from proofstone.core.simulation.landscape import Path
-from proofstone.core.simulation.planner import Plan, Planner
+from proofstone.agents.roles.models.solve_messages import DirectiveName
+from proofstone.solve.simulation.rules import Path, Plan, Planner
 from tests.simulation.making import CALM, OPEN, approach, landscape
 
 ELSEWHERE = Path(dead=False, offset=0.05)

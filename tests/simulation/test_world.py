@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from proofstone.contracts.solve.messages import CriterionMode, FailureClass
-from proofstone.core.gradient import distance, implausibility
-from proofstone.core.simulation.landscape import Landscape
-from proofstone.core.simulation.planner import Plan
-from proofstone.core.simulation.world import Came, carried_out, refused
+from proofstone.agents.roles.models.solve_messages import CriterionMode, FailureClass
+from proofstone.solve.rules.gradient import distance, implausibility
+from proofstone.solve.simulation.rules import Landscape, Plan
+from proofstone.solve.simulation.run import Came, carried_out, refused
 from tests.simulation.making import CALM, DEAD, OPEN, Falls, approach, landscape, luck
 
 LOGICAL, ENVIRONMENTAL = FailureClass.LOGICAL, FailureClass.ENVIRONMENTAL

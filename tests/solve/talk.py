@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from proofstone.contracts.agent import Completion, CompletionStatus
-from proofstone.contracts.base import Contract
-from proofstone.contracts.solve.answers import (
+from proofstone.agents.memory.rules.calibration import Calibration
+from proofstone.agents.models import Completion, CompletionStatus
+from proofstone.agents.roles.models.solve import (
     FailureOutput,
     JudgedCriterion,
     JudgementOutput,
@@ -21,7 +21,7 @@ from proofstone.contracts.solve.answers import (
     SolvePlanOutput,
     SubTaskDraft,
 )
-from proofstone.contracts.solve.messages import (
+from proofstone.agents.roles.models.solve_messages import (
     Criterion,
     CriterionMode,
     CriterionVerdict,
@@ -35,11 +35,8 @@ from proofstone.contracts.solve.messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from proofstone.core.gradient import POLICIES, Weights
-from proofstone.core.memory.calibration import Calibration
-from proofstone.core.solve.fast import pursue
-from proofstone.core.solve.loop import Goal, solve
-from proofstone.core.solve.needs import (
+from proofstone.common.models import Contract
+from proofstone.solve.rules.effects import (
     Answered,
     AskExecutor,
     AskForFailure,
@@ -69,6 +66,9 @@ from proofstone.core.solve.needs import (
     Sent,
     Solved,
 )
+from proofstone.solve.rules.gradient import POLICIES, Weights
+from proofstone.solve.rules.loop import Goal, solve
+from proofstone.solve.rules.subtask import pursue
 
 DONE = Completion(status=CompletionStatus.DONE, summary="done")
 LOGICAL, ENVIRONMENTAL, MIXED = FailureClass.LOGICAL, FailureClass.ENVIRONMENTAL, FailureClass.MIXED

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.core.solve.blocking import Blocks, enough_left
+from proofstone.solve.rules.plan_rules import Blocks, enough_left
 from tests.solve.talk import TOOLS
 
 READING = ("read", "glob", "grep")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import JsonValue
 
-from proofstone.contracts.solve.messages import CorrectionSignal, Criterion, CriterionMode
-from proofstone.core.solve.fast import pursue, text_of
-from proofstone.core.solve.needs import AskExecutor, AskValidator, Failed, Heard, Look, Looked, Noted
+from proofstone.agents.roles.models.solve_messages import CorrectionSignal, Criterion, CriterionMode
+from proofstone.solve.rules.effects import AskExecutor, AskValidator, Failed, Heard, Look, Looked, Noted
+from proofstone.solve.rules.subtask import pursue, text_of
 from tests.solve.talk import (
     BLOCKED,
     ENVIRONMENTAL,

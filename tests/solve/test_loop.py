@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.solve.messages import (
+from proofstone.agents.roles.models.solve_messages import (
     DirectiveName,
     FinalResult,
     FinalStatus,
@@ -12,9 +12,8 @@ from proofstone.contracts.solve.messages import (
     OutcomeSummary,
     ReplanRequest,
 )
-from proofstone.core.agent.routes import allowed
-from proofstone.core.gradient import Weights
-from proofstone.core.solve.needs import (
+from proofstone.agents.rules.routes import allowed
+from proofstone.solve.rules.effects import (
     Answered,
     AskExecutor,
     AskForFailure,
@@ -28,6 +27,7 @@ from proofstone.core.solve.needs import (
     Round,
     Say,
 )
+from proofstone.solve.rules.gradient import Weights
 from tests.solve.talk import (
     BLOCKED,
     BY_DUMP,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofstone.contracts.solve.messages import (
+from proofstone.agents.memory.rules.calibration import Calibration
+from proofstone.agents.roles.models.solve_messages import (
     Criterion,
     CriterionMode,
     DirectiveName,
@@ -18,10 +19,8 @@ from proofstone.contracts.solve.messages import (
     ReplanRequest,
     SubTask,
 )
-from proofstone.core.agent.routes import allowed
-from proofstone.core.gradient import POLICIES, Weights
-from proofstone.core.memory.calibration import Calibration
-from proofstone.core.solve.needs import (
+from proofstone.agents.rules.routes import allowed
+from proofstone.solve.rules.effects import (
     Answered,
     AskExecutor,
     AskForFailure,
@@ -44,6 +43,7 @@ from proofstone.core.solve.needs import (
     Round,
     Say,
 )
+from proofstone.solve.rules.gradient import POLICIES, Weights
 from tests.solve.talk import (
     ENVIRONMENTAL,
     LOGICAL,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.solve.messages import (
+from proofstone.agents.roles.models.solve_messages import (
     Criterion,
     CriterionMode,
     CriterionVerdict,
@@ -15,17 +15,8 @@ from proofstone.contracts.solve.messages import (
     PredicateKind,
     ReplanRequest,
 )
-from proofstone.core.solve.loop import solve
-from proofstone.core.solve.needs import (
-    AskMetaValidator,
-    AskPlanner,
-    Heard,
-    Look,
-    Looked,
-    Noted,
-    Pursue,
-    Pursued,
-)
+from proofstone.solve.rules.effects import AskMetaValidator, AskPlanner, Heard, Look, Looked, Noted, Pursue, Pursued
+from proofstone.solve.rules.loop import solve
 from tests.solve.talk import (
     ENVIRONMENTAL,
     LOGICAL,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.solve.messages import (
+from proofstone.agents.memory.rules.calibration import Calibration
+from proofstone.agents.roles.models.solve_messages import (
     DirectiveName,
     DispatchManifest,
     FailureClass,
@@ -12,8 +13,7 @@ from proofstone.contracts.solve.messages import (
     SubTask,
     TaskSpec,
 )
-from proofstone.core.memory.calibration import Calibration
-from proofstone.core.solve.needs import (
+from proofstone.solve.rules.effects import (
     AskExecutor,
     AskMetaValidator,
     AskPerceiver,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from proofstone.contracts.base import Contract
-from proofstone.contracts.solve.answers import SolvePlanOutput, SubTaskDraft
-from proofstone.contracts.solve.messages import (
+from proofstone.agents.roles.models.solve import SolvePlanOutput, SubTaskDraft
+from proofstone.agents.roles.models.solve_messages import (
     CorrectionSignal,
     Criterion,
     CriterionMode,
@@ -28,6 +27,7 @@ from proofstone.contracts.solve.messages import (
     SubTaskOutcome,
     TaskSpec,
 )
+from proofstone.common.models import Contract
 from tests.solve.talk import DONE, LOGICAL, PLAUSIBLE, VERIFIABLE, done, seen, subtask, verifiable
 
 FIELDS: list[tuple[type[Contract], str, str]] = [

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.contracts.solve.answers import SolvePlanOutput, SubTaskDraft
-from proofstone.contracts.solve.messages import (
+from proofstone.agents.memory.rules.calibration import Calibration
+from proofstone.agents.roles.models.solve import SolvePlanOutput, SubTaskDraft
+from proofstone.agents.roles.models.solve_messages import (
     Criterion,
     CriterionMode,
     DirectiveName,
@@ -15,9 +16,7 @@ from proofstone.contracts.solve.messages import (
     Predicate,
     PredicateKind,
 )
-from proofstone.core.memory.calibration import Calibration
-from proofstone.core.solve.blocking import Blocks
-from proofstone.core.solve.plan_rules import NEARLY_THE_SAME, Bounds, is_echo, similarity, why_not
+from proofstone.solve.rules.plan_rules import NEARLY_THE_SAME, Blocks, Bounds, is_echo, similarity, why_not
 from tests.solve.talk import INTENT, TOOLS, directive, draft, plan, plausible, verifiable
 
 BREAK, APPROACH, PATH = DirectiveName.BREAK_SYMMETRY, DirectiveName.CHANGE_APPROACH, DirectiveName.CHANGE_PATH

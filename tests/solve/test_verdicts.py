@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.solve.messages import (
+from proofstone.agents.roles.models.solve_messages import (
     Criterion,
     CriterionVerdict,
     ExecutionResult,
@@ -12,7 +12,7 @@ from proofstone.contracts.solve.messages import (
     FailureClass,
     OutcomeStatus,
 )
-from proofstone.core.solve.verdicts import crashed, failed, gap, judged, outcome, passed, unjudged
+from proofstone.solve.rules.subtask import crashed, failed, gap, judged, outcome, passed, unjudged
 from tests.solve.talk import ENVIRONMENTAL, LOGICAL, VERIFIABLE, done, plausible, subtask, verifiable, word
 
 A, B = plausible("a is so"), plausible("b is so")

@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from proofstone.contracts.rows import MessageRow
-from proofstone.contracts.solve.report import SolveReport
+from proofstone.ledger.models import MessageRow
+from proofstone.solve.models import SolveReport
 from tests.staging import DONE, Entry, Staged
 from tests.workshop import Workshop
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from proofstone.adapters.bus import Bus, OffRouteError
-from proofstone.adapters.ledger.location import ledger_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.agent import Occasion
-from proofstone.contracts.audit import AuditFinding, AuditReport, Detection, ToolHealth
+from proofstone.agents.bus import Bus, OffRouteError
+from proofstone.agents.models import Occasion
+from proofstone.auditor.models import AuditFinding, AuditReport, Detection, ToolHealth
+from proofstone.ledger.connection import ledger_path
+from proofstone.ledger.sqlite import SqliteLedger
 from tests.solve_runs.stage import (
     COUNT,
     COUNTED,

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.solve_app import ROLES
-from proofstone.testing.model_server import Answer, Asked, HttpError, ModelServer, Reply, WireProtocol
+from proofstone.app.solve import ROLES
+from proofstone.testing.model_server.answers import Answer, Asked, HttpError, Reply, WireProtocol
+from proofstone.testing.model_server.server import ModelServer
 from tests.agents.models import Model, answers, calls
 from tests.solve_runs.stage import (
     COUNT,

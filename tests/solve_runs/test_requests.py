@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.contracts.solve.messages import (
+from proofstone.agents.memory.rules.calibration import Calibration
+from proofstone.agents.roles.models.solve import SolveExecutionRequest, SolvePlanRequest
+from proofstone.agents.roles.models.solve_messages import (
     CorrectionSignal,
     CriterionMode,
     CriterionVerdict,
@@ -16,11 +18,9 @@ from proofstone.contracts.solve.messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from proofstone.contracts.solve.requests import SolveExecutionRequest, SolvePlanRequest
-from proofstone.core.memory.calibration import Calibration
-from proofstone.core.solve.needs import AskExecutor, AskPlanner, AskValidator
-from proofstone.engine.solve.requests import asking, asking_beside
-from proofstone.roles.asking import request_text
+from proofstone.agents.roles.role import request_text
+from proofstone.solve.requests import asking, asking_beside
+from proofstone.solve.rules.effects import AskExecutor, AskPlanner, AskValidator
 
 SPEC = TaskSpec(task_id="t", intent="count", raw_input="count them")
 LONG = f"the beginning {'x' * 40_000} the end"

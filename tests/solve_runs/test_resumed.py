@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proofstone.solve_app import SolveRequest, solve_run
+from proofstone.app.solve import SolveRequest, solve_run
 from tests.solve_runs.stage import (
     COUNTED,
     GOAL,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.contracts.solve.messages import FailureClass
+from proofstone.agents.roles.models.solve_messages import FailureClass
 from tests.solve_runs.stage import (
     COUNT,
     COUNTED,

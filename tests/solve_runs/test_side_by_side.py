@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from proofstone.engine.side_by_side import side_by_side
 from proofstone.errors import UnavailableError
+from proofstone.runtime.parallel import side_by_side
 
 
 def test_what_came_of_each_is_in_their_order() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from proofstone.contracts.budget import Spent
-from proofstone.contracts.change import ChangedPath, ChangeKind
-from proofstone.contracts.solve.messages import (
+from proofstone.agents.roles.models.solve_messages import (
     Criterion,
     CriterionMode,
     CriterionVerdict,
@@ -20,7 +18,8 @@ from proofstone.contracts.solve.messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from proofstone.contracts.solve.report import SolveReport, SolveRound
+from proofstone.common.models import ChangedPath, ChangeKind, Spent
+from proofstone.solve.models import SolveReport, SolveRound
 
 RUN = "20260226T143000Z-abc123"
 GOAL = "make the greeting polite"

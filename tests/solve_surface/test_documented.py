@@ -6,8 +6,8 @@ import re
 import shlex
 from pathlib import Path
 
-from proofstone.adapters.script_file import read_script
-from proofstone.roles import IN_THE_LOOP
+from proofstone.agents.roles.registry import IN_THE_LOOP
+from proofstone.agents.script_file import read_script
 from tests.workshop import Workshop
 
 DOCS = Path(__file__).parents[2] / "docs"

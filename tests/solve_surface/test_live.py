@@ -11,10 +11,10 @@ import threading
 import pytest
 from rich.console import Console
 
-from proofstone.contracts.budget import Allowance, Spent
-from proofstone.contracts.solve.messages import CriterionMode, DirectiveName, Gradient
-from proofstone.engine.solve.watching import Beginning, Watching
-from proofstone.surfaces.live.solve import LiveSolve
+from proofstone.agents.roles.models.solve_messages import CriterionMode, DirectiveName, Gradient
+from proofstone.cli.render.live_solve import LiveSolve
+from proofstone.common.models import Allowance, Spent
+from proofstone.solve.agents import Beginning, Watching
 from tests.solve_surface.reports import (
     FIRST,
     GOAL,

@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from proofstone.contracts.solve.messages import DirectiveName, Loss
-from proofstone.contracts.solve.report import SolveReport
-from proofstone.surfaces.report.solve_plot import svg_plot, text_plot
+from proofstone.agents.roles.models.solve_messages import DirectiveName, Loss
+from proofstone.cli.render.solve_page import svg_plot, text_plot
+from proofstone.solve.models import SolveReport
 from tests.solve_surface import reports
 from tests.solve_surface.reports import FIRST, RUN, directive, loss, round
 

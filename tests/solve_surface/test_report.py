@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from proofstone.contracts.solve.messages import DirectiveName, FinalStatus, TaskSpec
-from proofstone.contracts.solve.report import SolveReport
-from proofstone.surfaces.report.solve import print_solve
-from proofstone.surfaces.report.solve_page import fenced, markdown
+from proofstone.agents.roles.models.solve_messages import DirectiveName, FinalStatus, TaskSpec
+from proofstone.cli.render.solve import print_solve
+from proofstone.cli.render.solve_page import fenced, markdown
+from proofstone.solve.models import SolveReport
 from tests.solve_surface import reports
 from tests.solve_surface.reports import FIRST, GOAL, HOSTILE, RUN, SHOWN, directive, loss, outcome, result, round
 

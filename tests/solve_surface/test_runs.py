@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from proofstone.contracts.solve.messages import FinalStatus
-from proofstone.contracts.solve.report import SolveReport
+from proofstone.agents.roles.models.solve_messages import FinalStatus
+from proofstone.solve.models import SolveReport
 from tests.gate_surface.shop import Shop
 from tests.workshop import Workshop
 

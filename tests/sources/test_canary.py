@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.adapters.sources.canary import with_canary
-from proofstone.contracts.tests import ReportFormat
+from proofstone.check.models import ReportFormat
+from proofstone.check.variants.canary import with_canary
 
 W = "zubrik"
 UNIT = "import unittest\nclass A(unittest.TestCase):\n    def test_a(self): pass\n"

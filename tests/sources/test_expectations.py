@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.adapters.sources.expectations import mutated
+from proofstone.check.variants.expectations import mutated
 
 W = "zubrik"
 

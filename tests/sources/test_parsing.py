@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tree_sitter import Node
 
-from proofstone.adapters.checks.syntax import syntax_errors
-from proofstone.adapters.sources import parsing
-from proofstone.adapters.sources.parsing import parse_source
-from proofstone.adapters.sources.views import views
+from proofstone.check.variants.views import views
+from proofstone.sources import text as parsing
+from proofstone.sources.syntax import syntax_errors
+from proofstone.sources.text import parse_source
 
 HOPELESS = b"describe('a', () => { it('b', async () => " + b",:" * 20_000
 """In Go's grammar; its parser needs time that grows with the square of the length."""

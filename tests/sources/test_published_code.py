@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.sources.canary import with_canary
-from proofstone.adapters.sources.expectations import mutated
-from proofstone.adapters.sources.sabotage import sabotaged
-from proofstone.contracts.tests import ReportFormat
+from proofstone.check.models import ReportFormat
+from proofstone.check.variants.canary import with_canary
+from proofstone.check.variants.expectations import mutated
+from proofstone.check.variants.sabotage import sabotaged
 
 STDLIB = Path(sysconfig.get_path("stdlib"))
 PACKAGES = ("json", "email", "importlib", "collections", "logging", "unittest", "concurrent")

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.sources.canary import with_canary
-from proofstone.adapters.sources.expectations import mutated
-from proofstone.adapters.sources.sabotage import sabotaged
-from proofstone.contracts.tests import ReportFormat
+from proofstone.check.models import ReportFormat
+from proofstone.check.variants.canary import with_canary
+from proofstone.check.variants.expectations import mutated
+from proofstone.check.variants.sabotage import sabotaged
 from tests.needs import needs
 from tests.person import programs
 

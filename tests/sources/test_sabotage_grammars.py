@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.adapters.sources.sabotage import sabotaged
+from proofstone.check.variants.sabotage import sabotaged
 
 JS = 'if (typeof 1 === "number") throw new Error("sabotaged by Proofstone\'s sensitivity check");'
 GO = 'panic("sabotaged by Proofstone\'s sensitivity check");'

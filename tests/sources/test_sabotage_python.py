@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proofstone.adapters.sources.sabotage import Sabotage, sabotaged
+from proofstone.check.variants.sabotage import Sabotage, sabotaged
 
 OLD = '''\
 """Prices."""

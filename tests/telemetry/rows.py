@@ -9,13 +9,11 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from proofstone.adapters.ledger import Row
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.agent import Fault, FaultKind, Occasion, ToolResult, Turn
-from proofstone.contracts.budget import Usage
-from proofstone.contracts.evidence import CheckRow
-from proofstone.contracts.rows import EventRow, MessageRow, StepStatus, TelemetryRow
-from proofstone.contracts.verdict import Phase, Verdict
+from proofstone.agents.models import Fault, FaultKind, Occasion, ToolResult, Turn
+from proofstone.common.models import Phase, Usage, Verdict
+from proofstone.ledger.models import CheckRow, EventRow, MessageRow, StepStatus, TelemetryRow
+from proofstone.ledger.schema import Row
+from proofstone.ledger.sqlite import SqliteLedger
 
 RUN, PLAN, GATE = "20260131T120000Z-aaaaaa", "20260131T120000Z-aaaaaa-p1", "20260131T120000Z-aaaaaa-g1"
 START = datetime(2026, 1, 31, 12, tzinfo=UTC)

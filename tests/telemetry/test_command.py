@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from proofstone.contracts.pipeline.run import RunReport
-from proofstone.contracts.telemetry import RunCost
+from proofstone.pipeline.models.run import RunReport
+from proofstone.telemetry.models import RunCost
 from tests.pipeline_runs.stage import Stage, executor, planner
 from tests.telemetry.collector import Collector, collecting
 from tests.telemetry.test_export import configure

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.ledger import Row
-from proofstone.contracts.agent import Occasion
-from proofstone.contracts.budget import Usage
-from proofstone.contracts.rows import StepStatus
-from proofstone.contracts.telemetry import Cost, RunCost
-from proofstone.engine.telemetry.costs import cost_of
+from proofstone.agents.models import Occasion
+from proofstone.common.models import Usage
 from proofstone.errors import InputError
+from proofstone.ledger.models import StepStatus
+from proofstone.ledger.schema import Row
+from proofstone.telemetry.costs import cost_of
+from proofstone.telemetry.models import Cost, RunCost
 from tests.telemetry.rows import (
     GATE,
     OUTPUT,

@@ -12,16 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from proofstone import __version__, telemetry_app
-from proofstone.adapters.ledger.location import ledger_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.adapters.telemetry.otlp import is_installed, send
-from proofstone.config.telemetry import Collector as Target
-from proofstone.contracts.rows import EventRow
-from proofstone.contracts.telemetry import Span
-from proofstone.engine.telemetry.spans import spans_of
+from proofstone import __version__
+from proofstone.app import telemetry as telemetry_app
+from proofstone.app.telemetry import Export, export_from_settings, export_run
+from proofstone.config.services import Collector as Target
 from proofstone.errors import ConfigError, MachineError
-from proofstone.telemetry_app import Export, export_from_settings, export_run
+from proofstone.ledger.connection import ledger_path
+from proofstone.ledger.models import EventRow
+from proofstone.ledger.sqlite import SqliteLedger
+from proofstone.telemetry.models import Span
+from proofstone.telemetry.otlp import is_installed, send
+from proofstone.telemetry.spans import spans_of
 from tests.telemetry.collector import Collector, collecting
 from tests.telemetry.rows import RUN, dispatch, event, ledger_with, turn
 from tests.telemetry.test_spans import PAID, PLANNER, a_run
@@ -250,9 +251,7 @@ def test_without_the_extra_an_export_that_is_asked_for_is_refused(
 
 
 def test_a_run_without_a_collector_imports_nothing_of_it() -> None:
-    code = (
-        "import sys, proofstone.surfaces.cli.run; print([name for name in sys.modules if name.startswith('opentelem')])"
-    )
+    code = "import sys, proofstone.cli.run; print([name for name in sys.modules if name.startswith('opentelem')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 

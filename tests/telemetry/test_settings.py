@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.config.telemetry import Collector, TelemetrySettings, Unusable, collector
+from proofstone.config.services import Collector, TelemetrySettings, Unusable, collector
 from tests.workshop import Workshop
 
 FILE = TelemetrySettings(otlp_endpoint="http://localhost:4318", seconds=2)

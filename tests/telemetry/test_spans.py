@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.ledger import Row
-from proofstone.contracts.agent import FaultKind, Occasion
-from proofstone.contracts.budget import Usage
-from proofstone.contracts.telemetry import Span, SpanKind
-from proofstone.engine.telemetry.spans import spans_of
+from proofstone.agents.models import FaultKind, Occasion
+from proofstone.common.models import Usage
+from proofstone.ledger.schema import Row
+from proofstone.telemetry.models import Span, SpanKind
+from proofstone.telemetry.spans import spans_of
 from tests.telemetry.rows import GATE, OUTPUT, RUN, dispatch, event, fault, ledger_with, step, tool, turn
 
 PAID = Usage(requests=1, input_tokens=900, output_tokens=100, cache_read_tokens=300, usd=0.02)

@@ -13,7 +13,8 @@ import openai
 from google import genai
 from google.genai import types
 
-from proofstone.testing.model_server import ModelServer, WireProtocol
+from proofstone.testing.model_server.answers import WireProtocol
+from proofstone.testing.model_server.server import ModelServer
 
 SYSTEM = "be brief"
 TOOL = {"type": "object", "properties": {"path": {"type": "string"}}}

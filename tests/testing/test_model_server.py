@@ -13,18 +13,18 @@ import openai
 import pytest
 from google.genai import errors as google_errors
 
-from proofstone.testing.model_server import (
+from proofstone.testing.model_server.answers import (
     Answer,
     Asked,
     Disconnect,
     Garbage,
     Hang,
     HttpError,
-    ModelServer,
     Reply,
     StreamError,
     WireProtocol,
 )
+from proofstone.testing.model_server.server import ModelServer
 from tests.testing.clients import CLIENTS, SYSTEM, Heard, StreamBrokeOffError, Told
 
 CHAT, RESPONSES, CLAUDE, GEMINI = WireProtocol

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from proofstone.adapters.tools import Ground, Toolbox
-from proofstone.contracts.agent import ToolCall, ToolResult
-from proofstone.contracts.tools import Tool
+from proofstone.agents.models import ToolCall, ToolResult
+from proofstone.agents.tools.models import Tool
+from proofstone.agents.tools.tool_context import Ground
+from proofstone.agents.tools.toolbox import Toolbox
 
 CANARY = "the-canary-that-nobody-may-see"
 

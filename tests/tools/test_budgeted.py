@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.tools import Toolbox
-from proofstone.adapters.tools.budgeted import BudgetedTools, ToolCounts
-from proofstone.adapters.tools.toolbox import Tools
-from proofstone.adapters.web import Web
-from proofstone.adapters.web.page import Page
-from proofstone.contracts.agent import RefusalRule, ToolCall, ToolResult
-from proofstone.contracts.plan_gate.answers import Mode
-from proofstone.contracts.tools import BEYOND, READING, Tool
-from proofstone.core.plan_gate.tool_budgets import SEARCHABLE, BudgetKind, ToolBudget
+from proofstone.agents.models import RefusalRule, ToolCall, ToolResult
+from proofstone.agents.roles.models.plan_gate import Mode
+from proofstone.agents.rules.tool_budgets import SEARCHABLE, BudgetKind, ToolBudget
+from proofstone.agents.tools.models import BEYOND, READING, Tool
+from proofstone.agents.tools.toolbox import BudgetedTools, Toolbox, ToolCounts, Tools
+from proofstone.agents.web.pages import Page
+from proofstone.agents.web.providers import Web
 from tests.tools.desk import Desk
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proofstone.contracts.tools import Tool
+from proofstone.agents.tools.models import Tool
 from tests.gate_git.conftest import workshop
 from tests.gate_git.place import Place
 from tests.tools.desk import CANARY, Desk

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proofstone.adapters.memory.file import FileMemory
-from proofstone.contracts.agent import RefusalRule
-from proofstone.contracts.memory import MemoryEntry, MemoryType
+from proofstone.agents.memory.models import MemoryEntry, MemoryType
+from proofstone.agents.memory.store import FileMemory
+from proofstone.agents.models import RefusalRule
 from tests.tools.desk import Desk
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from proofstone.adapters.tools.toolbox import spec as described
-from proofstone.contracts.agent import RefusalRule, ToolCall
-from proofstone.contracts.tools import ARGUMENTS, BEYOND, READING, WRITING, Tool
+from proofstone.agents.models import RefusalRule, ToolCall
+from proofstone.agents.tools.models import ARGUMENTS, BEYOND, READING, WRITING, Tool
+from proofstone.agents.tools.toolbox import spec as described
 from tests.tools.desk import Desk
 
 CALLS: dict[Tool, dict[str, Any]] = {

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proofstone.adapters.tools import Ground, Toolbox
-from proofstone.contracts.agent import ToolCall, ToolResult
-from proofstone.contracts.tools import Tool
+from proofstone.agents.models import ToolCall, ToolResult
+from proofstone.agents.tools.models import Tool
+from proofstone.agents.tools.tool_context import Ground
+from proofstone.agents.tools.toolbox import Toolbox
 from tests.executors.bench import Bench
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proofstone.core.agent.secret_files import is_secret
+from proofstone.common.secrets import is_secret
 from tests.tools.desk import Desk
 
 SECRET = [

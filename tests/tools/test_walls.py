@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proofstone.contracts.agent import RefusalRule
+from proofstone.agents.models import RefusalRule
 from tests.tools.desk import CANARY, Desk
 
 _LIBC = ctypes.CDLL(None, use_errno=True)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.web import Fetching, Searching, Web
-from proofstone.adapters.web.http import DirectFetch
-from proofstone.adapters.web.page import Page
-from proofstone.contracts.agent import RefusalRule
-from proofstone.core.agent.tool_rules import FailedError
+from proofstone.agents.models import RefusalRule
+from proofstone.agents.rules.tool_rules import FailedError
+from proofstone.agents.web.http import DirectFetch
+from proofstone.agents.web.pages import Page
+from proofstone.agents.web.providers import Fetching, Searching, Web
 from tests.tools.desk import Desk
 from tests.web.site import HERE, Reply, running_site
 

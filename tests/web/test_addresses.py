@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.adapters.web.addresses import is_plainly_private, is_public
+from proofstone.agents.web.addresses import is_plainly_private, is_public
 
 PRIVATE = [
     "127.0.0.1",

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from proofstone.adapters.web import Web, web_from, web_in_words
-from proofstone.adapters.web.page import Page
+from proofstone.agents.rules.tool_rules import RefusedError
+from proofstone.agents.web.pages import Page
+from proofstone.agents.web.providers import Web, web_from, web_in_words
 from proofstone.config.person import Person, PersonSettings, load_person
 from proofstone.config.reading import load_text
+from proofstone.config.services import WebSettings
 from proofstone.config.trust import consent, meaning_of, needs_of
-from proofstone.config.web import WebSettings
-from proofstone.core.agent.tool_rules import RefusedError
 from proofstone.errors import ConfigError
 from tests.web.site import Reply, Site
 

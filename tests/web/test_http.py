@@ -10,10 +10,10 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from proofstone.adapters.web.http import MOST_BYTES, DirectFetch, Key, Resolve, Service
-from proofstone.adapters.web.page import Page
-from proofstone.contracts.agent import RefusalRule
-from proofstone.core.agent.tool_rules import FailedError, RefusedError
+from proofstone.agents.models import RefusalRule
+from proofstone.agents.rules.tool_rules import FailedError, RefusedError
+from proofstone.agents.web.http import MOST_BYTES, DirectFetch, Key, Resolve, Service
+from proofstone.agents.web.pages import Page
 from tests.web.site import HERE, Reply, Site
 
 SECRET = "the-key-that-nobody-may-see"

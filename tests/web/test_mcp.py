@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.adapters.web.mcp import FETCHING, SEARCHING, McpServer
-from proofstone.core.agent.tool_rules import FailedError
+from proofstone.agents.rules.tool_rules import FailedError
+from proofstone.agents.web.mcp import FETCHING, SEARCHING, McpServer
 
 PROGRAM = Path(__file__).with_name("mcp_program.py")
 SECRET = "the-key-that-nobody-may-see"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.adapters.web.page_text import is_text, text_of
+from proofstone.agents.web.pages import is_text, text_of
 
 HTML = "text/html; charset=utf-8"
 

@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from proofstone.adapters.tools.web import MOST
-from proofstone.adapters.web.page import Page, page_in
-from proofstone.adapters.web.results import excerpts_in, results_in
+from proofstone.agents.tools.services import MOST
+from proofstone.agents.web.pages import Page, excerpts_in, page_in, results_in
 
 SEEN = "https://example.org/a\nA title\nSome words"
 

@@ -1,4 +1,7 @@
-"""A person's own settings: who serves which role, what may be spent, and where their keys may be sent.
+"""Coding agents that the person has installed: where they are and what they are given. The person's own file alone says
+so: whoever could say it could have a program of theirs run with the person's login.
+
+A person's own settings: who serves which role, what may be spent, and where their keys may be sent.
 
 They stand in a file of the person's, outside every repository, and go before what a repository says. Where providers
 are reached is said here alone: a repository that could say it could have the person's key sent to a server of its own.
@@ -7,23 +10,75 @@ are reached is said here alone: a repository that could say it could have the pe
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from proofstone.config.backends import BackendSettings, Choice, Origin, Place, choose
-from proofstone.config.budget import BudgetSettings
-from proofstone.config.component import Component
-from proofstone.config.programs import ProgramSettings
+from proofstone.config.backends import MODEL, BackendSettings, BudgetSettings, Choice, Component, Origin, Place, choose
 from proofstone.config.providers import BUILT_IN, ModelSettings, Provider, model_settings
 from proofstone.config.reading import load_bytes
-from proofstone.config.settings import AbsolutePath, Settings, VariableName
-from proofstone.config.telemetry import TelemetrySettings
-from proofstone.config.web import WebSettings
+from proofstone.config.services import TelemetrySettings, WebSettings
+from proofstone.config.settings import AbsolutePath, Settings, VariableName, VariableValue
 from proofstone.errors import ConfigError
+
+_LOGIN = re.compile(r"(ANTHROPIC|CLAUDE|CODEX|OPENAI|GEMINI|GOOGLE|COPILOT|DASHSCOPE|QWEN)_.*(KEY|TOKEN)")
+
+
+def is_login(variable: str) -> bool:
+    """Whether a variable is one in which a coding agent's login stands."""
+    return _LOGIN.fullmatch(variable) is not None
+
+
+_WORD = Annotated[str, Field(strict=True, pattern=r"^[^\x00]*$", title="a text")]
+_MODEL = Annotated[
+    str,
+    Field(strict=True, pattern=rf"^({MODEL})?$", title="the name of a model, which begins with a letter or a digit"),
+]
+_HOST = Annotated[
+    str,
+    Field(
+        strict=True,
+        pattern=r"^(\*\.)?([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$",
+        title="a host: `api.example.com`, `*.example.com` or `10.0.0.2:8080`",
+    ),
+]
+
+
+def _below(path: str) -> str:
+    if ".." in PurePosixPath(path).parts:
+        raise ValueError(f"{path!r} leads out of HOME")
+    return path
+
+
+_BELOW_HOME = Annotated[
+    str,
+    Field(strict=True, pattern=r"^[^/\x00][^\x00]*$", title="a path below HOME, such as `.config/agent`"),
+    AfterValidator(_below),
+]
+
+
+class ProgramSettings(Component):
+    """One of them, by the name of its preset, or by the name of the program where there is none."""
+
+    path: _WORD = Field(default="", description="The program; without it, it is looked for on PATH.")
+    model: _MODEL = Field(default="", description="The model that it is told to use; without it, its own choice.")
+    arguments: tuple[_WORD, ...] = Field(default=(), description="Further arguments, behind those of the preset.")
+    set: Mapping[VariableName, VariableValue] = Field(
+        default={}, description="Variables that it gets; the host of a URL among them may be reached."
+    )
+    pass_through: tuple[VariableName, ...] = Field(
+        default=(), alias="pass", description="Further variables of your environment that it gets."
+    )
+    hosts: tuple[_HOST, ...] = Field(
+        default=(), description="Further hosts that it may reach: `api.example.com`, `*.example.com`, `10.0.0.2:8080`."
+    )
+    share: tuple[_BELOW_HOME, ...] = Field(
+        default=(), description="Further files and folders below HOME with its login, which it reads and writes."
+    )
 
 
 class TrustSettings(Component):

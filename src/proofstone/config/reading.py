@@ -16,9 +16,8 @@ from typing import Final, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from proofstone.config.lines import line_of
 from proofstone.config.settings import Settings
-from proofstone.config.wording import keys, sections, takes
+from proofstone.config.wording import keys, line_of, sections, takes
 from proofstone.errors import ConfigError
 
 PROOFSTONE_TOML: Final = "proofstone.toml"

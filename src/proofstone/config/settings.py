@@ -11,10 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from proofstone.config.backends import KINDS, ArchitectSpec, BackendSettings, ExecutorSpec
-from proofstone.config.budget import BudgetSettings
-from proofstone.config.component import Component as Component  # for whoever defines settings of their own
-from proofstone.core.commands import VACUOUS, is_vacuous
+from proofstone.common.commands import VACUOUS, is_vacuous
+from proofstone.config.backends import KINDS, ArchitectSpec, BackendSettings, BudgetSettings, Component, ExecutorSpec
 
 AllowedCalls = Literal["namespaces", "bpf", "keyring", "userfaultfd", "perf", "io_uring"]
 SandboxLevel = Literal["auto", "bubblewrap", "landlock", "plain"]

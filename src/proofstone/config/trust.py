@@ -20,13 +20,12 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from proofstone.config.component import Component
-from proofstone.config.person import Person
-from proofstone.config.programs import is_login
+from proofstone.config.backends import Component
+from proofstone.config.person import Person, is_login
+from proofstone.config.rules import ROWS, Need, Values, protection_needs
+from proofstone.config.rules import Consent as SettingConsent
 from proofstone.config.settings import SandboxSettings, Settings
 from proofstone.config.wording import sections
-from proofstone.core.setting_strength import ROWS, Need, Values, protection_needs
-from proofstone.core.setting_strength import Consent as SettingConsent
 from proofstone.errors import ConfigError
 
 TRUST_FILE: Final = "trust.json"

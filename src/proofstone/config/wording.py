@@ -1,8 +1,17 @@
-"""What a setting takes, in words, from the models' own schema: the same words in errors and in the manual."""
+"""On which line of a TOML text a key stands.
+
+The parser does not say, so we ask it differently: a key stands where the statement begins that first makes it
+appear. That is exact for tables, dotted keys, inline tables and multi-line values alike, without a TOML scanner of
+our own. It parses the text for each line that could spell the key out, which only a refused configuration pays.
+
+What a setting takes, in words, from the models' own schema: the same words in errors and in the manual.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, cast
@@ -11,8 +20,68 @@ from pydantic import BaseModel
 
 from proofstone.config.settings import Settings
 
-Schema = Mapping[str, object]
 Path = Sequence[str | int]
+
+
+def line_of(text: str, path: Path) -> int | None:
+    """The line, counted from 1, of the deepest part of `path` that can be found; integers index into arrays."""
+    lines = text.split("\n")
+    keys = [str(part) for part in path if isinstance(part, str)]
+    for depth in range(len(keys), 0, -1):
+        found = _statement(lines, keys[:depth])
+        if found is None:
+            continue
+        start, end = found
+        rest = path[depth:]
+        if rest and isinstance(rest[0], int):
+            return _element(lines, start, end, keys[:depth], rest[0])
+        return start + 1
+    return None
+
+
+def _statement(lines: Sequence[str], keys: Sequence[str]) -> tuple[int, int] | None:
+    """Index of the first line of the statement that makes `keys` appear, and of the line after its last."""
+    spelt_out = re.compile(rf"(?<![\w-]){re.escape(keys[-1])}[\"']?\s*[.=\]]")
+    for start, line in enumerate(lines):
+        if not spelt_out.search(line):
+            continue  # saves the parsing
+        for end in range(start + 1, len(lines) + 1):
+            after = _parse(lines[:end])
+            if after is not None:
+                if _get(after, keys) is not None:
+                    return start, end
+                break
+    return None
+
+
+def _element(lines: Sequence[str], start: int, end: int, keys: Sequence[str], index: int) -> int:
+    """The line of one element of the array that the lines from `start` to `end` write."""
+    for stop in range(start + 1, end):
+        cut = _parse([*lines[:stop], "]"])
+        value = None if cut is None else _get(cut, keys)
+        if isinstance(value, list) and len(value) > index:
+            return stop
+    return (start if end == start + 1 else end - 1) + 1
+
+
+def _parse(lines: Sequence[str]) -> dict[str, object] | None:
+    try:
+        return tomllib.loads("\n".join(lines))
+    except (ValueError, RecursionError):  # no TOML, numbers of thousands of digits, brackets thousands deep
+        return None
+
+
+def _get(document: object, keys: Sequence[str]) -> object | None:
+    """The value at `keys`; TOML has no null, so None says that it is not there."""
+    for key in keys:
+        if not isinstance(document, dict) or key not in document:
+            return None
+        document = document[key]
+    return document
+
+
+Schema = Mapping[str, object]
+WordingPath = Sequence[str | int]
 
 
 class Setting(NamedTuple):
@@ -50,13 +119,13 @@ def sections(model: type[BaseModel] = Settings) -> tuple[Section, ...]:
     return tuple(found)
 
 
-def takes(path: Path, model: type[BaseModel] = Settings) -> str:
+def takes(path: WordingPath, model: type[BaseModel] = Settings) -> str:
     """What the setting at `path` takes: `a whole number from 0 to 10`."""
     schema = _schema(model)
     return _takes(schema, _at(schema, path))
 
 
-def keys(path: Path, model: type[BaseModel] = Settings) -> tuple[str, ...]:
+def keys(path: WordingPath, model: type[BaseModel] = Settings) -> tuple[str, ...]:
     """The keys that the table at `path` may have; empty where a person names them."""
     schema = _schema(model)
     table = _resolve(schema, _at(schema, path))
@@ -70,7 +139,7 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema()
 
 
-def _at(schema: Schema, path: Path) -> Schema:
+def _at(schema: Schema, path: WordingPath) -> Schema:
     """The deepest part of `path` that is described in words of its own."""
     field = schema
     for part in path:

@@ -20,20 +20,19 @@ from typing import ClassVar
 import pytest
 from pydantic import JsonValue
 
-from proofstone.adapters.backends import Backend
-from proofstone.adapters.bus import Bus
-from proofstone.adapters.executors.site import Site
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.adapters.tools import Ground, Toolbox
-from proofstone.contracts.agent import Completion, CompletionStatus, Dispatched, FaultKind, Occasion, RefusalRule
-from proofstone.contracts.base import Contract
-from proofstone.contracts.budget import Allowance, Budget
-from proofstone.contracts.rows import MessageRow
-from proofstone.contracts.tools import READING
-from proofstone.engine.agents.dispatch import Dispatcher, Errand
-from proofstone.engine.agents.meter import Meter
-from proofstone.roles.asking import request_text
-from proofstone.roles.role import Role
+from proofstone.agents.backends import Backend
+from proofstone.agents.bus import Bus
+from proofstone.agents.dispatch import Dispatcher, Errand
+from proofstone.agents.executors.context import Site
+from proofstone.agents.models import Completion, CompletionStatus, Dispatched, FaultKind, Occasion, RefusalRule
+from proofstone.agents.roles.role import Role, request_text
+from proofstone.agents.spending import Meter
+from proofstone.agents.tools.models import READING
+from proofstone.agents.tools.tool_context import Ground
+from proofstone.agents.tools.toolbox import Toolbox
+from proofstone.common.models import Allowance, Budget, Contract
+from proofstone.ledger.models import MessageRow
+from proofstone.ledger.sqlite import SqliteLedger
 
 
 @dataclass(frozen=True)

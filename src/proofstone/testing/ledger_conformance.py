@@ -16,12 +16,13 @@ from typing import TypeAlias
 
 import pytest
 
-from proofstone.adapters.ledger import Last, Ledger, Row, in_order
-from proofstone.adapters.ledger.anchors import Anchor
-from proofstone.contracts.evidence import CheckRow
-from proofstone.contracts.rows import (
+from proofstone.common.models import Assurance, Phase, ReviewVerdict, Severity, Verdict
+from proofstone.errors import LedgerError
+from proofstone.ledger import Last, Ledger, in_order
+from proofstone.ledger.models import (
     ApprovalRow,
     ArtifactRow,
+    CheckRow,
     DeliveryRow,
     EventRow,
     MessageRow,
@@ -29,9 +30,9 @@ from proofstone.contracts.rows import (
     StepStatus,
     TelemetryRow,
 )
-from proofstone.contracts.verdict import Assurance, Phase, ReviewVerdict, Severity, Verdict
-from proofstone.core.chain import Entry, first_break, genesis
-from proofstone.errors import LedgerError
+from proofstone.ledger.rules.anchors import Anchor
+from proofstone.ledger.rules.chain import Entry, first_break, genesis
+from proofstone.ledger.schema import Row
 
 OpenLedger: TypeAlias = Callable[[], Ledger]
 

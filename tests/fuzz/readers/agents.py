@@ -15,50 +15,46 @@ from pydantic import JsonValue
 from pydantic_ai.messages import ModelResponse, ModelResponsePart, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.usage import RequestUsage
 
-from proofstone.adapters.architects.review import verdict_in
-from proofstone.adapters.backends import human
-from proofstone.adapters.backends.api import messages
-from proofstone.adapters.backends.api.bounds import TooLargeError
-from proofstone.adapters.backends.calls import calls_in, calls_wanted
-from proofstone.adapters.backends.programs.acp.choices import has_model, login_for, mode_for, model_for, tells_model
-from proofstone.adapters.backends.programs.acp.client import Client
-from proofstone.adapters.backends.programs.acp.heard import Heard
-from proofstone.adapters.backends.programs.acp.talk import AgentError
-from proofstone.adapters.backends.programs.acp.wire import Frames
-from proofstone.adapters.backends.programs.known import PRESETS
-from proofstone.adapters.backends.programs.known.scope_hook import refusal
-from proofstone.adapters.backends.programs.lines import Lines, objects_at, value_at
-from proofstone.adapters.backends.programs.masking import Mask
-from proofstone.adapters.backends.programs.noting import Notes
-from proofstone.adapters.backends.programs.preset import Preset
-from proofstone.adapters.executors.site import ShellJob, Site
-from proofstone.adapters.git.repository import open_repository
-from proofstone.adapters.sandbox.gateway import UnfitError, _request
-from proofstone.adapters.sandbox.job import Execution
-from proofstone.adapters.tools import Ground, Toolbox
-from proofstone.adapters.web import mcp
-from proofstone.adapters.web.page_text import is_text
-from proofstone.adapters.web.page_text import text_of as page_text
-from proofstone.adapters.web.results import excerpts_in, results_in
-from proofstone.contracts.agent import Conversation
-from proofstone.contracts.base import Contract
-from proofstone.contracts.gate import ArchitectVerdict, ExecutorResult
-from proofstone.contracts.tools import Tool
-from proofstone.core.agent.answer import Malformed, parse
-from proofstone.core.agent.permission import Bounds
-from proofstone.core.agent.tool_rules import FailedError
-from proofstone.core.globs import matches
-from proofstone.core.reverify import wire
-from proofstone.core.reverify.mentions import files as mentioned_files
-from proofstone.core.reverify.mentions import interface_changes
+from proofstone.agents.backends import human
+from proofstone.agents.backends.api import messages
+from proofstone.agents.backends.api.providers import TooLargeError
+from proofstone.agents.backends.programs.acp.choices import has_model, login_for, mode_for, model_for, tells_model
+from proofstone.agents.backends.programs.acp.session import AgentError, Client
+from proofstone.agents.backends.programs.acp.session_updates import Heard
+from proofstone.agents.backends.programs.acp.wire import Frames
+from proofstone.agents.backends.programs.activity import Mask, Notes
+from proofstone.agents.backends.programs.known import PRESETS
+from proofstone.agents.backends.programs.known.scope_hook import refusal
+from proofstone.agents.backends.programs.lines import Lines, objects_at, value_at
+from proofstone.agents.backends.programs.preset import Preset
+from proofstone.agents.backends.wording import calls_in, calls_wanted
+from proofstone.agents.executors.context import ShellJob, Site, verdict_in
+from proofstone.agents.models import Conversation
+from proofstone.agents.roles.models.gate import ArchitectVerdict, ExecutorResult
+from proofstone.agents.roles.registry import ROLES
+from proofstone.agents.roles.requests import _value as least_value
+from proofstone.agents.roles.requests import example, request_in
+from proofstone.agents.roles.role import Role
+from proofstone.agents.rules.answer import Malformed, parse
+from proofstone.agents.rules.permission import Bounds
+from proofstone.agents.rules.tool_rules import FailedError
+from proofstone.agents.tools.models import Tool
+from proofstone.agents.tools.tool_context import Ground
+from proofstone.agents.tools.toolbox import Toolbox
+from proofstone.agents.web import mcp
+from proofstone.agents.web.pages import excerpts_in, is_text, results_in
+from proofstone.agents.web.pages import text_of as page_text
+from proofstone.cli import hook
+from proofstone.common.globs import matches
+from proofstone.common.models import Contract
 from proofstone.errors import RepositoryError
-from proofstone.roles import ROLES
-from proofstone.roles.example import _value as least_value
-from proofstone.roles.example import example
-from proofstone.roles.requests import request_in
-from proofstone.roles.role import Role
-from proofstone.surfaces.cli import hook
-from proofstone.surfaces.export.hooks import DIALECTS, merged, read_document, without, written
+from proofstone.git.repository import open_repository
+from proofstone.hooks.agent_hooks import DIALECTS, merged, read_document, without, written
+from proofstone.sandbox.gateway import UnfitError, _request
+from proofstone.sandbox.job import Execution
+from proofstone.supervision.rules import wire
+from proofstone.supervision.rules.mentions import files as mentioned_files
+from proofstone.supervision.rules.mentions import interface_changes
 from tests.fuzz.checking import Reader
 from tests.fuzz.readers.place import folder, pick, text_of
 
@@ -332,30 +328,30 @@ def _answers() -> Sequence[Reader]:
     contracts: dict[str, type[Contract]] = {role.output.__name__: role.output for role in roles.values()}
     contracts["ExecutorResult"] = ExecutorResult
     return [
-        Reader(f"answer-{name}", _answer(contract), _answer_seeds(contract), ("proofstone.core.agent.answer",))
+        Reader(f"answer-{name}", _answer(contract), _answer_seeds(contract), ("proofstone.agents.rules.answer",))
         for name, contract in sorted(contracts.items())
     ]
 
 
-_LINES = "proofstone.adapters.backends.programs.lines"
+_LINES = "proofstone.agents.backends.programs.lines"
 READERS: tuple[Reader, ...] = (
     *_answers(),
-    Reader("verdict", _verdict, _answer_seeds(ArchitectVerdict), ("proofstone.core.agent.answer",)),
-    Reader("request", _request_for_role, _request_seeds, ("proofstone.roles.requests",)),
+    Reader("verdict", _verdict, _answer_seeds(ArchitectVerdict), ("proofstone.agents.rules.answer",)),
+    Reader("request", _request_for_role, _request_seeds, ("proofstone.agents.roles.requests",)),
     Reader(
         "human-answer",
         _human,
         lambda: [b"path=src/a.py lines=3 'x=y z'", b'{"a": [1, null]}', b"a: &x [1, 2]\nb: {c: *x, d: 2020-01-01}\n"],
-        ("proofstone.adapters.backends.human",),
+        ("proofstone.agents.backends.human",),
     ),
-    Reader("tool-calls", _calls, lambda: _TOOL_CALLS, ("proofstone.adapters.backends.calls",)),
-    Reader("tool-arguments", _tool_call, lambda: _TOOL_CALLS, ("proofstone.adapters.backends.calls",)),
-    Reader("wire", _wire, _wire_seeds, ("proofstone.core.reverify.wire",)),
+    Reader("tool-calls", _calls, lambda: _TOOL_CALLS, ("proofstone.agents.backends.wording",)),
+    Reader("tool-arguments", _tool_call, lambda: _TOOL_CALLS, ("proofstone.agents.backends.wording",)),
+    Reader("wire", _wire, _wire_seeds, ("proofstone.supervision.rules.wire",)),
     Reader(
         "provider-reply",
         _provider,
         lambda: [b'read\n{"path": "a.py", "lines": [1, 2]}', b'text\n{"a": 1e5, "b": "\\ud83d\\ude00"}', b"x\ny"],
-        ("proofstone.adapters.backends.api.messages",),
+        ("proofstone.agents.backends.api.messages",),
         refuses=(ValueError, TooLargeError),
     ),
     *(
@@ -367,13 +363,13 @@ READERS: tuple[Reader, ...] = (
         "acp",
         _acp,
         lambda: _lines_in("acp.jsonl"),
-        (_LINES, "proofstone.adapters.backends.programs.acp.wire"),
+        (_LINES, "proofstone.agents.backends.programs.acp.wire"),
     ),
     Reader(
         "mcp",
         _mcp,
         lambda: _lines_in("mcp.jsonl"),
-        (_LINES, "proofstone.adapters.web.mcp"),
+        (_LINES, "proofstone.agents.web.mcp"),
         refuses=(FailedError,),
     ),
     Reader(
@@ -383,7 +379,7 @@ READERS: tuple[Reader, ...] = (
             b'{"tool_name": "Edit", "tool_input": {"file_path": "a.py"}}',
             b'{"tool_name": "Bash", "tool_input": {"command": "*** Update File: src/a.py\\n*** Move to: ../b"}}',
         ],
-        ("proofstone.adapters.backends.programs.known.scope_hook",),
+        ("proofstone.agents.backends.programs.known.scope_hook",),
         refuses=(
             ValueError,
             OSError,
@@ -395,7 +391,7 @@ READERS: tuple[Reader, ...] = (
         "hook-payload",
         _hook_payload,
         lambda: [b'{"session_id": "s", "cwd": "/tmp", "stop_hook_active": false, "agent_id": "a"}', b""],
-        ("proofstone.surfaces.cli.hook",),
+        ("proofstone.cli.hook",),
     ),
     Reader(
         "hook-settings",
@@ -404,7 +400,7 @@ READERS: tuple[Reader, ...] = (
             b'{"hooks": {"Stop": [{"matcher": "", "hooks": [{"type": "command", "command": "proofstone hook run"}]}]}}',
             b'{"version": 1, "hooks": {}}\n',
         ],
-        ("proofstone.surfaces.export.hooks",),
+        ("proofstone.hooks.agent_hooks",),
     ),
     Reader(
         "web-page",
@@ -415,13 +411,13 @@ READERS: tuple[Reader, ...] = (
             b"text/plain; charset=latin-1\nabc",
             b"application/json\n{}",
         ],
-        ("proofstone.adapters.web.page_text",),
+        ("proofstone.agents.web.pages",),
     ),
     Reader(
         "web-results",
         _results,
         lambda: [b'{"web": {"results": [{"url": "https://a", "title": "A", "description": "B"}, {"link": "c"}]}}'],
-        ("proofstone.adapters.web.results",),
+        ("proofstone.agents.web.pages",),
     ),
     Reader(
         "proxy-request",

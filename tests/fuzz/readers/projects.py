@@ -6,31 +6,33 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from proofstone.adapters.checks.diagnostics import parse_diagnostics
-from proofstone.adapters.checks.discovery import discover
-from proofstone.adapters.checks.ecosystems.node_scripts import commands
-from proofstone.adapters.checks.readiness import readiness
-from proofstone.adapters.checks.reports import read_report, sniff_all
-from proofstone.adapters.checks.syntax import new_syntax_errors, syntax_errors
-from proofstone.adapters.sources.canary import with_canary
-from proofstone.adapters.sources.edits import python_text
-from proofstone.adapters.sources.expectations import mutated
-from proofstone.adapters.sources.grammar_outline import grammar_outline
-from proofstone.adapters.sources.python_outline import python_outline
-from proofstone.adapters.sources.sabotage import sabotaged
-from proofstone.adapters.sources.views import views
-from proofstone.contracts.change import ChangeKind
-from proofstone.contracts.tests import ReportFormat
-from proofstone.core.commands import is_compound, is_vacuous, loses_exit_code, proves_nothing
-from proofstone.core.globs import matches
-from proofstone.core.hygiene import conflict_markers
-from proofstone.core.plan.lint import lint
-from proofstone.core.plan.reading import read_plan
-from proofstone.core.plan_gate.documents import all_from_text, to_yaml
-from proofstone.core.plan_gate.outline import outline
-from proofstone.core.protected import changed_roles
-from proofstone.core.scan import path_hits, scan, suppressions, without_suppressions
-from proofstone.core.shell import UnreadableError, has_blocks, is_complete, lex, statements
+from proofstone.check.diagnostics import parse_diagnostics
+from proofstone.check.discovery import discover
+from proofstone.check.ecosystems.node_scripts import commands
+from proofstone.check.models import ReportFormat
+from proofstone.check.readiness import readiness
+from proofstone.check.reports import read_report
+from proofstone.check.reports.sniff import sniff_all
+from proofstone.check.rules.protected import changed_roles
+from proofstone.check.rules.scan import scan
+from proofstone.check.rules.scan_paths import conflict_markers, path_hits
+from proofstone.check.rules.scan_rules import suppressions, without_suppressions
+from proofstone.check.variants.canary import with_canary
+from proofstone.check.variants.expectations import mutated
+from proofstone.check.variants.sabotage import sabotaged
+from proofstone.check.variants.views import views
+from proofstone.common.commands import is_compound, is_vacuous, loses_exit_code, proves_nothing
+from proofstone.common.globs import matches
+from proofstone.common.models import ChangeKind
+from proofstone.common.shell import UnreadableError, has_blocks, is_complete, lex, statements
+from proofstone.plan_gate.rules.documents import all_from_text, to_yaml
+from proofstone.plan_gate.rules.outline import outline
+from proofstone.plans.lint import lint
+from proofstone.plans.reading import read_plan
+from proofstone.sources.grammar_outline import grammar_outline
+from proofstone.sources.outline import python_outline
+from proofstone.sources.syntax import new_syntax_errors, syntax_errors
+from proofstone.sources.text import python_text
 from tests.fuzz.checking import Reader
 from tests.fuzz.readers.place import folder, pick, text_of
 
@@ -278,21 +280,21 @@ def _path(data: bytes) -> None:
 
 
 READERS: tuple[Reader, ...] = (
-    Reader("plan", _plan, _files("plans/*.md"), ("proofstone.core.plan.frontmatter",)),
-    Reader("plan-outline", _plan_outline, _files("plans/*.md"), ("proofstone.core.plan_gate.outline",)),
-    Reader("plan-records", _records, _record_seeds, ("proofstone.core.plan_gate.documents",)),
+    Reader("plan", _plan, _files("plans/*.md"), ("proofstone.plans.frontmatter",)),
+    Reader("plan-outline", _plan_outline, _files("plans/*.md"), ("proofstone.plan_gate.rules.outline",)),
+    Reader("plan-records", _records, _record_seeds, ("proofstone.plan_gate.rules.documents",)),
     *(
         Reader(
             f"report-{format.value}",
             _report(format),
             _report_seeds(format),
-            ("proofstone.adapters.checks.reports.source", "proofstone.adapters.checks.reports.junit"),
+            ("proofstone.check.reports.source", "proofstone.check.reports.junit"),
         )
         for format in ReportFormat
         if format is not ReportFormat.EXIT_CODE
     ),
-    Reader("report-sniffed", _sniff, _files("reports/*"), ("proofstone.adapters.checks.reports.sniff",)),
-    Reader("complaints", _complaints, lambda: _COMPLAINTS, ("proofstone.adapters.checks.diagnostics",)),
+    Reader("report-sniffed", _sniff, _files("reports/*"), ("proofstone.check.reports.sniff",)),
+    Reader("complaints", _complaints, lambda: _COMPLAINTS, ("proofstone.check.diagnostics",)),
     Reader(
         "shell",
         _shell,
@@ -301,7 +303,7 @@ READERS: tuple[Reader, ...] = (
             b'for a in \'b c\' "d\\"e"; do npm test || true; done &',
             b"python3 -m unittest tests.test_a > /dev/null 2>&1",
         ],
-        ("proofstone.core.shell", "proofstone.core.cascade", "proofstone.engine.second_runs"),
+        ("proofstone.common.shell", "proofstone.check.rules.outcome", "proofstone.check.derived_runs"),
         refuses=(UnreadableError,),
     ),
     Reader("glob", _glob, lambda: [b"src/**/*.py\nsrc/a/b.py", b"./a/?/[id]/\na/b/c"], ()),
@@ -310,20 +312,20 @@ READERS: tuple[Reader, ...] = (
         _manifest,
         lambda: _MANIFEST_TEXTS,
         (
-            "proofstone.adapters.checks.ecosystems.tree",
-            "proofstone.adapters.checks.ecosystems.jsonc",
-            "proofstone.core.ini",
+            "proofstone.check.ecosystems.ecosystem",
+            "proofstone.sources.text",
+            "proofstone.common.parsing",
         ),
     ),
     Reader(
         "node-script",
         _node_script,
         lambda: [b'npm run build && NODE_ENV=test jest --ci "a b" | cat; yarn test\ntsc -p . && (cd a; eslint .)'],
-        ("proofstone.adapters.checks.ecosystems.node_scripts",),
+        ("proofstone.check.ecosystems.node_scripts",),
     ),
-    Reader("protected-file", _protected, lambda: _MANIFEST_TEXTS, ("proofstone.core.protected",)),
-    Reader("syntax", _syntax, lambda: _SOURCE_TEXTS, ("proofstone.adapters.checks.syntax",)),
-    Reader("source", _source, lambda: _SOURCE_TEXTS, ("proofstone.adapters.sources.edits",)),
-    Reader("scanned-source", _scanned, lambda: _SOURCE_TEXTS, ("proofstone.core.scan_python",)),
+    Reader("protected-file", _protected, lambda: _MANIFEST_TEXTS, ("proofstone.check.rules.protected",)),
+    Reader("syntax", _syntax, lambda: _SOURCE_TEXTS, ("proofstone.sources.syntax",)),
+    Reader("source", _source, lambda: _SOURCE_TEXTS, ("proofstone.sources.text",)),
+    Reader("scanned-source", _scanned, lambda: _SOURCE_TEXTS, ("proofstone.check.rules.scan_python",)),
     Reader("changed-path", _path, lambda: [b"src/conftest.py", b"a/../b/node_modules/x.pth", b".github/ci.yml"], ()),
 )

@@ -16,49 +16,45 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from proofstone.adapters.cache import ResultCache
-from proofstone.adapters.executors.result import read_written
-from proofstone.adapters.git.alternates import read_alternates
-from proofstone.adapters.git.blobs import BlobReader
-from proofstone.adapters.git.checked_out import standing_on
-from proofstone.adapters.git.listing import in_index, in_tree
-from proofstone.adapters.git.merge import _kinds as conflict_kinds
-from proofstone.adapters.git.pending import worktree_roots
-from proofstone.adapters.git.program import Git, _records
-from proofstone.adapters.git.repair import _is_sound
-from proofstone.adapters.git.repository import Repository
-from proofstone.adapters.git.snapshot import raw_entries, renames
-from proofstone.adapters.git.store import Store
-from proofstone.adapters.git.work_tree import open_work_tree
-from proofstone.adapters.ledger import Ledger, wire
-from proofstone.adapters.ledger.anchors import Anchor, check_anchors, read_anchors
-from proofstone.adapters.ledger.checkpoints import Checkpoint, read_checkpoint
-from proofstone.adapters.ledger.daemon import LedgerDaemon
-from proofstone.adapters.ledger.kept_anchors import KeptAnchors
-from proofstone.adapters.ledger.keys import key_path
-from proofstone.adapters.ledger.location import daemon_location, location_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.adapters.ledger.tables import TABLES, Stored
-from proofstone.adapters.memory.file import FileMemory
-from proofstone.adapters.plan_files import load_plan
-from proofstone.adapters.sandbox.hosts import allowed
-from proofstone.adapters.script_file import read_script
-from proofstone.adapters.stop_rounds import StopRounds
-from proofstone.config.lines import line_of
+from proofstone.agents.executors.output import read_written
+from proofstone.agents.memory.models import MemoryEntry
+from proofstone.agents.memory.store import FileMemory
+from proofstone.agents.roles.requests import _value as least_value
+from proofstone.agents.script_file import read_script
+from proofstone.check.cache import ResultCache
+from proofstone.check.recording import checks_on_record
+from proofstone.common.models import Phase, Verdict
 from proofstone.config.person import PersonSettings
 from proofstone.config.reading import load_bytes, load_files
-from proofstone.config.telemetry import traces_url
+from proofstone.config.rules import Need
+from proofstone.config.services import traces_url
 from proofstone.config.trust import digest_of, load_grants
-from proofstone.contracts.evidence import CheckRow
-from proofstone.contracts.memory import MemoryEntry
-from proofstone.contracts.rows import EventRow
-from proofstone.contracts.verdict import Phase, Verdict
-from proofstone.core.anchoring import KeptAnchor
-from proofstone.core.chain import Link
-from proofstone.core.setting_strength import Need
-from proofstone.engine.evidence_for import checks_on_record
+from proofstone.config.wording import line_of
 from proofstone.errors import LedgerCorruptError
-from proofstone.roles.example import _value as least_value
+from proofstone.git.commit import standing_on
+from proofstone.git.merge import _kinds as conflict_kinds
+from proofstone.git.objects import BlobReader, _is_sound, in_index, in_tree
+from proofstone.git.pending import worktree_roots
+from proofstone.git.program import Git, _records
+from proofstone.git.repository import Repository
+from proofstone.git.snapshot import raw_entries, renames
+from proofstone.git.store import Store
+from proofstone.git.work_tree import open_work_tree
+from proofstone.hooks.agent_hooks import StopRounds
+from proofstone.ledger import Ledger
+from proofstone.ledger import daemon as wire
+from proofstone.ledger.anchors import KeptAnchors, check_anchors, read_anchors
+from proofstone.ledger.connection import daemon_location, location_path
+from proofstone.ledger.daemon import LedgerDaemon
+from proofstone.ledger.keys import key_path
+from proofstone.ledger.models import CheckRow, EventRow
+from proofstone.ledger.rules.anchors import Anchor, KeptAnchor
+from proofstone.ledger.rules.chain import Link
+from proofstone.ledger.schema import TABLES, Stored
+from proofstone.ledger.sqlite import SqliteLedger
+from proofstone.ledger.verification import Checkpoint, read_checkpoint
+from proofstone.machine.files import load_plan, read_alternates
+from proofstone.sandbox.gateway import allowed
 from tests.fuzz.checking import Reader
 from tests.fuzz.readers.place import folder, text_of
 
@@ -359,9 +355,9 @@ def _work_tree(data: bytes) -> None:
     open_work_tree(cast(Store, SimpleNamespace(repository=SimpleNamespace(object_dirs=()))), place)
 
 
-_HOME = "proofstone.adapters.memory.file"
+_HOME = "proofstone.agents.memory.store"
 READERS: tuple[Reader, ...] = (
-    Reader("settings", _settings, lambda: _SETTINGS, ("proofstone.config.reading", "proofstone.config.web")),
+    Reader("settings", _settings, lambda: _SETTINGS, ("proofstone.config.reading", "proofstone.config.services")),
     Reader(
         "pyproject",
         _pyproject,
@@ -380,8 +376,8 @@ READERS: tuple[Reader, ...] = (
         lambda: [_GRANTS],
         ("proofstone.config.trust",),
     ),
-    Reader("git-object", _object, lambda: [zlib.compress(b"blob 3\0abc")], ("proofstone.adapters.git.repair",)),
-    Reader("settings-line", _line_of_key, lambda: _SETTINGS, ("proofstone.config.lines",)),
+    Reader("git-object", _object, lambda: [zlib.compress(b"blob 3\0abc")], ("proofstone.git.objects",)),
+    Reader("settings-line", _line_of_key, lambda: _SETTINGS, ("proofstone.config.wording",)),
     Reader("hosts", _hosts, lambda: [b"api.example.org", b"*.example.org:8080\n[::1]:5000", b"127.0.0.1:11434"], ()),
     Reader(
         "endpoint",
@@ -390,46 +386,46 @@ READERS: tuple[Reader, ...] = (
         (),
         refuses=(ValueError,),
     ),
-    Reader("script", _file_reader("script.yaml", read_script), lambda: [_SCRIPT], ("proofstone.adapters.script_file",)),
+    Reader("script", _file_reader("script.yaml", read_script), lambda: [_SCRIPT], ("proofstone.agents.script_file",)),
     Reader(
         "memory",
         _file_reader("memory.jsonl", lambda path: FileMemory(path).entries()),
         lambda: [_memory_entry(), _memory_entry() * 2],
         (_HOME,),
     ),
-    Reader("plan-file", _file_reader("PLAN.md", load_plan), lambda: [b"# Plan\n"], ("proofstone.adapters.plan_files",)),
+    Reader("plan-file", _file_reader("PLAN.md", load_plan), lambda: [b"# Plan\n"], ("proofstone.machine.files",)),
     Reader("result-file", _file_reader("result.json", read_written), lambda: [b'{"status": "success"}'], ()),
     Reader(
         "kept-result",
         _kept_result,
         lambda: [b'{"seq": 1, "row_hash": "x", "result": {}}'],
-        ("proofstone.adapters.cache",),
+        ("proofstone.check.cache",),
     ),
     Reader(
         "checkpoint",
         _file_reader("checkpoint.json", lambda path: read_checkpoint(path, "a", b"key")),
         lambda: [Checkpoint(anchor=_KEPT.anchor, mac="0" * 64).model_dump_json().encode()],
-        ("proofstone.adapters.ledger.checkpoints",),
+        ("proofstone.ledger.verification",),
     ),
     Reader(
         "kept-anchor",
         _kept_anchor,
         lambda: [_KEPT.model_dump_json().encode() + b"\n"],
-        ("proofstone.adapters.ledger.kept_anchors",),
+        ("proofstone.ledger.anchors",),
     ),
     Reader(
         "ledger-location",
         _location,
         lambda: [b'{"database": "/d", "socket": "/run/s", "account_uid": 3}'],
-        ("proofstone.adapters.ledger.location",),
+        ("proofstone.ledger.connection",),
     ),
-    Reader("ledger-request", _request, lambda: _REQUESTS, ("proofstone.adapters.ledger.wire",)),
+    Reader("ledger-request", _request, lambda: _REQUESTS, ("proofstone.ledger.daemon",)),
     Reader("stop-rounds", _rounds, lambda: [b"3", b"12"], ()),
     Reader(
         "anchors",
         _anchors,
         lambda: [Anchor(ledger_id="a", seq=3, hash="0" * 64).to_bytes() * 2],
-        ("proofstone.adapters.ledger.anchors",),
+        ("proofstone.ledger.anchors",),
     ),
     Reader(
         "ledger-row",
@@ -438,17 +434,17 @@ READERS: tuple[Reader, ...] = (
             b'{"run_id": "r", "task_id": "t", "type": "x", "payload": "{\\"a\\": [1]}", "ts": "2026-01-01T00:00:00Z"}',
             b'{"run_id": "r", "phase": "after", "check_name": "c", "tool": "t", "state": "pass", "task_id": "t"}',
         ],
-        ("proofstone.adapters.ledger.tables",),
+        ("proofstone.ledger.schema",),
     ),
     Reader(
         "ledger-file",
         _ledger_file,
         _ledger_seeds,
-        ("proofstone.adapters.ledger.tables", "proofstone.engine.evidence_for"),
+        ("proofstone.ledger.schema", "proofstone.check.recording"),
     ),
-    Reader("git-tree", lambda data: in_tree(_git(data), "HEAD"), lambda: [_TREE], ("proofstone.adapters.git.listing",)),
-    Reader("git-index", lambda data: in_index(_git(data)), lambda: [_INDEX], ("proofstone.adapters.git.listing",)),
-    Reader("git-diff", _raw, lambda: [_RAW], ("proofstone.adapters.git.snapshot",)),
+    Reader("git-tree", lambda data: in_tree(_git(data), "HEAD"), lambda: [_TREE], ("proofstone.git.objects",)),
+    Reader("git-index", lambda data: in_index(_git(data)), lambda: [_INDEX], ("proofstone.git.objects",)),
+    Reader("git-diff", _raw, lambda: [_RAW], ("proofstone.git.snapshot",)),
     Reader("git-renames", lambda data: renames(_git(data), "a", "b"), lambda: [b"R100\0a\0b\0R090\0c\0d\0"], ()),
     Reader("git-blob", _blob, lambda: [b"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391 blob 3\nabc\n"], ()),
     Reader(
@@ -461,18 +457,18 @@ READERS: tuple[Reader, ...] = (
         "git-worktrees",
         lambda data: (worktree_roots(_repository(data)), standing_on(_repository(data), "main")),
         lambda: [_WORKTREES],
-        ("proofstone.adapters.git.pending", "proofstone.adapters.git.checked_out"),
+        ("proofstone.git.pending", "proofstone.git.commit"),
     ),
     Reader(
         "git-alternates",
         _alternates,
         lambda: [b'/a/b\n"/c\\n\\303\\274"\n# x\n../d\n'],
-        ("proofstone.adapters.git.alternates",),
+        ("proofstone.machine.files",),
     ),
     Reader(
         "work-tree-note",
         _work_tree,
         lambda: [b'{"base_commit": "0000", "sandboxed": false}'],
-        ("proofstone.adapters.git.work_tree",),
+        ("proofstone.git.work_tree",),
     ),
 )

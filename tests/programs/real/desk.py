@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from proofstone.adapters.ledger.location import ledger_path
-from proofstone.adapters.ledger.sqlite import SqliteLedger
-from proofstone.contracts.rows import MessageRow
-from proofstone.testing.model_server import Answer, Asked, ModelServer, Reply, WireProtocol
+from proofstone.ledger.connection import ledger_path
+from proofstone.ledger.models import MessageRow
+from proofstone.ledger.sqlite import SqliteLedger
+from proofstone.testing.model_server.answers import Answer, Asked, Reply, WireProtocol
+from proofstone.testing.model_server.server import ModelServer
 from tests.agents.models import MODULE, TEST
 from tests.gate.site import FILES, Gated, Site, plan, task
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.testing.model_server import Answer, Asked, ModelServer, Reply
+from proofstone.testing.model_server.answers import Answer, Asked, Reply
+from proofstone.testing.model_server.server import ModelServer
 from tests.pipeline_runs.stage import REQUEST, Came, Stage, module
 from tests.pipeline_runs.stage import test_of as its_test
 from tests.pipeline_wire.played import Player as Team

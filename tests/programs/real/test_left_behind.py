@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.testing.model_server import Answer, Asked, Hang
+from proofstone.testing.model_server.answers import Answer, Asked, Hang
 from tests.hazards.test_processes import odd_number
 from tests.programs.real.desk import HONEST, Desk, desk
 from tests.workshop import command

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.testing.model_server import Answer, Asked, Reply
+from proofstone.testing.model_server.answers import Answer, Asked, Reply
 from tests.programs.real.desk import HONEST, desk
 
 pytestmark = pytest.mark.registry

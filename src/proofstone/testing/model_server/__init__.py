@@ -10,6 +10,8 @@ Rules:
 - Every way in which a provider can let one down is an answer like any other.
 """
 
+from __future__ import annotations
+
 from proofstone.testing.model_server.answers import (
     Answer,
     Asked,

@@ -1,0 +1,176 @@
+"""The `api:` backend: a turn is one request to a provider. Nothing of a provider is imported before the first one.
+
+One model that is being asked, over and over: a connection, and how a turn goes over it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import warnings
+from typing import cast
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
+    ToolCallPart,
+    ToolCallPartDelta,
+)
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
+
+from proofstone.agents.backends import Identity
+from proofstone.agents.backends.api import choice as prices
+from proofstone.agents.backends.api import event_loop as loop
+from proofstone.agents.backends.api import faults, messages
+from proofstone.agents.backends.api.choice import Choice
+from proofstone.agents.backends.api.event_loop import Hear
+from proofstone.agents.backends.api.providers import LARGEST, TooLargeError, connect
+from proofstone.agents.executors.context import Site
+from proofstone.agents.models import Conversation, Fault, FaultKind, Turn
+from proofstone.common.models import Usage
+from proofstone.config.providers import Wire
+
+
+class ApiBackend:
+    def __init__(self, choice: Choice) -> None:
+        self._choice = choice
+        self._lock = threading.Lock()
+        self._open: tuple[Session, loop.EventLoop] | None = None
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(self._choice.spec, vendor=self._choice.vendor, model=self._choice.model)
+
+    def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
+        outcome: Turn | Fault | None = None
+        if not site.cancel.is_set():
+            session, events = self._opened()
+            outcome = events.run(lambda hear: session.turn(conversation, hear, seconds), site.hear, site.cancel)
+        why = f"the question to {self._choice.name} was cancelled"
+        return outcome or Fault(kind=FaultKind.CANCELLED, why=why, usage=Usage(requests=1, usd=None))
+
+    def close(self) -> None:
+        with self._lock:
+            was_open, self._open = self._open, None
+        if was_open:
+            session, events = was_open
+            try:
+                events.run(lambda _: session.aclose())
+            finally:
+                loop.give_back()
+
+    def _opened(self) -> tuple[Session, loop.EventLoop]:
+        with self._lock:
+            if self._open is None:
+                pass
+
+                session = Session(self._choice)
+                self._open = session, loop.lease()
+            return self._open
+
+
+# What pydantic-ai warns its own users of (settings that a model ignores, schemas that it adapts) is not for ours.
+warnings.filterwarnings("ignore", module=r"pydantic_ai\..*")
+
+
+class Session:
+    def __init__(self, choice: Choice) -> None:
+        self._choice = choice
+        self._connection = connect(choice)
+
+    async def turn(self, conversation: Conversation, hear: Hear, seconds: float | None) -> Turn | Fault:
+        said = messages.messages(conversation, self._choice.name)
+        wanted = messages.parameters(conversation, self._choice.settings.answer)
+        settings = self._settings(conversation)
+        try:
+            async with asyncio.timeout(seconds) as deadline:
+                response = messages.sound(await self._ask(said, settings, wanted, hear))
+                turn = messages.turn(response, self._choice.name, self._cost(response))
+        except TimeoutError as error:
+            return faults.late(self._choice, seconds) if deadline.expired() else faults.fault(error, self._choice)
+        except faults.PEER_ERRORS as error:
+            return faults.fault(error, self._choice)
+        fault = self._fault(response)
+        return fault.model_copy(update={"usage": turn.usage}) if fault else turn
+
+    async def aclose(self) -> None:
+        await self._connection.aclose()
+
+    async def _ask(
+        self, said: list[ModelMessage], settings: ModelSettings, wanted: ModelRequestParameters, hear: Hear
+    ) -> ModelResponse:
+        model = self._connection.model
+        if not self._choice.settings.stream:
+            response = await model.request(said, settings, wanted)
+            if response.text:
+                hear(messages.writable(response.text))
+            return response
+        size = 0
+        async with model.request_stream(said, settings, wanted) as stream:
+            async for event in stream:
+                size += _size(event)
+                if size > LARGEST:
+                    raise TooLargeError(LARGEST)
+                if text := _spoken(event):
+                    hear(messages.writable(text))
+            return stream.get()
+
+    def _settings(self, conversation: Conversation) -> ModelSettings:
+        choice = self._choice
+        settings: dict[str, object] = {"cache": True}
+        if choice.settings.max_output_tokens is not None:
+            settings["max_tokens"] = choice.settings.max_output_tokens
+        if choice.settings.temperature is not None:
+            settings["temperature"] = choice.settings.temperature
+        if choice.is_openai:
+            settings["openai_prompt_cache_key"] = f"proofstone-{conversation.occasion.role}"
+        if choice.provider.wire is Wire.OTHER and "max_retries" not in self._connection.model.unsupported_settings:
+            settings["max_retries"] = 0
+        return cast(ModelSettings, settings)  # each kind of model has keys of its own beside the common ones
+
+    def _cost(self, response: ModelResponse) -> float | None:
+        choice = self._choice
+        return prices.cost(response.usage, choice.provider_name, response.model_name or choice.model, choice.settings)
+
+    def _fault(self, response: ModelResponse) -> Fault | None:
+        """Why the response is no turn, if so. It is paid for all the same."""
+        if response.finish_reason == "content_filter":
+            return faults.filtered(self._choice, response.provider_details)
+        if response.state != "complete" or response.finish_reason == "error" or self._is_unfinished(response):
+            return faults.broken_off(self._choice)
+        return None
+
+    def _is_unfinished(self, response: ModelResponse) -> bool:
+        """A stream whose end is missing looks like a short answer, and an answer without anything like an empty one."""
+        return response.finish_reason is None and (self._choice.settings.stream or not response.parts)
+
+
+def _size(event: ModelResponseStreamEvent) -> int:
+    """Characters that the answer has grown by."""
+    match event:
+        case PartStartEvent(part=TextPart(content=grown) | ThinkingPart(content=grown) | ToolCallPart(args=grown)):
+            return len(grown or "")
+        case PartDeltaEvent(
+            delta=TextPartDelta(content_delta=grown)
+            | ThinkingPartDelta(content_delta=grown)
+            | ToolCallPartDelta(args_delta=grown)
+        ):
+            return len(grown or "")
+        case _:
+            return 0
+
+
+def _spoken(event: ModelResponseStreamEvent) -> str:
+    match event:
+        case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            return text
+        case _:
+            return ""

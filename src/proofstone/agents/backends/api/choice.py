@@ -1,0 +1,167 @@
+"""Which model of which provider: `api:<provider>:<model>` together with what is configured for it.
+
+Everything that a person can have got wrong is found here, before anything of a provider is imported: the spelling, the
+name of the provider, the key, the package.
+
+What a turn cost: by the person's own prices, else by the table that comes with genai-prices, else not known.
+
+The table is the one that was installed; nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from genai_prices import calc_price
+from pydantic_ai.usage import RequestUsage
+
+from proofstone.config.providers import BUILT_IN, ModelSettings, Provider, Wire, model_settings, vendor_of
+from proofstone.errors import InputError
+
+_MODULES: Final[Mapping[Wire, str]] = {
+    Wire.OPENAI_CHAT: "openai",
+    Wire.OPENAI_RESPONSES: "openai",
+    Wire.ANTHROPIC: "anthropic",
+    Wire.GOOGLE: "google.genai",
+}
+_UNFIT: Final = frozenset("#?%\\")
+"""Some providers have the name of the model in the address, where these mean something else."""
+_INSTALL: Final[Mapping[str, str]] = {
+    "pydantic_ai": "pip install proofstone",
+    "openai": "pip install proofstone",
+    "anthropic": "pip install 'proofstone[anthropic]'",
+    "google.genai": "pip install 'proofstone[google]'",
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A model that can be asked, as far as this can be known without asking."""
+
+    spec: str
+    provider_name: str
+    provider: Provider
+    model: str
+    settings: ModelSettings
+    key: str | None = field(repr=False)
+    """None: none is needed, or the provider's own package finds it."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.provider_name}:{self.model}"
+
+    @property
+    def vendor(self) -> str:
+        return vendor_of(self.provider_name, self.provider, self.model, self.settings)
+
+    @property
+    def is_openai(self) -> bool:
+        """OpenAI's own service, or a plain way to it; others that speak its protocol take less than it does."""
+        return self.provider.wire in (Wire.OPENAI_CHAT, Wire.OPENAI_RESPONSES) and self.provider.vendor == "openai"
+
+    @property
+    def is_anthropic(self) -> bool:
+        """Anthropic's own service."""
+        at_home = urlsplit(self.provider.url or "").hostname == "api.anthropic.com"
+        return self.provider.wire is Wire.ANTHROPIC and at_home
+
+
+def choose(
+    spec: str,
+    providers: Mapping[str, Provider],
+    models: Mapping[str, ModelSettings],
+    environ: Mapping[str, str],
+) -> Choice:
+    """What a spec means here."""
+    scheme, _, rest = spec.partition(":")
+    name, _, model = rest.partition(":")
+    if scheme != "api" or not name or not model.strip():
+        raise InputError(f"`{spec}` names no model", hint="write `api:<provider>:<model>`, such as `api:openai:gpt-5`")
+    _require_fit(spec, model)
+    known = {**BUILT_IN, **providers}
+    provider = known.get(name)
+    if provider is None:
+        raise InputError(
+            f"`{spec}`: there is no provider `{name}`",
+            hint=f"there are {', '.join(sorted(known))}; others are set up under `[providers.{name}]`",
+        )
+    _require_packages(spec, provider)
+    settings = model_settings(models, f"{name}:{model}")
+    return Choice(spec, name, provider, model, settings, _key(spec, provider, environ))
+
+
+def _require_fit(spec: str, model: str) -> None:
+    for character in model:
+        if character in _UNFIT or character.isspace() or not character.isprintable():
+            raise InputError(
+                f"{spec!a}: the name of a model cannot have {character!a} in it",
+                hint="write the name as the provider lists it, without spaces and without any of # ? % \\",
+            )
+
+
+def _require_packages(spec: str, provider: Provider) -> None:
+    wanted = ["pydantic_ai"]
+    if module := _MODULES.get(provider.wire):
+        wanted.append(module)
+    for module in wanted:
+        if not _is_installed(module):
+            raise InputError(f"`{spec}` needs the package `{module}`, which is not installed", hint=_INSTALL[module])
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package around it
+        return False
+
+
+def _key(spec: str, provider: Provider, environ: Mapping[str, str]) -> str | None:
+    if provider.key_variable is None:
+        return None
+    key = environ.get(provider.key_variable, "").strip()
+    if not key:
+        raise InputError(
+            f"`{spec}` needs a key, and the environment variable `{provider.key_variable}` is not set",
+            hint=f"set it: `export {provider.key_variable}=…`",
+        )
+    return key
+
+
+# Our providers by the names that the table has for them.
+_TABLE_NAMES: Final[Mapping[str, str]] = {
+    "openai-chat": "openai",
+    "xai": "x-ai",
+    "bedrock": "aws",
+    "google-cloud": "google",
+}
+
+
+def cost(usage: RequestUsage, provider: str, model: str, settings: ModelSettings) -> float | None:
+    """In US dollars; None: not known."""
+    if usage.unmeasured_requests:
+        return None
+    if settings.input_usd is not None and settings.output_usd is not None:
+        return _by(settings, usage, settings.input_usd, settings.output_usd)
+    try:
+        usd = float(calc_price(usage, model, provider_id=_TABLE_NAMES.get(provider, provider)).total_price)
+    except (LookupError, ValueError, ArithmeticError):  # a model it does not know; counts that do not add up
+        return None
+    return usd if 0 <= usd < math.inf else None
+
+
+def _by(settings: ModelSettings, usage: RequestUsage, input_usd: float, output_usd: float) -> float:
+    fresh = max(0, usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens)
+    read = input_usd if settings.cache_read_usd is None else settings.cache_read_usd
+    write = input_usd if settings.cache_write_usd is None else settings.cache_write_usd
+    total = (
+        fresh * input_usd
+        + usage.cache_read_tokens * read
+        + usage.cache_write_tokens * write
+        + usage.output_tokens * output_usd
+    )
+    return total / 1_000_000

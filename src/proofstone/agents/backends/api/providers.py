@@ -1,0 +1,204 @@
+"""What a provider may send at most. Whatever is larger is nobody's answer, and is not taken into memory.
+
+What counts is what has to be held: bytes as they are after decompression. Providers with a client of their own making
+(`wire = "other"`) are outside of the transport; what they said is still measured before it becomes a turn.
+
+From a choice to a connection: the model of pydantic-ai, on an HTTP client that goes where it was told and nowhere
+else.
+
+The SDKs look into the environment for addresses, proxies, further keys, headers and retries. All of it is said here
+instead: the address always, no proxy but the configured one, no key but the one chosen, the headers of the environment
+for the vendor that they are named after alone, and no retries, which are the engine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final
+
+import httpx2
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, create_async_httpx2_client, infer_model
+from pydantic_ai.profiles import ModelProfile
+
+from proofstone.agents.backends.api.choice import Choice
+from proofstone.config.providers import Wire
+from proofstone.errors import InputError
+
+LARGEST: Final = 16 * 2**20
+"""Of an answer, in bytes on the way and in characters at its end."""
+LARGEST_STREAM: Final = 4 * LARGEST
+"""Of an answer that is sent while it is written: every token comes in an envelope of some hundred bytes, and models
+write more than a hundred thousand tokens."""
+MOST_CALLS: Final = 64
+"""Of one turn. The engine carries out fewer, and answers the others one by one."""
+LONGEST_NAME: Final = 200
+"""Of a tool, of a call, of a model."""
+MOST_TOKENS: Final = 10**12
+"""No model reads or writes as many: whoever reports more has not counted."""
+
+
+class TooLargeError(RuntimeError):
+    def __init__(self, largest: int) -> None:
+        super().__init__(f"its answer is larger than {largest // 2**20} MiB")
+
+
+class BoundedTransport(httpx2.AsyncHTTPTransport):
+    """Ends a response that grows too large with `TooLargeError`, whoever reads it and however."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        request.headers["accept-encoding"] = "identity"
+        response = await super().handle_async_request(request)
+        response.request = request
+        streamed = response.headers.get("content-type", "").startswith("text/event-stream")
+        headers = response.headers.copy()
+        for name in ("content-encoding", "content-length"):  # it is handed on decoded
+            headers.pop(name, None)
+        return httpx2.Response(
+            response.status_code,
+            headers=headers,
+            stream=_Bounded(response, LARGEST_STREAM if streamed else LARGEST),
+            extensions=response.extensions,
+        )
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    def __init__(self, response: httpx2.Response, largest: int) -> None:
+        self._response = response
+        self._largest = largest
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = line = 0
+        async with aclosing(self._response.aiter_bytes()) as pieces:
+            async for piece in pieces:
+                size += len(piece)
+                line = (0 if b"\n" in piece else line) + len(piece) - 1 - piece.rfind(b"\n")
+                if size > self._largest:
+                    raise TooLargeError(self._largest)
+                if line > LARGEST:  # the SDKs read it from its beginning with every piece that comes
+                    raise TooLargeError(LARGEST)
+                yield piece
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+_SILENCE: Final = httpx2.Timeout(600, connect=10)
+"""How long a provider may say nothing. The deadline of a turn is the engine's and usually shorter."""
+_NO_KEY: Final = "none"
+"""What is sent where no key is needed: the SDKs would look for one in the environment otherwise."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    model: Model[Any]
+    http: httpx2.AsyncClient | None
+    """None: the model has a client of its own making."""
+
+    async def aclose(self) -> None:
+        if self.http:
+            await self.http.aclose()
+        else:
+            async with self.model:  # leaving it is what closes it
+                pass
+
+
+def connect(choice: Choice) -> Connection:
+    if choice.provider.wire is Wire.OTHER:
+        return Connection(_inferred(choice), None)
+    # With a transport of our own, the proxies of the environment are not looked up.
+    transport = BoundedTransport(proxy=choice.provider.proxy)
+    http = create_async_httpx2_client(timeout=_SILENCE, transport=transport)
+    return Connection(_BUILDERS[choice.provider.wire](choice, http), http)
+
+
+def _openai_chat(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
+
+    # A stream without its end is not taken for a short answer.
+    strict = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+    return OpenAIChatModel(choice.model, provider=_openai_provider(choice, http), profile=strict)
+
+
+def _openai_responses(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
+    from pydantic_ai.models.openai import OpenAIResponsesModel
+
+    return OpenAIResponsesModel(choice.model, provider=_openai_provider(choice, http))
+
+
+def _openai_provider(choice: Choice, http: httpx2.AsyncClient) -> Any:  # noqa: ANN401  two classes without a base
+    from openai import AsyncOpenAI
+    from pydantic_ai.providers.openai import OpenAIProvider
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+    client = AsyncOpenAI(api_key=choice.key or _NO_KEY, base_url=choice.provider.url, http_client=http, max_retries=0)
+    if choice.is_openai:
+        return OpenAIProvider(openai_client=client)
+    # Read from the environment, and nobody else's business.
+    client.organization = client.project = client.admin_api_key = None
+    client._custom_headers = {}
+    return OpenAICompatibleProvider(choice.provider_name, openai_client=client, profile=_profile(choice))
+
+
+def _profile(choice: Choice) -> ModelProfile | None:
+    """What is particular about a provider's models, such as giving their reasoning back to them."""
+    if choice.provider_name == "deepseek":
+        from pydantic_ai.providers.deepseek import DeepSeekProvider
+
+        return DeepSeekProvider.model_profile(choice.model)
+    if choice.provider_name == "ollama":
+        from pydantic_ai.providers.ollama import OllamaProvider
+
+        return OllamaProvider.model_profile(choice.model)
+    return None
+
+
+def _anthropic(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
+    from anthropic import AsyncAnthropic
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    client = AsyncAnthropic(
+        api_key=choice.key or _NO_KEY, base_url=choice.provider.url, http_client=http, max_retries=0
+    )
+    if not choice.is_anthropic:
+        client._custom_headers = {}  # read from the environment
+    return AnthropicModel(choice.model, provider=AnthropicProvider(anthropic_client=client))
+
+
+def _google(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
+    from google.genai.types import HttpRetryOptions
+    from pydantic_ai.models.google import GoogleModel
+    from pydantic_ai.providers.google import GoogleProvider
+
+    provider = GoogleProvider(
+        api_key=choice.key or _NO_KEY,
+        base_url=choice.provider.url,
+        http_client=http,
+        retry_options=HttpRetryOptions(attempts=1),
+    )
+    return GoogleModel(choice.model, provider=provider)
+
+
+_BUILDERS: Final = {
+    Wire.OPENAI_CHAT: _openai_chat,
+    Wire.OPENAI_RESPONSES: _openai_responses,
+    Wire.ANTHROPIC: _anthropic,
+    Wire.GOOGLE: _google,
+}
+
+
+def _inferred(choice: Choice) -> Model[Any]:
+    try:
+        return infer_model(choice.name)
+    except ImportError as error:
+        raise InputError(
+            f"`{choice.spec}` needs a package that is not installed: {error}",
+            hint=f"pip install 'pydantic-ai-slim[{choice.provider_name}]'",
+        ) from error
+    except UserError as error:
+        said = str(error).partition(" To try Pydantic AI")[0]
+        raise InputError(f"`{choice.spec}` cannot be used: {said}") from error

@@ -1,0 +1,150 @@
+"""aider: `aider --message-file`.
+
+It prints text for people; what is read from it is what it says in fixed words. It edits whatever file the model names:
+the sandbox and the diff are what holds. It runs no command: what would need a person's yes is a no to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from proofstone.agents.backends.programs.known.shared import Pieces, fault_in, named, paths_of
+from proofstone.agents.backends.programs.lines import amount_in, shown
+from proofstone.agents.backends.programs.preset import Errand, Final, Given, Invocation, Limit, Preset
+from proofstone.agents.models import Activity, ActivityKind, Fault, FaultKind
+from proofstone.common.models import Usage
+
+_MOST_FILES = 50
+"""That it is given to begin with: it reads them all, again and again. Others it finds as it needs them."""
+
+_BEGINS = re.compile(r"^(?:Repo-map: .*|Added .* to the chat\.?)$")
+_MODEL = re.compile(r"^(?:Main model|Model): (\S+) with ")
+_TOKENS = re.compile(
+    r"^Tokens: (?P<sent>[\d.]+k?) sent(?:, (?P<write>[\d.]+k?) cache write)?(?:, (?P<hit>[\d.]+k?) cache hit)?, "
+    r"(?P<received>[\d.]+k?) received\.(?: Cost: \$[\d.]+ message, \$(?P<usd>[\d.]+) session\.)?"
+)
+_APPLIED = re.compile(r"^Applied edit to (.+)$")
+_SKIPPED = re.compile(r"^Skipping edits to (.+?) (?:that|without)\b")
+_FAILED_EDIT = "The LLM did not conform to the edit format."
+_NO_MODEL = "No LLM model was specified and no API keys were provided."
+_RETRIES = "Retrying in "
+_NOTES = ("Only 3 reflections allowed", "Did not apply")
+
+
+def invoke(errand: Errand) -> Invocation:
+    edits: tuple[str, ...] = tuple(f"--file={path}" for path in errand.files[:_MOST_FILES]) if errand.scope else _ASK
+    model = (f"--model={errand.model}",) if errand.model else ()
+    return Invocation(
+        ("--message-file", Given("PROOFSTONE_MESSAGE"), *_OPTIONS, *model, *edits),
+        {"COLUMNS": "1000", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+        handed={"PROOFSTONE_MESSAGE": errand.prompt},
+    )
+
+
+_ASK = ("--chat-mode", "ask")
+
+_OPTIONS = (
+    "--yes-always", "--no-auto-commits", "--no-dirty-commits", "--no-gitignore", "--no-auto-lint", "--no-auto-test",
+    "--no-suggest-shell-commands", "--no-detect-urls", "--disable-playwright", "--no-pretty", "--no-stream",
+    "--no-fancy-input", "--no-check-update", "--no-show-release-notes", "--no-show-model-warnings", "--no-analytics",
+    "--chat-history-file", "/dev/null", "--input-history-file", "/dev/null", "--env-file", "/dev/null",
+    "--map-tokens", "0",  # its map of the repository would lie in the work tree
+)  # fmt: skip
+
+
+class AiderStream:
+    def __init__(self) -> None:
+        self._lines = Pieces()
+        self._words = ""
+        self._model = ""
+        self._usage = Usage(usd=None)
+        self._fault: Fault | None = None
+
+    def line(self, text: str) -> Iterable[Activity]:
+        return tuple(self._told(text.rstrip()))
+
+    def _told(self, text: str) -> Iterator[Activity]:
+        if found := _TOKENS.match(text):
+            self._fault = None  # it has been answered after all
+            self._count(found)
+            yield from self._said()
+        elif found := _APPLIED.match(text):
+            yield Activity(kind=ActivityKind.RESULT, name="edit", paths=paths_of(found[1]), ok=True)
+        elif found := _SKIPPED.match(text):
+            yield Activity(kind=ActivityKind.REFUSED, name="edit", paths=paths_of(found[1]), text=shown(text))
+        elif text == _FAILED_EDIT:
+            yield Activity(kind=ActivityKind.RESULT, name="edit", text=text, ok=False)
+        elif fault := fault_in(text):
+            self._fault = fault
+            yield Activity(kind=ActivityKind.NOTE, text=shown(text))
+        elif text == _NO_MODEL:
+            self._fault = Fault(kind=FaultKind.DENIED, why=text)
+        elif _BEGINS.match(text):
+            self._lines.taken()
+        elif text.startswith(_RETRIES):
+            self._lines.taken()  # what it said of the error
+            yield Activity(kind=ActivityKind.NOTE, text=shown(text))
+        elif found := _MODEL.match(text):
+            self._model = named(found[1])
+        elif text.startswith(_NOTES):
+            yield Activity(kind=ActivityKind.NOTE, text=shown(text))
+        else:
+            self._lines.add(text)
+
+    def _said(self) -> Iterator[Activity]:
+        words = "\n".join(self._lines.taken())
+        if words.strip():
+            self._words = words
+            yield Activity(kind=ActivityKind.SAID, text=shown(words))
+
+    def _count(self, found: re.Match[str]) -> None:
+        """What it sent and received is told of each message, the sum of money of all."""
+        self._usage += Usage(
+            requests=1,
+            input_tokens=_number(found["sent"]),
+            output_tokens=_number(found["received"]),
+            cache_read_tokens=_number(found["hit"]),
+            cache_write_tokens=_number(found["write"]),
+            usd=None,
+        )
+        if (usd := amount_in(found["usd"])) is not None:
+            self._usage = self._usage.model_copy(update={"usd": usd})
+
+    def final(self, exit_code: int | None) -> Final:
+        """The exit code tells nothing: it is 0 whatever the provider says."""
+        return Final(self._words.strip() or "\n".join(self._lines).strip(), self._usage, self._model, self._fault)
+
+
+def _number(text: str | None) -> int:
+    """As it writes them: `811`, `2.3k`."""
+    digits, thousands, _ = (text or "").partition("k")
+    return round(amount_in(f"{digits}e3" if thousands else digits) or 0)
+
+
+PRESET = Preset(
+    name="aider",
+    program="aider",
+    install="pipx install aider-chat",
+    minimum="0.86.0",
+    invoke=invoke,
+    stream=AiderStream,
+    limit=Limit.NONE,
+    limits="none: it edits what the model names; without a scope it only answers (--chat-mode ask)",
+    hosts=(
+        "api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "openrouter.ai",
+        "api.deepseek.com",
+    ),
+    keys=(
+        "OPENAI_API_KEY", "OPENAI_API_BASE", "ANTHROPIC_API_KEY", "ANTHROPIC_API_BASE", "GEMINI_API_KEY",
+        "OPENROUTER_API_KEY", "DEEPSEEK_API_KEY", "OLLAMA_API_BASE", "AZURE_API_KEY", "AZURE_API_BASE",
+        "AZURE_API_VERSION", "AIDER_MODEL", "AIDER_WEAK_MODEL", "AIDER_EDITOR_MODEL", "AIDER_EDIT_FORMAT",
+    ),
+    troubles=(
+        "It prints text only: tokens are rounded, and what it did is read from its words.",
+        "It ends with 0 whatever the provider says, and goes on asking an overloaded one for a minute.",
+        "With neither a model nor a key it waits five minutes for a browser.",
+        "It runs no commands, and reads neither ~/.aider.conf.yml nor ~/.env: give it keys by the environment.",
+        "It sees no file before the model has named it, but those of the scope.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,153 @@
+"""GitHub Copilot: `copilot`, with its prompt on standard input, and `copilot --acp`.
+
+It keeps its edits to the work tree by itself. Its rules for single paths know no patterns, so the scope is not among
+them: the diff decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from pydantic import JsonValue
+
+from proofstone.agents.backends.programs.known.shared import Call, Calls, named, paths_of
+from proofstone.agents.backends.programs.lines import count_at, fields, kind_of_status, shown, text_at, value_at
+from proofstone.agents.backends.programs.preset import Errand, Final, Invocation, Limit, Preset
+from proofstone.agents.models import Activity, ActivityKind, Fault, FaultKind
+from proofstone.common.models import Usage
+
+_QUIET = (
+    "--no-auto-update", "--disable-client-telemetry", "--disable-builtin-mcps", "--no-remote", "--log-level", "none",
+)  # fmt: skip
+_KINDS: Mapping[str, FaultKind] = {
+    "authentication": FaultKind.DENIED,
+    "authorization": FaultKind.DENIED,
+    "quota": FaultKind.DENIED,
+    "rate_limit": FaultKind.UNAVAILABLE,
+    "context_limit": FaultKind.REJECTED,
+}
+"""By its own word for the error, where there is no status."""
+
+
+def invoke(errand: Errand) -> Invocation:
+    model = (f"--model={errand.model}",) if errand.model else ()
+    arguments = (
+        "--output-format", "json", "--stream", "off", "--no-color", "--no-ask-user", "--disallow-temp-dir",
+        "--allow-all-tools", *_denied(errand), *_QUIET, *model,
+    )  # fmt: skip
+    return Invocation(arguments, stdin=errand.prompt)
+
+
+def acp(errand: Errand) -> Invocation:
+    """It asks before every edit and command."""
+    model = (f"--model={errand.model}",) if errand.model else ()
+    return Invocation(("--acp", "--disallow-temp-dir", *_denied(errand), *_QUIET, *model))
+
+
+def _denied(errand: Errand) -> Iterator[str]:
+    """A denial stands above every permission."""
+    if not errand.scope:
+        yield "--deny-tool=write"
+    if not errand.may_run:
+        yield "--deny-tool=shell"
+
+
+class CopilotStream:
+    def __init__(self) -> None:
+        self._words = ""
+        self._model = ""
+        self._requests = 0
+        self._calls = Calls()
+        self._fault: Fault | None = None
+
+    def line(self, text: str) -> Iterable[Activity]:
+        event = fields(text) or {}
+        data = value_at(event, "data")
+        match text_at(event, "type"):
+            case "assistant.message":
+                return self._said(data)
+            case "tool.execution_start":
+                activity = _tool(data)
+                self._calls.add(text_at(data, "toolCallId"), activity.name, activity.paths)
+                return [activity]
+            case "tool.execution_complete":
+                return [_outcome(data, self._calls.of(text_at(data, "toolCallId")))]
+            case "model.call_failure":
+                why = f"the provider failed: {shown(text_at(data, 'errorMessage'))}"
+                return [Activity(kind=ActivityKind.NOTE, text=why)]
+            case "session.error":
+                self._fault = _fault(data)
+                return [Activity(kind=ActivityKind.NOTE, text=self._fault.why)]
+        return ()
+
+    def final(self, exit_code: int | None) -> Final:
+        usage = Usage(requests=max(self._requests, 1), usd=None)
+        return Final(self._words, usage, self._model, self._fault)
+
+    def _said(self, data: JsonValue) -> list[Activity]:
+        self._requests += 1
+        self._fault = None
+        self._model = named(text_at(data, "model")) or self._model
+        thought, said = text_at(data, "reasoningText"), text_at(data, "content")
+        self._words = said or self._words
+        told = ((ActivityKind.THOUGHT, thought), (ActivityKind.SAID, said))
+        return [Activity(kind=kind, text=shown(words)) for kind, words in told if words]
+
+
+def _tool(data: JsonValue) -> Activity:
+    path = text_at(data, "arguments", "path")
+    words = text_at(data, "arguments", "command") or text_at(data, "arguments", "pattern")
+    name = named(text_at(data, "toolName"))
+    return Activity(kind=ActivityKind.TOOL, name=name, text=shown(words), paths=paths_of(path))
+
+
+def _outcome(data: JsonValue, call: Call) -> Activity:
+    if text_at(data, "error", "code") == "denied":
+        why = text_at(data, "error", "message")
+        return Activity(kind=ActivityKind.REFUSED, name=call.tool, text=shown(why), paths=call.paths)
+    succeeded = value_at(data, "success") is True
+    words = text_at(data, "result", "content") if succeeded else text_at(data, "error", "message")
+    ok = succeeded and not count_at(data, "shellExecution", "exitCode")
+    return Activity(kind=ActivityKind.RESULT, name=call.tool, text=shown(words), paths=call.paths, ok=ok)
+
+
+def _fault(data: JsonValue) -> Fault:
+    status = count_at(data, "statusCode")
+    kind = kind_of_status(status) if status else _KINDS.get(text_at(data, "errorType"), FaultKind.FAILED)
+    return Fault(kind=kind, why=shown(text_at(data, "message")) or "it does not say why it failed")
+
+
+PRESET = Preset(
+    name="copilot",
+    program="copilot",
+    install="npm install -g @github/copilot",
+    minimum="1.0.0",
+    invoke=invoke,
+    stream=CopilotStream,
+    limit=Limit.TREE,
+    limits="it edits nothing outside the work tree; a role that only reads has its edits denied",
+    hosts=("api.github.com", "api.githubcopilot.com", "*.githubcopilot.com"),
+    keys=(
+        "COPILOT_GITHUB_TOKEN", "COPILOT_GH_HOST", "COPILOT_MODEL", "COPILOT_OFFLINE",
+        "COPILOT_PROVIDER_BASE_URL", "COPILOT_PROVIDER_TYPE", "COPILOT_PROVIDER_API_KEY",
+        "COPILOT_PROVIDER_BEARER_TOKEN", "COPILOT_PROVIDER_WIRE_API", "COPILOT_PROVIDER_MODEL_ID",
+    ),
+    login=(".copilot",),
+    startup=(
+        ".copilot/settings.json", ".copilot/mcp-config.json", ".copilot/lsp-config.json", ".copilot/hooks",
+        ".copilot/agents", ".copilot/skills", ".copilot/instructions", ".copilot/copilot-instructions.md",
+        ".copilot/installed-plugins", ".copilot/extensions", ".copilot/permissions-config.json",
+    ),
+    acp=acp,
+    acp_mode="https://agentclientprotocol.com/protocol/session-modes#agent",
+    troubles=(
+        "It ends with exit code 0 when its edits were refused: only the diff counts.",
+        "An undeclared file of the work tree can be changed, and is caught by the diff (with `acp:` it asks first).",
+        "A login in the system's keychain cannot be reached from the sandbox: set COPILOT_GITHUB_TOKEN.",
+        "GH_TOKEN and GITHUB_TOKEN open more than Copilot and are not handed on, unless you `pass` them.",
+        "Without a login it says so on standard error only, and counts as broken down.",
+        "It unpacks itself anew in every fresh HOME: some seconds per run.",
+        "It blots the text of its key out of its output: a short key makes the output unreadable.",
+        "It does not tell how many tokens it used.",
+    ),
+)  # fmt: skip

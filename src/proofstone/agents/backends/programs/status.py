@@ -1,0 +1,97 @@
+"""What can be told of the known programs on this machine without asking any model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from proofstone.agents.backends.programs.known import PRESETS
+from proofstone.agents.backends.programs.launching import allowed_hosts, person_variables
+from proofstone.agents.backends.programs.locating import Program, is_older, program_path, version_of
+from proofstone.agents.backends.programs.preset import Limit, Preset, is_key
+from proofstone.config.person import ProgramSettings
+from proofstone.errors import InputError
+from proofstone.sandbox.gateway import allowed
+
+
+@dataclass(frozen=True)
+class ProgramStanding:
+    name: str
+    ways: tuple[str, ...]
+    """Of naming it: `cli:claude`, `acp:claude`."""
+    path: str
+    """Empty: it is not there."""
+    version: str
+    """Empty: it does not say."""
+    minimum: str
+    login: str
+    """Where a login or a key was found; empty: none was, which need not mean that there is none."""
+    limit: Limit
+    limits: str
+    schema: bool
+    install: str
+    troubles: tuple[str, ...]
+    adapter: str = ""
+    """The program that `acp:` needs beside it, if that is missing."""
+
+    @property
+    def is_outdated(self) -> bool:
+        return bool(self.version) and is_older(self.version, self.minimum)
+
+
+def program_standings(programs: Mapping[str, ProgramSettings], outside: Path) -> tuple[ProgramStanding, ...]:
+    """All presets, in the order of the table. Each program is asked for its version."""
+    with ThreadPoolExecutor(len(PRESETS)) as pool:
+        return tuple(
+            pool.map(lambda one: _standing(one, programs.get(one.name, ProgramSettings()), outside), PRESETS.values())
+        )
+
+
+def require_hosts(program: Program) -> None:
+    """An InputError where a host that it is to reach cannot be let in."""
+    allowed(allowed_hosts(program, person_variables(program)))
+
+
+def login_of(preset: Preset, settings: ProgramSettings) -> str:
+    """By what the program would be given: a file that is there once somebody has logged in, or a key."""
+    home = Path.home()
+    for name in (*preset.logged_in, *settings.share):
+        if (home / name).exists():
+            return f"~/{name}"
+    named = [name for name in (*preset.keys, *settings.pass_through) if os.environ.get(name)]
+    return next(filter(is_key, (*named, *settings.set)), "")
+
+
+def how_to_log_in(preset: Preset) -> str:
+    keys = preset.key_variables[:2]
+    key = f", or set {' or '.join(keys)}" if keys else ""
+    return f"log in with `{preset.program}`{key}"
+
+
+def _standing(preset: Preset, settings: ProgramSettings, outside: Path) -> ProgramStanding:
+    path = _path(preset.program, settings, outside)
+    adapter = preset.acp_program
+    return ProgramStanding(
+        name=preset.name,
+        ways=(*((f"cli:{preset.name}",) if preset.invoke else ()), *((f"acp:{preset.name}",) if preset.acp else ())),
+        path=path,
+        version=version_of(path, outside) if path else "",
+        minimum=preset.minimum,
+        login=login_of(preset, settings),
+        limit=preset.limit,
+        limits=preset.limits,
+        schema=preset.schema,
+        install=preset.install,
+        troubles=preset.troubles,
+        adapter=adapter if adapter and not _path(adapter, ProgramSettings(), outside) else "",
+    )
+
+
+def _path(program: str, settings: ProgramSettings, outside: Path) -> str:
+    try:
+        return program_path(program, settings, outside)
+    except InputError:
+        return ""

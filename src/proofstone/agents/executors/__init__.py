@@ -1,0 +1,1 @@
+"""Executors and architects: agents, programs and people who carry out and review the tasks of a plan."""

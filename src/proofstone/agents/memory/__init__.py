@@ -1,0 +1,1 @@
+"""What is remembered from one task to the next."""

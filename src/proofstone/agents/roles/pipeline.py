@@ -1,0 +1,101 @@
+"""The researcher: looks into the code with one question in mind, and changes nothing.
+
+The specifier: turns a wish into requirements and criteria that can be tested, and says what speaks against it.
+
+The designer: decides how it is to be built, with what else was possible.
+
+The planner: cuts a design into tasks that can be done and proven one by one.
+
+The reviewers: three of them, each with an eye for one thing. They read, and change nothing.
+
+The keeper of knowledge: what the next run should know. The engine writes it down, not the agent.
+"""
+
+from __future__ import annotations
+
+from proofstone.agents.roles.models.pipeline import (
+    DesignOutput,
+    DesignRequest,
+    KnowledgeOutput,
+    KnowledgeRequest,
+    PanelOutput,
+    PanelRequest,
+    PlanOutput,
+    PlanRequest,
+    ResearchFocus,
+    ResearchOutput,
+    ResearchRequest,
+    ReviewFocus,
+    SpecOutput,
+    SpecRequest,
+)
+from proofstone.agents.roles.role import Role
+from proofstone.agents.tools.models import READING
+
+RESEARCHER = Role(
+    name="researcher",
+    title="Looks into the code before anything is decided",
+    input=ResearchRequest,
+    output=ResearchOutput,
+    tools=READING,
+    prompt="researcher.md",
+    tier=1,
+    foci=tuple(ResearchFocus),
+)
+
+
+SPECIFIER = Role(
+    name="specifier",
+    title="Says what is wanted, so that it can be tested",
+    input=SpecRequest,
+    output=SpecOutput,
+    tools=READING,
+    prompt="specifier.md",
+    tier=2,
+)
+
+
+DESIGNER = Role(
+    name="designer",
+    title="Decides how it is to be built",
+    input=DesignRequest,
+    output=DesignOutput,
+    tools=READING,
+    prompt="designer.md",
+    tier=3,
+)
+
+
+PLANNER = Role(
+    name="planner",
+    title="Cuts a design into tasks",
+    input=PlanRequest,
+    output=PlanOutput,
+    tools=READING,
+    prompt="planner.md",
+    tier=3,
+)
+
+
+REVIEWER = Role(
+    name="reviewer",
+    title="Looks for what must not be let through",
+    input=PanelRequest,
+    output=PanelOutput,
+    tools=READING,
+    prompt="reviewer.md",
+    tier=2,
+    validates=("designer", "executor"),
+    foci=tuple(ReviewFocus),
+)
+
+
+KNOWLEDGE = Role(
+    name="knowledge",
+    title="Writes down what was learnt",
+    input=KnowledgeRequest,
+    output=KnowledgeOutput,
+    tools=READING,
+    prompt="knowledge.md",
+    tier=1,
+)

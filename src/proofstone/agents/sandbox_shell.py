@@ -1,0 +1,141 @@
+"""A tree to look at: a shell in it, inside the sandbox, whose writes are thrown away. Or one to work in: a private work
+tree, whose writes stay.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from proofstone.agents.executors.context import SandboxedShell
+from proofstone.check.context import CheckRequest, TreeUnderCheck, World
+from proofstone.check.environment import Environment
+from proofstone.check.subject import Subject
+from proofstone.common.models import Phase
+from proofstone.common.secrets import is_secret
+from proofstone.git.objects import in_tree
+from proofstone.git.snapshot import Snapshot, of_tree
+from proofstone.git.work_tree import WorkTree
+from proofstone.ledger.artifacts import ArtifactWriter
+from proofstone.ledger.connection import folders_elsewhere
+from proofstone.sandbox.job import Limits, View
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What is looked at, and how."""
+
+    tree: str
+    commit: str
+    """The base that the tree is compared with."""
+    seconds: float
+    """The longest that one command may take."""
+    network: bool = False
+    passed: tuple[str, ...] = ()
+    """Environment variables that commands get beside those that checks get."""
+    hide_secrets: bool = False
+    """Files that are likely to hold secrets are shown empty: for agents."""
+
+
+def shell_at(world: World, sight: Sight, sink: ArtifactWriter) -> SandboxedShell:
+    """The shell; its `view.files` is the tree, on the machine."""
+    frozen = of_tree(world.store, world.base_tree, sight.tree)
+    environment = Subject(world, CheckRequest(tree=frozen)).environment
+    tree = TreeUnderCheck(
+        phase=Phase.REVIEW,
+        tree=sight.tree,
+        commit=sight.commit,
+        folder=world.scratch / f"tree-{sight.tree[:12]}",
+        store=world.store,
+        environment=environment,
+        state=world.home,
+    )
+    hidden = secret_files(world, sight.tree) if sight.hide_secrets else ()
+    return SandboxedShell(
+        sandbox=world.sandbox,
+        view=replace(tree.view(), network=sight.network, hidden=hidden),
+        # Whoever looks stands in the candidate: what lies there must not become part of their program.
+        variables=environment.check_variables(".")
+        | environment.passed(sight.passed)
+        | {"PYTHONSAFEPATH": "1", "PATH": environment.path},
+        limits=world.job_limits(sight.seconds),
+        scratch=world.scratch,
+        sink=sink,
+        cancel=world.cancel,
+        guards=world.home / "guards",
+        mask=world.secrets,
+    )
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where somebody works, and with what."""
+
+    place: WorkTree
+    base_commit: str
+    """Whose dependencies are there."""
+    scratch: Path
+    limits: Limits
+    keeps: bool = True
+    """Whether what is written there stays."""
+    masked: tuple[Path, ...] = ()
+    hidden: tuple[str, ...] = ()
+    """Files that are shown empty."""
+    on_output: Callable[[bytes], None] | None = None
+
+
+def shell_in(world: World, at: Standing, sink: ArtifactWriter) -> SandboxedShell:
+    """A shell in a private work tree; the project's dependencies are there, its credentials not."""
+    tree = world.store.git().tree_of(at.base_commit)
+    environment = Subject(world, CheckRequest(tree=Snapshot(tree, tree, (), ()))).environment
+    gate = world.settings.gate
+    variables = environment.check_variables(".") | environment.passed(gate.pass_through)
+    return SandboxedShell(
+        sandbox=world.sandbox,
+        view=View(
+            root=world.repository.root,
+            files=at.place.files,
+            work_tree=at.place.files if at.keeps else None,
+            objects=at.place.objects,
+            home=environment.home,
+            dependencies=environment.dependencies,
+            includes=environment.includes,
+            masked=(world.home, *folders_elsewhere(world.home), *environment.masked, *at.masked),
+            visible=environment.visible,
+            sockets=tuple(Path(path) for path in environment.settings.sockets),
+            network=gate.network,
+            hidden=at.hidden,
+        ),
+        variables=variables | {"PATH": _machine_first(variables["PATH"], environment)},
+        limits=at.limits,
+        scratch=at.scratch,
+        sink=sink,
+        cancel=world.cancel,
+        on_output=at.on_output,
+        guards=world.home / "guards",
+        mask=world.secrets,
+    )
+
+
+def _machine_first(path: str, environment: Environment) -> str:
+    """Folders of the work tree come last, unless they are dependencies: whoever works there decides what lies in them,
+    and no program of theirs stands in for one of the machine's."""
+
+    def theirs(folder: str) -> bool:
+        inside = Path(folder).is_relative_to(environment.root)
+        return inside and not any(Path(folder).is_relative_to(place) for place in environment.dependencies)
+
+    return os.pathsep.join(sorted(path.split(os.pathsep), key=theirs))
+
+
+def seen_at(shell: SandboxedShell) -> Path:
+    """Where what runs there finds its tree."""
+    return shell.root
+
+
+def secret_files(world: World, tree: str) -> tuple[str, ...]:
+    """Files of a tree whose content no agent is shown."""
+    names = (one.path.decode("utf-8", "surrogateescape") for one in in_tree(world.store.git(), tree) if one.is_file)
+    return tuple(name for name in names if is_secret(name, world.settings.tools.secret))

@@ -1,0 +1,222 @@
+"""The proof of a ledger, put together: its rows, its artifacts, and the anchors in every place that is known.
+
+What is wrong in one place keeps nobody from looking at the others: each is named, and the rest is verified.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from proofstone.config.home import proofstone_home
+from proofstone.errors import InputError, LedgerCorruptError, LedgerError, ProofstoneError
+from proofstone.git.program import Git, git_environment
+from proofstone.git.repository import REF, Repository, open_repository, read_anchor_blob
+from proofstone.ledger import Ledger, Verification
+from proofstone.ledger.anchors import KeptAnchors, read_anchors, text_to_path
+from proofstone.ledger.artifacts import ArtifactStore
+from proofstone.ledger.connection import artifacts_path, ledger_path
+from proofstone.ledger.daemon import FILE_MODE, DaemonConfig, LedgerDaemon
+from proofstone.ledger.daemon_setup import SOCKETS, STATE, listen_as_account, move_to_account, read_config
+from proofstone.ledger.keys import add_to_keyring, key_path, name_in_keyring, publish_key, read_key
+from proofstone.ledger.opening import open_ledger
+from proofstone.ledger.query import query
+from proofstone.ledger.repository_anchors import reanchor
+from proofstone.ledger.rules.anchors import Anchor, AnchorFault, AnchorFinding, compare_anchors
+from proofstone.ledger.rules.chain import Break
+from proofstone.ledger.schema import json_field
+from proofstone.ledger.sqlite import SqliteLedger
+from proofstone.ledger.verification import audit
+
+_MOST_REPOSITORIES: Final = 100_000
+_REPOSITORIES: Final = f"""
+SELECT DISTINCT {json_field("payload", "$.repository")} AS repository FROM events
+WHERE type = 'run.started' AND repository IS NOT NULL
+"""  # noqa: S608  our own names
+_BY_THEMSELVES: Final = (AnchorFault.MISSING, AnchorFault.FOREIGN, AnchorFault.REPLACED)
+"""Faults that a walk over the rows with an anchor in hand does not find."""
+
+
+@dataclass(frozen=True)
+class LedgerProof:
+    verification: Verification
+    anchors: int
+    """How many anchors it was compared with."""
+    note: str = ""
+    """Why the next verification cannot begin where this one ended."""
+
+
+@dataclass
+class _Anchors:
+    """What all places say, and what is wrong with the places themselves."""
+
+    found: list[Anchor] = field(default_factory=list)
+    problems: list[Break] = field(default_factory=list)
+
+    def add(self, anchors: Sequence[Anchor]) -> None:
+        self.found += [anchor for anchor in anchors if anchor not in self.found]
+
+    def complain(self, where: str, why: str) -> None:
+        self.problems.append(Break(None, f"{where}: {why}"))
+
+
+def prove_ledger(
+    home: Path, anchors: Sequence[Anchor] = (), repositories: Sequence[Path] = (), *, full: bool = False
+) -> LedgerProof | LedgerCorruptError:
+    """Verify the ledger of a state directory: from the last verified checkpoint on, or all of it. A file so damaged
+    that it cannot even be opened is an answer too."""
+    named = [open_repository(directory) for directory in repositories]
+    try:
+        with closing(open_ledger(home, "read")) as ledger:
+            known = _Anchors()
+            known.add(anchors)
+            head = ledger.head()
+            _collect_named(known, named, head)
+            _collect_kept(known, ledger, home, head)
+            if full:
+                _collect_recorded(known, home, head, {one.root for one in named})
+            since = None if full else ledger.checkpoint()
+            proof = audit(ledger, ArtifactStore(artifacts_path(home)), known.found, since=since)
+            proof = proof.with_problems(known.problems)
+            note = ledger.keep_checkpoint(proof.head) if proof.ok else ""
+            return LedgerProof(proof, len(known.found), note)
+    except LedgerCorruptError as error:
+        return error
+
+
+def reanchor_repository(
+    directory: Path, reason: str, by: str, home: Path | None = None
+) -> tuple[tuple[AnchorFinding, ...], Anchor]:
+    """A person carries on with the ledger as it is, on record."""
+    from proofstone.app.context import new_run_id, private_home
+
+    if not reason.strip():
+        raise InputError("--reason: say why the ledger is right as it is", hint='--reason "restored from the backup"')
+    repository, home = open_repository(directory), private_home(home)
+    with closing(open_ledger(home, "create")) as ledger:
+        return reanchor(ledger, home, repository, new_run_id(), " ".join(reason.split()), by)
+
+
+def _collect_named(known: _Anchors, repositories: Sequence[Repository], head: Anchor) -> None:
+    """Repositories that the person names must have an anchor that holds, or none."""
+    for repository in repositories:
+        known.add(_anchors_at(repository.git, str(repository.root)))
+
+
+def _collect_kept(known: _Anchors, ledger: Ledger, home: Path, head: Anchor) -> None:
+    """The anchors of the state directory, and of every repository in which one of them has its twin."""
+    kept = KeptAnchors(home)
+    try:
+        every = list(kept.all())
+    except LedgerError as error:
+        known.complain("the anchors of the state directory", error.message)
+        return
+    known.add([one.anchor for one in every if one.anchor.ledger_id == head.ledger_id])
+    for finding in compare_anchors((), every, None, head, ledger.hash_at):
+        if finding.fault in _BY_THEMSELVES:
+            known.problems.append(Break(None, finding.detail))
+    for one in every:
+        place = text_to_path(one.repository)
+        if not place.exists():
+            continue  # the repository is gone, and its anchor with it; the twin counts
+        try:
+            anchors = _anchors_at(_git_at(place), one.repository)
+            own = kept.of(place)
+        except ProofstoneError as error:
+            known.complain(one.repository, f"its anchor cannot be read: {error.message}")
+            continue
+        known.add([anchor for anchor in anchors if anchor.ledger_id == head.ledger_id])
+        for finding in compare_anchors(anchors, (), own, head, ledger.hash_at):
+            if finding.fault in _BY_THEMSELVES:
+                known.complain(one.repository, finding.detail)
+
+
+def _collect_recorded(known: _Anchors, home: Path, head: Anchor, done: set[Path]) -> None:
+    """The repositories that rows name. One that cannot be read is named; one that is gone is not missed."""
+    for name in _recorded_repositories(home):
+        root = Path(name)
+        if root in done or not (root / ".git").exists():
+            continue
+        try:
+            anchors = _anchors_at(open_repository(root).git, name)
+        except ProofstoneError as error:
+            known.complain(name, f"its anchor cannot be read: {error.message}")
+            continue
+        known.add([anchor for anchor in anchors if anchor.ledger_id == head.ledger_id])
+
+
+def _recorded_repositories(home: Path) -> Iterator[str]:
+    try:
+        rows = query(ledger_path(home), _REPOSITORIES, limit=_MOST_REPOSITORIES).rows
+    except ProofstoneError:
+        return  # the damage that keeps them from being read is found by the walk over the rows
+    yield from sorted(str(name) for (name,) in rows)
+
+
+def _anchors_at(git: Git, name: str) -> tuple[Anchor, ...]:
+    return read_anchors(read_anchor_blob(git).data, source=f"{name}, {REF}")
+
+
+def _git_at(git_directory: Path) -> Git:
+    return Git(git_directory, git_dir=git_directory, variables={"PATH": git_environment().get("PATH", os.defpath)})
+
+
+def give_to_account(
+    home: Path | None, account: str, socket_path: Path | None, state: Path | None
+) -> tuple[DaemonConfig, Path]:
+    """Have a daemon of another account keep the ledger; what it is told, and the folder in which that stands."""
+    home = home or proofstone_home()
+    uid = home.stat().st_uid if home.is_dir() else 0
+    folder = state or STATE / str(uid)
+    listen_at = socket_path or SOCKETS / f"{uid}.sock"
+    if not listen_at.is_absolute() or not listen_at.parent.resolve().is_relative_to("/run"):
+        raise InputError(
+            f"--socket {listen_at}: must lie below /run, which no sandbox sees", hint=f"{SOCKETS}/NAME.sock"
+        )
+    return move_to_account(home, account, listen_at, folder), folder
+
+
+def run_daemon(state: Path, ready: Callable[[DaemonConfig], None]) -> None:
+    """Keep a ledger until a signal ends it."""
+    config = read_config(state)
+    listener = listen_as_account(config)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: listener.shutdown(socket.SHUT_RDWR))
+    with listener, SqliteLedger(Path(config.database), "write", file_mode=FILE_MODE) as ledger:
+        ready(config)
+        LedgerDaemon(ledger, listener, config.client_uid).serve()
+    Path(config.socket).unlink(missing_ok=True)
+
+
+def keep_key_in_keyring(home: Path | None, copy: Path) -> str:
+    """Move the key of the ledger from its file to the kernel's keyring, or load it there again from a copy. The name
+    of the key there."""
+    home = home or proofstone_home()
+    path = key_path(ledger_path(home))
+    if not path.is_file():
+        raise InputError(f"{path}: there is no key yet", hint="a first `proofstone check` makes the ledger and its key")
+    if path.read_text("ascii", "replace").startswith("keyring:"):
+        name, text = path.read_text("ascii").strip().removeprefix("keyring:"), _key_in(copy)
+        add_to_keyring(name, text)
+        return name
+    text, name = _key_in(path), f"proofstone-ledger-{secrets.token_hex(4)}"
+    if copy.exists():
+        raise InputError(f"{copy}: exists already", hint="name a new file for the copy of the key")
+    publish_key(copy, text)
+    add_to_keyring(name, text)
+    name_in_keyring(path, name)
+    return name
+
+
+def _key_in(path: Path) -> str:
+    found = read_key(path)
+    if found is None:
+        raise InputError(f"{path}: there is no key to be read")
+    return found.value.hex()

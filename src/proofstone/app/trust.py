@@ -1,0 +1,65 @@
+"""Writes grants into the person's own `trust.json`, whole or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from proofstone.config.rules import Need
+from proofstone.config.trust import Grant, Grants, NeedRecord, digest_of, load_grants
+from proofstone.errors import InputError
+from proofstone.machine.files import write_whole
+
+
+def add_grant(file: Path, repository: Path, needs: Iterable[Need]) -> Grant:
+    """Grant exactly these needs to the repository; the same grant given before is replaced."""
+    asked = sorted(set(needs))
+    grant = Grant(
+        repository=str(repository),
+        digest=digest_of(asked),
+        granted_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        needs=tuple(NeedRecord(setting=need.setting, value=need.value) for need in asked),
+    )
+    with _locked(file):
+        others = [
+            one for one in load_grants(file).grants if (one.repository, one.digest) != (grant.repository, grant.digest)
+        ]
+        _write(file, Grants(grants=(*others, grant)))
+    return grant
+
+
+def remove_grants(file: Path, repository: str) -> tuple[Grant, ...]:
+    """Remove every grant of the repository, and return them."""
+    if not file.exists():
+        return ()
+    with _locked(file):
+        grants = load_grants(file, checked=False).grants
+        removed = tuple(one for one in grants if one.repository == repository)
+        if removed:
+            _write(file, Grants(grants=tuple(one for one in grants if one not in removed)))
+    return removed
+
+
+def _write(file: Path, grants: Grants) -> None:
+    write_whole(file, (grants.model_dump_json(indent=2) + "\n").encode(), mode=0o600)
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    """Hold the folder, so that two grants given at the same time are both kept."""
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise InputError(
+            f"{file.parent}: cannot be opened: {error.strerror}", hint="set PROOFSTONE_CONFIG to a file of your own"
+        ) from error
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)

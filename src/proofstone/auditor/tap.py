@@ -1,0 +1,37 @@
+"""The auditor's tap: everything that was said and recorded, over a connection of its own that cannot write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+from proofstone.agents.bus import envelope
+from proofstone.agents.models import Envelope
+from proofstone.auditor.rules.detections import Happened, ObservedRun
+from proofstone.ledger import rows_of
+from proofstone.ledger.models import EventRow, MessageRow
+from proofstone.ledger.sqlite import SqliteLedger
+
+
+class Tap:
+    def __init__(self, path: Path) -> None:
+        self._ledger = SqliteLedger(path, "read")
+        self._upto = self._ledger.head().seq
+        """What comes later belongs to the next audit."""
+
+    def run(self, run_id: str) -> ObservedRun:
+        return ObservedRun(run_id, tuple(self._said(run_id)), tuple(self._happened(run_id)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ledger.close()
+
+    def _said(self, run_id: str) -> Iterator[Envelope]:
+        return (envelope(stored) for stored in rows_of(self._ledger, MessageRow, self._upto, run_id=run_id))
+
+    def _happened(self, run_id: str) -> Iterator[Happened]:
+        for stored in rows_of(self._ledger, EventRow, self._upto, run_id=run_id):
+            yield Happened(stored.seq, stored.ts, stored.row)

@@ -1,0 +1,319 @@
+"""Runs the cascade: each check on base and change, a second look at what failed, the judgement, the record."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from proofstone.check.cache import ResultCache
+from proofstone.check.context import CheckRequest, TreeUnderCheck, World
+from proofstone.check.derived_runs import WHOLE_SUITE_MS, Beside, SecondRuns
+from proofstone.check.execution import Runner, selected, unverifiable
+from proofstone.check.layers import Layers
+from proofstone.check.models import CheckKind, CheckLine, CheckResult, CheckSpec, Death, Examined, TestReport
+from proofstone.check.old_tests import OldTests, Quieted
+from proofstone.check.recording import Recorder
+from proofstone.check.rules import outcome as cascade
+from proofstone.check.rules.compare import in_new_names
+from proofstone.check.rules.judge import Excuses, Judgement, judge
+from proofstone.check.sensitivity import MustFail, Planting, Sensitivity
+from proofstone.check.setup import Prepared, held_out_files, is_manifest, prepare, write_layer
+from proofstone.check.subject import Subject
+from proofstone.common.models import ChangeKind, Phase, Verdict
+from proofstone.common.text import counted
+from proofstone.git.program import readable
+
+_WORKERS = 16
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One check at its end."""
+
+    line: CheckLine
+    judgement: Judgement
+    excuses: Excuses
+    examined: Examined
+    report: TestReport | None
+    output: str
+    death: Death | None
+    """Why the run on the change measured nothing, if so."""
+
+
+class CascadeRun:
+    def __init__(self, world: World, request: CheckRequest, subject: Subject, recorder: Recorder) -> None:
+        self.world = world
+        self.request = request
+        self.subject = subject
+        self.recorder = recorder
+        self.prepared: Prepared | None = None
+        self._numbers = itertools.count(1)
+
+    @cached_property
+    def runner(self) -> Runner:
+        world = self.world
+        return Runner(
+            sandbox=world.sandbox,
+            environment=self.subject.environment,
+            artifacts=world.artifacts,
+            slots=world.slots,
+            limits=world.job_limits(world.settings.limits.check_seconds),
+            output_bytes=world.settings.limits.output_mb << 20,
+            scratch=world.scratch,
+            cancel=world.cancel,
+            progress=world.progress,
+            numbers=lambda: next(self._numbers),
+            record_death=lambda result: self.recorder.further(result, "died"),
+            verify_seconds=self.request.verify_seconds,
+            mask=world.secrets,
+        )
+
+    @cached_property
+    def base(self) -> TreeUnderCheck:
+        return self._under_check(Phase.BASELINE, self.subject.snapshot.base, ChangeKind.ADDED)
+
+    @cached_property
+    def tree(self) -> TreeUnderCheck:
+        return self._under_check(Phase.AFTER, self.subject.snapshot.tree, ChangeKind.DELETED)
+
+    def _under_check(self, phase: Phase, tree: str, absent: ChangeKind) -> TreeUnderCheck:
+        return TreeUnderCheck(
+            phase=phase,
+            tree=tree,
+            commit=self.world.base_commit,
+            folder=self.world.scratch / phase.value,
+            store=self.world.store,
+            environment=self.subject.environment,
+            state=self.world.home,
+            changed=tuple(os.fsdecode(e.path) for e in self.subject.snapshot.entries if e.kind is not absent),
+        )
+
+    def set_up(self) -> None:
+        """Dependencies by `environment.setup`, for both trees, before anything runs on them."""
+        if not self.world.settings.environment.setup:
+            return
+        self.world.progress.step("setting up the environment")
+        before, after = ({readable(path): blob for path, blob in files.items()} for files in self.subject.tree_files)
+        folder = self.world.home / "environments"
+        shared = prepare(self.runner, self.base, before, own=False, folder=folder)
+        touched = any(is_manifest(file.path) for file in self.subject.files)
+        own = prepare(self.runner, self.tree, after, own=True, folder=folder) if touched else shared
+        self.prepared = own
+        for layer in (shared, own):
+            if layer and layer.layer not in self.subject.environment.prepared:
+                self.subject.environment.prepared.append(layer.layer)
+        self.base.under = (shared.layer,) if shared else ()
+        self.tree.under = (own.layer,) if own else ()
+
+    def run(self) -> list[Judged]:
+        self.world.progress.step(f"running {counted(len(self.subject.specs), 'check')}")
+        # Found out before the threads start: a cached property may be computed twice where two ask for it at once.
+        _ = (self.runner, self.base, self.tree, self.second_runs, self.layers, self.subject.environment.digest)
+        _ = (self.subject.empty_submodules, self.subject.renames, self.subject.tree_files, self.held_out_layer)
+        done: dict[str, Judged] = {}
+        with ThreadPoolExecutor(_WORKERS) as pool, ThreadPoolExecutor(_WORKERS) as bases:
+            try:
+                for wave in cascade.waves(self.subject.specs):
+                    started = [pool.submit(self._one, spec, dict(done), bases) for spec in wave]
+                    for spec, future in zip(wave, started, strict=True):
+                        done[spec.name] = future.result()
+            except BaseException:
+                self.world.cancel.set()  # whatever went wrong, nothing goes on running
+                raise
+        return list(done.values())
+
+    def _one(self, spec: CheckSpec, done: dict[str, Judged], bases: ThreadPoolExecutor) -> Judged:
+        """One check on both trees, judged and recorded."""
+        keys = self._key(spec, self.subject.snapshot.base), self._key(spec, self.subject.snapshot.tree)
+        keep = any(spec.name in other.needs for other in self.subject.specs)
+        broken = [name for name in spec.needs if done[name].line.verdict is not Verdict.PASS]
+        if broken:
+            after = unverifiable(spec, self.tree, f"{broken[0]} must pass first")
+            return self._end(spec, None, after, None)
+        if spec.kind is CheckKind.HELD_OUT:
+            return self._end(spec, None, self.runner.run(spec, self.tree, over=self.held_out_layer), None)
+        known = self._reused(spec, self.base, keys[0], keep)
+        base = bases.submit(self._on_base, spec, known, keys[0], keep)
+        reused = self._reused(spec, self.tree, keys[1], keep)
+        planted = self._plant_early(spec, known, bases) if reused is None else None
+        after = reused or self.runner.run(spec, self.tree, keep=keep)
+        self.world.progress.ended(spec.name, Phase.AFTER, reused=after.reused_from is not None)
+        before = base.result()
+        if before is None and self.subject.snapshot.change.empty:
+            before = after.model_copy(update={"phase": Phase.BASELINE})
+        return self._end(spec, before, after, keys, planted)
+
+    def _plant_early(
+        self, spec: CheckSpec, known: CheckResult | None, pool: ThreadPoolExecutor
+    ) -> Future[Planting | None] | None:
+        """The run of tests that must fail, beside the check itself where the base's tests are known already."""
+        report = in_new_names(known, self.subject.renames).report if known else None
+        if known is None or report is None or known.duration_ms > WHOLE_SUITE_MS or not self._plants(spec):
+            return None
+        must_fail = self.layers.must_fail
+        return pool.submit(must_fail.plant, spec, report, report, known) if must_fail.known_on(report) else None
+
+    def _plants(self, spec: CheckSpec) -> bool:
+        """Whether tests that must fail are planted for this check: once for each runner is enough."""
+        if not spec.kind.exercises or self.subject.snapshot.change.empty:
+            return False
+        own = [one for one in self.subject.specs if one.kind is CheckKind.TESTS and one.report is not None]
+        return spec.kind is CheckKind.TESTS or not any(one.cwd == spec.cwd for one in own)
+
+    def _on_base(self, spec: CheckSpec, known: CheckResult | None, key: str, keep: bool) -> CheckResult | None:
+        """The same check on the base; None where there is nothing to compare with."""
+        nothing = "{changed}" in spec.argv and not selected(spec, self.base.changed)
+        if self.subject.snapshot.change.empty or nothing:
+            return None
+        if known is None and any(name not in self.base.built for name in spec.needs):
+            return unverifiable(spec, self.base, "the build that it needs fails on the base")
+        result = known or self.runner.run(spec, self.base, keep=keep)
+        self.world.progress.ended(spec.name, Phase.BASELINE, reused=known is not None)
+        return result
+
+    def _reused(self, spec: CheckSpec, tree: TreeUnderCheck, key: str, keep: bool) -> CheckResult | None:
+        """A kept result, unless fresh ones are wanted or what the check writes is needed by one that must run."""
+        if self.request.fresh or (keep and self._products_wanted(spec, tree)):
+            return None
+        found = self.recorder.cache.find(key)
+        return (
+            found.model_copy(update={"phase": tree.phase, "required": spec.required, "decides": spec.decides})
+            if found
+            else None
+        )
+
+    def _products_wanted(self, spec: CheckSpec, tree: TreeUnderCheck) -> bool:
+        waiting = [other for other in self.subject.specs if spec.name in other.needs]
+        return any(self.recorder.cache.find(self._key(other, tree.tree)) is None for other in waiting)
+
+    def _key(self, spec: CheckSpec, tree: str) -> str:
+        """Everything that decides a result; see `docs/decisions/0007-kept-results.md`."""
+        environment = self.world.settings.environment
+        under = self.base.under if tree == self.base.tree else self.tree.under
+        return ResultCache.key(
+            tree=tree,
+            spec=spec.model_dump(mode="json", exclude={"required", "decides", "evidence", "install"}),
+            files=selected(spec, self.tree.changed) if "{changed}" in spec.argv else (),
+            environment=self.subject.environment.digest,
+            tools=self.subject.environment.tool_digest([spec.tool], spec.cwd),
+            sandbox=self.world.sandbox.level,
+            network=environment.network,
+            sockets=environment.sockets,
+            submodules=self.subject.empty_submodules,
+            conversions=self.world.store.conversions,
+            setup=[str(path) for path in under],
+        )
+
+    def _end(
+        self,
+        spec: CheckSpec,
+        before: CheckResult | None,
+        after: CheckResult,
+        keys: tuple[str, str] | None,
+        planted: Future[Planting | None] | None = None,
+    ) -> Judged:
+        known = in_new_names(before, self.subject.renames) if before else None
+        excuses = self.second_runs.excuses(spec, known, after)
+        if self.request.accept_test_changes:
+            excuses = excuses.model_copy(update={"losses_accepted": True})
+        judgement = judge(known, after, excuses)
+        examined = Examined()
+        # What fails already need not be asked what its pass is worth.
+        if judgement.verdict is Verdict.PASS and keys is not None and not self.subject.snapshot.change.empty:
+            examined = self.layers.examine(spec, before, known, after, judgement.comparison, keys, planted)
+            judgement = judgement.examined(examined.findings, examined.edited, examined.not_measured)
+        seq = self.recorder.check(before, after, judgement, keys)
+        line = line_of(after, before, judgement, seq)
+        self.world.progress.judged(line)
+        return Judged(line, judgement, excuses, examined, after.report, after.output, after.death)
+
+    @cached_property
+    def second_runs(self) -> SecondRuns:
+        bare = replace(self.runner, sandbox=self.world.bare) if self.world.bare else None
+        return SecondRuns(
+            runner=self.runner,
+            recorder=self.recorder,
+            bare=bare,
+            base=self.base,
+            tree=self.tree,
+            tests=self.world.settings.tests.model_copy(update={"allow_flaky": ("*",)})
+            if self.request.flaky_allowed
+            else self.world.settings.tests,
+            reruns=self.world.settings.check.flaky_reruns,
+            changed=tuple(file.path for file in self.subject.files),
+        )
+
+    def _derived(self, tree: str, of_base: bool = False) -> TreeUnderCheck:
+        place = self.world.scratch / f"derived-{next(self._numbers)}"
+        return (self.base if of_base else self.tree).derived(tree, place)
+
+    @cached_property
+    def held_out_layer(self) -> tuple[Path, ...]:
+        """The files of held-out checks, as a layer over the tree: never in git's object store, which others read."""
+        files = held_out_files(self.request.heldout_files)
+        return (write_layer(files, self.world.scratch / "held-out"),) if files else ()
+
+    @cached_property
+    def beside(self) -> Beside:
+        return Beside(
+            runner=self.runner,
+            store=self.world.store,
+            snapshot=self.subject.snapshot,
+            make_tree=self._derived,
+            recorder=self.recorder,
+            builds={spec.name: spec for spec in self.subject.specs},
+        )
+
+    @property
+    def _sabotage_seconds(self) -> float:
+        limits = self.world.settings.limits
+        return float(min(limits.sabotage_seconds, limits.check_seconds))
+
+    @cached_property
+    def layers(self) -> Layers:
+        accepted = bool(self.request.accept_test_changes)
+        needs = {spec.name: spec.needs for spec in self.subject.specs}
+        base_specs = {
+            spec.name: spec.model_copy(update={"needs": needs.get(spec.name, ())})
+            for spec in self.subject.discovered[0].specs
+        }
+        files, required = self.subject.files, self.request.must_pass
+        reruns = self.world.settings.check.flaky_reruns
+        return Layers(
+            old_tests=OldTests(self.beside, files, self.subject.renames, base_specs, reruns, accepted),
+            must_fail=MustFail(self.beside, self.subject.read, frozenset(file.path for file in files), required),
+            sensitivity=Sensitivity(self.beside, files, required, accepted, self._sabotage_seconds),
+            quieted=Quieted(self.beside, self.subject.files_by_content, base_specs, accepted),
+            plants=self._plants,
+            recorder=self.recorder,
+            accepted=frozenset(self.request.accept),
+            fresh=self.request.fresh,
+        )
+
+
+_HIDDEN = "(held out)"
+
+
+def line_of(result: CheckResult, before: CheckResult | None, judgement: Judgement, seq: int) -> CheckLine:
+    return CheckLine(
+        name=result.name,
+        kind=result.kind,
+        tier=result.tier,
+        verdict=judgement.verdict,
+        baseline=before.verdict if before else None,
+        duration_ms=result.duration_ms,
+        reused=result.reused_from is not None,
+        required=result.required,
+        decides=result.decides,
+        reason=judgement.reason,
+        command=_HIDDEN if result.kind is CheckKind.HELD_OUT else result.command,
+        assurance=result.assurance,
+        tests=result.report.executed if result.report else None,
+        seq=seq,
+        artifact=result.artifact,
+        exit_code=result.exit_code,
+    )

@@ -1,0 +1,165 @@
+"""What a project's own files say can be checked. Nothing is guessed and nothing is run.
+
+`discover` is a pure function of the frozen tree: the same tree always gives the same checks. It never raises on
+what a manifest holds; what it could not read is in the notes.
+
+Tier 3: where nothing else executes the project, the changed files are at least loaded.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from posixpath import basename, dirname
+
+from proofstone.check.ecosystems import ECOSYSTEMS
+from proofstone.check.ecosystems.compiled import MAKE
+from proofstone.check.ecosystems.ecosystem import TEST_FOLDERS, Ecosystem, Package, Tree, matcher
+from proofstone.check.models import CheckKind, CheckSpec
+from proofstone.common.models import Contract
+
+
+class Discovery(Contract):
+    """The checks of a tree, and what a person should know about how they were found."""
+
+    specs: tuple[CheckSpec, ...]
+    notes: tuple[str, ...] = ()
+
+
+def discover(paths: Sequence[str], read: Callable[[str], bytes | None]) -> Discovery:
+    """`paths` are all files of the tree, relative and with `/`; `read` gives a file's bytes or None."""
+    tree = Tree(sorted(paths), read)
+    specs = [spec for ecosystem in ECOSYSTEMS for spec in _specs(ecosystem, tree)]
+    if not any(spec.kind is CheckKind.TESTS for spec in specs):
+        # A Makefile's test target usually calls the runners above: it speaks only where they are silent.
+        specs += MAKE.specs(Package(tree, ".", tuple(tree.paths)))
+    if not any(spec.kind is CheckKind.TESTS for spec in specs):
+        tree.notes.append("no tests were found: no file of the project names a test runner that Proofstone knows")
+    return Discovery(specs=tuple(specs), notes=tuple(dict.fromkeys(tree.notes)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    package: Package
+    specs: tuple[CheckSpec, ...]
+
+
+def _specs(ecosystem: Ecosystem, tree: Tree) -> Iterable[CheckSpec]:
+    found = [_Found(package, ecosystem.specs(package)) for package in _packages(ecosystem, tree)]
+    for lower in found:
+        above = [upper for upper in found if _is_above(upper.package.directory, lower.package.directory)]
+        for spec in lower.specs:
+            if not any(_covered(ecosystem, upper, lower, spec) for upper in above):
+                yield _at(lower.package.directory, spec)
+
+
+def _covered(ecosystem: Ecosystem, upper: _Found, lower: _Found, spec: CheckSpec) -> bool:
+    same_kind = any(candidate.kind is spec.kind for candidate in upper.specs)
+    return same_kind and ecosystem.covers(upper.package, lower.package, spec)
+
+
+def _packages(ecosystem: Ecosystem, tree: Tree) -> list[Package]:
+    """Directories with a manifest, shallow ones first, each with the files that no deeper one has."""
+    directories = _directories(tree, ecosystem.manifests, ecosystem.ignored)
+    for directory in sorted(_directories(tree, ecosystem.weak_manifests, ecosystem.ignored), key=_depth):
+        if _owner(f"{directory}/", directories) is None:
+            directories.add(directory)
+    signs = _directories(tree, ecosystem.root_signs, ecosystem.ignored - TEST_FOLDERS)
+    if any(_owner(f"{directory}/", directories) is None for directory in signs):
+        directories.add(".")
+    if not directories:
+        return []
+    files: dict[str, list[str]] = defaultdict(list)
+    for path in tree.paths:
+        owner = _owner(path, directories)
+        if owner is not None:
+            files[owner].append(path if owner == "." else path[len(owner) + 1 :])
+    return [Package(tree, directory, tuple(files[directory])) for directory in sorted(files, key=_depth)]
+
+
+def _directories(tree: Tree, patterns: tuple[str, ...], ignored: frozenset[str]) -> set[str]:
+    if not patterns:
+        return set()
+    wanted = matcher(patterns)
+    holders = {directory for name, directory in tree.places if wanted(name)}
+    return {
+        directory
+        for directory in holders
+        if directory == "." or not any(part in ignored or part.startswith(".") for part in directory.split("/"))
+    }
+
+
+def _owner(path: str, directories: set[str]) -> str | None:
+    directory = dirname(path)
+    while directory:
+        if directory in directories:
+            return directory
+        directory = directory.rpartition("/")[0]
+    return "." if "." in directories else None
+
+
+def _depth(directory: str) -> tuple[int, str]:
+    return (0 if directory == "." else directory.count("/") + 1, directory)
+
+
+def _is_above(upper: str, lower: str) -> bool:
+    return upper != lower and (upper == "." or lower.startswith(f"{upper}/"))
+
+
+def _at(directory: str, spec: CheckSpec) -> CheckSpec:
+    """The check of a package below the root runs there and carries the directory in its name."""
+    if directory == ".":
+        return spec
+    suffix = f"@{directory}"
+    needs = tuple(need + suffix for need in spec.needs)
+    return spec.model_copy(update={"name": spec.name + suffix, "cwd": directory, "needs": needs})
+
+
+_IMPORT = "import importlib, sys\nfor name in sys.argv[1:]:\n    importlib.import_module(name)\n"
+_NODE = 'for file; do node --check "$file" || exit 1; done'  # node takes one file at a time
+_NOT_MODULES = ("setup.py", "conftest.py", "noxfile.py", "tasks.py")
+
+
+def load_check(paths: Sequence[str]) -> tuple[CheckSpec, ...]:
+    """Checks that load the changed files; none where no changed file can be loaded by itself."""
+    modules = sorted({name for path in paths if (name := module_name(path))})
+    scripts = [path for path in paths if path.endswith((".js", ".mjs", ".cjs"))]
+    specs: list[CheckSpec] = []
+    if modules:
+        specs.append(
+            CheckSpec(
+                name="import:python",
+                kind=CheckKind.IMPORT,
+                tier=3,
+                tool="python:python",
+                argv=("{python}", "-c", _IMPORT, *modules),
+                env={"PYTHONPATH": "src:."},
+                required=False,
+                evidence="the changed files themselves",
+            )
+        )
+    if scripts:
+        specs.append(
+            CheckSpec(
+                name="load:node",
+                kind=CheckKind.SMOKE,
+                tier=3,
+                tool="node",
+                argv=("sh", "-c", _NODE, "sh", *scripts),
+                required=False,
+                evidence="the changed files themselves",
+                install="install Node.js",
+            )
+        )
+    return tuple(specs)
+
+
+def module_name(path: str) -> str | None:
+    """The module that a Python file is, when it can be imported by name from the root or from `src`."""
+    parts = path.removeprefix("src/").removesuffix(".py").split("/")
+    if not path.endswith(".py") or basename(path) in _NOT_MODULES or not all(part.isidentifier() for part in parts):
+        return None
+    if parts[-1] in ("__main__",) or any(part in ("tests", "test") or part.startswith("test_") for part in parts):
+        return None
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts) or None

@@ -1,0 +1,283 @@
+"""Which runner a Python project's tests are written for, by evidence, the strongest first.
+
+pytest: its configuration, a conftest.py, a dependency on it, a test file that imports it. unittest: test files
+that import it, and nothing that names pytest. The start directory follows unittest's own rule that discovery
+descends only into packages.
+
+Python: tests by pytest or unittest, types by mypy or pyright, lint by ruff or flake8. Nothing is built.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from posixpath import basename, commonpath, dirname
+
+from proofstone.check.ecosystems.ecosystem import (
+    Ecosystem,
+    Package,
+    Rule,
+    Sign,
+    lookup,
+    optional,
+    strings,
+    subtable,
+    tests,
+)
+from proofstone.check.models import CheckKind, CheckSpec, ReportFormat
+
+TEST_FILES = ("test*.py", "*_test.py")
+READ_LIMIT = 400
+"""Test files that are opened to see what they import; a larger project says it in a manifest."""
+
+_CONFIGURATION = (
+    Sign("pytest.ini"),
+    Sign(".pytest.ini"),
+    Sign("pytest.toml"),
+    Sign("pyproject.toml", "tool.pytest"),
+    Sign("setup.cfg", "tool:pytest"),
+    Sign("tox.ini", "pytest"),
+)
+_TEST_PATHS = (
+    ("pytest.ini", "pytest.testpaths"),
+    ("pyproject.toml", "tool.pytest.ini_options.testpaths"),
+    ("pyproject.toml", "tool.pytest.testpaths"),
+    ("tox.ini", "pytest.testpaths"),
+)
+_NAMED_IN_TEXT = {
+    "requirements*.txt": re.compile(r"^\s*pytest\b", re.MULTILINE),
+    "*requirements.txt": re.compile(r"^\s*pytest\b", re.MULTILINE),
+    "*requirements*.in": re.compile(r"^\s*pytest\b", re.MULTILINE),
+    "setup.py": re.compile(r"['\"]pytest\b(?!-runner)"),
+    "setup.cfg": re.compile(r"^\s+pytest\b", re.MULTILINE),
+    "tox.ini": re.compile(r"^\s*(?:[\w,{}.-]+:)?\s*(?:coverage run -m |python -m )?pytest\b", re.MULTILINE),
+    "noxfile.py": re.compile(r"['\"]pytest\b"),
+    "environment*.yml": re.compile(r"^\s*-\s*pytest\b", re.MULTILINE),
+}
+_IMPORTS_PYTEST = re.compile(r"^\s*(?:import|from)\s+pytest\b", re.MULTILINE)
+_IMPORTS_UNITTEST = re.compile(r"^\s*(?:import\s+unittest|from\s+unittest)\b", re.MULTILINE)
+_IMPORTS_DJANGO = re.compile(r"^\s*from\s+django\.test\b|^\s*from\s+rest_framework\.test\b", re.MULTILINE)
+_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+
+
+def find(package: Package) -> Iterable[CheckSpec]:
+    files = package.named(*TEST_FILES)
+    evidence = configuration(package) or (_mention(package) if files else None)
+    if evidence is not None:
+        yield _pytest(evidence)
+        return
+    texts = {name: package.text(name) for name in files[:READ_LIMIT]}
+    imports = next((name for name, text in texts.items() if _IMPORTS_PYTEST.search(text)), None)
+    django = next((name for name, text in texts.items() if _IMPORTS_DJANGO.search(text)), None)
+    if imports is not None:
+        yield _pytest(f"{package.path(imports)} imports pytest")
+    elif django is not None and package.has("manage.py"):
+        spec = tests(
+            *("django", "python:django", "{python}", "manage.py", "test"),
+            report=ReportFormat.EXIT_CODE,
+            install="python -m pip install django",
+        )
+        yield spec.model_copy(update={"evidence": f"{package.path('manage.py')}, {package.path(django)}"})
+    else:
+        yield from _unittest(package, [name for name, text in texts.items() if _IMPORTS_UNITTEST.search(text)])
+
+
+def configuration(package: Package) -> str | None:
+    """The package's own pytest configuration."""
+    return next(filter(None, (sign.evidence(package) for sign in _CONFIGURATION)), None)
+
+
+def collects(package: Package, directory: str) -> bool:
+    """Whether pytest, run in this package by its configuration, reaches a directory of the repository below it."""
+    if configuration(package) is None:
+        return False
+    paths = [path for table, key in _TEST_PATHS for path in _words(lookup(package.table(table), key))]
+    paths += _words(subtable(package.table("setup.cfg"), "tool:pytest").get("testpaths"))
+    reached = [package.path(path.rstrip("/")) for path in paths if path not in (".", "./")]
+    return len(reached) < len(paths) or not paths or any(_touches(directory, path) for path in reached)
+
+
+def _words(value: object) -> list[str]:
+    return value.split() if isinstance(value, str) else strings(value)
+
+
+def _touches(directory: str, path: str) -> bool:
+    return fnmatchcase(directory, path) or path.startswith(f"{directory}/") or directory.startswith(f"{path}/")
+
+
+def _pytest(evidence: str) -> CheckSpec:
+    spec = tests(
+        *("pytest", "python:pytest", "{python}", "-m", "pytest"),
+        report=ReportFormat.PYTEST,
+        install="python -m pip install pytest",
+    )
+    return spec.model_copy(update={"evidence": evidence})
+
+
+def _mention(package: Package) -> str | None:
+    """A conftest.py, or pytest in a list of dependencies."""
+    conftest = package.named("conftest.py")
+    if conftest:
+        return package.path(conftest[0])
+    for manifest in ("pyproject.toml", "Pipfile"):
+        for where, requirement in _requirements(package.table(manifest), ""):
+            if _is_pytest(requirement):
+                return f"{package.path(manifest)} [{where}]"
+    for pattern, mention in _NAMED_IN_TEXT.items():
+        for name in (*package.top(pattern), *_requirement_folder(package, pattern)):
+            if mention.search(package.text(name)):
+                return f"{package.path(name)} names pytest"
+    return None
+
+
+def _requirement_folder(package: Package, pattern: str) -> list[str]:
+    if pattern != "requirements*.txt":
+        return []
+    return [name for name in package.files if re.fullmatch(r"requirements/[^/]+\.(?:txt|in)", name)]
+
+
+def _requirements(node: object, where: str) -> Iterator[tuple[str, str]]:
+    """Every requirement below a key that speaks of dependencies, whichever tool's table it is in."""
+    for key, value in node.items() if isinstance(node, dict) else ():
+        place = f"{where}.{key}" if where else str(key)
+        if re.search(r"dependenc|packages|requires", place) and not isinstance(value, dict):
+            named = value if isinstance(value, list) else [key]
+            yield from ((place if isinstance(value, list) else where, item) for item in named if isinstance(item, str))
+            continue
+        if re.search(r"dependencies$|packages$", place) and isinstance(value, dict):
+            yield from ((place, str(name)) for name in value)
+        yield from _requirements(value, place)
+
+
+def _is_pytest(requirement: str) -> bool:
+    match = _REQUIREMENT.match(requirement)
+    return match is not None and re.split(r"[._-]", match[1].lower())[0] == "pytest"
+
+
+def _unittest(package: Package, files: list[str]) -> Iterable[CheckSpec]:
+    """One run for each top-level directory and file pattern that is needed to reach all test files."""
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for name in files:
+        pattern = "test*.py" if basename(name).startswith("test") else "*_test.py"
+        groups[_top_level(package, name), pattern].append(name)
+    for (top, pattern), names in sorted(groups.items()):
+        start = commonpath([dirname(name) for name in names]) or "."
+        suffix = "" if len(groups) == 1 else f":{top}/{pattern}"
+        argv = ["{python}", "{probes}/proofstone_unittest.py", "discover", "-s", start, "-t", top]
+        if pattern != "test*.py":
+            argv += ["-p", pattern]
+        spec = tests(
+            *(f"unittest{suffix}", "python:unittest", *argv),
+            report=ReportFormat.UNITTEST,
+            install="unittest is part of Python",
+        )
+        yield spec.model_copy(update={"evidence": f"{package.path(names[0])} imports unittest"})
+
+
+def _top_level(package: Package, name: str) -> str:
+    """The nearest directory above the test that is not itself a package: what the test's imports start from."""
+    directory = dirname(name)
+    while directory and package.has(f"{directory}/__init__.py"):
+        directory = dirname(directory)
+    return directory or "."
+
+
+_SOURCES = (".py", ".pyi")
+
+
+def _mypy_targets(package: Package) -> tuple[str, ...]:
+    """None when the configuration says what to look at, as mypy itself reads it; else the project's packages."""
+    tables = (
+        subtable(package.table("mypy.ini"), "mypy"),
+        subtable(package.table(".mypy.ini"), "mypy"),
+        subtable(package.table("pyproject.toml"), "tool.mypy"),
+        subtable(package.table("setup.cfg"), "mypy"),
+    )
+    if any(key in table for table in tables for key in ("files", "packages", "modules")):
+        return ()
+    return _packages(package) or (".",)
+
+
+def _packages(package: Package) -> tuple[str, ...]:
+    if any(name.startswith("src/") and name.endswith(_SOURCES) for name in package.files):
+        return ("src",)
+    tops = {name.split("/")[0] for name in package.files if name.count("/") == 1 and name.endswith("/__init__.py")}
+    modules = [name for name in package.top("*.py") if name not in ("setup.py", "conftest.py", "noxfile.py")]
+    return tuple(sorted(tops - {"tests", "test", "docs", "examples"})) or tuple(modules)
+
+
+_RULES = (
+    Rule(
+        (
+            Sign("mypy.ini"),
+            Sign(".mypy.ini"),
+            Sign("pyproject.toml", "tool.mypy"),
+            Sign("setup.cfg", "mypy"),
+        ),
+        optional(
+            CheckKind.TYPES,
+            "mypy",
+            "python:mypy",
+            *("{python}", "-m", "mypy", "--no-pretty"),
+            install="python -m pip install mypy",
+        ),
+        _mypy_targets,
+    ),
+    Rule(
+        (Sign("pyrightconfig.json"), Sign("pyproject.toml", "tool.pyright")),
+        optional(CheckKind.TYPES, "pyright", "pyright", "pyright", install="python -m pip install pyright"),
+    ),
+    Rule(
+        (Sign("ruff.toml"), Sign(".ruff.toml"), Sign("pyproject.toml", "tool.ruff")),
+        optional(
+            CheckKind.LINT,
+            "ruff",
+            "ruff",
+            *("ruff", "check", "--output-format=concise", "--no-cache", "--force-exclude", "{changed}"),
+            install="python -m pip install ruff",
+            suffixes=(*_SOURCES, ".ipynb"),
+        ),
+    ),
+    Rule(
+        (Sign(".flake8"), Sign("setup.cfg", "flake8"), Sign("tox.ini", "flake8")),
+        optional(
+            CheckKind.LINT,
+            "flake8",
+            "python:flake8",
+            *("{python}", "-m", "flake8", "{changed}"),
+            install="python -m pip install flake8",
+            suffixes=(".py",),
+        ),
+    ),
+)
+
+_READ_HIERARCHICALLY = ("lint:ruff", "lint:flake8")
+"""The changed files of every package below are in the root's own run."""
+
+
+def _find(package: Package) -> Iterable[CheckSpec]:
+    return find(package)
+
+
+def _covers(above: Package, below: Package, spec: CheckSpec) -> bool:
+    if spec.name in _READ_HIERARCHICALLY:
+        return any(spec.name == rule.spec.name and any(rule.specs(above)) for rule in _RULES)
+    # pytest at the root collects everything below it, unless a package below is configured on its own.
+    collected = spec.kind is CheckKind.TESTS and collects(above, below.directory)
+    return collected and configuration(below) is None
+
+
+PYTHON = Ecosystem(
+    name="python",
+    manifests=("pyproject.toml", "setup.py", "setup.cfg", "pytest.ini"),
+    weak_manifests=(
+        *("tox.ini", "requirements*.txt", "Pipfile", "manage.py", "noxfile.py", "environment.yml", "conftest.py"),
+        *("mypy.ini", ".mypy.ini", "ruff.toml", ".ruff.toml", ".flake8", "pyrightconfig.json"),
+    ),
+    root_signs=TEST_FILES,
+    rules=_RULES,
+    find=_find,
+    covers=_covers,
+)

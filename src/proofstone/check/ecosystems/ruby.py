@@ -1,0 +1,52 @@
+"""Ruby: RSpec or a Rake test task, through Bundler where there is a Gemfile; RuboCop where it is configured."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from proofstone.check.ecosystems.ecosystem import Ecosystem, Package, optional, tests
+from proofstone.check.models import CheckKind, CheckSpec, ReportFormat
+
+_TEST_TASK = re.compile(
+    r"Rake::TestTask|Minitest::TestTask|^\s*task\s*\(?\s*(?::test\b|test:|['\"]test['\"])", re.MULTILINE
+)
+_JUNIT = ("--format", "progress", "--format", "RspecJunitFormatter", "--out", "{report}/rspec.xml")
+
+
+def _find(package: Package) -> Iterable[CheckSpec]:
+    bundled = package.has("Gemfile")
+    prefix, tool = (("bundle", "exec"), "bundle") if bundled else ((), "")
+    install = "gem install bundler && bundle install" if bundled else "gem install rspec rake rubocop"
+    gems = "\n".join(package.text(name) for name in package.top("Gemfile", "Gemfile.lock", "*.gemspec"))
+    specs = [name for name in package.named("*_spec.rb") if name.startswith("spec/")]
+    if specs and (package.has(".rspec") or "rspec" in gems):
+        junit = "rspec_junit_formatter" in gems
+        yield tests(
+            *("rspec", tool or "rspec", *prefix, "rspec", *(_JUNIT if junit else ())),
+            report=ReportFormat.JUNIT if junit else ReportFormat.EXIT_CODE,
+            install=install,
+        ).model_copy(update={"evidence": package.path(".rspec" if package.has(".rspec") else specs[0])})
+    for rakefile in package.top("Rakefile", "rakefile", "Rakefile.rb")[:1]:
+        if _TEST_TASK.search(package.text(rakefile)):
+            spec = tests(
+                *("rake", tool or "rake", *prefix, "rake", "test"), report=ReportFormat.EXIT_CODE, install=install
+            )
+            yield spec.model_copy(update={"evidence": f"{package.path(rakefile)} task test"})
+    if package.has(".rubocop.yml"):
+        yield optional(
+            CheckKind.LINT,
+            "rubocop",
+            tool or "rubocop",
+            *(*prefix, "rubocop", "--force-exclusion", "--format", "emacs", "{changed}"),
+            install=install,
+            suffixes=(".rb", ".rake", ".gemspec"),
+        ).model_copy(update={"evidence": package.path(".rubocop.yml")})
+
+
+RUBY = Ecosystem(
+    name="ruby",
+    manifests=("Gemfile", "*.gemspec"),
+    weak_manifests=("Rakefile", ".rspec", ".rubocop.yml"),
+    find=_find,
+)

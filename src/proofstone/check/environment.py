@@ -1,0 +1,314 @@
+"""What a check needs from outside the tree: interpreter, tools, dependencies, variables; and their digest.
+
+Everything is taken as the person had it when Proofstone started. Dependencies are directories that the tree does not
+contain (a virtual environment, node_modules); a check sees them below a layer that is thrown away. Nothing of the
+project's is executed here: the digest is by stat, with the change time that no program can set.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from proofstone.config.settings import EnvironmentSettings
+from proofstone.errors import ConfigError
+from proofstone.sandbox.job import Bind
+
+VIRTUAL_ENVIRONMENTS = (".venv", "venv", ".env", "env")
+DEPENDENCY_FOLDERS = (*VIRTUAL_ENVIRONMENTS, "node_modules", "vendor", ".bundle", ".yarn", ".pnp.cjs")
+
+Update = Callable[[bytes], None]
+
+NO_HOME = Path("/tmp")  # noqa: S108  private in every sandbox
+
+# Variables that decide how tools behave and hold no secret. Others are passed by name: `environment.pass`.
+PASSED = frozenset(
+    (
+        "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "TZ", "COLUMNS", "LINES",
+        "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME", "LC_ADDRESS",
+        "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_NAME", "LC_PAPER", "LC_TELEPHONE",
+        "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYENV_ROOT", "PYENV_VERSION", "PYTHONPATH", "PYTHONUTF8",
+        "NVM_DIR", "NODE_PATH", "VOLTA_HOME", "FNM_DIR", "ASDF_DIR", "ASDF_DATA_DIR", "MISE_DATA_DIR",
+        "GOPATH", "GOROOT", "GOFLAGS", "GOTOOLCHAIN", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "RUSTFLAGS",
+        "JAVA_HOME", "M2_HOME", "MAVEN_OPTS", "GRADLE_HOME", "GRADLE_USER_HOME", "DOTNET_ROOT", "GEM_HOME", "GEM_PATH",
+        "RBENV_ROOT", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "PKG_CONFIG_PATH", "LD_LIBRARY_PATH",
+    )
+)  # fmt: skip
+
+# Tools that would fetch, write beside their dependencies or ask questions are told not to.
+PRESETS: Mapping[str, str] = {
+    "UV_NO_SYNC": "1",
+    "UV_OFFLINE": "1",
+    "PIP_NO_INPUT": "1",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "npm_config_update_notifier": "false",
+    "npm_config_fund": "false",
+    "npm_config_audit": "false",
+    "GOPROXY": "off",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.directory",
+    "GIT_CONFIG_VALUE_0": "*",
+}
+
+# Below HOME: what opens other doors. Masked in every sandbox.
+CREDENTIALS = (
+    ".ssh", ".gnupg", ".aws", ".azure", ".config/gcloud", ".config/gh", ".config/hub", ".config/op", ".kube", ".docker",
+    ".netrc", ".pypirc", ".npmrc", ".yarnrc", ".yarnrc.yml", ".git-credentials", ".config/git/credentials",
+    ".vault-token", ".password-store", ".local/share/keyrings", ".claude", ".claude.json", ".codex", ".gemini", ".qwen",
+    ".config/github-copilot", ".copilot", ".local/share/opencode", ".config/goose", ".cargo/credentials",
+    ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml", ".config/containers/auth.json", ".terraform.d",
+    ".config/opencode", ".local/state/opencode", ".local/share/goose", ".config/mini-swe-agent", ".config/gh-copilot",
+    ".aider", ".aider.conf.yml",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The environment of all checks of one run, in one repository."""
+
+    root: Path
+    home: Path | None
+    """The person's; without one, checks get a temporary one."""
+    settings: EnvironmentSettings
+    packages: tuple[str, ...]
+    """Directories of the tree that hold a package: dependencies may stand in each."""
+    tracked: frozenset[str]
+    """Top of what the tree itself contains: a vendor folder that is committed is no dependency from outside."""
+    variables: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    prepared: list[Path] = field(default_factory=list)
+    """Layers of `environment.setup`: what they hold below the root is there for the checks."""
+
+    @cached_property
+    def dependencies(self) -> tuple[Path, ...]:
+        """Directories to be seen at their own path, below a throwaway layer."""
+        found = [*self._declared(), *self._by_rule()]
+        active = self.variables.get("VIRTUAL_ENV") or self.variables.get("CONDA_PREFIX")
+        if active and Path(active).is_dir() and os.access(active, os.W_OK):
+            found.append(Path(active).resolve())
+        outermost = sorted(set(found), key=lambda path: len(path.parts))
+        kept: list[Path] = []
+        for path in outermost:
+            if not any(path.is_relative_to(above) for above in kept):
+                kept.append(path)
+        return tuple(kept)
+
+    def _declared(self) -> Iterator[Path]:
+        for name in self.settings.dependencies:
+            path = (self.root / name).absolute()
+            if not path.is_dir():
+                raise ConfigError(
+                    f"environment.dependencies: {name} is not a directory of {self.root}",
+                    hint="name a directory that exists, or remove it from the list",
+                )
+            yield path
+
+    def _by_rule(self) -> Iterator[Path]:
+        if self.settings.setup:
+            return  # what the set-up makes counts, not what happens to lie in the work tree
+        for package in self.packages:
+            for name in DEPENDENCY_FOLDERS:
+                path = self.root / package / name
+                inside = path.relative_to(self.root).as_posix()
+                if inside in self.tracked or not path.is_dir():
+                    continue
+                if name in VIRTUAL_ENVIRONMENTS and not (path / "pyvenv.cfg").is_file():
+                    continue
+                yield path
+
+    def python(self, package: str) -> Path | None:
+        """The project's interpreter, for a package of it."""
+        active = self.variables.get("VIRTUAL_ENV") or self.variables.get("CONDA_PREFIX")
+        places = [Path(active)] if active else []
+        for folder in dict.fromkeys((self.root / package, self.root)):
+            places += [folder / name for name in VIRTUAL_ENVIRONMENTS]
+        for place in places:
+            if self._there(place / "bin" / "python"):
+                return place / "bin" / "python"
+        found = shutil.which("python3", path=self.path) or shutil.which("python", path=self.path)
+        return Path(found) if found else None
+
+    def _there(self, path: Path) -> bool:
+        """Whether checks will find it: on the machine, or made by the set-up."""
+        if self.settings.setup and path.is_relative_to(self.root):
+            inside = path.relative_to(self.root)
+            return any(os.path.lexists(layer / inside) for layer in self.prepared)
+        return path.exists()
+
+    @cached_property
+    def path(self) -> str:
+        """PATH as the person had it, but a folder of the work tree never comes before the machine's programs: the
+        change decides what lies there."""
+        folders = [part for part in self.variables.get("PATH", os.defpath).split(os.pathsep) if part]
+        return os.pathsep.join(sorted(folders, key=self._in_work_tree))
+
+    def _in_work_tree(self, folder: str) -> bool:
+        inside = Path(folder).resolve().is_relative_to(self.root) or not Path(folder).is_absolute()
+        return inside and not any(Path(folder).is_relative_to(place) for place in self.dependencies)
+
+    def search_path(self, package: str) -> str:
+        """PATH of a check: the project's own environment first, then what the person had."""
+        python = self.python(package)
+        own = [str(python.parent)] if python and self._is_virtual(python) else []
+        for folder in dict.fromkeys((self.root / package, self.root)):
+            own.append(str(folder / "node_modules" / ".bin"))
+        theirs = [part for part in self.path.split(os.pathsep) if part and Path(part).is_absolute()]
+        return os.pathsep.join(dict.fromkeys((*own, *theirs)))
+
+    def _is_virtual(self, python: Path) -> bool:
+        return self._there(python.parent.parent / "pyvenv.cfg")
+
+    def find_tool(self, tool: str, package: str) -> str | None:
+        """Absolute path of the program behind a check's `tool`; None if it is not installed."""
+        kind, _, name = tool.rpartition(":")
+        if kind == "python":
+            python = self.python(package)
+            return str(python) if python else None
+        path = self.search_path(package)
+        made = [Path(folder) / name for folder in path.split(os.pathsep) if Path(folder).is_relative_to(self.root)]
+        by_setup = [str(program) for program in made if self.settings.setup and self._there(program)]
+        return by_setup[0] if by_setup else shutil.which(name, path=path)
+
+    def check_variables(self, package: str) -> dict[str, str]:
+        """The environment of a check, before what the check itself adds."""
+        kept = {
+            name: value
+            for name, value in self.variables.items()
+            if name in PASSED or name in self.settings.pass_through
+        }
+        own = {"PATH": self.search_path(package), "HOME": str(self.home or NO_HOME)}
+        return kept | dict(PRESETS) | own | dict(self.settings.set)
+
+    def passed(self, names: Iterable[str]) -> dict[str, str]:
+        """Further variables of the person's, by name."""
+        return {name: self.variables[name] for name in names if name in self.variables}
+
+    @cached_property
+    def includes(self) -> tuple[Bind, ...]:
+        """Ignored but needed files, as `environment.include` names them."""
+        binds: list[Bind] = []
+        for pattern in self.settings.include:
+            found = sorted(self.root.glob(pattern))
+            if not found:
+                raise ConfigError(f"environment.include: {pattern} matches no file in {self.root}")
+            binds += [Bind(path, path) for path in found if path.is_file()]
+        return tuple(binds)
+
+    @cached_property
+    def masked(self) -> tuple[Path, ...]:
+        home = self.home
+        return tuple(home / name for name in CREDENTIALS if (home / name).exists()) if home else ()
+
+    @cached_property
+    def visible(self) -> tuple[Path, ...]:
+        """What PATH and the interpreters lead to, wherever it lies."""
+        found: list[Path] = []
+        for package in self.packages:
+            python = self.python(package)
+            if python:
+                real = python.resolve()
+                found += [real.parent.parent, python.parent.parent]
+        for part in self.path.split(os.pathsep):
+            if part and Path(part).is_dir():
+                found.append(Path(part))
+        return tuple(dict.fromkeys(path for path in found if not path.is_relative_to(self.root)))
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes when anything outside the tree that a check can see and use has changed."""
+        state = hashlib.sha256()
+        for name, value in sorted(self.check_variables(".").items()):
+            state.update(f"{name}={value}\0".encode("utf-8", "surrogateescape"))
+        for bind in self.includes:
+            state.update(os.fsencode(bind.at) + b"\0" + hashlib.sha256(bind.source.read_bytes()).digest())
+        for folder in self.dependencies:
+            stat_tree(folder, state.update)
+        for python in dict.fromkeys(self.python(package) for package in self.packages):
+            if python:
+                _stat_interpreter(python, self.home, state.update)
+        for place in dict.fromkeys(self.path.split(os.pathsep)):
+            _stat_programs(place, state.update)
+        return state.hexdigest()
+
+    def tool_digest(self, tools: Sequence[str], package: str) -> str:
+        """Of the programs that a check starts."""
+        state = hashlib.sha256()
+        for tool in tools:
+            found = self.find_tool(tool, package)
+            state.update(os.fsencode(f"{tool}={found}\0"))
+            if found:
+                _stat(os.path.realpath(found), state.update)
+        return state.hexdigest()
+
+
+def _stat(path: str, update: Update) -> None:
+    try:
+        info = os.stat(path)  # noqa: PTH116  millions of calls: strings are several times faster
+    except OSError as error:
+        update(f"{error.errno}\0".encode())
+        return
+    update(
+        os.fsencode(path)
+        + f"\0{info.st_mode}:{info.st_size}:{info.st_mtime_ns}:{info.st_ctime_ns}:{info.st_ino}\n".encode()
+    )
+
+
+def stat_tree(folder: Path, update: Update) -> None:
+    """Every file below, by stat. Bytecode is left out: it is written by whoever imports first."""
+    waiting = [str(folder)]
+    while waiting:
+        place = waiting.pop()
+        lines: list[str] = []
+        below: list[str] = []
+        try:
+            with os.scandir(place) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.name != "__pycache__":
+                            below.append(entry.path)
+                        continue
+                    info = entry.stat(follow_symlinks=False)
+                    lines.append(f"{entry.name}\0{info.st_size}:{info.st_mtime_ns}:{info.st_ctime_ns}:{info.st_ino}")
+        except OSError as error:
+            lines.append(f"{error.errno}")
+        waiting += sorted(below)
+        lines.sort()
+        update("\n".join((place, *lines)).encode("utf-8", "surrogateescape"))
+
+
+def _stat_interpreter(python: Path, home: Path | None, update: Update) -> None:
+    """The interpreter, and every place from which it imports installed modules: its virtual environment's, if it is
+    one, its own, the distribution's, and the user's."""
+    real = python.resolve()
+    _stat(str(real), update)
+    places = [*python.parent.parent.glob("lib/python3*/site-packages")]
+    config = python.parent.parent / "pyvenv.cfg"
+    if config.is_file() and "include-system-site-packages = true" not in config.read_text("utf-8", "replace"):
+        for place in places:
+            stat_tree(place, update)
+        return
+    own = (home / ".local",) if home else ()
+    for prefix in (real.parent.parent, *own, Path("/usr"), Path("/usr/local")):
+        places += [*prefix.glob("lib/python3*/site-packages"), *prefix.glob("lib/python3*/dist-packages")]
+    for place in dict.fromkeys(path.resolve() for path in sorted(places)):
+        stat_tree(place, update)
+
+
+def _stat_programs(folder: str, update: Update) -> None:
+    """The programs in a folder of PATH: any of them may be what a command starts."""
+    try:
+        names = sorted(os.listdir(folder)) if folder else []  # noqa: PTH208  strings are several times faster
+    except OSError:
+        return
+    for name in names:
+        _stat(f"{folder}/{name}", update)
+
+
+def package_folders(cwds: Iterable[str]) -> tuple[str, ...]:
+    """The root and every directory that a check runs in."""
+    return tuple(dict.fromkeys((".", *cwds)))

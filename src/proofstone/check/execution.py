@@ -1,0 +1,339 @@
+"""Runs one check on one tree, in the sandbox, and says what was seen. Judging comes later, and elsewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from proofstone.check.context import Progress, TreeUnderCheck
+from proofstone.check.diagnostics import parse_diagnostics
+from proofstone.check.environment import Environment
+from proofstone.check.models import CheckKind, CheckResult, CheckSpec, ReportFormat, TestReport
+from proofstone.check.reports import read_report
+from proofstone.check.reports.rerun import environment as report_variables
+from proofstone.check.reports.rerun import merge
+from proofstone.check.reports.sniff import sniff_all
+from proofstone.check.rules.compare import together
+from proofstone.check.rules.run_end import RunEnd, describe_deaths, find_death, is_worth_repeating
+from proofstone.common.models import Diagnostic, Verdict
+from proofstone.common.secrets import NO_SECRETS, SecretMask
+from proofstone.ledger.artifacts import ArtifactRef, ArtifactStore, ArtifactWriter
+from proofstone.machine.locks import Slots
+from proofstone.sandbox.job import Job, Limits, Place, Sandbox, View
+
+_SHOWN = 32 * 1024
+"""Characters of head and of tail that a result carries; all of the output is the artifact."""
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """How long a run may take, and the setting that says so."""
+
+    seconds: float
+    setting: str
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Everything that running a check takes, the same for all checks of a run."""
+
+    sandbox: Sandbox
+    environment: Environment
+    artifacts: ArtifactStore
+    slots: Slots
+    limits: Limits
+    output_bytes: int
+    scratch: Path
+    cancel: threading.Event
+    progress: Progress
+    numbers: Callable[[], int]
+    """Hands out numbers for scratch folders."""
+    record_death: Callable[[CheckResult], object]
+    """Puts a run that died, and is run once more, on record."""
+    verify_seconds: float | None = None
+    """The deadline of verify commands, where the gate sets one; else that of every check."""
+    mask: SecretMask = NO_SECRETS
+    """Values that are taken out of everything that a check says."""
+
+    def run(
+        self,
+        spec: CheckSpec,
+        tree: TreeUnderCheck,
+        *,
+        deadline: Deadline | None = None,
+        argv: Sequence[str] | None = None,
+        keep: bool = False,
+        network: bool = False,
+        over: tuple[Path, ...] = (),
+    ) -> CheckResult:
+        """One check on one tree; `argv` replaces the check's own for a second run of single tests, `over` are folders
+        whose files lie over those of the tree. A run that died is run once more: if it dies again, nothing was
+        measured, and the result says of what."""
+        missing = self.missing_tool(spec)
+        if missing:
+            return unverifiable(spec, tree, missing)
+        with self.slots.taken(self.cancel):
+            self.progress.started(spec.name, tree.phase)
+            view = tree.view(spec.needs)
+            if network:
+                view = replace(view, network=True)
+            view = replace(view, over=(*over, *view.over))
+            deadline = deadline or self.deadline(spec)
+            first = self._run(spec, tree, view, deadline, argv, keep)
+            if first.death is None or not is_worth_repeating(first.death):
+                return first
+            self.record_death(first)
+            second = self._run(spec, tree, view, deadline, argv, keep)
+        if second.death is None:
+            return second
+        death = describe_deaths(first.death, second.death)
+        return second.model_copy(update={"death": death, "reason": death.detail})
+
+    def deadline(self, spec: CheckSpec) -> Deadline:
+        """How long a check may take. It depends on the settings alone, and not on what earlier runs took."""
+        if spec.kind is CheckKind.VERIFY and self.verify_seconds is not None:
+            return Deadline(self.verify_seconds, "gate.verify_seconds")
+        return Deadline(self.limits.seconds, "limits.check_seconds")
+
+    def missing_tool(self, spec: CheckSpec) -> str:
+        """Why the check cannot run at all, if so."""
+        if spec.shell is not None or self.environment.find_tool(spec.tool, spec.cwd):
+            return ""
+        return _not_installed(spec)
+
+    def _run(
+        self,
+        spec: CheckSpec,
+        tree: TreeUnderCheck,
+        view: View,
+        deadline: Deadline,
+        argv: Sequence[str] | None,
+        keep: bool,
+    ) -> CheckResult:
+        scratch = self.scratch / f"job-{self.numbers()}"
+        scratch.mkdir()
+        place = self.sandbox.place(view, scratch)
+        command = self._command(spec, tree, place, argv)
+        job = Job(
+            argv=tuple(command),
+            cwd=place.root / spec.cwd,
+            env=self._variables(spec, place),
+            view=view,
+            place=place,
+            scratch=scratch,
+            limits=replace(self.limits, seconds=deadline.seconds),
+            keep=keep,
+            cancel=self.cancel,
+            on_output=lambda data: self.progress.output(spec.name, tree.phase, data),
+            mask=self.mask,
+        )
+        with self.artifacts.writer(self.output_bytes) as writer:
+            tee = _HeadAndTail(writer)
+            execution = self.sandbox.run(job, tee)
+            artifact = writer.finish()
+        if keep and execution.exit_code == 0:
+            tree.built[spec.name] = self.sandbox.written(job)
+        end = RunEnd(
+            exit_code=execution.exit_code,
+            seconds=execution.duration_ms / 1000,
+            timed_out=execution.timed_out,
+            deadline_setting=deadline.setting,
+            cancelled=execution.cancelled,
+            limit=execution.limit,
+            setup_error=execution.setup_error,
+        )
+        return self._result(spec, tree, job, end, tee.text(), artifact)
+
+    def _command(self, spec: CheckSpec, tree: TreeUnderCheck, place: Place, argv: Sequence[str] | None) -> list[str]:
+        if spec.shell is not None and argv is None:
+            return ["/bin/sh", "-c", spec.shell]
+        words: list[str] = []
+        for word in argv if argv is not None else spec.argv:
+            words += selected(spec, tree.changed) if word == "{changed}" else [_filled(word, self._names(spec, place))]
+        return words
+
+    def _names(self, spec: CheckSpec, place: Place) -> dict[str, str]:
+        python = self.environment.python(spec.cwd)
+        return {"python": str(python or "python3"), "report": str(place.report), "probes": str(place.probes)}
+
+    def _variables(self, spec: CheckSpec, place: Place) -> dict[str, str]:
+        present = self.environment.check_variables(spec.cwd)
+        if place.module_path:
+            present = merge(present, {"PYTHONPATH": ":".join(map(str, place.module_path))})
+        ours = report_variables(_stated_format(spec)) if spec.kind.exercises else {}
+        names = self._names(spec, place)
+        filled = {name: _filled(value, names) for name, value in {**ours, **spec.env}.items()}
+        return merge(present, filled) | {"TMPDIR": str(place.temporary)}
+
+    def _result(
+        self,
+        spec: CheckSpec,
+        tree: TreeUnderCheck,
+        job: Job,
+        end: RunEnd,
+        text: str,
+        artifact: ArtifactRef,
+    ) -> CheckResult:
+        report = diagnostics = None
+        if end.exit_code is not None and spec.kind.exercises:
+            report = self._report(spec, job, end.exit_code, artifact)
+        death = find_death(end, report)
+        verdict, reason = (Verdict.UNVERIFIABLE, death.detail) if death else self._verdict(spec, end.exit_code, text)
+        if verdict is Verdict.UNVERIFIABLE:
+            report = None
+        if report is not None and (elsewhere := self._imported_elsewhere(report, job)):
+            verdict, reason, report = Verdict.UNVERIFIABLE, elsewhere, None
+        if spec.kind.complains and verdict is Verdict.FAIL:
+            said = self.artifacts.read(artifact.hash).decode("utf-8", "replace")
+            diagnostics = _diagnostics(spec, said, str(job.cwd))
+            if not diagnostics:
+                verdict, reason = Verdict.UNVERIFIABLE, f"{reason} without a readable complaint"
+        seen = {
+            "verdict": verdict,
+            "ended_by": "the deadline" if end.timed_out else end.limit,
+            "death": death,
+            "exit_code": end.exit_code,
+            "duration_ms": round(end.seconds * 1000),
+            "output": text,
+            "artifact": artifact.hash,
+            "assurance": self.sandbox.level,
+            "report": report,
+            "diagnostics": diagnostics or (),
+        }
+        return unverifiable(spec, tree, reason).model_copy(update=seen)
+
+    def _verdict(self, spec: CheckSpec, exit_code: int | None, text: str) -> tuple[Verdict, str]:
+        """The verdict on a run that came to its own end."""
+        module = spec.tool.removeprefix("python:")
+        if exit_code and spec.tool.startswith("python:") and f"No module named {module}" in text[-2000:]:
+            return Verdict.UNVERIFIABLE, _not_installed(spec)
+        if exit_code == 0:
+            return Verdict.PASS, ""
+        return Verdict.FAIL, f"exit code {exit_code}"
+
+    def _report(self, spec: CheckSpec, job: Job, exit_code: int, artifact: ArtifactRef) -> TestReport | None:
+        folder, output = job.scratch / "report", self.artifacts.read(artifact.hash)
+        stated = _stated_format(spec)
+        kinds = (stated,) if stated else sniff_all(folder, output)
+        root = str(job.place.root)
+        reports = [
+            read_report(
+                kind,
+                folder,
+                output,
+                root=root,
+                cwd=spec.cwd,
+                exit_code=exit_code,
+                one_runner=_one_runner(spec),
+                mask=self.mask,
+            )
+            for kind in kinds
+            if kind is not ReportFormat.EXIT_CODE
+        ]
+        return together(reports)
+
+    def _imported_elsewhere(self, report: TestReport, job: Job) -> str:
+        """A test that runs against another copy of the project proves nothing about this tree."""
+        inside = [Path(path) for path in report.imported_from]
+        outside = [
+            path
+            for path in inside
+            if not path.is_relative_to(job.place.root)
+            or any(path.is_relative_to(folder) for folder in job.view.dependencies)
+        ]
+        if not outside:
+            return ""
+        return (
+            f"the tests import the project from {outside[0]}, not from the tree under check; "
+            "install it with `pip install -e .`, or not at all"
+        )
+
+
+def _not_installed(spec: CheckSpec) -> str:
+    return f"{spec.tool.rpartition(':')[2]} is not installed" + (f" ({spec.install})" if spec.install else "")
+
+
+def selected(spec: CheckSpec, changed: Sequence[str]) -> list[str]:
+    """The changed files that a check looks at, relative to its directory."""
+    below = "" if spec.cwd in (".", "") else f"{spec.cwd}/"
+    files = [path.removeprefix(below) for path in changed if path.startswith(below)]
+    return [f"./{path}" if path.startswith("-") else path for path in files if path.endswith(spec.suffixes)]
+
+
+def unverifiable(spec: CheckSpec, tree: TreeUnderCheck, reason: str) -> CheckResult:
+    """The result of a check that was not run."""
+    return CheckResult(
+        name=spec.name,
+        kind=spec.kind,
+        tier=spec.tier,
+        tool=spec.tool.rpartition(":")[2],
+        command=command_of(spec),
+        phase=tree.phase,
+        tree=tree.tree,
+        verdict=Verdict.UNVERIFIABLE,
+        reason=reason,
+        required=spec.required,
+        decides=spec.decides,
+    )
+
+
+def command_of(spec: CheckSpec) -> str:
+    """The command as a person would write it."""
+    if spec.shell is not None:
+        return spec.shell
+    return shlex.join("python" if word == "{python}" else word for word in spec.argv)
+
+
+def _stated_format(spec: CheckSpec) -> ReportFormat | None:
+    """How the check reports; None where only the run can show which runner it was: a person's command, or make."""
+    return None if spec.shell is not None or spec.report is ReportFormat.EXIT_CODE else spec.report
+
+
+def _one_runner(spec: CheckSpec) -> bool:
+    """Whether the engine itself starts the runner, once."""
+    return spec.shell is None and spec.report in (ReportFormat.PYTEST, ReportFormat.UNITTEST)
+
+
+def _filled(text: str, names: Mapping[str, str]) -> str:
+    """`text` with the placeholders that we know replaced, and nothing else touched."""
+    return re.sub(r"\{(python|report|probes)\}", lambda found: names[found[1]], text)
+
+
+def _diagnostics(spec: CheckSpec, output: str, root: str) -> tuple[Diagnostic, ...]:
+    below = "" if spec.cwd in (".", "") else f"{spec.cwd}/"
+    found = parse_diagnostics(spec.tool.rpartition(":")[2], output, root)
+    return tuple(one.model_copy(update={"path": below + one.path}) for one in found) if below else found
+
+
+class _HeadAndTail:
+    """Passes output on to the artifact and remembers its beginning and its end."""
+
+    def __init__(self, writer: ArtifactWriter) -> None:
+        self._writer = writer
+        self._head = bytearray()
+        self._tail: deque[bytes] = deque()
+        self._tail_size = 0
+        self._cut = False
+
+    def write(self, data: bytes, /) -> None:
+        self._writer.write(data)
+        room = _SHOWN - len(self._head)
+        self._head += data[:room]
+        rest = data[room:]
+        if not rest:
+            return
+        self._tail.append(rest[-_SHOWN:])
+        self._tail_size += len(self._tail[-1])
+        self._cut = self._cut or len(rest) > _SHOWN
+        while self._tail_size - len(self._tail[0]) >= _SHOWN:
+            self._tail_size -= len(self._tail.popleft())
+            self._cut = True
+
+    def text(self) -> str:
+        mark = b"\n[...]\n" if self._cut else b""
+        return (bytes(self._head) + mark + b"".join(self._tail)).decode("utf-8", "replace")

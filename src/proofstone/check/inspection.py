@@ -1,0 +1,336 @@
+"""Checks that run inside the engine and execute nothing: tier 1 on every changed file, tier 4 on Large changes.
+
+Keys and tokens in the lines that a change adds. Every change is looked at, whatever its size.
+
+A key of a known form outside tests, and the value of a variable that checks were passed, block until a person accepts
+them. The same form in a test or an example, where keys that open nothing are common, and guesses only inform. What the
+secret is appears in no message: the ledger keeps messages for ever.
+
+Compares Proofstone's own settings before and after a change: a weaker one is a finding that a person must accept.
+
+The base's settings decide how the change itself is checked. Once the change is committed its own settings decide how
+the next one is, so what it weakens has to be seen now.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cached_property
+from typing import Final
+
+from proofstone.check.models import CheckKind, CheckResult
+from proofstone.check.readiness import looks_like_credential, readiness
+from proofstone.check.rules.protected import TEST_FOLDERS, Role, changed_roles, roles
+from proofstone.check.rules.scan_paths import conflict_markers, oversized
+from proofstone.common.models import ChangeKind, Diagnostic, Finding, Phase, Severity, Verdict
+from proofstone.common.risk import PathChange, docs_only, is_test, size_of
+from proofstone.common.secrets import SecretMask, known_secrets
+from proofstone.config.reading import FILES, PYPROJECT, chosen_file, load_files
+from proofstone.config.rules import weakened_findings, weakened_settings
+from proofstone.config.settings import Settings
+from proofstone.config.trust import setting_values, written_value
+from proofstone.config.wording import line_of
+from proofstone.errors import ConfigError
+from proofstone.git.objects import GITLINK, SYMLINK, BlobReader, file_at
+from proofstone.git.program import Git, readable
+from proofstone.git.snapshot import Snapshot
+from proofstone.sources.syntax import new_syntax_errors
+
+Inspected = tuple[CheckResult, list[Finding]]
+
+_MANY_LINES = 4000
+
+
+@dataclass(frozen=True)
+class ChangedFile:
+    """A changed file with its content before and after; None where there is none, or it is too large to read."""
+
+    path: str
+    kind: ChangeKind
+    old: bytes | None
+    new: bytes | None
+    old_size: int | None = None
+    new_size: int | None = None
+    """Of any file, however large; None where there is none."""
+
+    @cached_property
+    def roles(self) -> frozenset[Role]:
+        """What it decides, as far as the change touched that. A file that is too large to be read counts whole."""
+        unread = (self.old is None and self.old_size is not None) or (self.new is None and self.new_size is not None)
+        return roles(self.path) if unread else changed_roles(self.path, self.old, self.new)
+
+    @cached_property
+    def added(self) -> list[tuple[int, str]]:
+        """Numbers and texts of the lines that the change added."""
+        if self.new is None:
+            return []
+        after = self.new.decode("utf-8", "replace").splitlines()
+        if self.old is None:
+            return list(enumerate(after, start=1))
+        before = self.old.decode("utf-8", "replace").splitlines()
+        if len(before) + len(after) > _MANY_LINES:
+            return _not_among(after, before)
+        matcher = SequenceMatcher(None, before, after, autojunk=len(after) > 2000)
+        return [
+            (number + 1, after[number])
+            for tag, _, _, start, end in matcher.get_opcodes()
+            if tag in ("insert", "replace")
+            for number in range(start, end)
+        ]
+
+
+def _not_among(after: Sequence[str], before: Sequence[str]) -> list[tuple[int, str]]:
+    """Lines that `before` has fewer of, wherever they stand: alignment would take hours on generated files."""
+    left = Counter(before)
+    added = []
+    for number, line in enumerate(after, start=1):
+        if left[line]:
+            left[line] -= 1
+        else:
+            added.append((number, line))
+    return added
+
+
+def changed_files(snapshot: Snapshot, blobs: BlobReader) -> list[ChangedFile]:
+    """The changed files that have bytes: no submodules, no symlinks."""
+    special = (GITLINK, SYMLINK)
+    files = []
+    for entry in snapshot.entries:
+        if entry.mode in special or (entry.kind is ChangeKind.DELETED and entry.old_mode in special):
+            continue
+        had = entry.kind is not ChangeKind.ADDED and entry.old_mode not in special
+        old_size, old = blobs.measured(entry.old_blob) if had else (None, None)
+        size, new = blobs.measured(entry.blob) if entry.kind is not ChangeKind.DELETED else (None, None)
+        files.append(ChangedFile(readable(entry.path), entry.kind, old, new, old_size, size))
+    return files
+
+
+def path_changes(files: Iterable[ChangedFile]) -> list[PathChange]:
+    return [PathChange(path=file.path, kind=file.kind, added=tuple(text for _, text in file.added)) for file in files]
+
+
+def is_large(files: Sequence[ChangedFile]) -> bool:
+    return size_of(path_changes(files)) == "Large"
+
+
+def is_documentation(snapshot: Snapshot) -> bool:
+    """Documentation and nothing else: a symlink or a submodule is something else, wherever it stands."""
+    special = any(mode in (GITLINK, SYMLINK) for entry in snapshot.entries for mode in (entry.mode, entry.old_mode))
+    return not special and docs_only(readable(entry.path) for entry in snapshot.entries)
+
+
+def inspect(files: Sequence[ChangedFile], tree: str, *, max_file_kb: int) -> list[Inspected]:
+    """Tier 1: syntax, conflict markers, size."""
+    present = [file for file in files if file.new is not None]
+    syntax: list[Diagnostic] = []
+    known = 0
+    for file in present:
+        errors = new_syntax_errors(file.path, file.old, file.new or b"")
+        known += errors is not None
+        syntax += errors or ()
+    markers = [one for file in present for one in conflict_markers(file.path, file.old, file.new or b"")]
+    sizes = [
+        one
+        for file in files
+        if file.new_size is not None
+        for one in oversized(file.path, file.old_size, file.new_size, max_file_kb << 10)
+    ]
+    measured = sum(file.new_size is not None for file in files)
+    return [
+        _parsed(syntax, known, len(present), tree),
+        _said(CheckKind.CONFLICT, markers, "resolve the conflict", tree, output=f"{len(present)} files read"),
+        _said(
+            CheckKind.SIZE,
+            sizes,
+            "keep it out of git (or use LFS), or raise check.max_file_kb",
+            tree,
+            output=f"{measured} files measured",
+        ),
+    ]
+
+
+def _parsed(found: Sequence[Diagnostic], known: int, present: int, tree: str) -> Inspected:
+    """What could not be parsed was not checked: where that is all of it, the check says so instead of passing."""
+    said = f"{known} of {present} changed files parsed"
+    result, findings = _said(CheckKind.SYNTAX, found, "mend the syntax", tree, tool="tree-sitter", output=said)
+    if present and not known:
+        unsure = {"verdict": Verdict.UNVERIFIABLE, "reason": "no changed file is in a language that it parses"}
+        result = result.model_copy(update={**unsure, "required": False})
+    return result, findings
+
+
+def _said(
+    kind: CheckKind,
+    found: Sequence[Diagnostic],
+    fix: str,
+    tree: str,
+    *,
+    name: str = "",
+    tier: int = 1,
+    tool: str = "proofstone",
+    severity: Severity = Severity.MAJOR,
+    output: str = "",
+) -> Inspected:
+    """A check of the engine's own, and what it found; anything graver than `minor` fails it."""
+    name = name or kind.value
+    findings = [
+        Finding(
+            layer="cascade",
+            rule=name,
+            severity=severity,
+            path=one.path,
+            line=one.line,
+            detail=one.message or one.code,
+            fix=fix,
+            check=name,
+        )
+        for one in found[:50]
+    ]
+    result = CheckResult(
+        name=name,
+        kind=kind,
+        tier=tier,
+        tool=tool,
+        command="",
+        phase=Phase.AFTER,
+        tree=tree,
+        verdict=Verdict.FAIL if found and severity is not Severity.MINOR else Verdict.PASS,
+        reason=_told(found),
+        output=output,
+        diagnostics=tuple(found),
+    )
+    return result, findings
+
+
+def _told(found: Sequence[Diagnostic]) -> str:
+    if not found:
+        return ""
+    first = found[0]
+    where = f"{first.path}:{first.line}" if first.line else first.path
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"{where}: {first.message or first.code}{more}"
+
+
+_SEVERITY = {"secrets": Severity.BLOCKER, "swallowed-exceptions": Severity.MINOR, "observability": Severity.MINOR}
+_FIX = {
+    "secrets": "take it out of the file and of the history, and replace the secret itself",
+    "swallowed-exceptions": "handle the error, log it, or let it through",
+    "observability": "log the error or pass it on, so that somebody can see it happen",
+}
+
+
+def inspect_readiness(
+    files: Sequence[ChangedFile], tree: str, known: Collection[tuple[str | None, int | None]] = ()
+) -> list[Inspected]:
+    """Tier 4, for Large changes. Only a secret decides; the rest is said to whoever reviews. `known`: paths and lines
+    whose secrets are findings already."""
+    items = [
+        (kind, one)
+        for file in files
+        if file.new is not None
+        for kind, one in readiness(file.path, file.added, file.new)
+        if kind != "secrets" or (one.path, one.line) not in known
+    ]
+    return [
+        _said(
+            CheckKind.READINESS,
+            [one for of, one in items if of == kind],
+            _FIX[kind],
+            tree,
+            name=f"readiness-{kind}",
+            tier=4,
+            tool="detect-secrets" if kind == "secrets" else "tree-sitter",
+            severity=severity,
+        )
+        for kind, severity in _SEVERITY.items()
+    ]
+
+
+KNOWN: Final = "added-secret"
+POSSIBLE: Final = "possible-secret"
+_SAMPLES: Final = re.compile(r"(?:^|/)(?:examples?|demos?|samples?|fixtures?)/")
+_ADDED_SECRETS_FIX: Final = (
+    "take it out of the file, and revoke it if it was real: whoever can read the repository has it"
+)
+
+
+def secret_findings(files: Sequence[ChangedFile], passed: SecretMask) -> list[Finding]:
+    """Return a finding for each secret in the added lines; `passed` are the values that checks were given."""
+    return [finding for file in files if file.new is not None for finding in _in_file(file, passed)]
+
+
+def _in_file(file: ChangedFile, passed: SecretMask) -> Iterator[Finding]:
+    lower = file.path.lower()
+    is_sample = is_test(file.path) or bool(TEST_FOLDERS.search(lower) or _SAMPLES.search(lower))
+    numbers = [number for number, _ in file.added]
+    text = "\n".join(line for _, line in file.added)
+    found: dict[int, tuple[Severity, str]] = {}
+    for secret in known_secrets(text):
+        severity = Severity.MINOR if is_sample else Severity.CRITICAL
+        where = " in a test or an example" if is_sample else ""
+        found[numbers[secret.line - 1]] = (severity, f"a {secret.kind} in an added line{where}")
+    for number, line in file.added if passed.values else ():
+        if names := passed.names_in(line):
+            detail = f"the value of {', '.join(names)}, which checks were passed, in an added line"
+            found[number] = (Severity.CRITICAL, detail)
+    for number, line in file.added:
+        if number not in found and not is_sample and looks_like_credential(line):
+            found[number] = (Severity.MINOR, "a text that looks like a key or a password in an added line")
+    for number, (severity, detail) in sorted(found.items()):
+        yield _finding(file.path, number, severity, detail)
+
+
+def _finding(path: str, line: int, severity: Severity, detail: str) -> Finding:
+    return Finding(
+        layer="secrets",
+        rule=KNOWN if severity is Severity.CRITICAL else POSSIBLE,
+        severity=severity,
+        path=path,
+        line=line,
+        detail=detail,
+        fix=_ADDED_SECRETS_FIX,
+    )
+
+
+def settings_findings(git: Git, snapshot: Snapshot) -> list[Finding]:
+    """Return a finding for each setting that the change weakens."""
+    touched = [path.path for path in snapshot.change.paths if path.path in FILES]
+    if not touched:
+        return []
+    after = _settings_files(git, snapshot.tree)
+    try:
+        new = load_files(after)
+        name = chosen_file(after) or touched[0]
+    except ConfigError as error:
+        return [_unreadable(touched[0], error.message)]
+    try:
+        old = load_files(_settings_files(git, snapshot.base))
+    except ConfigError:
+        old = Settings()  # the base's settings cannot be read, so only the defaults could be in force
+    text = after.get(name, b"").decode("utf-8", "replace")
+    prefix = ("tool", "proofstone") if name == PYPROJECT else ()
+    return weakened_findings(
+        weakened_settings(setting_values(old), setting_values(new)),
+        name,
+        line_of=lambda setting: line_of(text, (*prefix, *setting.split(".", 1))),
+        written=written_value,
+    )
+
+
+def _settings_files(git: Git, tree: str) -> dict[str, bytes]:
+    return {name: content for name in FILES if (content := file_at(git, tree, name)) is not None}
+
+
+def _unreadable(path: str, why: str) -> Finding:
+    return Finding(
+        layer="settings",
+        rule="unreadable-settings",
+        severity=Severity.MAJOR,
+        path=path,
+        detail=f"Proofstone's settings cannot be read as the change leaves them: {why}",
+        fix="mend the file: every later check would be refused",
+    )

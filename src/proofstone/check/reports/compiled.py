@@ -1,0 +1,259 @@
+"""`cargo test`: the text that Rust's test harness prints, one block per binary.
+
+The header (`Running unittests src/lib.rs (target/debug/deps/name-HASH)`) names the target, so standard output and
+standard error must have been captured in order. Doc-tests are numbered within their item instead of by line, so
+that a moved one keeps its id.
+
+`go test -json`: one JSON event a line, between compiler messages that are plain text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from proofstone.check.models import TestReport, TestStatus
+from proofstone.check.reports.source import (
+    MESSAGE_LIMIT,
+    Json,
+    Source,
+    Tally,
+    UnreadableError,
+    decode_json,
+    mapping,
+    number,
+    text,
+)
+
+_HEADER = re.compile(r"\s*Running (unittests )?(\S+) \(([^()]+)-[0-9a-f]{16}(?:\.exe)?\)")
+_BINARY = re.compile(r"(?:^|/)src/(?:main\.rs|bin/.+)$")
+_DOC_HEADER = re.compile(r"\s*Doc-tests (\S+)")
+_START = re.compile(r"running (\d+) tests?$")
+_TEST = re.compile(r"test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:, (.*))?$")
+_DOC_NAME = re.compile(r"(.+?) \(line (\d{1,9})\)((?: - compile(?: fail)?)?)$")
+_END = re.compile(r"test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;")
+_FAILURE = re.compile(r"---- (.+) stdout ----$")
+_COMPILE = re.compile(r"error(?:\[E\d+\])?: (.+)$")
+
+_STATUSES: Final = {"ok": TestStatus.PASSED, "FAILED": TestStatus.FAILED, "ignored": TestStatus.SKIPPED}
+
+
+def read_cargo(source: Source) -> TestReport:
+    tally = Tally("cargo")
+    reader = _Reader(tally)
+    try:
+        for line in source.output_lines():
+            reader.line(line)
+    except UnreadableError as error:
+        tally.broken(str(error))
+    reader.end()
+    return tally.report(complete=source.exit_code is not None)
+
+
+class _Reader:
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._target = ""
+        self._crate = ""
+        self._binaries = 0
+        self._compile_error: str | None = None
+        self._open = False
+        self._announced = 0
+        self._statuses: list[TestStatus] = []
+        self._tests: dict[str, tuple[TestStatus, str]] = {}
+        """Status and message of the tests of this binary, by the name as printed."""
+        self._failure: str | None = None
+
+    def line(self, line: str) -> None:
+        if header := _HEADER.match(line):
+            self._close()
+            self._target = self._named(unit=bool(header[1]), source=header[2], target=re.split(r"[/\\]", header[3])[-1])
+        elif header := _DOC_HEADER.match(line):
+            self._close()
+            self._target = f"{header[1]}[doc]"
+        elif start := _START.match(line):
+            self._begin(int(start[1][:9]))
+        elif self._open:
+            self._inside(line)
+        elif wrong := _COMPILE.match(line):
+            self._compile_error = self._compile_error or wrong[1]
+
+    def _named(self, *, unit: bool, source: str, target: str) -> str:
+        """Crate, crate[bin], or crate/target for what lies in `tests/`: two crates may both have a `tests/it.rs`,
+        and cargo runs a crate's own tests first."""
+        if not unit:
+            return f"{self._crate}/{target}" if self._crate else target
+        self._crate = target
+        return f"{target}[bin]" if _BINARY.search(source) else target
+
+    def _begin(self, announced: int) -> None:
+        self._close()
+        self._open = True
+        self._binaries += 1
+        self._announced = announced
+        self._statuses, self._tests = [], {}
+        self._failure = None
+
+    def _inside(self, line: str) -> None:
+        if end := _END.match(line):
+            self._finish([int(count[:9]) for count in end.groups()])
+        elif test := _TEST.match(line):
+            self._failure = None
+            status = _STATUSES[test[2]]
+            self._statuses.append(status)
+            self._tests[test[1]] = (status, test[3] or "")
+        elif failure := _FAILURE.match(line):
+            self._failure = failure[1] if failure[1] in self._tests else None
+        elif self._failure is not None:
+            self._message(self._failure, line)
+
+    def _message(self, name: str, line: str) -> None:
+        status, message = self._tests[name]
+        if line == "failures:":
+            self._failure = None
+        elif len(message) < MESSAGE_LIMIT:
+            self._tests[name] = (status, f"{message}{line}\n")
+
+    def _finish(self, counts: list[int]) -> None:
+        """The harness's own sums must agree with the lines that were read."""
+        read = [self._statuses.count(_STATUSES[word]) for word in ("ok", "FAILED", "ignored")]
+        if read != counts:
+            self._tally.broken(
+                f"{self._target or 'tests'}: the harness counted {counts} passed, failed and ignored tests, "
+                f"the output shows {read}; run without --quiet and --nocapture"
+            )
+        self._record()
+
+    def _record(self) -> None:
+        names = _without_lines(self._tests)
+        for shown, (status, message) in self._tests.items():
+            id = f"{self._target}::{names[shown]}" if self._target else names[shown]
+            self._tally.add(id, status, message=message.strip())
+        self._open = False
+
+    def _close(self) -> None:
+        """A block that never came to its result: the binary died."""
+        if self._open:
+            self._record()
+            seen = len(self._statuses)
+            self._tally.broken(f"{self._target or 'tests'}: ended after {seen} of {self._announced} tests")
+
+    def end(self) -> None:
+        self._close()
+        if self._compile_error is not None and not self._tally.any_bad:
+            self._tally.broken(f"cargo: {self._compile_error}")
+        if self._binaries == 0:
+            self._tally.never_began("no test binary ran: the output has no line `running N tests`")
+
+
+def _without_lines(shown: Iterable[str]) -> dict[str, str]:
+    """Doc-tests by item and their order in it, as they are printed in the order in which they end."""
+    names = {name: name for name in shown}
+    docs = [(doc[1] + doc[3], int(doc[2]), name) for name in names if (doc := _DOC_NAME.match(name))]
+    order: Counter[str] = Counter()
+    for item, _, name in sorted(docs):
+        order[item] += 1
+        names[name] = item if order[item] == 1 else f"{item} #{order[item]}"
+    return names
+
+
+_ENDS: Final = {"pass": TestStatus.PASSED, "fail": TestStatus.FAILED, "skip": TestStatus.SKIPPED}
+_COMPILER = re.compile(r"# (\S+)(?: \[.+\])?$")
+_CRASHES: Final = ("panic: ", "fatal error: ")
+"""How Go's own runtime begins when it ends a test binary."""
+_BUILD_FAILED = re.compile(r"FAIL\t(\S+) \[(?:build|setup) failed\]")
+
+
+@dataclass
+class _Package:
+    ended: str | None = None
+    tests: dict[str, bool] = field(default_factory=dict)
+    """Name of a test, and whether it ended."""
+    failed: bool = False
+    """Whether one of its tests did."""
+    output: dict[str, str] = field(default_factory=dict)
+    """Head of what was printed, by test; the empty name is the package itself."""
+
+    def print(self, test: str, words: str) -> None:
+        so_far = self.output.get(test, "")
+        if len(so_far) < MESSAGE_LIMIT:
+            self.output[test] = so_far + words
+
+
+def read_go(source: Source) -> TestReport:
+    tally = Tally("go")
+    packages: dict[str, _Package] = {}
+    complaints: dict[str, str] = {}
+    complaint = ""  # the package that the compiler is complaining about
+    try:
+        for line in source.output_lines():
+            if line.startswith(("{", "FAIL\t", "ok  \t", "?   \t")):
+                complaint = ""
+                _line(line, packages, tally)
+            elif header := _COMPILER.match(line):
+                complaint = header[1]
+            elif complaint:
+                complaints[complaint] = complaints.get(complaint, "")[:MESSAGE_LIMIT] + f"{line}\n"
+    except UnreadableError as error:
+        tally.broken(str(error))
+    for name, package in packages.items():
+        _package_end(name, package, complaints.get(name, ""), tally)
+    if not packages:
+        tally.never_began("no events of `go test -json` in the output")
+    return tally.report(complete=source.exit_code is not None)
+
+
+def _line(line: str, packages: dict[str, _Package], tally: Tally) -> None:
+    if refused := _BUILD_FAILED.match(line):
+        packages.setdefault(refused[1], _Package()).ended = "build"
+        return
+    if not line.startswith("{"):
+        return
+    try:
+        event = mapping(decode_json(line, "go test -json"))
+    except UnreadableError:  # a program may print a brace; only lines that are events count
+        return
+    name = text(event.get("Package"))
+    if not name or not isinstance(event.get("Action"), str):
+        return
+    _event(event, name, packages.setdefault(name, _Package()), tally)
+
+
+def _event(event: dict[str, Json], name: str, package: _Package, tally: Tally) -> None:
+    action = text(event.get("Action"))
+    test = text(event.get("Test"))
+    if action == "output":
+        words = text(event.get("Output"))
+        package.print(test, words)
+        if not test and _BUILD_FAILED.match(words):
+            package.ended = "build"
+    elif action == "run" and test:
+        package.tests.setdefault(test, False)
+    elif action in _ENDS and test:
+        package.tests[test] = True
+        status = _ENDS[action]
+        package.failed = package.failed or status.bad
+        message = package.output.get(test, "") if status is not TestStatus.PASSED else ""
+        seconds = number(event.get("Elapsed"))
+        tally.add(f"{name}/{test}", status, ms=None if seconds is None else seconds * 1000, message=message)
+    elif action in _ENDS:
+        package.ended = package.ended or action
+
+
+def _package_end(name: str, package: _Package, complaint: str, tally: Tally) -> None:
+    for test, ended in package.tests.items():
+        if not ended:
+            message = package.output.get(test, "") or "started and never ended"
+            tally.add(f"{name}/{test}", TestStatus.ERROR, message=message)
+            package.failed = True
+            if not any(crash in words for words in package.output.values() for crash in _CRASHES):
+                tally.broken(f"{name}/{test}: its test binary was killed before the test had ended")
+    if package.ended is None:
+        tally.broken(f"{name}: go test ended before this package had finished")
+    elif package.ended == "build":
+        tally.add(name, TestStatus.ERROR, message=complaint or package.output.get("", "") or "does not build")
+    elif package.ended == "fail" and not package.failed:
+        tally.add(name, TestStatus.ERROR, message=package.output.get("", "") or "failed outside of its tests")

@@ -1,0 +1,131 @@
+"""Journals of our own probes (pytest, unittest, Node): one JSON-lines file per process, all merged.
+
+The lines are described in `probes/README.md`. A journal without its last line belongs to a runner that died.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from proofstone.check.models import TestReport, TestStatus
+from proofstone.check.reports.source import (
+    NEVER_RUN,
+    TOTAL_LIMIT,
+    Json,
+    Source,
+    Tally,
+    UnreadableError,
+    decode_json,
+    mapping,
+    number,
+    sequence,
+    text,
+)
+
+_JOIN: Final = {"pytest": "::", "node": " > ", "unittest": "."}
+_STATUSES: Final = {status.value: status for status in TestStatus}
+
+_INTERRUPTED, _INTERNAL_ERROR, _USAGE_ERROR = 2, 3, 4
+
+
+def read_journals(runner: str, source: Source) -> TestReport:
+    tally = Tally(runner)
+    names = source.files(rf"{runner}-[0-9-]+\.jsonl")
+    if not names:
+        tally.never_began(f"no {runner} report: {runner} did not run, or ran without Proofstone's probe")
+    imported: set[str] = set()
+    budget = TOTAL_LIMIT
+    for name in names:
+        try:
+            data = source.read(name)
+            budget -= len(data)
+            if budget < 0:
+                raise UnreadableError(f"{name}: the reports together are larger than {TOTAL_LIMIT:,} bytes")
+            imported.update(_Journal(runner, name, source, tally).read(data))
+        except UnreadableError as error:
+            tally.broken(str(error))
+    return tally.report(complete=source.exit_code is not None, imported_from=tuple(sorted(imported)))
+
+
+class _Journal:
+    """One file. Gives back where the project was imported from."""
+
+    def __init__(self, runner: str, name: str, source: Source, tally: Tally) -> None:
+        self._runner = runner
+        self._name = name
+        self._source = source
+        self._tally = tally
+        self._base: str | None = None
+        self._collected: dict[str, str | None] = {}
+        self._finish: dict[str, Json] | None = None
+        self._refused = False
+
+    def read(self, data: bytes) -> list[str]:
+        for count, line in enumerate(data.splitlines(), start=1):
+            where = f"{self._name}, line {count}"
+            try:
+                self._line(mapping(decode_json(line, where)), where)
+            except UnreadableError as error:
+                self._tally.broken(str(error))
+        for id, path in self._collected.items():
+            if id not in self._tally:
+                self._tally.add(id, TestStatus.SKIPPED, message=NEVER_RUN, path=path)
+        return self._end()
+
+    def _line(self, line: dict[str, Json], where: str) -> None:
+        match line.get("event"):
+            case "start":
+                self._base = text(line.get("base")) or None
+            case "collected":
+                for test in sequence(line.get("tests")):
+                    file, name = (*sequence(test), None, None)[:2]
+                    id, path = self._identity(file, name)
+                    self._collected[id] = path
+            case "test":
+                self._test(line, where)
+            case "died":
+                self._tally.broken(f"{self._name}: died before its tests had ended: {text(line.get('what'))}")
+            case "refused":
+                self._refused = True
+                self._tally.never_began(f"{self._runner} could not begin: {text(line.get('why'))}")
+            case "finish":
+                self._finish = line
+            case other:
+                raise UnreadableError(f"{where}: unknown event {other!r}")
+
+    def _test(self, line: dict[str, Json], where: str) -> None:
+        status = _STATUSES.get(text(line.get("status")))
+        if status is None:
+            raise UnreadableError(f"{where}: unknown status {line.get('status')!r}")
+        id, path = self._identity(line.get("file"), line.get("name"))
+        if path is None and isinstance(line.get("path"), str):
+            path = self._source.relative(text(line.get("path")), self._base)
+        self._tally.add(id, status, ms=number(line.get("ms")), message=text(line.get("message")), path=path)
+
+    def _identity(self, file: Json, name: Json) -> tuple[str, str | None]:
+        """Id and path of a test, both relative to the repository. A file outside it keeps the runner's name."""
+        if not isinstance(file, str):
+            return text(name), None
+        inside = self._source.relative(file, self._base)
+        shown = inside if inside is not None else file
+        return (f"{shown}{_JOIN[self._runner]}{name}" if text(name) else shown), inside
+
+    def _end(self) -> list[str]:
+        if self._refused:
+            return []
+        if self._finish is None:
+            self._tally.broken(f"{self._name}: {self._runner} ended before it had finished")
+            return []
+        if self._base is None:
+            self._tally.broken(f"{self._name}: no start line")
+        if self._runner == "pytest":
+            self._pytest_status(self._finish.get("exit"))
+        return [text(place) for place in sequence(self._finish.get("imported_from")) if text(place)]
+
+    def _pytest_status(self, status: Json) -> None:
+        if status == _INTERRUPTED and not self._tally.any_bad:
+            self._tally.broken(f"{self._name}: pytest was interrupted")
+        elif status == _INTERNAL_ERROR:
+            self._tally.broken(f"{self._name}: pytest had an internal error")
+        elif status == _USAGE_ERROR:
+            self._tally.never_began("pytest could not begin: a test file or an option that it was given does not exist")

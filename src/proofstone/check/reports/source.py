@@ -1,0 +1,266 @@
+"""What a reader may look at: the report directory, the output, and how paths were seen by the check.
+
+The checked project wrote all of it. Files are opened without following links and without waiting on pipes, and are
+refused when they are too large; JSON is decoded so that nothing in it can raise anything but `UnreadableError`.
+
+Where results are gathered: the bounds on what a report may say, and one result per id.
+
+What a runner wrote is hostile until shown otherwise. Text is cut and cleaned here, once, for every format.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import posixpath
+import re
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from proofstone.check.models import TestReport, TestResult, TestStatus
+
+FILE_LIMIT: Final = 64 * 1024 * 1024
+FILE_COUNT_LIMIT: Final = 10_000
+ENTRY_LIMIT: Final = 100_000
+DEPTH_LIMIT: Final = 20
+TOTAL_LIMIT: Final = 4 * FILE_LIMIT
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class UnreadableError(Exception):
+    """This piece of a report cannot be read; the text says which and why. Never leaves the readers."""
+
+
+class MissingReportError(UnreadableError):
+    """There is no such file: no runner wrote one."""
+
+
+@dataclass(frozen=True)
+class Source:
+    directory: Path
+    output: bytes
+    root: str
+    """The repository's path as the check saw it."""
+    cwd: str
+    """The check's directory, relative to the root."""
+    exit_code: int | None
+    """None when the command was killed."""
+    mask: Callable[[bytes], bytes] = bytes
+    """Takes secrets out of what is read. The output is masked already."""
+
+    def files(self, pattern: str) -> list[str]:
+        """Names of report files, relative to the directory, that match; sorted. Links are not followed."""
+        matches = re.compile(pattern)
+        found = [name for name in _names_below(self.directory) if matches.fullmatch(posixpath.basename(name))]
+        if len(found) > FILE_COUNT_LIMIT:
+            raise UnreadableError(f"more than {FILE_COUNT_LIMIT:,} report files")
+        return sorted(found)
+
+    def read(self, name: str) -> bytes:
+        """The bytes of one report file."""
+        try:
+            descriptor = os.open(self.directory / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError as error:
+            raise MissingReportError(f"{name}: there is none") from error
+        except (OSError, ValueError) as error:
+            raise UnreadableError(f"{name}: cannot be opened: {error}") from error
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise UnreadableError(f"{name}: is not a regular file")
+            if status.st_size > FILE_LIMIT:
+                raise UnreadableError(f"{name}: {status.st_size:,} bytes, larger than the {FILE_LIMIT:,} that are read")
+            try:
+                return self.mask(file.read(FILE_LIMIT))
+            except OSError as error:
+                raise UnreadableError(f"{name}: cannot be read: {error}") from error
+
+    def output_lines(self) -> Iterator[str]:
+        """The output as text, line by line, without colours."""
+        if len(self.output) > FILE_LIMIT:
+            raise UnreadableError(f"output: {len(self.output):,} bytes, larger than the {FILE_LIMIT:,} that are read")
+        return text_lines(self.output)
+
+    def relative(self, path: str, base: str | None = None) -> str | None:
+        """`path` relative to the repository, or None when it lies outside. Relative paths start at `base`,
+        or at the check's directory. No file system is asked: the paths are those of the sandbox."""
+        start = base if base is not None else posixpath.join(self.root, self.cwd)
+        whole = posixpath.normpath(posixpath.join(start, path.removeprefix("file://")))
+        root = posixpath.normpath(self.root)
+        if whole == root:
+            return "."
+        prefix = root if root.endswith("/") else f"{root}/"
+        return whole[len(prefix) :] if whole.startswith(prefix) else None
+
+
+def _names_below(directory: Path) -> Iterator[str]:
+    """Everything that is not a directory. By hand, for `os.walk` recurses and these may be deep on purpose."""
+    seen = 0
+    folders = [("", 0)]
+    while folders:
+        folder, depth = folders.pop()
+        try:
+            entries = list(os.scandir(directory / folder))
+        except OSError:  # no such directory, or one that closed itself: there is nothing to be read in it
+            continue
+        seen += len(entries)
+        if seen > ENTRY_LIMIT or depth > DEPTH_LIMIT:
+            raise UnreadableError(f"report directory: more than {ENTRY_LIMIT:,} entries, or deeper than {DEPTH_LIMIT}")
+        for entry in entries:
+            name = f"{folder}{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                folders.append((f"{name}/", depth + 1))
+            else:
+                yield name
+
+
+def text_lines(data: bytes) -> Iterator[str]:
+    for line in data.split(b"\n"):
+        yield _ANSI.sub("", line.decode("utf-8", "replace")).rstrip("\r")
+
+
+def decode_json(data: bytes | str, where: str) -> Json:
+    try:
+        value: Json = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"{where}: not JSON: {error}") from error
+    return value
+
+
+def text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def number(value: Json) -> float | None:
+    """A number as a float; None for anything else, also for one too large to be a float."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+def mapping(value: Json) -> dict[str, Json]:
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
+RESULT_LIMIT: Final = 200_000
+MESSAGE_LIMIT: Final = 2_000
+ID_LIMIT: Final = 1_000
+PROBLEM_LIMIT: Final = 50
+IMPORT_LIMIT: Final = 1_000
+
+WORST_FIRST: Final = (
+    TestStatus.ERROR,
+    TestStatus.FAILED,
+    TestStatus.SKIPPED,
+    TestStatus.XFAILED,
+    TestStatus.XPASSED,
+    TestStatus.PASSED,
+)
+"""Where two results bear one id, the worse stands: a pass never covers a failure or a skip."""
+
+NEVER_RUN: Final = "collected but never run"
+
+
+def clean(text: str, limit: int) -> str:
+    """Text that every database and terminal takes: no NUL, no half characters, at most `limit` long."""
+    return text[:limit].encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+
+
+def clean_id(text: str) -> str:
+    """An id within bounds. A longer one keeps its head and gets a digest, so that two never become one."""
+    text = clean(" ".join(text.splitlines()), len(text))
+    if len(text) <= ID_LIMIT:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return f"{text[: ID_LIMIT - len(digest) - 1]}…{digest}"
+
+
+class Tally:
+    """Results and problems of one run, while its report is being read."""
+
+    def __init__(self, runner: str) -> None:
+        self._runner = runner
+        self._results: dict[str, TestResult] = {}
+        self._problems: list[str] = []
+        self._broken = False
+        self._refused = False
+        self.any_bad = False
+        """Whether one of the results is a failure or an error."""
+
+    def __contains__(self, id: str) -> bool:
+        return clean_id(id) in self._results
+
+    def add(
+        self,
+        id: str,
+        status: TestStatus,
+        *,
+        ms: float | None = None,
+        message: str = "",
+        path: str | None = None,
+    ) -> None:
+        id = clean_id(id)
+        if not id:
+            self.broken("a result without an id was left out")
+            return
+        self.any_bad = self.any_bad or status.bad
+        before = self._results.get(id)
+        if before is not None and WORST_FIRST.index(before.status) <= WORST_FIRST.index(status):
+            return
+        if before is None and len(self._results) >= RESULT_LIMIT:
+            self.broken(f"more than {RESULT_LIMIT:,} results; the rest was left out")
+            return
+        self._results[id] = TestResult(
+            id=id,
+            status=status,
+            duration_ms=_milliseconds(ms),
+            message=clean(message, MESSAGE_LIMIT),
+            path=None if path is None else clean(path, ID_LIMIT),
+        )
+
+    def problem(self, text: str) -> None:
+        """Something a person should know; the report may still be whole."""
+        text = clean(text, MESSAGE_LIMIT)
+        if text not in self._problems and len(self._problems) < PROBLEM_LIMIT:
+            self._problems.append(text)
+
+    def broken(self, text: str) -> None:
+        """Something is missing: the report is not complete."""
+        self._broken = True
+        self.problem(text)
+
+    def never_began(self, text: str) -> None:
+        """A runner did not begin, so that there is no report of it that could be complete."""
+        self._refused = True
+        self.problem(text)
+
+    def report(self, *, complete: bool, imported_from: tuple[str, ...] = ()) -> TestReport:
+        return TestReport(
+            runner=self._runner,
+            results=tuple(self._results.values()),
+            complete=complete and not self._broken and not self._refused,
+            began=self._broken or not self._refused,
+            imported_from=tuple(clean(place, ID_LIMIT) for place in imported_from[:IMPORT_LIMIT]),
+            problems=tuple(self._problems),
+        )
+
+
+def _milliseconds(value: float | None) -> int | None:
+    if value is None or not math.isfinite(value) or not 0 <= value < 1e12:
+        return None
+    return round(value)

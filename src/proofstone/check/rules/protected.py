@@ -1,0 +1,270 @@
+"""The files that decide what counts as proof, as one table: tests, how they run, lint, build, CI, git and settings.
+
+A change that loosens one of them can pass without doing its work, so a task has to declare it. A file counts by its
+name, wherever it stands, or by the folder at the root that it lies in. Some files also hold what has nothing to do
+with proof (a version, dependencies): of these only the sections in `MIXED` count, and one that cannot be read counts
+whole.
+
+Left out on purpose: files of code that mostly say what a package is (`setup.py`, `mix.exs`, `*.gemspec`), lock files
+and lists of dependencies. They are read when an environment is made, and that is done from the base.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase, translate
+from typing import Final
+
+from proofstone.common.parsing import parse_ini
+from proofstone.common.risk import is_test
+
+
+class Role(StrEnum):
+    TESTS = "tests"
+    """Tests and what they compare with: fixtures, snapshots, test data."""
+    RUNNER = "runner"
+    """How tests are found, loaded, run and measured."""
+    LINT = "lint"
+    """What linters, formatters and type checkers look at."""
+    BUILD = "build"
+    """What a build or a named task does."""
+    CI = "ci"
+    """What is run before a change is taken: pipelines and hooks."""
+    GIT = "git"
+    """What git takes in, and how."""
+    SETTINGS = "settings"
+    """What Proofstone itself does."""
+
+
+NAMES: Final[Mapping[Role, tuple[str, ...]]] = {
+    Role.TESTS: (
+        "*.snap", "*.ambr", "*.feature", "*.bats",
+    ),
+    Role.RUNNER: (
+        # Python
+        "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.toml", ".coveragerc",
+        ".coveragerc.toml", "unittest.cfg", "nose2.cfg", ".noserc", ".stestr.conf", ".testr.conf",
+        "sitecustomize.py", "usercustomize.py",
+        # JavaScript and TypeScript. A Babel or Vite configuration decides what becomes of a test before it runs.
+        "jest.config.*", "jest.*.config.*", "jest-*.json", "jest.setup.*", "jest-setup.*", "jest.preset.*",
+        "setuptests.*", "vitest.config.*", "vitest.*.config.*", "vitest.workspace.*", "vitest.setup.*",
+        "vitest-setup.*", "vite.config.*", "babel.config.*", ".babelrc*", ".mocharc*", "mocha.opts", ".nycrc*",
+        "nyc.config.*", ".c8rc*", "karma.conf*.*", "ava.config.*", ".taprc", "jasmine.json", "cypress.config.*",
+        "cypress.json", "playwright.config.*", "playwright-*.config.*", "wdio.conf*.*", "web-test-runner.config.*",
+        "testem.*", "protractor.conf*.*", ".npmrc", "stryker.conf*.*", "stryker.config.*",
+        # Others
+        "nextest.toml", "phpunit.xml*", "phpunit.dist.xml", "codeception*.yml", ".rspec", ".simplecov", "cucumber.yml",
+        "*.runsettings", "xunit.runner.json", "junit-platform.properties", "dart_test.yaml",
+    ),
+    Role.LINT: (
+        # Python
+        "ruff.toml", ".ruff.toml", ".flake8", "mypy.ini", ".mypy.ini", "pyrightconfig.json", "pylintrc", ".pylintrc",
+        "pylintrc.toml", ".pylintrc.toml", ".pydocstyle*", ".pycodestyle", ".isort.cfg", ".style.yapf", ".bandit",
+        "bandit.y*ml", "ty.toml", "pyrefly.toml", ".pyre_configuration", "pytype.cfg", ".importlinter",
+        # JavaScript and TypeScript
+        ".eslintrc*", "eslint.config.*", ".eslintignore", "tsconfig*.json", "jsconfig*.json", "biome.json*",
+        ".prettierrc*", "prettier.config.*", ".prettierignore", ".stylelintrc*", "stylelint.config.*",
+        ".stylelintignore", ".jshintrc", ".jshintignore", ".xo-config*", ".oxlintrc.json", "tslint.json",
+        ".flowconfig", "dprint.json*",
+        # Others
+        ".editorconfig", ".golangci.*", "staticcheck.conf", "revive.toml", "clippy.toml", ".clippy.toml",
+        "rustfmt.toml", ".rustfmt.toml", "deny.toml", ".rubocop*.yml", "steepfile", ".clang-tidy", ".clang-format",
+        ".cppcheck*", "checkstyle*.xml", "pmd*.xml", "spotbugs*.xml", "detekt*.yml", "stylecop.json", ".globalconfig",
+        "phpstan*.neon*", "psalm*.xml*", "phpcs.xml*", ".phpcs.xml*", ".php-cs-fixer*", ".swiftlint.yml",
+        "analysis_options.yaml", ".credo.exs", ".formatter.exs", ".scalafix.conf", ".scalafmt.conf", ".codespellrc",
+        ".yamllint*", ".markdownlint*", ".hadolint.y*ml", ".shellcheckrc", ".sqlfluff",
+    ),
+    Role.BUILD: (
+        "makefile", "gnumakefile", "makefile.*", "*.mk", "justfile", ".justfile", "*.just", "taskfile*.y*ml",
+        "noxfile.py", "dodo.py", "earthfile", "turbo.json", "nx.json", "lerna.json", ".npmrc", ".yarnrc*",
+        ".pnpmfile.cjs", "vite.config.*", "rakefile", "*.rake", "build.gradle*", "settings.gradle*",
+        "gradlew", "pom.xml", "mvnw", "build.xml", "build.sbt", "*.csproj", "*.fsproj",
+        "*.vbproj", "directory.build.props", "directory.build.targets", "cmakelists.txt", "cmakepresets.json",
+        "*.cmake", "meson.build", "meson.options", "meson_options.txt", "configure.ac", "sconstruct", "wscript",
+        "build.bazel", "workspace.bazel", "module.bazel", ".bazelrc",
+    ),
+    Role.CI: (
+        ".gitlab-ci.yml", "jenkinsfile*", "azure-pipelines*.y*ml", ".travis.yml", "appveyor.yml", ".appveyor.yml",
+        "bitbucket-pipelines.yml", ".drone.*", ".woodpecker.y*ml", ".cirrus.*", "cloudbuild.y*ml", "buildspec.y*ml",
+        ".pre-commit-config.y*ml", ".pre-commit-hooks.y*ml", "lefthook.y*ml", ".lefthook.y*ml", ".lintstagedrc*",
+        "lint-staged.config.*", "codecov.y*ml", ".codecov.y*ml", ".coveralls.yml", "sonar-project.properties",
+    ),
+    Role.GIT: (".gitattributes", ".gitignore", ".gitmodules"),
+    Role.SETTINGS: ("proofstone.toml",),
+}  # fmt: skip
+"""Base names as patterns, in lower case."""
+
+AT_ROOT: Final[Mapping[Role, tuple[str, ...]]] = {
+    Role.RUNNER: (".config/nextest.toml", ".cargo/config", ".cargo/config.toml"),
+    # Elsewhere `tasks.py` and `build.rs` are usually production modules.
+    Role.BUILD: ("tasks.py", "build.rs", ".cargo/config", ".cargo/config.toml", ".mvn/*", ".yarn/releases/*",
+                 ".yarn/plugins/*", "gradle/wrapper/*"),
+    Role.CI: (".github/*", ".gitlab/*", ".circleci/*", ".azure-pipelines/*", ".buildkite/*", ".woodpecker/*",
+              ".semaphore/*", ".teamcity/*", ".forgejo/*", ".gitea/*", ".husky/*", ".githooks/*"),
+}  # fmt: skip
+"""Whole paths as patterns, in lower case; `*` also stands for folders."""
+
+TEST_FOLDERS: Final = re.compile(
+    r"(?:^|/)(?:__snapshots__|__image_snapshots__|__mocks__|__fixtures__|e2e|cypress|test[-_]?data|test[-_]fixtures"
+    r"|(?:unit|integration|functional|acceptance|e2e|ui)[-_]?tests?)/"
+)
+"""Beside those that `is_test` knows, in lower case. A package called `testing` is production code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A section of a mixed file that has roles."""
+
+    keys: str
+    """Keys from the top, as patterns parted by `/`."""
+    roles: frozenset[Role]
+    without: frozenset[str] = frozenset()
+    """Keys below that do not count."""
+
+
+def _parts(roles: Sequence[Role], *keys: str, without: Sequence[str] = ()) -> tuple[Part, ...]:
+    return tuple(Part(key, frozenset(roles), frozenset(without)) for key in keys)
+
+
+_LINTERS = (
+    "autoflake", "autopep8", "bandit", "basedpyright", "black", "codespell", "darker", "deptry", "djlint", "doc8",
+    "docformatter", "flake8*", "importlinter*", "interrogate", "isort", "mypy*", "pep8", "pycodestyle", "pydoclint",
+    "pydocstyle", "pylint*", "pyre", "pyrefly", "pyright", "pytype", "refurb", "ruff", "semgrep", "slotscheck",
+    "sqlfluff", "ty", "vulture", "yapf",
+)  # fmt: skip
+_DEPENDENCIES = ("dependencies", "extra-dependencies", "features", "deps", "extras")
+_INI = (
+    *_parts([Role.RUNNER], "pytest", "tool:pytest", "coverage:*", "nosetests", "unittest", "hypothesis"),
+    *_parts([Role.RUNNER], "options.entry_points/pytest11"),
+    *_parts([Role.LINT], *_LINTERS, *(f"tool:{name}" for name in _LINTERS)),
+    *_parts([Role.BUILD], "tox", "tox:*", "testenv*", without=_DEPENDENCIES),
+    *_parts([Role.BUILD], "aliases"),
+)
+_DENO = (
+    *_parts([Role.BUILD, Role.RUNNER], "tasks"),
+    *_parts([Role.RUNNER], "test", "bench"),
+    *_parts([Role.LINT], "lint", "fmt", "compilerOptions"),
+)
+
+MIXED: Final[Mapping[str, tuple[Part, ...]]] = {
+    "pyproject.toml": (
+        *_parts([Role.RUNNER], "tool/pytest*", "tool/coverage", "tool/nose2", "tool/hypothesis"),
+        # A plug-in of pytest's that the project itself registers.
+        *_parts([Role.RUNNER], "project/entry-points/pytest11", "tool/poetry/plugins/pytest11"),
+        *_parts([Role.LINT], *(f"tool/{name}" for name in _LINTERS)),
+        *_parts([Role.BUILD], "tool/tox", "tool/nox", "tool/hatch/envs", without=_DEPENDENCIES),
+        *_parts([Role.BUILD], "tool/poe", "tool/taskipy", "tool/pdm/scripts", "tool/rye/scripts", "tool/doit"),
+        *_parts([Role.BUILD], "tool/pixi/tasks", "tool/pixi/feature/*/tasks"),
+        *_parts([Role.CI], "tool/cibuildwheel"),
+        *_parts([Role.SETTINGS], "tool/proofstone"),
+    ),
+    "setup.cfg": _INI,
+    "tox.ini": _INI,
+    "package.json": (
+        *_parts([Role.BUILD, Role.RUNNER], "scripts"),
+        *_parts([Role.BUILD], "config", "wireit", "nx", "turbo"),
+        *_parts([Role.RUNNER], "jest", "mocha", "ava", "nyc", "c8", "vitest", "tap", "babel", "cypress", "jasmine"),
+        *_parts([Role.LINT], "eslintConfig", "eslintIgnore", "prettier", "stylelint", "xo", "standard"),
+        *_parts([Role.CI], "husky", "lint-staged", "pre-commit", "simple-git-hooks"),
+    ),
+    "composer.json": _parts([Role.BUILD, Role.RUNNER], "scripts"),
+    "deno.json": _DENO,
+    "deno.jsonc": _DENO,
+    "bunfig.toml": _parts([Role.RUNNER], "test", "preload"),
+    "cargo.toml": (
+        # Assertions and overflow checks of the tests hang on their profile.
+        *_parts([Role.RUNNER], "test", "profile/test", "profile/dev", "package/autotests"),
+        *_parts([Role.RUNNER], "lib/test", "lib/doctest", "lib/harness"),
+        *_parts([Role.LINT], "lints", "workspace/lints"),
+        *_parts([Role.BUILD], "package/build"),
+    ),
+}
+"""Files of which only some sections count, by base name in lower case."""
+
+
+def _pattern(patterns: Sequence[str]) -> re.Pattern[str]:
+    return re.compile("|".join(translate(pattern) for pattern in patterns))
+
+
+_BY_NAME = {role: _pattern(names) for role, names in NAMES.items()}
+_BY_PATH = {role: _pattern(paths) for role, paths in AT_ROOT.items()}
+
+
+def roles(path: str) -> frozenset[Role]:
+    """What a file, by its path in the repository, may decide."""
+    sections = (part.roles for part in MIXED.get(_base_name(path), ()))
+    return _whole_roles(path).union(*sections)
+
+
+def changed_roles(path: str, old: bytes | None, new: bytes | None) -> frozenset[Role]:
+    """The roles whose part of the file differs; None stands for a file that is not there."""
+    if old == new:
+        return frozenset()
+    parts = MIXED.get(_base_name(path))
+    if parts is None:
+        return roles(path)
+    try:
+        before, after = (_sections(_base_name(path), content, parts) for content in (old, new))
+    except (ValueError, RecursionError, configparser.Error):  # nobody can tell what differs
+        return roles(path)
+    differing = (part.roles for part in parts if before.get(part) != after.get(part))
+    return _whole_roles(path).union(*differing)
+
+
+def _base_name(path: str) -> str:
+    return path.rpartition("/")[2].lower()
+
+
+def _whole_roles(path: str) -> frozenset[Role]:
+    """The roles that any edit of the file touches."""
+    lower, name = path.lower(), _base_name(path)
+    found = {role for role, pattern in _BY_NAME.items() if pattern.match(name)}
+    found |= {role for role, pattern in _BY_PATH.items() if pattern.match(lower)}
+    if is_test(path) or TEST_FOLDERS.search(lower):
+        found.add(Role.TESTS)
+    return frozenset(found)
+
+
+def _sections(name: str, content: bytes | None, parts: Sequence[Part]) -> dict[Part, str]:
+    """Each part that the file has, in a form that is the same for the same meaning."""
+    if content is None:
+        return {}
+    data = _READERS[name.rpartition(".")[2]](content.decode("utf-8-sig"))
+    if not isinstance(data, dict):
+        raise ValueError(f"{name} holds no sections")
+    chosen = {part: dict(_chosen(data, part.keys.split("/"), part.without)) for part in parts}
+    # Python takes True for 1, and the tools that read these files do not: JSON keeps them apart.
+    return {part: json.dumps(values, sort_keys=True, default=str) for part, values in chosen.items() if values}
+
+
+def _chosen(data: object, keys: Sequence[str], without: frozenset[str], at: str = "") -> Iterator[tuple[str, object]]:
+    if not keys:
+        kept = _pruned(data, without)
+        if kept != {} or not without:
+            yield at, kept
+    elif isinstance(data, dict):
+        for key, value in data.items():
+            if fnmatchcase(key, keys[0]):
+                yield from _chosen(value, keys[1:], without, f"{at}/{key}")
+
+
+def _pruned(data: object, without: frozenset[str]) -> object:
+    if not without or not isinstance(data, dict):
+        return data
+    kept = {key: _pruned(value, without) for key, value in data.items() if key not in without}
+    return {key: value for key, value in kept.items() if value != {}}
+
+
+_READERS: Final[Mapping[str, Callable[[str], object]]] = {
+    "toml": tomllib.loads,
+    "json": json.loads,
+    "jsonc": json.loads,
+    "ini": parse_ini,
+    "cfg": parse_ini,
+}

@@ -1,0 +1,170 @@
+"""What the name of an added file says: files that stand in the way of others, or run by themselves.
+
+Only names are looked at, so that a file in any language counts, and one that cannot be read too.
+
+What no change may bring in, whatever the language: conflict markers, and files too large for a repository.
+
+Only what the change itself added is said: a marker that was there before is somebody else's.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from proofstone.check.rules.scan_rule import Hit
+from proofstone.common.models import ChangeKind, Diagnostic
+
+_NEW: Final = frozenset({ChangeKind.ADDED})
+_TOUCHED: Final = frozenset({ChangeKind.ADDED, ChangeKind.MODIFIED})
+
+_ROOT = r"^(?:(?:.*/)?(?:src|tests?)/)?"
+"""Where imports are looked up first: the repository's root, `src`, and the folder of the tests."""
+_MODULE = r"(?:/__init__\.pyw?|\.pyw?|(?:\.[\w-]+)*\.(?:so|pyd))$"
+_FRAMEWORKS = r"(?:pytest|_pytest|pluggy|_pluggy|xdist|sitecustomize|usercustomize|proofstone_\w+)"
+_COMMON_WORDS = r"(?:unittest|doctest|coverage)"
+"""Frameworks whose names honest projects give to folders of their tests."""
+# `test` is a module of the standard library too, and the name of every second folder of tests.
+_NOT_STANDARD = {"test", "unittest", "doctest"}
+_STANDARD = "|".join(sorted(re.escape(name) for name in sys.stdlib_module_names - _NOT_STANDARD))
+_SAMPLES = r"(?:fixtures?|__fixtures__|testdata|samples?|examples?|__mocks__|mocks?)/"
+
+
+@dataclass(frozen=True, slots=True)
+class _PathRule:
+    name: str
+    pattern: re.Pattern[str]
+    strict: bool
+    detail: str
+    fix: str
+    kinds: frozenset[ChangeKind] = _NEW
+
+
+_SHADOWS = "is found before the module of the same name: tests would import this instead"
+_RENAME = "give it another name"
+_STARTS = "a file that is run or obeyed when a program starts"
+_DECLARE = "keep it out of the repository, or have it declared as part of the task"
+_DEPENDENCY = "a dependency in the tree, where it can differ from what was published"
+_INSTALL = "change the manifest and let the package manager install it"
+
+_RULES: Final = (
+    _PathRule("shadowed-module", re.compile(_ROOT + _FRAMEWORKS + _MODULE), True, _SHADOWS, _RENAME),
+    _PathRule("shadowed-module", re.compile(r"^(?:(?:.*/)?src/)?" + _COMMON_WORDS + _MODULE), True, _SHADOWS, _RENAME),
+    _PathRule("shadowed-module", re.compile(_ROOT + _COMMON_WORDS + r"\.pyw?$"), True, _SHADOWS, _RENAME),
+    _PathRule("shadowed-module", re.compile(_ROOT + f"(?:{_STANDARD})" + _MODULE), False, _SHADOWS, _RENAME),
+    _PathRule(
+        "bytecode",
+        re.compile(r"\.py[co]$|(?:^|/)__pycache__/"),
+        True,
+        "compiled code, which runs instead of a source that nobody sees",
+        "keep it out of the repository",
+        _TOUCHED,
+    ),
+    # Programs that resolve modules keep sample packages among their fixtures; nothing is imported from there.
+    _PathRule(
+        "dependency-in-tree",
+        re.compile(rf"^(?!(?:.*/)?{_SAMPLES})(?:.*/)?(?:node_modules|\.venv|venv|site-packages)/"),
+        True,
+        _DEPENDENCY,
+        _INSTALL,
+        _TOUCHED,
+    ),
+    _PathRule(
+        "dependency-in-tree",
+        re.compile(r"(?:^|/)(?:node_modules|\.venv|venv|site-packages)/"),
+        False,
+        _DEPENDENCY,
+        _INSTALL,
+        _TOUCHED,
+    ),
+    _PathRule(
+        "startup-file",
+        re.compile(r"(?:^|/)(?:(?:site|user)customize\.pyw?|\.pythonrc(?:\.py)?)$"),
+        True,
+        _STARTS,
+        _DECLARE,
+    ),
+    # Elsewhere a `.pth` is as often the weights of a model.
+    _PathRule(
+        "startup-file",
+        re.compile(r"^(?:src/)?[^/]+\.pth$|(?:^|/)(?:site|dist)-packages/[^/]+\.pth$"),
+        True,
+        _STARTS,
+        _DECLARE,
+    ),
+    # Most `.npmrc` files set a registry or pin versions. What they say decides, and that is read with their content.
+    _PathRule("startup-file", re.compile(r"\.pth$|(?:^|/)\.npmrc$"), False, _STARTS, _DECLARE),
+)
+
+
+def path_hits(path: str, kind: ChangeKind) -> list[Hit]:
+    """What a changed path says by itself: for each rule its gravest row."""
+    found: dict[str, Hit] = {}
+    for rule in _RULES:
+        if kind in rule.kinds and rule.name not in found and rule.pattern.search(path):
+            found[rule.name] = Hit(rule.name, rule.strict, 0, f"{path} {rule.detail}", rule.fix)
+    return list(found.values())
+
+
+CONFLICT = "conflict-marker"
+SIZE = "size"
+
+# Git writes exactly seven characters. The middle line of a conflict is nothing else, the outer two carry a label,
+# except that git itself may leave the label out.
+_OURS = re.compile(rb"<{7}(?: .*)?")
+_MIDDLE = re.compile(rb"={7}")
+_THEIRS = re.compile(rb">{7}(?: .*)?")
+_PROSE = (".md", ".markdown", ".rst", ".txt", ".adoc")
+
+
+def conflict_markers(path: str, old: bytes | None, new: bytes) -> tuple[Diagnostic, ...]:
+    """Conflicts in `new` that `old` (None for a new file) did not have."""
+    if b"\0" in new[:8192]:
+        return ()
+    before = Counter(body for _, body in _conflicts(path, old or b""))
+    found = []
+    for line, body in _conflicts(path, new):
+        if before[body] > 0:
+            before[body] -= 1
+            continue
+        message = "an unresolved merge conflict starts here; keep one side and delete the three markers"
+        found.append(Diagnostic(path=path, line=line, code=CONFLICT, message=message))
+    return tuple(found)
+
+
+def _conflicts(path: str, content: bytes) -> Iterator[tuple[int, bytes]]:
+    """Line and text of each `<<<<<<<` … `=======` … `>>>>>>>` in that order, at the start of lines."""
+    # In prose a row of equal signs underlines a heading: there the outer markers must carry their label.
+    labelled = path.lower().endswith(_PROSE)
+    start, middle = 0, False
+    lines = content.splitlines()
+    for number, line in enumerate(lines, 1):
+        if _OURS.fullmatch(line) and (not labelled or len(line) > 8):
+            start, middle = number, False
+        elif start and _MIDDLE.fullmatch(line):
+            middle = True
+        elif start and middle and _THEIRS.fullmatch(line) and (not labelled or len(line) > 8):
+            yield start, b"\n".join(lines[start - 1 : number])
+            start, middle = 0, False
+
+
+def oversized(path: str, old_size: int | None, new_size: int, limit: int) -> tuple[Diagnostic, ...]:
+    """A file that is over the limit and is new (`old_size` None) or has grown."""
+    if new_size <= limit or (old_size is not None and new_size <= old_size):
+        return ()
+    what = "is new" if old_size is None else f"grew from {_size(old_size)}"
+    message = f"{_size(new_size)} and {what}; the limit is {_size(limit)}: keep it out of git or raise the limit"
+    return (Diagnostic(path=path, code=SIZE, message=message),)
+
+
+def _size(count: int) -> str:
+    amount = float(count)
+    for unit in ("bytes", "KiB", "MiB"):
+        if amount < 1024:
+            return f"{amount:.4g} {unit}"
+        amount /= 1024
+    return f"{amount:.4g} GiB"

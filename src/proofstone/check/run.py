@@ -1,0 +1,303 @@
+"""`proofstone check`, from the work tree to the verdict. It reads like what it does:
+
+freeze the tree → look at the changed files → run each check on the base and on the change → decide → record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cached_property
+
+from proofstone.check.all_checks import CascadeRun, Judged, line_of
+from proofstone.check.cache import ResultCache
+from proofstone.check.context import CheckRequest, World
+from proofstone.check.inspection import (
+    KNOWN,
+    Inspected,
+    inspect,
+    inspect_readiness,
+    is_documentation,
+    is_large,
+    secret_findings,
+    settings_findings,
+)
+from proofstone.check.integrity import environment_findings
+from proofstone.check.models import CheckKind, CheckLine, CheckReport, CheckResult
+from proofstone.check.recording import Recorder
+from proofstone.check.rules import outcome as cascade
+from proofstone.check.rules.compare import must_pass_findings
+from proofstone.check.rules.judge import Judgement
+from proofstone.check.rules.outcome import Layer, decide, rate, softened, weakest
+from proofstone.check.rules.protected import roles
+from proofstone.check.static_scan import ignored_modules, include_note, scan_findings
+from proofstone.check.subject import Subject
+from proofstone.common.globs import undeclared
+from proofstone.common.models import Finding, Outcome, Phase, Severity, Verdict
+from proofstone.errors import LedgerError
+from proofstone.git.program import readable
+from proofstone.git.snapshot import moved_since
+from proofstone.ledger.repository_anchors import anchor_head
+
+_MOST_MOVED = 20
+
+
+class CheckRun:
+    def __init__(self, world: World, request: CheckRequest) -> None:
+        self.world = world
+        self.request = request
+        cache = ResultCache(world.home / "cache" / "results", world.ledger)
+        self.recorder = Recorder(world.run_id, world.ledger, cache, world.artifacts, world.task_id, world.attempt)
+        self.subject = Subject(world, request)
+        self.cascade = CascadeRun(world, request, self.subject, self.recorder)
+        self.subject.notes += world.notes
+
+    def run(self) -> CheckReport:
+        world = self.world
+        world.progress.step("freezing the work tree")
+        self.recorder.event(
+            "run.started",
+            command="check",
+            repository=str(world.repository.root),
+            tree=self.subject.snapshot.tree,
+            frozen=self.subject.frozen.tree,
+            base=self.subject.snapshot.base,
+            base_commit=self.world.base_commit,
+            sandbox=world.sandbox.level.value,
+        )
+        try:
+            report = self.checked()
+        except BaseException as error:
+            with suppress(LedgerError):  # what ended the run is the news, not that it cannot be written down
+                self.recorder.event("run.finished", outcome="interrupted", reason=_told(error))
+            raise
+        if self.request.own_settings:
+            self.recorder.event("settings.own", reason="the person used the settings of the work tree")
+        for rule, why in self.request.accept.items():
+            self.recorder.event("finding.accepted", rule=rule, reason=why)
+        if self.request.accept_test_changes:
+            self.recorder.event("test-changes.accepted", reason=self.request.accept_test_changes)
+        repairs = self._repairs()
+        if repairs:
+            self.recorder.event("state.repaired", what=repairs)
+        self.recorder.event("run.finished", outcome=report.outcome.value, reason=report.reason)
+        self._anchor()
+        return report.model_copy(update={"notes": (*self.subject.notes, *repairs)})
+
+    def _repairs(self) -> list[str]:
+        """What of Proofstone's own state was damaged, and has been made again."""
+        return [*dict.fromkeys((*self.world.store.repairs, *self.recorder.cache.repairs))]
+
+    def checked(self) -> CheckReport:
+        """The checks themselves, for a run that keeps its own record of beginning and end."""
+        lines: list[CheckLine] = []
+        self.subject.notes += self.subject.discovered[1].notes
+        findings = softened(self._own_findings(), self.request.accept)
+        for result, found in self._inspected():
+            findings += found
+            lines.append(self._inspected_line(result))
+        if self._nothing_executes():
+            lines.append(self._inspected_line(_infeasible(self.subject.snapshot.tree)))
+        self.cascade.set_up()
+        judged = self.cascade.run()
+        findings += [finding for one in judged for finding in one.judgement.findings]
+        lines += [one.line for one in judged]
+        reports = [one.report for one in judged if one.report]
+        # Of a test whose run died nobody knows whether it was executed, and the check says so already.
+        died = any(one.death and one.line.required and one.line.verdict is Verdict.UNVERIFIABLE for one in judged)
+        findings += must_pass_findings(self.request.must_pass, reports, all_measured=not died)
+        findings += softened(self._moved_findings(), self.request.accept)
+        outcome, reason = decide(lines, findings, documentation_only=is_documentation(self.subject.snapshot))
+        self._note_ignored_modules(judged)
+        if outcome is Outcome.PASSED and self.cascade.prepared:
+            self.cascade.prepared.promote()
+        return self._report(lines, findings, judged, outcome, reason)
+
+    def _inspected(self) -> list[Inspected]:
+        found = inspect(
+            self.subject.files, self.subject.snapshot.tree, max_file_kb=self.world.settings.check.max_file_kb
+        )
+        if not self.is_large:
+            return found
+        known = {(one.path, one.line) for one in self._secret_findings if one.rule == KNOWN}
+        return found + inspect_readiness(self.subject.files, self.subject.snapshot.tree, known)
+
+    @cached_property
+    def _secret_findings(self) -> list[Finding]:
+        """Keys and tokens that the change adds; a file that moved adds nothing by that."""
+        return secret_findings(self.subject.files_by_content, self.world.secrets)
+
+    @cached_property
+    def is_large(self) -> bool:
+        """Whether the change touches what is known, or declared, to be dangerous."""
+        return is_large(self.subject.files) or any(
+            not undeclared([file.path], self.world.settings.check.large) for file in self.subject.files
+        )
+
+    def _nothing_executes(self) -> bool:
+        """Whether no check of any tier executes the project, although the change is more than documentation."""
+        specs = self.subject.specs
+        loaded = cascade.runtime_signal(specs) or any(spec.tier == 3 for spec in specs)
+        return not loaded and not is_documentation(self.subject.snapshot) and not self.subject.snapshot.change.empty
+
+    def _inspected_line(self, result: CheckResult) -> CheckLine:
+        judgement = Judgement(verdict=result.verdict, reason=result.reason)
+        seq = self.recorder.check(None, result, judgement, None)
+        line = line_of(result, None, judgement, seq)
+        self.world.progress.judged(line)
+        return line
+
+    def _own_findings(self) -> list[Finding]:
+        """What is to be seen before anything runs."""
+        return [
+            *self.subject.snapshot.findings,
+            *self._scope_findings(),
+            *self._dropped_findings(),
+            *settings_findings(self.world.store.git(), self.subject.snapshot),
+            *self._secret_findings,
+            *scan_findings(self.subject.files),
+            *environment_findings(self.subject.environment.dependencies, self.world.repository.root),
+        ]
+
+    def _scope_findings(self) -> list[Finding]:
+        """Changed files that `--files` does not declare; those that decide what counts as proof were put back."""
+        if not self.request.files:
+            return []
+        outside = undeclared((path.path for path in self.subject.frozen.change.paths), self.request.files)
+        protected = self.subject.put_back
+        return [_protected(path) if path in protected else _undeclared(path) for path in outside]
+
+    def _moved_findings(self) -> list[Finding]:
+        """Whether the work tree is still what was checked: `proofstone check && git commit -a` must mean something."""
+        if self.request.tree is not None:
+            return []  # no work tree was looked at
+        moved = moved_since(self.world.store, self.subject.frozen, self.subject.freeze())
+        return [
+            Finding(
+                layer=Layer.FROZEN_TREE,
+                rule="work-tree-moved",
+                severity=Severity.MAJOR,
+                path=readable(entry.path),
+                detail="changed while it was being checked: what was checked is not what is there now",
+                fix="check again, and leave the files alone meanwhile",
+            )
+            for entry in moved[:_MOST_MOVED]
+        ]
+
+    def _dropped_findings(self) -> list[Finding]:
+        """Linters whose configuration the change takes away: nobody complains any more, and that must be seen."""
+        return [
+            Finding(
+                layer="cascade",
+                rule="check-dropped",
+                severity=Severity.MINOR,
+                detail=f"{spec.name}: the base's files configure it ({spec.evidence}), the change's do not",
+                fix="keep its configuration, unless the project is meant to do without it",
+            )
+            for spec in self.subject.dropped
+        ]
+
+    def _report(
+        self,
+        lines: Sequence[CheckLine],
+        findings: Sequence[Finding],
+        judged: Sequence[Judged],
+        outcome: Outcome,
+        reason: str,
+    ) -> CheckReport:
+        def ids(of: Callable[[Judged], tuple[str, ...]]) -> tuple[str, ...]:
+            return tuple(sorted({test for one in judged for test in of(one)}))
+
+        if self.subject.snapshot.change.empty:
+            self.subject.notes.append("the work tree equals the base: there is no change to check")
+        for path in self.subject.empty_submodules:
+            self.subject.notes.append(f"the submodule {path} is not initialised here, so checks see it empty")
+        sensitive = ids(lambda one: one.examined.sensitive)
+        assurance = weakest([line.assurance for line in lines])
+        confidence, caps = rate(
+            outcome,
+            reason,
+            assurance,
+            [cap for one in judged for cap in one.examined.caps],
+            findings,
+            sensitive=bool(sensitive) or is_documentation(self.subject.snapshot) or self.subject.snapshot.change.empty,
+        )
+        return CheckReport(
+            run_id=self.world.run_id,
+            tree=self.subject.snapshot.tree,
+            frozen=self.subject.frozen.tree,
+            base=self.subject.snapshot.base,
+            base_commit=self.world.base_commit,
+            outcome=outcome,
+            reason=reason,
+            confidence=confidence,
+            caps=caps,
+            assurance=assurance,
+            checks=tuple(lines),
+            findings=tuple(findings),
+            regressions=ids(lambda one: one.judgement.comparison.regressions),
+            fixed=ids(lambda one: one.judgement.comparison.fixed),
+            standing=ids(lambda one: one.judgement.comparison.standing),
+            edited=ids(lambda one: one.examined.edited),
+            sensitive=sensitive,
+            flaky=ids(lambda one: one.excuses.flaky),
+            unverifiable_tests=ids(lambda one: one.excuses.sandbox_only),
+            changed=tuple(path.path for path in self.subject.snapshot.change.paths),
+            notes=(),
+            ledger=str(self.world.ledger_path),
+        )
+
+    def _note_ignored_modules(self, judged: Sequence[Judged]) -> None:
+        outputs = [one.output for one in judged if one.line.verdict is not Verdict.PASS]
+        tracked = frozenset(readable(path) for path in self.subject.tree_files[1]) if outputs else frozenset()
+        if missed := ignored_modules(outputs, self.world.repository.root, tracked):
+            self.subject.notes.append(include_note(missed))
+
+    def _anchor(self) -> None:
+        problem = anchor_head(self.world.ledger, self.world.home, self.world.repository)
+        if problem:
+            self.subject.notes.append(f"the ledger's head could not be anchored: {problem}")
+
+
+def _undeclared(path: str) -> Finding:
+    return Finding(
+        layer="scope",
+        rule="undeclared-file",
+        severity=Severity.MAJOR,
+        path=path,
+        detail="changed, but not among the files that --files declares",
+        fix="undo the change to it, or declare it",
+    )
+
+
+def _protected(path: str) -> Finding:
+    role = ", ".join(sorted(roles(path)))
+    return Finding(
+        layer=Layer.PROTECTED_FILES,
+        rule="protected-file",
+        severity=Severity.MAJOR,
+        path=path,
+        detail=f"changed without being declared, and it decides what counts as proof ({role}); checks ran with the "
+        "base's version",
+        fix="undo the change to it; if the task is to change it, declare it",
+    )
+
+
+def _told(error: BaseException) -> str:
+    return str(error).encode("utf-8", "backslashreplace").decode("utf-8") or type(error).__name__
+
+
+def _infeasible(tree: str) -> CheckResult:
+    """The row that says that tier 3 was due and could not be; it never passes."""
+    return CheckResult(
+        name="tier3-infeasible",
+        kind=CheckKind.SMOKE,
+        tier=3,
+        tool="proofstone",
+        command="",
+        phase=Phase.AFTER,
+        tree=tree,
+        verdict=Verdict.UNVERIFIABLE,
+        reason="nothing executes the project, and no changed file can be loaded by itself",
+        required=False,
+    )

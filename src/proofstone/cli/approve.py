@@ -1,0 +1,111 @@
+"""`proofstone approve`: a person's review of a task that was verified, or their choice where a run asks how to go
+on.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+import typer
+
+from proofstone.app.pipeline import RUNS, approve_run
+from proofstone.cli.output import JsonOption, NoColorOption, Output
+from proofstone.cli.render.pipeline import WANT_WORDS
+from proofstone.cli.task_commands import RunArgument, plain, refuse_executors, speak, speaker
+from proofstone.common.text import printable
+from proofstone.errors import InputError
+from proofstone.gate.request import WordKind
+
+app = typer.Typer(add_completion=False)
+
+_GATE: Final = "gate-"
+"""How the name of an approval gate begins."""
+
+
+class Decision(StrEnum):
+    APPROVED = "approved"
+    REJECTED = "rejected"
+
+
+@app.command()
+def approve(
+    run: RunArgument,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK|GATE",
+            help="The task: `task-03`, `3`, or a unique part of its name. Or the approval gate: `gate-post-planning`.",
+            show_default=False,
+        ),
+    ],
+    decision: Annotated[
+        str,
+        typer.Argument(
+            metavar="approved|rejected|OPTION",
+            help="Of a task: `approved` or `rejected`. At a gate: one of its options.",
+            show_default=False,
+        ),
+    ],
+    reason: Annotated[
+        str,
+        typer.Option(
+            "--reason",
+            "--note",
+            metavar="TEXT",
+            help="What you say beside it, and whoever goes on is told: for `rejected`, `revise`, `modify`, `expand`.",
+            show_default=False,
+        ),
+    ] = "",
+    as_json: JsonOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Approve or reject a task that waits for your review, or choose how a run of `proofstone run` goes on.
+
+    A task has been verified already: your word cannot make up for a check that failed. A rejection needs a reason, and
+    goes back to the executor with it.
+
+    \b
+      proofstone approve last task-03 approved
+      proofstone approve last task-03 rejected --reason "an empty list is not handled"
+      proofstone approve last gate-post-planning approve
+      proofstone approve last gate-post-planning revise --note "one task for the parser, please"
+
+    `proofstone status RUN` tells what is asked, and the options. `proofstone resume RUN` goes on.
+    """
+    output = Output(json=as_json, no_color=no_color)
+    if _is_about_gate(run, what, decision):
+        _choose(output, run, what, decision, reason)
+    else:
+        _review(output, run, what, decision, reason)
+
+
+def _is_about_gate(run: str, what: str, decision: str) -> bool:
+    """A task may be called anything; the words about tasks are never options of a gate."""
+    return what.startswith(_GATE) and (decision not in tuple(Decision) or RUNS.named(run) is not None)
+
+
+def _review(output: Output, run: str, task: str, decision: str, reason: str) -> None:
+    if decision not in tuple(Decision):
+        raise InputError(f"{decision!r}: a task is approved or rejected", hint="say `approved` or `rejected`")
+    if decision == Decision.REJECTED and not reason.strip():
+        raise InputError(
+            "rejected needs a reason: the next attempt is told",
+            hint='for instance --reason "an empty list is not handled"',
+        )
+    speak(output, run, task, WordKind(decision), reason)
+
+
+def _choose(output: Output, run: str, gate: str, option: str, said: str) -> None:
+    refuse_executors()
+    if option in WANT_WORDS and not said.strip():
+        raise InputError(
+            f"{option} needs your words: whoever goes on is told", hint=f'for instance {option} --note "leave the API"'
+        )
+    run_id = RUNS.find(plain("RUN", run))
+    request = approve_run(run_id, plain("GATE", gate), plain("OPTION", option), plain("--note", said), speaker())
+    follows = f"proofstone resume {run_id}"
+    if output.json:
+        output.document({"run_id": run_id, "gate": request.gate_id, "option": option, "follows": follows})
+    else:
+        output.results().print(printable(f"{request.gate_id}: {option}; go on with: {follows}"), soft_wrap=True)

@@ -1,0 +1,241 @@
+"""`proofstone ask`: one agent, asked once. Its answer goes to stdout, and everything about it to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from proofstone.agents.executors.context import Site
+from proofstone.agents.executors.people import Terminal
+from proofstone.agents.models import FaultKind
+from proofstone.agents.roles.requests import example as example_for
+from proofstone.agents.roles.requests import schemas
+from proofstone.agents.rules.budget import cost, summary
+from proofstone.app.ask import Answer, Interrupted, Question, asked_once, asked_role, nobody_runs_here
+from proofstone.cli.options import BudgetOption, TokensOption, UsdOption, backend_words, budget_words
+from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
+from proofstone.cli.session import exported
+from proofstone.cli.task_commands import plain
+from proofstone.common.models import Allowance, Spent
+from proofstone.common.text import counted, printable
+from proofstone.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+app = typer.Typer(add_completion=False)
+
+_EXIT_CODES: Final[Mapping[FaultKind, int]] = {
+    FaultKind.DENIED: 2,
+    FaultKind.BUDGET: 4,
+    FaultKind.CANCELLED: 130,
+}
+"""As at the gate; every other fault is 1."""
+
+
+@app.command()
+def ask(
+    agent: Annotated[
+        str,
+        typer.Argument(
+            metavar="ROLE",
+            help="Whom: researcher:impact, reviewer:security, planner …; see `proofstone backends`.",
+            show_default=False,
+        ),
+    ],
+    request: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="REQUEST",
+            help="What: a text, or YAML or JSON with the fields of its request; `@FILE` reads a file, `-` what is "
+            "piped in.",
+            show_default=False,
+        ),
+    ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schemas of its request and its answer; ask nobody.")
+    ] = False,
+    example: Annotated[
+        bool, typer.Option("--example", help="Print a request to fill in, as YAML; ask nobody.")
+    ] = False,
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--backend",
+            metavar="SPEC",
+            help="Who serves the role, before the settings; further ones are asked where the first cannot be reached.",
+            show_default=False,
+        ),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option("--seconds", metavar="S", min=1, help="The longest that it may take.")
+    ] = 600,
+    budget: BudgetOption = None,
+    budget_tokens: TokensOption = None,
+    budget_usd: UsdOption = None,
+    repo: RepoOption = Path(),
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    no_color: NoColorOption = False,
+) -> int:
+    """Ask one agent one thing, and print its answer: to try a role, a model or a prompt.
+
+    The agent looks at the last commit of the repository, with the tools of its role and no others; it can change
+    nothing. What it is asked, what it says and what its tools answer is on the bus: `proofstone audit last` and
+    `proofstone ledger show` tell, and `proofstone record last` writes it as a script.
+
+    \b
+      proofstone ask researcher:impact "where are passwords checked?" --backend api:openai:gpt-5
+      proofstone ask reviewer:security --example >request.yaml
+      proofstone ask reviewer:security @request.yaml
+
+    stdout has the answer alone, as JSON; what the agent says and does meanwhile is on stderr, without -q.
+
+    Exit code: 0 an answer of the schema; 1 none; 2 bad input, or the provider does not let you in; 4 the budget is
+    spent; 130 interrupted.
+    """
+    role, focus = asked_role(plain("ROLE", agent))
+    output = Output(json=as_json, quiet=quiet, no_color=no_color)
+    if schema:
+        output.document(schemas(role))
+        return 0
+    if example:
+        sys.stdout.write(example_for(role, focus))
+        return 0
+    if request is None:
+        raise InputError(
+            "REQUEST is missing: what is to be asked", hint=f"`proofstone ask {agent} --example` shows one"
+        )
+    text, source = _text(request)
+    question = Question(
+        agent=agent,
+        text=text,
+        source=source,
+        backends=backend_words(backend),
+        budget=budget_words(budget, budget_tokens, budget_usd),
+        seconds=seconds,
+    )
+    listen = Terminal() if sys.stdin.isatty() and not as_json and request != "-" else None
+    heard = _Heard(output.progress())
+    with exported(output) as ran:
+        answer = asked_once(repo, question, heard.site, _left(output, heard), listen=listen)
+        heard.end_line()
+        ran(answer.run_id)
+        if as_json:
+            output.document(_document(answer))
+        else:
+            _print(output, answer)
+    fault = answer.asked.dispatched.fault
+    return 0 if fault is None else _EXIT_CODES.get(fault.kind, 1)
+
+
+class _Heard:
+    """What the agent says while it says it, and what it does, where progress goes."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._within_a_line = False
+
+    @property
+    def site(self) -> Site:
+        return Site(Path(), Path(), nobody_runs_here, say=self._say, hear=self._hear, doing=self._doing)
+
+    def end_line(self) -> None:
+        """What was said need not have ended its last line."""
+        if self._within_a_line:
+            self._console.print()
+        self._within_a_line = False
+
+    def _say(self, line: str) -> None:
+        self.end_line()
+        self._console.print(printable(line), soft_wrap=True)
+
+    def _hear(self, text: str) -> None:
+        if text:
+            self._console.print(printable(text), end="", style="dim", soft_wrap=True)
+            self._within_a_line = not text.endswith("\n")
+
+    def _doing(self, line: str) -> None:
+        self.end_line()
+        self._console.print(printable(line.replace("\n", " ")), style="cyan", soft_wrap=True)
+
+
+def _left(output: Output, heard: _Heard) -> Interrupted:
+    """What is said when the person breaks it off, quiet or not: which run it was, and what it has cost."""
+
+    def left(run_id: str, spent: Spent) -> None:
+        heard.end_line()
+        _print_run(replace(output, quiet=False).progress(), run_id, "broken off", spent)
+
+    return left
+
+
+def _text(request: str) -> tuple[str, str]:
+    """What was asked, and where it stands."""
+    if request == "-":
+        return plain("stdin", sys.stdin.read()), "stdin"
+    if not request.startswith("@"):
+        return plain("REQUEST", request), "REQUEST"
+    path = Path(request[1:])
+    try:
+        return path.read_text("utf-8-sig"), str(path)
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read: {error.strerror}", hint="`@FILE` names a file; a text is given as it is"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is not UTF-8") from error
+
+
+def _document(answer: Answer) -> dict[str, object]:
+    dispatched = answer.asked.dispatched
+    return {
+        "run_id": answer.run_id,
+        "role": dispatched.occasion.agent,
+        "model": dispatched.model,
+        "output": dispatched.output.model_dump(mode="json") if dispatched.output else None,
+        "fault": dispatched.fault.model_dump(mode="json") if dispatched.fault else None,
+        "completion": dispatched.completion.model_dump(mode="json"),
+        "dispatches": dispatched.occasion.dispatch,
+        "turns": dispatched.turns,
+        "tool_calls": dispatched.tool_calls,
+        "refusals": dispatched.refusals,
+        "repairs": dispatched.repairs,
+        "cost": cost(answer.asked.spent),
+    }
+
+
+def _safe_json(value: object) -> str:
+    """JSON that people and programs can read: what could drive the terminal is written as JSON escapes it."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
+
+
+def _print(output: Output, answer: Answer) -> None:
+    """The answer, or the fault, which is said even if nothing else is; and what it took."""
+    dispatched = answer.asked.dispatched
+    if dispatched.output is not None:
+        sys.stdout.write(_safe_json(dispatched.output.model_dump(mode="json")) + "\n")
+        sys.stdout.flush()
+    if dispatched.fault is not None:
+        console = replace(output, quiet=False).progress()
+        console.print(f"{dispatched.fault.kind.value.upper()}  ", style="bold red", end="")
+        console.print(printable(dispatched.fault.why), soft_wrap=True)
+    told = [counted(dispatched.turns, "turn"), counted(dispatched.tool_calls, "tool call")]
+    told += [f"{dispatched.refusals} refused"] if dispatched.refusals else []
+    told += ["asked twice"] if dispatched.occasion.dispatch > 1 else []
+    _print_run(output.progress(), answer.run_id, ", ".join(told), answer.asked.spent)
+
+
+def _print_run(console: Console, run_id: str, told: str, spent: Spent) -> None:
+    used = summary(spent, Allowance())
+    console.print(
+        printable(f"run {run_id}  {'; '.join(part for part in (told, used) if part)}"), style="dim", soft_wrap=True
+    )

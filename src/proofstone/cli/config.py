@@ -1,0 +1,68 @@
+"""`proofstone config`: the settings in force and where each comes from, and the schema of all of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+
+from proofstone.cli.output import JsonOption, NoColorOption, Output, RepoOption, repository_root
+from proofstone.common.text import printable
+from proofstone.config.reading import configured_in, load
+from proofstone.config.settings import Settings
+from proofstone.config.wording import sections
+from proofstone.errors import InputError
+
+app = typer.Typer(add_completion=False, help="The settings in force, and their schema.")
+
+
+@app.command()
+def show(repo: RepoOption = Path(), as_json: JsonOption = False, no_color: NoColorOption = False) -> None:
+    """Show every setting, its value, and whether it is the default or comes from a file."""
+    if not repo.is_dir():
+        raise InputError(f"--repo {repo}: there is no such directory")
+    root = repository_root(repo)
+    settings, file = load(root), configured_in(root)
+    output = Output(json=as_json, no_color=no_color)
+    values = _values(settings, file or "default")
+    if as_json:
+        output.document({"file": file, "settings": {name: _entry(*value) for name, value in values.items()}})
+        return
+    console = output.results()
+    console.print(f"settings of {printable(str(root))}: {file or 'all defaults'}", soft_wrap=True)
+    width = max(len(name) for name in values)
+    for name, (value, origin) in values.items():
+        mark = "" if origin == "default" else f"  ({origin})"
+        style = None if origin == "default" else "bold"
+        console.print(f"{name:<{width}}  {printable(_toml(value))}{mark}", style=style, soft_wrap=True)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of the settings."""
+    Output(json=True).document(Settings.model_json_schema())
+
+
+def _entry(value: object, origin: str) -> dict[str, object]:
+    return {"value": value, "from": origin}
+
+
+def _values(settings: Settings, file: str) -> dict[str, tuple[object, str]]:
+    """Each setting by its dotted name: the value, and the file that says so or `default`."""
+    found = {}
+    given = settings.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    effective = settings.model_dump(mode="json", by_alias=True)
+    for section in sections():
+        for setting in section.settings:
+            stated = setting.key in given.get(section.name, {})
+            found[setting.name] = (effective[section.name][setting.key], file if stated else "default")
+    return found
+
+
+def _toml(value: object) -> str:
+    """A value as one would write it in the file."""
+    if isinstance(value, dict):
+        inside = ", ".join(f"{key} = {_toml(item)}" for key, item in value.items())
+        return f"{{ {inside} }}" if inside else "{}"
+    return json.dumps(value, ensure_ascii=False)

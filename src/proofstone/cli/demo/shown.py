@@ -1,0 +1,191 @@
+"""The end of the demo as a person reads it: what happened, what Proofstone did, where it is on record, what to try
+next.
+
+The live view of `proofstone run`, with words for somebody who sees it for the first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from shlex import quote
+from typing import TYPE_CHECKING, Final
+
+from proofstone.agents.roles.models.solve_messages import DirectiveName
+from proofstone.cli.demo.moments import Aftermath, Moment, exposed
+from proofstone.cli.demo.stage import REQUEST, Stage
+from proofstone.cli.render.live_gate import LiveGate
+from proofstone.cli.render.live_pipeline import LivePipeline
+from proofstone.cli.render.pipeline import cost
+from proofstone.common.text import printable
+from proofstone.gate.models import RunView
+from proofstone.pipeline.models.run import RunReport
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+_ROOM: Final = 72
+"""Columns of a terminal below which a table would cut its words to pieces."""
+
+
+def print_beginning(console: Console, stage: Stage) -> None:
+    _line(console, f"A small shop, in {stage.repository}: its cart cuts half a cent off, and two of its tests fail.")
+    _line(console, f'proofstone run "{REQUEST}"', "bold")
+    _line(console, "The agents are scripted. Git, the checks, the sandbox, the decisions and the ledger are real.\n")
+
+
+def print_moments(console: Console, seen: Mapping[str, Moment | None]) -> None:
+    """From the ledger, and from nothing else; as a table where there is room for one."""
+    if console.width < _ROOM:
+        _print_list(console, seen)
+    else:
+        _print_table(console, seen)
+
+
+def _print_list(console: Console, seen: Mapping[str, Moment | None]) -> None:
+    for name, moment in seen.items():
+        if moment is None:
+            _line(console, _missing(name), "bold red")
+            continue
+        _line(console, moment.what, "bold")
+        _line(console, f"  Proofstone: {moment.did}")
+        _line(console, f"  evidence: ledger, {rows_text(moment.rows)}", "dim")
+
+
+def _missing(name: str) -> str:
+    return f"not on record: {name}"
+
+
+def _print_table(console: Console, seen: Mapping[str, Moment | None]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_edge=False, pad_edge=False, show_lines=True)
+    table.add_column("what happened", ratio=4, overflow="fold")
+    table.add_column("what Proofstone did", ratio=5, overflow="fold")
+    table.add_column("evidence: ledger", ratio=2, overflow="fold")
+    for name, moment in seen.items():
+        if moment is None:
+            table.add_row(_missing(name), "", "", style="bold red")
+        else:
+            cells = (moment.what, moment.did, rows_text(moment.rows))
+            table.add_row(*(Text(printable(cell)) for cell in cells))
+    console.print(table)
+
+
+def rows_text(rows: tuple[int, ...]) -> str:
+    if len(rows) > 2:
+        return f"rows {min(rows)} to {max(rows)}"
+    return f"row{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows))}"
+
+
+def print_left(console: Console, stage: Stage, report: RunReport, left: Aftermath) -> None:
+    """The commit and the bundle."""
+    if report.commit is not None:
+        _line(console, f"\none commit: {report.commit[:12]} on {report.branch}, confidence {report.confidence}", "bold")
+        _line(console, f"  {stage.git.line('log', '-1', '--format=%s', report.commit)}")
+        _line(console, f"  in {stage.repository}, on main:")
+        _line(console, f"  take it over:  git merge --ff-only {quote(report.branch)}")
+        _line(console, f"  take it back:  {report.rollback}")
+    _line(console, "\nthe evidence bundle:", "bold")
+    for page in left.pages:
+        _line(console, f"  {page}")
+    _line(console, f"  {cost(report)}", "dim")
+    _line(console, f"\nthe ledger: {left.verdict.splitlines()[0] if left.verdict else 'nobody said anything'}", "bold")
+
+
+def print_next(console: Console, stage: Stage, run_id: str) -> None:
+    _line(console, "\nlook further:", "bold")
+    _line(console, f"  cd {quote(str(stage.repository))} && export PROOFSTONE_HOME={quote(str(stage.home))}")
+    for command in (
+        f"proofstone status {run_id}",
+        f"proofstone status {run_id} --cost",
+        f"proofstone bundle {run_id}",
+        f"proofstone ledger show {run_id}",
+        f'proofstone run "{REQUEST}" --backend script:../{stage.script.name}   # once more',
+    ):
+        _line(console, f"  {command}")
+    _line(
+        console, "\nwith a real agent, in a repository of yours (not in that shell: it has the demo's ledger):", "bold"
+    )
+    for command, why in (
+        ("proofstone doctor", "what this machine has, and what it lacks"),
+        ("proofstone backends", "which coding agents and models are here"),
+        ('proofstone run "what you want" --backend cli:claude', "or cli:codex, cli:gemini, api:openai:gpt-5 …"),
+    ):
+        _line(console, f"  {command:<48}  # {why}")
+    _line(console, f"\nAll of the demo is in {stage.place}; delete it when you are done.")
+
+
+def print_wrongs(console: Console, wrongs: list[str]) -> None:
+    for wrong in wrongs:
+        _line(console, f"not as it must be: {wrong}", "bold red")
+    if not wrongs:
+        _line(console, "\nAll of it happened as it must, and the ledger bears it out.", "bold green")
+
+
+def _line(console: Console, text: str, style: str = "") -> None:
+    console.print(printable(text), style=style, soft_wrap=True)
+
+
+_MEANING: Final[Mapping[str, str]] = {
+    "research": "four agents read the code, each for something else",
+    "specification": "what is wanted, as criteria that can be tested; and what speaks against it",
+    "design": "decisions, each with the ways that were not taken",
+    "design review": "three reviewers, each with a focus of their own",
+    "plan": "tasks, each with its files, checks and criteria",
+    "plan gate": "other agents attack the plan before anybody has written a line",
+    "task": "implementers at work; what they say is a claim, and Proofstone runs the checks itself",
+    "whole cascade": "every check once more, on everything together",
+    "code review": "three reviewers look at the whole change",
+    "knowledge": "what the next run should know",
+    "commit": "exactly the tree that was checked, on a branch of its own",
+}
+"""What happens at a step."""
+_REMARKS: Final[Mapping[tuple[str, str], str]] = {
+    ("plan-gate", ": REVISE: "): "challenged: the plan goes back to its planner, and nothing is lost yet",
+    ("direction", f" {DirectiveName.REFINE}: "): "failed: the next plan is told why, and may keep its approach once",
+    ("direction", f" {DirectiveName.BREAK_SYMMETRY}: "): "turned: more of the same gives the same, so the next plan "
+    "must take another approach; one that is nearly the same would not be taken",
+    ("direction", f" {DirectiveName.CHANGE_APPROACH}: "): "turned: it gets worse, so the next plan must take another "
+    "approach",
+    ("review-gate", "code, round 1: revise"): "sent back: what was found is planned, done and checked like any other "
+    "work",
+}
+"""By the kind of a note and what is in it."""
+_STYLE: Final = "bold magenta"
+
+
+@dataclass
+class ToldGate(LiveGate):
+    _caught: set[tuple[str, int]] = field(default_factory=set)
+
+    def changed(self, view: RunView, task: str) -> None:
+        super().changed(view, task)
+        record = view.task(task).record
+        for failure in record.failures[-1:]:
+            seen = exposed(failure)
+            if not seen or record.claim is None or (task, failure.attempt) in self._caught:
+                continue
+            self._caught.add((task, failure.attempt))
+            with self._telling:
+                self._print(f'  caught: it said "{record.claim.evidence}"; but {seen}', _STYLE)
+
+
+@dataclass
+class ToldPipeline(LivePipeline):
+    gate_view: type[LiveGate] = ToldGate
+
+    def noted(self, kind: str, text: str) -> None:
+        super().noted(kind, text)
+        remark = next((told for (of, mark), told in _REMARKS.items() if of == kind and mark in text), "")
+        if remark:
+            with self._telling:
+                self._print(f"  {remark}", _STYLE)
+
+    def _reach(self, step: str, *, heading: bool = True) -> None:
+        is_new = step not in self._been
+        super()._reach(step, heading=heading)
+        if is_new and step in _MEANING:
+            self._print(f"  {_MEANING[step]}", "italic")

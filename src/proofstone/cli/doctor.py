@@ -1,0 +1,256 @@
+"""`proofstone doctor`: what this machine has, what it lacks, and how to get it. It looks and changes nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import stat
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+
+from proofstone import __version__
+from proofstone.cli.output import JsonOption, NoColorOption, Output
+from proofstone.common.text import printable
+from proofstone.config.home import proofstone_home
+from proofstone.ledger.connection import ledger_path
+from proofstone.machine.facts import (
+    PROGRAMS,
+    Found,
+    State,
+    cgroup_version,
+    container,
+    kernel_switch,
+    look_for_all,
+    os_release,
+)
+from proofstone.sandbox.rules import Threat, not_kept
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from proofstone.common.models import Assurance
+    from proofstone.sandbox.probe import SandboxFacts
+
+
+app = typer.Typer(add_completion=False)
+
+
+class Fact(NamedTuple):
+    """One line of the examination that is not a program."""
+
+    name: str
+    ok: bool
+    detail: str
+    fix: str = ""
+
+
+class Machine(NamedTuple):
+    """What the hints depend on, so that they can be told for any machine."""
+
+    system: str
+    root: bool
+    container: str | None
+    switches: Mapping[str, int | None]
+
+
+@app.command()
+def doctor(as_json: JsonOption = False, no_color: NoColorOption = False) -> int:
+    """Look at this machine: programs, sandbox, state directory; and say how to get what is missing.
+
+    Exits with 0 when everything essential is there, and 1 when it is not.
+    """
+    output = Output(json=as_json, no_color=no_color)
+    programs = look_for_all(PROGRAMS)
+    home = proofstone_home()
+    sandbox = probe_sandbox(home)
+    open_doors = not_kept(sandbox.best, as_root=os.geteuid() == 0)
+    facts = {"sandbox": sandbox_lines(sandbox, cgroup_version()), "state": state_facts(home)}
+    advice = [] if facts["sandbox"][0].ok else hints(this_machine())
+    well = all(found.state is State.OK for found in programs if found.program.essential)
+    if as_json:
+        output.document(
+            {
+                "ok": well,
+                "system": system(),
+                "programs": [_program_document(found) for found in programs],
+                **{name: [fact._asdict() for fact in group] for name, group in facts.items()},
+                "not_prevented": [{"attempt": threat.name, "wall": threat.wall} for threat in open_doors],
+                "hints": advice,
+            }
+        )
+    else:
+        _print(output.results(), programs, facts, advice)
+        _print_open_doors(output.results(), sandbox.best, open_doors)
+    return 0 if well else 1
+
+
+def system() -> dict[str, str]:
+    return {
+        "proofstone": __version__,
+        "python": platform.python_version(),
+        "system": os_release().get("PRETTY_NAME", platform.system()),
+        "kernel": platform.release(),
+    }
+
+
+def this_machine() -> Machine:
+    names = (
+        "kernel.apparmor_restrict_unprivileged_userns",
+        "kernel.unprivileged_userns_clone",
+        "user.max_user_namespaces",
+    )
+    switches = {name: kernel_switch(name) for name in names}
+    return Machine(platform.system(), os.geteuid() == 0, container(), switches)
+
+
+def hints(machine: Machine) -> list[str]:
+    """What commonly keeps a sandbox from working on such a machine, and the way out."""
+    if machine.system != "Linux":
+        return [
+            f"{machine.system} has neither bubblewrap nor Landlock: checks run as plain processes with limits, at "
+            "the lowest assurance. Run Proofstone in a Linux virtual machine or container for a sandbox."
+        ]
+    found = []
+    switches = machine.switches
+    if switches.get("user.max_user_namespaces") == 0:
+        found.append("User namespaces are off: `sudo sysctl user.max_user_namespaces=15000` turns them on.")
+    if not machine.root and switches.get("kernel.unprivileged_userns_clone") == 0:
+        found.append("User namespaces are for root only: `sudo sysctl kernel.unprivileged_userns_clone=1` opens them.")
+    if not machine.root and switches.get("kernel.apparmor_restrict_unprivileged_userns") == 1:
+        found.append(
+            "AppArmor restricts user namespaces (Ubuntu 23.10 and later). Give bubblewrap its profile: `sudo apt "
+            "install apparmor-profiles && sudo ln -s /usr/share/apparmor/extra-profiles/bwrap-userns-restrict "
+            "/etc/apparmor.d/ && sudo apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict`; or lift the "
+            "restriction for all: `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`."
+        )
+    if machine.container:
+        found.append(
+            f"This is a container ({machine.container}), and most refuse nested namespaces by default. Start "
+            "it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt "
+            "systempaths=unconfined`."
+        )
+    return found
+
+
+def probe_sandbox(home: Path) -> SandboxFacts:
+    """Return what the sandbox adapter finds when it tries, with its layers where they would really lie."""
+    from proofstone.sandbox.probe import probe
+
+    if home.is_dir() and os.access(home, os.W_OK | os.X_OK):
+        return probe(home)
+    with tempfile.TemporaryDirectory(prefix="proofstone-doctor-") as scratch:
+        return probe(Path(scratch))
+
+
+def sandbox_lines(facts: SandboxFacts, cgroup: int | None) -> list[Fact]:
+    """The probe's findings as lines. The first is about what matters: how far checks are kept from the machine."""
+    from proofstone.sandbox import seccomp
+
+    said = facts.namespaces_error.partition("\n")[0]
+    return [
+        Fact("level", facts.namespaces, f"checks run at the level {facts.best}"),
+        Fact("own namespaces", facts.namespaces, "bubblewrap can make them" if facts.namespaces else said),
+        Fact("throwaway layers", facts.layers != "none", f"overlay file system: {facts.layers}"),
+        Fact("Landlock", facts.landlock > 0, f"version {facts.landlock}" if facts.landlock else "not in this kernel"),
+        Fact(
+            "system call filter",
+            seccomp.is_available(),
+            "calls that no check needs are refused" if seccomp.is_available() else "none for this architecture",
+        ),
+        Fact(
+            "limits by cgroup",
+            facts.cgroup,
+            f"version {cgroup}"
+            if facts.cgroup
+            else "no control group: Proofstone measures memory and processes of a check twice a second instead",
+            ""
+            if facts.cgroup
+            else "run under a delegated group: systemd-run --user --scope -p Delegate=yes proofstone check",
+        ),
+    ]
+
+
+def state_facts(home: Path) -> list[Fact]:
+    """Whether the state directory can be used, and whether others can look into it."""
+    if not home.exists():
+        parent = next(folder for folder in home.parents if folder.exists())
+        usable = os.access(parent, os.W_OK | os.X_OK)
+        fix = "" if usable else "set PROOFSTONE_HOME to a directory that you may write"
+        return [Fact(str(home), usable, "will be made when needed" if usable else f"{parent} is not writable", fix)]
+    if not home.is_dir() or not os.access(home, os.W_OK | os.X_OK):
+        return [Fact(str(home), False, "not a writable directory", "set PROOFSTONE_HOME to a directory you may write")]
+    mode = stat.S_IMODE(home.stat().st_mode)
+    private = mode & 0o077 == 0
+    ledger = "a ledger is there" if ledger_path(home).exists() else "no ledger yet"
+    return [
+        Fact(
+            str(home),
+            private,
+            f"writable, mode {mode:04o}, {ledger}" + ("" if private else "; others can look into it"),
+            "" if private else f"chmod 700 {home}",
+        )
+    ]
+
+
+def _program_document(found: Found) -> dict[str, object]:
+    program = found.program
+    return {
+        "name": program.name,
+        "group": program.group,
+        "why": program.why,
+        "essential": program.essential,
+        "state": found.state.value,
+        "path": found.path,
+        "version": found.version,
+        "minimum": ".".join(str(part) for part in program.minimum) or None,
+        "detail": found.detail,
+        "install": found.install,
+    }
+
+
+def _print(
+    console: Console, programs: Sequence[Found], facts: Mapping[str, Sequence[Fact]], advice: Sequence[str]
+) -> None:
+    about = system()
+    console.print(
+        f"proofstone {about['proofstone']}, Python {about['python']}, {about['system']}, kernel {about['kernel']}",
+        soft_wrap=True,
+    )
+    for group in dict.fromkeys(found.program.group for found in programs):
+        console.print(f"\n{group}", style="bold")
+        for found in programs:
+            if found.program.group == group:
+                _print_program(console, found)
+    for name, group_facts in facts.items():
+        console.print(f"\n{name.capitalize()}", style="bold")
+        for fact in group_facts:
+            _line(console, "ok" if fact.ok else "no", fact.ok, f"{fact.name}: {fact.detail}", fact.fix)
+    for hint in advice:
+        console.print(f"\nhint: {hint}", soft_wrap=True)
+
+
+def _print_open_doors(console: Console, level: Assurance, threats: Sequence[Threat]) -> None:
+    """Say what the level does not prevent; `proofstone prove` tries each of them."""
+    if threats:
+        who = "as root, the" if os.geteuid() == 0 else "the"
+        console.print(f"\nNot prevented: {who} level {level} does not promise that", style="bold")
+        for threat in threats:
+            console.print(f"  - {threat.wall}", soft_wrap=True)
+
+
+def _print_program(console: Console, found: Found) -> None:
+    name = f"{found.program.name} {found.version or ''}".strip()
+    text = f"{name:<18} {found.program.why}"
+    _line(console, found.state.value, found.state is State.OK, text, found.install, found.detail)
+
+
+def _line(console: Console, state: str, ok: bool, text: str, fix: str = "", detail: str = "") -> None:
+    style = "green" if ok else "yellow"
+    console.print(f"  {state:<12}", style=style, end="")
+    console.print(printable(f" {text}" + (f" ({detail})" if detail else "")), soft_wrap=True)
+    if fix and not ok:
+        console.print(f"{'':<15}→ {printable(fix)}", soft_wrap=True)

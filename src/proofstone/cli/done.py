@@ -1,0 +1,30 @@
+"""`proofstone done`: a person is finished with what a run waits for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from proofstone.cli.output import JsonOption, NoColorOption, Output
+from proofstone.cli.task_commands import RunArgument, TaskArgument, speak
+from proofstone.gate.request import WordKind
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def done(
+    run: RunArgument,
+    task: TaskArgument,
+    note: Annotated[
+        str, typer.Option("--note", metavar="TEXT", help="What you saw or decided; recorded.", show_default=False)
+    ] = "",
+    as_json: JsonOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Say that you are finished: with your work on a task, with a checkpoint, or with committing what was skipped.
+
+    Your work on a task is verified like anybody's. `proofstone status` shows what waits for you.
+    """
+    speak(Output(json=as_json, no_color=no_color), run, task, WordKind.DONE, note)

@@ -1,0 +1,46 @@
+"""`proofstone force`: a person sets every check aside for one task. For emergencies."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from proofstone.cli.output import JsonOption, NoColorOption, Output
+from proofstone.cli.task_commands import RunArgument, TaskArgument, overriding, subject, tell
+from proofstone.gate.models import OverrideAction
+from proofstone.gate.rules.passing import CONFIRMATION
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def force(
+    run: RunArgument,
+    task: TaskArgument,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="The reason; recorded with your name.", show_default=False)
+    ],
+    confirm: Annotated[
+        str | None,
+        typer.Option(
+            "--confirm", metavar=CONFIRMATION, help="The word itself; else you are asked.", show_default=False
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Set every check aside for one task. Better: mend the task, or its verification.
+
+    It takes the word OVERRIDE. The task is `(forced)` wherever it is shown, with a warning in the summary, and
+    Proofstone
+    neither commits nor attests it. A security finding cannot be forced.
+    """
+    view, id = subject(run, task)
+    if confirm is None and sys.stdin.isatty() and not as_json:
+        sys.stderr.write(f"This bypasses quality checks. Type '{CONFIRMATION}' to confirm: ")
+        sys.stderr.flush()
+        confirm = sys.stdin.readline().strip()
+    word = overriding(view.task(id).record, OverrideAction.FORCE, reason, confirmed=confirm)
+    tell(Output(json=as_json, no_color=no_color), view, id, word)

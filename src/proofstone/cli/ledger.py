@@ -1,0 +1,427 @@
+"""`proofstone ledger`: verify, show, query and export the evidence, and say who keeps it.
+
+Most of these only read. What more is needed to verify, to anchor anew or to give the ledger away is imported there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from proofstone.cli.output import JsonOption, NoColorOption, Output
+from proofstone.cli.process import lost_output
+from proofstone.common.models import Contract
+from proofstone.common.text import printable
+from proofstone.config.home import proofstone_home
+from proofstone.errors import InputError, LedgerCorruptError
+from proofstone.git.repository import repository_around
+from proofstone.ledger import Verification, in_order
+from proofstone.ledger.anchors import read_anchors
+from proofstone.ledger.artifacts import ArtifactStore
+from proofstone.ledger.connection import artifacts_path, ledger_path
+from proofstone.ledger.query import DEFAULT_LIMIT, DEFAULT_SECONDS, Answer, find_any_run, query
+from proofstone.ledger.rules.anchors import Anchor
+from proofstone.ledger.rules.chain import Break
+from proofstone.ledger.schema import Stored
+from proofstone.ledger.sqlite import SqliteLedger
+
+if TYPE_CHECKING:
+    from proofstone.app.ledger import LedgerProof
+    from proofstone.ledger.daemon import DaemonConfig
+
+
+app = typer.Typer(add_completion=False, help="Verify, show, query and export the evidence.")
+
+HomeOption = Annotated[
+    Path | None,
+    typer.Option("--home", metavar="DIR", help="Where the ledger is; else PROOFSTONE_HOME, else the state directory."),
+]
+_ACCOUNT = "proofstone-ledger"
+LimitOption = Annotated[int, typer.Option("--limit", min=1, help="At most so many rows.")]
+
+_RUNS = """
+SELECT recent.run_id AS run,
+       REPLACE(SUBSTR(COALESCE((SELECT ts FROM events WHERE seq = recent.first_seq),
+                               (SELECT ts FROM checks WHERE seq = recent.first_seq),
+                               (SELECT ts FROM messages WHERE seq = recent.first_seq)), 1, 19), 'T', ' ') AS started,
+       (SELECT COUNT(*) FROM checks WHERE run_id = recent.run_id) AS checks,
+       (SELECT COALESCE(SUM(passed), 0) FROM checks WHERE run_id = recent.run_id) AS passed,
+       SUBSTR(last.type, 5) AS state,
+       CASE WHEN json_valid(last.payload) THEN json_extract(last.payload, '$.outcome') END AS outcome
+FROM (SELECT run_id, first_seq FROM run_index ORDER BY first_seq DESC LIMIT ?) AS recent
+LEFT JOIN events AS last ON last.seq = (
+    SELECT MAX(seq) FROM events WHERE run_id = recent.run_id AND type >= 'run.' AND type < 'run/')
+ORDER BY recent.first_seq DESC
+"""
+_CHECKS = """
+SELECT seq, SUBSTR(ts, 12, 8) AS time, task_id AS task, phase, check_name AS "check", state, exit_code AS exit,
+       duration_ms AS ms
+FROM checks WHERE run_id = ? ORDER BY seq
+"""
+_EVENTS = """
+SELECT seq, SUBSTR(ts, 12, 8) AS time, task_id AS task, type, payload FROM events WHERE run_id = ? ORDER BY seq
+"""
+_MESSAGES = """
+SELECT seq, SUBSTR(ts, 12, 8) AS time, sender AS "from", recipient AS "to", type, message_id AS id
+FROM messages WHERE run_id = ? ORDER BY seq
+"""
+_DELIVERIES = """
+SELECT MAX(seq) AS seq, SUBSTR(ts, 12, 8) AS time, subscriber, upto
+FROM deliveries WHERE run_id = ? GROUP BY subscriber ORDER BY subscriber
+"""
+
+
+@app.command()
+def verify(
+    anchor: Annotated[
+        list[Path] | None, typer.Option("--anchor", metavar="FILE", help="Anchors to hold it against; repeatable.")
+    ] = None,
+    repo: Annotated[
+        list[Path] | None,
+        typer.Option("--repo", metavar="DIR", help="A repository whose anchor it must hold; repeatable."),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Every row, not only those since the last verification that held.")
+    ] = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+    no_color: NoColorOption = False,
+) -> int:
+    """Recompute every hash, compare every row with the chain and its key, and look for every artifact.
+
+    It begins after the last row that was verified before, and says so; --full begins at the first.
+
+    The anchors that earlier runs left in the repositories (refs/proofstone/ledger) and in the state directory are held
+    against it as well: they show a tail that was cut off, a chain that was hashed anew, or a ledger that was exchanged.
+
+    Each bad row, repository and artifact is named, and the rest is verified all the same. What is said about
+    authentication tells who could have written the rows.
+
+    Exits with 0 when it verifies, 1 when it does not, 2 when there is no ledger.
+    """
+    from proofstone.app.ledger import prove_ledger
+
+    anchors = [found for file in anchor or () for found in _anchors(file)]
+    result = prove_ledger(home or proofstone_home(), anchors, repo or (), full=full)
+    output = Output(json=as_json, no_color=no_color)
+    if as_json:
+        output.document(_document(result))
+    else:
+        for line in _lines(result):
+            output.results().print(printable(line), soft_wrap=True)
+    return 0 if not isinstance(result, LedgerCorruptError) and result.verification.ok else 1
+
+
+@app.command("reanchor")
+def reanchor_(
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why the ledger is right as it is.")],
+    repo: Annotated[
+        Path | None, typer.Option("--repo", metavar="DIR", help="The repository; else the one that you stand in.")
+    ] = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Carry on with a ledger that is not the one that was anchored.
+
+    Runs refuse to write to it: it may have been set back, exchanged or emptied. If you know why, for example because
+    you removed the state directory or came to a new machine, this puts what was found and your reason on record, and
+    anchors the ledger as it is now.
+    """
+    from proofstone.app.ledger import reanchor_repository
+    from proofstone.cli.task_commands import plain, refuse_executors, speaker
+
+    refuse_executors()
+    findings, head = reanchor_repository(repo or Path.cwd(), plain("--reason", reason), speaker(), home)
+    output = Output(json=as_json, no_color=no_color)
+    if as_json:
+        found = [{"fault": one.fault.value, "detail": one.detail} for one in findings]
+        output.document({"found": found, "ledger_id": head.ledger_id, "seq": head.seq})
+        return
+    lines = [f"{one.fault.value}: {one.detail}" for one in findings]
+    lines.append(
+        f"anchored at row {head.seq} of ledger {head.ledger_id}; your reason is on record"
+        if findings
+        else "nothing to do: every anchor holds"
+    )
+    for line in lines:
+        output.results().print(printable(line), soft_wrap=True)
+
+
+@app.command()
+def init(
+    daemon: Annotated[
+        bool, typer.Option("--daemon", help="Give the ledger to an account of its own. Needs root.")
+    ] = False,
+    keyring: Annotated[
+        Path | None,
+        typer.Option(
+            "--keyring",
+            metavar="COPY",
+            help="Keep the key in the kernel's keyring. The first time, a copy is written to this new file, for a safe "
+            "place elsewhere; after a restart of the machine the key is loaded from it.",
+        ),
+    ] = None,
+    user: Annotated[str, typer.Option("--user", metavar="NAME", help="The account; made if there is none.")] = _ACCOUNT,
+    socket: Annotated[
+        Path | None, typer.Option("--socket", metavar="PATH", help="Where the daemon listens, below /run.")
+    ] = None,
+    state: Annotated[
+        Path | None, typer.Option("--state", metavar="DIR", help="Where the account keeps database and key.")
+    ] = None,
+    systemd: Annotated[
+        Path | None, typer.Option("--systemd", metavar="FILE", help="Write a systemd unit for the daemon here.")
+    ] = None,
+    home: HomeOption = None,
+) -> None:
+    """Decide who keeps the ledger's key, and with it who can write rows that verify.
+
+    Without this, the key is a file that your own account can read: sandboxed code cannot forge a row, an unsandboxed
+    process of yours can. With --daemon, the database and the key belong to another account, and a daemon adds rows
+    that you send; your account can no longer change, remove or backdate one.
+    """
+    from proofstone.app.ledger import give_to_account, keep_key_in_keyring
+    from proofstone.ledger.daemon_setup import unit_text
+
+    if daemon == (keyring is not None):
+        raise InputError(
+            "say one of --daemon and --keyring COPY", hint="`proofstone ledger init --help` tells what they do"
+        )
+    output = Output(json=False, no_color=True).results()
+    if keyring is not None:
+        name = keep_key_in_keyring(home, keyring)
+        output.print(printable(f"the key is in the kernel's keyring as {name}; put {keyring} away"), soft_wrap=True)
+        return
+    config, folder = give_to_account(home, user, socket, state)
+    output.print(printable(f"the ledger is kept by {config.account}: {config.database}"), soft_wrap=True)
+    output.print(printable(f"start its daemon: proofstone ledger daemon --state {folder}"), soft_wrap=True)
+    unit = unit_text(config, str(Path(sys.argv[0]).absolute()), folder)
+    if systemd is None:
+        output.print(printable("--systemd FILE writes a unit that does"), soft_wrap=True)
+    else:
+        _write_atomically(systemd, [unit])
+
+
+@app.command()
+def daemon(
+    state: Annotated[
+        Path,
+        typer.Option("--state", metavar="DIR", help="The folder that `proofstone ledger init --daemon` has named."),
+    ],
+) -> None:
+    """Keep a ledger for its user: run in the foreground, as its account, and add the rows that are sent."""
+    from proofstone.app.ledger import run_daemon
+
+    console = Output(json=False, no_color=True).results()
+
+    def ready(config: DaemonConfig) -> None:
+        console.print(printable(f"listening on {config.socket} for the user {config.client_uid}"), soft_wrap=True)
+
+    run_daemon(state, ready)
+
+
+@app.command()
+def show(
+    run: Annotated[
+        str | None,
+        typer.Argument(metavar="[RUN]", help="Its id, its beginning or end, or `last`; without it, recent runs."),
+    ] = None,
+    home: HomeOption = None,
+    limit: LimitOption = 50,
+    as_json: JsonOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Show recent runs, or the checks, events and messages of one run, and how far its subscribers have come."""
+    path = ledger_path(home or proofstone_home())
+    output = Output(json=as_json, no_color=no_color)
+    if run is None:
+        _present(output, {"runs": query(path, _RUNS, (limit + 1,), limit=limit)})
+        return
+    run_id = find_any_run(path, run, repository_around(Path.cwd()))
+    answers = {
+        "checks": query(path, _CHECKS, (run_id,), limit=limit),
+        "events": query(path, _EVENTS, (run_id,), limit=limit),
+        "messages": query(path, _MESSAGES, (run_id,), limit=limit),
+    }
+    answers["deliveries"] = query(path, _DELIVERIES, (run_id,), limit=limit)
+    _present(output, answers)
+
+
+@app.command()
+def artifact(
+    start: Annotated[str, typer.Argument(metavar="HASH", help="The hash, or its first digits.")],
+    home: HomeOption = None,
+) -> None:
+    """Print an artifact, such as the whole output of a check, byte for byte, after checking that it is unchanged."""
+    store = ArtifactStore(artifacts_path(home or proofstone_home()))
+    sys.stdout.flush()
+    sys.stdout.buffer.write(store.read(store.find(start)))
+
+
+@app.command("query")
+def query_(
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT.")],
+    home: HomeOption = None,
+    limit: LimitOption = DEFAULT_LIMIT,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="At most so long.")] = DEFAULT_SECONDS,
+    as_json: JsonOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Ask the ledger in SQL. It can only read.
+
+    Tables: checks, pipeline_telemetry, messages, deliveries, approvals, overrides, events, artifacts, chain;
+    and the views runs, tasks and anvil_checks (the evidence protocol's name for checks).
+    """
+    answer = query(ledger_path(home or proofstone_home()), sql, limit=limit, seconds=seconds)
+    _present(Output(json=as_json, no_color=no_color), {"rows": answer})
+
+
+@app.command()
+def export(
+    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only what belongs to this run.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write here, all or nothing; else to stdout.")
+    ] = None,
+    home: HomeOption = None,
+) -> None:
+    """Export all rows in order, one JSON object a line, with what is needed to verify them elsewhere."""
+    with SqliteLedger(ledger_path(home or proofstone_home()), "read") as ledger:
+        lines = (_line(stored) for stored in in_order(ledger, run))
+        if out is None:
+            sys.stdout.writelines(takewhile(lambda _: lost_output() is None, lines))
+        else:
+            _write_atomically(out, lines)
+
+
+def _anchors(file: Path) -> Iterator[Anchor]:
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"--anchor {file}: {error.strerror}") from error
+    yield from read_anchors(data, source=str(file))
+
+
+def _lines(result: LedgerProof | LedgerCorruptError) -> Iterator[str]:
+    if isinstance(result, LedgerCorruptError):
+        yield f"does not verify: {result.message}"
+        return
+    proof, anchors = result.verification, result.anchors
+    head = proof.head
+    if proof.ok:
+        held = "" if not anchors else ", 1 anchor holds" if anchors == 1 else f", {anchors} anchors hold"
+        yield f"verified: {_extent(proof)}{held}; head {head.hash} of ledger {head.ledger_id}"
+        if proof.start:
+            yield f"rows up to {proof.start} were verified before; --full verifies them again"
+        if result.note:
+            yield f"the next verification cannot begin here: {result.note}"
+    else:
+        first, *others = (_place(problem) for problem in proof.problems)
+        yield f"does not verify: {first}"
+        yield from (f"  {one}" for one in others)
+        count = len(proof.problems) + proof.unlisted
+        more = f", {proof.unlisted} of them not listed" if proof.unlisted else ""
+        what = "1 problem" if count == 1 else f"{count} problems"
+        yield f"{what}{more}; looked at {_extent(proof)}, the rest of which verifies"
+    yield f"authentication: {proof.level.value}; {proof.level.limits}"
+
+
+def _extent(proof: Verification) -> str:
+    seq = proof.head.seq
+    if not proof.start:
+        return "1 row" if seq == 1 else f"{seq} rows"
+    return f"rows {proof.start + 1} to {seq}" if proof.start < seq else f"no new row after row {seq}"
+
+
+def _place(problem: Break) -> str:
+    return f"{'the ledger' if problem.seq is None else f'row {problem.seq}'}: {problem.reason}"
+
+
+def _document(result: LedgerProof | LedgerCorruptError) -> dict[str, object]:
+    if isinstance(result, LedgerCorruptError):
+        problem = {"seq": result.seq, "reason": result.message}
+        return {"ok": False, "anchors": 0, "problem": problem, "problems": [problem]}
+    proof = result.verification
+    problems = [{"seq": one.seq, "reason": one.reason} for one in proof.problems]
+    return {
+        "ok": proof.ok,
+        "ledger_id": proof.head.ledger_id,
+        "seq": proof.head.seq,
+        "hash": proof.head.hash,
+        "since": proof.start,
+        "anchors": result.anchors,
+        "problem": problems[0] if problems else None,
+        "problems": problems,
+        "unlisted": proof.unlisted,
+        "authentication": {"level": proof.level.value, "limits": proof.level.limits},
+    }
+
+
+def _present(output: Output, answers: dict[str, Answer]) -> None:
+    if output.json:
+        output.document({name: _rows(answer) for name, answer in answers.items()} | _cut(answers))
+        return
+    from rich.table import Table
+
+    console = output.results()
+    for name, answer in answers.items():
+        if not answer.rows and len(answers) > 1:
+            continue
+        table = Table(box=None, pad_edge=False, title=None if name == "rows" else name, title_justify="left")
+        for column in answer.columns:
+            table.add_column(printable(column), overflow="fold")  # an id that is cut is no id
+        for row in answer.rows:
+            table.add_row(*(printable("" if value is None else _text(value)) for value in row))
+        console.print(table)
+        if answer.more:
+            console.print("there are more rows: raise --limit")
+
+
+def _cut(answers: dict[str, Answer]) -> dict[str, object]:
+    return {"more": any(answer.more for answer in answers.values())}
+
+
+def _rows(answer: Answer) -> list[dict[str, object]]:
+    plain = ([_text(value) if isinstance(value, bytes) else value for value in row] for row in answer.rows)
+    return [dict(zip(answer.columns, row, strict=True)) for row in plain]
+
+
+def _text(value: str | float | bytes) -> str:
+    return f"x'{value.hex()}'" if isinstance(value, bytes) else str(value)
+
+
+def _line(stored: Stored[Contract]) -> str:
+    link = stored.link
+    document = {
+        "seq": link.seq,
+        "table": link.table,
+        "prev_hash": link.prev_hash,
+        "payload_hash": link.payload_hash,
+        "hash": link.hash,
+        "payload": dict(stored.values),
+    }
+    return json.dumps(document) + "\n"
+
+
+def _write_atomically(target: Path, lines: Iterable[str]) -> None:
+    temporary = target.with_name(
+        f".proofstone-{secrets.token_hex(4)}"
+    )  # not its own name, which may be as long as can be
+    try:
+        try:
+            with temporary.open("x", encoding="utf-8") as file:
+                file.writelines(lines)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {target}: {error.strerror}") from error

@@ -1,0 +1,117 @@
+"""`proofstone prove`: the catalogue of tricks, tried on this machine; and the walls of its sandbox."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proofstone.app.context import new_run_id, private_home
+from proofstone.cli.doctor import hints, this_machine
+from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption
+from proofstone.errors import InputError
+from proofstone.machine.files import scratch_folder
+from proofstone.prove.catalogue import CATALOGUE, Catalogue, Trick, chosen, load
+from proofstone.prove.processes import search_path
+from proofstone.prove.results import Proof, Wall, print_proof, render
+from proofstone.prove.runner import LiveTrials, Plan, try_all
+from proofstone.prove.walls import try_walls
+from proofstone.sandbox.probe import choose, probe
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def prove(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Ten tricks in less than a minute, without the exit-code gate.")
+    ] = False,
+    tricks: Annotated[
+        list[str] | None,
+        typer.Option("--trick", metavar="NAME", help="Only this trick, and no walls; may be given several times."),
+    ] = None,
+    families: Annotated[
+        list[str] | None,
+        typer.Option("--family", metavar="NAME", help="Only tricks of this family, and no walls; several times, too."),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", metavar="N", min=1, max=64, help="Trials at the same time; else one for each core."),
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the table as a page of documentation, without the walls.")
+    ] = False,
+    directory: Annotated[
+        Path | None,
+        typer.Option("--dir", metavar="DIR", help="Keep every trial in this new directory.", show_default=False),
+    ] = None,
+    require_sandbox: Annotated[
+        bool, typer.Option("--require-sandbox", help="Refuse to run below the strongest sandbox level.")
+    ] = False,
+    catalogue: Annotated[
+        Path, typer.Option("--catalogue", metavar="DIR", help="Another catalogue.", show_default=False)
+    ] = CATALOGUE,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    no_color: NoColorOption = False,
+) -> int:
+    """Try every known trick against `proofstone check` on this machine, and say what stopped it.
+
+    Each trick makes a failing check look passed on a sample project. It must be stopped, by the rule that is meant
+    to; an honest change in the same place must pass. Beside it stands what a gate would say that looks at the exit
+    code of the tests only. Then the walls of the sandbox are tried. Nothing outside a folder of its own is touched.
+
+    Exit code: 0 if every trick that was tried was stopped and every honest twin passed; else 1; 2 bad input.
+    """
+    if markdown and as_json:
+        raise InputError("--markdown and --json: choose one")
+    known = load(catalogue)
+    asked = chosen(known, names=tricks or (), families=families or (), quick=quick)
+    if not asked:
+        raise InputError("none of these tricks is a quick one", hint="leave out --quick")
+    output = Output(json=as_json or markdown, quiet=quiet, no_color=no_color)
+    with _place(directory) as place:
+        search = search_path(need for trick in asked for need in (*known.projects[trick.project].needs, *trick.needs))
+        kept = place / "trials" if directory else None
+        plan = Plan(place, search, jobs or os.cpu_count() or 1, not quick, require_sandbox, kept)
+        proof = _proved(known, asked, plan, output, walls=not (tricks or families or markdown))
+    if as_json:
+        output.document({"ok": proof.well, **proof.model_dump(mode="json"), "summary": proof.summary.model_dump()})
+    elif markdown:
+        sys.stdout.write(render(proof))
+    else:
+        sys.stderr.flush()
+        print_proof(output.results(), proof)
+    return 0 if proof.well else 1
+
+
+def _proved(known: Catalogue, asked: tuple[Trick, ...], plan: Plan, output: Output, *, walls: bool) -> Proof:
+    facts = probe(plan.place / "probe")
+    level = choose(facts, "auto", require=plan.require_sandbox).level
+    live = LiveTrials(output.progress(), len(asked))
+    found: list[Wall] = []
+    with live.showing():
+        trials = try_all(known, asked, plan, live)
+        if walls:
+            live.step("trying the walls of the sandbox")
+            found = try_walls(plan.bench("walls", threading.Event()), level)
+    return Proof(level=level, trials=tuple(trials), walls=tuple(found), advice=tuple(hints(this_machine())))
+
+
+@contextmanager
+def _place(directory: Path | None) -> Iterator[Path]:
+    """Where it all happens: a folder of Proofstone's own that is gone afterwards, or the one to be kept."""
+    if directory is None:
+        with scratch_folder(private_home(), new_run_id()) as place:
+            yield place
+        return
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise InputError(f"--dir {directory}: there is something in it already", hint="name a directory that is new")
+    directory.mkdir(parents=True, exist_ok=True)
+    yield directory.resolve()

@@ -1,0 +1,439 @@
+"""The loss of a run, attempt by attempt, as a picture: a line for each task, and one for the run.
+
+The evidence bundle as one page for a browser: nothing is loaded, nothing runs, everything is escaped.
+
+It can be read in light and in dark, narrow and wide, and be printed. Its own policy forbids scripts and anything from
+elsewhere, in case it ever held some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from proofstone.agents.roles.models.solve_messages import Loss
+from proofstone.documents.markdown import shortened
+from proofstone.documents.svg import escaped, line, picture, text
+from proofstone.pipeline.models.bundle import Bundle, CheckedLine, CheckedTree, LossSeen, Sourced
+from proofstone.pipeline.rules import bundle_words as words
+
+_FIGURES: Final = {
+    "L": ("the loss", "#000", ""),
+    "D": ("how much failed", "#c0392b", "6 3"),
+    "P": ("how much of it by the approach", "#8e5ea2", "2 3"),
+    "Ω": ("how much of the tries and the time is used", "#3a86c8", "8 3 2 3"),
+}
+"""What each means, its colour, and its dashes: whoever sees no colours tells them apart all the same."""
+_LEFT, _TOP, _BOTTOM, _HEIGHT = 50, 20, 200, 320
+_APART, _NARROWEST = 110, 480
+
+
+def loss_plot(losses: Sequence[LossSeen]) -> str:
+    width = max(_NARROWEST, _LEFT + _APART * len(losses) + 20)
+    told = "; ".join(f"{_name(one)}: L {one.direction.loss.L:.2f}, {one.direction.directive}" for one in losses)
+    return picture(width, _HEIGHT, _parts(losses, width), title="The loss, attempt by attempt", told=told)
+
+
+def _parts(losses: Sequence[LossSeen], width: float) -> Iterator[str]:
+    most = max((1.0, *(one.direction.loss.L for one in losses)))
+    for step in range(5):
+        y = _y(step / 4)
+        yield line(_LEFT, y, width - 20, y, "#ddd" if step else "#000")
+        yield text(_LEFT - 6, y + 4, f"{most * step / 4:.3g}", anchor="end")
+    for number, one in enumerate(losses):
+        yield text(_x(number), _BOTTOM + 16, _name(one), anchor="middle")
+        yield text(
+            _x(number), _BOTTOM + 30, f"{one.direction.gradient.arrow} {one.direction.directive}", anchor="middle"
+        )
+    for name in _FIGURES:
+        yield from _trajectories(name, losses, most)
+    for number, (name, (means, colour, dashes)) in enumerate(_FIGURES.items()):
+        y = _BOTTOM + 56 + 15 * number
+        yield line(_LEFT, y - 4, _LEFT + 30, y - 4, colour, _wide(name), dashes=dashes)
+        yield text(_LEFT + 38, y, f"{name}  {means}")
+
+
+def _trajectories(name: str, losses: Sequence[LossSeen], most: float) -> Iterator[str]:
+    """Points of one task are joined, and those of two never."""
+    _, colour, dashes = _FIGURES[name]
+    series: dict[str, list[tuple[float, float]]] = {}
+    for number, one in enumerate(losses):
+        point = _x(number), _y(_figures(one.direction.loss)[name] / most)
+        series.setdefault(one.of, []).append(point)
+    for points in series.values():
+        for (x1, y1), (x2, y2) in pairwise(points):
+            yield line(x1, y1, x2, y2, colour, _wide(name), dashes=dashes)
+        for x, y in points:
+            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{2 * _wide(name):.1f}" fill="none" stroke="{colour}"/>'
+
+
+def _figures(loss: Loss) -> dict[str, float]:
+    return {"L": loss.L, "D": loss.D, "P": loss.P, "Ω": loss.Omega}
+
+
+def _name(one: LossSeen) -> str:
+    return f"{one.of} #{one.number}"
+
+
+def _wide(name: str) -> float:
+    return 2.5 if name == "L" else 1.5
+
+
+def _x(number: int) -> float:
+    return _LEFT + _APART * (number + 0.5)
+
+
+def _y(share: float) -> float:
+    return _BOTTOM - share * (_BOTTOM - _TOP)
+
+
+Cell = str | tuple[str, str]
+"""Text, or text and the class that shows what kind of word it is. Neither is markup."""
+
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+_STYLE: Final = """
+:root { color-scheme: light dark; --line: #ccc; --soft: #666; --good: #17692b; --bad: #b3261e; --unsure: #8a5a00;
+  --paper: #f6f6f6 }
+@media (prefers-color-scheme: dark) {
+  :root { --line: #444; --soft: #aaa; --good: #6fd08c; --bad: #ff8a80; --unsure: #f0c060; --paper: #222 } }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
+h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; border-bottom: 1px solid var(--line); margin-top: 2rem }
+h3 { font-size: 1rem; margin-bottom: .2rem }
+table { border-collapse: collapse; width: 100%; font-size: .9em } .wide { overflow-x: auto }
+th, td { text-align: left; vertical-align: top; padding: .2rem .6rem; border-bottom: 1px solid var(--line);
+  overflow-wrap: anywhere }
+th { color: var(--soft); font-weight: normal }
+code, pre { font-family: ui-monospace, monospace; font-size: .92em; overflow-wrap: anywhere }
+pre, blockquote { background: var(--paper); padding: .6rem 1rem; margin: .6rem 0; white-space: pre-wrap }
+svg { max-width: 100%; height: auto }
+.rows { color: var(--soft); font-size: .85em } .good { color: var(--good) } .bad { color: var(--bad) }
+.unsure { color: var(--unsure) } .good, .bad, .unsure { font-weight: 600 }
+@media print { body { max-width: none; margin: 0 } h2, h3 { break-after: avoid } tr { break-inside: avoid } }
+"""
+_KINDS: Final = {
+    "good": ("pass", "passed", "PASSED", "approve", "APPROVED", "high", "DONE"),
+    "bad": (
+        "fail",
+        "failed",
+        "FAILED",
+        "HALTED",
+        "blocker",
+        "critical",
+        "FORCED",
+        "BLOCKED",
+        "low",
+        "ERROR",
+        "REJECTED",
+    ),
+    "unsure": ("unverifiable", "needs_revision", "NEEDS_HUMAN", "medium", "major", "SKIPPED", "NEEDS_REVISION"),
+}
+"""Words that have a colour. The word itself stands there too, for whoever sees none."""
+_SPEC: Final = 100
+_LINE: Final = 300
+
+
+def html(bundle: Bundle) -> str:
+    title = f"Evidence bundle: {words.title(bundle)}"
+    parts = [_tag("h1", escaped(title)), *_ending(bundle)]
+    for name, section in _SECTIONS:
+        if body := "\n".join(section(bundle)):
+            parts.append(f"<section>\n{_tag('h2', escaped(name))}\n{body}\n</section>")
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escaped(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        + "\n".join(parts)
+        + "\n</body>\n</html>\n"
+    )
+
+
+def _ending(bundle: Bundle) -> Iterator[str]:
+    ending = bundle.ending
+    outcome, sure = _word(words.headline(bundle)), _word(words.confidence(bundle))
+    why = f": {escaped(ending.reason)}" if ending.reason else ""
+    yield _tag("p", f"{outcome}{why}. Confidence: {sure}. {_rows(ending)}")
+    for one in bundle.overrides:
+        told = f"{one.task} was set aside ({one.action}) by {one.by}: {one.reason}"
+        yield _tag("p", f'<span class="bad">WARNING: {escaped(told)}</span>')
+    if ending.reasons:
+        yield f"<p>Why the confidence is no higher:</p>\n{_list(map(_told, ending.reasons))}"
+    if ending.raises:
+        yield f"<p>What would raise it:</p>\n{_list(map(_told, ending.raises))}"
+
+
+def _asked(bundle: Bundle) -> Iterator[str]:
+    subject = bundle.subject
+    yield _tag("blockquote", "\n".join(escaped(line) for line in subject.asked.strip().splitlines()))
+    facts = [
+        f"run {_code(subject.run_id)}, {escaped(words.clock(subject.started_at))} to "
+        f"{escaped(words.clock(subject.updated_at))} {_rows(subject)}",
+        f"repository {_code(subject.repository)}, branch {_code(subject.branch)}",
+    ]
+    if subject.lane:
+        facts.append(escaped(f"lane {subject.lane}: {subject.lane_reason}; mode {subject.mode}"))
+    facts += [f"{escaped(role)}: {_code(shortened(served, _SPEC))}" for role, served in subject.agents.items()]
+    facts += [f"note: {escaped(note)}" for note in subject.notes]
+    for one in bundle.children:
+        told = f"{one.outcome or 'not finished'}{f', {one.reason}' if one.reason else ''}"
+        facts.append(f"{one.kind} {one.iteration}: {_code(one.run_id)} {escaped(told)} {_rows(one)}")
+    yield _list(facts)
+
+
+def _commits(bundle: Bundle) -> Iterator[str]:
+    made = [
+        f"commit {_code(one.commit)}, tree {_code(one.tree)} {escaped(one.task)} {_rows(one)}" for one in bundle.commits
+    ]
+    yield _list([f"base {_code(bundle.subject.base_commit)}", *(made or ["nothing was committed"])])
+    if made:
+        yield f"<p>On {_code(bundle.subject.branch)}, or wherever you have merged it, this takes it back:</p>"
+        yield _tag("pre", escaped(bundle.rollback))
+
+
+def _tasks(bundle: Bundle) -> Iterator[str]:
+    yield from _table(
+        ("task", "name", "state", "attempts", "confidence"),
+        (
+            (
+                one,
+                (
+                    words.task_of(one, bundle),
+                    one.name,
+                    _kind(one.state.value),
+                    str(one.attempts),
+                    _kind(one.confidence.value if one.confidence else ""),
+                ),
+            )
+            for one in bundle.tasks
+        ),
+    )
+
+
+def _checks(bundle: Bundle) -> Iterator[str]:
+    for tree in bundle.checks:
+        yield _tag("h3", escaped(words.task_of(tree, bundle)))
+        yield f"<p>{escaped(words.passing(tree))}, attempt {tree.attempt}, tree {_code(tree.tree)}</p>"
+        yield from _table(("check", "before", "after", "command", "remark"), _lines(tree))
+
+
+def _lines(tree: CheckedTree) -> Iterator[tuple[CheckedLine, Sequence[Cell]]]:
+    for row in tree.lines:
+        command = shortened(row.command, _SPEC)
+        yield row, (row.name, words.before(row), _kind(row.after.value), command, words.remark(row))
+
+
+def _regressions(bundle: Bundle) -> Iterator[str]:
+    yield (
+        _list(
+            f"{_word('failed' if one.stands else 'passed', 'stands' if one.stands else 'put right since')}, "
+            f"{escaped(one.task)}: {_told(one.what)} {_rows(one)}"
+            for one in bundle.regressions
+        )
+        or "<p>None was seen.</p>"
+    )
+
+
+def _reviews(bundle: Bundle) -> Iterator[str]:
+    yield from _table(
+        ("scope", "focus", "round", "verdict", "findings", "model"),
+        (
+            (
+                one,
+                (
+                    one.scope,
+                    one.focus.value,
+                    str(one.round),
+                    _kind(one.verdict.value) if one.verdict else "nobody answered",
+                    words.found(one),
+                    one.model,
+                ),
+            )
+            for one in bundle.reviews
+        ),
+    )
+    if said := words.panel(bundle):
+        yield _tag("p", escaped(said))
+    spoken = [
+        f"{escaped(words.task_of(task, bundle))}: {_code(shortened(verdict.by or 'architect', _SPEC))} says "
+        f"{_word(verdict.verdict.value)}, confidence {_word(verdict.confidence.value)} {_rows(task)}"
+        for task in bundle.tasks
+        for verdict in task.verdicts
+    ]
+    yield _list(spoken)
+    if not bundle.reviews and not spoken:
+        yield "<p>Nobody reviewed it.</p>"
+
+
+def _losses(bundle: Bundle) -> Iterator[str]:
+    if bundle.losses:
+        yield f'<div class="wide">{loss_plot(bundle.losses)}</div>'
+    yield from _table(
+        ("of", "number", "L", "D", "P", "Ω", "then", "why"),
+        (
+            (
+                one,
+                (
+                    one.of,
+                    str(one.number),
+                    *words.figures(one),
+                    shortened(one.text or one.direction.rationale, _SPEC),
+                ),
+            )
+            for one in bundle.losses
+        ),
+    )
+
+
+def _decided(bundle: Bundle) -> Iterator[str]:
+    lines = [
+        f"{_word('failed', 'override')} of {escaped(one.task)}: "
+        f"{escaped(', '.join(filter(None, (one.action, one.category))))}, by {escaped(one.by)} at "
+        f"{escaped(words.clock(one.at))}: {_told(one.reason)} {_rows(one)}"
+        for one in bundle.overrides
+    ] or ["nothing was overridden"]
+    for approval in bundle.approvals:
+        whose = f" of {escaped(approval.task)}" if approval.task else ""
+        said = f": {_told(approval.words)}" if approval.words else ""
+        lines.append(
+            f"{_code(approval.gate)}{whose}: {escaped(approval.option)}, by {escaped(words.decided_by(approval))} at "
+            f"{escaped(words.clock(approval.at))}{said} {_rows(approval)}"
+        )
+    yield _list(lines)
+
+
+def _blast(bundle: Bundle) -> Iterator[str]:
+    yield _list(
+        f"{one.risk} {escaped(one.change)} {_code(one.path)}"
+        f"{' (by its path alone)' if one.by_path_alone else ''} {_rows(one)}"
+        for one in bundle.changed
+    )
+
+
+def _known(bundle: Bundle) -> Iterator[str]:
+    yield (
+        _list(
+            f"{_word(one.severity.value)}, {escaped(one.source)}: {_told(one.title)} "
+            f"{' '.join(map(_code, one.where))} {_rows(one)}"
+            for one in bundle.known_issues
+        )
+        or "<p>None is known.</p>"
+    )
+
+
+def _fixed(bundle: Bundle) -> Iterator[str]:
+    yield _list(
+        f"{escaped(f'{one.severity}, ' if one.severity else '')}{escaped(one.source)}: {_told(one.title)} "
+        f"({escaped(one.how)}) {_rows(one)}"
+        for one in bundle.fixed_issues
+    )
+
+
+def _costs(bundle: Bundle) -> Iterator[str]:
+    yield from _table(
+        ("role", "model", "dispatches", "model calls", "tokens", "tool calls", "time", "price"),
+        ((one, (one.role, one.model, *words.cost(one), words.price(one))) for one in bundle.costs),
+    )
+    told = f"In all: {words.total(bundle)}." if bundle.costs else "No agent that counts its tokens was asked."
+    yield _tag("p", escaped(told))
+    if bundle.verification is not None:
+        yield _tag("p", f"{escaped(words.verification(bundle.verification))} {_rows(bundle.verification)}.")
+
+
+def _timeline(bundle: Bundle) -> Iterator[str]:
+    yield from _table(
+        ("began", "step", "agent", "took", "status", "retries"),
+        (
+            (
+                one,
+                (
+                    words.clock(one.started_at),
+                    words.step(one),
+                    words.agent(one),
+                    words.took(one),
+                    _kind(one.status.value),
+                    str(one.retries),
+                ),
+            )
+            for one in bundle.timeline
+        ),
+    )
+
+
+def _proof(bundle: Bundle) -> Iterator[str]:
+    head, run = bundle.head, bundle.subject.run_id
+    yield f"<p>Everything here is from the ledger {_code(head.ledger_id)} up to row {head.seq}, whose hash is:</p>"
+    yield _tag("pre", escaped(head.hash))
+    yield _list(
+        (
+            f"{_code('proofstone ledger verify')}: that nobody has changed the record since",
+            f"{_code(f'proofstone ledger show {run}')}: every row",
+            f"{_code(f'proofstone bundle {run}')}: this page again, as text",
+        )
+    )
+
+
+# What a page is made of. Everything below takes text; markup is what it gives.
+
+
+def _table(head: Sequence[str], rows: Iterable[tuple[Sourced, Sequence[Cell]]]) -> Iterator[str]:
+    """Each row with the rows of the ledger that it comes from; no table of nothing."""
+    body = [f"<tr>{''.join(map(_cell, cells))}<td>{_rows(source)}</td></tr>" for source, cells in rows]
+    if body:
+        titles = "".join(_tag("th", escaped(title)) for title in (*head, "rows"))
+        yield f'<div class="wide"><table>\n<thead><tr>{titles}</tr></thead>\n<tbody>'
+        yield from body
+        yield "</tbody></table></div>"
+
+
+def _cell(cell: Cell) -> str:
+    text, kind = (cell, "") if isinstance(cell, str) else cell
+    return f'<td class="{kind}">{escaped(text)}</td>' if kind else _tag("td", escaped(text) or "–")
+
+
+def _kind(word: str) -> Cell:
+    return next(((word, kind) for kind, known in _KINDS.items() if word in known), word)
+
+
+def _word(word: str, shown: str = "") -> str:
+    kind = _kind(word)
+    return f'<span class="{kind[1]}">{escaped(shown or word)}</span>' if isinstance(kind, tuple) else escaped(word)
+
+
+def _list(items: Iterable[str]) -> str:
+    lines = "\n".join(_tag("li", item) for item in items)
+    return f"<ul>\n{lines}\n</ul>" if lines else ""
+
+
+def _told(text: str) -> str:
+    return escaped(shortened(text, _LINE))
+
+
+def _code(text: str) -> str:
+    return _tag("code", escaped(text))
+
+
+def _rows(one: Sourced) -> str:
+    return f'<span class="rows">[{words.rows(one)}]</span>'
+
+
+def _tag(name: str, inside: str) -> str:
+    return f"<{name}>{inside}</{name}>"
+
+
+_SECTIONS: Final[tuple[tuple[str, Callable[[Bundle], Iterable[str]]], ...]] = (
+    ("What was asked for", _asked),
+    ("What was committed, and how to take it back", _commits),
+    ("Tasks", _tasks),
+    ("Checks, before and after", _checks),
+    ("Regressions", _regressions),
+    ("Reviews", _reviews),
+    ("The loss, attempt by attempt", _losses),
+    ("Overrides and approvals", _decided),
+    ("Blast radius", _blast),
+    ("Known issues", _known),
+    ("Found, and put right before the end", _fixed),
+    ("Cost", _costs),
+    ("Timeline", _timeline),
+    ("How to check it", _proof),
+)

@@ -1,0 +1,247 @@
+"""A run of the gate while it goes on: a line when something happens, and a bar for each task that is under way.
+
+The bars stay at the bottom of a terminal. Where a person is asked on that very terminal there are none: they would
+wipe away what is being typed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from proofstone.agents.roles.models.gate import TaskState
+from proofstone.agents.rules.budget import summary
+from proofstone.check.context import Progress
+from proofstone.check.models import CheckLine
+from proofstone.common.models import Phase, Spent, Verdict
+from proofstone.common.text import printable
+from proofstone.gate.models import RunView, TaskRecord, TaskView
+from proofstone.gate.rules.direction import figures
+from proofstone.gate.rules.machine import MAX_ATTEMPTS, exhausted
+from proofstone.gate.rules.position import UNDER_WAY, bar, position, statistics
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+
+_SHOWN: Final = 60
+_KEPT: Final = 2000
+_PERSON: Final = "human"
+
+
+@dataclass
+class _Working:
+    """A task that is under way."""
+
+    since: float
+    checks: dict[tuple[str, Phase], float] = field(default_factory=dict)
+    _heard: bytes = b""
+
+    def heard(self, data: bytes) -> None:
+        """What is printed or said comes in pieces, of a line or of a word."""
+        self._heard = (self._heard + data)[-_KEPT:]
+
+    def begin(self, line: str = "") -> None:
+        """Something new, in place of what was heard."""
+        self._heard = f"{line}\n".encode("utf-8", "replace") if line else b""  # half a character breaks no view
+
+    @property
+    def said(self) -> str:
+        """The last line that says something."""
+        lines = self._heard.decode("utf-8", "replace").split("\n")
+        return next((line for line in map(str.strip, reversed(lines)) if line), "")
+
+
+@dataclass
+class LiveGate:
+    """Implements `gate.request.Watching` for one console."""
+
+    console: Console
+    interactive: bool
+    asks_here: bool = False
+    """A person who executes or reviews is asked on this terminal."""
+    view: RunView | None = None
+    """The run as it was last seen: what to say about it when it is interrupted."""
+    _spent: Spent = field(default_factory=Spent)
+    _working: dict[str, _Working] = field(default_factory=dict)
+    _told: dict[str, int] = field(default_factory=dict)
+    """How many steps of each task have been told."""
+    _started: float = field(default_factory=time.monotonic)
+    _telling: threading.Lock = field(default_factory=threading.Lock)
+    """Lines appear in order."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    """Of what the bars show. Never held while printing: the bars are drawn under the console's own lock."""
+    _shown: ExitStack = field(default_factory=ExitStack)
+
+    def began(self, view: RunView) -> None:
+        with self._telling:
+            self.view = view
+            self._told = {task.record.id: len(task.steps) for task in view.tasks}
+            finished = sum(task.record.finished for task in view.tasks)
+            before = f", {finished} finished already" if finished else ""
+            count = "1 task" if len(view.tasks) == 1 else f"{len(view.tasks)} tasks"
+            self._print(f"{view.plan.title}: {count}{before}, onto {view.branch}", "bold")
+            self._print(f"run {view.run_id}", "dim")
+            self._show(view)
+
+    def changed(self, view: RunView, task: str) -> None:
+        with self._telling:
+            self.view = view
+            seen = view.task(task)
+            self._keep(seen)
+            for step in seen.steps[self._told.get(task, 0) :]:
+                self._tell(view, seen, step.kind)
+            self._told[task] = len(seen.steps)
+
+    def said(self, task: str, line: str) -> None:
+        with self._telling:
+            self._print(f"{task}: {line}", "cyan")
+
+    def output(self, task: str, data: bytes) -> None:
+        working = self._working.get(task)
+        if working is not None:
+            working.heard(data)
+
+    def doing(self, task: str, line: str) -> None:
+        working = self._working.get(task)
+        if working is not None:
+            working.begin(line)
+
+    def checks(self, task: str) -> Progress:
+        return _TaskChecks(self, task)
+
+    def spending(self, spent: Spent) -> None:
+        self._spent = spent
+
+    @contextmanager
+    def showing(self) -> Iterator[None]:
+        """While this lasts, bars may be shown."""
+        with self._shown:
+            yield
+
+    def judged(self, task: str, line: CheckLine) -> None:
+        """Only what does not pass is worth a line; the rest is in the report."""
+        if line.verdict is Verdict.PASS:
+            return
+        with self._telling:
+            reason = f": {line.reason}" if line.reason else ""
+            self._print(f"  {task}: {line.name} {line.verdict}{reason}", "dim")
+
+    def checking(self, task: str, check: str, phase: Phase, *, begins: bool) -> None:
+        with self._lock:
+            working = self._working.get(task)
+            if working is None:
+                return
+            if begins:
+                working.checks[check, phase] = time.monotonic()
+            else:
+                working.checks.pop((check, phase), None)
+
+    def _keep(self, task: TaskView) -> None:
+        id = task.record.id
+        with self._lock:
+            if task.record.state in UNDER_WAY:
+                self._working.setdefault(id, _Working(time.monotonic())).begin()
+            else:
+                self._working.pop(id, None)
+
+    def _tell(self, view: RunView, task: TaskView, kind: str) -> None:
+        record = task.record
+        head = f"{record.id} {view.plan.task(record.id).name}"
+        attempt = f"attempt {record.attempt} of {MAX_ATTEMPTS + record.extra_attempts}"
+        match kind:
+            case "started":
+                self._print(f"▶ {head}  {attempt}", "")
+                self._direct(record)
+            case "committed":
+                confidence = f", confidence {task.confidence.value}" if task.confidence else ""
+                self._print(f"✓ {head}  committed {(record.commit or '')[:12]}{confidence}", "green")
+            case "confirmed":
+                self._print(f"✓ {head}  on a person's word", "green")
+            case "failed":
+                failure = record.failures[-1]
+                then = "no attempts left" if exhausted(record) else "will be tried again"
+                self._print(f"✗ {head}  attempt {failure.attempt}: {failure.type}: {failure.error} ({then})", "red")
+            case "blocked":
+                self._print(f"✗ {head}  blocked: {record.blocked_by}", "red")
+            case "overridden":
+                self._print(f"! {head}  {record.state.value.lower()}, unverified", "bold yellow")
+            case "moved":
+                self._print(f"↻ {head}  others were committed before it: checked again on top of them", "dim")
+            case "executed" | "checked" | "approved" if not self.interactive or self.asks_here:
+                words = {"executed": "executed, now the checks", "checked": "verified, now the review"}
+                self._print(f"  {head}  {words.get(kind, 'approved')}", "dim")
+
+    def _direct(self, record: TaskRecord) -> None:
+        """How another attempt is to go about it."""
+        if record.failures and (direction := record.failures[-1].direction):
+            self._print(f"  {record.id}: {figures(direction)}: {direction.rationale}", "dim")
+
+    def _print(self, text: str, style: str) -> None:
+        self.console.print(printable(text), style=style, soft_wrap=True)
+
+    def _show(self, view: RunView) -> None:
+        a_person_types = self.asks_here and _PERSON in (view.executor, view.architect)
+        if not self.interactive or a_person_types:
+            return
+        from rich.live import Live
+
+        bars = Live(get_renderable=self._render, console=self.console, refresh_per_second=8, transient=True)
+        self._shown.enter_context(bars)
+
+    def _render(self) -> RenderableType:
+        from rich.text import Text
+
+        text = Text()
+        with self._lock:
+            view = self.view
+            if view is None:
+                return text
+            for id, working in self._working.items():
+                self._row(text, view.task(id), working)
+            counted = statistics(view)
+            elapsed = time.monotonic() - self._started
+            spent = f"; {words}" if (words := summary(self._spent, view.budget.run)) else ""
+            told = f"  {counted.passed} of {counted.total} passed, {counted.failed} failed, {elapsed:.0f} s{spent}"
+            text.append(told, style="dim")
+        return text
+
+    @staticmethod
+    def _row(text: Text, task: TaskView, working: _Working) -> None:
+        now = time.monotonic()
+        text.append(f"  {bar(position(task))} {task.record.id} ", style="cyan")
+        text.append(f"{task.record.state.value.lower()} {now - working.since:.0f} s  ")
+        doing = working.said
+        if task.record.state is TaskState.VERIFYING and working.checks:
+            (check, phase), _ = max(working.checks.items(), key=lambda item: item[1])
+            doing = f"{check} on the {'base' if phase is Phase.BASELINE else 'change'}"
+        shown = printable(doing)
+        text.append(f"{shown if len(shown) <= _SHOWN else '…' + shown[-_SHOWN:]}\n", style="dim")
+
+
+@dataclass(frozen=True)
+class _TaskChecks:
+    """Implements `check.context.Progress` for the checks of one task."""
+
+    live: LiveGate
+    task: str
+
+    def step(self, text: str) -> None:
+        self.live.output(self.task, text.encode())
+
+    def started(self, check: str, phase: Phase) -> None:
+        self.live.checking(self.task, check, phase, begins=True)
+
+    def output(self, check: str, phase: Phase, data: bytes) -> None:
+        self.live.output(self.task, data)
+
+    def ended(self, check: str, phase: Phase, *, reused: bool) -> None:
+        self.live.checking(self.task, check, phase, begins=False)
+
+    def judged(self, line: CheckLine) -> None:
+        self.live.judged(self.task, line)

@@ -1,0 +1,288 @@
+"""The loss of a run of the control loop, round by round: in the terminal as bars, and as a picture.
+
+What came of a goal, as a page: everything in it, in Markdown. What agents wrote stays text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from proofstone.agents.roles.models.solve_messages import Criterion, SubTaskOutcome
+from proofstone.cli.render.solve_words import (
+    FIGURES,
+    apply_command,
+    cost,
+    effort,
+    failures,
+    figures,
+    headline,
+    memory,
+    missing_plan,
+    one_line,
+    output_text,
+    rejected_merge,
+    rejected_plans,
+    serving,
+    signed,
+    table,
+    taking_in,
+)
+from proofstone.common.text import counted, printable
+from proofstone.documents.markdown import code, prose
+from proofstone.documents.svg import line, picture, text
+from proofstone.solve.models import SolveReport, SolveRound
+
+_BAR: Final = 8
+_EIGHTHS: Final = "▏▎▍▌▋▊▉█"
+_NOTHING: Final = "no round has ended"
+
+_COLOURS: Final = {"L": "#000", "D": "#c0392b", "P": "#8e5ea2", "Ω": "#3a86c8"}
+_DASHES: Final = {"L": "", "D": "6 3", "P": "2 3", "Ω": "8 3 2 3"}
+"""Whoever sees no colours tells them apart all the same."""
+_LEFT, _TOP, _BOTTOM, _HEIGHT = 60, 70, 250, 380
+_APART, _NARROWEST = 130, 560
+
+
+# In the terminal.
+
+
+def text_plot(report: SolveReport) -> str:
+    """A row for each round, a bar for each figure: downwards one reads where it went."""
+    if not report.rounds:
+        return f"{_NOTHING}: there is nothing to plot"
+    head = "  ".join(name.ljust(_BAR + 5) for name in FIGURES)
+    wide = len(str(max(one.number for one in report.rounds)))
+    rows = [f"{one.number:>{wide}}  {_bars(one)}  {_direction(one)}" for one in report.rounds]
+    legend = [f"{name}  {said}" for name, said in FIGURES.items()]
+    return "\n".join([f"{'':{wide}}  {head}".rstrip(), *rows, *legend])
+
+
+def _bars(round: SolveRound) -> str:
+    shares = figures(round.directive.loss).values()
+    return "  ".join(f"{share:.2f} {_bar(share).ljust(_BAR)}" for share in shares)
+
+
+def _bar(share: float) -> str:
+    """In eighths of a character, and no shorter than one where there is something. L alone can be more than 1."""
+    eighths = round(min(max(share, 0), 1) * _BAR * 8) or int(share > 0)
+    return "█" * (eighths // 8) + (_EIGHTHS[eighths % 8 - 1] if eighths % 8 else "")
+
+
+def _direction(round: SolveRound) -> str:
+    directive = round.directive
+    return f"{directive.gradient.arrow} {directive.directive}"
+
+
+# As a picture.
+
+
+def svg_plot(report: SolveReport) -> str:
+    width = max(_NARROWEST, _LEFT + _APART * len(report.rounds) + 40)
+    return picture(width, _HEIGHT, _parts(report, width), title=_title(report), told=_told(report.rounds))
+
+
+def _title(report: SolveReport) -> str:
+    return f"{headline(report)}: {one_line(report.task.raw_input, 80)}"
+
+
+def _told(rounds: Sequence[SolveRound]) -> str:
+    if not rounds:
+        return f"{_NOTHING}."
+    return f"The loss over {counted(len(rounds), 'round')}. {'; '.join(map(_in_words, rounds))}."
+
+
+def _in_words(round: SolveRound) -> str:
+    directive = round.directive
+    shares = ", ".join(f"{name} {share:.2f}" for name, share in figures(directive.loss).items())
+    return f"round {round.number}: {shares}, {directive.gradient}, {directive.directive}"
+
+
+def _parts(report: SolveReport, width: float) -> Iterator[str]:
+    yield text(_LEFT, 20, _title(report), size=13)
+    yield text(_LEFT, 36, f"run {report.run_id}, policy {report.policy}")
+    most = max((1.0, *(one.directive.loss.L for one in report.rounds)))
+    for step in range(5):
+        y, value = _y(step / 4), most * step / 4
+        yield line(_LEFT, y, width - 40, y, "#ddd" if step else "#000")
+        yield text(_LEFT - 6, y + 4, f"{value:.3g}", anchor="end")
+    if not report.rounds:
+        yield text(width / 2, (_TOP + _BOTTOM) / 2, _NOTHING, anchor="middle", size=13)
+    for number, one in enumerate(report.rounds):
+        yield from _below(_x(number), one)
+    for name in FIGURES:
+        yield from _trajectory(name, [figures(one.directive.loss)[name] / most for one in report.rounds])
+    yield from _legend()
+
+
+def _below(x: float, round: SolveRound) -> Iterator[str]:
+    """What was decided, below the round after which it was."""
+    directive = round.directive
+    yield text(x, _BOTTOM + 16, f"round {round.number}", anchor="middle")
+    yield text(x, _BOTTOM + 30, f"∇L {signed(directive.grad_l)} {directive.gradient.arrow}", anchor="middle")
+    yield text(x, _BOTTOM + 44, directive.directive, anchor="middle")
+
+
+def _trajectory(name: str, shares: Sequence[float]) -> Iterator[str]:
+    colour, dashes = _COLOURS[name], _DASHES[name]
+    wide = 2.5 if name == "L" else 1.5
+    points = [(_x(number), _y(share)) for number, share in enumerate(shares)]
+    for (x1, y1), (x2, y2) in pairwise(points):
+        yield line(x1, y1, x2, y2, colour, wide, dashes=dashes)
+    for x, y in points:
+        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{2 * wide:.1f}" fill="none" stroke="{colour}"/>'
+
+
+def _legend() -> Iterator[str]:
+    for number, (name, said) in enumerate(FIGURES.items()):
+        y = _BOTTOM + 70 + 15 * number
+        yield line(_LEFT, y - 4, _LEFT + 30, y - 4, _COLOURS[name], 2.5 if name == "L" else 1.5, dashes=_DASHES[name])
+        yield text(_LEFT + 38, y, f"{name}  {said}")
+
+
+def _x(number: int) -> float:
+    return _LEFT + _APART * (number + 0.5)
+
+
+def _y(share: float) -> float:
+    return _BOTTOM - share * (_BOTTOM - _TOP)
+
+
+def markdown(report: SolveReport) -> str:
+    said = report.result.summary if report.result else report.question
+    parts = ["# Control loop", f"**{headline(report)}** after {effort(report)}: {prose(said)}"]
+    for title, lines in _SECTIONS:
+        if body := "\n".join(lines(report)).strip("\n"):
+            parts += [f"## {title}", body]
+    return "\n\n".join(parts) + "\n"
+
+
+def _asked(report: SolveReport) -> Iterator[str]:
+    yield fenced(report.task.raw_input)
+    yield ""
+    yield f"Understood as: {prose(report.task.intent)}"
+    if report.task.clarification:
+        yield ""
+        yield f"Answered since: {prose(report.task.clarification)}"
+
+
+def _question(report: SolveReport) -> Iterator[str]:
+    if report.question:
+        yield prose(report.question)
+        yield ""
+        yield f"Answer with {code(report.next_step)}" if report.next_step else ""
+
+
+def _result(report: SolveReport) -> Iterator[str]:
+    if output := output_text(report):
+        yield fenced(output)
+
+
+def _partial(report: SolveReport) -> Iterator[str]:
+    return _list(report.result.partial if report.result else ())
+
+
+def _moves(report: SolveReport) -> Iterator[str]:
+    return _list(report.result.next_moves if report.result else ())
+
+
+def _solve_page_trajectory(report: SolveReport) -> Iterator[str]:
+    if not report.rounds:
+        return
+    head, *rows = table(report)
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    yield from (f"| {' | '.join(map(prose, row))} |" for row in rows)
+    yield ""
+    yield fenced(text_plot(report))
+
+
+def _rounds(report: SolveReport) -> Iterator[str]:
+    for one in report.rounds:
+        yield f"### Round {one.number}"
+        yield ""
+        yield from _round(one)
+        yield ""
+
+
+def _round(round: SolveRound) -> Iterator[str]:
+    outcomes = {one.subtask_id: one for one in round.outcomes}
+    for subtask in round.subtasks:
+        outcome = outcomes.get(subtask.subtask_id)
+        yield f"- {_ended(outcome)}: {prose(subtask.intent)} (sequence {subtask.sequence})"
+        yield from (f"  - wanted: {_criterion(one)}" for one in subtask.success_criteria)
+        yield from (f"  - failed: {prose(one)}" for one in _failed(outcome))
+    if missing := missing_plan(round):
+        yield f"- {prose(missing)}"
+    if rejected := rejected_merge(round):
+        yield f"- {prose(rejected)}"
+    yield f"- decided: **{round.directive.directive}** (∇ {signed(round.nabla)}): {prose(round.directive.rationale)}"
+    if blocked := (*round.directive.blocked_tools, *round.directive.blocked_targets):
+        yield f"- not again: {', '.join(map(code, blocked))}"
+
+
+def _ended(outcome: SubTaskOutcome | None) -> str:
+    return "not begun" if outcome is None else outcome.status.value
+
+
+def _failed(outcome: SubTaskOutcome | None) -> Iterable[str]:
+    return () if outcome is None else failures(outcome)
+
+
+def _criterion(criterion: Criterion) -> str:
+    how = f", by {code(criterion.command)}" if criterion.command else ""
+    return f"{prose(criterion.criterion)} ({criterion.mode}{how})"
+
+
+def _rejected(report: SolveReport) -> Iterator[str]:
+    return _list(rejected_plans(report))
+
+
+def _changed(report: SolveReport) -> Iterator[str]:
+    yield from (f"- {one.kind}: {code(one.path)}" for one in report.changed)
+    if report.patch:
+        yield ""
+        yield f"{_sentence(taking_in(report))}: {code(apply_command(report))}"
+
+
+def _made(report: SolveReport) -> Iterator[str]:
+    yield f"- repository: {code(report.repository)}"
+    yield f"- asked: {serving(report.agents, code)}"
+    yield f"- policy: {prose(report.policy)}"
+    yield f"- cost: {cost(report)}"
+    yield f"- memory: {memory(report)}"
+    yield f"- run: {code(report.run_id)}; {code(f'proofstone ledger show {report.run_id}')} shows all of it"
+    yield from (f"- note: {prose(note)}" for note in report.notes)
+    if report.next_step and not report.question:
+        yield f"- next: {code(report.next_step)}"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _list(lines: Iterable[str]) -> Iterator[str]:
+    return (f"- {prose(line)}" for line in lines)
+
+
+def fenced(text: str) -> str:
+    """The text as it is, in a fence that no line of it can close."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{printable(text)}\n{fence}"
+
+
+_SECTIONS: Final[tuple[tuple[str, Callable[[SolveReport], Iterable[str]]], ...]] = (
+    ("What was asked for", _asked),
+    ("A question", _question),
+    ("The result", _result),
+    ("Done, and can be used", _partial),
+    ("What you could do now", _moves),
+    ("Changed files", _changed),
+    ("The loss, round by round", _solve_page_trajectory),
+    ("Rounds", _rounds),
+    ("Plans that were not taken", _rejected),
+    ("How it was made", _made),
+)

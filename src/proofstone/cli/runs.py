@@ -1,0 +1,64 @@
+"""`proofstone runs`: the runs of the pipeline, the gate, the plan gate and the control loop, newest first."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from proofstone.app.gate import list_runs
+from proofstone.cli.output import JsonOption, NoColorOption, Output
+from proofstone.cli.render.gate import state_of
+from proofstone.cli.render.tables import print_runs
+from proofstone.cli.run_kinds import KINDS, row
+from proofstone.gate.models import RunView
+from proofstone.gate.rules.position import statistics
+from proofstone.runtime.run_index import BegunRun
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def runs(
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many, the newest.")] = 50,
+    as_json: JsonOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """List the runs of `proofstone run`, `gate`, `verify-plan` and `solve`, newest first, and what became of each.
+
+    `proofstone status RUN` shows one of them.
+    """
+    views: list[RunView | BegunRun[Any]] = [
+        *list_runs(limit=limit + 1),
+        *(view for kind in KINDS for view in kind.runs.views(limit=limit + 1)),
+    ]
+    views.sort(key=lambda one: one.run_id, reverse=True)
+    shown, more = views[:limit], len(views) > limit
+    output = Output(json=as_json, no_color=no_color)
+    if as_json:
+        rows = [_row(view) if isinstance(view, RunView) else row(view) for view in shown]
+        output.document({"runs": rows, "more": more})
+        return
+    print_runs(output.results(), shown)
+    if more:
+        output.results().print("there are more runs: raise --limit")
+
+
+def _row(view: RunView) -> dict[str, object]:
+    counted = statistics(view)
+    return {
+        "run_id": view.run_id,
+        "command": "gate",
+        "state": state_of(view),
+        "outcome": view.outcome.value if view.outcome else None,
+        "reason": view.reason,
+        "title": view.plan.title,
+        "plan": view.plan_path,
+        "repository": view.repository,
+        "branch": view.branch,
+        "started_at": view.started_at,
+        "updated_at": view.updated_at,
+        "tasks": counted.total,
+        "passed": counted.passed,
+        "failed": counted.failed,
+    }

@@ -1,0 +1,38 @@
+"""`proofstone skip`: a person takes a task upon themselves, unverified."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from proofstone.cli.output import JsonOption, NoColorOption, Output
+from proofstone.cli.task_commands import RunArgument, TaskArgument, overriding, subject, tell
+from proofstone.gate.models import OverrideAction
+from proofstone.gate.rules.passing import CATEGORIES
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def skip(
+    run: RunArgument,
+    task: TaskArgument,
+    category: Annotated[
+        str, typer.Option("--category", metavar="|".join(CATEGORIES), help="What kind of reason.", show_default=False)
+    ],
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="The reason; recorded with your name.", show_default=False)
+    ],
+    as_json: JsonOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Skip the gate for one task. It is never a pass.
+
+    The task is `complete (unverified)` wherever it is shown, and Proofstone does not commit it. Tasks that depend on it
+    wait until you have committed the work yourself and said so with `proofstone done`. That tests are slow, or that it
+    looks good, is no reason.
+    """
+    view, id = subject(run, task)
+    word = overriding(view.task(id).record, OverrideAction.SKIP, reason, category)
+    tell(Output(json=as_json, no_color=no_color), view, id, word)

@@ -1,0 +1,175 @@
+"""How much a changed file can hurt: red, yellow or green, as one table. Any red makes a change Large.
+
+The table is read from the top and the first row that matches decides, so that a test of the login is green and not
+red. A row looks at the path, at the lines that were added, or at both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Literal
+
+from proofstone.common.models import ChangeKind, Contract
+
+Size = Literal["Standard", "Large"]
+
+
+class Risk(StrEnum):
+    GREEN = "green"
+    YELLOW = "yellow"
+    RED = "red"
+
+    @property
+    def mark(self) -> str:
+        return {"green": "🟢", "yellow": "🟡", "red": "🔴"}[self.value]
+
+
+class PathChange(Contract):
+    """One changed file as risk sees it."""
+
+    path: str
+    kind: ChangeKind
+    added: tuple[str, ...] = ()
+    """The lines that were added."""
+    removed: tuple[str, ...] = ()
+
+
+class PathRisk(Contract):
+    path: str
+    risk: Risk
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    risk: Risk
+    reason: str
+    path: re.Pattern[str] | None = None
+    """Somewhere in the path, which is lower-cased with words kept apart."""
+    added: re.Pattern[str] | None = None
+    """Somewhere in an added or removed line of code."""
+
+
+def _words(*words: str) -> re.Pattern[str]:
+    return re.compile(r"(?:^|[/._-])(?:" + "|".join(words) + r")(?=$|[/._-])")
+
+
+def _code(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_DOCS = re.compile(
+    r"\.(?:md|markdown|rst|adoc)$|(?:^|/)docs?/.*\.(?:txt|png|jpe?g|gif|svg|webp|html|css|pdf)$"
+    r"|(?:^|/)(?:readme|licen[cs]e|copying|notice|authors|changelog|changes|history|news|contributing)(?:\.txt)?$"
+)
+"""A `.txt` alone is not prose: requirements.txt and CMakeLists.txt decide what runs."""
+_TESTS = re.compile(
+    r"(?:^|/)(?:tests?|__tests__|testdata)/|^spec/|(?:^|/)(?:test_[^/]*|conftest)\.py$"
+    r"|[._-](?:test|tests|spec)\.[a-z]+$|(?:test|tests)\.(?:java|kt|cs)$"
+)
+_CONFIG = re.compile(r"\.(?:toml|ya?ml|json|jsonc|ini|cfg|lock|editorconfig|gitignore|gitattributes)$|(?:^|/)\.[^/]+$")
+
+ROWS: Final[tuple[Row, ...]] = (
+    Row(Risk.GREEN, "tests", path=_TESTS),
+    Row(Risk.RED, "migrations", path=_words("migrations?", "migrate", "alembic", "flyway", "liquibase")),
+    Row(Risk.GREEN, "documentation", path=_DOCS),
+    Row(
+        Risk.RED,
+        "authentication and authorisation",
+        path=_words(
+            "auth",
+            "authn",
+            "authz",
+            "authentication",
+            "authorization",
+            "login",
+            "oauth2?",
+            "sessions?",
+        ),
+    ),
+    Row(
+        Risk.RED,
+        "permissions",
+        path=_words("permissions?", "acl", "rbac", "passwords?", "credentials?", "saml", "sso"),
+    ),
+    Row(
+        Risk.RED,
+        "cryptography",
+        path=_words("crypto", "cryptography", "encryption", "signing", "tls", "ssl", "jwt"),
+    ),
+    Row(Risk.RED, "payments", path=_words("payments?", "billing", "invoices?", "checkout", "stripe", "paypal")),
+    Row(Risk.GREEN, "configuration", path=_CONFIG),
+    Row(
+        Risk.RED,
+        "cryptography",
+        added=_code(
+            r"\b(?:hashlib|hmac|bcrypt|argon2|scrypt|pbkdf2\w*|createcipher\w*|createhmac|"
+            r"cryptography\.hazmat|crypto\.(?:subtle|createhash)|javax\.crypto|crypto/(?:aes|rsa|hmac|cipher))\b"
+        ),
+    ),
+    Row(
+        Risk.RED,
+        "authentication and authorisation",
+        added=_code(r"\b(?:authenticate|authorize|check_password|verify_password|login_required|jwt\.(?:en|de)code)\b"),
+    ),
+    Row(
+        Risk.RED,
+        "deletion of data",
+        added=_code(
+            r"\b(?:drop\s+(?:table|database|column)|delete\s+from|truncate\s+table|shutil\.rmtree|os\.removeall|"
+            r"rm\s+-[a-z]*r[a-z]*f?|fs\.rm(?:sync)?|rimraf|remove_dir_all|delete_many|deletemany|delete_all)\b"
+        ),
+    ),
+    Row(
+        Risk.RED,
+        "concurrency",
+        added=_code(
+            r"\b(?:threading\.\w+|multiprocessing\.\w+|asyncio\.(?:lock|semaphore|event|queue|gather|taskgroup)|"
+            r"concurrent\.futures|sync\.(?:mutex|rwmutex|waitgroup|once)|go\s+func\b|arc<mutex|"
+            r"std::(?:thread|mutex|atomic)|synchronized\s*\(|pthread_\w+|tokio::spawn|new\s+worker\()"
+        ),
+    ),
+)
+"""What is neither in a row nor new is existing logic, yellow; a new file that no red row knows is green."""
+
+PUBLIC_API: Final = re.compile(
+    r"^(?:__all__\b|export\s+(?:default\s+)?(?:async\s+)?(?:function|class|const|interface|type|enum)\b"
+    r"|pub\s+(?:async\s+)?(?:fn|struct|enum|trait)\b|public\s+[\w<>\[\], ]+\("
+    r"|@(?:app|router|blueprint|api)\.\w+\()"
+)
+"""A definition that others call. Removing or rewriting one is red; adding one is not."""
+
+_COMMENT = re.compile(r"^\s*(?:#|//|\*|/\*|--)")
+
+
+def risk_of(change: PathChange) -> PathRisk:
+    path = change.path.lower()
+    touched = [line for line in (*change.added, *change.removed) if not _COMMENT.match(line)]
+    for row in ROWS:
+        if (row.path and row.path.search(path)) or (row.added and any(map(row.added.search, touched))):
+            return PathRisk(path=change.path, risk=row.risk, reason=row.reason)
+    lost = {line.strip() for line in change.removed} - {line.strip() for line in change.added}
+    if any(PUBLIC_API.match(line) for line in lost):
+        return PathRisk(path=change.path, risk=Risk.RED, reason="public API")
+    if change.kind is ChangeKind.ADDED:
+        return PathRisk(path=change.path, risk=Risk.GREEN, reason="new file")
+    return PathRisk(path=change.path, risk=Risk.YELLOW, reason="existing logic")
+
+
+def size_of(changes: Iterable[PathChange]) -> Size:
+    """Large as soon as one file is red."""
+    return "Large" if any(risk_of(change).risk is Risk.RED for change in changes) else "Standard"
+
+
+def docs_only(paths: Iterable[str]) -> bool:
+    """Whether a change touches documentation and nothing else. No paths is not documentation."""
+    listed = [path.lower() for path in paths]
+    return bool(listed) and all(_DOCS.search(path) and not _TESTS.search(path) for path in listed)
+
+
+def is_test(path: str) -> bool:
+    """Whether a file belongs to the tests, by where it stands and how it is named."""
+    return bool(_TESTS.search(path.lower()))

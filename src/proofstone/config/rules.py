@@ -1,0 +1,315 @@
+"""For each setting, which change of it weakens a check, and which values take protection away from the person.
+
+Settings are plain values here (numbers, texts, lists and tables, as a settings file writes them), named
+`section.key`. Every setting has a row in `ROWS`; a test compares the rows with the settings model, so that a new
+setting cannot be forgotten. Two questions are answered from the same rows:
+
+- `weakened_settings`: does the new version of a settings file let more pass, or keep less away, than the old one?
+- `protection_needs`: what do these settings ask for that a repository must not have without the person's consent?
+
+Whether an environment is that of a coding agent's shell. Consent is a person's: there it is refused.
+
+This is no wall. Whoever owns the account can unset a variable; it keeps an agent that follows a hint from granting
+itself what only a person may grant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from fnmatch import fnmatchcase
+from typing import Final
+
+from proofstone.common.models import Finding, Severity
+
+Values = Mapping[str, object]
+"""Settings by their dotted names."""
+
+
+class Weaker(Enum):
+    """Which change of a setting is the weaker one."""
+
+    NEVER = "no change weakens anything"
+    CHANGED = "any change may weaken, and code cannot tell"
+    ADDED = "an entry is added"
+    REMOVED = "an entry is removed"
+    HIGHER = "the number is raised"
+    LOWER = "the number is lowered"
+    UNLIMITED = "the number is raised, or 0, which is no limit"
+    ON = "it is switched on"
+    OFF = "it is switched off"
+    RANKED = "a later value of its ranking is taken"
+
+
+class Consent(Enum):
+    """Which values of a setting need the person's consent when a repository sets them."""
+
+    NONE = "none"
+    EACH = "each entry"
+    WHOLE = "the whole list, as soon as it has an entry"
+    OUTSIDE = "each entry that leads out of the repository"
+    ON = "true"
+    ZERO = "0, which is no limit"
+    LOW_RANK = "a value that ranks below the default"
+
+
+@dataclass(frozen=True)
+class Row:
+    """The rules for one setting."""
+
+    weaker: Weaker
+    consent: Consent = Consent.NONE
+    ranking: tuple[tuple[str, ...], ...] = ()
+    """For `RANKED`: groups of equally strong values, the strongest first."""
+    globs: bool = False
+    """Entries are patterns: one that another entry matches adds nothing to it."""
+
+
+_JUDGE: Final = Row(Weaker.CHANGED)
+"""Who judges the work: another judge may be a milder one."""
+_NEUTRAL: Final = Row(Weaker.NEVER)
+_DEADLINE: Final = Row(Weaker.HIGHER)
+_BUDGET: Final = Row(Weaker.UNLIMITED)
+
+SANDBOX_LEVELS: Final = (("bubblewrap",), ("auto",), ("landlock",), ("plain",))
+
+ROWS: Final[Mapping[str, Row]] = {
+    "check.base": Row(Weaker.CHANGED),
+    "check.verify": Row(Weaker.REMOVED),
+    "check.disable": Row(Weaker.ADDED, globs=True),
+    "check.optional": Row(Weaker.ADDED, globs=True),
+    "check.max_file_kb": Row(Weaker.HIGHER),
+    "check.flaky_reruns": Row(Weaker.HIGHER),
+    "check.large": Row(Weaker.REMOVED, globs=True),
+    "environment.include": Row(Weaker.ADDED, Consent.EACH, globs=True),
+    "environment.setup": Row(Weaker.ADDED, Consent.WHOLE),
+    "environment.setup_scripts": Row(Weaker.ON, Consent.ON),
+    "environment.pass": Row(Weaker.ADDED, Consent.EACH),
+    "environment.set": Row(Weaker.CHANGED),
+    "environment.network": Row(Weaker.ON, Consent.ON),
+    "environment.sockets": Row(Weaker.ADDED, Consent.EACH),
+    "environment.dependencies": Row(Weaker.ADDED, Consent.OUTSIDE),
+    "tests.needs_service": Row(Weaker.ADDED, globs=True),
+    "tests.allow_flaky": Row(Weaker.ADDED, globs=True),
+    "sandbox.level": Row(Weaker.RANKED, Consent.LOW_RANK, SANDBOX_LEVELS),
+    "sandbox.require": Row(Weaker.OFF),
+    "sandbox.memory_mb": Row(Weaker.UNLIMITED, Consent.ZERO),
+    "sandbox.disk_mb": Row(Weaker.UNLIMITED, Consent.ZERO),
+    "sandbox.processes": Row(Weaker.HIGHER),
+    "sandbox.allow": Row(Weaker.ADDED, Consent.EACH),
+    "sandbox.compare_bare": Row(Weaker.ON, Consent.ON),
+    "limits.check_seconds": _DEADLINE,
+    "limits.sabotage_seconds": Row(Weaker.LOWER),
+    "limits.output_mb": Row(Weaker.LOWER),
+    "limits.slots": _NEUTRAL,
+    "limits.cache_gb": _NEUTRAL,
+    "gate.executor": _NEUTRAL,
+    "gate.architect": _JUDGE,
+    "gate.slots": _NEUTRAL,
+    "gate.executor_seconds": _DEADLINE,
+    "gate.agent_seconds": _DEADLINE,
+    "gate.idle_seconds": _DEADLINE,
+    "gate.executor_seconds_max": _DEADLINE,
+    "gate.verify_seconds": _DEADLINE,
+    "gate.verify_seconds_max": _DEADLINE,
+    "gate.architect_seconds": _DEADLINE,
+    "gate.architect_seconds_max": _DEADLINE,
+    "gate.retry_delay_seconds": _NEUTRAL,
+    "gate.run_minutes": _DEADLINE,
+    "gate.network": Row(Weaker.ON, Consent.ON),
+    "gate.pass": Row(Weaker.ADDED, Consent.EACH),
+    "gate.hooks": Row(Weaker.RANKED, ranking=(("refuse", "run"), ("skip",))),
+    "gate.verified_plan": Row(Weaker.OFF),
+    "solve.policy": _NEUTRAL,
+    "solve.max_replans": _DEADLINE,
+    "solve.seconds": _DEADLINE,
+    "solve.memory": _NEUTRAL,
+    "run.memory": _NEUTRAL,
+    "understanding.ask": Row(Weaker.RANKED, ranking=(("always",), ("run",), ("off",))),
+    "understanding.silence_seconds": _DEADLINE,
+    "understanding.question_apart_seconds": _DEADLINE,
+    "understanding.milestones": Row(Weaker.OFF),
+    "tools.secret": Row(Weaker.REMOVED, globs=True),
+    "backends.default": _JUDGE,
+    "backends.executor": _NEUTRAL,
+    "backends.architect": _JUDGE,
+    "backends.researcher": _NEUTRAL,
+    "backends.specifier": _NEUTRAL,
+    "backends.designer": _NEUTRAL,
+    "backends.planner": _NEUTRAL,
+    "backends.reviewer": _JUDGE,
+    "backends.reviewer:security": _JUDGE,
+    "backends.reviewer:architecture": _JUDGE,
+    "backends.reviewer:correctness": _JUDGE,
+    "backends.knowledge": _NEUTRAL,
+    "backends.challenger": _JUDGE,
+    "backends.domain_expert": _JUDGE,
+    "backends.devils_advocate": _JUDGE,
+    "backends.synthesizer": _JUDGE,
+    "backends.perceiver": _NEUTRAL,
+    "backends.agent_validator": _JUDGE,
+    "backends.meta_validator": _JUDGE,
+    "budget.tokens": _BUDGET,
+    "budget.usd": _BUDGET,
+    "budget.requests": _BUDGET,
+    "budget.tool_calls": _BUDGET,
+    "budget.minutes": _BUDGET,
+    "budget.task": _BUDGET,
+    "budget.roles": _BUDGET,
+}
+
+
+@dataclass(frozen=True)
+class Weakening:
+    """A setting whose new value is weaker than its old one."""
+
+    setting: str
+    old: object
+    new: object
+
+
+@dataclass(frozen=True, order=True)
+class Need:
+    """One thing that a repository's settings ask for and that only the person may grant."""
+
+    setting: str
+    value: str
+    """What is asked for, as a settings file would write it: an entry of the list, or the whole value."""
+
+
+def weakened_settings(old: Values, new: Values) -> list[Weakening]:
+    """Return every setting that is weaker in `new` than in `old`, in the order of `ROWS`."""
+    return [
+        Weakening(name, old[name], new[name])
+        for name, row in ROWS.items()
+        if old[name] != new[name] and _is_weaker(row, old[name], new[name])
+    ]
+
+
+def weakened_findings(
+    weakenings: Iterable[Weakening],
+    path: str,
+    *,
+    line_of: Callable[[str], int | None],
+    written: Callable[[object], str],
+) -> list[Finding]:
+    """Return one finding for each weakened setting. `written` shows a value as the file would write it."""
+    return [
+        Finding(
+            layer="settings",
+            rule="weakened-settings",
+            severity=Severity.CRITICAL,
+            path=path,
+            line=line_of(one.setting),
+            detail=_detail(one.setting),
+            before=f"{one.setting} = {written(one.old)}",
+            after=f"{one.setting} = {written(one.new)}",
+            fix="put the old value back; if the new one is meant, a person accepts it by the rule weakened-settings",
+        )
+        for one in weakenings
+    ]
+
+
+def protection_needs(
+    settings: Values, *, default_level: str, written: Callable[[object], str], is_outside: Callable[[str], bool]
+) -> list[Need]:
+    """Return what these settings ask for that needs the person's consent. `is_outside` says whether a path leads out
+    of the repository."""
+    needs: list[Need] = []
+    for name, row in ROWS.items():
+        value = settings[name]
+        match row.consent:
+            case Consent.EACH:
+                needs += [Need(name, written(entry)) for entry in _entries(value)]
+            case Consent.OUTSIDE:
+                needs += [Need(name, written(entry)) for entry in _entries(value) if is_outside(str(entry))]
+            case Consent.WHOLE if value:
+                needs.append(Need(name, written(value)))
+            case Consent.ON if value is True:
+                needs.append(Need(name, "true"))
+            case Consent.ZERO if value == 0:
+                needs.append(Need(name, "0"))
+            case Consent.LOW_RANK if _rank(row, value) > _rank(row, default_level):
+                needs.append(Need(name, written(value)))
+    return needs
+
+
+def _is_weaker(row: Row, old: object, new: object) -> bool:
+    match row.weaker:
+        case Weaker.NEVER:
+            return False
+        case Weaker.CHANGED:
+            return True
+        case Weaker.ADDED:
+            return not _covers(_entries(old), _entries(new), globs=row.globs)
+        case Weaker.REMOVED:
+            return not _covers(_entries(new), _entries(old), globs=row.globs)
+        case Weaker.ON:
+            return new is True
+        case Weaker.OFF:
+            return new is False
+        case Weaker.RANKED:
+            return _rank(row, new) > _rank(row, old)
+        case Weaker.HIGHER:
+            return _number(new) > _number(old)
+        case Weaker.LOWER:
+            return _number(new) < _number(old)
+        case Weaker.UNLIMITED:
+            limits, before = _limits(new), _limits(old)
+            return any(limits.get(key, math.inf) > limit for key, limit in before.items())
+
+
+def _covers(known: Sequence[object], entries: Sequence[object], *, globs: bool) -> bool:
+    """Whether every entry is among the known ones, or matched by one of them if they are patterns."""
+    return all(
+        entry in known or (globs and any(fnmatchcase(str(entry), str(pattern)) for pattern in known))
+        for entry in entries
+    )
+
+
+def _entries(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _limits(value: object, prefix: str = "") -> dict[str, float]:
+    """Return every limit in a number or in a table of numbers; 0 is none, which is higher than any."""
+    if isinstance(value, Mapping):
+        return {key: limit for name, part in value.items() for key, limit in _limits(part, f"{prefix}.{name}").items()}
+    return {prefix: _number(value) or math.inf}
+
+
+def _rank(row: Row, value: object) -> int:
+    return next((place for place, group in enumerate(row.ranking) if value in group), len(row.ranking))
+
+
+def _detail(setting: str) -> str:
+    weaker = ROWS[setting].weaker
+    if weaker is Weaker.CHANGED:
+        return f"{setting} changed, and only a person can tell whether that weakens later checks"
+    return f"{setting} is weaker than in the base: {weaker.value}"
+
+
+_MARKS: Final[Mapping[str, str]] = {
+    "CLAUDECODE": "Claude Code",
+    "CODEX_SANDBOX": "Codex",
+    "CODEX_THREAD_ID": "Codex",
+    "GEMINI_CLI": "Gemini CLI",
+    "QWEN_CODE": "Qwen Code",
+    "OPENCODE": "opencode",
+    "COPILOT_CLI": "Copilot CLI",
+    "CURSOR_AGENT": "Cursor",
+    "GOOSE_TERMINAL": "goose",
+    "PROOFSTONE_TASK": "an executor of Proofstone",
+}
+"""Variables that coding agents set for the commands that they run."""
+
+
+def coding_agent_in(environment: Mapping[str, str]) -> str:
+    """Return the name of the coding agent whose shell this is, or nothing."""
+    return next((name for variable, name in _MARKS.items() if environment.get(variable)), "")

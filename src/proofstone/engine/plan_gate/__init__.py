@@ -1,1 +1,0 @@
-"""The plan gate at work: the shell around `core.plan_gate`."""

@@ -1,1 +1,0 @@
-"""The shell that drives the control loop of `core.solve`."""

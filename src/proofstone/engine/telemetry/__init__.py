@@ -1,1 +1,0 @@
-"""What a run has cost, and how long everything took: read from the ledger, at any time and from any process."""

@@ -1,0 +1,216 @@
+"""What stands in front of the definitions: how to begin, the pipeline at a glance, what holds and what does not.
+
+The reference documents beside the agents: how they are dispatched, and how grave a finding is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from proofstone.agents.roles.registry import ROLES
+from proofstone.common.models import Severity
+from proofstone.documents.markdown import markdown_table, paragraph
+from proofstone.export.definitions import agents
+from proofstone.export.pipeline import (
+    AT_ONCE,
+    BUDGETS,
+    FEATURE,
+    REPLANS,
+    RESEARCHERS,
+    RESEARCHERS_NEEDED,
+    REVIEWERS,
+    STEPS,
+    diagram,
+)
+from proofstone.export.prompts import Host
+from proofstone.export.schemas import schemas, schemas_page
+from proofstone.gate.rules.machine import POLICY
+
+RULES: Final = """1. Follow the workflow of the orchestrator step by step; leave none out.
+2. The mode decides what happens at the approval gates: `autonomous` takes the default and records it, `interactive`
+   asks.
+3. Every output is of its schema, and every decision is made from outputs and commands.
+4. Every loop has its budget. When it is exhausted, do what the budget says, and nothing else.
+5. Nothing is committed that `proofstone check --staged` has not passed."""
+
+
+def artifacts(host: Host) -> str:
+    rows = (
+        ("Agents", f"`{host.agents}/`"),
+        ("Schemas", f"`{host.references}/schemas.md`"),
+        ("Dispatch patterns and budgets", f"`{host.references}/dispatch-patterns.md`"),
+        ("Severities", f"`{host.references}/severity-taxonomy.md`"),
+        ("Outputs of a run", f"`{FEATURE}/`"),
+    )
+    return markdown_table(("what", "where"), rows)
+
+
+def roster(host: Host) -> str:
+    """The agents, with links from a page in the root of the export."""
+    rows = [(f"[{one.name}]({host.file(one.name)})", one.place.step, one.summary) for one in agents()]
+    return markdown_table(("agent", "step", "what it does"), rows)
+
+
+def overview(host: Host, how_to_begin: str) -> str:
+    """The page for people."""
+    return _OVERVIEW.format(
+        begin=how_to_begin,
+        diagram=diagram(),
+        roster=roster(host),
+        artifacts=artifacts(host),
+        limits=paragraph(f"{host.limits} {_ASKED}"),
+        intro=paragraph(_INTRO.format(name=host.name)),
+    )
+
+
+_INTRO: Final = (
+    "Nine agents for {name} that take a feature from a request to a checked change: research, specification, design, "
+    "plan, implementation, verification, review. Made by `proofstone agents export` from the roles of "
+    "Proofstone; make them "
+    "again after an update instead of editing them."
+)
+_ASKED: Final = (
+    "Agents write their own outputs here, count their own loops and check their own schemas: all of this is asked of "
+    "them, and nothing enforces it."
+)
+_OVERVIEW: Final = """# Feature pipeline
+
+{intro}
+
+## How to begin
+
+{begin}
+
+## The pipeline
+
+```mermaid
+{diagram}
+```
+
+## The agents
+
+{roster}
+
+## Where things are
+
+{artifacts}
+
+## What holds here, and what does not
+
+{limits}
+
+What does not rest on their word is `proofstone check`: it freezes the change, runs every check itself in a sandbox,
+compares
+with the state before, and records the evidence where no agent can write. Install Proofstone where the agents run, so
+that
+they can use it, and run it yourself before you accept anything:
+
+```
+proofstone check            # the change in the work tree
+proofstone hook install     # git refuses a commit without passing evidence
+```
+
+In Proofstone's own runtime the same roles work with limits that are enforced: `proofstone gate PLAN.md --executor …`.
+"""
+
+
+class Grade(NamedTuple):
+    means: str
+    then: str
+
+
+GRADES: Final[Mapping[Severity, Grade]] = {
+    Severity.BLOCKER: Grade(
+        "harm that must never be let through: a hole, loss of data, a promise of the product that is broken",
+        "the run halts. It goes on only when it is put right and reviewed anew; nobody waives it",
+    ),
+    Severity.CRITICAL: Grade(
+        "wrong, and must be put right before anything rests on it",
+        "a revision, and a new round. Still open in the end: confidence low, no commit",
+    ),
+    Severity.MAJOR: Grade(
+        "should be put right; the work serves its purpose without",
+        "a revision where several stand together; otherwise a known issue",
+    ),
+    Severity.MINOR: Grade("may stay as it is", "a known issue"),
+}
+
+
+def references() -> dict[str, str]:
+    """By topic."""
+    return {
+        "schemas": schemas_page(schemas(ROLES)),
+        "dispatch-patterns": dispatch_patterns(),
+        "severity-taxonomy": severity_taxonomy(),
+    }
+
+
+def dispatch_patterns() -> str:
+    steps = {pattern: ", ".join(one.id for one in STEPS if one.pattern == pattern) for pattern in "ABC"}
+    budgets = markdown_table(("loop", "at most", "then"), BUDGETS)
+    told = ((f"`{kind}`", one.retries, one.then or "a person is asked") for kind, one in POLICY.items())
+    policy = markdown_table(("failure", "further attempts", "what the next attempt is told"), told)
+    return _PATTERNS.format(
+        at_once=AT_ONCE,
+        researchers=RESEARCHERS,
+        needed=RESEARCHERS_NEEDED,
+        reviewers=REVIEWERS,
+        replans=REPLANS,
+        budgets=budgets,
+        policy=policy,
+        **steps,
+    )
+
+
+def severity_taxonomy() -> str:
+    rows = ((one.capitalize(), f"`{one}`", *GRADES[one]) for one in Severity)
+    return _SEVERITIES.format(rows=markdown_table(("severity", "written", "means", "then"), rows))
+
+
+_PATTERNS: Final = """# Dispatch patterns
+
+How the orchestrator sends agents out. At most {at_once} work at the same time, and never two that may change the same
+file.
+
+## Pattern A: in parallel
+
+Steps {A}. Send out all N at once; send each that failed once more; go on if at least M of N are `DONE`.
+
+- Research: N is {researchers}, M is {needed}.
+- Reviews: N is {reviewers}, M is {reviewers}. Each has a focus of its own, so none can stand in for another.
+
+## Pattern B: implement, verify, replan
+
+Steps {B}. In waves: all tasks whose dependencies are done, at most {at_once} at once. Each finished task goes to a
+verifier of its own. If one does not pass, the planner gets what failed and a directive, and the loop begins anew, at
+most {replans} times.
+
+## Pattern C: one agent
+
+Steps {C}. Send out one; if it fails, once more; then the step ends in `ERROR`.
+
+## Budgets
+
+Every loop ends. What follows when it is exhausted is fixed, and is never a silent pass.
+
+{budgets}
+
+## What follows a failed attempt at a task
+
+{policy}
+"""
+
+_SEVERITIES: Final = """# Severity taxonomy
+
+One scale for findings, concerns and the `severity` of a `completion`. There is no other.
+
+{rows}
+
+- The verdict of a review is `blocker` exactly if one of its findings is a Blocker.
+- A finding keeps its severity until what it describes has changed. It is not softened to be kind, raised to be heard,
+  or lowered because time is short.
+- A finding that nobody can show is no finding, or a Minor one that says so.
+- Severity says how grave it is; `confidence` how sure its author is; risk (🟢 🟡 🔴) how much a file can hurt. None of
+  them stands for another.
+"""

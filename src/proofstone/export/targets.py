@@ -1,0 +1,323 @@
+"""For Claude Code: agents, a command and the references below `.claude`.
+
+Claude Code reads every Markdown file in `.claude/agents` as an agent, so the references lie elsewhere. An agent that
+was dispatched may not be able to dispatch others: the command has the session itself be the orchestrator.
+
+For GitHub Copilot: agents and a prompt below `.github`, and a README.
+
+Copilot takes every Markdown file in `.github/agents` for an agent. The references lie there too, so their front matter
+keeps them out of the list that people choose from and away from other agents. A file has at most 30,000 characters.
+
+For any other agent: an `AGENTS.md`, which many programs read by themselves, and plain pages beside it.
+
+Only here are the agents of the plan gate exported too: the sets for other programs are those of the feature pipeline.
+
+For whom definitions can be exported: by name, the files and what to do with them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from proofstone.documents.markdown import paragraph
+from proofstone.export.definitions import Agent, agents
+from proofstone.export.overview import RULES, artifacts, overview, references, roster
+from proofstone.export.page import page
+from proofstone.export.pipeline import diagram
+from proofstone.export.plan_gate import OVERVIEW, plan_gate
+from proofstone.export.prompts import Ability, Host
+
+CLAUDE_HOST: Final = Host(
+    name="Claude Code",
+    tools={
+        Ability.DISPATCH: ("Agent",),
+        Ability.READ: ("Read",),
+        Ability.SEARCH: ("Grep", "Glob"),
+        Ability.EDIT: ("Write", "Edit"),
+        Ability.RUN: ("Bash",),
+        Ability.WEB: ("WebSearch", "WebFetch"),
+    },
+    also={Ability.DISPATCH: ("Task",), Ability.EDIT: ("MultiEdit", "NotebookEdit")},
+    agents=".claude/agents",
+    suffix=".md",
+    references=".claude/references",
+    limits="Claude Code offers an agent the tools in its front matter and little else; which files it writes and which "
+    "commands it runs is up to the agent and to what you permit. So these limits are advice, not a lock.",
+)
+
+COMMAND: Final = ".claude/commands/feature-workflow.md"
+CLAUDE_NEXT: Final = (
+    "commit the files, or copy `.claude` into your repository; a session that is running must be started anew",
+    "in Claude Code: /feature-workflow, and what you want built",
+    "before you accept what comes of it: proofstone check",
+)
+
+
+def claude_files() -> dict[str, str]:
+    """By path."""
+    return {
+        **{CLAUDE_HOST.file(agent.name): _front_matter(_about(agent)) + page(agent, CLAUDE_HOST) for agent in agents()},
+        **{f"{CLAUDE_HOST.references}/{topic}.md": text for topic, text in references().items()},
+        COMMAND: _command(),
+    }
+
+
+def _about(agent: Agent) -> dict[str, str]:
+    return {
+        "name": agent.name,
+        "description": f"{agent.summary}. For the feature pipeline, step {agent.place.step}.",
+        "tools": ", ".join(CLAUDE_HOST.named(agent.abilities)),
+        "model": "inherit",
+    }
+
+
+def _front_matter(about: Mapping[str, str]) -> str:
+    quoted = ("description", "argument-hint")
+    lines = [
+        f"{key}: {json.dumps(value, ensure_ascii=False) if key in quoted else value}" for key, value in about.items()
+    ]
+    return "\n".join(("---", *lines, "---\n\n"))
+
+
+def _command() -> str:
+    about = {
+        "description": "Take a feature through the pipeline: research, specification, design, plan, work, proof.",
+        "argument-hint": "what you want built; say `interactive` to be asked at the gates",
+    }
+    return _front_matter(about) + _COMMAND.format(
+        rules=RULES, artifacts=artifacts(CLAUDE_HOST), orchestrator=CLAUDE_HOST.file("orchestrator")
+    )
+
+
+_COMMAND: Final = """# Feature Development Pipeline
+
+In this session you are the orchestrator. Read `{orchestrator}` in full and keep to it, to its tools too.
+Dispatch the other agents by their names with the tool `Agent`; several at once in one message where the pattern says
+so.
+
+## Initial Request
+
+$ARGUMENTS
+
+## Execution Mode
+
+`interactive` if the request says so, otherwise `autonomous`.
+
+## Key Artifacts Reference
+
+{artifacts}
+
+## Pipeline Execution Rules
+
+{rules}
+"""
+
+
+COPILOT_HOST: Final = Host(
+    name="GitHub Copilot",
+    tools={
+        Ability.DISPATCH: ("agent",),
+        Ability.READ: ("read",),
+        Ability.SEARCH: ("search",),
+        Ability.EDIT: ("edit",),
+        Ability.RUN: ("execute",),
+        Ability.WEB: ("web",),
+    },
+    also={
+        Ability.DISPATCH: ("runSubagent",),
+        Ability.READ: ("read_file",),
+        Ability.SEARCH: ("grep_search", "semantic_search", "file_search", "list_dir", "get_errors"),
+        Ability.EDIT: ("create_file", "replace_string_in_file", "multi_replace_string_in_file"),
+        Ability.RUN: ("run_in_terminal", "get_terminal_output"),
+        Ability.WEB: ("fetch_webpage",),
+    },
+    agents=".github/agents",
+    suffix=".agent.md",
+    references=".github/agents",
+    limits="Copilot offers an agent the tools in its front matter and little else; which files it writes and which "
+    "commands it runs is up to the agent and to what you permit. So these limits are advice, not a lock.",
+)
+
+PROMPT: Final = ".github/prompts/feature-workflow.prompt.md"
+COPILOT_NEXT: Final = (
+    "commit the files, or copy `.github` into your repository",
+    "in the chat: /feature-workflow, and what you want built; or choose the agent `orchestrator`",
+    "before you accept what comes of it: proofstone check",
+)
+
+_BEGIN: Final = """1. Put `.github` into the root of your repository.
+2. In the chat write `/feature-workflow` and what you want built; or choose the agent `orchestrator`.
+3. Where the program does not read prompt files, tell the agent `orchestrator` the same in your own words.
+
+Each agent can also be chosen by itself."""
+
+
+def copilot_files() -> dict[str, str]:
+    """By path."""
+    return {
+        **{
+            COPILOT_HOST.file(agent.name): _copilot_front_matter(_copilot_about(agent)) + page(agent, COPILOT_HOST)
+            for agent in agents()
+        },
+        **{f"{COPILOT_HOST.references}/{topic}.md": _hidden(topic) + text for topic, text in references().items()},
+        PROMPT: _prompt(),
+        "README.md": overview(COPILOT_HOST, _BEGIN),
+    }
+
+
+def _copilot_about(agent: Agent) -> dict[str, object]:
+    about: dict[str, object] = {
+        "name": agent.name,
+        "description": f"{agent.summary}. For the feature pipeline, step {agent.place.step}.",
+        "tools": COPILOT_HOST.named(agent.abilities),
+    }
+    if agent.leads:
+        about["agents"] = [other.name for other in agents() if other is not agent and not other.leads]
+        about["disable-model-invocation"] = True
+    return about
+
+
+def _hidden(topic: str) -> str:
+    return _copilot_front_matter(
+        {
+            "name": topic,
+            "description": "A reference for the agents beside it. It is no agent.",
+            "tools": [],
+            "user-invocable": False,
+            "disable-model-invocation": True,
+        }
+    )
+
+
+def _copilot_front_matter(about: Mapping[str, object]) -> str:
+    """JSON values are YAML as well, and quoted as it should be."""
+    return "\n".join(
+        ("---", *(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in about.items()), "---\n\n")
+    )
+
+
+def _prompt() -> str:
+    about = {
+        "name": "feature-workflow",
+        "description": "Take a feature through the pipeline: research, specification, design, plan, work, proof.",
+        "agent": "orchestrator",
+        "argument-hint": "what you want built",
+    }
+    return _copilot_front_matter(about) + _PROMPT.format(rules=RULES, artifacts=artifacts(COPILOT_HOST))
+
+
+_PROMPT: Final = """# Feature Development Pipeline
+
+## Initial Request
+
+${{input:USER_FEATURE:what you want built}}
+
+## Execution Mode
+
+${{input:APPROVAL_MODE:autonomous or interactive}}
+
+Nothing said means `autonomous`.
+
+## Key Artifacts Reference
+
+{artifacts}
+
+## Pipeline Execution Rules
+
+{rules}
+"""
+
+
+GENERIC_HOST: Final = Host(
+    name="any coding agent",
+    tools=dict.fromkeys(Ability, ()),
+    also={},
+    agents="agents",
+    suffix=".md",
+    references="agents",
+    limits="Nothing here keeps an agent to these limits unless your program does: they are advice, not a lock.",
+)
+
+GENERIC_NEXT: Final = (
+    "put `AGENTS.md`, `agents/` and `plan-gate/` into the root of your repository; if it has an AGENTS.md, add this "
+    "one's text to it",
+    "tell your agent: build this with the feature pipeline, and what you want built",
+    "before you accept what comes of it: proofstone check",
+)
+
+
+def generic_files() -> dict[str, str]:
+    """By path."""
+    return {
+        "AGENTS.md": _AGENTS.format(
+            rules=RULES,
+            artifacts=artifacts(GENERIC_HOST),
+            roster=roster(GENERIC_HOST),
+            diagram=diagram(),
+            limits=paragraph(f"{GENERIC_HOST.limits} {_CHECK}"),
+            orchestrator=GENERIC_HOST.file("orchestrator"),
+            plan_gate=OVERVIEW,
+        ),
+        **{GENERIC_HOST.file(agent.name): page(agent, GENERIC_HOST) for agent in agents()},
+        **{f"{GENERIC_HOST.references}/{topic}.md": text for topic, text in references().items()},
+        **plan_gate(GENERIC_HOST),
+    }
+
+
+_CHECK: Final = (
+    "What does not rest on an agent's word is `proofstone check`: it freezes the change, runs every check itself in a "
+    "sandbox, and records the evidence where no agent can write."
+)
+_AGENTS: Final = """# Feature pipeline
+
+This applies when you are asked to build something with the feature pipeline. For other work only one thing holds: run
+`proofstone check` before you say that you are done, and put right what it finds.
+
+Then you are the orchestrator: read [{orchestrator}]({orchestrator}) in full and keep to it. Start each of the other
+agents with its page as its instructions. If you cannot start agents, take their parts one after another: read the page,
+do that step alone, write its output, and only then go on. Say in the end that one agent played all of them.
+
+## Key Artifacts Reference
+
+{artifacts}
+
+## Pipeline Execution Rules
+
+{rules}
+
+## The agents
+
+{roster}
+
+## The pipeline
+
+```mermaid
+{diagram}
+```
+
+## Before work starts
+
+A plan that was written by hand or by the planner can be put through the plan gate first with
+`proofstone verify-plan PLAN.md`. If you are asked to play it with agents of your own, read [{plan_gate}]({plan_gate}).
+
+## What holds here, and what does not
+
+{limits}
+"""
+
+
+class Kind(NamedTuple):
+    name: str
+    """Whose definitions these are."""
+    files: Callable[[], dict[str, str]]
+    next: tuple[str, ...]
+    """What to do now, step by step."""
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "copilot": Kind(COPILOT_HOST.name, copilot_files, COPILOT_NEXT),
+    "claude": Kind(CLAUDE_HOST.name, claude_files, CLAUDE_NEXT),
+    "generic": Kind(GENERIC_HOST.name, generic_files, GENERIC_NEXT),
+}

@@ -1,0 +1,302 @@
+"""The repository's own pre-commit hook, run in the sandbox on what an executor left, before anything is checked.
+
+It runs in a work tree of its own, made from the frozen tree: nothing that the executor did to its `.git` reaches it.
+What the hook edits is part of the work from then on. A hook that says no is a failed check.
+
+One attempt at a task: a private work tree, the executor at work in it, and what it left, frozen.
+
+What the executor says is a claim; what comes out of here as an event is what the engine saw.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from proofstone.agents.executors.context import Ran, SandboxedShell, ShellJob, Site
+from proofstone.agents.executors.people import HumanExecutor
+from proofstone.agents.gate_agents import AgentExecutor
+from proofstone.agents.roles.models.gate import (
+    CLAIM_MISMATCH,
+    ExecutorResult,
+    ExecutorStatus,
+    Failure,
+    FailureType,
+    Reason,
+)
+from proofstone.agents.sandbox_shell import Standing, secret_files, seen_at, shell_in
+from proofstone.common.models import Assurance, Verdict
+from proofstone.config.backends import works_alone
+from proofstone.errors import RepositoryError
+from proofstone.faults import fault_point
+from proofstone.gate.context import GateWorld
+from proofstone.gate.models import AttemptFailed, Blocked, Executed, TaskRecord
+from proofstone.gate.rules.assignment import assignment
+from proofstone.git.pending import hooks_of
+from proofstone.git.snapshot import Snapshot
+from proofstone.git.store import hold
+from proofstone.git.user_hooks import persons_hook
+from proofstone.git.work_tree import WorkTree, freeze, make_work_tree, open_work_tree, remove_work_tree, too_heavy
+from proofstone.ledger.artifacts import ArtifactWriter
+from proofstone.plans.models import PlanTask
+from proofstone.sandbox.job import Bind
+from proofstone.supervision.view import WorkSight
+
+_BEFORE: Final = "pre-commit"
+
+
+def run_hooks(
+    execution: Execution, record: TaskRecord, frozen: Snapshot, scratch: Path
+) -> tuple[Snapshot, Reason | None]:
+    """The work as the hook left it, and why the hook refuses it, if it does."""
+    world = execution.gate.world
+    hooks = hooks_of(world.repository)
+    program = persons_hook(hooks.folder, _BEFORE) if hooks.folder else None
+    if program is None or hooks.folder is None:
+        return frozen, None
+    root = world.repository.root
+    in_tree = program.is_relative_to(root) and not program.is_relative_to(world.repository.common_dir)
+    place = make_work_tree(
+        world.store,
+        scratch / "hooks",
+        base_commit=str(record.base_commit),
+        tree=frozen.tree,
+        sandboxed=world.sandbox.level is Assurance.BUBBLEWRAP,
+    )
+    with world.artifacts.writer(world.settings.limits.output_mb << 20) as writer:
+        shell = execution.shell(record, place, scratch, writer)
+        own = tuple(Bind(file, file) for file in hooks.folder.rglob("*") if file.is_file()) if in_tree else ()
+        shell = replace(shell, view=replace(shell.view, includes=(*shell.view.includes, *own)))
+        done = shell(_job(program, program.relative_to(root) if in_tree else None))
+        output = writer.finish()
+    world.ledger.append(output.row())
+    after = freeze(world.store, place, frozen.base)
+    remove_work_tree(place.folder)
+    if done.exit_code == 0:
+        return after, None
+    how = f"exit code {done.exit_code}" if done.exit_code is not None else done.limit or done.setup_error or "no end"
+    return frozen, _refusal(f"the repository's {_BEFORE} hook refuses it ({how})", output.hash)
+
+
+def _job(program: Path, inside: Path | None) -> ShellJob:
+    """The hook looks at what is staged, as it would at a commit. One that lies in the work tree is run from there, with
+    the person's own files over it: it may need its neighbours, and the executor may have edited them. One in the
+    person's `.git` is handed in."""
+    if inside is not None:
+        return ShellJob(command=f"git add --all && exec {shlex.quote(f'./{inside}')}")
+    return ShellJob(command='git add --all && exec "$PROOFSTONE_HOOK"', reads={"PROOFSTONE_HOOK": program})
+
+
+def _refusal(detail: str, artifact: str | None) -> Reason:
+    return Reason(check=f"hook:{_BEFORE}", layer="cascade", verdict=Verdict.FAIL, detail=detail, artifact=artifact)
+
+
+def work_folder(home: Path, run_id: str, task_id: str) -> Path:
+    """Where a task's private work tree is; it outlives a process that dies."""
+    return home / "work" / run_id / task_id
+
+
+CONTINUITY: Final = "continuity"
+"""The check that an agent which was stopped in the middle of its work has failed."""
+
+
+class LeftError(Exception):
+    """The run is being stopped; the attempt will be made again."""
+
+
+@dataclass
+class Execution:
+    gate: GateWorld
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    @property
+    def by_person(self) -> bool:
+        return isinstance(self.gate.executor, HumanExecutor)
+
+    def prepare(self, record: TaskRecord) -> None:
+        """The work tree for a person who will come to it later."""
+        self._work_tree(record)
+
+    def attempt(self, task: PlanTask, record: TaskRecord) -> Executed | AttemptFailed | Blocked:
+        """The attempt that the record says is under way, from the beginning."""
+        fault_point("gate.before-execute")
+        place = self._work_tree(record)
+        try:
+            scratch = self.gate.world.scratch / f"attempt-{next(self._numbers)}"
+            base = self.gate.at(str(record.base_commit), task.id, record.attempt, scratch)
+            with self.gate.at_the_terminal(self.by_person):
+                ran, artifact = self._executed(task, record, place, scratch, base.base_tree)
+            fault_point("gate.after-execute")
+            if ran.cancelled or self.gate.world.cancel.is_set():
+                raise LeftError
+            event = self._seen(task, record, place, ran, artifact, base.base_tree, scratch)
+            if event.tree is not None:
+                hold(self.gate.world.store, self.gate.world.run_id, f"{task.id}-tree", event.tree)
+            fault_point("gate.after-freeze")
+        finally:
+            if not self.by_person:
+                remove_work_tree(place.folder)
+        return event
+
+    def clear(self, task_id: str) -> None:
+        """What was in a person's work tree is on record now."""
+        remove_work_tree(self._folder(task_id))
+
+    def _folder(self, task_id: str) -> Path:
+        return work_folder(self.gate.world.home, self.gate.world.run_id, task_id)
+
+    def _work_tree(self, record: TaskRecord) -> WorkTree:
+        """A new one; or, for a person, the one that they have been working in already."""
+        store, folder = self.gate.world.store, self._folder(record.id)
+        if self.by_person:
+            found = open_work_tree(store, folder)
+            if found is not None and found.base_commit == record.base_commit:
+                return found
+        apart = self.gate.world.sandbox.level is Assurance.BUBBLEWRAP and not self.by_person
+        return make_work_tree(
+            store, folder, base_commit=str(record.base_commit), tree=str(record.tree), sandboxed=apart
+        )
+
+    def _executed(
+        self, task: PlanTask, record: TaskRecord, place: WorkTree, scratch: Path, base_tree: str
+    ) -> tuple[Ran, str | None]:
+        gate, world = self.gate, self.gate.world
+        seconds = None if self.by_person else gate.executor_seconds(record)
+        told = assignment(
+            gate.plan,
+            task,
+            record,
+            gate.journal.records.values(),
+            run_id=world.run_id,
+            base_commit=str(record.base_commit),
+            seconds=seconds,
+        )
+        with world.artifacts.writer(world.settings.limits.output_mb << 20) as writer:
+            shell = self.shell(record, place, scratch, writer, lambda data: gate.watching.output(task.id, data))
+            site = Site(
+                work_tree=place.files,
+                scratch=scratch,
+                run=shell,
+                heard=lambda: gate.journal.is_done(task.id) is not None or gate.journal.is_set_aside(task.id),
+                say=lambda line: gate.watching.said(task.id, line),
+                hear=lambda text: gate.watching.output(task.id, text.encode("utf-8", "replace")),
+                doing=lambda line: gate.watching.doing(task.id, line),
+                scope=told.files,
+                seen_at=seen_at(shell),
+                level=world.sandbox.level,
+                secret=world.settings.tools.secret,
+                sight=WorkSight(world.store, place, base_tree),
+                cancel=world.cancel,
+                mask=world.secrets,
+            )
+            ran = gate.executor.execute(told, site)
+            output = writer.finish()
+        world.ledger.append(output.row())
+        return ran, output.hash if output.size else None
+
+    def shell(
+        self,
+        record: TaskRecord,
+        place: WorkTree,
+        scratch: Path,
+        sink: ArtifactWriter,
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> SandboxedShell:
+        """A shell in the work tree, inside the sandbox; the project's dependencies are there, its credentials not."""
+        world = self.gate.world
+        at = Standing(
+            place=place,
+            base_commit=str(record.base_commit),
+            scratch=scratch,
+            limits=world.job_limits(self.gate.executor_seconds(record), self._idle),
+            masked=self._secret,
+            hidden=secret_files(world, str(record.tree)) if isinstance(self.gate.executor, AgentExecutor) else (),
+            on_output=on_output,
+        )
+        return shell_in(world, at, sink)
+
+    @property
+    def _idle(self) -> float | None:
+        return self.gate.gate.idle_seconds if works_alone(self.gate.executor.spec) else None
+
+    @property
+    def _secret(self) -> tuple[Path, ...]:
+        """The plan and the files of held-out commands, which the executor must not know."""
+        if not any(task.heldout for task in self.gate.plan.tasks):
+            return ()
+        files = self.gate.setup.heldout_files
+        return (self.gate.plan_file, *((Path(files),) if files else ()))
+
+    def _seen(
+        self,
+        task: PlanTask,
+        record: TaskRecord,
+        place: WorkTree,
+        ran: Ran,
+        artifact: str | None,
+        base_tree: str,
+        scratch: Path,
+    ) -> Executed | AttemptFailed | Blocked:
+        """What the engine makes of it. The tree is frozen in any case: a retry goes on from there."""
+        claim = ran.claim
+        if why := too_heavy(place.files):
+            return _failed(record, FailureType.EXECUTION_FAILURE, f"it cannot be frozen: {why}", None, claim)
+        try:
+            frozen = freeze(self.gate.world.store, place, base_tree)
+            if claim is not None and claim.status is ExecutorStatus.SUCCESS and self.gate.setup.hooks == "run":
+                frozen, refusal = run_hooks(self, record, frozen, scratch)
+                if refusal is not None:
+                    return _failed(record, FailureType.VERIFY_FAILURE, refusal.detail, frozen.tree, claim, (refusal,))
+        except RepositoryError as error:  # what it left cannot be frozen
+            return _failed(record, FailureType.EXECUTION_FAILURE, error.message, None, claim)
+        if ran.timed_out:
+            return _failed(record, FailureType.TIMEOUT, ran.ended, frozen.tree, None, artifact=artifact)
+        if ran.drifted:
+            return _failed(record, FailureType.EXECUTION_FAILURE, ran.ended, None, None, _drifted(ran))
+        if ran.malformed:
+            return _failed(record, FailureType.MALFORMED, ran.malformed, frozen.tree, None, artifact=artifact)
+        if claim is None:
+            return _failed(record, FailureType.EXECUTION_FAILURE, ran.ended, frozen.tree, None, artifact=artifact)
+        if claim.status is ExecutorStatus.BLOCKED:
+            return Blocked(error=str(claim.error), tree=frozen.tree)
+        if claim.status is ExecutorStatus.FAILURE or claim.done_criteria_met is False:
+            why = claim.error or "it says itself that a done criterion is not met"
+            return _failed(record, FailureType.EXECUTION_FAILURE, why, frozen.tree, claim, artifact=artifact)
+        return Executed(
+            claim=claim,
+            tree=frozen.tree,
+            findings=(*frozen.findings, *ran.findings),
+            artifact=artifact,
+            duration_ms=ran.duration_ms,
+        )
+
+
+def _drifted(ran: Ran) -> tuple[Reason, ...]:
+    """What it left is not gone on from, and whoever comes next is told to take another way. What it hid is a claim that
+    the engine's own observation contradicts."""
+    lies = (one for one in ran.findings if one.rule == CLAIM_MISMATCH)
+    return (
+        Reason(check=CONTINUITY, layer="gate", detail=f"{ran.ended}; take another approach"),
+        *(Reason(check=CLAIM_MISMATCH, layer="gate", detail=one.detail) for one in lies),
+    )
+
+
+def _failed(
+    record: TaskRecord,
+    type: FailureType,
+    error: str,
+    tree: str | None,
+    claim: ExecutorResult | None,
+    reasons: tuple[Reason, ...] = (),
+    *,
+    artifact: str | None = None,
+) -> AttemptFailed:
+    # Without a claim nobody has said anything about the work.
+    verdict = Verdict.FAIL if claim else Verdict.UNVERIFIABLE
+    told = reasons or (Reason(check="executor", layer="gate", verdict=verdict, detail=error, artifact=artifact),)
+    failure = Failure(attempt=record.attempt, type=type, error=error.splitlines()[0] if error else type, reasons=told)
+    return AttemptFailed(failure=failure, tree=tree, claim=claim)

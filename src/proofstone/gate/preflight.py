@@ -1,0 +1,149 @@
+"""Everything that can be wrong with a run before it begins: found, and said, before anything is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+from proofstone.agents.executors.choosing import architect_from, executor_from
+from proofstone.agents.gate_agents import is_agent
+from proofstone.check.context import World
+from proofstone.common.text import slug
+from proofstone.errors import InputError, RepositoryError
+from proofstone.gate.models import GateSetup
+from proofstone.gate.rules.pages import MARK, aside_name, state_name, summaries_of, summary_name
+from proofstone.git.commit import Identity, Intent, free_branch, position, refuse_bad_name, standing_on, write_commit
+from proofstone.git.pending import OWN_FILES, hooks_of
+from proofstone.git.repository import Repository
+from proofstone.plans.models import Plan
+
+
+def branch_and_base(
+    repository: Repository, plan: Plan, plan_path: Path, wanted: str | None, promised: Collection[str]
+) -> tuple[str, str]:
+    """Where commits go, and what the first one follows."""
+    head, _ = repository.resolve_base("HEAD")
+    if wanted is None:
+        titled = plan.title if plan.title != plan_path.name else plan_path.stem
+        text = "-".join(part for part in (plan.phase, plan.plan) if part) or titled
+        return free_branch(repository, f"proofstone/{slug(text)}", head, promised=promised), head
+    refuse_bad_name(repository, wanted)
+    return wanted, position(repository, wanted) or head
+
+
+def refuse_unfinished_plans(plan: Plan, plan_path: Path) -> None:
+    for name in plan.depends_on:
+        if not re.fullmatch(r"[\w. -]*\w[\w. -]*", name):
+            raise InputError(
+                f"{plan_path.name}: depends_on names {name!r}, which is no name of a plan", hint="as 03-01"
+            )
+        if not any(list(plan_path.parent.glob(pattern)) for pattern in summaries_of(name)):
+            raise InputError(
+                f"{plan_path.name}: depends on the plan {name}, which is not finished: there is no summary of it",
+                hint=f"run that plan first, or take it out of depends_on; looked for {name}-SUMMARY.md around here",
+            )
+
+
+def refuse_foreign_pages(plan_path: Path, plan: Plan) -> None:
+    """A file of the same name that somebody else wrote, or that a task is to write, is never overwritten."""
+    for page in pages(plan_path):
+        for task in plan.tasks:
+            if any(str(page).endswith(f"/{path}") for path in task.files):
+                raise InputError(f"{plan_path}:{task.line}: {page.name} is written by Proofstone, not by a task")
+        if page.is_dir() or (page.is_file() and MARK not in page.read_text("utf-8", "replace")):
+            raise InputError(
+                f"{page}: is not Proofstone's, and a run would overwrite it",
+                hint="move it, or put the plan into a folder of its own",
+            )
+
+
+def refuse_dirty(repository: Repository, branch: str, plan_path: Path, *, allowed: bool) -> None:
+    """Executors start from the last commit: what is not committed would be missing, and nobody would see it. Where the
+    branch is checked out, nothing may be in the way of bringing its files along, our own pages included."""
+    own: set[str] = set()
+    if standing_on(repository, branch):
+        tracked = [page for page in pages(plan_path) if is_tracked(repository, page)]
+        if tracked:
+            raise RepositoryError(
+                f"{tracked[0]}: is tracked by git, and a run rewrites it while it commits to {branch}",
+                hint=f"git rm --cached {tracked[0].name}, and commit that; or let the work go to another branch",
+            )
+    elif allowed:
+        return
+    else:
+        own = {path.lstrip("/") for path in own_files(repository, plan_path)}
+        if plan_path.is_relative_to(repository.root):
+            own.add(str(plan_path.relative_to(repository.root)))
+    listed = repository.git.records("diff", "--name-only", "-z", "HEAD")
+    changed = [path for path in (one.decode("utf-8", "backslashreplace") for one in listed) if path not in own]
+    if changed:
+        raise RepositoryError(
+            f"{repository.root}: {changed[0]} and {len(changed) - 1} more files have changes that are not committed"
+            if len(changed) > 1
+            else f"{repository.root}: {changed[0]} has changes that are not committed",
+            hint="commit or stash them: tasks start from the last commit; --allow-dirty goes on without them, "
+            "if the work goes to another branch",
+        )
+
+
+def refuse_unusable(setup: GateSetup) -> None:
+    """Words that name nobody."""
+    if not is_agent(setup.executor):
+        executor_from(setup.executor)
+    if not is_agent(setup.architect):
+        architect_from(setup.architect)
+
+
+def hooks_left_out(repository: Repository, wanted: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The hooks that will not be run, and what is said about them; refused where the person has not decided."""
+    hooks = hooks_of(repository)
+    unable = tuple(name for name in hooks.runnable if name != "pre-commit")
+    if wanted == "refuse" and hooks.runnable:
+        raise InputError(
+            f"{hooks.folder}: the repository has commit hooks ({', '.join(hooks.runnable)}), and Proofstone commits "
+            "without `git commit`",
+            hint="--hooks run has pre-commit run in the sandbox, before the checks; --hooks skip leaves them out",
+        )
+    if wanted == "run" and unable:
+        raise InputError(
+            f"{hooks.folder}: {', '.join(unable)} looks at commit messages, which Proofstone cannot have it do",
+            hint="--hooks skip leaves all hooks out, and says so",
+        )
+    left_out = (*(hooks.runnable if wanted == "skip" else ()), *hooks.ignored)
+    return left_out, (f"hooks of the repository that are not run: {', '.join(left_out)}",) if left_out else ()
+
+
+def can_sign(world: World, who: Identity) -> bool:
+    """Tried before anything is executed: a signature that cannot be made would be found out too late."""
+    intent = Intent(world.base_tree, world.base_commit, "Whether this can be signed\n", who, "0 +0000")
+    try:
+        write_commit(world.store, intent, sign=True)
+    except RepositoryError as error:
+        raise InputError(error.message, hint=f"{error.hint}; or --no-sign, which is recorded") from error
+    return True
+
+
+def untracked(repository: Repository, plan_path: Path) -> list[str]:
+    listed = repository.git.records("ls-files", "-z", "--others", "--exclude-standard")
+    own = {path.lstrip("/") for path in own_files(repository, plan_path)}
+    names = [one.decode("utf-8", "backslashreplace") for one in listed]
+    return [name for name in names if name not in own and repository.root / name != plan_path]
+
+
+def is_tracked(repository: Repository, path: Path) -> bool:
+    return path.is_relative_to(repository.root) and bool(repository.git.out("ls-files", "-z", "--", path))
+
+
+def own_files(repository: Repository, plan_path: Path) -> list[str]:
+    """What Proofstone writes into the work tree, as patterns from its root."""
+    folder = plan_path.parent
+    if not folder.is_relative_to(repository.root):
+        return [OWN_FILES]
+    place = folder.relative_to(repository.root)
+    names = [page.name for page in pages(plan_path)]
+    return [OWN_FILES, *(f"/{place / name}" for page in names for name in (page, aside_name(page, "*")))]
+
+
+def pages(plan_path: Path) -> tuple[Path, Path]:
+    return plan_path.with_name(state_name(plan_path.name)), plan_path.with_name(summary_name(plan_path.name))

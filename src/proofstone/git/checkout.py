@@ -1,0 +1,192 @@
+"""Fresh checkouts of a tree, and the small `.git` that checks may read.
+
+A checkout is made from objects alone, aside, and moved into place when it is whole. Bytecode that is committed in
+`__pycache__` is left out: Python would run it instead of the source that was checked.
+
+Trees made from the frozen one, for runs beside the check itself: each has its own id, and none is committed.
+
+A change as agents are shown it: without files that may hold secrets, and of a bounded length.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from proofstone.errors import RepositoryError
+from proofstone.faults import fault_point
+from proofstone.git.objects import GITLINK, Held, in_tree, sound_tree, verify_objects
+from proofstone.git.program import Git, GitFailedError, readable
+from proofstone.git.snapshot import Entry, Snapshot, difference, discard_index, fetch_missing, files_named, set_entries
+from proofstone.git.store import Store
+from proofstone.machine.files import write_alternates
+
+
+@dataclass(frozen=True)
+class Checkout:
+    tree: str
+    files: Path
+    """The tree's files."""
+    index: Path
+    """Git's index for them."""
+    empty_submodules: tuple[str, ...]
+    """Submodules that the user has not initialised: empty here as there."""
+
+
+def check_out(store: Store, tree: str, folder: Path, *, verified: bool = True, whole: bool = False) -> Checkout:
+    """Write the tree's files to `folder/files`, with submodules at their recorded commits. Unless it is known already
+    from another tree (`verified=False`), every object is made sure to be what its name says. `whole`: with committed
+    bytecode, for folders that are frozen again, where a file that is missing would count as removed."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    aside, files, index = folder / "files.new", folder / "files", folder / "index"
+    aside.mkdir()
+    git = store.git(work_tree=aside, index=index)
+    held = in_tree(git, tree)
+    attributes = files_named(git, held, b".gitattributes").values()
+    ours = ("checkout.workers=0", "checkout.thresholdForParallelism=500")
+    git = replace(git, settings=(*ours, *store.without_personal_smudge(attributes)))
+    try:
+        git.run("read-tree", "--reset", "-u", tree)
+    except GitFailedError as error:
+        said = error.stderr.splitlines()[-1] if error.stderr else error.message
+        raise RepositoryError(
+            f"the tree {tree[:12]} cannot be checked out: {said}",
+            hint="if a filter failed, give it what it needs first: `git lfs pull`, or unlock git-crypt",
+        ) from error
+    if verified:
+        verify_objects(git, aside, store.repository.object_format)
+    empty = _fill_submodules(git, store.repository.root, aside, held)
+    if not whole:
+        _leave_out_bytecode(aside)
+    fault_point("checkout.before-publish")
+    aside.rename(files)
+    fault_point("checkout.after-publish")
+    return Checkout(tree, files, index, tuple(empty))
+
+
+def _leave_out_bytecode(files: Path) -> None:
+    for cached in files.rglob("__pycache__"):
+        if cached.is_dir() and not cached.is_symlink():
+            shutil.rmtree(cached)
+
+
+def _fill_submodules(git: Git, root: Path, files: Path, tree: Sequence[Held]) -> list[str]:
+    """Each submodule at the commit that the tree records, from the user's own clone of it."""
+    empty: list[str] = []
+    for commit, path in ((one.thing, one.path) for one in tree if one.mode == GITLINK):
+        theirs, ours = root / os.fsdecode(path), files / os.fsdecode(path)
+        ours.mkdir(parents=True, exist_ok=True)
+        if not (theirs / ".git").exists():
+            empty.append(readable(path))
+            continue
+        inside = replace(Git(theirs), variables={"PATH": git.variables["PATH"]})
+        if inside.maybe("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}") is None:
+            raise RepositoryError(
+                f"{readable(path)}: the submodule's commit {commit[:12]} is not in its clone",
+                hint=f"git submodule update --init -- {readable(path)}",
+            )
+        inner_tree = inside.tree_of(commit)
+        fetched = inside.maybe("config", "--get-regexp", r"^remote\..*\.promisor$") is not None
+        if fetched:
+            fetch_missing(inside, inner_tree)
+        git_dir = Path(inside.line("rev-parse", "--absolute-git-dir"))
+        index = files.parent / f"index-{commit[:12]}"
+        inner = replace(inside, directory=ours, git_dir=git_dir, work_tree=ours, index=index)
+        inner.run("read-tree", "--reset", "-u", inner_tree)
+        below = _fill_submodules(inner, theirs, ours, in_tree(inner, inner_tree))
+        empty += [f"{readable(path)}/{further}" for further in below]
+    return empty
+
+
+def write_minimal_git(store: Store, checkout: Checkout, commit: str, folder: Path, object_dirs: list[str]) -> Path:
+    """A `.git` that tools may ask for history and tags: the base commit as HEAD, the checked tree as index.
+
+    `object_dirs` are the object stores as the check will see them.
+    """
+    for part in ("refs/heads", "refs/tags", "objects/info", "info"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    branch = store.repository.branch
+    if branch is not None:
+        (folder / "HEAD").write_bytes(os.fsencode(f"ref: {branch}\n"))
+        heads = f"{commit} {branch}\n"
+    else:
+        (folder / "HEAD").write_text(f"{commit}\n")
+        heads = ""
+    refs = sorted((heads + store.repository.tags).splitlines(), key=lambda line: line.split(" ", 1)[1])
+    (folder / "packed-refs").write_bytes(os.fsencode("# pack-refs with: sorted\n" + "".join(f"{r}\n" for r in refs)))
+    sha256 = store.repository.object_format == "sha256"
+    (folder / "config").write_text(
+        f"[core]\n\trepositoryformatversion = {int(sha256)}\n\tbare = false\n\tcheckStat = minimal\n"
+        "\ttrustctime = false\n" + ("[extensions]\n\tobjectFormat = sha256\n" if sha256 else "")
+    )
+    write_alternates(folder, object_dirs)
+    for source, name in ((checkout.index, "index"), (store.repository.common_dir / "shallow", "shallow")):
+        if source.is_file():
+            shutil.copyfile(source, folder / name)
+    return folder
+
+
+_FILE = "100644"
+
+
+def with_base_files(store: Store, snapshot: Snapshot, paths: set[bytes]) -> str:
+    """The snapshot's tree with these paths as they are in the base."""
+    back = [entry for entry in snapshot.entries if entry.path in paths]
+    entries = [_as_in_base(entry) for entry in back]
+    return sound_tree(store, snapshot.tree, lambda: _written(store, snapshot.tree, entries))
+
+
+def with_contents(store: Store, tree: str, contents: Mapping[bytes, bytes]) -> str:
+    """The tree with these files holding these bytes; a file that it does not have is added."""
+    git = store.git()
+    modes = {one.path: one.mode for one in in_tree(git, tree)}
+
+    def write() -> str:
+        blobs = {
+            path: git.run("hash-object", "-w", "--stdin", stdin=content).stdout.decode().strip()
+            for path, content in contents.items()
+        }
+        return _written(store, tree, [(_mode(modes.get(path)), blob, path) for path, blob in blobs.items()])
+
+    return sound_tree(store, tree, write)
+
+
+def candidate(store: Store, snapshot: Snapshot, paths: set[bytes]) -> Snapshot:
+    """The snapshot with these paths put back: what is checked, and what may be committed, from here on."""
+    tree = with_base_files(store, snapshot, paths)
+    return replace(snapshot, tree=tree, entries=tuple(difference(store.git(), snapshot.base, tree)))
+
+
+def _mode(known: str | None) -> str:
+    """A file stays executable; what was a link or a submodule becomes a file."""
+    return known if known and known.startswith("100") else _FILE
+
+
+def _as_in_base(entry: Entry) -> tuple[str, str, bytes]:
+    return (entry.old_mode if entry.old_mode != "000000" else "0", entry.old_blob, entry.path)
+
+
+def _written(store: Store, tree: str, entries: Sequence[tuple[str, str, bytes]]) -> str:
+    index = store.folder / f"index.derived-{secrets.token_hex(4)}"
+    git = store.git(index=index)
+    try:
+        git.run("read-tree", tree)
+        set_entries(git, entries)
+        return git.line("write-tree")
+    finally:
+        discard_index(index)
+
+
+def shown_diff(git: Git, old: str, new: str, hidden: Sequence[str], most: int) -> str:
+    """`hidden`: changed files of which only that is said. A long one is shown without its middle."""
+    # What is left out is said with pathspec magic, which our git does not read otherwise.
+    reading = replace(git, variables={**git.variables, "GIT_LITERAL_PATHSPECS": "0"})
+    without = [f":(top,exclude,literal){path}" for path in hidden]
+    limits = ("--", ":/", *without) if without else ()
+    text = readable(reading.out("diff-tree", "-p", old, new, *limits))
+    text = "".join((text, *(f"[{path} changed; it may hold secrets and is not shown]\n" for path in hidden)))
+    return text if len(text) <= most else f"{text[: most // 2]}\n[...]\n{text[-most // 2 :]}"

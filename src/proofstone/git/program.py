@@ -1,0 +1,229 @@
+"""What git says of objects, kept while the process lives: an object that is named by its id never changes.
+
+Asking git costs a process each time, and a gate asks for the same trees dozens of times.
+
+The one way Proofstone calls git, with everything hostile switched off.
+
+A repository can make git run programs: hooks, fsmonitor, external diff, filters, pagers, credential helpers,
+replace refs that swap one object for another. Nothing that an executor wrote into a repository may run or lie
+here, so every call states its own environment and overrides. Filters are the exception that users need (LFS,
+git-crypt); they run only from the private directory's own configuration, see `store.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from proofstone.errors import MachineError, RepositoryError
+
+MOST_BYTES: Final = 64 << 20
+QUESTION_BYTES: Final = 500
+"""About what a question takes, whatever is answered."""
+_IS_ID: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})(?:\^\{tree\})?").fullmatch
+
+
+def is_id(word: str) -> bool:
+    """Whether it names one object for good, or the tree of one: neither a branch nor an abbreviation."""
+    return _IS_ID(word) is not None
+
+
+class Kept:
+    """The last answers, as many as fit."""
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._most = most
+        self._size = 0
+        self._answers: OrderedDict[Hashable, bytes] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def answer(self, question: Hashable, ask: Callable[[], bytes]) -> bytes:
+        """If asking fails, the next one asks again."""
+        with self._lock:
+            if question in self._answers:
+                self._answers.move_to_end(question)
+                return self._answers[question]
+        answer = ask()
+        with self._lock:
+            if question not in self._answers:
+                self._answers[question] = answer
+                self._size += len(answer) + QUESTION_BYTES
+            while self._size > self._most:
+                _, oldest = self._answers.popitem(last=False)
+                self._size -= len(oldest) + QUESTION_BYTES
+        return answer
+
+
+_OVERRIDES: tuple[str, ...] = (
+    "core.fsmonitor=",
+    "core.hooksPath=/dev/null",
+    "core.untrackedCache=false",
+    "core.pager=cat",
+    "core.editor=false",
+    "core.sshCommand=ssh -o BatchMode=yes",
+    "core.quotePath=false",
+    "diff.external=",
+    "diff.renames=false",
+    "submodule.recurse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "protocol.ext.allow=never",
+    "advice.detachedHead=false",
+)
+
+_PASSED = ("PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "TMPDIR", "USER", "LOGNAME", "SSH_AUTH_SOCK")
+
+
+def git_environment() -> dict[str, str]:
+    """What git sees: nothing named GIT_* that the caller happened to have, and no way to ask a question."""
+    kept = {name: os.environ[name] for name in _PASSED if name in os.environ}
+    return kept | {
+        "LC_ALL": "C.UTF-8",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_PAGER": "cat",
+        "GIT_EDITOR": "false",
+        "GIT_ASKPASS": "true",
+        "GIT_LITERAL_PATHSPECS": "1",
+    }
+
+
+class GitFailedError(RepositoryError):
+    """Git ended with an error; `stderr` is its own word."""
+
+    def __init__(self, args: Sequence[str], code: int, stderr: str) -> None:
+        self.code = code
+        self.stderr = stderr.strip()
+        said = self.stderr.splitlines()[-1] if self.stderr else f"exit code {code}"
+        super().__init__(f"git {args[0] if args else ''} failed: {said}", hint=_hint(self.stderr))
+
+
+def _hint(stderr: str) -> str | None:
+    if "dubious ownership" in stderr:
+        return "the repository belongs to another user: git config --global --add safe.directory <path>"
+    if "No space left" in stderr:
+        return "make room, or set PROOFSTONE_HOME to a folder on another disk"
+    if "Permission denied" in stderr:
+        return "make the file readable for you, or let .gitignore cover it"
+    return None
+
+
+@dataclass(frozen=True)
+class Git:
+    """Git, called in one place: a directory, or a git directory with a work tree and an index of its own."""
+
+    directory: Path
+    git_dir: Path | None = None
+    work_tree: Path | None = None
+    index: Path | None = None
+    settings: tuple[str, ...] = ()
+    """Further `-c` values."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def _environment(self) -> dict[str, str]:
+        places = {"GIT_DIR": self.git_dir, "GIT_WORK_TREE": self.work_tree, "GIT_INDEX_FILE": self.index}
+        located = {name: str(path) for name, path in places.items() if path is not None}
+        return git_environment() | located | dict(self.variables)
+
+    @cached_property
+    def _program(self) -> list[str]:
+        return ["git", *(word for setting in (*_OVERRIDES, *self.settings) for word in ("-c", setting))]
+
+    def start(self, *args: str) -> subprocess.Popen[bytes]:
+        """A git that is talked to: its input and output are pipes."""
+        return subprocess.Popen(
+            [*self._program, *args],
+            cwd=self.directory,
+            env=self._environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def run(
+        self, *args: str | bytes | Path, stdin: bytes | None = None, accept: Iterable[int] = (0,)
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run git; an exit code outside `accept` is an error with git's own words."""
+        try:
+            done = subprocess.run(
+                [*self._program, *args],
+                cwd=self.directory,
+                env=self._environment,
+                input=stdin if stdin is not None else b"",
+                capture_output=True,
+                check=False,
+            )
+        except FileNotFoundError as error:
+            if error.filename and os.fsdecode(error.filename) != "git":
+                raise RepositoryError(f"{self.directory}: there is no such directory") from error
+            raise MachineError("git is not installed", hint="apt install git, or see `proofstone doctor`") from error
+        if done.returncode not in accept:
+            raise GitFailedError([_text(a) for a in args], done.returncode, _text(done.stderr))
+        return done
+
+    def out(self, *args: str | bytes | Path, stdin: bytes | None = None) -> bytes:
+        return self.run(*args, stdin=stdin).stdout
+
+    def line(self, *args: str | bytes | Path) -> str:
+        """The output as one line of text. Paths keep bytes that are not UTF-8 as surrogates."""
+        return os.fsdecode(self.out(*args)).removesuffix("\n")
+
+    def maybe(self, *args: str | bytes | Path) -> str | None:
+        """Like `line`, but None when git says no."""
+        done = self.run(*args, accept=range(256))
+        return os.fsdecode(done.stdout).removesuffix("\n") if done.returncode == 0 else None
+
+    def records(self, *args: str | bytes | Path, stdin: bytes | None = None) -> list[bytes]:
+        """The NUL-terminated records of a `-z` command."""
+        return _records(self.out(*args, stdin=stdin))
+
+    # Of objects.
+
+    def tree_of(self, commit: str) -> str:
+        return self._of_objects("rev-parse", f"{commit}^{{tree}}").decode("ascii").strip()
+
+    def records_of(self, *args: str) -> list[bytes]:
+        """The records of a `-z` command whose last words name objects, and whose answer depends on nothing else."""
+        return _records(self._of_objects(*args))
+
+    def _of_objects(self, *args: str) -> bytes:
+        """Asked once, if what is named cannot become something else."""
+        named = [word for word in args[1:] if not word.startswith("-")]
+        if not all(map(is_id, named)):
+            return self.out(*args)
+        place = (self.directory, self.git_dir, self.settings, tuple(sorted(self.variables.items())))
+        return _KEPT.answer((place, args), lambda: self.out(*args))
+
+
+_KEPT: Final = Kept()
+
+
+def _records(output: bytes) -> list[bytes]:
+    return output.removesuffix(b"\0").split(b"\0") if output else []
+
+
+def _text(value: str | bytes | Path) -> str:
+    return os.fsdecode(value) if not isinstance(value, bytes) else value.decode("utf-8", "backslashreplace")
+
+
+def words_of(record: bytes, count: int, command: str) -> list[str]:
+    """Return the words of a record that `git <command>` writes with so many; anything else is a RepositoryError."""
+    words = record.split()
+    if len(words) != count or not record.isascii():
+        raise RepositoryError(f"git {command} says {record[:80]!r}, which cannot be read", hint="git fsck says more")
+    return [word.decode("ascii") for word in words]
+
+
+def readable(path: bytes) -> str:
+    """A path for people and JSON: bytes that are not UTF-8 appear as `\\xNN`."""
+    return path.decode("utf-8", "backslashreplace")

@@ -1,0 +1,275 @@
+"""What a ledger's daemon and its clients say to each other: a length and a JSON object, there and back.
+
+A request is `{"op": …, …}`; an answer is `{"ok": …}` or `{"error": …, "message": …, "hint": …}`. Rows travel as their
+contracts, so that the daemon validates them like rows of its own process.
+
+The daemon that keeps a ledger: the only process that can write the database and read the key.
+
+It runs as an account of its own and listens on a Unix socket. The kernel tells it who connects, and only the user whose
+ledger it is may. It adds rows, which it validates, numbers, stamps, chains and authenticates itself; it has no request
+that changes or removes one. Clients read the database directly: their group may read it, and nothing more.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
+
+from pydantic import ValidationError
+
+from proofstone.common.models import Contract
+from proofstone.errors import LedgerBusyError, LedgerCorruptError, LedgerError
+from proofstone.ledger import Last, Verification
+from proofstone.ledger.rules.anchors import Anchor
+from proofstone.ledger.rules.chain import AuthenticationLevel, Break, Link
+from proofstone.ledger.schema import TABLES, Row, Stored, Table, table_of
+from proofstone.ledger.sqlite import SqliteLedger
+
+_MOST_BYTES: Final = 256 * 1024 * 1024
+_LENGTH: Final = struct.Struct(">I")
+_CREDENTIALS: Final = struct.Struct("3i")
+_ERRORS: Final = {kind.__name__: kind for kind in (LedgerError, LedgerBusyError, LedgerCorruptError)}
+_BY_NAME: Final = {table.name: table for table in TABLES.values()}
+
+Message: TypeAlias = Mapping[str, Any]
+Answer: TypeAlias = Any
+"""What a request is answered with: JSON, of the shape that the request has."""
+
+
+def send(connection: socket.socket, message: Message) -> None:
+    data = json.dumps(message).encode("ascii")
+    if len(data) > _MOST_BYTES:
+        raise LedgerError(f"{len(data):,} bytes are more than can be recorded at once")
+    connection.sendall(_LENGTH.pack(len(data)) + data)
+
+
+def receive(connection: socket.socket) -> dict[str, Any] | None:
+    """The next message; None if the other side has ended."""
+    header = _read(connection, _LENGTH.size)
+    if header is None:
+        return None
+    (size,) = _LENGTH.unpack(header)
+    if size > _MOST_BYTES:
+        raise LedgerError(f"a message of {size:,} bytes was announced, which is too much")
+    data = _read(connection, size)
+    try:
+        message = json.loads(data) if data is not None else None
+    except (ValueError, RecursionError) as error:
+        raise LedgerError("a message is not JSON") from error
+    if message is not None and not isinstance(message, dict):
+        raise LedgerError("a message is not an object")
+    return message
+
+
+def peer_uid(connection: socket.socket) -> int:
+    """The user id of the process at the other end, as the kernel knows it."""
+    data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    _, uid, _ = _CREDENTIALS.unpack(data)
+    return int(uid)
+
+
+def failure(error: LedgerError) -> Message:
+    name = type(error).__name__
+    return {"error": name if name in _ERRORS else "LedgerError", "message": error.message, "hint": error.hint}
+
+
+def result_of(answer: Message) -> Answer:
+    """What was answered; raises the error that the other side had."""
+    if "error" in answer:
+        raise _ERRORS.get(str(answer["error"]), LedgerError)(str(answer["message"]), hint=answer.get("hint"))
+    return answer["ok"]
+
+
+def row_out(row: Row) -> Message:
+    return {"table": table_of(type(row)).name, "row": row.model_dump()}
+
+
+def row_in(message: Message) -> Row:
+    table = _table(message)
+    try:
+        return cast("Row", table.model.model_validate(message["row"]))
+    except (ValidationError, KeyError, TypeError) as error:
+        raise LedgerError(f"{table.name}: not a row of this table: {error}") from error
+
+
+def last_out(condition: Last) -> Message:
+    return {"table": table_of(condition.kind).name, "where": dict(condition.where), "seq": condition.seq}
+
+
+def last_in(message: Message) -> Last:
+    return Last(_table(message).model, dict(message["where"]), int(message["seq"]))
+
+
+def stored_out(stored: Stored[Any]) -> Message:
+    link = stored.link
+    chained = [link.seq, link.table, link.payload_hash, link.prev_hash, link.hash]
+    return {"table": link.table, "link": chained, "values": dict(stored.values)}
+
+
+def stored_in(message: Message) -> Stored[Contract]:
+    seq, table, *hashes = message["link"]
+    link = Link(int(seq), str(table), *(str(one) for one in hashes))
+    return Stored(_table(message).model, link, dict(message["values"]))
+
+
+def verification_out(found: Verification) -> Message:
+    return {
+        "head": found.head.model_dump(),
+        "problems": [[one.seq, one.reason] for one in found.problems],
+        "start": found.start,
+        "unlisted": found.unlisted,
+    }
+
+
+def verification_in(message: Message, level: AuthenticationLevel) -> Verification:
+    return Verification(
+        Anchor.model_validate(message["head"]),
+        tuple(Break(seq, str(reason)) for seq, reason in message["problems"]),
+        int(message["start"]),
+        int(message["unlisted"]),
+        level,
+    )
+
+
+def _table(message: Message) -> Table:
+    table = _BY_NAME.get(str(message.get("table")))
+    if table is None:
+        raise LedgerError(f"there is no table {message.get('table')}; there are: {', '.join(_BY_NAME)}")
+    return table
+
+
+def _read(connection: socket.socket, size: int) -> bytes | None:
+    data = bytearray()
+    while len(data) < size:
+        part = connection.recv(min(size - len(data), 1 << 20))
+        if not part:
+            return None
+        data += part
+    return bytes(data)
+
+
+FILE_MODE: Final = 0o640
+_MOST_CLIENTS: Final = 64
+
+
+class DaemonConfig(Contract):
+    """What a daemon is told by whoever set it up. The file belongs to root: no client can change it."""
+
+    database: str
+    socket: str
+    account: str
+    client_uid: int
+    client_gid: int
+
+
+class LedgerDaemon:
+    """Serves one ledger on a socket that is bound already, to one user."""
+
+    def __init__(self, ledger: SqliteLedger, listener: socket.socket, client_uid: int) -> None:
+        self._ledger = ledger
+        self._listener = listener
+        self._client_uid = client_uid
+        self._places = threading.BoundedSemaphore(_MOST_CLIENTS)
+        self._verified: set[Anchor] = set()
+        """Where verifications that held have ended: only there a checkpoint may be."""
+
+    def serve(self) -> None:
+        """Until the listener is closed."""
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._places.acquire()
+            threading.Thread(target=self._attend, args=(connection,), daemon=True).start()
+
+    def _attend(self, connection: socket.socket) -> None:
+        try:
+            with connection:
+                uid = peer_uid(connection)
+                if uid != self._client_uid:
+                    message = f"this ledger is kept for the user {self._client_uid}; you are {uid}"
+                    send(connection, failure(LedgerError(message)))
+                    return
+                while (request := receive(connection)) is not None:
+                    send(connection, self._answer(request))
+        except (OSError, LedgerError):
+            return  # the client is gone, or does not speak our language: it learns nothing more
+        finally:
+            self._places.release()
+
+    def _answer(self, request: Message) -> Message:
+        perform = self._operations.get(str(request.get("op")))
+        if perform is None:
+            return failure(LedgerError(f"there is no request {request.get('op')}"))
+        try:
+            return {"ok": perform(request)}
+        except LedgerError as error:
+            return failure(error)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+            return failure(LedgerError(f"the request {request.get('op')} is malformed: {error}"))
+
+    @property
+    def _operations(self) -> dict[str, Callable[[Message], Any]]:
+        return {
+            "append": self._append,
+            "is_authentic": lambda request: self._ledger.is_authentic(stored_in(request["stored"])),
+            "verify": self._verify,
+            "checkpoint": lambda _: _dumped(self._ledger.checkpoint()),
+            "keep_checkpoint": self._keep_checkpoint,
+        }
+
+    def _append(self, request: Message) -> list[int]:
+        rows = [row_in(row) for row in request["rows"]]
+        provided = [last_in(one) for one in request["provided"]]
+        return list(self._ledger.append(*rows, provided=provided, durable=bool(request["durable"])))
+
+    def _verify(self, request: Message) -> Message:
+        anchors = [Anchor.model_validate(one) for one in request["anchors"]]
+        since = None if request["since"] is None else Anchor.model_validate(request["since"])
+        if since is not None and since != self._ledger.checkpoint():
+            since = None  # only what this daemon has verified is taken as verified
+        found = self._ledger.verify(anchors, since=since)
+        if found.ok:
+            self._verified.add(found.head)
+        return verification_out(found)
+
+    def _keep_checkpoint(self, request: Message) -> str:
+        anchor = Anchor.model_validate(request["anchor"])
+        if anchor not in self._verified:
+            return f"nothing was verified up to row {anchor.seq}"
+        self._verified.clear()
+        return self._ledger.keep_checkpoint(anchor)
+
+
+def bind(path: Path) -> socket.socket:
+    """A listening socket; one that a daemon left behind which is gone is replaced."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if path.is_socket() and not _is_served(path):
+            path.unlink()
+        listener.bind(str(path))
+        path.chmod(0o666)  # who may speak is decided by who they are
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        raise LedgerError(f"{path}: cannot listen there ({error.strerror})", hint="another daemon may be") from error
+    return listener
+
+
+def _is_served(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            return False
+        return True
+
+
+def _dumped(anchor: Anchor | None) -> dict[str, Any] | None:
+    return None if anchor is None else anchor.model_dump()

@@ -1,0 +1,141 @@
+"""A ledger that a daemon keeps, as its clients see it: they read the database themselves and ask the daemon to add.
+
+Opening the ledger of a state directory, whoever keeps it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from proofstone.errors import LedgerError
+from proofstone.ledger import Last, Ledger, Verification
+from proofstone.ledger import daemon as wire
+from proofstone.ledger.connection import DaemonLocation, daemon_location, own_ledger_path
+from proofstone.ledger.keys import key_path, read_key
+from proofstone.ledger.rules.anchors import Anchor
+from proofstone.ledger.rules.chain import AuthenticationLevel, Scalar
+from proofstone.ledger.schema import R, Row, Stored
+from proofstone.ledger.sqlite import Mode, SqliteLedger
+
+
+class DaemonLedger:
+    """Implements `proofstone.ledger.Ledger`."""
+
+    def __init__(self, location: DaemonLocation, *, writable: bool) -> None:
+        self._location = location
+        self._writable = writable
+        self._lock = threading.Lock()
+        self._connection: socket.socket | None = None
+        self._reader = SqliteLedger(Path(location.database), "read")
+        self.ledger_id = self._reader.ledger_id
+
+    def append(self, *rows: Row, provided: Sequence[Last] = (), durable: bool = True) -> tuple[int, ...]:
+        if not self._writable:
+            raise LedgerError(f"{self._location.database}: was opened for reading only")
+        if not rows:
+            return ()
+        written = self._ask(
+            "append",
+            rows=[wire.row_out(row) for row in rows],
+            provided=[wire.last_out(one) for one in provided],
+            durable=durable,
+        )
+        return tuple(int(seq) for seq in written)
+
+    def read(
+        self, kind: type[R], /, *, after: int = 0, limit: int | None = None, newest: bool = False, **where: Scalar
+    ) -> list[Stored[R]]:
+        return self._reader.read(kind, after=after, limit=limit, newest=newest, **where)
+
+    def head(self) -> Anchor:
+        return self._reader.head()
+
+    def hash_at(self, seq: int) -> str | None:
+        return self._reader.hash_at(seq)
+
+    def is_authentic(self, stored: Stored[Any]) -> bool:
+        return bool(self._ask("is_authentic", stored=wire.stored_out(stored)))
+
+    def verify(self, anchors: Sequence[Anchor] = (), *, since: Anchor | None = None) -> Verification:
+        found = self._ask(
+            "verify",
+            anchors=[anchor.model_dump() for anchor in anchors],
+            since=None if since is None else since.model_dump(),
+        )
+        apart = self._location.account_uid != os.getuid()
+        level = AuthenticationLevel.SEPARATE_ACCOUNT if apart else AuthenticationLevel.KEY_FILE
+        return wire.verification_in(found, level)
+
+    def checkpoint(self) -> Anchor | None:
+        found = self._ask("checkpoint")
+        return None if found is None else Anchor.model_validate(found)
+
+    def keep_checkpoint(self, anchor: Anchor) -> str:
+        return str(self._ask("keep_checkpoint", anchor=anchor.model_dump()))
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+        self._reader.close()
+
+    def _ask(self, operation: str, **arguments: wire.Answer) -> wire.Answer:
+        """One request at a time. Where the connection breaks, nobody knows if it was carried out: that is an error."""
+        with self._lock:
+            if self._connection is None:
+                self._connection = self._connected()
+            try:
+                wire.send(self._connection, {"op": operation, **arguments})
+                answer = wire.receive(self._connection)
+            except OSError as error:
+                raise self._unavailable(f"the connection broke ({error.strerror})") from error
+        if answer is None:
+            raise self._unavailable("it ended the connection")
+        return wire.result_of(answer)
+
+    def _connected(self) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.connect(self._location.socket)
+            uid = wire.peer_uid(connection)
+        except OSError as error:
+            connection.close()
+            raise self._unavailable(error.strerror or str(error)) from error
+        if uid != self._location.account_uid:
+            connection.close()
+            raise LedgerError(
+                f"{self._location.socket}: is served by the user {uid}, not by {self._location.account_uid}, who keeps "
+                "the ledger",
+                hint="find out who listens there; nothing was recorded",
+            )
+        return connection
+
+    def _unavailable(self, why: str) -> LedgerError:
+        return LedgerError(
+            f"{self._location.socket}: the ledger's daemon cannot be reached: {why}",
+            hint="start it: `systemctl start proofstone-ledger`, or `proofstone ledger daemon` as root",
+        )
+
+
+def authentication_level(home: Path) -> AuthenticationLevel:
+    """Who can write a row that verifies, as the state directory is set up."""
+    location = daemon_location(home)
+    if location is not None and location.account_uid != os.getuid():
+        return AuthenticationLevel.SEPARATE_ACCOUNT
+    if location is not None:
+        return AuthenticationLevel.KEY_FILE
+    key = read_key(key_path(own_ledger_path(home)))
+    return AuthenticationLevel.NONE if key is None else key.level
+
+
+def open_ledger(home: Path, mode: Mode) -> Ledger:
+    location = daemon_location(home)
+    if location is None:
+        return SqliteLedger(own_ledger_path(home), mode)
+    return DaemonLedger(location, writable=mode != "read")

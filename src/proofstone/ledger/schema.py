@@ -1,0 +1,311 @@
+"""The SQLite schema of version 1, as statements. Later versions are migrations; this text never changes.
+
+Append-only is kept by triggers. `INSERT OR REPLACE` deletes without firing delete triggers, so the insert triggers
+refuse every key that exists already. A data row must agree with the chain entry that was written just before it.
+
+Which contract is which table, and how a row becomes columns and comes back.
+
+Text is stored as UTF-8 without NUL, which not every database can hold: lone surrogates and NUL become U+FFFD, one
+character for one. Inside JSON columns they stay exact, as escapes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Generic, TypeVar
+
+from proofstone.common.models import Contract
+from proofstone.errors import InternalError, LedgerCorruptError, LedgerError
+from proofstone.ledger.models import (
+    ApprovalRow,
+    ArtifactRow,
+    CheckRow,
+    DeliveryRow,
+    EventRow,
+    MessageRow,
+    OverrideRow,
+    TelemetryRow,
+)
+from proofstone.ledger.rules.chain import Link, Payload, Scalar, canonical_json
+
+_ID: Final = "id INTEGER PRIMARY KEY AUTOINCREMENT CHECK(id > 0),"
+
+_CHAINED: Final = """
+    ts TEXT NOT NULL,
+    seq INTEGER NOT NULL UNIQUE,
+    prev_hash TEXT NOT NULL,
+    payload_hash TEXT NOT NULL,
+    hash TEXT NOT NULL"""
+
+CHAIN: Final = """CREATE TABLE chain (
+    seq INTEGER PRIMARY KEY,
+    tbl TEXT NOT NULL,
+    payload_hash TEXT NOT NULL CHECK(LENGTH(payload_hash) = 64),
+    prev_hash TEXT NOT NULL CHECK(LENGTH(prev_hash) = 64),
+    hash TEXT NOT NULL UNIQUE CHECK(LENGTH(hash) = 64)
+)"""
+
+META: Final = "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+
+DATA_TABLES: Final = {
+    "checks": """
+    run_id TEXT NOT NULL,
+    task_id TEXT NOT NULL,
+    phase TEXT NOT NULL CHECK(phase IN ('baseline', 'after', 'review')),
+    check_name TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    command TEXT,
+    exit_code INTEGER,
+    output_snippet TEXT CHECK(LENGTH(output_snippet) <= 500),
+    passed INTEGER NOT NULL CHECK(passed IN (0, 1)),
+    verdict TEXT CHECK(verdict IN ('approve', 'needs_revision', 'blocker')),
+    severity TEXT CHECK(severity IN ('blocker', 'critical', 'major', 'minor')),
+    round INTEGER NOT NULL DEFAULT 1,
+    attempt INTEGER NOT NULL DEFAULT 1,
+    tree TEXT,
+    tier INTEGER,
+    state TEXT NOT NULL CHECK(state IN ('pass', 'fail', 'unverifiable') AND passed = (state = 'pass')),
+    assurance TEXT,
+    duration_ms INTEGER,
+    artifact TEXT,
+    reused_from INTEGER,""",
+    "pipeline_telemetry": """
+    run_id TEXT NOT NULL,
+    step TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    instance TEXT,
+    started_at TEXT NOT NULL,
+    completed_at TEXT,
+    status TEXT CHECK(status IN ('DONE', 'NEEDS_REVISION', 'ERROR', 'running')),
+    dispatch_count INTEGER DEFAULT 1,
+    retry_count INTEGER DEFAULT 0,
+    notes TEXT,""",
+    "messages": """
+    message_id TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    sender TEXT NOT NULL,
+    recipient TEXT NOT NULL,
+    type TEXT NOT NULL,
+    payload TEXT NOT NULL,""",
+    "approvals": """
+    run_id TEXT NOT NULL,
+    task_id TEXT,
+    gate TEXT NOT NULL,
+    option TEXT NOT NULL,
+    decided_by TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    payload TEXT NOT NULL,""",
+    "overrides": """
+    run_id TEXT NOT NULL,
+    task_id TEXT NOT NULL,
+    action TEXT NOT NULL,
+    category TEXT,
+    reason TEXT NOT NULL,
+    decided_by TEXT NOT NULL,
+    payload TEXT NOT NULL,""",
+    "events": """
+    run_id TEXT NOT NULL,
+    task_id TEXT,
+    type TEXT NOT NULL,
+    payload TEXT NOT NULL,""",
+    "artifacts": """
+    artifact TEXT NOT NULL CHECK(LENGTH(artifact) = 64),
+    size INTEGER NOT NULL CHECK(size >= 0),
+    media_type TEXT NOT NULL,
+    truncated INTEGER NOT NULL CHECK(truncated IN (0, 1)),""",
+}
+
+INDEXES: Final = (
+    "CREATE INDEX idx_checks_task_phase ON checks(task_id, phase)",
+    "CREATE INDEX idx_checks_run_round ON checks(run_id, round)",
+    "CREATE INDEX idx_telemetry_step ON pipeline_telemetry(step)",
+    "CREATE INDEX idx_checks_gate ON checks(run_id, task_id, phase, passed)",
+    "CREATE INDEX idx_messages_run ON messages(run_id)",
+    "CREATE INDEX idx_events_run ON events(run_id, task_id)",
+)
+
+VIEWS: Final = (
+    # The name that the evidence protocol gives to this table, for queries that were written against it.
+    "CREATE VIEW anvil_checks AS SELECT * FROM checks",
+    """CREATE VIEW runs AS
+SELECT span.run_id, first.ts AS started_at, last.ts AS updated_at, SUBSTR(state.type, 5) AS state,
+       json_extract(state.payload, '$.outcome') AS outcome, span.first AS first_seq, span.last AS last_seq
+FROM (SELECT run_id, MIN(seq) AS first, MAX(seq) AS last, MAX(CASE WHEN type LIKE 'run.%' THEN seq END) AS state
+      FROM events GROUP BY run_id) AS span
+JOIN events AS first ON first.seq = span.first
+JOIN events AS last ON last.seq = span.last
+LEFT JOIN events AS state ON state.seq = span.state""",
+    """CREATE VIEW tasks AS
+SELECT span.run_id, span.task_id, first.ts AS started_at, last.ts AS updated_at, SUBSTR(state.type, 6) AS state,
+       json_extract(state.payload, '$.outcome') AS outcome, span.first AS first_seq, span.last AS last_seq
+FROM (SELECT run_id, task_id, MIN(seq) AS first, MAX(seq) AS last,
+             MAX(CASE WHEN type LIKE 'task.%' THEN seq END) AS state
+      FROM events WHERE task_id IS NOT NULL GROUP BY run_id, task_id) AS span
+JOIN events AS first ON first.seq = span.first
+JOIN events AS last ON last.seq = span.last
+LEFT JOIN events AS state ON state.seq = span.state""",
+)
+
+
+def json_field(column: str, path: str) -> str:
+    """A value of a JSON column, NULL where the text is damaged and no JSON. Indexes and queries must say it alike."""
+    return f"CASE WHEN json_valid({column}) THEN json_extract({column}, '{path}') END"
+
+
+def statements() -> Iterator[str]:
+    """Everything of version 1 but the `migrations` table, in order."""
+    yield META
+    yield from append_only("meta", "key = NEW.key")
+    yield CHAIN
+    yield from append_only("chain", "seq = NEW.seq OR hash = NEW.hash")
+    yield _CHAIN_FOLLOWS
+    for table, columns in DATA_TABLES.items():
+        yield from data_table(table, columns)
+    yield from INDEXES
+    yield from VIEWS
+
+
+def data_table(table: str, columns: str) -> Iterator[str]:
+    """A table whose rows have their place in the chain."""
+    yield f"CREATE TABLE {table} (\n    {_ID}{columns}{_CHAINED}\n)"
+    yield from append_only(table, "id = NEW.id OR seq = NEW.seq")
+    yield _chained(table)
+
+
+def append_only(table: str, same_key: str) -> Iterator[str]:
+    """Triggers that refuse to change, to remove and to replace a row of `table`."""
+    for verb, word in (("UPDATE", "changed"), ("DELETE", "removed")):
+        yield (
+            f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} BEGIN\n"
+            f"    SELECT RAISE(ABORT, '{table} is append-only: a row cannot be {word}');\nEND"
+        )
+    yield f"""CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table}
+WHEN EXISTS (SELECT 1 FROM {table} WHERE {same_key}) BEGIN
+    SELECT RAISE(ABORT, '{table} is append-only: a row cannot be replaced');
+END"""  # noqa: S608  our own names
+
+
+_CHAIN_FOLLOWS: Final = """CREATE TRIGGER chain_follows BEFORE INSERT ON chain
+WHEN NEW.seq <> COALESCE((SELECT MAX(seq) FROM chain), 0) + 1
+  OR NEW.prev_hash <> COALESCE((SELECT hash FROM chain ORDER BY seq DESC LIMIT 1), NEW.prev_hash) BEGIN
+    SELECT RAISE(ABORT, 'chain: an entry must follow the last one');
+END"""
+
+
+def _chained(table: str) -> str:
+    return f"""CREATE TRIGGER {table}_chained BEFORE INSERT ON {table}
+WHEN NOT EXISTS (SELECT 1 FROM chain WHERE seq = NEW.seq AND tbl = '{table}' AND hash = NEW.hash
+                 AND prev_hash = NEW.prev_hash AND payload_hash = NEW.payload_hash) BEGIN
+    SELECT RAISE(ABORT, '{table}: a row must have its place in the chain');
+END"""  # noqa: S608  our own names
+
+
+Row = CheckRow | TelemetryRow | MessageRow | ApprovalRow | OverrideRow | EventRow | ArtifactRow | DeliveryRow
+R = TypeVar("R", bound=Contract)
+
+JSON_COLUMN: Final = "payload"
+_UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+_INTEGERS: Final = range(-(2**63), 2**63)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A data table: the columns of its contract, `ts`, and for checks the derived `passed`."""
+
+    name: str
+    model: type[Contract]
+    derived: tuple[str, ...] = ()
+    since: int = 1
+    """The version of the schema that it came with."""
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """What the payload hash covers, in the order of the contract."""
+        return (*self.model.model_fields, *self.derived, "ts")
+
+    def encode(self, row: Contract) -> dict[str, Scalar]:
+        """The row as columns, still without `ts`."""
+        return {name: _scalar(self.name, name, getattr(row, name)) for name in self.columns[:-1]}
+
+
+@dataclass(frozen=True)
+class Stored(Generic[R]):
+    """A row that the ledger holds."""
+
+    kind: type[R]
+    link: Link
+    values: Payload
+
+    @property
+    def seq(self) -> int:
+        return self.link.seq
+
+    @property
+    def ts(self) -> str:
+        """When the ledger wrote it, for display; order is by `seq`."""
+        return str(self.values["ts"])
+
+    @property
+    def row(self) -> R:
+        """The contract, as it was handed over. Raises LedgerCorruptError if the row was damaged since."""
+        fields = {name: self.values[name] for name in self.kind.model_fields if name != JSON_COLUMN}
+        try:
+            if JSON_COLUMN in self.kind.model_fields:
+                return self.kind.model_validate({**fields, JSON_COLUMN: _parsed(self.values[JSON_COLUMN])})
+            return self.kind.model_validate(fields)
+        except (ValueError, RecursionError) as error:  # not JSON, or not of the contract
+            why = str(error).partition("\n")[0]
+            raise LedgerCorruptError(
+                f"entry {self.seq} of the ledger is no row of {table_of(self.kind).name}: {why}",
+                seq=self.seq,
+                hint="`proofstone ledger verify` says what else is damaged",
+            ) from error
+
+
+TABLES: Final[Mapping[type[Contract], Table]] = {
+    table.model: table
+    for table in (
+        Table("checks", CheckRow, derived=("passed",)),
+        Table("pipeline_telemetry", TelemetryRow),
+        Table("messages", MessageRow),
+        Table("approvals", ApprovalRow),
+        Table("overrides", OverrideRow),
+        Table("events", EventRow),
+        Table("artifacts", ArtifactRow),
+        Table("deliveries", DeliveryRow, since=2),
+    )
+}
+
+
+def table_of(kind: type[Contract]) -> Table:
+    try:
+        return TABLES[kind]
+    except KeyError:
+        known = ", ".join(model.__name__ for model in TABLES)
+        raise InternalError(f"the ledger has no table for {kind.__name__}; it has one for: {known}") from None
+
+
+def storable(text: str) -> str:
+    return text if text.isascii() and "\x00" not in text else _UNSTORABLE.sub("\ufffd", text)
+
+
+def _parsed(text: Scalar) -> object:
+    return json.loads(str(text))
+
+
+def _scalar(table: str, column: str, value: object) -> Scalar:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return storable(str(value))
+    if isinstance(value, int):
+        if value not in _INTEGERS:
+            raise LedgerError(f"{table}.{column}: {value} does not fit into 64 bits")
+        return int(value)
+    if isinstance(value, Mapping):
+        return canonical_json(dict(value))
+    raise InternalError(f"{table}.{column}: {type(value).__name__} is not something a column can hold")

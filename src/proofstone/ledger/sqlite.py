@@ -1,0 +1,313 @@
+"""The ledger in one SQLite file: write-ahead log, `synchronous=FULL`, one writer at a time.
+
+Reading the head, hashing and inserting happen inside `BEGIN IMMEDIATE`, so that two processes can never build on
+the same head. A connection may be used from several threads; a lock makes them take turns.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+from proofstone.errors import LedgerCorruptError, LedgerError
+from proofstone.faults import fault_point
+from proofstone.ledger import Last, Verification
+from proofstone.ledger.connection import BUSY_MS, eventually, explained, open_for_reading, open_for_writing
+from proofstone.ledger.keys import LedgerKey, key_path, make_key, read_key
+from proofstone.ledger.migrations import CURRENT, OLDEST, migrate, version
+from proofstone.ledger.rules.anchors import Anchor
+from proofstone.ledger.rules.chain import (
+    AuthenticationLevel,
+    Break,
+    Link,
+    Position,
+    Scalar,
+    genesis,
+    in_row_order,
+    is_code,
+    link_hash,
+    next_link,
+    payload_hash,
+    row_code,
+)
+from proofstone.ledger.schema import TABLES, R, Row, Stored, Table, storable, table_of
+from proofstone.ledger.verification import checkpoint_path, hash_at, read_checkpoint, verify, write_checkpoint
+
+Mode = Literal["create", "write", "read"]
+"""`create` makes what is missing; `write` and `read` want an existing ledger."""
+
+_CHAIN_INSERT: Final = "INSERT INTO chain (seq, tbl, payload_hash, prev_hash, hash, mac) VALUES (?, ?, ?, ?, ?, ?)"
+_LINK_COLUMNS: Final = ("seq", "payload_hash", "prev_hash", "hash")
+_MOST_PROBLEMS: Final = 100
+"""So many things that are wrong are listed; the rest is counted."""
+
+
+def _insert(table: Table) -> str:
+    columns = (*table.columns, *_LINK_COLUMNS)
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608  our own names
+
+
+_INSERTS: Final[Mapping[str, str]] = {table.name: _insert(table) for table in TABLES.values()}
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class SqliteLedger:
+    """Implements `proofstone.ledger.Ledger`."""
+
+    def __init__(
+        self,
+        path: Path,
+        mode: Mode = "create",
+        *,
+        busy_ms: int = BUSY_MS,
+        clock: Callable[[], datetime] = utc_now,
+        file_mode: int = 0o600,
+    ) -> None:
+        self.path = path
+        self._writable = mode != "read"
+        self._busy_ms = busy_ms
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._connection = (
+            open_for_writing(path, create=mode == "create", busy_ms=busy_ms, file_mode=file_mode)
+            if self._writable
+            else open_for_reading(path, busy_ms=busy_ms)
+        )
+        try:
+            self.ledger_id = self._prepare(mode)
+            self.key = self._find_key(mode)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def append(self, *rows: Row, provided: Sequence[Last] = (), durable: bool = True) -> tuple[int, ...]:
+        encoded = [(table_of(type(row)), table_of(type(row)).encode(row)) for row in rows]
+        if not encoded:
+            return ()
+        with self._lock, explained(self.path), self._waiting(durable), self._writing():
+            fault_point("ledger.before-insert")
+            if not all(self._holds(condition) for condition in provided):
+                return ()
+            seqs = tuple(self._insert(encoded))
+            fault_point("ledger.before-commit")
+        fault_point("ledger.after-commit")
+        return seqs
+
+    def read(
+        self, kind: type[R], /, *, after: int = 0, limit: int | None = None, newest: bool = False, **where: Scalar
+    ) -> list[Stored[R]]:
+        table = table_of(kind)
+        condition, arguments = _condition(table, where)
+        query = (
+            f"SELECT {', '.join((*_LINK_COLUMNS, *table.columns))} FROM {table.name} "  # noqa: S608  our own names
+            f"WHERE seq > ?{condition} ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT ?"
+        )
+        with self._lock, explained(self.path):
+            if not self._has(table):
+                return []
+            found = self._connection.execute(query, (after, *arguments, -1 if limit is None else limit)).fetchall()
+        return [_stored(kind, table, values) for values in found]
+
+    def head(self) -> Anchor:
+        with self._lock, explained(self.path):
+            seq, digest, _ = self._head()
+        return Anchor(ledger_id=self.ledger_id, seq=seq, hash=digest)
+
+    def hash_at(self, seq: int) -> str | None:
+        with self._lock, explained(self.path):
+            return hash_at(self._connection, self.ledger_id, seq)
+
+    def is_authentic(self, stored: Stored[Any]) -> bool:
+        link = stored.link
+        with self._lock, explained(self.path):
+            row = self._connection.execute("SELECT hash, mac FROM chain WHERE seq = ?", (link.seq,)).fetchone()
+        if row is None or self.key is None or row[0] != link.hash:
+            return False
+        follows = link_hash(link.prev_hash, link.seq, link.table, payload_hash(stored.values)) == link.hash
+        return follows and is_code(row_code(self.key.value, link.hash), str(row[1]))
+
+    def verify(self, anchors: Sequence[Anchor] = (), *, since: Anchor | None = None) -> Verification:
+        level = AuthenticationLevel.NONE if self.key is None else self.key.level
+        with self._lock, explained(self.path), self._reading():
+            begin = Anchor(ledger_id=self.ledger_id, seq=0, hash=genesis(self.ledger_id))
+            try:
+                found = version(self._connection, self.path)
+                seq, digest, _ = self._head()
+            except sqlite3.DatabaseError as error:
+                return Verification(begin, (Break(None, f"the file is damaged: {error}"),), level=level)
+            head = begin.model_copy(update={"seq": seq, "hash": digest})
+            start = begin
+            if since is not None and hash_at(self._connection, self.ledger_id, since.seq) == since.hash:
+                start = since
+            problems = (
+                [] if self.key else [Break(None, f"{key_path(self.path)}: no key, so nothing shows who wrote it")]
+            )
+            unlisted = 0
+            walk = verify(
+                self._connection,
+                found,
+                head,
+                Position(start.seq, start.hash),
+                anchors,
+                self.key.value if self.key else b"",
+            )
+            for problem in walk:
+                if len(problems) < _MOST_PROBLEMS:
+                    problems.append(problem)
+                else:
+                    unlisted += 1
+            return Verification(head, in_row_order(problems), start.seq, unlisted, level)
+
+    def checkpoint(self) -> Anchor | None:
+        if self.key is None:
+            return None
+        found = read_checkpoint(checkpoint_path(self.path), self.ledger_id, self.key.value)
+        return found if found is not None and self.hash_at(found.seq) == found.hash else None
+
+    def keep_checkpoint(self, anchor: Anchor) -> str:
+        if self.key is None:
+            return "there is no key to authenticate it with"
+        return write_checkpoint(checkpoint_path(self.path), anchor, self.key.value)
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _prepare(self, mode: Mode) -> str:
+        with explained(self.path):
+            if mode == "create":
+                migrate(self._connection, self.path)
+            self._version = version(self._connection, self.path)
+            if self._version == 0:
+                raise LedgerError(f"{self.path}: is empty, there is no ledger in it")
+            if self._version < CURRENT and self._writable:
+                migrate(self._connection, self.path)
+                self._version = CURRENT
+            if self._version < OLDEST:
+                raise LedgerError(
+                    f"{self.path}: is of schema version {self._version}; versions before {OLDEST} were not released",
+                    hint="move it away; the next run begins a new ledger",
+                )
+            row = self._connection.execute("SELECT value FROM meta WHERE key = 'ledger_id'").fetchone()
+        if row is None:
+            raise LedgerError(f"{self.path}: has no ledger_id", hint="restore it from a copy")
+        return str(row[0])
+
+    def _find_key(self, mode: Mode) -> LedgerKey | None:
+        """What rows are authenticated with. A new ledger gets one; no row is added without it."""
+        key = read_key(key_path(self.path))
+        if key is None and mode == "create" and self._head()[0] == 0:
+            key = make_key(key_path(self.path))
+        if key is None and self._writable:
+            raise LedgerError(
+                f"{key_path(self.path)}: the key that authenticates the ledger's rows is not there, or not readable",
+                hint="restore it from a copy; or move the ledger away, and `proofstone ledger reanchor` begins "
+                "a new one",
+            )
+        return key
+
+    def _has(self, table: Table) -> bool:
+        """Whether the file is new enough for the table: a reader does not migrate, but somebody else may have."""
+        if table.since > self._version:
+            self._version = version(self._connection, self.path)
+        return table.since <= self._version
+
+    def _holds(self, condition: Last) -> bool:
+        table = table_of(condition.kind)
+        text, arguments = _condition(table, condition.where)
+        query = f"SELECT MAX(seq) FROM {table.name} WHERE TRUE{text}"  # noqa: S608  our own names
+        (last,) = self._connection.execute(query, arguments).fetchone()
+        return (last or 0) == condition.seq
+
+    def _head(self) -> tuple[int, str, str]:
+        """Number, hash and authentication code of the last entry."""
+        row = self._connection.execute("SELECT seq, hash, mac FROM chain ORDER BY seq DESC LIMIT 1").fetchone()
+        return (0, genesis(self.ledger_id), "") if row is None else (int(row[0]), str(row[1]), str(row[2]))
+
+    def _insert(self, encoded: Sequence[tuple[Table, dict[str, Scalar]]]) -> Iterator[int]:
+        if self.key is None:
+            raise LedgerError(f"{self.path}: was opened without its key")
+        ts = self._clock().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        seq, digest, code = self._head()
+        if seq and not is_code(row_code(self.key.value, digest), code):
+            raise LedgerCorruptError(
+                f"{self.path}: row {seq}, the last one, was not written with the ledger's key; nothing is added to it",
+                seq=seq,
+                hint="`proofstone ledger verify` shows what else is wrong; restore the ledger or its key from a copy",
+            )
+        for table, values in encoded:
+            values["ts"] = ts
+            link = next_link(digest, seq + 1, table.name, values)
+            seq, digest = link.seq, link.hash
+            hashes = (link.payload_hash, link.prev_hash, link.hash)
+            self._connection.execute(_CHAIN_INSERT, (seq, table.name, *hashes, row_code(self.key.value, digest)))
+            columns = (values[name] for name in table.columns)
+            self._connection.execute(_INSERTS[table.name], (*columns, seq, *hashes))
+            yield seq
+
+    @contextmanager
+    def _waiting(self, durable: bool) -> Iterator[None]:
+        """Whether the disk is waited for. The log is one file, written in order: whoever waits for the end of it waits
+        for everything before."""
+        if durable:
+            yield
+            return
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        try:
+            yield
+        finally:
+            self._connection.execute("PRAGMA synchronous = FULL")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        if not self._writable:
+            raise LedgerError(f"{self.path}: was opened for reading only")
+        eventually(self._connection, "BEGIN IMMEDIATE", self._busy_ms)
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        finally:
+            self._undo()
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """One state of the file for several queries, whatever others write meanwhile."""
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._undo()
+
+    def _undo(self) -> None:
+        """After an error SQLite may have rolled back by itself already."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+
+def _condition(table: Table, where: Mapping[str, Scalar]) -> tuple[str, list[Scalar]]:
+    unknown = sorted(set(where) - set(table.columns))
+    if unknown:
+        raise LedgerError(f"{table.name} has no column {unknown[0]}; it has: {', '.join(table.columns)}")
+    text = "".join(f" AND {column} IS ?" for column in where)
+    return text, [storable(str(value)) if isinstance(value, str) else value for value in where.values()]
+
+
+def _stored(kind: type[R], table: Table, values: Sequence[Scalar]) -> Stored[R]:
+    seq, payload, prev, digest = values[: len(_LINK_COLUMNS)]
+    link = Link(int(str(seq)), table.name, str(payload), str(prev), str(digest))
+    return Stored(kind, link, dict(zip(table.columns, values[len(_LINK_COLUMNS) :], strict=True)))

@@ -1,0 +1,192 @@
+"""What the ledger holds of a review, of a task and of the merged tree, asked in SQL on a connection that can only read:
+by run, task, attempt, round, tree and distinct reviewer or check.
+
+The merged tree of a run: shown as a diff, checked as a whole, and committed as it was checked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from proofstone.agents.roles.models.gate import ReviewedCheck, TaskState
+from proofstone.agents.roles.models.payload import RiskMark
+from proofstone.agents.roles.models.pipeline import Scope
+from proofstone.check.context import CheckRequest, Progress, World
+from proofstone.check.inspection import path_changes
+from proofstone.check.models import CheckReport
+from proofstone.check.run import CheckRun
+from proofstone.check.subject import Subject
+from proofstone.common.models import Outcome
+from proofstone.common.risk import Risk, risk_of
+from proofstone.common.secrets import is_secret
+from proofstone.errors import LedgerError
+from proofstone.git.checkout import shown_diff
+from proofstone.git.commit import Identity, Intent, position, publish, write_commit
+from proofstone.git.snapshot import Snapshot, of_tree
+from proofstone.ledger.query import query
+from proofstone.machine.files import remove
+from proofstone.pipeline.models.run import BlastRadius, FinalChecks, GateSummary
+from proofstone.pipeline.rules.reviews import CheckTally, ReviewTally
+from proofstone.plans.models import Plan
+
+FINAL: Final = "final"
+"""The task that the merged tree is checked as."""
+
+_REVIEWS: Final = """
+SELECT COUNT(DISTINCT check_name),
+       COUNT(DISTINCT CASE WHEN verdict = 'approve' THEN check_name END),
+       COUNT(DISTINCT CASE WHEN verdict = 'blocker' THEN check_name END),
+       COUNT(DISTINCT CASE WHEN severity = 'critical' THEN check_name END)
+FROM checks
+WHERE run_id = ?1 AND task_id = ?2 AND phase = 'review' AND round = ?3 AND verdict IS NOT NULL AND tree = ?4
+"""
+_PASSED: Final = """
+SELECT DISTINCT check_name FROM checks
+WHERE run_id = ?1 AND task_id = ?2 AND attempt = ?3 AND phase = 'after' AND passed = 1 AND tree = ?4
+"""
+_CHECKED: Final = """
+SELECT json_extract(started.payload, '$.event.attempt'), json_extract(checked.payload, '$.event.evidence.tree'),
+       json_extract(checked.payload, '$.event.evidence.passing')
+FROM events AS checked
+JOIN events AS started ON started.seq = (
+    SELECT MAX(seq) FROM events
+    WHERE run_id = ?1 AND task_id = ?2 AND type = 'task.started' AND seq < checked.seq)
+WHERE checked.run_id = ?1 AND checked.task_id = ?2 AND checked.type = 'task.checked'
+ORDER BY checked.seq DESC LIMIT 1
+"""
+
+
+def review_task(slug: str, scope: Scope) -> str:
+    """What the rows of a review are about."""
+    return f"{slug}-{scope}-review"
+
+
+@dataclass(frozen=True)
+class LedgerEvidence:
+    ledger: Path
+    run_id: str
+
+    def of_review(self, slug: str, scope: Scope, round: int, tree: str) -> ReviewTally:
+        ((submitted, approving, blocking, critical),) = query(
+            self.ledger, _REVIEWS, (self.run_id, review_task(slug, scope), round, tree)
+        ).rows
+        return ReviewTally(*(int(str(count)) for count in (submitted, approving, blocking, critical)))
+
+    def of_merged(self, tree: str, iteration: int, said: Sequence[str]) -> CheckTally:
+        return CheckTally("the merged tree", tuple(said), self._passed(self.run_id, FINAL, iteration, tree))
+
+    def of_tasks(self, gates: Sequence[GateSummary]) -> Iterator[CheckTally]:
+        """Of each task that the task gate has accepted; a person's checkpoint is checked by nobody."""
+        for gate in gates:
+            for task in gate.tasks:
+                if task.state is TaskState.APPROVED and task.attempts:
+                    yield self._of_task(gate.run_id, task.id)
+
+    def _of_task(self, run_id: str, task_id: str) -> CheckTally:
+        about = f"{task_id} of {run_id}"
+        found = query(self.ledger, _CHECKED, (run_id, task_id)).rows
+        if not found:
+            return CheckTally(about, (), ())
+        attempt, tree, passing = found[0]
+        if attempt is None or tree is None:
+            raise LedgerError(f"{about}: the row of its checks does not say what they were about")
+        rows = self._passed(run_id, task_id, int(str(attempt)), str(tree))
+        return CheckTally(about, tuple(json.loads(str(passing))), rows)
+
+    def _passed(self, run_id: str, task_id: str, attempt: int, tree: str) -> tuple[str, ...]:
+        found = query(self.ledger, _PASSED, (run_id, task_id, attempt, tree)).rows
+        return tuple(str(name) for (name,) in found)
+
+
+_MOST_DIFF: Final = 200_000
+_MARKS: Final[dict[Risk, RiskMark]] = {Risk.GREEN: "🟢", Risk.YELLOW: "🟡", Risk.RED: "🔴"}
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a run has made of its base, at one commit of its own."""
+
+    world: World
+    tip: str
+
+    @property
+    def tree(self) -> str:
+        return self.world.store.git().tree_of(self.tip)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return of_tree(self.world.store, self.world.base_tree, self.tree)
+
+    def diff(self) -> str:
+        """For agents: what may hold secrets is not shown."""
+        git, more = self.world.store.git(), self.world.settings.tools.secret
+        hidden = [path.path for path in self.snapshot.change.paths if is_secret(path.path, more)]
+        return shown_diff(git, self.world.base_commit, self.tip, hidden, _MOST_DIFF)
+
+    def patch(self) -> bytes:
+        git = self.world.store.git()
+        return git.out("diff-tree", "-p", "--binary", self.world.base_commit, self.tip)
+
+    def blast_radius(self) -> tuple[BlastRadius, ...]:
+        subject = Subject(self.world, CheckRequest(tree=self.snapshot))
+        risks = {one.path: one.risk for one in map(risk_of, path_changes(subject.files))}
+        return tuple(
+            BlastRadius(path=one.path, change=one.kind, risk=_MARKS[risks.get(one.path, Risk.YELLOW)])
+            for one in self.snapshot.change.paths
+        )
+
+    def checked(
+        self, plans: Sequence[Plan], iteration: int, progress: Progress, *, large: bool
+    ) -> tuple[FinalChecks, CheckReport]:
+        """The whole cascade, and every verify command of every task, on the tree that would be committed. `large`: to
+        the last tier, whatever its files are."""
+        world = _with_all_large(self.world) if large else self.world
+        scratch = world.scratch / f"final-{iteration}"
+        scratch.mkdir(mode=0o700)
+        tasks = [task for plan in plans for task in plan.tasks]
+        frozen = self.snapshot
+        run = CheckRun(
+            replace(world, task_id="final", attempt=iteration, scratch=scratch, progress=progress, notes=()),
+            CheckRequest(
+                tree=frozen,
+                verify=tuple(dict.fromkeys(command for task in tasks for command in task.verify)),
+                files=tuple(path.path for path in frozen.change.paths),
+                accept_test_changes="; ".join(dict.fromkeys(task.test_changes for task in tasks if task.test_changes)),
+            ),
+        )
+        report = run.checked()
+        remove(scratch)
+        return (
+            FinalChecks(
+                tree=report.tree,
+                passed=report.outcome is Outcome.PASSED and report.tree == frozen.tree,
+                reason=report.reason,
+                confidence=report.confidence,
+                raises=report.caps,
+                regressions=report.regressions,
+            ),
+            report,
+        )
+
+
+def _with_all_large(world: World) -> World:
+    check = world.settings.check.model_copy(update={"large": ("**",)})
+    return replace(world, settings=world.settings.model_copy(update={"check": check}))
+
+
+def reviewed(report: CheckReport) -> tuple[ReviewedCheck, ...]:
+    return tuple(ReviewedCheck(name=one.name, verdict=one.verdict, reason=one.reason) for one in report.checks)
+
+
+def committed(merged: Merged, branch: str, message: str, author: Identity, date: str, *, sign: bool) -> str:
+    """One commit of the merged tree, onto the base; published where the branch is expected, or not at all. Said again
+    with the same words it is the same commit."""
+    world = merged.world
+    intent = Intent(tree=merged.tree, parent=world.base_commit, message=message, author=author, date=date)
+    commit = write_commit(world.store, intent, sign=sign)
+    publish(world.store, branch, commit, expected=position(world.repository, branch))
+    return commit

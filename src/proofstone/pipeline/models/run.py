@@ -1,0 +1,205 @@
+"""Where a run asks the person how to go on: the request, and the log of what was decided.
+
+A run of the whole pipeline: what it was started with, what its parts came to, and what it came to itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from proofstone.agents.roles.models.payload import RiskMark
+from proofstone.agents.roles.models.pipeline import ReviewFocus, Scope
+from proofstone.common.models import Budget, Confidence, Contract, Lane, ReviewVerdict, Severity, Spent
+from proofstone.gate.models import RunOutcome, TaskReport
+from proofstone.ledger.models import BegunSetup
+
+
+class RunMode(StrEnum):
+    AUTONOMOUS = "autonomous"
+    """The default option is taken, and that is recorded."""
+    INTERACTIVE = "interactive"
+
+
+class ApprovalOption(Contract):
+    id: str
+    label: str = Field(max_length=50)
+    description: str
+    is_default: bool = False
+
+
+class ApprovalMetadata(Contract):
+    risk_summary: str = ""
+    findings_count: int = 0
+    elapsed_time: str = ""
+
+
+class ApprovalRequest(Contract):
+    gate_id: str
+    """`gate-pushback`, `gate-post-research`, `gate-post-planning`; with a number behind it from the second time on."""
+    pipeline_step: str
+    question: str
+    context: str
+    options: tuple[ApprovalOption, ...] = Field(min_length=1)
+    metadata: ApprovalMetadata = ApprovalMetadata()
+
+    @model_validator(mode="after")
+    def _one_is_the_default(self) -> ApprovalRequest:
+        if sum(option.is_default for option in self.options) != 1:
+            raise ValueError(f"{self.gate_id}: exactly one option is the default")
+        return self
+
+    @property
+    def default(self) -> ApprovalOption:
+        return next(option for option in self.options if option.is_default)
+
+    def option(self, id: str) -> ApprovalOption | None:
+        return next((option for option in self.options if option.id == id), None)
+
+
+class ApprovalEntry(Contract):
+    """One line of the approval log."""
+
+    gate_id: str
+    timestamp: str
+    mode: RunMode
+    selected_option: str
+    auto_selected: bool
+    user_response_raw: str = ""
+
+
+class RunSetup(BegunSetup):
+    command: Literal["run"] = "run"
+    request: str
+    """The person's words."""
+    slug: str
+    branch: str
+    """That the one commit goes to."""
+    lane: Lane
+    lane_reason: str
+    mode: RunMode = RunMode.AUTONOMOUS
+    proceed_on_pushback: bool = False
+    agents: Mapping[str, tuple[str, ...]]
+    """Who serves each agent, the fallbacks behind the first: `researcher:impact`, `reviewer:security`, `executor`."""
+    minutes: float = 0.0
+    budget: Budget = Budget()
+    slots: int = 4
+    sign: bool = False
+    require_sandbox: bool = False
+    remembers: bool = True
+    asks: bool = False
+    """Whether agents are asked if they know what they are doing, in the lanes that are long enough for it."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def about(self) -> str:
+        return f'"{self.request}"'
+
+
+class KnownIssue(Contract):
+    """What was found and stands at the end."""
+
+    severity: Severity
+    title: str
+    where: tuple[str, ...] = ()
+    source: str
+    """Who found it: `review code/security, round 2`, `check tests`, `plan gate C3`."""
+
+
+class Reviewed(Contract):
+    """One reviewer's word, as it counts for the gate."""
+
+    scope: Scope
+    focus: ReviewFocus
+    round: int
+    verdict: ReviewVerdict | None
+    """None: nobody answered."""
+    findings: Mapping[Severity, int] = {}
+    model: str = ""
+
+
+class GateSummary(Contract):
+    """What the task gate made of one plan."""
+
+    iteration: int
+    run_id: str
+    outcome: RunOutcome
+    reason: str
+    tasks: tuple[TaskReport, ...] = ()
+    tip: str
+    """The commit that holds what was accepted, also of earlier iterations."""
+
+
+class PlanGateSummary(Contract):
+    iteration: int
+    run_id: str
+    verdict: Literal["PROCEED", "REVISE", "RETHINK"] | None
+    """None: a question is waiting."""
+    reason: str
+    open: tuple[KnownIssue, ...] = ()
+    mitigations: tuple[str, ...] = ()
+
+
+class FinalChecks(Contract):
+    """The whole cascade, on the merged tree."""
+
+    tree: str
+    passed: bool
+    reason: str = ""
+    confidence: Confidence = Confidence.LOW
+    raises: tuple[str, ...] = ()
+    """What would raise the confidence."""
+    regressions: tuple[str, ...] = ()
+
+
+class BlastRadius(Contract):
+    path: str
+    change: str
+    risk: RiskMark
+
+
+class RunReport(Contract):
+    run_id: str
+    request: str
+    repository: str
+    outcome: RunOutcome
+    reason: str
+    confidence: Confidence | None = None
+    confidence_reasons: tuple[str, ...] = ()
+    """Why it is no higher, or what would raise it."""
+    lane: Lane
+    lane_reason: str = ""
+    branch: str
+    commit: str | None = None
+    tree: str | None = None
+    base_commit: str
+    rollback: str = ""
+    """The command that takes the commit back."""
+    plan_gates: tuple[PlanGateSummary, ...] = ()
+    gates: tuple[GateSummary, ...] = ()
+    tasks: tuple[TaskReport, ...] = ()
+    """Of all plans, in order; which plan each is of, `gates` tells."""
+    final: FinalChecks | None = None
+    reviews: tuple[Reviewed, ...] = ()
+    single_model: bool = False
+    """The reviewers were one model with three foci: the fallback, recorded as such."""
+    known_issues: tuple[KnownIssue, ...] = ()
+    approvals: tuple[ApprovalEntry, ...] = ()
+    waiting: ApprovalRequest | None = None
+    """What the person is asked, if it waits."""
+    changed: tuple[BlastRadius, ...] = ()
+    agents: Mapping[str, str] = {}
+    dispatches: int = 0
+    spent: Spent = Spent()
+    cost: Mapping[str, float] = {}
+    """What was spent, in the words of `proofstone gate --json`."""
+    elapsed_ms: int = 0
+    ledger: str = ""
+    directory: str = ""
+    """Where its documents are."""
+    bundle: str = ""
+    notes: tuple[str, ...] = ()
+    next_step: str = ""

@@ -1,0 +1,150 @@
+"""Facts of a bundle in words, for every form in which it is shown: nothing here is escaped yet. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from proofstone.agents.rules.budget import money
+from proofstone.common.models import Verdict
+from proofstone.common.text import counted
+from proofstone.documents.markdown import ranges, shortened
+from proofstone.gate.rules.pages import duration
+from proofstone.pipeline.models.bundle import (
+    ApprovalSeen,
+    Bundle,
+    CheckedLine,
+    CheckedTree,
+    CostLine,
+    LossSeen,
+    ReviewSeen,
+    Sourced,
+    StepSeen,
+    TaskEnding,
+    VerificationSpent,
+)
+
+FINAL = "final"
+"""The task under which the checks of the merged tree are recorded."""
+_AGENT = 60
+_MOST_RANGES = 10
+
+
+def headline(bundle: Bundle) -> str:
+    return bundle.ending.outcome.value.upper() if bundle.ending.outcome else "NOT FINISHED"
+
+
+def title(bundle: Bundle) -> str:
+    """The first line of what was asked for, or how the plan is called."""
+    asked = bundle.subject.asked.strip()
+    return shortened(asked.partition("\n")[0] if bundle.subject.command == "run" else asked.rpartition("/")[2], 100)
+
+
+def rows(one: Sourced) -> str:
+    """`3, 7, 31–34`; where there are too many to name, from where to where, and how many."""
+    told = ranges(one.rows)
+    return told if told.count(",") < _MOST_RANGES else f"{min(one.rows)}–{max(one.rows)}, {len(one.rows)} of them"
+
+
+def confidence(bundle: Bundle) -> str:
+    return bundle.ending.confidence.value if bundle.ending.confidence else "not said"
+
+
+def task_of(one: TaskEnding | CheckedTree, bundle: Bundle) -> str:
+    """With its iteration, where there is more than one."""
+    id = one.id if isinstance(one, TaskEnding) else one.task
+    if id == FINAL:
+        return "the merged tree"
+    several = len({task.iteration for task in bundle.tasks}) > 1
+    return f"{id} (iteration {one.iteration})" if several else id
+
+
+def before(line: CheckedLine) -> str:
+    return line.before.value if line.before else "not run"
+
+
+def remark(line: CheckedLine) -> str:
+    """What there is to say of a check beside its verdict."""
+    told = [shortened(line.said, 120)] if line.said else []
+    told += ["REGRESSION"] if line.regressed else []
+    told += ["from an earlier run on the same tree"] if line.reused else []
+    told += [f"also run: {', '.join(probe.what for probe in line.probes)}"] if line.probes else []
+    return "; ".join(told)
+
+
+def passing(tree: CheckedTree) -> str:
+    passed = sum(line.after is Verdict.PASS for line in tree.lines)
+    return f"{passed} of {len(tree.lines)} checks passed"
+
+
+def found(review: ReviewSeen) -> str:
+    if review.findings is None:
+        return "not on record"
+    return ", ".join(f"{count} {severity}" for severity, count in review.findings.items() if count) or "none"
+
+
+def panel(bundle: Bundle) -> str:
+    """Whether the reviewers were several."""
+    if bundle.one_model is None:
+        return ""
+    if bundle.one_model:
+        return "One model served all reviewers, each with a focus of its own: they do not see with different eyes."
+    return "The reviewers were served by different models."
+
+
+def figures(one: LossSeen) -> tuple[str, ...]:
+    """L, D, P, Ω, and what the controller said then."""
+    loss, direction = one.direction.loss, one.direction
+    shares = (f"{share:.2f}" for share in (loss.L, loss.D, loss.P, loss.Omega))
+    return (*shares, f"{direction.gradient.arrow} {direction.directive}")
+
+
+def decided_by(approval: ApprovalSeen) -> str:
+    return f"{approval.by} (by default, {approval.mode or 'unattended'})" if approval.auto_selected else approval.by
+
+
+def cost(line: CostLine) -> tuple[str, ...]:
+    spent = line.spent
+    tokens = f"{spent.input_tokens:,} in, {spent.output_tokens:,} out"
+    return (str(line.dispatches), str(spent.requests), tokens, str(spent.tool_calls), f"{spent.seconds:.1f} s")
+
+
+def price(line: CostLine) -> str:
+    return money(line.spent) if line.spent.requests else ""
+
+
+def total(bundle: Bundle) -> str:
+    spent = bundle.spent
+    calls = f"{bundle.dispatches} dispatch{'es' if bundle.dispatches != 1 else ''}"
+    return f"{calls}, {counted(spent.requests, 'model call')}, {spent.tokens:,} tokens, {money(spent)}"
+
+
+def verification(one: VerificationSpent) -> str:
+    """Of the total, what went into asking agents whether they know what they are doing."""
+    asked = f"{counted(one.questions, 'question')}, {counted(one.judgements, 'judgement')}"
+    share = "" if one.share is None else f" ({one.share:.0%} of all)"
+    spent = f"{counted(one.spent.requests, 'model call')}, {one.spent.tokens:,} tokens{share}, {money(one.spent)}"
+    return f"Of that, on whether agents know what they are doing: {asked}, {spent}"
+
+
+def step(one: StepSeen) -> str:
+    return f"{one.part}: {one.step}" if one.part else one.step
+
+
+def agent(one: StepSeen) -> str:
+    return shortened(f"{one.agent}:{one.instance}" if one.instance else one.agent, _AGENT)
+
+
+def took(one: StepSeen) -> str:
+    if one.completed_at is None:
+        return "not ended"
+    seconds = (_at(one.completed_at) - _at(one.started_at)).total_seconds()
+    return f"{max(seconds, 0):.1f} s" if seconds < 60 else duration(one.started_at, one.completed_at)
+
+
+def clock(at: str) -> str:
+    """`2026-01-31 12:00:00`, of a time stamp."""
+    return at[:19].replace("T", " ")
+
+
+def _at(text: str) -> datetime:
+    return datetime.fromisoformat(text)

@@ -1,0 +1,313 @@
+"""The documents of a run: what each agent answered as typed YAML with the engine's header, and as a page. Pure.
+
+| answer    | files                                                                                        |
+|-----------|----------------------------------------------------------------------------------------------|
+| research  | `research/<focus>.yaml`, `research/<focus>.md`                                                |
+| spec      | `spec-output.yaml`, `feature.md`                                                              |
+| design    | `design-output.yaml`, `design.md`                                                             |
+| plan      | `plan-output.yaml`, `plan.md`, `tasks/<task>.yaml`                                            |
+| review    | `review-verdicts/<scope>-<focus>-r<round>.yaml`, `review-findings/<scope>-<focus>-r<round>.md` |
+| knowledge | `knowledge-output.yaml`, and `instruction-proposals.md` if there are any                  |
+
+Beside these there are `initial-request.md`, `approvals.yaml` and the append-only `decisions.yaml`; what is made from
+the ledger alone is in `task_documents.py`. Names of files are the engine's, never an agent's.
+
+In a plan the ids are the engine's: `task-01` is the first task, and references follow. What the engine knows better
+than the agent (dates, waves, who decided, what a path makes of a risk) is filled in.
+
+Documents of a run that no agent wrote: what was implemented and verified, task by task, as the ledger has it. Pure.
+
+`implementation-reports/<task>.yaml`, `verification-reports/<task>.yaml` and `verification-ledger.yaml`. The ledger is
+what counts; these are summaries of it. Of a task that was planned again, the last one is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from pydantic import JsonValue
+
+from proofstone.agents.memory.rules.lessons import weakens_lesson
+from proofstone.agents.models import OutputHeader
+from proofstone.agents.roles.models.pipeline import (
+    DesignOutput,
+    KnowledgeOutput,
+    PanelOutput,
+    PlanOutput,
+    ResearchOutput,
+    SpecOutput,
+)
+from proofstone.common.models import Contract, Verdict
+from proofstone.documents.yaml import yaml_text
+from proofstone.errors import InternalError
+from proofstone.pipeline.models.bundle import Bundle, CheckedLine, CheckedTree, TaskEnding
+from proofstone.pipeline.models.run import ApprovalEntry
+from proofstone.pipeline.rules import companions
+from proofstone.pipeline.rules.plan_text import task_ids
+from proofstone.pipeline.rules.planning import raised
+
+Documents = Mapping[str, str]
+"""From a file's path in the run's folder to its text."""
+
+DECISIONS: Final = "decisions.yaml"
+PROPOSALS: Final = "instruction-proposals.md"
+_LOG: Final = "decision_log:\n"
+
+
+def documents_of(name: str, header: OutputHeader, output: Contract) -> Documents:
+    """The documents of one answer. `name` is the answer's, as in the table; the header's payload is the answer's own,
+    whatever it holds."""
+    writer = _WRITERS.get(name)
+    documents = writer(header, output) if writer else None
+    if documents is None:
+        raise InternalError(f"there are no documents {name!r} of {type(output).__name__}")
+    return documents
+
+
+def request_document(request: str) -> Documents:
+    return {"initial-request.md": companions.initial_request(request)}
+
+
+def approvals_document(entries: Sequence[ApprovalEntry]) -> Documents:
+    return {"approvals.yaml": yaml_text({"approval_log": [_dumped(entry) for entry in entries]})}
+
+
+def decisions_document(before: str, decided: Sequence[Mapping[str, JsonValue]]) -> Documents:
+    """The log with what was decided since: `before` is what the file holds, and not a byte of it changes."""
+    if not decided:
+        return {DECISIONS: before} if before else {}
+    added = yaml_text({"decision_log": [dict(one) for one in decided]}).removeprefix(_LOG)
+    return {DECISIONS: f"{before or _LOG}{added}"}
+
+
+def decisions_of(header: OutputHeader, output: DesignOutput | KnowledgeOutput) -> list[dict[str, JsonValue]]:
+    """What an answer adds to the log of decisions."""
+    made: dict[str, JsonValue] = {"date": _date(header), "decided_by": header.agent, "step": header.step}
+    if isinstance(output, KnowledgeOutput):
+        return [{**made, **_dumped(entry)} for entry in output.decision_log_entries]
+    return [
+        {
+            **made,
+            "title": one.title,
+            "decision": next(way.label for way in one.alternatives if way.id == one.selected),
+            "rationale": one.rationale,
+            "alternatives": [way.label for way in one.alternatives],
+            "confidence": one.confidence.value,
+            "risk": one.risk,
+        }
+        for one in output.decisions
+    ]
+
+
+def waves(plan: PlanOutput) -> dict[str, int]:
+    """Which tasks can run together, from 1: each comes after all that it depends on."""
+    after = {task.id: task.depends_on for task in plan.tasks}
+    found: dict[str, int] = {}
+
+    def wave(id: str) -> int:
+        if id not in found:
+            found[id] = 1 + max(map(wave, after[id]), default=0)
+        return found[id]
+
+    return {task.id: wave(task.id) for task in plan.tasks}
+
+
+def renamed(plan: PlanOutput) -> PlanOutput:
+    """The plan with the engine's ids, and with what follows from them."""
+    ids = task_ids(plan)
+    tasks = tuple(
+        task.model_copy(update={"id": ids[task.id], "depends_on": tuple(ids[other] for other in task.depends_on)})
+        for task in plan.tasks
+    )
+    numbered = plan.model_copy(update={"tasks": tasks})
+    by_wave: dict[int, list[str]] = {}
+    for id, wave in waves(numbered).items():
+        by_wave.setdefault(wave, []).append(id)
+    return numbered.model_copy(
+        update={
+            "waves": tuple(tuple(by_wave[wave]) for wave in sorted(by_wave)),
+            "dependency_graph": {task.id: task.depends_on for task in tasks},
+        }
+    )
+
+
+def headed(header: OutputHeader, output: Contract) -> str:
+    """The answer as YAML below the header of every output."""
+    return yaml_text(_dumped(header.model_copy(update={"payload": _dumped(output)})))
+
+
+def _research(header: OutputHeader, output: Contract) -> Documents | None:
+    if not isinstance(output, ResearchOutput):
+        return None
+    stem = f"research/{output.focus.value}"
+    return {f"{stem}.yaml": headed(header, output), f"{stem}.md": companions.research(header, output)}
+
+
+def _spec(header: OutputHeader, output: Contract) -> Documents | None:
+    if not isinstance(output, SpecOutput):
+        return None
+    return {"spec-output.yaml": headed(header, output), "feature.md": companions.spec(header, output)}
+
+
+def _design(header: OutputHeader, output: Contract) -> Documents | None:
+    if not isinstance(output, DesignOutput):
+        return None
+    made = {"date": _date(header), "decided_by": header.agent}
+    decisions = tuple(one.model_copy(update=made) for one in output.decisions)
+    output = output.model_copy(update={"decisions": decisions})
+    return {"design-output.yaml": headed(header, output), "design.md": companions.design(header, output)}
+
+
+def _plan(header: OutputHeader, output: Contract) -> Documents | None:
+    if not isinstance(output, PlanOutput):
+        return None
+    output = renamed(raised(output))
+    tasks = {f"tasks/{task.id}.yaml": headed(header, task) for task in output.tasks}
+    page = companions.plan(header, output, waves(output))
+    return {"plan-output.yaml": headed(header, output), "plan.md": page, **tasks}
+
+
+def _review(header: OutputHeader, output: Contract) -> Documents | None:
+    if not isinstance(output, PanelOutput):
+        return None
+    stem = f"{output.scope}-{output.review_focus.value}-r{output.round}"
+    return {
+        f"review-verdicts/{stem}.yaml": headed(header, output),
+        f"review-findings/{stem}.md": companions.review(header, output),
+    }
+
+
+def _knowledge(header: OutputHeader, output: Contract) -> Documents | None:
+    if not isinstance(output, KnowledgeOutput):
+        return None
+    proposed = [one for one in output.updates if one.kind == "instructions"]
+    page = (
+        {PROPOSALS: companions.proposals(header, [(one, weakens_lesson(one)) for one in proposed])} if proposed else {}
+    )
+    return {"knowledge-output.yaml": headed(header, output), **page}
+
+
+_WRITERS: Final[Mapping[str, Callable[[OutputHeader, Contract], Documents | None]]] = {
+    "research": _research,
+    "spec": _spec,
+    "design": _design,
+    "plan": _plan,
+    "review": _review,
+    "knowledge": _knowledge,
+}
+
+
+def _date(header: OutputHeader) -> str:
+    return header.completed_at[:10]
+
+
+def _dumped(value: Contract) -> dict[str, JsonValue]:
+    body: dict[str, JsonValue] = value.model_dump(mode="json")
+    return body
+
+
+def task_documents(bundle: Bundle) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    trees = {(tree.run_id, tree.task): tree for tree in bundle.checks}
+    for task in bundle.tasks:
+        tree = trees.get((task.run_id, task.id))
+        found[f"implementation-reports/{task.id}.yaml"] = yaml_text(_implementation(task, tree))
+        found[f"verification-reports/{task.id}.yaml"] = yaml_text(_verification(task, tree))
+    return {**found, "verification-ledger.yaml": yaml_text(_ledger(bundle))}
+
+
+def _implementation(task: TaskEnding, tree: CheckedTree | None) -> dict[str, JsonValue]:
+    return {
+        "implementation_report": {
+            "task_id": task.id,
+            "iteration": task.iteration,
+            "task_type": "Large" if task.large else "Standard",
+            "state": task.state.value,
+            "baseline": [
+                {"check_name": line.name, "phase": "baseline", "passed": line.before is Verdict.PASS}
+                for line in _lines(tree)
+                if line.before is not None
+            ],
+            "changes": list(task.changed),
+            "self_check": {"attempts": max(task.attempts - 1, 0)},
+            "tree": task.tree,
+            "ledger_rows": list(task.rows),
+        }
+    }
+
+
+def _verification(task: TaskEnding, tree: CheckedTree | None) -> dict[str, JsonValue]:
+    lines = _lines(tree)
+    return {
+        "verification_report": {
+            "task_id": task.id,
+            "iteration": task.iteration,
+            "evidence_gate": {**_counted(lines), "gate_status": "passed" if task.passed else "failed"},
+            "findings": [finding for line in lines for finding in _findings(line)],
+            "regressions": [line.name for line in lines if line.regressed],
+            "baseline_cross_check": [
+                {"check_name": line.name, "before": line.before.value, "after": line.after.value}
+                for line in lines
+                if line.before is not None
+            ],
+            "ledger_rows": list(tree.rows) if tree else [],
+        }
+    }
+
+
+def _ledger(bundle: Bundle) -> dict[str, JsonValue]:
+    return {
+        "verification_ledger": {
+            "run_id": bundle.subject.run_id,
+            "outcome": bundle.ending.outcome.value if bundle.ending.outcome else None,
+            "checked": [
+                {
+                    "task_id": tree.task,
+                    "iteration": tree.iteration,
+                    "attempt": tree.attempt,
+                    "tree": tree.tree,
+                    **_counted(tree.lines),
+                    "ledger_rows": list(tree.rows),
+                }
+                for tree in bundle.checks
+            ],
+            "reviews": [
+                {
+                    "scope": one.scope,
+                    "focus": one.focus.value,
+                    "round": one.round,
+                    "verdict": one.verdict.value if one.verdict else None,
+                    "ledger_rows": list(one.rows),
+                }
+                for one in bundle.reviews
+            ],
+            "head": {"ledger_id": bundle.head.ledger_id, "seq": bundle.head.seq, "hash": bundle.head.hash},
+        }
+    }
+
+
+def _lines(tree: CheckedTree | None) -> tuple[CheckedLine, ...]:
+    return tree.lines if tree else ()
+
+
+def _counted(lines: tuple[CheckedLine, ...]) -> dict[str, JsonValue]:
+    """Three numbers: what is unverifiable has not passed, and has not failed."""
+    return {
+        "total_checks": len(lines),
+        "passed": sum(line.after is Verdict.PASS for line in lines),
+        "failed": sum(line.after is Verdict.FAIL for line in lines),
+    }
+
+
+def _findings(line: CheckedLine) -> Iterator[dict[str, JsonValue]]:
+    for phase, state in (("baseline", line.before), ("after", line.after)):
+        if state is not None:
+            yield {
+                "check_name": line.name,
+                "tier": line.tier,
+                "phase": phase,
+                "passed": state is Verdict.PASS,
+                "state": state.value,
+                "output_snippet": line.said if phase == "after" else "",
+            }

@@ -1,0 +1,1 @@
+"""The plan gate at work: the shell around `plan_gate.rules`."""

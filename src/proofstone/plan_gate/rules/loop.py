@@ -1,0 +1,463 @@
+"""The convergence loop: a plan is challenged, looked into and judged, until it converges or is sent back. Pure.
+
+    challenge ──► look into it ──► synthesise ──► decide ──► a verdict, and a closing audit
+        ▲                                            │
+        └── CONTINUE, or BLOCKED and answered ───────┘
+
+Looking into it is RESOLVE, wherever something is open; SURFACE and PROBE in the first iteration, or when directed.
+A generator that yields what it needs, several at once where they may be had side by side, and is sent what came of
+each, in order. It ends within three iterations whatever it is sent.
+
+| who fails | what follows |
+|---|---|
+| a challenger | the challenges so far are carried forward |
+| a researcher | its part is skipped; what RESOLVE was to settle is UNRESOLVABLE if its answer cannot be read |
+| the synthesizer, or any two | it ends here, by the table, and not better than REVISE |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from proofstone.agents.roles.models.plan_gate import (
+    ChallengesOutput,
+    Directive,
+    DirectiveKind,
+    Mode,
+    PlanAuditOutput,
+    ProbeOutput,
+    ResolveOutput,
+    SurfaceOutput,
+    SynthesisOutput,
+)
+from proofstone.agents.roles.models.plan_gate_records import (
+    Challenge,
+    ChallengeLine,
+    ChallengeStatus,
+    ConvergenceStatus,
+    IterationState,
+    Origin,
+    PlanSeverity,
+    RiskLine,
+    SurfacedLine,
+    UnknownLine,
+    UnknownResolution,
+)
+from proofstone.agents.rules.tool_budgets import ToolBudget, kind_named
+from proofstone.common.models import Contract
+from proofstone.plan_gate.models import EventKind, OpenQuestion, PersonsAnswer
+from proofstone.plan_gate.rules.board import MOST_ACTIVE, Board, Entering, too_weak
+from proofstone.plan_gate.rules.decision import (
+    CHALLENGERS,
+    Circumstances,
+    Decision,
+    Standing,
+    convergence_of,
+    decide,
+    in_words,
+    scored,
+    standing_of,
+    why_not,
+)
+from proofstone.plan_gate.rules.effects import (
+    Answered,
+    AskAudit,
+    AskChallenges,
+    AskPerson,
+    AskResearch,
+    AskSynthesis,
+    Ended,
+    Failed,
+    Heard,
+    Iterated,
+    Loop,
+    Progress,
+    Seen,
+    Sent,
+    Step,
+    Subject,
+)
+from proofstone.plan_gate.rules.research import Looked, Research
+
+ITERATIONS: Final = 3
+FIRST_CHALLENGES: Final = {Origin.CHALLENGER: 5, Origin.DOMAIN_EXPERT: 3, Origin.DEVILS_ADVOCATE: 2}
+LATER_CHALLENGES: Final = 3
+"""New ones of the challenger, from the second iteration on; the others speak once."""
+MOST_RESEARCHED: Final = 2
+"""New challenges an iteration from what was surfaced and probed together."""
+ENOUGH_FAILURES: Final = 2
+
+Said = TypeVar("Said", bound=Contract)
+
+
+def verify(subject: Subject) -> Loop:
+    """The loop, to its verdict."""
+    loop = _Loop(subject)
+    for note in subject.notes:
+        loop.board.note(EventKind.TEAM, note)
+    loop.board.admit(subject.rules, len(subject.rules))
+    asked = subject.is_asked
+    if not asked:
+        loop.hear_beforehand()
+    while True:
+        loop.begin()
+        if asked:
+            yield from loop.discuss()
+        decision = loop.decide(alone=not asked)
+        if decision.ends:
+            loop.board.close()
+        yield (loop.iterated(decision),)
+        if decision.status is ConvergenceStatus.BLOCKED:
+            yield from loop.pause(decision)
+        elif decision.ends:
+            if asked and not loop.forced:
+                yield from loop.audit(decision)
+            return Ended(decision, loop.progress())
+
+
+class _Loop:
+    """The loop while it goes on."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.board = Board(most=MOST_ACTIVE if subject.is_asked else len(subject.rules))
+        self.forced = ""
+        """Why it has to end, if it has."""
+        self._iteration = 0
+        self._research = Research()
+        self._iterations: list[IterationState] = []
+        self._answers: list[PersonsAnswer] = []
+        self._directives: list[str] = []
+        self._new_directives: list[str] = []
+        """Of this iteration, for the next one."""
+        self._granted: dict[DirectiveKind, list[str]] = {}
+        self._questions: dict[str, OpenQuestion] = {}
+        self._disputes: list[str] = []
+        self._synthesis: SynthesisOutput | None = None
+        self._audit: PlanAuditOutput | None = None
+        self._budget = ToolBudget()
+        self._failures = 0
+        self._challenged = False
+        """Whether anybody whose part it is has looked for what is wrong."""
+        self._may_add = True
+        self._events_told = 0
+
+    @property
+    def _last(self) -> bool:
+        return self._iteration == ITERATIONS
+
+    def begin(self) -> None:
+        self._iteration += 1
+        self._research.begin(self._iteration)
+        if self._iteration > 1:
+            self.board.begin(self._iteration)
+            if self._may_add:
+                self.board.readmit()
+
+    def discuss(self) -> Step:
+        """One iteration, as far as it comes."""
+        for step in (self._challenge, self._look_into, self._synthesise):
+            yield from step()
+            if self.forced:
+                return
+
+    # Challenge.
+
+    def _challenge(self) -> Step:
+        first = self._iteration == 1
+        if not self._may_add:
+            return
+        origins = CHALLENGERS[self.subject.mode] if first else (Origin.CHALLENGER,)
+        caps = FIRST_CHALLENGES if first else {Origin.CHALLENGER: LATER_CHALLENGES}
+        notes = tuple(self._granted.get(DirectiveKind.NOTE, ()))
+        sent = yield tuple(AskChallenges(origin, caps[origin], notes, self._seen()) for origin in origins)
+        for origin, answer in zip(origins, sent, strict=True):
+            output = self._heard(answer, ChallengesOutput, origin)
+            if output is not None:
+                self._challenged = True
+                self._brought(origin, output, _looked(answer), caps[origin])
+
+    def _brought(self, origin: Origin, output: ChallengesOutput, looked: Looked, most: int) -> None:
+        drafts = output.challenges
+        if origin is Origin.DEVILS_ADVOCATE:
+            for draft in filter(too_weak, drafts):
+                text = f"{origin} brought what is MINOR or of LOW confidence, which it may not: {draft.claim}"
+                self.board.note(EventKind.REFUSED, text)
+            drafts = tuple(draft for draft in drafts if not too_weak(draft))
+        ids = self.board.admit([Entering(one, origin, looked(one.evidence)) for one in drafts], most)
+        for id, draft in zip(ids, drafts, strict=True):
+            self._research.hold_against(origin, id, looked(draft.evidence))
+        for one in output.withdrawals:
+            self.board.withdraw(one.challenge, one.why, origin)
+
+    # Research.
+
+    def _look_into(self) -> Step:
+        needs = self._research_needs()
+        if not needs:
+            return
+        sent = yield needs
+        entering: list[tuple[Entering, str]] = []
+        for need, answer in zip(needs, sent, strict=True):
+            entering += self._found(need, answer)
+        ids = self.board.admit([one for one, _ in entering], MOST_RESEARCHED if self._may_add else 0)
+        for id, (_, finding) in zip(ids, entering, strict=True):
+            self._research.generated(finding, id)
+
+    def _research_needs(self) -> tuple[AskResearch, ...]:
+        seen = self._seen()
+        targets = tuple(one.id for one in self.board.open_to_discussion)
+        notes = tuple(self._granted.get(DirectiveKind.NOTE, ()))
+        needs = [AskResearch(Mode.RESOLVE, targets, notes, seen)] if targets else []
+        for mode, kind in ((Mode.SURFACE, DirectiveKind.RE_SWEEP), (Mode.PROBE, DirectiveKind.RE_PROBE)):
+            directed = tuple(self._granted.get(kind, ()))
+            if self._iteration == 1 or directed:
+                needs.append(AskResearch(mode, targets, (*directed, *notes), seen))
+        return tuple(needs)
+
+    def _found(self, need: AskResearch, answer: Sent) -> list[tuple[Entering, str]]:
+        """The challenges that follow from what was found, each with the id of its finding."""
+        agent, looked = f"researcher:{need.mode}", _looked(answer)
+        match need.mode:
+            case Mode.RESOLVE:
+                resolved = self._heard(answer, ResolveOutput, agent)
+                if resolved is not None:
+                    self._research.take_unknowns(self._about_challenges(resolved), looked, agent)
+                elif isinstance(answer, Failed) and answer.unreadable:
+                    claims = [(id, self.board.challenges[id].claim) for id in need.targets]
+                    self._research.give_up(claims, agent)
+                return []
+            case Mode.SURFACE:
+                surfaced = self._heard(answer, SurfaceOutput, agent)
+                return self._research.take_surfaced(surfaced, looked, agent) if surfaced else []
+            case Mode.PROBE:
+                probed = self._heard(answer, ProbeOutput, agent)
+                return self._research.take_risks(probed, looked, agent) if probed else []
+
+    def _about_challenges(self, output: ResolveOutput) -> ResolveOutput:
+        """Without what speaks of challenges that there are not."""
+        there = tuple(one for one in output.unknowns if one.affects_challenge in self.board.challenges)
+        for one in output.unknowns:
+            if one not in there:
+                self.board.note(
+                    EventKind.REFUSED, f"an unknown is about {one.affects_challenge}, which is no challenge"
+                )
+        return output.model_copy(update={"unknowns": there})
+
+    # Synthesis.
+
+    def _synthesise(self) -> Step:
+        (answer,) = yield (AskSynthesis(self._seen()),)
+        output = self._heard(answer, SynthesisOutput, "synthesizer")
+        if output is None:
+            self.forced = self.forced or "the synthesizer gave no answer"
+            return
+        self._synthesis = output
+        exhibits = self._research.exhibits()
+        for ruling in output.rulings:
+            self.board.rule(ruling, exhibits)
+        self._questions = {
+            one.challenge: OpenQuestion(challenge=one.challenge, question=one.question, options=one.options)
+            for one in output.questions
+        }
+        self._disputes += [f"{one.challenge}: {one.text}" for one in output.disputes]
+        self._direct(output.directives)
+        self._note_degradation()
+
+    def _direct(self, directives: Sequence[Directive]) -> None:
+        self._granted, self._new_directives = {}, []
+        it = self._circumstances()
+        for directive in directives:
+            if why := self._not_granted(directive, it):
+                self.board.note(EventKind.REFUSED, f"{in_words(directive)}: not granted, {why}")
+                continue
+            self._new_directives.append(in_words(directive))
+            self._granted.setdefault(directive.kind, []).append(directive.text)
+        self._directives += self._new_directives
+
+    def _not_granted(self, directive: Directive, it: Circumstances) -> str:
+        match directive.kind:
+            case DirectiveKind.NOTE:
+                return ""
+            case DirectiveKind.RAISE_BUDGET:
+                return "no iteration comes after this one" if it.last else self._raise(directive)
+        return why_not(directive, it)
+
+    def _raise(self, directive: Directive) -> str:
+        kind = kind_named(directive.tool)
+        if directive.mode is None or kind is None or not directive.by:
+            return "it names no mode, no tool that has a budget, or no number of calls"
+        raised = self._budget.raised(directive.mode, kind, directive.by)
+        if raised == self._budget:
+            return "that budget cannot be raised further"
+        granted = raised.limit(directive.mode, kind) - self._budget.limit(directive.mode, kind)
+        self._budget = raised
+        self.board.note(EventKind.BUDGET, f"{kind} of {directive.mode}: {granted} more were granted, {directive.text}")
+        return ""
+
+    def _circumstances(self) -> Circumstances:
+        standing = self._standing()
+        here = [one for one in self.board.active if one.iteration_introduced == self._iteration]
+        return Circumstances(
+            last=self._last,
+            only_minor_left=standing.blocking + standing.significant == 0,
+            new_blocking=any(one.severity is PlanSeverity.BLOCKING and one.origin is not Origin.RULES for one in here),
+            surfaced=bool(self._research.surfaced),
+            answered=any(one.iteration == self._iteration - 1 for one in self._answers),
+            resolved_unknown=any(
+                one.resolution is not UnknownResolution.UNRESOLVABLE for one in self._research.new_unknowns
+            ),
+            unresolved=any(one.status is ChallengeStatus.UNRESOLVED for one in self.board.all),
+        )
+
+    def _note_degradation(self) -> None:
+        """From the second iteration on, one that creates more than it resolves: the next one may add none."""
+        degraded = self._iteration > 1 and self.board.created > self.board.settled
+        self._may_add = not degraded
+        if degraded:
+            came = "1 challenge" if self.board.created == 1 else f"{self.board.created} challenges"
+            text = f"{came} came in and {self.board.settled} settled"
+            self.board.note(EventKind.DEGRADATION, f"{text}: the next iteration may add none")
+
+    # Decide, pause, close.
+
+    def decide(self, *, alone: bool) -> Decision:
+        """Where nobody is asked, another iteration would bring nothing new."""
+        standing = replace(self._standing(), last=alone or self._last, unchallenged=not alone and not self._challenged)
+        return decide(standing, forced=self.forced)
+
+    def _standing(self) -> Standing:
+        return standing_of(self.board.all, last=self._last)
+
+    def pause(self, decision: Decision) -> Step:
+        """Only the person can say how what blocks is to be settled."""
+        left = [one for one in self.board.active if _needs_a_person(one)]
+        while left:
+            (said,) = yield (AskPerson(tuple(map(self._question, left)), decision, self.progress()),)
+            if not isinstance(said, Answered):
+                raise TypeError(f"an answer is wanted, not {said!r}")
+            answered = {one.id: said.answers.get(one.id, "").strip() for one in left}
+            if not any(answered.values()):
+                raise ValueError(f"nothing is said about {', '.join(answered)}")
+            for id, text in answered.items():
+                if text:
+                    self.board.heard(id, text)
+                    self._answers.append(PersonsAnswer(challenge=id, text=text, iteration=self._iteration))
+            left = [one for one in self.board.active if _needs_a_person(one)]
+
+    def _question(self, challenge: Challenge) -> OpenQuestion:
+        plain = OpenQuestion(challenge=challenge.id, question="How is this to be settled?")
+        asked = self._questions.get(challenge.id, plain)
+        why = f"{challenge.claim}. {challenge.concern} {challenge.failure_scenario}"
+        return asked.model_copy(update={"why": why})
+
+    def hear_beforehand(self) -> None:
+        """Nobody is asked, so what the person has said settles what it can."""
+        for id, text in self.subject.answers.items():
+            if why := self.board.can_be_answered(id):
+                self.board.note(EventKind.REFUSED, f"the answer to {id} settles nothing: {why}")
+                continue
+            self.board.settled_by_person(id, text)
+            self._answers.append(PersonsAnswer(challenge=id, text=text, iteration=1))
+
+    def audit(self, decision: Decision) -> Step:
+        verdict = f"{decision.verdict}: {decision.reason}"
+        (answer,) = yield (AskAudit(verdict, self._seen()),)
+        if isinstance(answer, Heard) and isinstance(answer.output, PlanAuditOutput):
+            self._audit = answer.output
+            self._disputes += [
+                f"{one.challenge}: {one.text} (challenger, at the close)" for one in self._audit.disputes
+            ]
+        elif isinstance(answer, Failed):
+            self.board.note(EventKind.FAILURE, f"challenger:audit: {answer.why}")
+        else:
+            raise TypeError(f"{PlanAuditOutput.__name__} is wanted, not {answer!r}")
+
+    def iterated(self, decision: Decision) -> Iterated:
+        standing = self._standing()
+        score = scored(self._synthesis.scores) if self._synthesis and decision.ends else None
+        said = [one for one in self._answers if one.iteration == max(1, self._iteration - 1)]
+        state = IterationState(
+            iteration=self._iteration,
+            plan_path=self.subject.plan_path,
+            plan_quality=self.subject.quality,
+            team_mode=self.subject.mode,
+            challenges=tuple(
+                ChallengeLine(id=one.id, status=one.status, severity=one.severity) for one in self.board.all
+            ),
+            unknowns=tuple(UnknownLine(id=one.id, resolution=one.resolution) for one in self._research.new_unknowns),
+            surfaced_contexts=tuple(
+                SurfacedLine(id=one.id, impact=one.impact, generates_challenge=one.generates_challenge)
+                for one in self._research.new_surfaced
+            ),
+            probed_risks=tuple(
+                RiskLine(id=one.id, generates_challenge=one.generates_challenge) for one in self._research.new_risks
+            ),
+            convergence=convergence_of(standing, decision.status),
+            user_responses=tuple(f"{one.challenge}: {one.text}" for one in said),
+            synthesizer_directives=tuple(self._new_directives),
+            quality_score=score.total if score else None,
+        )
+        self._iterations.append(state)
+        events = tuple(self.board.events[self._events_told :])
+        self._events_told = len(self.board.events)
+        return Iterated(state, self.board.all, events)
+
+    def progress(self) -> Progress:
+        scores = self._synthesis.scores if self._synthesis else ()
+        return Progress(
+            challenges=self.board.all,
+            lines=dict(self.board.lines),
+            rules=dict(self.board.rules),
+            evidence=dict(self.board.evidence),
+            unknowns=tuple(self._research.unknowns),
+            surfaced=tuple(self._research.surfaced),
+            risks=tuple(self._research.risks),
+            iterations=tuple(self._iterations),
+            score=scored(scores, self._audit.scores if self._audit else ()),
+            disputes=tuple(self._disputes),
+            audit=self._audit.summary if self._audit else "",
+            against=tuple(self._research.against),
+            events=tuple(self.board.events),
+            answers=tuple(self._answers),
+        )
+
+    # What all steps use.
+
+    def _seen(self) -> Seen:
+        return Seen(
+            iteration=self._iteration,
+            last=self._last,
+            challenges=self.board.all,
+            unknowns=tuple(self._research.unknowns),
+            surfaced=tuple(self._research.surfaced),
+            risks=tuple(self._research.risks),
+            responses=tuple(f"{one.challenge}: {one.text}" for one in self._answers),
+            directives=tuple(self._directives),
+            notes=tuple(one.text for one in self.board.events),
+            budget=self._budget,
+        )
+
+    def _heard(self, answer: Sent, wanted: type[Said], agent: str) -> Said | None:
+        """The output; None if there is none, which is counted."""
+        if isinstance(answer, Heard) and isinstance(answer.output, wanted):
+            for text in answer.refusals:
+                self.board.note(EventKind.BUDGET, f"{agent}: {text}")
+            return answer.output
+        if not isinstance(answer, Failed):
+            raise TypeError(f"{wanted.__name__} is wanted, not {answer!r}")
+        self.board.note(EventKind.FAILURE, f"{agent}: {answer.why}")
+        self._failures += 1
+        if self._failures >= ENOUGH_FAILURES:
+            self.forced = f"{self._failures} agents gave no answer"
+        return None
+
+
+def _looked(answer: Sent) -> Looked:
+    return Looked.of(answer.looked if isinstance(answer, Heard) else ())
+
+
+def _needs_a_person(challenge: Challenge) -> bool:
+    return challenge.severity is PlanSeverity.BLOCKING and challenge.status is ChallengeStatus.UNRESOLVED

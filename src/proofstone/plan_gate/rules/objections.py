@@ -1,0 +1,298 @@
+"""What is at stake with each rule: why code objects, what will happen, and what to do instead. One literal table.
+
+The severity counts where the plan can be run all the same. What makes `proofstone gate` refuse a plan is BLOCKING
+always.
+
+The words by which code sees what a plan touches, and where it is still open. Whole words, in any case; what
+parts words (a hyphen, a slash) is a blank here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Final, NamedTuple
+
+from proofstone.agents.roles.models.plan_gate_records import PlanSeverity
+
+BLOCKING, SIGNIFICANT, MINOR = PlanSeverity.BLOCKING, PlanSeverity.SIGNIFICANT, PlanSeverity.MINOR
+
+
+class Objection(NamedTuple):
+    concern: str
+    failure_scenario: str
+    alternative: str
+
+
+FORM = Objection(
+    "The reader of plans cannot tell what is meant here.",
+    "The plan is refused before its first task, or a task is read differently from how it was meant.",
+    "Write it in the form that docs/plan.md describes, which has one reading only.",
+)
+SIZE = Objection(
+    "A plan of this size cannot be read, run and reviewed as a whole.",
+    "The plan is refused before its first task.",
+    "Split it into several plans, each of which can be judged and taken back.",
+)
+ORDER = Objection(
+    "No order of the tasks satisfies what they say of each other.",
+    "The tasks wait for something that never comes, so none of them can begin.",
+    "Name only tasks that come before, so that one of them can begin.",
+)
+UNPROVEN = Objection(
+    "Nothing is run that would fail if the work were not done.",
+    "The work is wrong or missing, everything passes, and the fault is found by those who use it.",
+    "Run a command that fails before the work and passes after it.",
+)
+PERSON = Objection(
+    "Only a command is run; sentences and checks by hand are not.",
+    "What the sentence asks for is looked at by nobody, and the task passes without it.",
+    "Make it a command, a done criterion, or a checkpoint for a person.",
+)
+UNFINISHED = Objection(
+    "Nobody can tell by this whether the work is finished.",
+    "The work is called done when somebody feels so, and a reviewer can neither accept nor reject it.",
+    "Name what one can see or count.",
+)
+PATHS = Objection(
+    "The files named here cannot be the ones that are meant.",
+    "Changes fall outside what was declared and are rejected, however good they are.",
+    "Name every file from the repository's root.",
+)
+UNNAMED = Objection(
+    "It is not said which files this may change.",
+    "Nothing that is changed can be within what was declared, so every change is rejected.",
+    "Name the files, or say that there are none.",
+)
+MISSING = Objection(
+    "The plan counts on a file that is not there.",
+    "Whoever carries it out writes a second file beside the right one, or changes one that nobody declared.",
+    "Name the file that is meant, or say that it is to be created.",
+)
+UNDECLARED = Objection(
+    "The task is told to change a file that it does not list.",
+    "The change falls outside what was declared and is rejected, or the task leaves out what it was told to do.",
+    "List the file, or leave its change to the task that lists it.",
+)
+UNTESTED = Objection(
+    "The verification runs a test file that is not there and that no task so far writes.",
+    "The command fails whatever is done, or somebody writes a test outside of what was declared.",
+    "List the test file among the files of the task that writes it.",
+)
+PROMISED = Objection(
+    "The plan promises a file that no task may write.",
+    "Every task passes, and the plan fails at its end because the file is missing.",
+    "List it among the files of the task that makes it.",
+)
+SHARED = Objection(
+    "Tasks that may run at the same time may change the same files.",
+    "They are merged in whatever order they finish, and one may undo or contradict the other.",
+    "Say which comes first, or part the files.",
+)
+BROAD = Objection(
+    "The command says little of this task.",
+    "It passes although the task added nothing, because everything else still does.",
+    "Name the tests of this task; the whole suite is run in any case.",
+)
+LARGE = Objection(
+    "The task changes too much to be judged at once.",
+    "One wrong part rejects the whole, and the review overlooks what a small change would show.",
+    "Split it into tasks of a few files each.",
+)
+DETAIL = Objection(
+    "What is written here is not taken as it may be meant.",
+    "The plan can be run, but a part of it has no effect or another one than expected.",
+    "Write it as the hint says.",
+)
+OUTSIDE = Objection(
+    "The command leaves the copy of the repository in which the work is checked.",
+    "It looks at another copy, and passes or fails for reasons that have nothing to do with the work.",
+    "Let commands begin in the repository's root.",
+)
+OPEN = Objection(
+    "The plan leaves something undecided.",
+    "Whoever carries it out decides it in passing, and nobody has weighed that decision.",
+    "Decide it in the plan, or make a checkpoint at which a person decides.",
+)
+SHAPELESS = Objection(
+    "No step was found that somebody could carry out and check.",
+    "Everybody who reads it does something else, and nobody can say how far it has come.",
+    "Say the steps as a numbered list, or as <task> elements.",
+)
+SEVERAL = Objection(
+    "Several small things are not as they should be.",
+    "Each costs whoever carries the plan out a question or a wrong guess, and together they hide what matters.",
+    "Put each of them right as its hint says.",
+)
+
+RULES: Final[Mapping[str, tuple[PlanSeverity, Objection]]] = {
+    # what the reader says
+    "frontmatter": (BLOCKING, FORM),
+    "no-task": (BLOCKING, FORM),
+    "broken-tag": (BLOCKING, FORM),
+    "stray-tag": (BLOCKING, FORM),
+    "unclosed-tag": (BLOCKING, FORM),
+    "two-names": (BLOCKING, FORM),
+    "missing-name": (BLOCKING, FORM),
+    "missing-action": (BLOCKING, FORM),
+    "too-large": (BLOCKING, SIZE),
+    "missing-files": (BLOCKING, UNNAMED),
+    "missing-verify": (BLOCKING, UNPROVEN),
+    "missing-done": (BLOCKING, UNFINISHED),
+    "wave": (MINOR, DETAIL),
+    "task-type": (MINOR, DETAIL),
+    "flaky": (MINOR, DETAIL),
+    "idle-command": (MINOR, DETAIL),
+    # of its order
+    "cycle": (SIGNIFICANT, ORDER),
+    "unknown-dependency": (SIGNIFICANT, ORDER),
+    "self-dependency": (SIGNIFICANT, ORDER),
+    # of its commands
+    "prose-verify": (BLOCKING, UNPROVEN),
+    "inverted-verify": (BLOCKING, UNPROVEN),
+    "verify-too-long": (BLOCKING, SIZE),
+    "manual-verify": (MINOR, PERSON),
+    "prose-in-verify": (MINOR, PERSON),
+    "entity-in-verify": (MINOR, DETAIL),
+    # what the linter says
+    "empty-checkpoint": (BLOCKING, FORM),
+    "vacuous-verify": (SIGNIFICANT, UNPROVEN),
+    "vacuous-heldout": (SIGNIFICANT, UNPROVEN),
+    "lost-exit-code": (SIGNIFICANT, UNPROVEN),
+    "bad-path": (BLOCKING, PATHS),
+    "bad-pattern": (BLOCKING, FORM),
+    "overlapping-files": (SIGNIFICANT, SHARED),
+    "vague-done": (SIGNIFICANT, UNFINISHED),
+    "absolute-cd": (SIGNIFICANT, OUTSIDE),
+    "broad-verify": (MINOR, BROAD),
+    "many-files": (MINOR, LARGE),
+    "duplicate-name": (MINOR, DETAIL),
+    "heldout-shown": (MINOR, DETAIL),
+    "odd-path": (MINOR, PATHS),
+    "autonomous": (MINOR, DETAIL),
+    "key-link": (MINOR, DETAIL),
+    # what only the plan gate says
+    "missing-file": (SIGNIFICANT, MISSING),
+    "missing-test": (SIGNIFICANT, UNTESTED),
+    "missing-artifact": (SIGNIFICANT, PROMISED),
+    "missing-context": (MINOR, MISSING),
+    "undeclared-file": (MINOR, UNDECLARED),
+    "files-modified": (MINOR, DETAIL),
+    "unknown-in-step": (SIGNIFICANT, OPEN),
+    "unknown": (MINOR, OPEN),
+    "no-steps": (SIGNIFICANT, SHAPELESS),
+    "no-verification": (SIGNIFICANT, UNPROVEN),
+    "several": (MINOR, SEVERAL),
+}
+
+
+DOMAINS: Final[Mapping[str, str]] = {
+    "database": "database|databases|db|sql|schema|migration|migrations|orm",
+    "api": "api|apis|endpoint|endpoints|graphql|grpc|rpc|openapi",
+    "frontend": "frontend|front end|ui|css|react|vue|svelte|browser",
+    "auth": "auth|authentication|authorisation|authorization|login|password|passwords|permissions|rbac",
+    "infrastructure": "infrastructure|docker|kubernetes|terraform|helm|deployment|ci",
+    "payments": "payment|payments|billing|invoice|invoices|checkout|refund|refunds",
+    "data": "dataset|datasets|etl|analytics|data pipeline|data warehouse|data model",
+    "docs": "docs|documentation|readme|changelog",
+    "security": "security|encryption|cryptography|secrets|vulnerability|csrf|xss|tls",
+    "concurrency": "concurrency|concurrent|threads|threading|mutex|deadlock|race condition|async",
+    "mobile": "ios|android|mobile",
+    "learning": "machine learning|embeddings|training data|inference",
+}
+INTEGRATIONS: Final[Mapping[str, str]] = {
+    "HTTP API": "http api|rest api|external api|third party api|web service",
+    "webhook": "webhook|webhooks",
+    "OAuth": "oauth|oauth2|oidc|openid|saml|sso|ldap",
+    "payment service": "stripe|paypal|adyen|braintree",
+    "object storage": "s3|gcs|azure blob|minio",
+    "message queue": "kafka|rabbitmq|sqs|pubsub|nats|amqp|celery",
+    "cache": "redis|memcached|valkey",
+    "database server": "postgres|postgresql|mysql|mariadb|mongodb|oracle|dynamodb",
+    "search engine": "elasticsearch|opensearch|solr|algolia",
+    "mail": "smtp|imap|sendgrid|mailgun|ses",
+    "chat": "slack|discord|telegram|twilio",
+    "model provider": "openai|anthropic|gemini|bedrock",
+    "code host": "github api|gitlab api|bitbucket api",
+    "monitoring service": "sentry|datadog|prometheus|opentelemetry",
+}
+COMPLIANCE: Final[Mapping[str, str]] = {
+    "GDPR": "gdpr|dsgvo|ccpa",
+    "HIPAA": "hipaa",
+    "PCI": "pci",
+    "SOC 2": "soc 2|soc2|iso 27001",
+    "audit": "audit|audits",
+    "licence": "licence|licences|license|licenses|licensing",
+    "privacy": "privacy|personal data|pii",
+    "accessibility": "accessibility|a11y|wcag",
+    "retention": "data retention|legal hold",
+}
+
+_WORD = re.compile(r"\w+")
+_MARKER = re.compile(
+    r"\b(?:TBD|TBC)\b"
+    r"|\?{3,9}"
+    r"|\[\s{0,3}(?i:needs[ _-]clarification|placeholder)\b"
+    r"|(?i:\b(?:to be|yet to be|still to be)\s{1,3}(?:decided|determined|defined|confirmed|clarified|agreed)\b"
+    r"|\bfigure\s{1,3}(?:this\s|that\s|it\s)?out\b"
+    r"|\b(?:not|isn't|aren't)\s{1,3}(?:yet\s{1,3})?(?:decided|determined|clear yet|known yet|sure yet)\b"
+    r"|\bdecide\s{1,3}(?:this\s|that\s|it\s)?later\b"
+    r"|\b(?:still|yet|currently)\s{1,3}(?:unknown|unclear|undecided)\b"
+    r"|\b(?:unknown|unclear|undecided)\s{1,3}(?:whether|how|which|why|where|what|yet)\b)"
+)
+_LABEL = re.compile(
+    r"\b(?P<called>TODO|FIXME|XXX)(?=\s{0,3}[:(])"
+    r"|(?:^|[>|])\s{0,40}(?:(?:[-*+•]|\d{1,4}[.)])\s{1,9})?(?:\[[ xX]\]\s{1,9})?[*_(\[]{0,4}(?P<first>TODO|FIXME|XXX)\b"
+    r"(?!\s{1,3}(?:apps?|lists?|items?|comments?|entries|entry|markers?)\b)"
+    r"|[:(\[]\s{0,3}(?P<alone>TODO|FIXME|XXX)(?=[).;,\]|*]|\s{0,9}(?:$|</))"
+)
+"""Where a line, an item, an element or what follows a colon begins with it. Elsewhere it is a word: `a TODO column`."""
+_SOUGHT = re.compile(
+    r"\b(?:(?:remov|resolv|delet|drop|find|fix|clear|clean|address|refus|reject)(?:e|es|ed|s|p?ing|ped)?(?: up| out)?"
+    r"|no|every|all|each|any|without)\s{1,3}"
+    r"(?:(?:all|every|each|any|the|an?|of|old|remaining|and|or|TODO|FIXME|XXX)[\s,/]{1,3}){0,8}$",
+    re.IGNORECASE,
+)
+"""Before a marker that somebody is to look for."""
+_DOUBT = re.compile(
+    r"\b(?:still|yet|currently)\s{1,3}open\b|\bunclear\s{1,3}if\b|[:(]\s{0,3}(?:unknown|unclear|undecided)\b",
+    re.IGNORECASE,
+)
+"""Said of a file or a key it leaves nothing open: `the handle is still open`."""
+_ENDS = re.compile(r"[\s).;,!*_]{0,9}(?:$|</)")
+_ABSTRACT = re.compile(
+    r"\b(?:whether|question|decision|choice)\b[^.;!?]{0,200}$"
+    r"|\b(?:it|this|that|which|how|who|what|when|where|points?|details?|owners?|dates?|deadlines?|formats?|limits?"
+    r"|costs?|prices?|reasons?|causes?|scope|approach|design)(?:\s{1,3}(?:is|are|remains?))?(?:\s{1,3}still)?\s{0,3}$",
+    re.IGNORECASE,
+)
+"""What one decides, and not what one opens."""
+_BEFORE = 240
+"""Characters before a word that say what it is about."""
+
+
+def marker(said: str) -> str | None:
+    """The words of a line that say that something is not known yet."""
+    found = _MARKER.search(said) or next(chain(_labels(said), _doubts(said)), None)
+    return found[found.lastgroup or 0].strip(" :().;,[") if found else None
+
+
+def _labels(said: str) -> Iterator[re.Match[str]]:
+    return (found for found in _LABEL.finditer(said) if not _SOUGHT.search(_before(said, found)))
+
+
+def _doubts(said: str) -> Iterator[re.Match[str]]:
+    for found in _DOUBT.finditer(said):
+        if _ENDS.match(said, found.end()) or _ABSTRACT.search(_before(said, found)):
+            yield found
+
+
+def _before(said: str, found: re.Match[str]) -> str:
+    return said[max(0, found.start() - _BEFORE) : found.start()]
+
+
+def found(table: Mapping[str, str], text: str) -> tuple[str, ...]:
+    """What of a table the text names, each once, in the table's order."""
+    said = f" {' '.join(_WORD.findall(text.lower()))} "
+    return tuple(name for name, words in table.items() if any(f" {word} " in said for word in words.split("|")))

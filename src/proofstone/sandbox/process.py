@@ -1,0 +1,177 @@
+"""Runs one process to its end, its deadline or its limit, and leaves nothing behind.
+
+Output goes to the sink as it comes; nothing is collected here, so a flood costs no memory. The process leads a
+session of its own. What ends it ends everything it started: its pid namespace, its control group, or (without
+either) the supervisor in `launcher.py` that adopts every orphan.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from proofstone.sandbox.job import Execution, Job, Sink
+from proofstone.sandbox.limits import Group, Watch
+
+_LAUNCHER = "import sys; sys.path.append(sys.argv.pop(1)); import launcher; launcher."
+SETUP_FAILED = 125
+"""Exit code of the launcher when the sandbox could not be set up; its last line says why."""
+_CHUNK = 1 << 20
+_TICK = 0.1
+_LAST_WORDS = 0.3
+"""Seconds for output still in the pipe after the process has ended."""
+
+
+def launcher(function: str) -> list[str]:
+    """The command that calls this function of `launcher.py`, imported: a script would be compiled in every run."""
+    return [sys.executable, "-I", "-S", "-c", f"{_LAUNCHER}{function}()", str(Path(__file__).parent)]
+
+
+def launch(job: Job, wanted: dict[str, Any], group: Group | None, sink: Sink) -> Execution:
+    """Start the launcher on what is wanted and see it through."""
+    started = time.monotonic()
+    spec, setup_log = job.scratch / "spec", job.scratch / "setup.log"
+    spec.write_bytes(marshal.dumps(wanted))
+    with setup_log.open("wb") as log:
+        process = subprocess.Popen(
+            [*launcher("main"), str(spec), str(log.fileno()), str(os.getpid())],
+            stdin=subprocess.DEVNULL if job.stdin is None else job.stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=_launcher_environment(job.env),
+            start_new_session=True,
+            pass_fds=(log.fileno(),),
+        )
+    ended_by = exceeded = ""
+    output = _Output(job, sink)
+    try:
+        ended_by = _drain(process, job, output, started, group)
+        exceeded = group.exceeded() if group else ""
+    finally:
+        _end(process, group)
+        output.end()
+    duration = round((time.monotonic() - started) * 1000)
+    if ended_by == "deadline":
+        return Execution(None, duration, timed_out=True)
+    if ended_by == "silence":
+        return Execution(None, duration, timed_out=True, limit=f"{job.limits.idle_seconds:g} s without any output")
+    if ended_by == "cancel":
+        return Execution(None, duration, cancelled=True)
+    if ended_by == "enough":
+        return Execution(None, duration, ended=True)
+    limit = ended_by or exceeded
+    said = setup_log.read_text("utf-8", "replace").strip()
+    if process.returncode == SETUP_FAILED and said:
+        return Execution(None, duration, setup_error=said.splitlines()[-1])
+    return Execution(None if limit else process.returncode, duration, limit=limit)
+
+
+def _launcher_environment(env: Mapping[str, str]) -> dict[str, str]:
+    """The launcher is our own program; the check's variables reach only the check, through the spec."""
+    return {"PATH": env.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
+
+
+class _Output:
+    """Passes output on, with the job's secrets masked: nothing unmasked leaves this module."""
+
+    def __init__(self, job: Job, sink: Sink) -> None:
+        self._job = job
+        self._sink = sink
+        self._stream = job.mask.stream()
+
+    def add(self, data: bytes) -> None:
+        self._pass_on(self._stream.add(data))
+
+    def end(self) -> None:
+        self._pass_on(self._stream.end())
+
+    def _pass_on(self, data: bytes) -> None:
+        if not data:
+            return
+        self._sink.write(data)
+        if self._job.on_output:
+            self._job.on_output(data)
+
+
+def _drain(process: subprocess.Popen[bytes], job: Job, output: _Output, started: float, group: Group | None) -> str:
+    """Pass output on until the process has ended. Returns what ended it, if the engine did."""
+    if process.stdout is None:
+        raise AssertionError("the launcher is always started with a pipe")
+    pipe = process.stdout.fileno()
+    os.set_blocking(pipe, False)
+    folders = [job.scratch, *([job.view.work_tree] if job.view.work_tree else [])]
+    watch = Watch(job.limits, process.pid, folders, has_group=group is not None)
+    last_words: float | None = None
+    heard = started
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while True:
+            if selector.select(_TICK):
+                data = os.read(pipe, _CHUNK)
+                heard = time.monotonic()
+                if not data:
+                    return _await_end(process, job, started, heard, watch)
+                output.add(data)
+            now = time.monotonic()
+            if over := _over(job, now - started, now - heard):
+                return over
+            if exceeded := watch.exceeded(now):
+                return exceeded
+            if process.poll() is not None:
+                last_words = last_words or now + _LAST_WORDS
+                if now > last_words:
+                    return ""
+
+
+def _over(job: Job, seconds: float, silent: float) -> str:
+    """Why it must end now, if so."""
+    if job.cancel.is_set():
+        return "cancel"
+    if job.enough and job.enough.is_set():
+        return "enough"
+    if seconds > job.limits.seconds:
+        return "deadline"
+    return "silence" if job.limits.idle_seconds is not None and silent > job.limits.idle_seconds else ""
+
+
+def _await_end(process: subprocess.Popen[bytes], job: Job, started: float, heard: float, watch: Watch) -> str:
+    """The output is closed; the process may go on without it, within its deadline and its limits."""
+    while process.poll() is None:
+        now = time.monotonic()
+        if over := _over(job, now - started, now - heard) or watch.exceeded(now):
+            return over
+        try:
+            process.wait(_TICK)
+        except subprocess.TimeoutExpired:
+            continue
+    return ""
+
+
+def _end(process: subprocess.Popen[bytes], group: Group | None) -> None:
+    """End it and everything it started. The supervisor is asked first: it knows its orphans."""
+    if process.poll() is None:
+        _signal(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(2)
+    if group:
+        group.close()
+    _signal(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stdout:
+        process.stdout.close()
+
+
+def _signal(leader: int, number: signal.Signals) -> None:
+    try:
+        os.killpg(leader, number)
+    except ProcessLookupError:
+        return

@@ -1,0 +1,115 @@
+"""The threat model of the sandbox, as one table: what a check must not be able to do, and which level prevents it.
+
+`proofstone prove` tries every row on the machine, `proofstone doctor` lists those that are not prevented at the level
+that checks
+get there, and the page on the threat model shows the table. A row that is not prevented is a row that is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from proofstone.common.models import Assurance
+
+
+class Kept(StrEnum):
+    """Whether a level prevents something."""
+
+    YES = "yes"
+    NO = "no"
+    UNLESS_ROOT = "unless Proofstone runs as root"
+
+
+class Subject(StrEnum):
+    """What is protected."""
+
+    FILES = "files of the machine"
+    SECRETS = "secrets"
+    KERNEL = "the kernel and its settings"
+    OTHERS = "other processes and services"
+    RESOURCES = "resources"
+
+
+@dataclass(frozen=True)
+class Threat:
+    """One row: an attempt of a check, the wall against it, and the levels that have that wall."""
+
+    name: str
+    """Of the attempt, for programs."""
+    wall: str
+    """What holds, in words."""
+    subject: Subject
+    landlock: Kept
+    plain: Kept = Kept.NO
+    bubblewrap: Kept = Kept.YES
+    fix: str = ""
+    """What would raise the wall where it gives way at a level that has it."""
+
+    def kept_at(self, level: Assurance, *, as_root: bool) -> bool:
+        """Return whether this level prevents it."""
+        kept: Kept = getattr(self, level.value)
+        return kept is Kept.YES or (kept is Kept.UNLESS_ROOT and not as_root)
+
+
+NEEDS_NAMESPACES: Final = "only the level bubblewrap holds it; `proofstone doctor` says how to get it"
+_ELSEWHERE: Final = "let services keep their sockets in /run, in /tmp or below HOME"
+_GROUPS: Final = "run under a delegated group: systemd-run --user --scope -p Delegate=yes proofstone check"
+_OLD_KERNEL: Final = "the kernel has no time namespaces (Linux 5.6 and later have)"
+
+YES, NO, UNLESS_ROOT = Kept.YES, Kept.NO, Kept.UNLESS_ROOT
+
+THREATS: Final[tuple[Threat, ...]] = (
+    Threat("mount", "the machine's root cannot be made writable", Subject.FILES, YES, UNLESS_ROOT),
+    Threat("write-etc", "nothing is written to /etc", Subject.FILES, YES, UNLESS_ROOT),
+    Threat("write-usr", "nothing is written to /usr", Subject.FILES, YES, UNLESS_ROOT),
+    Threat("write-home", "nothing is written to HOME", Subject.FILES, YES),
+    Threat("write-repository", "nothing is written to the work tree", Subject.FILES, YES),
+    Threat("write-git", "nothing is written to the repository's .git", Subject.FILES, YES),
+    Threat("read-root", "files that only root may read cannot be read", Subject.SECRETS, UNLESS_ROOT, UNLESS_ROOT),
+    Threat("read-root-home", "private files in root's HOME cannot be read", Subject.SECRETS, UNLESS_ROOT, UNLESS_ROOT),
+    Threat("credentials", "credential folders in HOME cannot be read", Subject.SECRETS, NO),
+    Threat("state", "Proofstone's own state cannot be read", Subject.SECRETS, NO),
+    Threat("session-key", "keys in the person's session keyring cannot be read", Subject.SECRETS, YES, YES),
+    Threat("keyring", "the kernel's keyrings cannot be used", Subject.SECRETS, YES),
+    Threat("host-root", "no process of a check is root of the machine", Subject.KERNEL, UNLESS_ROOT, UNLESS_ROOT),
+    Threat("kernel-settings", "kernel settings below /proc cannot be written", Subject.KERNEL, YES),
+    Threat("sysfs", "kernel settings below /sys cannot be written", Subject.KERNEL, YES, UNLESS_ROOT),
+    Threat("control-groups", "a check cannot leave its control group", Subject.KERNEL, YES, UNLESS_ROOT),
+    Threat("user-namespace", "no user namespace can be made", Subject.KERNEL, YES),
+    Threat("bpf", "no program can be loaded into the kernel", Subject.KERNEL, YES),
+    Threat("userfaultfd", "userfaultfd cannot be used", Subject.KERNEL, YES),
+    Threat("perf", "performance counters cannot be used", Subject.KERNEL, YES),
+    Threat("io_uring", "io_uring cannot be used", Subject.KERNEL, YES),
+    Threat("time", "the check has clocks of its own", Subject.KERNEL, NO, fix=_OLD_KERNEL),
+    Threat("network", "the network, and services of the machine on it, cannot be reached", Subject.OTHERS, YES),
+    Threat("abstract-socket", "abstract sockets of the machine cannot be reached", Subject.OTHERS, YES),
+    Threat("socket-run", "sockets in /run cannot be reached", Subject.OTHERS, YES),
+    Threat("socket-tmp", "sockets in temporary folders cannot be reached", Subject.OTHERS, YES),
+    Threat("socket-home", "sockets below HOME cannot be reached", Subject.OTHERS, YES),
+    Threat(
+        "socket-elsewhere",
+        "sockets anywhere else on the disk cannot be reached",
+        Subject.OTHERS,
+        YES,
+        fix=_ELSEWHERE,
+    ),
+    Threat("shared-memory", "shared memory of other processes cannot be reached", Subject.OTHERS, NO),
+    Threat("processes", "other processes cannot be seen", Subject.OTHERS, NO),
+    Threat("trace", "other processes cannot be traced or signalled", Subject.OTHERS, NO),
+    Threat("outlive", "nothing outlives the check that started it", Subject.OTHERS, YES, YES),
+    Threat("crowd", "the limit on processes holds", Subject.RESOURCES, YES, YES, fix=_GROUPS),
+    Threat("hoard", "the limit on memory holds", Subject.RESOURCES, YES, YES, fix=_GROUPS),
+    Threat("fill", "the limit on disk space holds", Subject.RESOURCES, YES, YES, fix="report it: this is a defect"),
+)
+
+
+def advise(threat: Threat, level: Assurance, *, as_root: bool) -> str:
+    """Return what would raise a wall that has given way."""
+    return threat.fix if threat.fix and threat.kept_at(level, as_root=as_root) else NEEDS_NAMESPACES
+
+
+def not_kept(level: Assurance, *, as_root: bool) -> list[Threat]:
+    """Return the rows that this level does not prevent."""
+    return [threat for threat in THREATS if not threat.kept_at(level, as_root=as_root)]

@@ -1,0 +1,110 @@
+"""The weaker levels, for machines without namespaces: Landlock with seccomp, or nothing but limits.
+
+The checkout cannot stand at the repository's path, so each check gets a copy of its own and is told by path
+variables to look for the project's modules there. Whether it did is seen in the report. An executor works in its
+work tree itself.
+"""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proofstone.common.models import Assurance
+from proofstone.machine.files import remove, write_alternates
+from proofstone.sandbox.bubblewrap import PROBES, copied, hidden_in
+from proofstone.sandbox.job import Execution, Job, Place, Sink, View
+from proofstone.sandbox.limits import Group, limited
+from proofstone.sandbox.mounts import linked, linked_home, shared
+from proofstone.sandbox.process import launch
+from proofstone.sandbox.seccomp import build_filter
+
+_DEVICES = (
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/shm",
+    "/dev/pts",
+)
+
+
+@dataclass(frozen=True)
+class Supervised:
+    level: Assurance
+
+    def place(self, view: View, scratch: Path) -> Place:
+        for name in ("report", "tmp", "home"):
+            (scratch / name).mkdir(parents=True)
+        root = view.work_tree or self._copy(view, view.copy_at or scratch / "copy")
+        sources = tuple(path for path in (root / "src", root) if path.is_dir())
+        handed = tuple(bind.source for bind in view.handed)
+        home = view.own_home.folder if view.own_home else None
+        return Place(root, scratch / "report", PROBES, scratch / "tmp", module_path=sources, handed=handed, home=home)
+
+    def _copy(self, view: View, copy: Path) -> Path:
+        if copy.is_symlink():
+            copy.unlink()
+        elif copy.exists():
+            remove(copy)
+        copied(view, copy)
+        for folder in view.dependencies:
+            if folder.is_relative_to(view.root):
+                at = copy / folder.relative_to(view.root)
+                at.parent.mkdir(parents=True, exist_ok=True)
+                if not at.exists():
+                    at.symlink_to(folder)
+        for bind in view.includes:
+            at = copy / bind.at.relative_to(view.root)
+            at.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(bind.source, at)
+        if view.git:
+            shutil.copytree(view.git, copy / ".git")
+            write_alternates(copy / ".git", [bind.source for bind in view.objects])
+        for name in hidden_in(copy, view):
+            (copy / name).unlink()  # it may be read-only
+            (copy / name).touch()
+        return copy
+
+    def written(self, job: Job) -> Path:
+        return job.place.root
+
+    def run(self, job: Job, sink: Sink) -> Execution:
+        with (
+            limited(job.limits.memory_mb, job.limits.processes) as group,
+            linked(job.view) if job.view.work_tree else nullcontext(),
+            linked_home(job.view.own_home) if job.view.own_home else nullcontext(),
+        ):
+            return launch(job, self._spec(job, group), group, sink)
+
+    def _spec(self, job: Job, group: Group | None) -> dict[str, Any]:
+        landlocked = self.level is Assurance.LANDLOCK
+        own = [str(job.place.root), *(str(job.scratch / name) for name in ("report", "tmp", "home"))]
+        own += [str(bind.source) for bind in job.view.handed if bind.writable]
+        own_home = job.view.own_home
+        if own_home:
+            own += [str(own_home.folder), *(str(source) for source, _ in shared(own_home))]
+        refused = build_filter(job.limits.allowed, without_sockets=not _may_connect(job.view)) if landlocked else b""
+        fresh = {"HOME": str(job.place.home or job.scratch / "home"), "TMPDIR": str(job.place.temporary)}
+        bytecode = {"PYTHONPYCACHEPREFIX": str(job.place.temporary / "pycache")}
+        return {
+            "groups": group.procs if group else (),
+            "confine": True,
+            "layers": [],
+            "landlock": landlocked,
+            "filter": refused,
+            "writable": [*own, *(device for device in _DEVICES if Path(device).exists())],
+            "argv": list(job.argv),
+            "cwd": str(job.cwd),
+            "env": dict(job.env) | fresh | bytecode,
+        }
+
+
+def _may_connect(view: View) -> bool:
+    """Without a network of its own there is no telling hosts apart: it can reach all, or none."""
+    return view.network if view.hosts is None else bool(view.hosts)

@@ -1,0 +1,1 @@
+"""The shell that drives the control loop of `solve.rules`."""

@@ -1,0 +1,329 @@
+"""The outline of a file by its tree-sitter grammar: JavaScript, TypeScript, Go and Rust.
+
+What differs between the languages stands in the table `LANGUAGES`. A function is made to raise by a statement in front
+of its body; the body stays, because imports that nobody uses, or a return type that can no longer be inferred, would
+break the build of everything else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from proofstone.sources.outline import ANONYMOUS, MESSAGE, Function, Outline
+from proofstone.sources.text import Edit, inserted, parsed
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+_Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Language:
+    raising: bytes
+    """A statement, harmless to type checkers and linters that complain of code which cannot be reached."""
+    functions: frozenset[str]
+    wrappers: frozenset[str]
+    """What gives a name to a function without one, if the function is all there is to it."""
+    containers: frozenset[str] = frozenset()
+    """What else gives its name to the functions in it."""
+    silent: frozenset[str] = frozenset()
+    introductions: frozenset[str] = frozenset()
+    """What stands before a function or member, and belongs to it."""
+    before: frozenset[str] = frozenset()
+    """What must stay at the beginning of a body."""
+    loads: bool = False
+    """Whether loading the file runs it."""
+    imports: Callable[[Node], Iterator[_Pair] | None] = lambda node: None
+    """The names that a statement brings in; None if it is no import."""
+    exports: Callable[[Node], Iterator[str] | None] = lambda node: None
+
+
+def grammar_outline(text: bytes, name: str) -> Outline | None:
+    """None if the text does not parse."""
+    language, root = LANGUAGES[name], parsed(text, name)
+    if root is None:
+        return None
+    functions: list[Function] = []
+    silent: list[tuple[int, int]] = []
+    imports: set[_Pair] = set()
+    exports: set[str] = set()
+    uses: defaultdict[str, list[int]] = defaultdict(list)
+    waiting: list[tuple[Node, tuple[str, ...]]] = [(root, ())]
+    while waiting:
+        node, around = waiting.pop()
+        top = node.parent == root
+        brought = language.imports(node) if top else None
+        shown = language.exports(node) if top else None
+        if brought is not None or shown is not None:
+            imports.update(brought or ())
+            exports.update(shown or ())
+            silent.append((node.start_byte, node.end_byte))
+            continue
+        if node.type in language.silent or _for_tests_only(node):
+            whole = node.parent if node.parent and node.parent.type == "export_statement" else node
+            silent.append((_introduced(whole, language), whole.end_byte))
+        elif node.type in language.functions and (body := node.child_by_field_name("body")):
+            wrapper = _wrapper(node, language)
+            around = (*around, _name(node, wrapper))
+            start = _introduced(wrapper, language)
+            functions.append(Function(around, start, wrapper.end_byte, _raising(node, body, language)))
+        elif node.type in language.containers:
+            around = (*around, _name(node, node))
+        if not node.child_count and node.type.endswith("identifier") and node.type not in _PROPERTIES:
+            uses[_text(node)].append(node.start_byte)
+        waiting += ((child, around) for child in node.children)
+    return Outline(
+        text=text,
+        functions=tuple(functions),
+        silent=tuple(silent),
+        load=_loading(root, language) if language.loads else (),
+        imports=frozenset(imports),
+        exports=frozenset(exports),
+        uses={name: tuple(places) for name, places in uses.items()},
+    )
+
+
+def _text(node: Node | None) -> str:
+    return ((node.text if node else None) or b"").decode(errors="replace")
+
+
+def _wrapper(node: Node, language: Language) -> Node:
+    """The widest statement that does no more than give the function its name."""
+    while (parent := node.parent) is not None and parent.type in language.wrappers:
+        alone = parent.named_child_count == 1 if parent.type in _LISTS else parent.named_children[-1] == node
+        if not alone:
+            break
+        node = parent
+    return node
+
+
+def _name(node: Node, wrapper: Node) -> str:
+    """Its own name, with the receiver in Go; or that of the innermost wrapper."""
+    own = node.child_by_field_name("name") or node.child_by_field_name("type")
+    if own is not None:
+        return _text(node.child_by_field_name("receiver")) + _text(own)
+    parent = node.parent
+    while node != wrapper and parent is not None:
+        for field in ("name", "left", "key", "property"):
+            if (given := parent.child_by_field_name(field)) is not None:
+                return _text(given)
+        node, parent = parent, parent.parent
+    return ANONYMOUS
+
+
+def _introduced(node: Node, language: Language) -> int:
+    start, before = node.start_byte, node.prev_sibling
+    while before is not None and (before.type in language.introductions or "comment" in before.type):
+        if before.type in language.introductions:
+            start = before.start_byte
+        before = before.prev_sibling
+    return start
+
+
+def _raising(node: Node, body: Node, language: Language) -> tuple[Edit, ...]:
+    if any(child.type == "function_modifiers" and "const" in _text(child) for child in node.children):
+        return ()  # a constant function may run in the compiler, and would break the build
+    if node.type == "arrow_function" and body.type != "statement_block":
+        start = inserted(body.start_byte, b"{ " + language.raising + b" return ")
+        return (start, inserted(body.end_byte, b" }"))
+    at = body.start_byte + 1
+    for child in body.named_children:
+        if child.type in language.before:
+            at = child.end_byte
+    return (inserted(at, b" " + language.raising),)
+
+
+def _loading(root: Node, language: Language) -> tuple[Edit, ...]:
+    for child in root.named_children:
+        first = child.type in _PROLOGUE or (child.named_child_count == 1 and child.named_children[0].type == "string")
+        if not first:
+            return (inserted(child.start_byte, language.raising + b" "),)
+    return ()
+
+
+def _for_tests_only(node: Node) -> bool:
+    """Rust keeps unit tests beside the code that they test."""
+    before = node.prev_sibling
+    while before is not None and (before.type == "attribute_item" or "comment" in before.type):
+        if before.type == "attribute_item" and _TEST_ATTRIBUTE.fullmatch(_text(before)):
+            return True
+        before = before.prev_sibling
+    return False
+
+
+_PROPERTIES: Final = frozenset({"property_identifier", "field_identifier", "private_property_identifier"})
+_LISTS: Final = frozenset({"lexical_declaration", "variable_declaration", "expression_list", "var_declaration"})
+_PROLOGUE: Final = frozenset({"hash_bang_line", "comment", "import_statement"})
+_TEST_ATTRIBUTE: Final = re.compile(r"#\[\s*(?:cfg\(\s*test\s*\)|(?:\w+::)*test(?:\(.*\))?)\s*\]", re.DOTALL)
+
+
+# Imports and exports
+
+
+def _javascript_imports(node: Node) -> Iterator[_Pair] | None:
+    if node.type == "import_statement":
+        return _import_names(node)
+    if node.type in ("lexical_declaration", "variable_declaration") and all(map(_required, node.named_children)):
+        return ((_required(one), name) for one in node.named_children for name in _bound(one.named_children[0]))
+    return None
+
+
+def _import_names(node: Node) -> Iterator[_Pair]:
+    if any(child.type == "type" for child in node.children):
+        return
+    source = _text(node.child_by_field_name("source"))
+    names = [name for child in node.named_children if child.type == "import_clause" for name in _bound(child)]
+    yield from ((source, name) for name in names or [""])
+
+
+def _bound(node: Node) -> Iterator[str]:
+    """The names that a pattern or an import clause gives to what it brings in."""
+    if node.type == "import_specifier":
+        if not any(child.type == "type" for child in node.children):
+            yield _text(node.child_by_field_name("alias") or node.child_by_field_name("name"))
+    elif node.type == "pair_pattern":
+        yield from _bound(node.named_children[-1])
+    elif node.type in ("identifier", "shorthand_property_identifier_pattern"):
+        yield _text(node)
+    else:
+        for child in node.named_children:
+            yield from _bound(child)
+
+
+def _required(declarator: Node) -> str:
+    """What a declaration of the form `x = require(source)` takes its value from; empty for any other."""
+    value = declarator.child_by_field_name("value")
+    if value is None or value.type != "call_expression" or _text(value.child_by_field_name("function")) != "require":
+        return ""
+    return _text(value.child_by_field_name("arguments"))
+
+
+def _javascript_exports(node: Node) -> Iterator[str] | None:
+    if node.type == "export_statement" and node.child_by_field_name("source") is None:
+        clause = next((child for child in node.named_children if child.type == "export_clause"), None)
+        return (_text(one.child_by_field_name("name")) for one in clause.named_children) if clause else None
+    if node.type != "expression_statement" or node.named_children[0].type != "assignment_expression":
+        return None
+    left, right = (node.named_children[0].child_by_field_name(side) for side in ("left", "right"))
+    if left is None or right is None or not _EXPORTS.match(_text(left)):
+        return None
+    if right.type == "identifier":
+        return iter([_text(right)])
+    names = [child for child in right.named_children if child.type == "shorthand_property_identifier"]
+    listed = right.type == "object" and names and len(names) == right.named_child_count
+    return map(_text, names) if listed else None
+
+
+_EXPORTS: Final = re.compile(r"(?:module\.)?exports\b")
+
+
+def _go_imports(node: Node) -> Iterator[_Pair] | None:
+    if node.type != "import_declaration":
+        return None
+    specs = [
+        one for child in node.named_children for one in (child, *child.named_children) if one.type == "import_spec"
+    ]
+    return (
+        (path, _text(one.child_by_field_name("name")) or _package(path))
+        for one in specs
+        for path in [_text(one.child_by_field_name("path"))]
+    )
+
+
+def _package(path: str) -> str:
+    """The name that a package most likely has: the last part of its path that is no version."""
+    parts = [part for part in path.strip('"`').split("/") if not re.fullmatch(r"v\d+", part)]
+    return parts[-1].partition(".")[0] if parts else ""
+
+
+def _rust_imports(node: Node) -> Iterator[_Pair] | None:
+    return _use_names(node, "") if node.type == "use_declaration" else None
+
+
+def _use_names(node: Node, path: str) -> Iterator[_Pair]:
+    path += _text(node.child_by_field_name("path"))
+    if node.type == "use_wildcard":
+        yield _text(node), ""
+    elif node.type in ("identifier", "self"):
+        yield path, _text(node)
+    elif node.type == "use_as_clause":
+        yield path, _text(node.child_by_field_name("alias"))
+    else:
+        within = node.child_by_field_name("path")
+        for child in node.named_children:
+            if child != within:
+                yield from _use_names(child, path)
+
+
+# Languages
+
+_JAVASCRIPT: Final = Language(
+    # Not plain `throw`: a compiler told to refuse unreachable code would refuse the file.
+    raising=f'if (typeof 1 === "number") throw new Error("{MESSAGE}");'.encode(),
+    functions=frozenset(
+        {
+            "function_declaration",
+            "generator_function_declaration",
+            "function_expression",
+            "generator_function",
+            "arrow_function",
+            "method_definition",
+        }
+    ),
+    wrappers=frozenset(
+        {
+            "variable_declarator",
+            "lexical_declaration",
+            "variable_declaration",
+            "assignment_expression",
+            "expression_statement",
+            "pair",
+            "field_definition",
+            "public_field_definition",
+            "export_statement",
+        }
+    ),
+    containers=frozenset({"class_declaration", "class", "abstract_class_declaration"}),
+    silent=frozenset(
+        {
+            "comment",
+            "interface_declaration",
+            "type_alias_declaration",
+            "ambient_declaration",
+            "function_signature",
+            "method_signature",
+            "abstract_method_signature",
+        }
+    ),
+    introductions=frozenset({"decorator"}),
+    loads=True,
+    imports=_javascript_imports,
+    exports=_javascript_exports,
+)
+
+LANGUAGES: Final[dict[str, Language]] = {
+    **dict.fromkeys(("javascript", "typescript", "tsx"), _JAVASCRIPT),
+    "go": Language(
+        raising=f'panic("{MESSAGE}");'.encode(),
+        functions=frozenset({"function_declaration", "method_declaration", "func_literal"}),
+        wrappers=frozenset({"expression_list", "var_spec", "var_declaration"}),
+        silent=frozenset({"comment", "package_clause"}),
+        imports=_go_imports,
+    ),
+    "rust": Language(
+        raising=f'if true {{ panic!("{MESSAGE}"); }}'.encode(),
+        functions=frozenset({"function_item"}),
+        wrappers=frozenset(),
+        containers=frozenset({"impl_item", "mod_item", "trait_item"}),
+        silent=frozenset({"line_comment", "block_comment"}),
+        introductions=frozenset({"attribute_item"}),
+        before=frozenset({"inner_attribute_item"}),
+        imports=_rust_imports,
+    ),
+}
