@@ -97,7 +97,7 @@ class Bus:
             self._refuse_off_route(letter)
         new = list(letters)
         while new or also:
-            absent = [Last(MessageRow, {"run_id": self._run_id, "message_id": one.message_id}) for one in new]
+            absent = [Last(MessageRow, {"run_id": self._run_id, "message_id": item.message_id}) for item in new]
             if self._ledger.append(*map(self._row, new), *also, provided=absent, durable=durable):
                 return
             new = [letter for letter in new if self._known(letter) is None]
@@ -110,7 +110,7 @@ class Bus:
         for letter in letters:
             once.setdefault(letter.message_id, letter)
         while new := [letter for letter in once.values() if letter.message_id not in before]:
-            absent = [Last(MessageRow, {"run_id": self._run_id, "message_id": one.message_id}) for one in new]
+            absent = [Last(MessageRow, {"run_id": self._run_id, "message_id": item.message_id}) for item in new]
             seqs = self._ledger.append(*map(self._row, new), *also, provided=absent)
             if seqs:
                 stored = self._ledger.read(MessageRow, after=seqs[0] - 1, limit=len(new))
@@ -225,7 +225,7 @@ class Subscription:
                 pause = min(pause * 2, _LONGEST_S)
                 continue
             pause = _SHORTEST_S
-            self.handled(envelopes[-1], [row for one in envelopes for row in handle(one)])
+            self.handled(envelopes[-1], [row for item in envelopes for row in handle(item)])
 
     def _look(self) -> None:
         """Where the cursor is now: another process of the same name may have moved it."""

@@ -112,7 +112,7 @@ class AgentExecutor(PlacedAgent):
         # Once: the gate itself counts attempts.
         dispatched = self.dispatcher.once(EXECUTOR, occasion, errand)
         came = ran(dispatched, round((time.monotonic() - began) * 1000), self.spec)
-        return replace(came, findings=tuple(one for attendant in attending for one in attendant.findings))
+        return replace(came, findings=tuple(finding for attendant in attending for finding in attendant.findings))
 
 
 def ran(dispatched: Dispatched, milliseconds: int, spec: str) -> Ran:

@@ -350,4 +350,4 @@ class Worked(Contract):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return tuple(one.path for one in self.files)
+        return tuple(file.path for file in self.files)

@@ -27,7 +27,7 @@ def conversations(recorded: Iterable[Recorded]) -> list[Entry]:
     """Entries for each dispatch that came to an end: one for its beginning, and one for each repair. The first that
     matches is taken, and one without a focus or a round matches any: so those with a focus come first, and then those
     with a round."""
-    ended = [(one, one.occasion) for one in recorded if one.occasion is not None and _has_ended(one)]
+    ended = [(item, item.occasion) for item in recorded if item.occasion is not None and _has_ended(item)]
     alike = Counter(_told_by(occasion) for _, occasion in ended)
     entries = [entry for one, it in ended for entry in _dispatch(one, it, alone=alike[_told_by(it)] == 1)]
     return sorted(entries, key=lambda entry: ("focus" not in entry.match, "round" not in entry.match))

@@ -137,5 +137,5 @@ def seen_at(shell: SandboxedShell) -> Path:
 
 def secret_files(world: World, tree: str) -> tuple[str, ...]:
     """Files of a tree whose content no agent is shown."""
-    names = (one.path.decode("utf-8", "surrogateescape") for one in in_tree(world.store.git(), tree) if one.is_file)
+    names = (item.path.decode("utf-8", "surrogateescape") for item in in_tree(world.store.git(), tree) if item.is_file)
     return tuple(name for name in names if is_secret(name, world.settings.tools.secret))

@@ -185,7 +185,7 @@ def _occasion_facts(occasion: Occasion, repairs: int) -> Facts:
 
 
 def _any_of(known: Sequence[str], wanted: Sequence[str]) -> bool:
-    return any(one == pattern or fnmatchcase(one, pattern) for pattern in wanted for one in known)
+    return any(item == pattern or fnmatchcase(item, pattern) for pattern in wanted for item in known)
 
 
 def read_script(path: Path) -> Script:
@@ -275,10 +275,10 @@ class _Reader:
 
     def _values(self, value: object, line: int, word: str) -> tuple[str, ...]:
         listed = list(value) if isinstance(value, CommentedSeq) else [value]
-        known = [one for one in listed if isinstance(one, (str, int)) and not isinstance(one, bool)]
+        known = [item for item in listed if isinstance(item, (str, int)) and not isinstance(item, bool)]
         if not listed or known != listed:
             raise self._script.wrong(line, f"match.{word} is a text, a number, or a list of them")
-        return tuple(str(one) if isinstance(one, str) else str(int(one)) for one in known)
+        return tuple(str(item) if isinstance(item, str) else str(int(item)) for item in known)
 
     def _usage(self, entry: CommentedMap) -> Usage:
         if entry.get("usage") is None:

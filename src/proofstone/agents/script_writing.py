@@ -101,7 +101,7 @@ def _value(value: JsonValue) -> object:
         case str():
             return _text(value)
         case list():
-            return [_value(one) for one in value]
+            return [_value(item) for item in value]
         case dict():
             return {_on_a_line(key): _value(one) for key, one in value.items()}
     return value

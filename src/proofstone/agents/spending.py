@@ -167,6 +167,6 @@ def _seconds(row: MessageRow) -> float:
 
 def spent_so_far(recorded: Mapping[str, Recorded]) -> Iterator[tuple[str, str | None, Spent]]:
     """Role, task and amount of everything that is on record."""
-    for one in recorded.values():
-        if one.occasion is not None:
-            yield one.occasion.role, one.occasion.task, one.spent
+    for item in recorded.values():
+        if item.occasion is not None:
+            yield item.occasion.role, item.occasion.task, item.spent

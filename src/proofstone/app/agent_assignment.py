@@ -55,8 +55,8 @@ def more(world: World, budget: Budget, words: tuple[str, ...]) -> Budget:
     budget = _amended(budget, words)
     recorded = on_record(world.ledger, world.run_id)
     meter = Meter(budget, spent_so_far(recorded))
-    for one in recorded.values():
-        if one.occasion and (why := meter.exhausted(one.occasion.role, one.occasion.task)):
+    for item in recorded.values():
+        if item.occasion and (why := meter.exhausted(item.occasion.role, item.occasion.task)):
             raise InputError(why, hint="a budget counts from the beginning of the run: give more than was spent")
     return budget
 
@@ -87,7 +87,7 @@ def served(world: World, request: GateRequest) -> tuple[dict[str, tuple[str, ...
     choices = [said.choice(role) for role in asked]
     for choice in choices:
         refuse_login_for_repositories(choice)
-    cast = {one.agent: tuple(lasting(spec, said.folder(one.origin)) for spec in one.specs) for one in choices}
+    cast = {entry.agent: tuple(lasting(spec, said.folder(entry.origin)) for spec in entry.specs) for entry in choices}
     if not cast["executor"]:
         raise InputError(
             "nobody is named who does the work",
@@ -95,9 +95,9 @@ def served(world: World, request: GateRequest) -> tuple[dict[str, tuple[str, ...
             "script:<file>; or gate.executor",
         )
     known = agents(said, asked)
-    for one in (one for agent in known.agents for one in agent.standings):
-        if one.missing and is_agent(one.spec):
-            raise InputError(one.missing, hint=one.hint)
+    for item in (standing for agent in known.agents for standing in agent.standings):
+        if item.missing and is_agent(item.spec):
+            raise InputError(item.missing, hint=item.hint)
     problems = known.problems
     if refused := [problem.text for problem in problems if problem.refuse]:
         raise InputError("; ".join(refused), hint="`proofstone backends` shows who serves whom")

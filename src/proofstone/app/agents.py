@@ -70,7 +70,9 @@ class Agent:
         """Why nobody can serve it, if so: every spec is needed, since the person counts on each of them."""
         if not self.standings:
             return "nobody is named"
-        return "; ".join(one.missing or one.fault for one in self.standings if one.missing or one.fault)
+        return "; ".join(
+            standing.missing or standing.fault for standing in self.standings if standing.missing or standing.fault
+        )
 
 
 @dataclass(frozen=True)
@@ -84,13 +86,16 @@ class Agents:
     def able(self) -> bool:
         """Whether all that are named can serve, and may. That nobody is named for a role is no failure yet."""
         named = [agent for agent in self.agents if agent.standings]
-        return not any(agent.missing for agent in named) and not any(one.refuse for one in self.problems)
+        return not any(agent.missing for agent in named) and not any(problem.refuse for problem in self.problems)
 
     def having_answered(self, answers: Iterable[Probed]) -> Agents:
         """The same agents, with what came of asking those that serve them."""
-        faults = {one.spec: one.fault for one in answers}
+        faults = {answer.spec: answer.fault for answer in answers}
         asked = [
-            replace(agent, standings=tuple(replace(one, fault=faults.get(one.spec, "")) for one in agent.standings))
+            replace(
+                agent,
+                standings=tuple(replace(standing, fault=faults.get(standing.spec, "")) for standing in agent.standings),
+            )
             for agent in self.agents
         ]
         return replace(self, agents=tuple(asked))
@@ -135,14 +140,17 @@ def agents_of(roles: Iterable[str] = ()) -> tuple[str, ...]:
         role = ROLES.get(name)
         if role is None or (focus and word not in role.agents):
             raise InputError(f"{word}: there is no such role", hint=f"there are: {', '.join(agents_of())}")
-        found |= dict.fromkeys([word] if focus else [one if one in KEYS else name for one in role.agents])
+        found |= dict.fromkeys([word] if focus else [agent if agent in KEYS else name for agent in role.agents])
     return tuple(found)
 
 
 def agents(said: Words, names: Iterable[str] = ()) -> Agents:
     """These agents, else every one that can be set: who serves each, and what does not hold between them."""
     found = tuple(_agent(said, name) for name in names or agents_of())
-    served = {agent.name: [Served(one.spec, one.vendor, one.tier) for one in agent.standings] for agent in found}
+    served = {
+        agent.name: [Served(standing.spec, standing.vendor, standing.tier) for standing in agent.standings]
+        for agent in found
+    }
     return Agents(found, tuple(problems(served, {name: one.demand for name, one in ROLES.items()})))
 
 
@@ -154,7 +162,9 @@ def refuse_commands_of_repositories(choice: Choice) -> None:
 
 def refuse_login_for_repositories(choice: Choice) -> None:
     """A repository may name a preset. A command line of its own would be run with the person's login."""
-    _refuse_of_repository(choice, [one for one in choice.specs if one.startswith("acp:") and not is_named_preset(one)])
+    _refuse_of_repository(
+        choice, [spec for spec in choice.specs if spec.startswith("acp:") and not is_named_preset(spec)]
+    )
 
 
 def refuse_weaker_sandbox(spec: str, said: Words) -> None:
@@ -188,9 +198,9 @@ def probes(said: Words, known: Agents) -> Iterator[Probed]:
     specs: dict[str, Origin] = {}
     for agent in known.agents:
         refuse_commands_of_repositories(agent.choice)
-        for one in agent.standings:
-            if not one.missing and one.spec.partition(":")[0] not in _NOT_ASKED:
-                specs.setdefault(one.spec, agent.choice.origin)
+        for standing in agent.standings:
+            if not standing.missing and standing.spec.partition(":")[0] not in _NOT_ASKED:
+                specs.setdefault(standing.spec, agent.choice.origin)
     with _site(said, any(spec.startswith(_PROGRAMS) for spec in specs)) as site:
         for spec, origin in specs.items():
             backend = backend_from((spec,), folder=said.folder(origin), root=said.root, person=said.person)

@@ -67,7 +67,7 @@ def asked_role(agent: str) -> tuple[Role, str]:
             hint="`proofstone verify-plan PLAN.md`",
         )
     if name not in ROLES:
-        there = ", ".join(one for one in ROLES if one != _WORKS_AT_THE_GATE)
+        there = ", ".join(item for item in ROLES if item != _WORKS_AT_THE_GATE)
         raise InputError(f"{agent}: there is no such role", hint=f"there are: {there}")
     return ROLES[name], focus
 
@@ -119,9 +119,9 @@ def _chosen(said: Words, agent: str) -> Choice:
             "`proofstone backends` shows them",
         )
     refuse_commands_of_repositories(choice)
-    for one in known.standings:
-        if one.missing and (one.spec.startswith("api:") or works_alone(one.spec)):
-            raise InputError(one.missing, hint=one.hint)
+    for standing in known.standings:
+        if standing.missing and (standing.spec.startswith("api:") or works_alone(standing.spec)):
+            raise InputError(standing.missing, hint=standing.hint)
     return choice
 
 

@@ -194,7 +194,9 @@ def passed_secrets(settings: Settings, variables: Mapping[str, str]) -> SecretMa
 
 
 def _is_path(value: str) -> bool:
-    return value.startswith("/") and len(value) < _LONGEST_PATH and all(Path(one).exists() for one in value.split(":"))
+    return (
+        value.startswith("/") and len(value) < _LONGEST_PATH and all(Path(part).exists() for part in value.split(":"))
+    )
 
 
 @contextmanager
@@ -240,7 +242,7 @@ def opened_world(
             base_commit=base[0],
             base_tree=base[1],
             settings=settings,
-            notes=(*told, *(one for one in (note, _tidied(home, store, settings)) if one)),
+            notes=(*told, *(item for item in (note, _tidied(home, store, settings)) if item)),
             ledger=ledger,
             ledger_path=ledger_path(home),
             artifacts=ArtifactStore(artifacts_path(home)),

@@ -316,8 +316,8 @@ def _attended(
             journal.note(NOT_ASKED, why=why or f"not applicable: {kind} cannot be asked")
         return executor
     whole = setup.parent or world.run_id
-    (began,) = [one.seq for one in world.ledger.read(EventRow, run_id=world.run_id, type="run.started", limit=1)]
-    before = [one for one in world.ledger.read(EventRow, run_id=whole, type=ADDED) if one.seq < began]
+    (began,) = [row.seq for row in world.ledger.read(EventRow, run_id=world.run_id, type="run.started", limit=1)]
+    before = [row for row in world.ledger.read(EventRow, run_id=whole, type=ADDED) if row.seq < began]
     attending = Attending(
         journal=journal,
         board=Board(world.ledger, whole, plan.objective or plan.title),

@@ -249,7 +249,7 @@ def _ruled(repository: Repository, commit: Pending, tree: str, ledger: Path, *, 
 def _counting(repository: Repository, commit: Pending, seen: Iterable[Seen]) -> frozenset[str] | None:
     if commit.first_of_branch:
         return None
-    return counting_bases(repository, commit.parents, {one.base_commit for one in seen})
+    return counting_bases(repository, commit.parents, {item.base_commit for item in seen})
 
 
 def _other(repository: Repository, commit: Pending, tree: str, ledger: Path, objects: Path) -> Other | None:
@@ -259,9 +259,9 @@ def _other(repository: Repository, commit: Pending, tree: str, ledger: Path, obj
     from proofstone.git.store import open_store
 
     known = checks_on_record(ledger, worktree_roots(repository))
-    passed = [one for one in known if one.passed and one.tree != tree and not one.own_settings]
+    passed = [item for item in known if item.passed and item.tree != tree and not item.own_settings]
     counting = _counting(repository, commit, passed)
-    found = next((one for one in passed if counting is None or one.base_commit in counting), None)
+    found = next((item for item in passed if counting is None or item.base_commit in counting), None)
     if found is None:
         return None
     store = open_store(repository, proofstone_home())

@@ -81,7 +81,7 @@ def prove_ledger(
             _collect_named(known, named, head)
             _collect_kept(known, ledger, home, head)
             if full:
-                _collect_recorded(known, home, head, {one.root for one in named})
+                _collect_recorded(known, home, head, {item.root for item in named})
             since = None if full else ledger.checkpoint()
             proof = audit(ledger, ArtifactStore(artifacts_path(home)), known.found, since=since)
             proof = proof.with_problems(known.problems)
@@ -118,24 +118,24 @@ def _collect_kept(known: _Anchors, ledger: Ledger, home: Path, head: Anchor) -> 
     except LedgerError as error:
         known.complain("the anchors of the state directory", error.message)
         return
-    known.add([one.anchor for one in every if one.anchor.ledger_id == head.ledger_id])
+    known.add([entry.anchor for entry in every if entry.anchor.ledger_id == head.ledger_id])
     for finding in compare_anchors((), every, None, head, ledger.hash_at):
         if finding.fault in _BY_THEMSELVES:
             known.problems.append(Break(None, finding.detail))
-    for one in every:
-        place = text_to_path(one.repository)
+    for item in every:
+        place = text_to_path(item.repository)
         if not place.exists():
             continue  # the repository is gone, and its anchor with it; the twin counts
         try:
-            anchors = _anchors_at(_git_at(place), one.repository)
+            anchors = _anchors_at(_git_at(place), item.repository)
             own = kept.of(place)
         except ProofstoneError as error:
-            known.complain(one.repository, f"its anchor cannot be read: {error.message}")
+            known.complain(item.repository, f"its anchor cannot be read: {error.message}")
             continue
         known.add([anchor for anchor in anchors if anchor.ledger_id == head.ledger_id])
         for finding in compare_anchors(anchors, (), own, head, ledger.hash_at):
             if finding.fault in _BY_THEMSELVES:
-                known.complain(one.repository, finding.detail)
+                known.complain(item.repository, finding.detail)
 
 
 def _collect_recorded(known: _Anchors, home: Path, head: Anchor, done: set[Path]) -> None:

@@ -186,7 +186,7 @@ def approve_run(
                 f"{run_id}: nobody is asked at {gate_id}; {asks}", hint=f"`proofstone status {run_id}` tells"
             )
         if waiting.option(option) is None:
-            there = ", ".join(one.id for one in waiting.options)
+            there = ", ".join(item.id for item in waiting.options)
             raise InputError(f"{gate_id}: {option!r} is no option", hint=f"there are {there}")
         journal = PipelineJournal.opened(ledger, run_id)
         journal.decide(waiting, option, said, by, RUNS.setup(run_id, home).mode, auto=False)
@@ -208,7 +208,7 @@ def amend_run(run_id: str, text: str, files: Sequence[str], by: str, home: Path 
 
 def _refuse_over(ledger: Ledger, run_id: str) -> None:
     """What is added to a run that has ended would be heard by nobody."""
-    events = [one.row for one in ledger.read(EventRow, run_id=run_id) if one.row.type.startswith("run.")]
+    events = [item.row for item in ledger.read(EventRow, run_id=run_id) if item.row.type.startswith("run.")]
     last = [row for row in events if row.type in ("run.started", "run.resumed", "run.interrupted", "run.finished")][-1]
     outcome = str(last.payload.get("outcome", "")) if last.type == "run.finished" else ""
     if outcome in (RunOutcome.PASSED, RunOutcome.FAILED, RunOutcome.HALTED):
@@ -468,15 +468,19 @@ def _nobody(_questions: object) -> Mapping[str, str]:
 
 
 def _plan_summary(report: PlanReport, iteration: int) -> PlanGateSummary:
-    still = [one for one in report.challenges if one.status in (ChallengeStatus.OPEN, ChallengeStatus.UNRESOLVED)]
+    still = [
+        challenge
+        for challenge in report.challenges
+        if challenge.status in (ChallengeStatus.OPEN, ChallengeStatus.UNRESOLVED)
+    ]
     return PlanGateSummary(
         iteration=iteration,
         run_id=report.run_id,
         verdict=report.verdict.value if report.verdict else None,
         reason=report.reason,
         open=tuple(
-            KnownIssue(severity=_SEVERITY[one.severity], title=one.concern, source=f"plan gate {one.id}")
-            for one in still
+            KnownIssue(severity=_SEVERITY[item.severity], title=item.concern, source=f"plan gate {item.id}")
+            for item in still
         ),
-        mitigations=tuple(one.mitigation for one in to_take_in(report.challenges) if one.mitigation),
+        mitigations=tuple(item.mitigation for item in to_take_in(report.challenges) if item.mitigation),
     )

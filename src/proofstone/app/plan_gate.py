@@ -161,7 +161,7 @@ def take_in(run_id: str, by: str, home: Path | None = None) -> tuple[Path, tuple
         _refuse_taking_in(report, path)
         raw, text = load_plan(path)
         now = hashlib.sha256(raw).hexdigest()
-        taken_in = [one.row.payload.get("digest") for one in ledger.read(EventRow, run_id=run_id, type=MITIGATED)]
+        taken_in = [row.row.payload.get("digest") for row in ledger.read(EventRow, run_id=run_id, type=MITIGATED)]
         if now in taken_in:
             raise InputError(f"{path}: was taken in already, and is through the plan gate as it is")
         if now != report.plan_digest:
@@ -178,7 +178,7 @@ def take_in(run_id: str, by: str, home: Path | None = None) -> tuple[Path, tuple
         data = _as_written(revised, raw)
         if _as_written(text, raw) != raw:
             raise InputError(f"{path}: its line ends are mixed", hint="make them all the same, and verify it again")
-        ids: list[str] = [one.id for one in taken]
+        ids: list[str] = [item.id for item in taken]
         write_whole(path, data)
         # Written first: a plan that was not changed must not be on record as one that was.
         digest = hashlib.sha256(data).hexdigest()
@@ -207,7 +207,7 @@ def _refuse_taking_in(report: PlanReport, path: Path) -> None:
     if not to_take_in(report.challenges):
         raise InputError(f"{report.run_id}: names no mitigation that could be taken in", hint=report.next_step or None)
     if unanswered := without_mitigation(report.challenges):
-        named = ", ".join(one.id for one in unanswered)
+        named = ", ".join(item.id for item in unanswered)
         raise InputError(
             f"{report.run_id}: nobody knows a mitigation for {named}",
             hint=f"revise {path} so that it is answered, and put it through the gate again",

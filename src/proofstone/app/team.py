@@ -49,7 +49,7 @@ class Team:
     @property
     def own_tools(self) -> frozenset[str]:
         """Roles that a program with tools of its own may serve: a coding agent, or a command."""
-        commanded = (role for role, specs in self.agents.items() if any(one.startswith(_COMMAND) for one in specs))
+        commanded = (role for role, specs in self.agents.items() if any(spec.startswith(_COMMAND) for spec in specs))
         return self.coding_agents.union(commanded)
 
 
@@ -70,12 +70,12 @@ def team_of(world: World, backends: Sequence[str], roles: Sequence[str], without
         refuse_commands_of_repositories(choice)
         _refuse_judges_of_its_own(choice)
     known = agents(said, [choice.agent for choice in choices])
-    for one in (one for agent in known.agents for one in agent.standings):
-        if one.missing:
-            raise InputError(one.missing, hint=one.hint or None)
+    for item in (standing for agent in known.agents for standing in agent.standings):
+        if item.missing:
+            raise InputError(item.missing, hint=item.hint or None)
     if refused := [problem.text for problem in known.problems if problem.refuse]:
         raise InputError("; ".join(refused), hint="`proofstone backends` shows who serves whom")
-    cast = {one.agent: tuple(lasting(spec, said.folder(one.origin)) for spec in one.specs) for one in choices}
+    cast = {entry.agent: tuple(lasting(spec, said.folder(entry.origin)) for spec in entry.specs) for entry in choices}
     return Team(cast, tuple(problem.text for problem in known.problems))
 
 

@@ -99,7 +99,7 @@ class Export:
 
 def _taken(ledger: Ledger, run_id: str, host: str) -> list[Mapping[str, JsonValue]]:
     """What a collector has had of a run."""
-    exported = [one.row.payload for one in ledger.read(EventRow, run_id=run_id, type=EXPORTED)]
+    exported = [row.row.payload for row in ledger.read(EventRow, run_id=run_id, type=EXPORTED)]
     return [said for said in exported if said["collector"] == host]
 
 

@@ -26,7 +26,9 @@ def add_grant(file: Path, repository: Path, needs: Iterable[Need]) -> Grant:
     )
     with _locked(file):
         others = [
-            one for one in load_grants(file).grants if (one.repository, one.digest) != (grant.repository, grant.digest)
+            item
+            for item in load_grants(file).grants
+            if (item.repository, item.digest) != (grant.repository, grant.digest)
         ]
         _write(file, Grants(grants=(*others, grant)))
     return grant
@@ -38,9 +40,9 @@ def remove_grants(file: Path, repository: str) -> tuple[Grant, ...]:
         return ()
     with _locked(file):
         grants = load_grants(file, checked=False).grants
-        removed = tuple(one for one in grants if one.repository == repository)
+        removed = tuple(grant for grant in grants if grant.repository == repository)
         if removed:
-            _write(file, Grants(grants=tuple(one for one in grants if one not in removed)))
+            _write(file, Grants(grants=tuple(grant for grant in grants if grant not in removed)))
     return removed
 
 

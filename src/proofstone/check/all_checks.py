@@ -161,8 +161,8 @@ class CascadeRun:
         """Whether tests that must fail are planted for this check: once for each runner is enough."""
         if not spec.kind.exercises or self.subject.snapshot.change.empty:
             return False
-        own = [one for one in self.subject.specs if one.kind is CheckKind.TESTS and one.report is not None]
-        return spec.kind is CheckKind.TESTS or not any(one.cwd == spec.cwd for one in own)
+        own = [item for item in self.subject.specs if item.kind is CheckKind.TESTS and item.report is not None]
+        return spec.kind is CheckKind.TESTS or not any(item.cwd == spec.cwd for item in own)
 
     def _on_base(self, spec: CheckSpec, known: CheckResult | None, key: str, keep: bool) -> CheckResult | None:
         """The same check on the base; None where there is nothing to compare with."""

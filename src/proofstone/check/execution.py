@@ -307,7 +307,7 @@ def _filled(text: str, names: Mapping[str, str]) -> str:
 def _diagnostics(spec: CheckSpec, output: str, root: str) -> tuple[Diagnostic, ...]:
     below = "" if spec.cwd in (".", "") else f"{spec.cwd}/"
     found = parse_diagnostics(spec.tool.rpartition(":")[2], output, root)
-    return tuple(one.model_copy(update={"path": below + one.path}) for one in found) if below else found
+    return tuple(item.model_copy(update={"path": below + item.path}) for item in found) if below else found
 
 
 class _HeadAndTail:

@@ -132,12 +132,12 @@ def inspect(files: Sequence[ChangedFile], tree: str, *, max_file_kb: int) -> lis
         errors = new_syntax_errors(file.path, file.old, file.new or b"")
         known += errors is not None
         syntax += errors or ()
-    markers = [one for file in present for one in conflict_markers(file.path, file.old, file.new or b"")]
+    markers = [marker for file in present for marker in conflict_markers(file.path, file.old, file.new or b"")]
     sizes = [
-        one
+        item
         for file in files
         if file.new_size is not None
-        for one in oversized(file.path, file.old_size, file.new_size, max_file_kb << 10)
+        for item in oversized(file.path, file.old_size, file.new_size, max_file_kb << 10)
     ]
     measured = sum(file.new_size is not None for file in files)
     return [
@@ -182,13 +182,13 @@ def _said(
             layer="cascade",
             rule=name,
             severity=severity,
-            path=one.path,
-            line=one.line,
-            detail=one.message or one.code,
+            path=item.path,
+            line=item.line,
+            detail=item.message or item.code,
             fix=fix,
             check=name,
         )
-        for one in found[:50]
+        for item in found[:50]
     ]
     result = CheckResult(
         name=name,

@@ -74,7 +74,7 @@ class Layers:
             ]
             if after.report is not None and self.plants(spec):
                 asked.append(pool.submit(_examined, lambda: self._planted(spec, known, after, planted)))
-            return together([one.result() for one in asked])
+            return together([item.result() for item in asked])
 
     def _planted(
         self,
@@ -91,8 +91,8 @@ class Layers:
 
     def _record(self, after: CheckResult, examined: Examined, key: str) -> None:
         """One row for all layers; it is kept, like any result, if it passed."""
-        grave = [one for one in examined.findings if one.severity is not Severity.MINOR]
-        told = [f"{one.layer} {one.rule}: {one.detail}" for one in examined.findings]
+        grave = [finding for finding in examined.findings if finding.severity is not Severity.MINOR]
+        told = [f"{finding.layer} {finding.rule}: {finding.detail}" for finding in examined.findings]
         told += [*examined.caps, *examined.not_measured]
         verdict, reason = Verdict.PASS, ""
         if grave:

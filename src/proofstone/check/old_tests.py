@@ -120,7 +120,7 @@ class OldTests:
 
     def _side_by_side(self, test: str, finding: Finding) -> Finding:
         """The finding with what the test expected and what it expects now."""
-        file = next((one for one in self.files if one.path == finding.path and one.old and one.new), None)
+        file = next((item for item in self.files if item.path == finding.path and item.old and item.new), None)
         if file is None or file.old is None or file.new is None:
             return finding
         old, new = file.old.decode("utf-8", "replace"), file.new.decode("utf-8", "replace")
@@ -197,14 +197,14 @@ class Quieted:
             self._finding(
                 spec,
                 run,
-                one,
+                complaint,
                 Layer.PROTECTED_FILES,
                 "weakened-configuration",
-                f"with the base's configuration ({edited[0].path}) {run.tool} complains: {one.message}",
+                f"with the base's configuration ({edited[0].path}) {run.tool} complains: {complaint.message}",
                 "put it right, and leave the configuration as it is; if it was wrong, say so with "
                 "--accept-test-changes",
             )
-            for one in new_complaints((*known, *after.diagnostics), run.diagnostics)[:_SHOWN]
+            for complaint in new_complaints((*known, *after.diagnostics), run.diagnostics)[:_SHOWN]
         )
         return Examined(findings=findings, caps=_unanswered(spec, run))
 
@@ -219,7 +219,7 @@ class Quieted:
             if found := suppressions(lines, {number for number, _ in file.added}, old or ()):
                 contents[file.path] = without_suppressions(file.new, found, lines)
                 added[file.path] = found
-        if not any(one.blanket for found in added.values() for one in found):
+        if not any(item.blanket for found in added.values() for item in found):
             return Examined()  # whoever named what is wrong has said enough
         run = self.beside.run(spec, self.beside.with_contents(contents), "without-suppressions")
         hidden = new_complaints((*known, *after.diagnostics), run.diagnostics)
@@ -227,14 +227,14 @@ class Quieted:
             self._finding(
                 spec,
                 run,
-                one,
+                item,
                 Layer.STATIC_SCAN,
                 "blanket-suppression",
-                f"a suppression that names no rule hides what {run.tool} says here: {one.message}",
+                f"a suppression that names no rule hides what {run.tool} says here: {item.message}",
                 "put it right, or name the rule that is wrong here",
             )
-            for one in hidden[:_SHOWN]
-            if _hidden_by_blanket(one, added.get(one.path, ()))
+            for item in hidden[:_SHOWN]
+            if _hidden_by_blanket(item, added.get(item.path, ()))
         )
         return Examined(findings=findings, caps=_unanswered(spec, run))
 

@@ -167,7 +167,7 @@ def checks_on_record(ledger: Path, roots: Sequence[str], tree: str = "") -> tupl
 def refuse_forged(ledger: Ledger, seen: Sequence[Seen]) -> None:
     """Raises LedgerCorruptError if one of the runs has an event that was not written with the ledger's key: evidence
     that somebody else put there is no evidence, and whoever did it should be looked for."""
-    for run_id in dict.fromkeys(one.run_id for one in seen):
+    for run_id in dict.fromkeys(item.run_id for item in seen):
         for stored in ledger.read(EventRow, run_id=run_id):
             if not ledger.is_authentic(stored):
                 raise LedgerCorruptError(
@@ -180,7 +180,7 @@ def refuse_forged(ledger: Ledger, seen: Sequence[Seen]) -> None:
 def _of_check(row: Sequence[object]) -> Seen:
     run_id, began, ended, at, _, levels, loosened = row
     start, end = json.loads(str(began)), json.loads(str(ended)) if ended is not None else {}
-    said = [(one["type"], one["payload"]) for one in json.loads(str(loosened))]
+    said = [(load["type"], load["payload"]) for load in json.loads(str(loosened))]
     return Seen(
         run_id=str(run_id),
         tree=str(start["tree"]),

@@ -100,11 +100,11 @@ class CheckRun:
             lines.append(self._inspected_line(_infeasible(self.subject.snapshot.tree)))
         self.cascade.set_up()
         judged = self.cascade.run()
-        findings += [finding for one in judged for finding in one.judgement.findings]
-        lines += [one.line for one in judged]
-        reports = [one.report for one in judged if one.report]
+        findings += [finding for item in judged for finding in item.judgement.findings]
+        lines += [item.line for item in judged]
+        reports = [item.report for item in judged if item.report]
         # Of a test whose run died nobody knows whether it was executed, and the check says so already.
-        died = any(one.death and one.line.required and one.line.verdict is Verdict.UNVERIFIABLE for one in judged)
+        died = any(item.death and item.line.required and item.line.verdict is Verdict.UNVERIFIABLE for item in judged)
         findings += must_pass_findings(self.request.must_pass, reports, all_measured=not died)
         findings += softened(self._moved_findings(), self.request.accept)
         outcome, reason = decide(lines, findings, documentation_only=is_documentation(self.subject.snapshot))
@@ -119,7 +119,7 @@ class CheckRun:
         )
         if not self.is_large:
             return found
-        known = {(one.path, one.line) for one in self._secret_findings if one.rule == KNOWN}
+        known = {(finding.path, finding.line) for finding in self._secret_findings if finding.rule == KNOWN}
         return found + inspect_readiness(self.subject.files, self.subject.snapshot.tree, known)
 
     @cached_property
@@ -206,7 +206,7 @@ class CheckRun:
         reason: str,
     ) -> CheckReport:
         def ids(of: Callable[[Judged], tuple[str, ...]]) -> tuple[str, ...]:
-            return tuple(sorted({test for one in judged for test in of(one)}))
+            return tuple(sorted({test for item in judged for test in of(item)}))
 
         if self.subject.snapshot.change.empty:
             self.subject.notes.append("the work tree equals the base: there is no change to check")
@@ -218,7 +218,7 @@ class CheckRun:
             outcome,
             reason,
             assurance,
-            [cap for one in judged for cap in one.examined.caps],
+            [cap for item in judged for cap in item.examined.caps],
             findings,
             sensitive=bool(sensitive) or is_documentation(self.subject.snapshot) or self.subject.snapshot.change.empty,
         )
@@ -248,7 +248,7 @@ class CheckRun:
         )
 
     def _note_ignored_modules(self, judged: Sequence[Judged]) -> None:
-        outputs = [one.output for one in judged if one.line.verdict is not Verdict.PASS]
+        outputs = [item.output for item in judged if item.line.verdict is not Verdict.PASS]
         tracked = frozenset(readable(path) for path in self.subject.tree_files[1]) if outputs else frozenset()
         if missed := ignored_modules(outputs, self.world.repository.root, tracked):
             self.subject.notes.append(include_note(missed))

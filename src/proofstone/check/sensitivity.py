@@ -99,15 +99,15 @@ class MustFail:
         if planting is None:
             return Examined(caps=(f"{check}: no test that must fail could be planted",))
         plan, run = planting.plan, planting.run
-        planted = [one for one in plan.planted if one.kind is Kind.CANARY or fate(one, after) is Fate.PASSED]
+        planted = [item for item in plan.planted if item.kind is Kind.CANARY or fate(item, after) is Fate.PASSED]
         suspects = accused(planted, run.report)
-        if not suspects and all(fate(one, run.report) is Fate.FAILED for one in planted):
+        if not suspects and all(fate(item, run.report) is Fate.FAILED for item in planted):
             return Examined()
         again, base = run, None
         if suspects:
             base = self._on_base(planting)
             again = self._run(planting.spec, planting.report, plan, planting.like, "must-fail-again")
-        steady = [one for one in planted if fate(one, again.report) is fate(one, run.report)]
+        steady = [item for item in planted if fate(item, again.report) is fate(item, run.report)]
         found, caps = findings(steady, run, base.report if base else None, check=check)
         return Examined(findings=tuple(found), caps=tuple(caps))
 
@@ -121,12 +121,12 @@ class MustFail:
         files = by_path(report.results)
         contents = dict(self.read(_some([*files], _FILES, first=self.changed)))
         near = sorted(contents, key=lambda path: not self._near(path, contents[path]))
-        relied_on = {one.id for name in self.required for one in matching(name, report.results)}
-        relied_on |= {one.id for one in base.results if one.status.bad} if base else set()
+        relied_on = {item.id for name in self.required for item in matching(name, report.results)}
+        relied_on |= {result.id for result in base.results if result.status.bad} if base else set()
         planted: list[Planted] = []
         for path in near:
-            names = {own_name(one.id, path) for one in files.get(path, ()) if one.id in relied_on}
-            others = sorted({own_name(one.id, path) for one in files.get(path, ())} - names)
+            names = {own_name(file.id, path) for file in files.get(path, ()) if file.id in relied_on}
+            others = sorted({own_name(file.id, path) for file in files.get(path, ())} - names)
             sample = set(SystemRandom().sample(others, min(len(others), max(0, _SAMPLE - len(planted)))))
             changed = mutated(path, contents[path], names | sample, word=_word())
             contents[path] = changed.content
@@ -140,7 +140,7 @@ class MustFail:
                 contents[path] = canary.content
                 planted.append(Planted(kind=Kind.CANARY, path=path, name=canary.name))
                 canaries += 1
-        touched = {one.path for one in planted}
+        touched = {item.path for item in planted}
         return Plan(tuple(planted), {path: contents[path] for path in touched}, format) if planted else None
 
     def _near(self, path: str, content: bytes) -> bool:
@@ -202,7 +202,7 @@ class Sensitivity:
             return Examined()
         if after.report is None:
             return self._by_exit_code(spec, before, after) if after.kind.exercises else Examined()
-        named = {one.id for name in self.required for one in matching(name, after.report.results)}
+        named = {item.id for name in self.required for item in matching(name, after.report.results)}
         told = {*found.fixed, *found.added}
         # Where tests were edited as well, what they said before says nothing: only what the task names is counted on.
         tests_edited = any(file.roles & {Role.TESTS, Role.RUNNER} for file in self.files)

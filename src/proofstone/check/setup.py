@@ -111,7 +111,7 @@ def _run(runner: Runner, tree: TreeUnderCheck, commands: Iterable[str], *, scrip
         kind=CheckKind.BUILD,
         tier=2,
         tool="sh",
-        shell=" && ".join(f"{{ {one}\n}}" for one in commands),
+        shell=" && ".join(f"{{ {command}\n}}" for command in commands),
         env={} if scripts else _NO_SCRIPTS,
     )
     result = runner.run(spec, tree, keep=True, network=True)

@@ -32,8 +32,8 @@ def scan_findings(files: Sequence[ChangedFile]) -> list[Finding]:
     found = [
         _finding(file.path, _demoted(hit, file, left[is_test(file.path)])) for file in files for hit in _hits(file)
     ]
-    grave = [one for one in found if one.severity is not Severity.MINOR]
-    return grave + [one for one in found if one.severity is Severity.MINOR][:_MOST_MINOR]
+    grave = [item for item in found if item.severity is not Severity.MINOR]
+    return grave + [item for item in found if item.severity is Severity.MINOR][:_MOST_MINOR]
 
 
 def _hits(file: ChangedFile) -> list[Hit]:

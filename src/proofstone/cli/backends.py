@@ -31,13 +31,13 @@ def print_programs(console: Console, programs: Sequence[ProgramStanding]) -> Non
     if not programs:
         return
     console.print("\nCoding agents on this machine", style="bold")
-    for one in programs:
-        if one.path:
-            console.print(printable(f"  {' or '.join(one.ways)}"), soft_wrap=True)
-            style = "yellow" if one.is_outdated or not one.login else None
-            console.print(printable(f"    {_facts(one)}"), style=style, soft_wrap=True)
-            console.print(printable(f"    limits itself: {one.limits}"), soft_wrap=True)
-    if absent := [one.name for one in programs if not one.path]:
+    for program in programs:
+        if program.path:
+            console.print(printable(f"  {' or '.join(program.ways)}"), soft_wrap=True)
+            style = "yellow" if program.is_outdated or not program.login else None
+            console.print(printable(f"    {_facts(program)}"), style=style, soft_wrap=True)
+            console.print(printable(f"    limits itself: {program.limits}"), soft_wrap=True)
+    if absent := [item.name for item in programs if not item.path]:
         words = f"  not installed: {', '.join(absent)} (--json says how, and what is known to go wrong)"
         console.print(printable(words), soft_wrap=True)
 
@@ -108,9 +108,9 @@ def backends(
     well = known.able and not (roles and any(not agent.standings for agent in known.agents))
     if as_json:
         document = _document(well, str(said.person.file), known, answered if ask else None)
-        output.document(document | {"programs": [asdict(one) for one in programs]})
+        output.document(document | {"programs": [asdict(program) for program in programs]})
     else:
-        _print_agents(output.results(), known, {one.spec: one for one in answered})
+        _print_agents(output.results(), known, {item.spec: item for item in answered})
         _print_notes(output.results(), known, said.person.file)
         print_programs(output.results(), programs)
     return 0 if well else 1
@@ -118,10 +118,10 @@ def backends(
 
 def _asked(console: Console, coming: Iterable[Probed]) -> Iterator[Probed]:
     """Each takes its time, so it is said that one has answered."""
-    for one in coming:
-        state = "does not answer" if one.fault else "answers"
-        console.print(printable(f"{one.spec} {state}"), style="dim", soft_wrap=True)
-        yield one
+    for item in coming:
+        state = "does not answer" if item.fault else "answers"
+        console.print(printable(f"{item.spec} {state}"), style="dim", soft_wrap=True)
+        yield item
 
 
 def _print_agents(console: Console, known: Agents, answered: Mapping[str, Probed]) -> None:
@@ -129,10 +129,10 @@ def _print_agents(console: Console, known: Agents, answered: Mapping[str, Probed
     for _, group in groupby(known.agents, key=lambda agent: (agent.choice.origin, agent.choice.key, agent.standings)):
         same = list(group)
         console.print(", ".join(agent.name for agent in same), style="bold", soft_wrap=True)
-        for one in same[0].standings:
-            console.print(printable(f"  {one.spec}"), soft_wrap=True)
-            able = not (one.missing or one.fault)
-            facts = printable(f"    {_backends_facts(same[0], one, answered.get(one.spec))}")
+        for standing in same[0].standings:
+            console.print(printable(f"  {standing.spec}"), soft_wrap=True)
+            able = not (standing.missing or standing.fault)
+            facts = printable(f"    {_backends_facts(same[0], standing, answered.get(standing.spec))}")
             console.print(facts, style=None if able else "red", soft_wrap=True)
         if not same[0].standings:
             console.print("  nobody is named", style="yellow")
@@ -166,8 +166,12 @@ def _notes(problems: Sequence[TierProblem]) -> Iterator[tuple[bool, str]]:
 
 def _of_unknown_tier(known: Agents) -> list[str]:
     """Models by the names that settings know them by."""
-    standings = [one for agent in known.agents for one in agent.standings]
-    return list(dict.fromkeys(one.spec.removeprefix("api:") for one in standings if one.model and one.tier is None))
+    standings = [standing for agent in known.agents for standing in agent.standings]
+    return list(
+        dict.fromkeys(
+            standing.spec.removeprefix("api:") for standing in standings if standing.model and standing.tier is None
+        )
+    )
 
 
 def _backends_facts(agent: Agent, one: Standing, answered: Probed | None) -> str:
@@ -208,12 +212,12 @@ def _document(well: bool, file: str, known: Agents, answered: list[Probed] | Non
                 "from": agent.choice.origin.value,
                 "key": agent.choice.key,
                 "ready": not agent.missing,
-                "backends": [asdict(one) for one in agent.standings],
+                "backends": [asdict(standing) for standing in agent.standings],
             }
             for agent in known.agents
         ],
         "problems": [asdict(problem) for problem in known.problems],
-        "probes": None if answered is None else [_probe_document(one) for one in answered],
+        "probes": None if answered is None else [_probe_document(item) for item in answered],
     }
 
 

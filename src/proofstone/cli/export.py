@@ -98,7 +98,7 @@ def export_hooks(
         sys.stdout.write(_text(kind))
         return 0
     root = _root(kind, directory)
-    changes = [one for one in _changes(kind, root, remove=remove) if _differs(one)]
+    changes = [item for item in _changes(kind, root, remove=remove) if _differs(item)]
     for change in changes:
         _carry_out(change)
     _tell(Output(json=as_json, no_color=no_color), kind, changes, remove=remove)
@@ -227,12 +227,12 @@ def _carry_out(change: Change) -> None:
 
 def _tell(output: Output, kind: Kind, changes: list[Change], *, remove: bool) -> None:
     if output.json:
-        files = [{"path": str(one.path), "removed": one.content is None} for one in changes]
+        files = [{"path": str(item.path), "removed": item.content is None} for item in changes]
         output.document({"kind": kind, "hooks": True, "changed": files})
         return
     console = output.results()
-    for one in changes:
-        console.print(printable(f"{'removed' if one.content is None else 'wrote'} {one.path}"), soft_wrap=True)
+    for change in changes:
+        console.print(printable(f"{'removed' if change.content is None else 'wrote'} {change.path}"), soft_wrap=True)
     if not changes:
         console.print(
             "nothing to do: " + ("there is no hook of Proofstone's" if remove else "the hook is there already")

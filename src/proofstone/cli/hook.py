@@ -93,7 +93,7 @@ def uninstall(repo: RepoOption = Path(), as_json: JsonOption = False, no_color: 
     """
     done = uninstall_hooks(repo)
     _tell(Output(json=as_json, no_color=no_color), done, "")
-    return 1 if any(one.left for one in done) else 0
+    return 1 if any(item.left for item in done) else 0
 
 
 @app.command()
@@ -310,14 +310,14 @@ def _stop(agent: str, told: dict[str, Any]) -> Stop:
 
 def _tell(output: Output, done: list[Done], folder: str) -> None:
     if output.json:
-        hooks = [{"name": one.name, "did": one.did, "left": one.left} for one in done]
+        hooks = [{"name": entry.name, "did": entry.did, "left": entry.left} for entry in done]
         output.document({"hooks": hooks} | ({"folder": folder} if folder else {}))
         return
     console = output.results()
     if folder:
         console.print(printable(f"hooks of {folder}"), soft_wrap=True)
-    for one in done:
-        console.print(printable(f"{one.name}: {one.did}"), style="yellow" if one.left else None, soft_wrap=True)
+    for item in done:
+        console.print(printable(f"{item.name}: {item.did}"), style="yellow" if item.left else None, soft_wrap=True)
     if not done:
         console.print("there is no hook of Proofstone's here")
 

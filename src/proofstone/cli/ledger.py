@@ -143,10 +143,10 @@ def reanchor_(
     findings, head = reanchor_repository(repo or Path.cwd(), plain("--reason", reason), speaker(), home)
     output = Output(json=as_json, no_color=no_color)
     if as_json:
-        found = [{"fault": one.fault.value, "detail": one.detail} for one in findings]
+        found = [{"fault": finding.fault.value, "detail": finding.detail} for finding in findings]
         output.document({"found": found, "ledger_id": head.ledger_id, "seq": head.seq})
         return
-    lines = [f"{one.fault.value}: {one.detail}" for one in findings]
+    lines = [f"{finding.fault.value}: {finding.detail}" for finding in findings]
     lines.append(
         f"anchored at row {head.seq} of ledger {head.ledger_id}; your reason is on record"
         if findings
@@ -325,7 +325,7 @@ def _lines(result: LedgerProof | LedgerCorruptError) -> Iterator[str]:
     else:
         first, *others = (_place(problem) for problem in proof.problems)
         yield f"does not verify: {first}"
-        yield from (f"  {one}" for one in others)
+        yield from (f"  {other}" for other in others)
         count = len(proof.problems) + proof.unlisted
         more = f", {proof.unlisted} of them not listed" if proof.unlisted else ""
         what = "1 problem" if count == 1 else f"{count} problems"
@@ -349,7 +349,7 @@ def _document(result: LedgerProof | LedgerCorruptError) -> dict[str, object]:
         problem = {"seq": result.seq, "reason": result.message}
         return {"ok": False, "anchors": 0, "problem": problem, "problems": [problem]}
     proof = result.verification
-    problems = [{"seq": one.seq, "reason": one.reason} for one in proof.problems]
+    problems = [{"seq": item.seq, "reason": item.reason} for item in proof.problems]
     return {
         "ok": proof.ok,
         "ledger_id": proof.head.ledger_id,

@@ -49,7 +49,7 @@ def list_(
     then use `tool:shell`, or rest on `target:a.csv`. A lesson shows how much of its weight is left: it fades with the
     tasks that do not confirm it.
     """
-    entries = [one for one in reversed(_memory().entries()) if type in (None, one.type)]
+    entries = [entry for entry in reversed(_memory().entries()) if type in (None, entry.type)]
     _present(Output(json=as_json, no_color=no_color), entries[:limit], len(entries), "nothing is remembered yet")
 
 
@@ -68,7 +68,7 @@ def search(
     memory = _memory()
     asked = " ".join(words)
     found = memory.search((asked,), len(memory.entries())) if asked.strip() else ()
-    of_type = [one for one in found if type in (None, one.type)]
+    of_type = [item for item in found if type in (None, item.type)]
     _present(Output(json=as_json, no_color=no_color), of_type[:limit], len(of_type), f"nothing is known about {asked}")
 
 
@@ -103,12 +103,12 @@ def forget(
 
     def without(there: tuple[MemoryEntry, ...]) -> Revision:
         forgotten.extend(_of_run(there, run) if run else _of_ids(there, ids))
-        return Revision(superseded=tuple(one.entry_id for one in forgotten))
+        return Revision(superseded=tuple(item.entry_id for item in forgotten))
 
     _memory().revise(without)
     output = Output(json=as_json, no_color=no_color)
     if as_json:
-        output.document({"forgotten": [one.model_dump(mode="json") for one in forgotten]})
+        output.document({"forgotten": [item.model_dump(mode="json") for item in forgotten]})
     else:
         console = output.results()
         _print(console, forgotten)
@@ -122,14 +122,14 @@ def _memory() -> FileMemory:
 def _of_run(entries: Sequence[MemoryEntry], run: str) -> tuple[MemoryEntry, ...]:
     if found := from_run(entries, run):
         return found
-    runs = list(dict.fromkeys(one.run_id for one in reversed(entries) if one.run_id))
+    runs = list(dict.fromkeys(entry.run_id for entry in reversed(entries) if entry.run_id))
     raise InputError(f"--all-of {run}: nothing comes from such a run", hint=_there_are(runs))
 
 
 def _of_ids(entries: Sequence[MemoryEntry], ids: Sequence[str]) -> tuple[MemoryEntry, ...]:
     known = known_ids(entries)
     if unknown := [id for id in ids if id not in known]:
-        there = [one.entry_id for one in reversed(entries)]
+        there = [entry.entry_id for entry in reversed(entries)]
         raise InputError(f"no entry {', '.join(unknown)}; nothing was forgotten", hint=_there_are(there))
     return named_by(entries, ids)
 
@@ -143,7 +143,7 @@ def _there_are(names: Sequence[str]) -> str:
 
 def _present(output: Output, entries: Sequence[MemoryEntry], total: int, nothing: str) -> None:
     if output.json:
-        output.document({"entries": [one.model_dump(mode="json") for one in entries], "total": total})
+        output.document({"entries": [entry.model_dump(mode="json") for entry in entries], "total": total})
         return
     console = output.results()
     if not entries:
@@ -155,13 +155,15 @@ def _present(output: Output, entries: Sequence[MemoryEntry], total: int, nothing
 
 
 def _print(console: Console, entries: Sequence[MemoryEntry]) -> None:
-    for one in entries:
-        style = "green" if one.criteria_met else "red"
-        worked = "worked" if one.criteria_met else "failed"
-        console.print(_line(f"{one.entry_id}  {one.type}, {worked}  {one.timestamp}"), style=style, soft_wrap=True)
-        more = f"… [{len(one.content) - _SHOWN:,} more characters]" if len(one.content) > _SHOWN else ""
-        console.print(f"  {_line(one.content[:_SHOWN])}{more}", soft_wrap=True)
-        if about := _about(one):
+    for entry in entries:
+        style = "green" if entry.criteria_met else "red"
+        worked = "worked" if entry.criteria_met else "failed"
+        console.print(
+            _line(f"{entry.entry_id}  {entry.type}, {worked}  {entry.timestamp}"), style=style, soft_wrap=True
+        )
+        more = f"… [{len(entry.content) - _SHOWN:,} more characters]" if len(entry.content) > _SHOWN else ""
+        console.print(f"  {_line(entry.content[:_SHOWN])}{more}", soft_wrap=True)
+        if about := _about(entry):
             console.print(f"  {_line(about)}", style="dim", soft_wrap=True)
         console.print()
 

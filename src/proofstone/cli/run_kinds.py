@@ -126,7 +126,7 @@ def run_meant(text: str) -> Meant | None:
         return last if last.run_id > _last(find_run) else None
     found = _whole([Meant(run_id, kind) for kind in KINDS if (run_id := kind.runs.named(text))])
     if len(found) > 1:
-        raise InputError(f"{text}: names several runs", hint=f"it could be: {', '.join(one.run_id for one in found)}")
+        raise InputError(f"{text}: names several runs", hint=f"it could be: {', '.join(item.run_id for item in found)}")
     return found[0] if found else None
 
 
@@ -159,7 +159,7 @@ def _show_state(output: Output, meant: Meant, agents: Sequence[AgentSeen]) -> No
 
 def row(view: BegunRun[Any]) -> Mapping[str, object]:
     """Of `proofstone runs --json`."""
-    (kind,) = (one for one in KINDS if one.command == view.setup.command)
+    (kind,) = (item for item in KINDS if item.command == view.setup.command)
     return {
         "run_id": view.run_id,
         "command": view.setup.command,
@@ -182,7 +182,7 @@ def _last(find: Callable[[str], str]) -> str:
 
 def _whole(found: Sequence[Meant]) -> list[Meant]:
     """Without the parts of others among them: their ids begin with the id of the whole."""
-    return [one for one in found if not any(one.run_id.startswith(f"{other.run_id}-") for other in found)]
+    return [item for item in found if not any(item.run_id.startswith(f"{other.run_id}-") for other in found)]
 
 
 def _begun(meant: Meant) -> str:

@@ -82,5 +82,5 @@ def _document(compared: dict[str, tuple[Summary, ...]], seed: int, weights: Weig
         "seed": seed,
         "replans": weights.max_replans,
         "seconds": weights.time_budget_ms // 1000,
-        "mixes": {name: [asdict(one) for one in summaries] for name, summaries in compared.items()},
+        "mixes": {name: [asdict(summary) for summary in summaries] for name, summaries in compared.items()},
     }

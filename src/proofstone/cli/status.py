@@ -74,7 +74,11 @@ def _show_gate(output: Output, run_id: str) -> None:
     view, agents = view_run(run_id), run_agents(run_id)
     if output.json:
         asked = [
-            {"task": task.record.id, "asks": task.asks, "answers": [one.command for one in answers(view.run_id, task)]}
+            {
+                "task": task.record.id,
+                "asks": task.asks,
+                "answers": [answer.command for answer in answers(view.run_id, task)],
+            }
             for task in waiting(view)
         ]
         told = {**view.model_dump(mode="json"), "state": state_of(view), "asked": asked}

@@ -137,13 +137,13 @@ def _confirmed() -> bool:
 def _list(output: Output, file: Path) -> int:
     grants = load_grants(file).grants
     if output.json:
-        output.document({"file": str(file), "grants": [_grant(one) for one in grants]})
+        output.document({"file": str(file), "grants": [_grant(item) for item in grants]})
     console = output.results()
     if not grants:
         console.print(f"nothing is granted in {printable(str(file))}", soft_wrap=True)
-    for one in grants:
-        console.print(f"{printable(one.repository)}  granted {one.granted_at}", soft_wrap=True)
-        for need in one.needs:
+    for grant in grants:
+        console.print(f"{printable(grant.repository)}  granted {grant.granted_at}", soft_wrap=True)
+        for need in grant.needs:
             console.print(f"  {printable(f'{need.setting}: {need.value}')}", soft_wrap=True)
     return 0
 
@@ -153,7 +153,7 @@ def _revoke(output: Output, file: Path, repo: Path) -> int:
     name = str(main_work_tree(open_repository(repo))) if repo.is_dir() else str(repo.absolute())
     removed = remove_grants(file, name)
     if output.json:
-        output.document({"file": str(file), "repository": name, "revoked": [_grant(one) for one in removed]})
+        output.document({"file": str(file), "repository": name, "revoked": [_grant(item) for item in removed]})
     what = "nothing was granted to" if not removed else "taken back everything that was granted to"
     output.results().print(f"{what} {printable(name)}", soft_wrap=True)
     return 0 if removed else _DECLINED

@@ -194,18 +194,18 @@ def _follow(output: Output, into: Path | None, begin: Begin) -> int:
 def _ask(console: Console, questions: Sequence[OpenQuestion]) -> Mapping[str, str]:
     """At this terminal; an empty line leaves a question."""
     answers = {}
-    for one in questions:
-        console.print(printable(f"\n{one.challenge}: {one.question}"), style="bold yellow", soft_wrap=True)
-        console.print(printable(f"  {one.why}"), style="dim", soft_wrap=True)
-        for number, option in enumerate(one.options, start=1):
+    for question in questions:
+        console.print(printable(f"\n{question.challenge}: {question.question}"), style="bold yellow", soft_wrap=True)
+        console.print(printable(f"  {question.why}"), style="dim", soft_wrap=True)
+        for number, option in enumerate(question.options, start=1):
             console.print(printable(f"  {number}. {option}"), soft_wrap=True)
-        choice = "a number, or your own words" if one.options else "in your own words"
+        choice = "a number, or your own words" if question.options else "in your own words"
         console.print(f"{choice}; an empty line leaves it", style="dim")
-        while (said := chosen(plain("your answer", typed_line() or ""), one.options)) is None:
-            console.print(f"there are {len(one.options)} of them; {choice}", style="yellow")
-        if said in one.options:
-            console.print(printable(f"{one.challenge}: {said}"), style="dim")
-        answers[one.challenge] = said
+        while (said := chosen(plain("your answer", typed_line() or ""), question.options)) is None:
+            console.print(f"there are {len(question.options)} of them; {choice}", style="yellow")
+        if said in question.options:
+            console.print(printable(f"{question.challenge}: {said}"), style="dim")
+        answers[question.challenge] = said
     return answers
 
 

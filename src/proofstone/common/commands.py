@@ -123,7 +123,7 @@ class _Reading:
             heard.append(self._command())
         if len(heard) == 1:
             return heard[0]
-        return _Heard(heard[-1].tells if self.last_of_pipe else any(one.tells for one in heard))
+        return _Heard(heard[-1].tells if self.last_of_pipe else any(item.tells for item in heard))
 
     def _command(self) -> _Heard:
         piece = self._peek()

@@ -85,7 +85,7 @@ _GLOB = frozenset("*?")
 
 def overlap(some: Sequence[str], others: Sequence[str]) -> bool:
     """Whether a file may be covered by both. In doubt, yes."""
-    return any(_meet(one, other) for one in some for other in others)
+    return any(_meet(item, other) for item in some for other in others)
 
 
 def _meet(one: str, other: str) -> bool:

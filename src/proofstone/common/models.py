@@ -68,7 +68,7 @@ class Severity(StrEnum):
     def _missing_(cls, value: object) -> Severity | None:
         """The plan gate's words are read too, and any word in either case."""
         word = value.lower() if isinstance(value, str) else ""
-        own = {"blocking": cls.BLOCKER, "significant": cls.MAJOR, **{one.value: one for one in cls}}
+        own = {"blocking": cls.BLOCKER, "significant": cls.MAJOR, **{item.value: item for item in cls}}
         return own.get(word)
 
 

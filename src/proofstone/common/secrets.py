@@ -103,7 +103,10 @@ class SecretMask:
             if end <= shown:
                 continue
             before = self.unfinished(data[max(shown, start - len(self.spellings[0])) : start])
-            after = max((_unfinished(data[end : end + len(one)][::-1], one[::-1]) for one in self.spellings), default=0)
+            after = max(
+                (_unfinished(data[end : end + len(spelling)][::-1], spelling[::-1]) for spelling in self.spellings),
+                default=0,
+            )
             parts += [data[shown : start - before], MASK, data[start:end]] if before >= _CUT else [data[shown:end]]
             shown = end
             if after >= _CUT:

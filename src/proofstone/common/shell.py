@@ -95,7 +95,7 @@ def statements(text: str) -> tuple[str, ...]:
         if piece.text != "\n":
             previous = piece
     found.append(text[begin:])
-    return tuple(stripped for one in found if (stripped := one.strip("\n").rstrip()))
+    return tuple(stripped for item in found if (stripped := item.strip("\n").rstrip()))
 
 
 def unquoted(word: str) -> str:

@@ -207,7 +207,7 @@ def _lower(defaults: Mapping[str, object], theirs: Mapping[str, object]) -> dict
         if isinstance(other, Mapping):
             merged[key] = _lower(own if isinstance(own, Mapping) else {}, other)
         elif isinstance(other, int | float) and isinstance(own, int | float):
-            merged[key] = min((one for one in (own, other) if one), default=type(own)(0))
+            merged[key] = min((item for item in (own, other) if item), default=type(own)(0))
         else:
             merged[key] = other if own is None else own
     return merged

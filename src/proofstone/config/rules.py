@@ -202,13 +202,13 @@ def weakened_findings(
             rule="weakened-settings",
             severity=Severity.CRITICAL,
             path=path,
-            line=line_of(one.setting),
-            detail=_detail(one.setting),
-            before=f"{one.setting} = {written(one.old)}",
-            after=f"{one.setting} = {written(one.new)}",
+            line=line_of(weakening.setting),
+            detail=_detail(weakening.setting),
+            before=f"{weakening.setting} = {written(weakening.old)}",
+            after=f"{weakening.setting} = {written(weakening.new)}",
             fix="put the old value back; if the new one is meant, a person accepts it by the rule weakened-settings",
         )
-        for one in weakenings
+        for weakening in weakenings
     ]
 
 

@@ -69,7 +69,7 @@ class Grant(Component):
 
     @property
     def covered(self) -> frozenset[Need]:
-        return frozenset(Need(one.setting, one.value) for one in self.needs)
+        return frozenset(Need(need.setting, need.value) for need in self.needs)
 
 
 class Grants(Component):

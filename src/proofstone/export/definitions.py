@@ -372,7 +372,7 @@ def _verifier(roles: Mapping[str, Role]) -> Agent:
 
 
 def _schema(place: Place, roles: Mapping[str, Role]) -> Schema:
-    return next(one for one in schemas(roles) if one.name == place.schema)
+    return next(schema for schema in schemas(roles) if schema.name == place.schema)
 
 
 def _title(name: str) -> str:

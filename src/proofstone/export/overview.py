@@ -48,7 +48,7 @@ def artifacts(host: Host) -> str:
 
 def roster(host: Host) -> str:
     """The agents, with links from a page in the root of the export."""
-    rows = [(f"[{one.name}]({host.file(one.name)})", one.place.step, one.summary) for one in agents()]
+    rows = [(f"[{agent.name}]({host.file(agent.name)})", agent.place.step, agent.summary) for agent in agents()]
     return markdown_table(("agent", "step", "what it does"), rows)
 
 
@@ -147,7 +147,7 @@ def references() -> dict[str, str]:
 
 
 def dispatch_patterns() -> str:
-    steps = {pattern: ", ".join(one.id for one in STEPS if one.pattern == pattern) for pattern in "ABC"}
+    steps = {pattern: ", ".join(item.id for item in STEPS if item.pattern == pattern) for pattern in "ABC"}
     budgets = markdown_table(("loop", "at most", "then"), BUDGETS)
     told = ((f"`{kind}`", one.retries, one.then or "a person is asked") for kind, one in POLICY.items())
     policy = markdown_table(("failure", "further attempts", "what the next attempt is told"), told)
@@ -164,7 +164,7 @@ def dispatch_patterns() -> str:
 
 
 def severity_taxonomy() -> str:
-    rows = ((one.capitalize(), f"`{one}`", *GRADES[one]) for one in Severity)
+    rows = ((item.capitalize(), f"`{item}`", *GRADES[item]) for item in Severity)
     return _SEVERITIES.format(rows=markdown_table(("severity", "written", "means", "then"), rows))
 
 

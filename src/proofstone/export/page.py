@@ -150,7 +150,10 @@ def _output(agent: Agent, links: _Links) -> str:
 def _workflow(agent: Agent, links: _Links) -> str:
     parts = [agent.prompt.work]
     if agent.leads:
-        parts += ["### Steps", "\n".join(item("- ", f"**Step {one.id}, {one.title}.** {one.does}") for one in STEPS)]
+        parts += [
+            "### Steps",
+            "\n".join(item("- ", f"**Step {entry.id}, {entry.title}.** {entry.does}") for entry in STEPS),
+        ]
         parts += ["### Decision table", markdown_table(("when", "then"), DECISIONS)]
         parts += [paragraph(f"Dispatch patterns and the budget of every loop are in {links.to('dispatch-patterns')}.")]
         parts += ["### Approval gates", _approvals()]
@@ -200,7 +203,8 @@ def _completion(agent: Agent, links: _Links) -> str:
         + "\n\n"
         + paragraph(
             f"The block is of {links.to('schemas', 'completion-contract')}. Its `severity`, and every other, is one of "
-            f"{', '.join(one.capitalize() for one in Severity)}, as {links.to('severity-taxonomy')} defines them; in "
+            f"{', '.join(entry.capitalize() for entry in Severity)}, as {links.to('severity-taxonomy')} defines "
+            f"them; in "
             "YAML they are written in small letters."
         )
     )

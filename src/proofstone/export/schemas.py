@@ -286,7 +286,7 @@ def schemas(roles: Mapping[str, Role]) -> tuple[Schema, ...]:
 
 def schema_text(known: Sequence[Schema], contract: type[Contract], omit: Sequence[str] = ()) -> str:
     """A contract as typed YAML, in which the others are called by their names."""
-    named = {one.contract.__name__: one.name for one in known if one.contract is not contract}
+    named = {item.contract.__name__: item.name for item in known if item.contract is not contract}
     return renamed(typed_yaml(contract, named, omit))
 
 
@@ -299,10 +299,10 @@ def examples() -> Mapping[str, Mapping[str, Any]]:
 
 
 def schemas_page(known: Sequence[Schema]) -> str:
-    rows = ((f"[`{one.name}`](#{one.name})", one.producer, one.consumers, one.purpose) for one in known)
+    rows = ((f"[`{item.name}`](#{item.name})", item.producer, item.consumers, item.purpose) for item in known)
     listed = markdown_table(("schema", "written by", "read by", "what it is"), rows)
     head = _HEAD.format(table=listed, header=schema_text((), OutputHeader))
-    return "\n".join((head, *(_section(one, known) for one in known)))
+    return "\n".join((head, *(_section(item, known) for item in known)))
 
 
 def _section(one: Schema, known: Sequence[Schema]) -> str:

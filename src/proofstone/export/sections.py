@@ -18,8 +18,8 @@ from proofstone.supervision.rules.wire import FORMS, SCOPE
 
 
 def tool_access(agent: Agent, host: Host) -> str:
-    allowed = [_line(host, one, _only(agent, one)) for one in Ability if one in agent.abilities]
-    forbidden = [_line(host, one, "") for one in Ability if one in agent.forbidden]
+    allowed = [_line(host, entry, _only(agent, entry)) for entry in Ability if entry in agent.abilities]
+    forbidden = [_line(host, entry, "") for entry in Ability if entry in agent.forbidden]
     rows = [(f"`{tool}`", _instead(host, agent, ABILITY[tool])) for tool in Tool if tool in agent.tools]
     return "\n\n".join(
         (

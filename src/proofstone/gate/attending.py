@@ -56,7 +56,7 @@ class Attending:
     def __call__(self, assignment: Assignment, site: Site, occasion: Occasion) -> Continuity:
         plan = self.journal.plan
         task = plan.task(assignment.task_id)
-        number = 1 + [one.id for one in plan.tasks].index(task.id)
+        number = 1 + [item.id for item in plan.tasks].index(task.id)
         subject = Subject(
             watched=Watched(
                 agent=f"{CALLED[_ROLE]}-{number}",
@@ -75,9 +75,9 @@ class Attending:
             number=number,
             total=len(plan.tasks),
             files=assignment.files,
-            verify=tuple(one.strip() for one in assignment.verify),
+            verify=tuple(item.strip() for item in assignment.verify),
             criteria=assignment.done,
-            upstream=tuple(plan.task(one).name for one in task.depends_on),
+            upstream=tuple(plan.task(item).name for item in task.depends_on),
             later=tuple(_later(plan.tasks, task.id)),
             sight=site.sight,
             amend=self.amend,
@@ -86,7 +86,7 @@ class Attending:
 
     def _known_to(self, task: str) -> int:
         """What an earlier attempt has taken in is a part of the task: whoever comes next need not be told again."""
-        taken, knows = {one.number for one in self.journal.amendments if one.task == task}, self.knows
+        taken, knows = {amendment.number for amendment in self.journal.amendments if amendment.task == task}, self.knows
         while knows in taken:  # requirement N makes version N + 1
             knows += 1
         return knows
@@ -99,7 +99,7 @@ class Attending:
         """Add to a task, if nobody else owns it and the plan gate's rules have nothing grave against it. Why not, if
         not."""
         with self._lock:
-            known = {(one.task, one.number) for one in self.journal.amendments}
+            known = {(amendment.task, amendment.number) for amendment in self.journal.amendments}
             if not more.files and (more.task, more.number) in known:
                 return ""
             if why := why_not(self.journal.plan, more) or self._objection(more):
@@ -117,9 +117,9 @@ class Attending:
     def _grave(self, amendments: Sequence[Amendment]) -> list[str]:
         text = amended_text(self.text, self.original, amendments)
         held = in_tree(self.git, self.base_tree)
-        tree = frozenset(one.path.decode("utf-8", "surrogateescape") for one in held)
+        tree = frozenset(item.path.decode("utf-8", "surrogateescape") for item in held)
         found = rule_findings(outline(text, self.original.path), tree)
-        return [one.draft.concern for one in found if one.draft.severity is not PlanSeverity.MINOR]
+        return [item.draft.concern for item in found if item.draft.severity is not PlanSeverity.MINOR]
 
 
 def _later(tasks: Sequence[PlanTask], id: str) -> list[LaterTask]:

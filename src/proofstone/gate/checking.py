@@ -163,9 +163,9 @@ def _conflicting(record: TaskRecord, conflicts: Sequence[Conflict], onto: str) -
         Reason(
             check="merge-conflict",
             layer="gate",
-            detail=f"{one.path} ({one.kind}): on the branch\n{one.ours}\nin this task\n{one.theirs}",
+            detail=f"{item.path} ({item.kind}): on the branch\n{item.ours}\nin this task\n{item.theirs}",
         )
-        for one in conflicts[:_MOST_CONFLICTS]
+        for item in conflicts[:_MOST_CONFLICTS]
     )
     names = ", ".join(conflict.path for conflict in conflicts[:_MOST_CONFLICTS])
     error = f"it conflicts with what was committed meanwhile ({onto[:12]}) in {names}"

@@ -158,7 +158,7 @@ class Journal:
             over = Override.model_validate(stored.row.payload["override"])
             word = Word(WordKind(stored.row.action), stored.row.decided_by, stored.row.reason, over)
             found.append((stored.seq, stored.row.task_id, word))
-        return iter(sorted((one for one in found if one[0] not in self._heard), key=lambda one: one[0]))
+        return iter(sorted((item for item in found if item[0] not in self._heard), key=lambda one: one[0]))
 
     def heard(self, seq: int, why: str) -> None:
         """The word is used up without an event of its own."""
@@ -168,7 +168,7 @@ class Journal:
     def events(self, task_id: str) -> list[TaskEvent]:
         """Everything that happened to a task, in order."""
         rows = self.ledger.read(EventRow, run_id=self.run_id, task_id=task_id)
-        return [TASK_EVENTS.validate_python(one.row.payload["event"]) for one in rows if one.row.type.startswith(_TASK)]
+        return [TASK_EVENTS.validate_python(row.row.payload["event"]) for row in rows if row.row.type.startswith(_TASK)]
 
     @property
     def recent(self) -> frozenset[str]:
@@ -203,7 +203,7 @@ class Journal:
         return event.model_copy(update={"failure": failure})
 
     def _worked_ms(self) -> int:
-        marks = [(one.seq, one.ts, one.row.type) for one in self.run_events]
+        marks = [(event.seq, event.ts, event.row.type) for event in self.run_events]
         marks += [(step.seq, step.at, step.kind) for steps in self.steps.values() for step in steps]
         return worked_ms(((at, type) for _, at, type in sorted(marks)), datetime.now(UTC))
 

@@ -278,10 +278,10 @@ class Execution:
 def _drifted(ran: Ran) -> tuple[Reason, ...]:
     """What it left is not gone on from, and whoever comes next is told to take another way. What it hid is a claim that
     the engine's own observation contradicts."""
-    lies = (one for one in ran.findings if one.rule == CLAIM_MISMATCH)
+    lies = (finding for finding in ran.findings if finding.rule == CLAIM_MISMATCH)
     return (
         Reason(check=CONTINUITY, layer="gate", detail=f"{ran.ended}; take another approach"),
-        *(Reason(check=CLAIM_MISMATCH, layer="gate", detail=one.detail) for one in lies),
+        *(Reason(check=CLAIM_MISMATCH, layer="gate", detail=lie.detail) for lie in lies),
     )
 
 

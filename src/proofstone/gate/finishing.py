@@ -54,9 +54,9 @@ def _not_taken_in(gate: GateWorld) -> tuple[str, ...]:
     """What a person has added and no task has taken in: here nobody plans. A part of a larger run leaves it to that."""
     if gate.setup.parent:
         return ()
-    taken = {one.number for one in gate.journal.amendments}
-    left = [one for one in added_to(gate.world.ledger, gate.world.run_id) if one.number not in taken]
-    return tuple(f"added, and taken in by no task: {one.text}; plan it" for one in left)
+    taken = {amendment.number for amendment in gate.journal.amendments}
+    left = [item for item in added_to(gate.world.ledger, gate.world.run_id) if item.number not in taken]
+    return tuple(f"added, and taken in by no task: {item.text}; plan it" for item in left)
 
 
 def report_of(
@@ -125,7 +125,7 @@ def _must_haves(gate: GateWorld, tip: str) -> tuple[MustHaveResult, ...]:
         for number, one in enumerate(found, start=1)
     ]
     gate.world.ledger.append(*rows)
-    gate.journal.note("run.must-haves", results=[one.model_dump(mode="json") for one in found])
+    gate.journal.note("run.must-haves", results=[item.model_dump(mode="json") for item in found])
     return found
 
 
@@ -147,7 +147,8 @@ def _keep_results(gate: GateWorld, view: RunView) -> None:
     results = [gate_result(gate.plan.task(task.record.id), task) for task in view.tasks if task.steps]
     documents = [result.model_dump(mode="json") for result in results]
     rows = [
-        EventRow(run_id=view.run_id, task_id=str(one["task_id"]), type="gate.result", payload=one) for one in documents
+        EventRow(run_id=view.run_id, task_id=str(document["task_id"]), type="gate.result", payload=document)
+        for document in documents
     ]
     gate.world.ledger.append(*rows)
     _write(

@@ -76,7 +76,7 @@ def refuse_dirty(repository: Repository, branch: str, plan_path: Path, *, allowe
         if plan_path.is_relative_to(repository.root):
             own.add(str(plan_path.relative_to(repository.root)))
     listed = repository.git.records("diff", "--name-only", "-z", "HEAD")
-    changed = [path for path in (one.decode("utf-8", "backslashreplace") for one in listed) if path not in own]
+    changed = [path for path in (item.decode("utf-8", "backslashreplace") for item in listed) if path not in own]
     if changed:
         raise RepositoryError(
             f"{repository.root}: {changed[0]} and {len(changed) - 1} more files have changes that are not committed"
@@ -127,7 +127,7 @@ def can_sign(world: World, who: Identity) -> bool:
 def untracked(repository: Repository, plan_path: Path) -> list[str]:
     listed = repository.git.records("ls-files", "-z", "--others", "--exclude-standard")
     own = {path.lstrip("/") for path in own_files(repository, plan_path)}
-    names = [one.decode("utf-8", "backslashreplace") for one in listed]
+    names = [item.decode("utf-8", "backslashreplace") for item in listed]
     return [name for name in names if name not in own and repository.root / name != plan_path]
 
 

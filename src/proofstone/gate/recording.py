@@ -44,8 +44,8 @@ def script_of(setup: GateSetup, journal: Journal, git: Git) -> list[Entry]:
     """Entries for every dispatch and every attempt of the run."""
     recorded = on_record(journal.ledger, journal.run_id).values()
     alone = works_alone(setup.executor)
-    acted = {attempt for one in recorded if (attempt := _attempt(one)) and (alone or not one.can_go_on)}
-    entries = conversations(one for one in recorded if _attempt(one) not in acted)
+    acted = {attempt for item in recorded if (attempt := _attempt(item)) and (alone or not item.can_go_on)}
+    entries = conversations(item for item in recorded if _attempt(item) not in acted)
     for task in journal.plan.tasks:
         events = journal.events(task.id)
         wanted = acted if is_agent(setup.executor) else None
@@ -95,8 +95,8 @@ class _Attempts:
     def _edits(self, before: str, after: str) -> Iterator[Step]:
         """Steps that make the one tree of the other."""
         try:
-            old = {one.path: one for one in in_tree(self.git, before)}
-            new = {one.path: one for one in in_tree(self.git, after)}
+            old = {item.path: item for item in in_tree(self.git, before)}
+            new = {item.path: item for item in in_tree(self.git, after)}
         except GitFailedError as error:
             raise InputError(f"{self.task_id}: what it left is no longer there: {error}") from error
         for path in sorted(old):
@@ -184,7 +184,7 @@ def _verdicts(task_id: str, events: list[TaskEvent]) -> Iterator[Entry]:
 def _verdict(event: TaskEvent) -> ArchitectVerdict | None:
     match event:
         case Approved():
-            others = [one for one in event.verdicts if one.by != RULES]
+            others = [verdict for verdict in event.verdicts if verdict.by != RULES]
             return others[-1] if others else None
         case Asked():
             return event.verdict
@@ -203,7 +203,7 @@ def _is_late(event: TaskEvent) -> bool:
 def _rejection(failure: Failure) -> ArchitectVerdict | None:
     """The words of a rejection; None if the rules have spoken it, who speak again by themselves."""
     said = [reason.detail for reason in failure.reasons if reason.check == _BY_ARCHITECTS]
-    words = [one for one in said if not one.startswith(f"{RULES}:")]
+    words = [item for item in said if not item.startswith(f"{RULES}:")]
     if not words:
         return None
     return ArchitectVerdict(verdict=ArchitectDecision.REJECTED, feedback="\n".join(words))

@@ -277,7 +277,7 @@ class GateRun:
         """The rules have spoken with the checks; whoever else is to, is asked once for each attempt."""
         task, architect = self.plan.task(record.id), self.gate.architect
         rules = [verdict for verdict in record.verdicts if verdict.by == RULES]
-        if record.evidence is not None and any(one.verdict is not ArchitectDecision.APPROVED for one in rules):
+        if record.evidence is not None and any(rule.verdict is not ArchitectDecision.APPROVED for rule in rules):
             self._take_in(record.id, rejected(record, unmet_by_architects(record.evidence, rules)))
         elif record.asked is not None:
             self._asked[record.id] = asked_in_words(record.asked)

@@ -78,10 +78,10 @@ def view_of(
             for task in journal.plan.tasks
         ),
         must_haves=tuple(
-            MustHaveResult.model_validate(one)
+            MustHaveResult.model_validate(item)
             for payload in must[-1:]
             if isinstance(listed := payload["results"], list)
-            for one in listed
+            for item in listed
         ),
         warnings=_warnings(setup, journal),
         spent=spent if spent is not None else _spent(journal, last.row),

@@ -77,7 +77,7 @@ def _leave_out_bytecode(files: Path) -> None:
 def _fill_submodules(git: Git, root: Path, files: Path, tree: Sequence[Held]) -> list[str]:
     """Each submodule at the commit that the tree records, from the user's own clone of it."""
     empty: list[str] = []
-    for commit, path in ((one.thing, one.path) for one in tree if one.mode == GITLINK):
+    for commit, path in ((item.thing, item.path) for item in tree if item.mode == GITLINK):
         theirs, ours = root / os.fsdecode(path), files / os.fsdecode(path)
         ours.mkdir(parents=True, exist_ok=True)
         if not (theirs / ".git").exists():
@@ -143,7 +143,7 @@ def with_base_files(store: Store, snapshot: Snapshot, paths: set[bytes]) -> str:
 def with_contents(store: Store, tree: str, contents: Mapping[bytes, bytes]) -> str:
     """The tree with these files holding these bytes; a file that it does not have is added."""
     git = store.git()
-    modes = {one.path: one.mode for one in in_tree(git, tree)}
+    modes = {item.path: item.mode for item in in_tree(git, tree)}
 
     def write() -> str:
         blobs = {

@@ -138,7 +138,7 @@ def blob_reader(git: Git) -> Iterator[BlobReader]:
 
 def gitlinks(git: Git, tree: str) -> list[bytes]:
     """The submodules of a tree, by path."""
-    return [one.path for one in in_tree(git, tree) if one.mode == GITLINK]
+    return [item.path for item in in_tree(git, tree) if item.mode == GITLINK]
 
 
 def file_at(git: Git, commit: str, path: str) -> bytes | None:
@@ -149,7 +149,7 @@ def file_at(git: Git, commit: str, path: str) -> bytes | None:
 
 def tree_files(git: Git, tree: str) -> dict[bytes, str]:
     """Every file of the tree, with its blob. Submodules have none."""
-    return {one.path: one.thing for one in in_tree(git, tree) if one.mode != GITLINK}
+    return {item.path: item.thing for item in in_tree(git, tree) if item.mode != GITLINK}
 
 
 _GITLINK, _SYMLINK = b"160000", b"120000"

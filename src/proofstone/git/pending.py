@@ -70,7 +70,7 @@ def tree_of_index(repository: Repository, index: Path, objects: Path) -> str:
 
 def knowing(git: Git, objects: Path, others: tuple[Path, ...]) -> Git:
     """The same git, that writes objects to a folder and reads those of others as well."""
-    quoted = os.pathsep.join('"' + str(one).replace("\\", "\\\\").replace('"', '\\"') + '"' for one in others)
+    quoted = os.pathsep.join('"' + str(other).replace("\\", "\\\\").replace('"', '\\"') + '"' for other in others)
     told = {"GIT_OBJECT_DIRECTORY": str(objects), "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted}
     return replace(git, variables={**git.variables, **told})
 
@@ -100,7 +100,7 @@ def main_work_tree(repository: Repository) -> Path:
 def _listed_work_trees(repository: Repository) -> list[Path]:
     """Return the work trees that git knows of, the main one first."""
     records = repository.git.records("worktree", "list", "--porcelain", "-z")
-    listed = [os.fsdecode(one.removeprefix(b"worktree ")) for one in records if one.startswith(b"worktree ")]
+    listed = [os.fsdecode(record.removeprefix(b"worktree ")) for record in records if record.startswith(b"worktree ")]
     return [Path(path).resolve() for path in listed]
 
 

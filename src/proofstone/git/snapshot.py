@@ -188,11 +188,11 @@ def discard_index(index: Path) -> None:
 
 def _take_in(store: Store, git: Git, base: Sequence[Held], findings: list[Finding]) -> None:
     ours, theirs = in_index(git), in_index(store.repository.git)
-    tracked, known = ({one.path for one in index} for index in (theirs, ours))
+    tracked, known = ({item.path for item in index} for index in (theirs, ours))
     # The kept index still has the marks of the last time: each is taken back before those of today are set.
-    _update(git, [one.path for one in ours if one.left_out], "--no-skip-worktree")
+    _update(git, [our.path for our in ours if our.left_out], "--no-skip-worktree")
     _update(git, _left_out(store, theirs), "--skip-worktree")
-    links = {one.path for one in (*ours, *theirs) if one.mode == GITLINK}  # the base's, and those just added
+    links = {our.path for our in (*ours, *theirs) if our.mode == GITLINK}  # the base's, and those just added
     if store.repository.stands_for is None:  # in a task's work tree they stay at the commit that the base records
         for path in sorted(links):
             _take_in_submodule(store, git, path, findings)
@@ -254,7 +254,7 @@ def _left_out(store: Store, theirs: Sequence[Held]) -> list[bytes]:
     A path that is marked as left out but stands in the work tree is not left out: the mark would hide its content.
     """
     root = os.fsencode(store.repository.root)
-    marked = [one.path for one in theirs if one.left_out]
+    marked = [their.path for their in theirs if their.left_out]
     return [path for path in marked if not os.path.lexists(os.path.join(root, path))]  # noqa: PTH118
 
 
@@ -284,8 +284,8 @@ def _personal_ignore_rules(store: Store) -> list[str]:
 
 def files_named(git: Git, tree: Sequence[Held], name: bytes) -> dict[str, str]:
     """The content of every file of that name in the tree, by path."""
-    found = [one for one in tree if one.is_file and one.path.rpartition(b"/")[2] == name]
-    return {os.fsdecode(one.path): os.fsdecode(git.out("cat-file", "blob", one.thing)) for one in found}
+    found = [item for item in tree if item.is_file and item.path.rpartition(b"/")[2] == name]
+    return {os.fsdecode(item.path): os.fsdecode(git.out("cat-file", "blob", item.thing)) for item in found}
 
 
 def _baseline_attributes(store: Store, git: Git, base: Sequence[Held]) -> None:

@@ -197,7 +197,7 @@ def install(repository: Repository, program: str, *, check: bool) -> list[Done]:
 
 def uninstall(repository: Repository) -> list[Done]:
     """Take them out; what was there before stands where it stood."""
-    return [one for folder in own_folders(repository) for one in _emptied(folder)]
+    return [item for folder in own_folders(repository) for item in _emptied(folder)]
 
 
 def _emptied(folder: Path) -> list[Done]:

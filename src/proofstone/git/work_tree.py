@@ -192,9 +192,9 @@ def _quoted(value: str) -> str:
 
 def _edited_submodules(store: Store, work_tree: WorkTree, base_tree: str) -> list[Finding]:
     """Submodules stay at their recorded commit; what was done inside one is said, for it is not in the tree."""
-    links = [one for one in in_tree(store.git(), base_tree) if one.mode == GITLINK]
-    edited = [one for one in links if _is_edited(store, work_tree, os.fsdecode(one.path), one.thing)]
-    return [_submodule_edited(one.path) for one in edited]
+    links = [item for item in in_tree(store.git(), base_tree) if item.mode == GITLINK]
+    edited = [link for link in links if _is_edited(store, work_tree, os.fsdecode(link.path), link.thing)]
+    return [_submodule_edited(item.path) for item in edited]
 
 
 def _is_edited(store: Store, work_tree: WorkTree, path: str, commit: str) -> bool:

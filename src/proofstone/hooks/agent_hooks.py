@@ -63,8 +63,8 @@ class Dialect:
 
 
 DIALECTS: Final[Mapping[str, Dialect]] = {
-    one.name: one
-    for one in (
+    item.name: item
+    for item in (
         Dialect(
             "claude",
             ".claude/settings.json",

@@ -113,14 +113,14 @@ def stored_out(stored: Stored[Any]) -> Message:
 
 def stored_in(message: Message) -> Stored[Contract]:
     seq, table, *hashes = message["link"]
-    link = Link(int(seq), str(table), *(str(one) for one in hashes))
+    link = Link(int(seq), str(table), *(str(item) for item in hashes))
     return Stored(_table(message).model, link, dict(message["values"]))
 
 
 def verification_out(found: Verification) -> Message:
     return {
         "head": found.head.model_dump(),
-        "problems": [[one.seq, one.reason] for one in found.problems],
+        "problems": [[problem.seq, problem.reason] for problem in found.problems],
         "start": found.start,
         "unlisted": found.unlisted,
     }
@@ -226,11 +226,11 @@ class LedgerDaemon:
 
     def _append(self, request: Message) -> list[int]:
         rows = [row_in(row) for row in request["rows"]]
-        provided = [last_in(one) for one in request["provided"]]
+        provided = [last_in(item) for item in request["provided"]]
         return list(self._ledger.append(*rows, provided=provided, durable=bool(request["durable"])))
 
     def _verify(self, request: Message) -> Message:
-        anchors = [Anchor.model_validate(one) for one in request["anchors"]]
+        anchors = [Anchor.model_validate(item) for item in request["anchors"]]
         since = None if request["since"] is None else Anchor.model_validate(request["since"])
         if since is not None and since != self._ledger.checkpoint():
             since = None  # only what this daemon has verified is taken as verified

@@ -55,7 +55,7 @@ def _numbers() -> tuple[int, int, int]:
 
 def _call(number: int, what: str, *arguments: object) -> int:
     library = ctypes.CDLL(None, use_errno=True)
-    given = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    given = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments]
     result = int(library.syscall(ctypes.c_long(number), *given))
     if result < 0:
         raise MachineError(

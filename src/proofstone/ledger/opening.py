@@ -42,7 +42,7 @@ class DaemonLedger:
         written = self._ask(
             "append",
             rows=[wire.row_out(row) for row in rows],
-            provided=[wire.last_out(one) for one in provided],
+            provided=[wire.last_out(item) for item in provided],
             durable=durable,
         )
         return tuple(int(seq) for seq in written)

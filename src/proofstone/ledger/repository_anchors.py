@@ -58,7 +58,7 @@ def reanchor(
         findings, unreadable = (), error.message
     if not findings and not unreadable:
         return (), ledger.head()
-    found: list[dict[str, str]] = [{"fault": one.fault.value, "detail": one.detail} for one in findings]
+    found: list[dict[str, str]] = [{"fault": finding.fault.value, "detail": finding.detail} for finding in findings]
     if unreadable:
         found.append({"fault": "unreadable", "detail": unreadable})
     ledger.append(
@@ -68,15 +68,15 @@ def reanchor(
             action="reanchor",
             reason=reason,
             decided_by=by,
-            payload={"repository": str(repository.root), "found": [dict(one) for one in found]},
+            payload={"repository": str(repository.root), "found": [dict(entry) for entry in found]},
         )
     )
     head = ledger.head()
     _write(head, home, repository, replaces_unreadable=bool(unreadable))
     kept = KeptAnchors(home)
-    for one in list(kept.all()):
-        if one.repository != path_to_text(repository.common_dir):
-            kept.keep_again(one.model_copy(update={"anchor": head}))
+    for item in list(kept.all()):
+        if item.repository != path_to_text(repository.common_dir):
+            kept.keep_again(item.model_copy(update={"anchor": head}))
     return findings, head
 
 
@@ -104,9 +104,9 @@ def _write(head: Anchor, home: Path, repository: Repository, *, replaces_unreada
 def _explanation(findings: tuple[AnchorFinding, ...], repository: Repository | None) -> str:
     where = "the ledger is" if repository is None else f"{repository.root}: the ledger is"
     lines = [f"{where} not the one that was anchored; nothing was checked or recorded"]
-    for one in findings:
-        lines.append(f"  {one.fault.value}: {one.detail}")
-        lines.append(f"    it may mean that {describe_fault(one.fault)}")
+    for finding in findings:
+        lines.append(f"  {finding.fault.value}: {finding.detail}")
+        lines.append(f"    it may mean that {describe_fault(finding.fault)}")
     return "\n".join(lines)
 
 

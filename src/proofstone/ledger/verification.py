@@ -217,7 +217,7 @@ class _Rows:
         self.link = self.payload = None
 
     def is_unreadable(self, seq: int) -> bool:
-        return any(one.first <= seq and (one.last is None or seq <= one.last) for one in self.damaged)
+        return any(item.first <= seq and (item.last is None or seq <= item.last) for item in self.damaged)
 
 
 def _entries(connection: sqlite3.Connection, known: Sequence[Table], after: int) -> Iterator[Entry | Break]:
@@ -258,7 +258,7 @@ def _orphans(tables: dict[str, _Rows], unread: Sequence[_Damage], before: int | 
             return
         seq, name = min(waiting)
         rows = tables[name]
-        if not any(one.first <= seq and (one.last is None or seq <= one.last) for one in unread):
+        if not any(item.first <= seq and (item.last is None or seq <= item.last) for item in unread):
             yield Entry(None, rows.link, rows.payload)
         rows.advance()
 

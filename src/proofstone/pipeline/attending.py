@@ -103,24 +103,24 @@ class Adding:
         """What was added and is neither in a plan nor taken in by a task, as it was when the run first came by."""
         known = self.heard.recall(point, point)
         if known is None:  # that there was nothing is on record too: what is said later is heard at the next point
-            known = self.heard.keep(point, point, {"numbers": [one.number for one in self._left(point)]})
+            known = self.heard.keep(point, point, {"numbers": [item.number for item in self._left(point)]})
         listed = known["numbers"] if isinstance(known["numbers"], list) else []
-        return tuple(one.text for one in self.board.added() if one.number in listed)
+        return tuple(item.text for item in self.board.added() if item.number in listed)
 
     def too_late(self) -> tuple[str, ...]:
         """What nobody has planned when the run is over."""
-        return tuple(one.text for one in self._left(""))
+        return tuple(item.text for item in self._left(""))
 
     def _left(self, point: str) -> list[Added]:
         settled = self._planned(before=point) | self._taken_in()
-        return [one for one in self.board.added() if one.number not in settled]
+        return [item for item in self.board.added() if item.number not in settled]
 
     def _planned(self, before: str) -> set[int]:
         found: set[int] = set()
         for point, came in self.heard.all(PLANNED):
             numbers = came["numbers"]
             if point != before and isinstance(numbers, list):
-                found.update(int(str(one)) for one in numbers)
+                found.update(int(str(number)) for number in numbers)
         return found
 
     def _taken_in(self) -> set[int]:
@@ -192,5 +192,5 @@ class Learning:
 def _told(came: Learnt, how: str) -> str:
     kept = f"{counted(len(came.entries), 'lesson')} {how}"
     proposed = f"{counted(len(came.proposals), 'proposal')} for files that agents are told by: yours to take over"
-    refused = [f"refused: {one.lesson.content[:120]!r}: {one.why}" for one in came.refused]
+    refused = [f"refused: {item.lesson.content[:120]!r}: {item.why}" for item in came.refused]
     return "; ".join((kept, *([proposed] if came.proposals else []), *refused))

@@ -49,27 +49,27 @@ def reviews(
 ) -> tuple[ReviewSeen, ...]:
     """By the rows of the gate. Somebody who never answered has no row: that they were asked, the report says."""
     found = {place: _seen(place, seq, row, said.get(place)) for place, seq, row in _rows(record)}
-    for one in report[0].reviews if report else ():
-        place = (one.scope, one.focus.value, one.round)
+    for review in report[0].reviews if report else ():
+        place = (review.scope, review.focus.value, review.round)
         if place not in found:
             found[place] = ReviewSeen(
-                scope=one.scope,
-                focus=one.focus,
-                round=one.round,
-                verdict=one.verdict,
-                findings=one.findings or None,
-                model=one.model,
+                scope=review.scope,
+                focus=review.focus,
+                round=review.round,
+                verdict=review.verdict,
+                findings=review.findings or None,
+                model=review.model,
                 rows=(report[1],) if report else (),
             )
     return tuple(found.values())
 
 
 def one_model(seen: tuple[ReviewSeen, ...], report: tuple[RunReport, int] | None) -> bool | None:
-    if len({one.focus for one in seen}) < 2:  # nobody could be told apart from anybody
+    if len({item.focus for item in seen}) < 2:  # nobody could be told apart from anybody
         return None
     if report is not None:
         return report[0].single_model
-    models = {one.model for one in seen}
+    models = {item.model for item in seen}
     return None if "" in models else len(models) == 1
 
 
@@ -79,7 +79,7 @@ def fixed(said: Mapping[Place, PanelAnswer]) -> Iterator[IssueFixed]:
         last = max(other for its_scope, its_focus, other in said if (its_scope, its_focus) == (scope, focus))
         if round == last:
             continue
-        standing = {_title(one) for one in said[scope, focus, last].output.findings}
+        standing = {_title(item) for item in said[scope, focus, last].output.findings}
         for finding in answer.output.findings:
             if _title(finding) not in standing:
                 yield IssueFixed(
@@ -195,5 +195,5 @@ def _steps(record: RunRecord, *, is_part: bool) -> Iterator[StepSeen]:
             dispatches=last.dispatch_count,
             retries=last.retry_count,
             notes=last.notes or "",
-            rows=tuple(one.seq for one in rows),
+            rows=tuple(item.seq for item in rows),
         )

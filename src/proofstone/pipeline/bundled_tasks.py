@@ -38,16 +38,16 @@ def checked_trees(record: RunRecord) -> Iterator[CheckedTree]:
         if stored.row.phase is not Phase.REVIEW:
             by_task.setdefault(stored.row.task_id, []).append(stored)
     for task, rows in by_task.items():
-        names = {one.row.check_name for one in rows}
-        own = [one for one in rows if one.row.phase is Phase.AFTER and not _beside(one.row.check_name, names)]
+        names = {row.row.check_name for row in rows}
+        own = [row for row in rows if row.row.phase is Phase.AFTER and not _beside(row.row.check_name, names)]
         if own:
             yield _tree(record, task, rows, own, own[-1].row)
 
 
 def _tree(record: RunRecord, task: str, rows: Rows, own: Rows, last: CheckRow) -> CheckedTree:
     # What was recorded after the last check of any other tree is about this one: its bases and its probes too.
-    since = max((one.seq for one in own if (one.row.attempt, one.row.tree) != (last.attempt, last.tree)), default=0)
-    lines = tuple(_lines([one for one in rows if one.seq > since and one.row.attempt == last.attempt], own))
+    since = max((item.seq for item in own if (item.row.attempt, item.row.tree) != (last.attempt, last.tree)), default=0)
+    lines = tuple(_lines([item for item in rows if item.seq > since and item.row.attempt == last.attempt], own))
     return CheckedTree(
         run_id=record.run_id,
         iteration=record.iteration,
@@ -60,11 +60,11 @@ def _tree(record: RunRecord, task: str, rows: Rows, own: Rows, last: CheckRow) -
 
 
 def _lines(rows: Rows, own: Rows) -> Iterator[CheckedLine]:
-    mains = {one.seq for one in own}
+    mains = {item.seq for item in own}
     # A check that ran twice on one tree, as after a resume, is told by its last run.
-    after = {one.row.check_name: one for one in rows if one.seq in mains}
-    before = {one.row.check_name: one for one in rows if one.row.phase is Phase.BASELINE}
-    probes = [one for one in rows if one.row.phase is Phase.AFTER and one.seq not in mains]
+    after = {row.row.check_name: row for row in rows if row.seq in mains}
+    before = {row.row.check_name: row for row in rows if row.row.phase is Phase.BASELINE}
+    probes = [row for row in rows if row.row.phase is Phase.AFTER and row.seq not in mains]
     for name, one in after.items():
         yield _line(one, before.get(name), [probe for probe in probes if _parent(probe, after) == name])
 
@@ -85,8 +85,10 @@ def _line(after: Stored[CheckRow], before: Stored[CheckRow] | None, probes: Rows
         artifact=row.artifact,
         reused=row.reused_from is not None,
         probes=tuple(
-            Probe(what=one.row.check_name.removeprefix(f"{row.check_name}:"), state=one.row.state, rows=(one.seq,))
-            for one in probes
+            Probe(
+                what=probe.row.check_name.removeprefix(f"{row.check_name}:"), state=probe.row.state, rows=(probe.seq,)
+            )
+            for probe in probes
         ),
         rows=(*((before.seq,) if before else ()), after.seq),
     )
@@ -142,27 +144,27 @@ def called(gate: RunRecord, task: str) -> str:
 
 def losses(gate: RunRecord) -> Iterator[LossSeen]:
     for task in gate.tasks():
-        for one in task.events:
-            if isinstance(one.event, AttemptFailed) and one.event.failure.direction is not None:
+        for event in task.events:
+            if isinstance(event.event, AttemptFailed) and event.event.failure.direction is not None:
                 yield LossSeen(
                     of=called(gate, task.id),
-                    number=one.event.failure.attempt,
-                    direction=one.event.failure.direction,
-                    text=one.event.failure.error,
-                    rows=(one.seq,),
+                    number=event.event.failure.attempt,
+                    direction=event.event.failure.direction,
+                    text=event.event.failure.error,
+                    rows=(event.seq,),
                 )
 
 
 def regressions(gate: RunRecord, *, replanned: bool) -> Iterator[RegressionSeen]:
     """Tests that passed on the base and failed on an attempt, by the failures that name them."""
     for task in gate.tasks():
-        for one in task.events:
-            if isinstance(one.event, AttemptFailed):
-                for reason in one.event.failure.reasons:
+        for event in task.events:
+            if isinstance(event.event, AttemptFailed):
+                for reason in event.event.failure.reasons:
                     if reason.check == _REGRESSION:
                         stands = not (task.record.finished or replanned)
                         name = called(gate, task.id)
-                        yield RegressionSeen(task=name, what=reason.detail, stands=stands, rows=(one.seq,))
+                        yield RegressionSeen(task=name, what=reason.detail, stands=stands, rows=(event.seq,))
 
 
 def regressed_checks(trees: Iterable[CheckedTree]) -> Iterator[RegressionSeen]:
@@ -177,15 +179,15 @@ def regressed_checks(trees: Iterable[CheckedTree]) -> Iterator[RegressionSeen]:
 def commits(gate: RunRecord) -> tuple[CommitMade, ...]:
     found = [
         CommitMade(
-            commit=one.event.commit,
-            tree=one.event.tree,
+            commit=event.event.commit,
+            tree=event.event.tree,
             parent=task.record.evidence.base_commit,
             task=task.id,
-            rows=(*task.rows("checked")[-1:], one.seq),
+            rows=(*task.rows("checked")[-1:], event.seq),
         )
         for task in gate.tasks()
-        for one in task.events
-        if isinstance(one.event, Committed) and task.record.evidence is not None
+        for event in task.events
+        if isinstance(event.event, Committed) and task.record.evidence is not None
     ]
     return tuple(sorted(found, key=lambda one: one.rows[-1]))
 
@@ -204,10 +206,10 @@ def must_haves(gate: RunRecord) -> tuple[tuple[MustHaveResult, int], ...]:
     """As they were found last, with the row."""
     looked = list(gate.of_type("run.must-haves"))[-1:]
     return tuple(
-        (MustHaveResult.model_validate(one), seq)
+        (MustHaveResult.model_validate(result), seq)
         for seq, payload in looked
         if isinstance(results := payload["results"], list)
-        for one in results
+        for result in results
     )
 
 
@@ -227,15 +229,15 @@ def fixed_issues(gate: RunRecord, *, replanned: bool) -> Iterator[IssueFixed]:
     one, and with it whatever failed here."""
     for task in gate.tasks():
         passed = task.record.finished and task.record.override is None
-        for one in task.events:
-            if isinstance(one.event, AttemptFailed) and (passed or replanned):
-                failure = one.event.failure
+        for event in task.events:
+            if isinstance(event.event, AttemptFailed) and (passed or replanned):
+                failure = event.event.failure
                 how = f"attempt {task.record.attempt} passed" if passed else "another plan passed in its place"
                 yield IssueFixed(
                     title=f"{failure.type}: {failure.error}",
                     source=f"{called(gate, task.id)}, attempt {failure.attempt}",
                     how=how,
-                    rows=(one.seq, *(task.rows("approved")[-1:] if passed else ())),
+                    rows=(event.seq, *(task.rows("approved")[-1:] if passed else ())),
                 )
 
 

@@ -68,7 +68,7 @@ class _Bundling:
         return cls(
             ledger_id=ledger.head().ledger_id,
             own=RunRecord.read(ledger, run_id, kind),
-            parts=tuple(RunRecord.read(ledger, one.run_id, one.kind, one.iteration) for one in begun),
+            parts=tuple(RunRecord.read(ledger, item.run_id, item.kind, item.iteration) for item in begun),
             begun=begun,
             report=reported(ledger, run_id),
         )
@@ -79,7 +79,7 @@ class _Bundling:
 
     @property
     def gates(self) -> tuple[RunRecord, ...]:
-        return tuple(one for one in self.records if one.kind == "gate")
+        return tuple(record for record in self.records if record.kind == "gate")
 
     @property
     def last_gate(self) -> tuple[RunRecord, ...]:
@@ -95,7 +95,7 @@ class _Bundling:
             subject=self._subject(),
             ending=self._ending(),
             children=tuple(self._children()),
-            tasks=tuple(one for gate in self.gates for one in bundled_tasks.endings(gate)),
+            tasks=tuple(ending for gate in self.gates for ending in bundled_tasks.endings(gate)),
             checks=trees,
             regressions=tuple(self._regressions(trees)),
             reviews=reviews,
@@ -121,7 +121,7 @@ class _Bundling:
             "run_id": self.own.run_id,
             "rows": (started.seq,),
             "started_at": started.ts,
-            "updated_at": max(one.events[-1].ts for one in self.records if one.events),
+            "updated_at": max(record.events[-1].ts for record in self.records if record.events),
         }
         if self.own.kind == "run":
             setup = RunSetup.model_validate(started.row.payload)
@@ -146,7 +146,7 @@ class _Bundling:
             )
         outcome, reason = self.own.outcome, self.own.reason
         tasks = [task for gate in self.last_gate for task in gate.tasks()]
-        must = [one for gate in self.last_gate for one in bundled_tasks.must_haves(gate)]
+        must = [have for gate in self.last_gate for have in bundled_tasks.must_haves(gate)]
         found = rated(outcome, reason, [task.record for task in tasks], [one for one, _ in must])
         rows = {self.own.stages[-1].seq, *(seq for _, seq in must), *(row for task in tasks for row in task.rows())}
         return Ending(
@@ -166,7 +166,7 @@ class _Bundling:
                 update={
                     "outcome": str(ended.get("outcome", "")),
                     "reason": str(ended.get("reason", "")),
-                    "rows": (*said.rows, *(one.seq for one in stages[-1:])),
+                    "rows": (*said.rows, *(stage.seq for stage in stages[-1:])),
                 }
             )
 
@@ -178,7 +178,7 @@ class _Bundling:
         for gate in self.gates:
             yield from bundled_tasks.regressions(gate, replanned=self._replaced(gate))
         last = {record.run_id for record in (*self.last_gate, self.own)}
-        yield from bundled_tasks.regressed_checks(one for one in trees if one.run_id in last)
+        yield from bundled_tasks.regressed_checks(tree for tree in trees if tree.run_id in last)
         if self.report is not None and self.report[0].final is not None:
             for what in self.report[0].final.regressions:
                 yield RegressionSeen(task="final", what=what, stands=True, rows=(self.report[1],))
@@ -227,21 +227,21 @@ class _Bundling:
         if self.report is not None and self.report[0].changed:
             report, seq = self.report
             return tuple(
-                ChangedFile(path=one.path, change=one.change, risk=one.risk, rows=(seq,)) for one in report.changed
+                ChangedFile(path=item.path, change=item.change, risk=item.risk, rows=(seq,)) for item in report.changed
             )
         found: dict[str, ChangedFile] = {}
         for gate in self.gates:
-            for one in bundled_tasks.changed_files(gate):
-                before = found[one.path].rows if one.path in found else ()
-                found[one.path] = one.model_copy(update={"rows": (*before, *one.rows)})
+            for file in bundled_tasks.changed_files(gate):
+                before = found[file.path].rows if file.path in found else ()
+                found[file.path] = file.model_copy(update={"rows": (*before, *file.rows)})
         return tuple(found.values())
 
     def _known(self) -> Iterator[IssueKnown]:
         if self.report is not None:
             report, seq = self.report
-            for one in report.known_issues:
+            for issue in report.known_issues:
                 yield IssueKnown(
-                    severity=one.severity, title=one.title, where=one.where, source=one.source, rows=(seq,)
+                    severity=issue.severity, title=issue.title, where=issue.where, source=issue.source, rows=(seq,)
                 )
             return
         for gate in self.last_gate:
@@ -271,7 +271,7 @@ class _Bundling:
 
 
 def _command(ledger: Ledger, run_id: str) -> str:
-    started = [one.row.payload for one in ledger.read(EventRow, run_id=run_id, type="run.started")]
+    started = [row.row.payload for row in ledger.read(EventRow, run_id=run_id, type="run.started")]
     command = str(started[0].get("command")) if started else ""
     if command not in BUNDLED:
         what = f"a run of `proofstone {command}`" if command else "no run that the ledger knows"

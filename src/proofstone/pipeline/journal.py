@@ -51,7 +51,7 @@ class PipelineJournal:
         self.event(CHILD, run_id=run_id, kind=kind, iteration=iteration)
 
     def children(self) -> list[str]:
-        return [str(one.row.payload["run_id"]) for one in self.ledger.read(EventRow, run_id=self.run_id, type=CHILD)]
+        return [str(row.row.payload["run_id"]) for row in self.ledger.read(EventRow, run_id=self.run_id, type=CHILD)]
 
     def decided(self, gate_id: str) -> tuple[str, str] | None:
         """Which option was taken at an approval gate, and what the person said beside it."""
@@ -74,14 +74,14 @@ class PipelineJournal:
     def approvals(self) -> tuple[ApprovalEntry, ...]:
         return tuple(
             ApprovalEntry(
-                gate_id=one.row.gate,
-                timestamp=one.ts,
-                mode=RunMode(str(one.row.payload.get("mode", RunMode.INTERACTIVE))),
-                selected_option=one.row.option,
-                auto_selected=bool(one.row.payload.get("auto_selected")),
-                user_response_raw=one.row.reason,
+                gate_id=row.row.gate,
+                timestamp=row.ts,
+                mode=RunMode(str(row.row.payload.get("mode", RunMode.INTERACTIVE))),
+                selected_option=row.row.option,
+                auto_selected=bool(row.row.payload.get("auto_selected")),
+                user_response_raw=row.row.reason,
             )
-            for one in self.ledger.read(ApprovalRow, run_id=self.run_id)
+            for row in self.ledger.read(ApprovalRow, run_id=self.run_id)
         )
 
     def milliseconds(self) -> int:

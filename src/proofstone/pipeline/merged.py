@@ -133,10 +133,10 @@ class Merged:
 
     def blast_radius(self) -> tuple[BlastRadius, ...]:
         subject = Subject(self.world, CheckRequest(tree=self.snapshot))
-        risks = {one.path: one.risk for one in map(risk_of, path_changes(subject.files))}
+        risks = {change.path: change.risk for change in map(risk_of, path_changes(subject.files))}
         return tuple(
-            BlastRadius(path=one.path, change=one.kind, risk=_MARKS[risks.get(one.path, Risk.YELLOW)])
-            for one in self.snapshot.change.paths
+            BlastRadius(path=path.path, change=path.kind, risk=_MARKS[risks.get(path.path, Risk.YELLOW)])
+            for path in self.snapshot.change.paths
         )
 
     def checked(
@@ -179,7 +179,7 @@ def _with_all_large(world: World) -> World:
 
 
 def reviewed(report: CheckReport) -> tuple[ReviewedCheck, ...]:
-    return tuple(ReviewedCheck(name=one.name, verdict=one.verdict, reason=one.reason) for one in report.checks)
+    return tuple(ReviewedCheck(name=check.name, verdict=check.verdict, reason=check.reason) for check in report.checks)
 
 
 def committed(merged: Merged, branch: str, message: str, author: Identity, date: str, *, sign: bool) -> str:

@@ -43,7 +43,7 @@ class TaskHistory:
 
     def rows(self, *kinds: str) -> tuple[int, ...]:
         """The rows of these kinds of events; of all of them, if none is named."""
-        return tuple(one.seq for one in self.events if not kinds or one.event.kind in kinds)
+        return tuple(event.seq for event in self.events if not kinds or event.event.kind in kinds)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class RunRecord:
 
     def of_type(self, type: str) -> Iterator[tuple[int, Mapping[str, JsonValue]]]:
         """Row and payload of each event of that type."""
-        return ((one.seq, one.row.payload) for one in self.events if one.row.type == type)
+        return ((event.seq, event.row.payload) for event in self.events if event.row.type == type)
 
     @property
     def last_rows(self) -> list[tuple[int, str]]:
@@ -92,7 +92,7 @@ class RunRecord:
     def stages(self) -> list[Stored[EventRow]]:
         """What happened to the run as a whole; that somebody has raised its budget, or that a part of it was begun,
         leaves it where it is."""
-        return [one for one in self.events if one.row.type.startswith("run.") and one.row.type not in _BESIDE]
+        return [event for event in self.events if event.row.type.startswith("run.") and event.row.type not in _BESIDE]
 
     @property
     def outcome(self) -> RunOutcome | None:
@@ -116,16 +116,16 @@ class RunRecord:
     def _history(self, id: str, events: list[Happened]) -> TaskHistory:
         # Nobody starts work on a checkpoint, and nothing else is blocked or confirmed before it was begun.
         record = TaskRecord(id=id, checkpoint=events[0].event.kind in ("confirmed", "blocked"))
-        for one in events:
+        for event in events:
             try:
-                record = apply(record, one.event)
+                record = apply(record, event.event)
             except GateError as error:
-                raise LedgerError(f"run {self.run_id}: row {one.seq} of the ledger cannot be: {error}") from error
+                raise LedgerError(f"run {self.run_id}: row {event.seq} of the ledger cannot be: {error}") from error
         return TaskHistory(id, record, tuple(events))
 
 
 def _last(table: list[Stored[R]]) -> list[tuple[int, str]]:
-    return [(one.seq, one.link.hash) for one in table[-1:]]
+    return [(item.seq, item.link.hash) for item in table[-1:]]
 
 
 BUNDLED: Final = ("run", "gate")
@@ -176,8 +176,8 @@ def last_report(ledger: Ledger, run_id: str) -> RunReport | None:
 def bundled_runs(ledger: Ledger) -> list[KnownRun]:
     """Runs that a bundle can be made of, newest first. Parts of other runs come behind all of these: they can be named,
     but `last` means a run that a person has started."""
-    started = [one for one in reversed(ledger.read(EventRow, type="run.started")) if _has_bundle(one)]
-    return [_known(one) for one in sorted(started, key=_is_part)]
+    started = [row for row in reversed(ledger.read(EventRow, type="run.started")) if _has_bundle(row)]
+    return [_known(item) for item in sorted(started, key=_is_part)]
 
 
 def _has_bundle(started: Stored[EventRow]) -> bool:

@@ -214,9 +214,9 @@ class PipelineRun:
 
     def _learnt(self, sent: tuple[Heard | Failed, ...]) -> tuple[Heard | Failed, ...]:
         """What the keeper of knowledge has said is kept by the engine."""
-        for one in sent:
-            if isinstance(one, Heard) and isinstance(one.output, KnowledgeOutput):
-                self.watching.noted("knowledge", self.learning.keep(one.output))
+        for item in sent:
+            if isinstance(item, Heard) and isinstance(item.output, KnowledgeOutput):
+                self.watching.noted("knowledge", self.learning.keep(item.output))
         return sent
 
     def _shown(self, need: Need, merged: Merged) -> Shown:
@@ -258,7 +258,9 @@ class PipelineRun:
                 return Waiting(request.question, f"proofstone approve {self.run_id} {request.gate_id} OPTION")
             self.journal.decide(request, *known, self.by, self.setup.mode, auto=False)
         self.agents.documents.approvals(self.journal.approvals())
-        self.watching.approved(next(one for one in self.journal.approvals() if one.gate_id == request.gate_id))
+        self.watching.approved(
+            next(approval for approval in self.journal.approvals() if approval.gate_id == request.gate_id)
+        )
         return Decided(*known)
 
     def _timed(self, request: ApprovalRequest) -> ApprovalRequest:
@@ -325,7 +327,7 @@ class PipelineRun:
         known = self.journal.steps.recall(step, asked)
         if known is None:
             checks, report = merged.checked(self._plans, need.iteration, self.watching.checking(), large=large)
-            seen: list[JsonValue] = [one.model_dump(mode="json") for one in reviewed(report)]
+            seen: list[JsonValue] = [item.model_dump(mode="json") for item in reviewed(report)]
             known = {"checks": checks.model_dump(mode="json"), "seen": seen}
             self.journal.steps.keep(step, asked, known)
             self.watching.checked(checks)
@@ -341,7 +343,7 @@ class PipelineRun:
         return ReviewsCounted(self._evidence.of_review(self.setup.slug, need.scope, need.round, tree))
 
     def _checks_counted(self, need: CountChecks) -> ChecksCounted:
-        said = [one.name for one in self._checks if one.verdict is Verdict.PASS]
+        said = [check.name for check in self._checks if check.verdict is Verdict.PASS]
         merged = self._evidence.of_merged(Merged(self.world, need.tip).tree, need.iteration, said)
         return ChecksCounted((merged, *self._evidence.of_tasks(need.gates)), self._added(f"commit/{need.iteration}"))
 
@@ -354,7 +356,7 @@ class PipelineRun:
         step, merged, setup = "commit", Merged(self.world, need.tip), self.setup
         known = self.journal.steps.recall(f"{step}/intent", need.tip)
         if known is None:
-            message = commit_message(setup, self.run_id, [one.path for one in merged.snapshot.change.paths])
+            message = commit_message(setup, self.run_id, [path.path for path in merged.snapshot.change.paths])
             known = {"message": message, "date": f"{int(time.time())} +0000"}
             self.journal.steps.keep(f"{step}/intent", need.tip, known)
         try:
@@ -426,7 +428,7 @@ class PipelineRun:
             ledger=str(ledger_path(self.world.home)),
             elapsed_ms=self._milliseconds,
             directory=str(self.folder),
-            notes=(*setup.notes, *(f"added too late to be a part of it: {one}" for one in self._too_late(it))),
+            notes=(*setup.notes, *(f"added too late to be a part of it: {item}" for item in self._too_late(it))),
             next_step=_next(it, self.run_id),
         )
 

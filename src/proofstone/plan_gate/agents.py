@@ -66,12 +66,12 @@ class PlanAsking(Asking):
 
     def why_not(self, output: Contract) -> str:
         """Why the answer cannot be meant: it names what there is not."""
-        challenges = [one.id for one in self.seen.challenges]
+        challenges = [challenge.id for challenge in self.seen.challenges]
         seen = self.seen
         findings = [
-            *(one.id for one in seen.unknowns),
-            *(one.id for one in seen.surfaced),
-            *(one.id for one in seen.risks),
+            *(unknown.id for unknown in seen.unknowns),
+            *(item.id for item in seen.surfaced),
+            *(risk.id for risk in seen.risks),
         ]
         lost = dangling(_named_challenges(output), challenges)
         lost += dangling(_named_evidence(output), (*challenges, *findings, PERSON))
@@ -137,7 +137,7 @@ def numbered(text: str) -> str:
 
 def claims_in(output: object) -> Iterator[RepositoryClaim]:
     """Every claim in an answer that the engine is to look up, each once."""
-    yield from dict.fromkeys(one for one in _within(output) if isinstance(one, RepositoryClaim))
+    yield from dict.fromkeys(item for item in _within(output) if isinstance(item, RepositoryClaim))
 
 
 def _occasion(it: Discussion, role: Role, step: str, seen: Seen, focus: str | None = None) -> Occasion:
@@ -145,16 +145,16 @@ def _occasion(it: Discussion, role: Role, step: str, seen: Seen, focus: str | No
 
 
 def _named_challenges(output: Contract) -> Iterator[str]:
-    for one in _within(output):
+    for item in _within(output):
         for name in _NAMES_A_CHALLENGE:
-            if isinstance(named := getattr(one, name, None), str):
+            if isinstance(named := getattr(item, name, None), str):
                 yield named
 
 
 def _named_evidence(output: Contract) -> Iterator[str]:
-    for one in _within(output):
-        if isinstance(one, Ruling):
-            yield from one.evidence
+    for item in _within(output):
+        if isinstance(item, Ruling):
+            yield from item.evidence
 
 
 def _within(value: object) -> Iterator[BaseModel]:

@@ -171,7 +171,7 @@ def _memory(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) 
         return _Seen(None, f"the memory cannot be read: {error.message}")
     except OSError as error:
         return _Seen(None, f"the memory cannot be read: {error.strerror}")
-    entry = next((one for one in entries if one.entry_id == claim.entry), None)
+    entry = next((item for item in entries if item.entry_id == claim.entry), None)
     if entry is None:
         return _Seen(False, f"the memory has no entry {_word(claim.entry)}")
     found = quoted(claim.text, "\n".join((entry.content, *entry.tags)))
@@ -200,9 +200,9 @@ def _web(claim: RepositoryClaim, _place: Place, shown: Sequence[ToolResult]) -> 
 
 def _pages(shown: Sequence[ToolResult]) -> tuple[list[Page], list[Page]]:
     """What was fetched, and the excerpts of what was found."""
-    results = [one for one in shown if one.ok and one.refused is None]
-    fetched = [page_in(one.text) for one in results if one.name == Tool.WEB_FETCH]
-    excerpts = [page for one in results if one.name == Tool.WEB_SEARCH for page in excerpts_in(one.text)]
+    results = [item for item in shown if item.ok and item.refused is None]
+    fetched = [page_in(result.text) for result in results if result.name == Tool.WEB_FETCH]
+    excerpts = [page for result in results if result.name == Tool.WEB_SEARCH for page in excerpts_in(result.text)]
     return fetched, excerpts
 
 

@@ -28,13 +28,14 @@ class Examined:
     @property
     def alone(self) -> str:
         """Why nobody need be asked; empty if somebody should."""
-        if any(one.final for one in self.findings):
+        if any(finding.final for finding in self.findings):
             return "the plan cannot be run as it is, so nobody is asked yet: put that right first"
         return "the plan is trivial, so nobody need be asked" if self.about.trivial else ""
 
     def subject(self, *, asked: bool, answers: Mapping[str, str], notes: Sequence[str]) -> Subject:
         rules = tuple(
-            Entering(one.draft, Origin.RULES, line=one.line, final=one.final, rule=one.rule) for one in self.findings
+            Entering(finding.draft, Origin.RULES, line=finding.line, final=finding.final, rule=finding.rule)
+            for finding in self.findings
         )
         return Subject(
             plan_path=self.about.plan_path,
@@ -51,7 +52,7 @@ class Examined:
 
 def examine(world: World, text: str, path: str, digest: str) -> Examined:
     held = in_tree(world.store.git(), world.base_tree)
-    tree = frozenset(one.path.decode("utf-8", "surrogateescape") for one in held)
+    tree = frozenset(item.path.decode("utf-8", "surrogateescape") for item in held)
     found = outline(text, path, str(world.repository.root))
     quality_is, why = quality(found)
     points = complexity(found)

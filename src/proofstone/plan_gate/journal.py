@@ -56,7 +56,7 @@ class PlanJournal:
         looked, refusals = payload["looked"], payload["refusals"]
         return Heard(
             output.model_validate(payload["output"]),
-            tuple(LookedUp.model_validate(one) for one in looked) if isinstance(looked, list) else (),
+            tuple(LookedUp.model_validate(item) for item in looked) if isinstance(looked, list) else (),
             tuple(map(str, refusals)) if isinstance(refusals, list) else (),
         )
 
@@ -69,16 +69,16 @@ class PlanJournal:
         else:
             payload |= {
                 "output": came.output.model_dump(mode="json"),
-                "looked": [one.model_dump(mode="json") for one in came.looked],
+                "looked": [item.model_dump(mode="json") for item in came.looked],
                 "refusals": list(came.refusals),
             }
             rows = [
                 self._event(
                     AGAINST,
-                    HeldAgainst(agent=agent, iteration=iteration, about=step, looked=one).model_dump(mode="json"),
+                    HeldAgainst(agent=agent, iteration=iteration, about=step, looked=item).model_dump(mode="json"),
                 )
-                for one in came.looked
-                if one.holds is False
+                for item in came.looked
+                if item.holds is False
             ]
         self._steps.keep(step, asked, payload, *rows)
 
@@ -91,7 +91,7 @@ class PlanJournal:
     def answers(self, iteration: int) -> dict[str, str]:
         """What the person has said when that iteration had ended, by challenge."""
         said = self.ledger.read(ApprovalRow, run_id=self.run_id, gate=GATE)
-        return {one.row.option: one.row.reason for one in said if one.row.payload.get("iteration") == iteration}
+        return {item.row.option: item.row.reason for item in said if item.row.payload.get("iteration") == iteration}
 
     def answered(self, answers: Mapping[str, str], iteration: int, by: str) -> None:
         said: dict[str, JsonValue] = {"iteration": iteration}
@@ -155,6 +155,6 @@ def why_not_verified(ledger: Ledger, digest: str, repository: str) -> NotAdmitte
             )
         )
     mitigated = [
-        Mitigated(one.row.run_id, str(one.row.payload["digest"])) for one in ledger.read(EventRow, type=MITIGATED)
+        Mitigated(row.row.run_id, str(row.row.payload["digest"])) for row in ledger.read(EventRow, type=MITIGATED)
     ]
     return why_not_admitted(digest, judged, mitigated)

@@ -154,7 +154,7 @@ class PlanGateRun:
         to_ask = [need for need in needs if not isinstance(need, AskPerson | Iterated)]
         self._tell_iteration(to_ask[0].seen.iteration)
         asked = [asking(need, self.discussion, self.agents.served) for need in to_ask]
-        return side_by_side([partial(self._heard, one) for one in asked], self.at_once, self.agents.world.cancel)
+        return side_by_side([partial(self._heard, item) for item in asked], self.at_once, self.agents.world.cancel)
 
     def _heard(self, one: PlanAsking) -> Heard | Failed:
         known = self.journal.recall(one.occasion.id, one.text, one.role.output)
@@ -175,11 +175,11 @@ class PlanGateRun:
     def _answers(self, question: AskPerson) -> Mapping[str, str] | None:
         """What the person says, now or on record; None: nobody here can say."""
         iteration = len(question.progress.iterations)
-        wanted = [one.challenge for one in question.questions]
+        wanted = [item.challenge for item in question.questions]
         on_record = {id: text for id, text in self.journal.answers(iteration).items() if id in wanted}
         if on_record:
             return on_record
-        options = {one.challenge: one.options for one in question.questions}
+        options = {item.challenge: item.options for item in question.questions}
         new = {id: _meant(id, self.given[id], options[id]) for id in wanted if id in self.given}
         if new:
             self.journal.answered(new, iteration, self.by)  # before anything else is asked, which may be left
@@ -236,6 +236,6 @@ def _in_short(came: Heard | Failed) -> str:
         return came.why
     parts = [(name.removesuffix("s"), getattr(came.output, name)) for name in type(came.output).model_fields]
     told = [counted(len(value), name) for name, value in parts if isinstance(value, tuple) and value]
-    false = sum(one.holds is False for one in came.looked)
+    false = sum(item.holds is False for item in came.looked)
     told += [counted(false, "false claim")] if false else []
     return ", ".join(told) or "nothing to say"

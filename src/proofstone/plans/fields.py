@@ -55,7 +55,7 @@ def paths(text: str) -> tuple[str, ...]:
 
 def _paths_of(item: str) -> Iterator[str]:
     if code := _CODE.findall(item):
-        yield from (cleaned for one in code if (cleaned := _cleaned(one)))
+        yield from (cleaned for entry in code if (cleaned := _cleaned(entry)))
         return
     item = _LABEL.sub("", _COMMENT.sub("", " " + " ".join(item.split())).strip()).strip()
     words = item.split()
@@ -110,7 +110,7 @@ def tests(text: str) -> tuple[str, ...]:
 def references(text: str) -> tuple[str, ...]:
     """What a `depends_on` names: by commas, with or without brackets and quotes."""
     items = (item.strip().strip("\"'`").strip() for item in re.split(r"[,\n;]", text.strip().strip("[]()")))
-    return tuple(item for item in (_BULLET.sub("", one) for one in items) if not is_none(item))
+    return tuple(item for item in (_BULLET.sub("", entry) for entry in items) if not is_none(item))
 
 
 def _split(text: str, separators: str, keep: str = '([{`"“„«「') -> Iterator[str]:

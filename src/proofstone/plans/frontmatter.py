@@ -143,7 +143,7 @@ class _Reading:
                 setattr(self.found, key, self._text(key, keys[key]))
         if "depends_on" in keys:
             listed = self._texts("depends_on", keys["depends_on"])
-            self.found.depends_on = tuple(one for item in listed for one in references(item))
+            self.found.depends_on = tuple(reference for item in listed for reference in references(item))
         if "files_modified" in keys:
             listed = self._texts("files_modified", keys["files_modified"])
             self.found.files_modified = tuple(dict.fromkeys(path for item in listed for path in paths(item)))

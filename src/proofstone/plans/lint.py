@@ -99,7 +99,7 @@ class _Linting:
                 message = f"`{shortened(command, 40)}` is in <verify> too, so the executor sees it"
                 hint = "hold out a check that the executor cannot know"
                 yield warning("heldout-shown", self._line(task, command), message, hint, task.id)
-        vague = [one for one in task.done if is_vague(one)]
+        vague = [item for item in task.done if is_vague(item)]
         if vague:
             message = f"nobody can check {shortened('; '.join(vague), 40)!r}"
             hint = "say what one can see or count: `parse()` refuses an empty file; all 5 tests of test_parse.py pass"

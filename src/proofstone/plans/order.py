@@ -170,9 +170,9 @@ def _cycles(tasks: Sequence[Wanted], edges: Edges) -> list[PlanProblem]:
             id = next(other for other in edges[id] if other not in ordered)
         if id in walked:
             circle = walked[walked.index(id) :]
-            names = " → ".join(shortened(by_id[one].name, 40) for one in (*circle[:6], circle[0]))
+            names = " → ".join(shortened(by_id[item].name, 40) for item in (*circle[:6], circle[0]))
             hint = "take one depends_on out, so that one of them can begin"
-            line = min(by_id[one].line for one in circle)
+            line = min(by_id[item].line for item in circle)
             problems.append(error("cycle", line, f"these tasks wait for one another: {names}", hint, circle[0]))
         told.update(walked)
     return problems

@@ -241,7 +241,7 @@ class _Task:
     def after(self) -> tuple[str, ...] | None:
         attributes = [self.element.attributes[key] for key in _DEPENDS if key in self.element.attributes]
         said = [*attributes, *(part.content for part in self._parts("depends_on", "dependencies"))]
-        found = tuple(one for text in said for one in references(text))
+        found = tuple(reference for text in said for reference in references(text))
         if len(found) > _MOST_REFERENCES:
             self._error("too-large", self.line, f"this task names {len(found):,} others", "use `### Wave N` headings")
         return found[:_MOST_REFERENCES] if said else None
@@ -299,8 +299,8 @@ class _Task:
         return said
 
     def _done(self, name: str) -> tuple[str, ...]:
-        found = tuple(one for part in self._parts("done") for one in criteria(part.content))
-        found = found or tuple(one for part in self._parts("acceptance_criteria") for one in criteria(part.content))
+        found = tuple(item for part in self._parts("done") for item in criteria(part.content))
+        found = found or tuple(item for part in self._parts("acceptance_criteria") for item in criteria(part.content))
         if not found:
             hint = (
                 "say by what one sees that it is finished: <done>`parse()` refuses an empty file; 4 tests pass</done>"

@@ -98,7 +98,7 @@ class Verify:
             message = f"<{self.element}> holds {len(self.commands):,} commands"
             self._error("verify-too-long", line, message, _SCRIPT_HINT)
             del self.commands[_MOST_COMMANDS:]
-        if len(self.commands) == before and not any(one.severity == "error" for one in self.problems[told:]):
+        if len(self.commands) == before and not any(problem.severity == "error" for problem in self.problems[told:]):
             self._prose([Line(content.strip(), line)])
 
     def only_those_that_tell(self) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ class Verify:
             fenced.update(range(fence.first, fence.last + 1))
             language = lines[fence.first].text.strip().lstrip("`~").strip().partition(" ")[0].lower()
             if language in _SHELLS or not language:
-                inside = Line(dedented("\n".join(one.text for one in lines[fence.first + 1 : fence.last])), 0)
+                inside = Line(dedented("\n".join(item.text for item in lines[fence.first + 1 : fence.last])), 0)
                 self._lines([*_numbered(inside._replace(number=lines[fence.first].number + 1))])
         outside = [line for at, line in enumerate(lines) if at not in fenced and words_of(line.text)]
         if self.commands and outside:
@@ -134,7 +134,7 @@ class Verify:
             if len(plain) > 1 and all(is_command(line.text) for line in plain):
                 self._several([line.text for line in plain])
             else:
-                self._items([*_joined_items(plain)] if any(_BULLET.match(one.text) for one in plain) else plain)
+                self._items([*_joined_items(plain)] if any(_BULLET.match(item.text) for item in plain) else plain)
         else:
             self._script(written, lines)
 
@@ -192,7 +192,9 @@ class Verify:
             message = f"`{shortened(quoted[0], 50)}` is meant to find nothing, but a command passes by exit code 0"
             self._error("inverted-verify", item.number, message, f"write `! {shortened(quoted[0], 60)}`")
             return []
-        message = f"a sentence, of which only {' and '.join(f'`{shortened(one, 40)}`' for one in quoted)} will be run"
+        message = (
+            f"a sentence, of which only {' and '.join(f'`{shortened(entry, 40)}`' for entry in quoted)} will be run"
+        )
         self._warn("prose-in-verify", item.number, message, "write the commands alone; the rest belongs in <done>")
         return quoted
 

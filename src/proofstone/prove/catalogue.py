@@ -161,9 +161,9 @@ class Trick(Options):
         given = (twin or Options(), self, project)
 
         def first(name: str) -> tuple[str, ...]:
-            return next((value for one in given if (value := getattr(one, name, None)) is not None), ())
+            return next((value for item in given if (value := getattr(item, name, None)) is not None), ())
 
-        accept = next((one.accept for one in (twin or Options(), self) if one.accept is not None), None)
+        accept = next((item.accept for item in (twin or Options(), self) if item.accept is not None), None)
         return Options(
             declared=first("declared"), must_pass=first("must_pass"), verify=first("verify"), accept=accept or None
         )

@@ -24,8 +24,8 @@ from proofstone.runtime.rules import worked_ms
 
 def worked_on(ledger: Ledger, run_id: str) -> int:
     """Milliseconds that processes were at work on a run, up to now; the time between them does not count."""
-    events = ((one.seq, one.ts, one.row.type) for one in ledger.read(EventRow, run_id=run_id))
-    messages = ((one.seq, one.ts, one.row.type) for one in ledger.read(MessageRow, run_id=run_id))
+    events = ((row.seq, row.ts, row.row.type) for row in ledger.read(EventRow, run_id=run_id))
+    messages = ((row.seq, row.ts, row.row.type) for row in ledger.read(MessageRow, run_id=run_id))
     now = datetime.now(UTC)
     marks = [(at, type) for _, at, type in sorted((*events, *messages))]
     return worked_ms((*marks, (now.isoformat(), "run.resumed")), now)

@@ -38,7 +38,7 @@ class BegunRun(Generic[Setup]):
 def setups_of(ledger: Ledger, contract: type[Setup]) -> dict[str, Setup]:
     """What every run of a command was started with, newest first."""
     command = contract.model_fields["command"].default
-    started = [one.row for one in ledger.read(EventRow, type="run.started")]
+    started = [item.row for item in ledger.read(EventRow, type="run.started")]
     ours = [row for row in started if row.payload.get("command") == command]
     return {row.run_id: contract.model_validate(row.payload) for row in reversed(ours)}
 
@@ -56,8 +56,8 @@ def in_brief(
     ledger: Ledger, run_id: str, setup: Setup, *, running: bool, came: Callable[[Ledger, str], str]
 ) -> BegunRun[Setup]:
     """`came`: what came of it in a word, as far as it came to that; else nothing."""
-    events = [one for one in ledger.read(EventRow, run_id=run_id) if one.row.type.startswith("run.")]
-    last = [one for one in events if one.row.type != CHILD][-1]
+    events = [row for row in ledger.read(EventRow, run_id=run_id) if row.row.type.startswith("run.")]
+    last = [event for event in events if event.row.type != CHILD][-1]
     outcome, reason = (str(last.row.payload.get(key, "")) for key in ("outcome", "reason"))
     state = "running" if running else outcome or "interrupted"
     if not running and outcome in _JUDGED:

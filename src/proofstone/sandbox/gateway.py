@@ -160,9 +160,9 @@ class Gateway:
         """Everything that is open is cut off. Nobody waits for a name server that does not answer."""
         with self._lock:
             self._closing.set()
-            for one in (self._listener, *self._open):
+            for item in (self._listener, *self._open):
                 with suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)
+                    item.shutdown(socket.SHUT_RDWR)
         deadline = time.monotonic() + _CLOSE_SECONDS
         self._welcome.join(_CLOSE_SECONDS)
         with self._lock:
@@ -245,7 +245,7 @@ class Gateway:
         raise UnfitError("502 Bad Gateway", f"{host} cannot be reached: {trouble}")
 
     def _addresses(self, host: Host) -> Sequence[tuple[socket.AddressFamily, tuple[str, int]]]:
-        if not any(one.covers(host) for one in self._hosts):
+        if not any(item.covers(host) for item in self._hosts):
             raise self._refused(host, "")
         try:
             found = socket.getaddrinfo(host.name, host.port, type=socket.SOCK_STREAM)

@@ -236,7 +236,7 @@ def _in_short(came: Contract | Fault) -> str:
                 f"{counted(len(came.subtasks), 'subtask')}, {criteria} {'criterion' if criteria == 1 else 'criteria'}"
             )
         case JudgementOutput():
-            failed = sum(one.verdict == "fail" for one in came.verdicts)
+            failed = sum(verdict.verdict == "fail" for verdict in came.verdicts)
             return f"{counted(len(came.verdicts), 'verdict')}, {failed} failed"
         case MergeOutput() | FailureOutput():
             return came.summary

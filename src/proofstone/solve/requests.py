@@ -150,7 +150,7 @@ def _plan_request(need: AskPlanner, tools: Sequence[str]) -> SolvePlanRequest:
 
 def _told(outcomes: tuple[SubTaskOutcome, ...]) -> tuple[SubTaskOutcome, ...]:
     """All of them, within what one request may tell. Why one failed is in its verdicts."""
-    return tuple(_outcome(one, _MOST // len(outcomes)) for one in outcomes)
+    return tuple(_outcome(outcome, _MOST // len(outcomes)) for outcome in outcomes)
 
 
 def _outcome(one: SubTaskOutcome, most: int) -> SubTaskOutcome:
@@ -164,7 +164,7 @@ def _outcome(one: SubTaskOutcome, most: int) -> SubTaskOutcome:
 
 def _evident(verdicts: tuple[CriterionVerdict, ...], most: int = _MOST // 4) -> tuple[CriterionVerdict, ...]:
     each = most // max(1, len(verdicts))
-    return tuple(one.model_copy(update={"evidence": _ends(one.evidence, each)}) for one in verdicts)
+    return tuple(verdict.model_copy(update={"evidence": _ends(verdict.evidence, each)}) for verdict in verdicts)
 
 
 def _signal(correction: CorrectionSignal) -> CorrectionSignal:
@@ -179,7 +179,7 @@ def _ends(text: str, most: int) -> str:
 
 
 def _texts(criteria: Sequence[Criterion]) -> tuple[str, ...]:
-    return tuple(one.criterion for one in criteria)
+    return tuple(item.criterion for item in criteria)
 
 
 def _line(verdict: CriterionVerdict) -> str:

@@ -56,14 +56,14 @@ class Subtasks:
 
     def pursue(self, need: Pursue) -> tuple[SubTaskOutcome, ...]:
         """All of them, in their order."""
-        jobs = {one.subtask_id: partial(self._one, need, one) for one in need.subtasks}
-        looking = [one.subtask_id for one in need.subtasks if only_looks(one)]
+        jobs = {subtask.subtask_id: partial(self._one, need, subtask) for subtask in need.subtasks}
+        looking = [subtask.subtask_id for subtask in need.subtasks if only_looks(subtask)]
         cancel = self.agents.workspace.world.cancel
         ended = dict(zip(looking, side_by_side([jobs[id] for id in looking], self.at_once, cancel), strict=True))
         for id, job in jobs.items():
             if id not in ended:
                 (ended[id],) = side_by_side([job], 1, cancel)
-        return tuple(ended[one.subtask_id] for one in need.subtasks)
+        return tuple(ended[subtask.subtask_id] for subtask in need.subtasks)
 
     def _one(self, need: Pursue, subtask: SubTask) -> SubTaskOutcome:
         loop = pursue(need.spec, subtask, need.before, need.blocked_tools, need.blocked_targets)
@@ -96,13 +96,13 @@ class Subtasks:
     def looked(self, need: Look) -> Looked:
         """The engine's own eyes; also on the task as a whole."""
         step = f"look/{need.where}/a{need.attempt}"
-        about = "\n".join((*(one.model_dump_json() for one in need.criteria), need.output))
+        about = "\n".join((*(item.model_dump_json() for item in need.criteria), need.output))
         known = self.asked.steps.recall(step, about)
         if known is not None:
             return _LOOKED.validate_python(known["came"])
         agents = self.agents
         seconds = agents.workspace.world.settings.limits.check_seconds
-        looked = Looked(tuple(look(one, agents.workspace, need.output, seconds) for one in need.criteria))
+        looked = Looked(tuple(look(item, agents.workspace, need.output, seconds) for item in need.criteria))
         self.asked.steps.keep(step, about, {"came": _LOOKED.dump_python(looked, mode="json")})
         return looked
 
@@ -136,17 +136,17 @@ class Subtasks:
         """What a program does with tools of its own is not seen: it counts as having used what its subtask names."""
         calls = self.agents.calls(came)
         unseen = "executor" in self.agents.own_tools
-        called, touched = (one.call.name for one in calls), (one.target for one in calls if one.target)
+        called, touched = (call.call.name for call in calls), (call.target for call in calls if call.target)
         tools = tuple(dict.fromkeys((*(subtask.tools if unseen else ()), *called)))
         targets = tuple(dict.fromkeys((*(subtask.files if unseen else ()), *touched)))
-        obstacles = tuple(dict.fromkeys(one.target for one in calls if one.target and not one.ok))
+        obstacles = tuple(dict.fromkeys(call.target for call in calls if call.target and not call.ok))
         output = came.output if isinstance(came.output, SolveExecutionOutput) else None
         fault = came.fault or Fault(kind=FaultKind.CRASHED, why="it gave no answer")
         result = ExecutionResult(
             subtask_id=subtask.subtask_id,
             status=ExecutionStatus(output.status) if output else ExecutionStatus.FAILED,
             output=output.output if output else None,
-            tool_calls=tuple(in_short(one.call) for one in calls[:_SHOWN]),
+            tool_calls=tuple(in_short(call.call) for call in calls[:_SHOWN]),
             crashed="" if output else f"{fault.kind}: {fault.why}",
         )
         return Executed(result, tools, targets, output is not None, obstacles)
@@ -159,5 +159,5 @@ class Subtasks:
         except RepositoryError as error:
             spoilt = executed.result.model_copy(update={"crashed": error.message, "status": ExecutionStatus.FAILED})
             return replace(executed, result=spoilt, may_correct=False)
-        changed = (one.path for one in workspace.changed(before))
+        changed = (item.path for item in workspace.changed(before))
         return replace(executed, targets=tuple(dict.fromkeys((*executed.targets, *changed))))

@@ -170,7 +170,7 @@ def _javascript_imports(node: Node) -> Iterator[_Pair] | None:
     if node.type == "import_statement":
         return _import_names(node)
     if node.type in ("lexical_declaration", "variable_declaration") and all(map(_required, node.named_children)):
-        return ((_required(one), name) for one in node.named_children for name in _bound(one.named_children[0]))
+        return ((_required(child), name) for child in node.named_children for name in _bound(child.named_children[0]))
     return None
 
 
@@ -207,7 +207,7 @@ def _required(declarator: Node) -> str:
 def _javascript_exports(node: Node) -> Iterator[str] | None:
     if node.type == "export_statement" and node.child_by_field_name("source") is None:
         clause = next((child for child in node.named_children if child.type == "export_clause"), None)
-        return (_text(one.child_by_field_name("name")) for one in clause.named_children) if clause else None
+        return (_text(item.child_by_field_name("name")) for item in clause.named_children) if clause else None
     if node.type != "expression_statement" or node.named_children[0].type != "assignment_expression":
         return None
     left, right = (node.named_children[0].child_by_field_name(side) for side in ("left", "right"))
@@ -227,12 +227,12 @@ def _go_imports(node: Node) -> Iterator[_Pair] | None:
     if node.type != "import_declaration":
         return None
     specs = [
-        one for child in node.named_children for one in (child, *child.named_children) if one.type == "import_spec"
+        item for child in node.named_children for item in (child, *child.named_children) if item.type == "import_spec"
     ]
     return (
-        (path, _text(one.child_by_field_name("name")) or _package(path))
-        for one in specs
-        for path in [_text(one.child_by_field_name("path"))]
+        (path, _text(spec.child_by_field_name("name")) or _package(path))
+        for spec in specs
+        for path in [_text(spec.child_by_field_name("path"))]
     )
 
 

@@ -87,7 +87,7 @@ class Outline:
     def owner(self, start: int, end: int) -> Function | None:
         """The innermost function that covers these bytes: of those that begin before them, the last one."""
         begun = bisect_right(self._ordered, start, key=lambda one: one.start)
-        return next((one for one in reversed(self._ordered[:begun]) if end <= one.end), None)
+        return next((item for item in reversed(self._ordered[:begun]) if end <= item.end), None)
 
     @cached_property
     def _ordered(self) -> list[Function]:
@@ -115,7 +115,7 @@ def python_outline(source: PythonText) -> Outline:
     return Outline(
         text=source.data,
         functions=tuple(_functions(source, module.body, ())),
-        silent=(*source.comments, *((_first(source, one), source.end(one)) for one in _silent(module))),
+        silent=(*source.comments, *((_first(source, item), source.end(item)) for item in _silent(module))),
         load=_raising(source, module.body),
         imports=frozenset(pair for stmt in imports for pair in _imported(stmt)),
         uses=_uses(source),
@@ -181,7 +181,7 @@ def _silent(module: ast.Module) -> Iterator[ast.stmt]:
     """Statements that do nothing when they run, or whose effect is judged by name."""
     for node in ast.walk(module):
         typing_only = isinstance(node, ast.If) and not node.orelse and _names(node.test) & {"TYPE_CHECKING"}
-        overload = isinstance(node, _Definition) and any(_names(one) & {"overload"} for one in node.decorator_list)
+        overload = isinstance(node, _Definition) and any(_names(item) & {"overload"} for item in node.decorator_list)
         if isinstance(node, ast.stmt) and (_is_text(node) or typing_only or overload):
             yield node
     for stmt in module.body:

@@ -174,11 +174,11 @@ class Continuity:
         def tell(event: Event) -> Fault | None:
             if isinstance(event, TokensUsed):  # a sign of life, and no figure
                 event = TokensUsed(tokens=agent.state.standing.tokens)
-            for one in agent.feed(event):
-                if isinstance(one, Respawn):
-                    return agent.respawn(one)
-                if isinstance(one, Ask) and one.at_once:
-                    text = reverify(agent.phase, agent.subject.watched.agent, one.asked, None)
+            for item in agent.feed(event):
+                if isinstance(item, Respawn):
+                    return agent.respawn(item)
+                if isinstance(item, Ask) and item.at_once:
+                    text = reverify(agent.phase, agent.subject.watched.agent, item.asked, None)
                     aloud(text, Wanted.PING)
                     site.say(spoken(Told(text=text, asked=Wanted.PING), _LINE))
             return None
@@ -197,17 +197,17 @@ class Continuity:
                 layer=LAYER,
                 rule=UNVERIFIED,
                 severity=Severity.MINOR,
-                detail=f"nobody could say whether it understood: {one}",
+                detail=f"nobody could say whether it understood: {cap}",
                 fix="name a model for the architect that can judge it",
             )
-            for one in state.caps
+            for cap in state.caps
         )
         return (*state.findings, *unverified)
 
     @property
     def unsure(self) -> str:
         """What nobody could say of how it has understood its task, in short; empty if there is nothing."""
-        unsaid = ", ".join(one.partition(":")[0] for one in self._agent.state.caps)
+        unsaid = ", ".join(cap.partition(":")[0] for cap in self._agent.state.caps)
         who = self._agent.subject.watched.agent
         return f"nobody could judge how {who} has understood its task ({unsaid})" if unsaid else ""
 
@@ -221,7 +221,7 @@ class Continuity:
             return self._replied(reply(at.turn, self._wanted))
         seen, answer = self._seen(at, at.turn), self._answered_beside(at.turn)
         if answer is not None:
-            gone = [one for one in self._agent.feed(*seen) if isinstance(one, Respawn)]
+            gone = [item for item in self._agent.feed(*seen) if isinstance(item, Respawn)]
             return self._agent.respawn(gone[0]) if gone else self._replied(answer)
         decisions = self._agent.feed(*seen, TurnEnded(calls=len(at.turn.calls)), *self._restarted())
         said = self._ladder.follow(decisions, replied=False)

@@ -79,7 +79,7 @@ class Judge:
         if not to_judge:
             return {}
         if self.ask is None:
-            return {one.item: _unknown(one.item, self.why_not) for one in to_judge}
+            return {item.item: _unknown(item.item, self.why_not) for item in to_judge}
         mine = self.occasion
         request = JudgeRequest(
             run_id=mine.run_id,
@@ -102,7 +102,7 @@ class Judge:
 
 
 def _digest(request: JudgeRequest) -> str:
-    asked = "\0".join((request.said, *(one.item for one in request.to_judge)))
+    asked = "\0".join((request.said, *(item.item for item in request.to_judge)))
     return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
@@ -115,11 +115,11 @@ def _judged(dispatched: Dispatched, to_judge: Sequence[ToJudge]) -> Mapping[str,
         raise StoppedError(dispatched.fault)
     said = dispatched.output.items if isinstance(dispatched.output, Judgement) else ()
     why = dispatched.fault.why if dispatched.fault else "the judge said nothing about it"
-    missing = {one.item: _unknown(one.item, why) for one in to_judge}
+    missing = {entry.item: _unknown(entry.item, why) for entry in to_judge}
     worst: dict[str, Judged] = {}
-    for one in said:
-        if one.item in missing and (one.item not in worst or one.verdict is Verdict.FAIL):
-            worst[one.item] = one
+    for item in said:
+        if item.item in missing and (item.item not in worst or item.verdict is Verdict.FAIL):
+            worst[item.item] = item
     return {**missing, **worst}
 
 
@@ -174,8 +174,8 @@ class Board:
     def versions(self) -> tuple[ContextVersion, ...]:
         request = ContextItem(key="request", text=brief(self.wanted))
         found = [ContextVersion(number=1, sections=(ContextSection(name=_SCOPE, items=(request,)),))]
-        for one in self.added():
-            found.append(amended(found[-1], _SCOPE, ContextItem(key=one.key, text=one.text, files=one.files)))
+        for item in self.added():
+            found.append(amended(found[-1], _SCOPE, ContextItem(key=item.key, text=item.text, files=item.files)))
         return tuple(found)
 
 
@@ -190,7 +190,7 @@ def why_not_asked(role: str, backend: Backend) -> str:
     kind = spec.partition(":")[0]
     if why := why_exempt(role, kind, takes_prompts=works_alone(spec)):
         return why
-    if not any(backend.identity.answers(role, one) for one in Asked):
+    if not any(backend.identity.answers(role, item) for item in Asked):
         return f"not applicable: {kind} has no answer to it"
     return ""
 
@@ -302,7 +302,7 @@ class Attended:
         number = self.state.judged + 1
         self.set(judged=number)
         found = self.subject.judge.say(said, to_judge, number)
-        return [found[one.item] for one in to_judge]
+        return [found[item.item] for item in to_judge]
 
     def caps(self, *reasons: str) -> None:
         """Why the confidence is at most Medium."""
@@ -322,7 +322,7 @@ def asked_about(agent: Attended) -> About:
         task=subject.name,
         declared=state.declared,
         changed=state.touched,
-        interfaces=tuple(one.symbol for one in analysis.interfaces) if analysis else (),
+        interfaces=tuple(interface.symbol for interface in analysis.interfaces) if analysis else (),
         delta=state.delta,
         affected=tuple(path for path in state.affected if not undeclared((path,), state.declared)),
         later=subject.later,

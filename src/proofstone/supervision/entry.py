@@ -105,15 +105,15 @@ class Entry:
                 return self._verified(write(ImpactVerified(phase=phase)))
             case Questioned():
                 about = asked_about(self.agent)
-                question, text = challenge(phase, [challenge_for(one, about) for one in decision.items])
+                question, text = challenge(phase, [challenge_for(entry, about) for entry in decision.items])
                 self.agent.set(challenged=question)
                 return self.agent.ask(Wanted.CHALLENGE, text)
             case SentBack():
-                why = brief("; ".join(one.detail or f"{one.item} does not hold" for one in decision.reasons))
+                why = brief("; ".join(reason.detail or f"{reason.item} does not hold" for reason in decision.reasons))
                 told = write(ImpactRejected(phase=phase, reason=why))
                 return self.ask_impact(f"{before}\n\n{told}\n\n{rejected(decision.reasons)}".strip())
             case GaveUp():
-                why = brief("; ".join(dict.fromkeys(one.detail for one in decision.reasons)))
+                why = brief("; ".join(dict.fromkeys(reason.detail for reason in decision.reasons)))
                 return Fault(kind=FaultKind.DRIFTED, why=f"it does not understand its task: {why}")
         raise TypeError(f"{decision!r} does not follow from an analysis")
 
@@ -152,10 +152,10 @@ class Entry:
         something against is not, and is left to whoever plans: what it is told of that."""
         state, subject = self.agent.state, self.agent.subject
         refused: list[str] = []
-        for one in subject.board.added():
-            if one.number in state.told:
-                version = f"GC-v{one.number + 1}"
-                more = Amendment(task=subject.id, requirement=one.text, number=one.number, why=version)
+        for item in subject.board.added():
+            if item.number in state.told:
+                version = f"GC-v{item.number + 1}"
+                more = Amendment(task=subject.id, requirement=item.text, number=item.number, why=version)
                 if why := subject.amend(more):
                     refused.append(not_taken_in(version, why))
         self.agent.set(told=())

@@ -59,11 +59,13 @@ def outlined(path: str, content: bytes) -> Outlined | None:
         return None
     found = tuple(definitions(content, language))
     is_public = _PUBLIC[language](content, language)
-    local = {one.name for one in found if one.kind == "function"}
+    local = {item.name for item in found if item.kind == "function"}
     return Outlined(
         language,
         tuple(
-            _standing(one, public=is_public(one) and not _is_within(one, local)) for one in found if one.kind != "impl"
+            _standing(item, public=is_public(item) and not _is_within(item, local))
+            for item in found
+            if item.kind != "impl"
         ),
     )
 
@@ -118,13 +120,13 @@ def _seen(outlines: _Outlines, path: str, name: str, deadline: Deadline) -> Seen
 def _called(found: tuple[Definition, ...], name: str, language: str) -> Iterator[Standing]:
     """What has that name, and how it is made if it is a class."""
     wanted = tuple(name.split("."))
-    for one in found:
-        if one.kind != "impl" and one.is_called(wanted):
-            yield _standing(one)
-    for one in found:
-        made_by = (*one.name, _CONSTRUCTORS.get(language, one.name[-1]))
-        if one.kind in ("class", "record", "enum") and one.is_called(wanted):
-            yield from (_standing(other, called=(one.name[-1],)) for other in found if other.name == made_by)
+    for item in found:
+        if item.kind != "impl" and item.is_called(wanted):
+            yield _standing(item)
+    for entry in found:
+        made_by = (*entry.name, _CONSTRUCTORS.get(language, entry.name[-1]))
+        if entry.kind in ("class", "record", "enum") and entry.is_called(wanted):
+            yield from (_standing(other, called=(entry.name[-1],)) for other in found if other.name == made_by)
 
 
 def _standing(one: Definition, *, public: bool = True, called: tuple[str, ...] = ()) -> Standing:
@@ -149,7 +151,7 @@ def _script(content: bytes, language: str) -> Callable[[Definition], bool]:
     """What a file exports, with its members; all of a file that exports nothing."""
     outline = grammar_outline(content, language) if language in OUTLINED else None
     listed = outline.exports if outline else frozenset[str]()
-    shown = {one.name[0] for one in definitions(content, language) if one.exported} | listed
+    shown = {definition.name[0] for definition in definitions(content, language) if definition.exported} | listed
 
     def is_public(one: Definition) -> bool:
         hidden = one.name[-1].startswith("#") or one.header.split(maxsplit=1)[:1] == ["private"]
@@ -164,7 +166,11 @@ def _go(_content: bytes, _language: str) -> Callable[[Definition], bool]:
 
 def _rust(content: bytes, _language: str) -> Callable[[Definition], bool]:
     """Members of a trait are as public as it is. What the crate may use counts: other tasks work in it too."""
-    traits = {one.name for one in definitions(content, "rust") if one.kind == "trait" and _is_pub(one)}
+    traits = {
+        definition.name
+        for definition in definitions(content, "rust")
+        if definition.kind == "trait" and _is_pub(definition)
+    }
     return lambda one: _is_pub(one) or one.name[:-1] in traits
 
 
@@ -173,7 +179,7 @@ def _is_pub(one: Definition) -> bool:
 
 
 def _java(content: bytes, _language: str) -> Callable[[Definition], bool]:
-    interfaces = {one.name for one in definitions(content, "java") if one.kind == "interface"}
+    interfaces = {definition.name for definition in definitions(content, "java") if definition.kind == "interface"}
 
     def is_public(one: Definition) -> bool:
         words = set(re.findall(r"\w+", one.header))

@@ -72,19 +72,19 @@ class Ladder:
         """The one word that says it all; None: nothing need be said."""
         said: list[str] = []
         plan_first = False
-        for one in decisions:
-            match one:
+        for decision in decisions:
+            match decision:
                 case Respawn():
-                    return self.agent.respawn(one)
+                    return self.agent.respawn(decision)
                 case Resume():
-                    self.agent.caps(*((one.why,) if one.caps else ()))
-                    plan_first = plan_first or one.plan_first
+                    self.agent.caps(*((decision.why,) if decision.caps else ()))
+                    plan_first = plan_first or decision.plan_first
                 case UpdateContext():
-                    self.agent.caps(*((one.why,) if one.caps else ()))
-                    said += filter(None, [self._owned(one.files, one.why)])
+                    self.agent.caps(*((decision.why,) if decision.caps else ()))
+                    said += filter(None, [self._owned(decision.files, decision.why)])
                 case Correct():
-                    said.append(write(Rejected(phase=self.agent.phase, reason=brief(one.why))))
-        asked = next((one.asked for one in decisions if isinstance(one, Ask) and not one.at_once), None)
+                    said.append(write(Rejected(phase=self.agent.phase, reason=brief(decision.why))))
+        asked = next((item.asked for item in decisions if isinstance(item, Ask) and not item.at_once), None)
         if asked is not None:
             if not replied:
                 self._put_off()
@@ -197,12 +197,12 @@ class Ladder:
         reader, sent = tell(state.reader, known, versions[-1])
         if sent is None:
             return None
-        new = [one for one in subject.board.added() if one.number + 1 > state.reader.knows]
+        new = [item for item in subject.board.added() if item.number + 1 > state.reader.knows]
         self.agent.set(
             reader=reader,
             delta=sent.update.lines,
-            affected=tuple(path for one in new for path in one.files),
-            told=tuple(dict.fromkeys((*state.told, *(one.number for one in new)))),
+            affected=tuple(path for item in new for path in item.files),
+            told=tuple(dict.fromkeys((*state.told, *(item.number for item in new)))),
             reverify=sent.reverify or state.reverify,
         )
         return self.agent.ask(Wanted.ACK, update(sent.update))
@@ -233,7 +233,7 @@ class Ladder:
 
 
 def _numbered(versions: tuple[ContextVersion, ...], number: int) -> ContextVersion | None:
-    return next((one for one in versions if one.number == number), None)
+    return next((version for version in versions if version.number == number), None)
 
 
 _LONGEST: Final = 8_000
@@ -251,7 +251,7 @@ def reply(turn: Turn, wanted: Wanted) -> Part | Malformed:
         return found
     if wanted in FREE and turn.text.strip():
         return Words(content=turn.text[:_LONGEST])
-    broken = [one.why for one in read(turn.text) if isinstance(one, Unreadable)]
+    broken = [row.why for row in read(turn.text) if isinstance(row, Unreadable)]
     return Malformed("; ".join(broken) or (found.why if isinstance(found, Malformed) else "nothing was said"))
 
 

@@ -59,16 +59,16 @@ class _Followed:
     @property
     def ended(self) -> bool:
         """A fault that was overcome is followed by something."""
-        return any(one.row.type in _ENDS for one in self.since[-1:])
+        return any(item.row.type in _ENDS for item in self.since[-1:])
 
 
 def agents_seen(ledger: Ledger, run_id: str, now: float, *, running: bool) -> tuple[AgentSeen, ...]:
     """Of the run and its parts, in the order in which they were first seen; of an agent that began anew, the last."""
     found: dict[tuple[str, str], AgentSeen] = {}
     for part, id in _parts(ledger, run_id):
-        for one in _followed(ledger, id):
-            if one.boundary is not None:
-                agent = _agent(one, one.boundary, part, now, running=running)
+        for item in _followed(ledger, id):
+            if item.boundary is not None:
+                agent = _agent(item, item.boundary, part, now, running=running)
                 found[part, agent.position.agent] = agent
     return tuple(found.values())
 
@@ -138,10 +138,10 @@ class WorkSight:
         if why := too_heavy(self.place.files):
             raise RepositoryError(f"it cannot be frozen: {why}")
         frozen, said = freeze(self.store, self.place, self.base_tree), tuple(impact)
-        looked_at = [self._one(one, frozen.tree, said) for one in frozen.change.paths]
+        looked_at = [self._one(path, frozen.tree, said) for path in frozen.change.paths]
         return Worked(
             files=tuple(file for file, _ in looked_at),
-            signatures=tuple(one for _, signatures in looked_at for one in signatures or ()),
+            signatures=tuple(signature for _, signatures in looked_at for signature in signatures or ()),
             unseen=tuple(file.path for file, signatures in looked_at if signatures is None),
         )
 

@@ -83,11 +83,11 @@ class Verification:
     def of(cls, parts: Iterable[Part]) -> Verification:
         found = cls()
         for part in parts:
-            for one in part.dispatches:
-                found.questions += one.questions
-                found.judgements += one.judges
-                if calls := [call for call in one.calls if call.verifies]:
-                    found.tally.add(part.run_id, one, calls)
+            for dispatch in part.dispatches:
+                found.questions += dispatch.questions
+                found.judgements += dispatch.judges
+                if calls := [call for call in dispatch.calls if call.verifies]:
+                    found.tally.add(part.run_id, dispatch, calls)
         return found
 
     def cost(self, total: Cost) -> VerificationCost | None:
@@ -135,12 +135,12 @@ def by_agent(parts: Iterable[Part]) -> list[ByAgent]:
     """Each call on the account of whoever made it, those first who were called first."""
     found: dict[tuple[str, str], Tally] = {}
     for part in parts:
-        for one in part.dispatches:
-            for model in dict.fromkeys(call.model for call in one.calls):
-                tally = found.setdefault((one.occasion.role, model), Tally())
-                tally.add(part.run_id, one, (call for call in one.calls if call.model == model))
-            if one.calls:
-                found[one.occasion.role, one.model].retries += one.retries
+        for dispatch in part.dispatches:
+            for model in dict.fromkeys(call.model for call in dispatch.calls):
+                tally = found.setdefault((dispatch.occasion.role, model), Tally())
+                tally.add(part.run_id, dispatch, (call for call in dispatch.calls if call.model == model))
+            if dispatch.calls:
+                found[dispatch.occasion.role, dispatch.model].retries += dispatch.retries
     lines = [ByAgent(role, model, tally) for (role, model), tally in found.items()]
     return sorted(lines, key=lambda line: min(line.tally.rows))
 
@@ -181,7 +181,7 @@ class _Step:
     def wall_seconds(self) -> float | None:
         """A time that was cut off is not known, and does not count."""
         begun = list(self.rows.values())
-        ended = [(one.started_at, one.completed_at) for one in begun if one.completed_at]
+        ended = [(item.started_at, item.completed_at) for item in begun if item.completed_at]
         if not begun or begun[-1].completed_at is None:
             return None
         return round(sum(_between(start, end) for start, end in ended), 3)
@@ -203,8 +203,8 @@ def _steps(parts: Iterable[Part]) -> list[tuple[_Place, _Step]]:
     """In the order in which they began."""
     found: dict[_Place, _Step] = {}
     for part in parts:
-        for one in part.dispatches:
-            found.setdefault(_place(part, one), _Step()).take(part.run_id, one)
+        for dispatch in part.dispatches:
+            found.setdefault(_place(part, dispatch), _Step()).take(part.run_id, dispatch)
         for stored in part.steps:
             row = stored.row
             step = found.setdefault(_place_of_row(part, row), _Step())
@@ -240,7 +240,7 @@ def cost_of(ledger: Ledger, run_id: str, *, running: bool = False) -> RunCost:
     each = tuple(_cost_of_part(part, steps) for part in parts)
     total = _sum(step.tally for _, step in steps)
     whole = total.cost()
-    at_the_plan_gate = sum(one.cost.dispatches for one in each[1:] if one.command == PLAN_GATE)
+    at_the_plan_gate = sum(item.cost.dispatches for item in each[1:] if item.command == PLAN_GATE)
     return RunCost(
         run_id=run_id,
         command=parts[0].command,
@@ -271,8 +271,8 @@ def _cost_of_part(part: Part, steps: Sequence[tuple[_Place, _Step]]) -> PartCost
 
 def _sum(tallies: Iterable[Tally]) -> Tally:
     total = Tally()
-    for one in tallies:
-        total += one
+    for tally in tallies:
+        total += tally
     return total
 
 

@@ -212,7 +212,9 @@ class Part:
     @property
     def outcome(self) -> str:
         """Empty: it has not ended, or goes on."""
-        last = [one.row for one in self.events if one.row.type in ("run.started", "run.resumed", "run.finished")][-1:]
+        last = [event.row for event in self.events if event.row.type in ("run.started", "run.resumed", "run.finished")][
+            -1:
+        ]
         return str(last[0].payload.get("outcome", "")) if last else ""
 
 
@@ -224,7 +226,7 @@ def parts_of(ledger: Ledger, run_id: str) -> tuple[Part, ...]:
 def _parts(ledger: Ledger, run_id: str) -> Iterator[Part]:
     own = read_part(ledger, run_id)
     yield own
-    begun = [one.row.payload for one in own.events if one.row.type == CHILD]
+    begun = [event.row.payload for event in own.events if event.row.type == CHILD]
     named = {str(said["run_id"]): f"{said['kind']} {said['iteration']}" for said in begun}
     for id, name in named.items():
         # It is on record before it begins, so that one that never began has no rows.
@@ -238,7 +240,7 @@ def read_part(ledger: Ledger, run_id: str, name: str = "") -> Part:
     checks = ledger.read(CheckRow, run_id=run_id)
     if not events and not messages and not checks:
         raise InputError(f"{run_id}: is no run that the ledger knows", hint="`proofstone ledger show` lists the runs")
-    commands = [str(one.row.payload.get("command", "")) for one in events if one.row.type == "run.started"]
+    commands = [str(event.row.payload.get("command", "")) for event in events if event.row.type == "run.started"]
     return Part(
         run_id=run_id,
         command=commands[0] if commands else "",

@@ -57,7 +57,7 @@ def spans_of(ledger: Ledger, run_id: str) -> list[Span]:
     own, spans = _workflow(parts[0], trace), list[Span]()
     for part in parts:
         above = own if part is parts[0] else _workflow(part, trace, own.span_id)
-        spans += [above, *(span for one in part.dispatches for span in _dispatch(one, above))]
+        spans += [above, *(span for dispatch in part.dispatches for span in _dispatch(dispatch, above))]
         if part.command == GATE:
             spans += _checks(part, above)
     # Parts go on while the run itself writes nothing.
@@ -67,7 +67,7 @@ def spans_of(ledger: Ledger, run_id: str) -> list[Span]:
 
 
 def _workflow(part: Part, trace: str, parent: str = "") -> Span:
-    events = [one for one in part.events if not one.row.type.startswith(ABOUT)]
+    events = [event for event in part.events if not event.row.type.startswith(ABOUT)]
     marks = [*_marks(events), *_marks(part.messages), *_marks(part.checks), *_marks(part.steps)]
     (_, begun, hash), (seq, _, _) = min(marks), max(marks)
     attributes: Attributes = {
@@ -93,7 +93,7 @@ def _workflow(part: Part, trace: str, parent: str = "") -> Span:
 
 
 def _marks(rows: Iterable[Stored[R]]) -> Iterator[tuple[int, str, str]]:
-    return ((one.seq, one.ts, one.link.hash) for one in rows)
+    return ((row.seq, row.ts, row.link.hash) for row in rows)
 
 
 def _dispatch(one: Dispatch, above: Span) -> Iterator[Span]:

@@ -153,7 +153,7 @@ def _choices(field: Schema, definitions: Schema) -> list[Schema]:
     for word in ("anyOf", "oneOf"):
         listed = field.get(word)
         if isinstance(listed, list):
-            return [_followed(one, definitions) for one in listed]
+            return [_followed(item, definitions) for item in listed]
     return []
 
 
@@ -175,7 +175,7 @@ def _type(field: Schema, definitions: Schema) -> str:
     if kind == "array" and isinstance(field.get("items"), Mapping):
         return f"a list of: {_type(_followed(field['items'], definitions), definitions)}"
     kinds = kind if isinstance(kind, list) else [kind]
-    return " or ".join(_TYPES.get(str(one), "anything") for one in kinds)
+    return " or ".join(_TYPES.get(str(item), "anything") for item in kinds)
 
 
 def _shown(value: JsonValue) -> str:

@@ -74,7 +74,7 @@ class FileMemory:
 
     def forget(self, entry_id: str) -> bool:
         def without(entries: tuple[MemoryEntry, ...]) -> Revision:
-            return Revision(superseded=tuple(one.entry_id for one in entries if one.entry_id == entry_id))
+            return Revision(superseded=tuple(entry.entry_id for entry in entries if entry.entry_id == entry_id))
 
         return bool(self.revise(without).superseded)
 

@@ -50,8 +50,8 @@ ARCHITECT = Role(
 def _judged(output: Contract) -> Completion:
     if not isinstance(output, Judgement):
         raise InternalError(f"{type(output).__name__} is no judgement")
-    wrong = [one for one in output.items if one.verdict is Verdict.FAIL]
-    said = "; ".join(f"{one.item}: {one.detail}" for one in wrong) or "everything holds"
+    wrong = [item for item in output.items if item.verdict is Verdict.FAIL]
+    said = "; ".join(f"{item.item}: {item.detail}" for item in wrong) or "everything holds"
     return Completion(
         status=CompletionStatus.NEEDS_REVISION if wrong else CompletionStatus.DONE,
         summary=said[:MOST_SUMMARY],

@@ -56,7 +56,7 @@ ROLES: Final[Mapping[str, Role]] = MappingProxyType(
 )
 
 AT_THE_PLAN_GATE: Final[Mapping[str, Role]] = MappingProxyType(
-    {agent: one for one in (*PLAN_RESEARCHERS.values(), CLOSING) for agent in one.agents}
+    {agent: item for item in (*PLAN_RESEARCHERS.values(), CLOSING) for agent in item.agents}
 )
 """Agents whom the plan gate asks for something else than their role is asked for elsewhere, by name."""
 

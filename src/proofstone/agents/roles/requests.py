@@ -46,7 +46,7 @@ def request_in(role: Role, text: str, *, focus: str = "", source: str = "REQUEST
         return role.input.model_validate(_with_focus(role, said, focus))
     except ValidationError as error:
         wrong = sorted(error.errors(), key=lambda one: one["type"] == "missing")
-        told = "; ".join(_in_words(one) for one in wrong[:_MOST_ERRORS])
+        told = "; ".join(_in_words(item) for item in wrong[:_MOST_ERRORS])
         raise InputError(f"{source}: this is no request for the role {role.name}: {told}", hint=_takes(role)) from error
 
 

@@ -120,8 +120,8 @@ def _shown(value: object) -> str:
         return str(value)
     if isinstance(value, str):
         return quoted(visible(value))
-    if isinstance(value, Sequence) and all(isinstance(one, str) and one.isprintable() for one in value):
-        return quoted(visible("\n".join(f"- {one}" for one in value)))
+    if isinstance(value, Sequence) and all(isinstance(item, str) and item.isprintable() for item in value):
+        return quoted(visible("\n".join(f"- {item}" for item in value)))
     return quoted(visible(_json(value)), "json")
 
 

@@ -88,7 +88,7 @@ def _object_within(text: str, field: str) -> dict[str, object] | Malformed:
     except json.JSONDecodeError as error:
         found = list(_objects(text))
         said = f"line {error.lineno}, column {error.colno}: it is not JSON ({error.msg})"
-        return next((one for one in found if field in one), found[0]) if found else Malformed(said)
+        return next((item for item in found if field in item), found[0]) if found else Malformed(said)
     except ValueError as error:  # an integer with thousands of digits
         return Malformed(f"it is not JSON that can be read ({error})")
     return whole if isinstance(whole, dict) else Malformed(f"it is JSON, but not an object: {_shown(whole)}")

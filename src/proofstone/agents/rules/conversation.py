@@ -298,6 +298,6 @@ def spoken(told: Told, length: int) -> str:
     line = told.text.partition("\n")[0]
     head, bracket, rest = line.partition("[")
     tag, _, fields = rest.partition("] ")
-    kept = [one for one in fields.split(" | ") if not one.startswith(_KNOWN)]
+    kept = [part for part in fields.split(" | ") if not part.startswith(_KNOWN)]
     said = f"[{tag.removesuffix(']')}] {' | '.join(kept)}".strip() if bracket else head
     return shortened(f"? {told.asked}: {said}" if told.asked else f"» {said}", length)

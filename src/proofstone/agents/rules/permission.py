@@ -214,6 +214,6 @@ def _paths_in(arguments: Mapping[str, JsonValue]) -> Iterator[str]:
 
 def _texts(value: JsonValue) -> Iterator[str]:
     """What can be a path: one, or several."""
-    for one in value if isinstance(value, list) else [value]:
-        if isinstance(one, str) and one and "\n" not in one and len(one) <= _LONGEST_PATH:
-            yield one
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, str) and item and "\n" not in item and len(item) <= _LONGEST_PATH:
+            yield item

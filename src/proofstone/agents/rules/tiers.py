@@ -111,22 +111,22 @@ def problems(served: Mapping[str, Sequence[Served]], demands: Mapping[str, Deman
 
 def _too_small(agent: str, own: Sequence[Served], demand: Demand) -> list[TierProblem]:
     return [
-        TierProblem(False, f"{agent} should have a model of tier {demand.tier}; {one.spec} is of tier {one.tier}")
-        for one in own
-        if one.tier is not None and one.tier < demand.tier
+        TierProblem(False, f"{agent} should have a model of tier {demand.tier}; {item.spec} is of tier {item.tier}")
+        for item in own
+        if item.tier is not None and item.tier < demand.tier
     ]
 
 
 def _weaker_than_judged(
     agent: str, own: Sequence[Served], demand: Demand, served: Mapping[str, Sequence[Served]]
 ) -> list[TierProblem]:
-    judges = [one for one in own if one.is_measured]
+    judges = [item for item in own if item.is_measured]
     judged = [
-        (name, one)
+        (name, item)
         for name, some in served.items()
         if _role(name) in demand.validates
-        for one in some
-        if one.is_measured
+        for item in some
+        if item.is_measured
     ]
     if not judges or not judged:
         return []
@@ -134,7 +134,7 @@ def _weaker_than_judged(
 
 
 def _weaker(agent: str, judges: Sequence[Served], judged: Sequence[_Named], strict: bool) -> list[TierProblem]:
-    known = [one for one in judges if one.tier is not None]
+    known = [judge for judge in judges if judge.tier is not None]
     known_judged = [(name, one) for name, one in judged if one.tier is not None]
     if not known or not known_judged:
         return []
@@ -148,14 +148,14 @@ def _weaker(agent: str, judges: Sequence[Served], judged: Sequence[_Named], stri
 
 def _unknown(agent: str, judges: Sequence[Served], judged: Sequence[_Named], strict: bool) -> list[TierProblem]:
     unclear = [
-        (one, name, other)
-        for one in judges
+        (item, name, other)
+        for item in judges
         for name, other in judged
-        if one.spec != other.spec and None in (one.tier, other.tier)
+        if item.spec != other.spec and None in (item.tier, other.tier)
     ]
     if not unclear:
         return []
-    unknown = dict.fromkeys(one.spec for judge, _, other in unclear for one in (judge, other) if one.tier is None)
+    unknown = dict.fromkeys(item.spec for judge, _, other in unclear for item in (judge, other) if item.tier is None)
     names = ", ".join(dict.fromkeys(name for _, name, _ in unclear))
     why = f"the tier of {', '.join(unknown)} is not known"
     return [TierProblem(strict, f"whether {agent} is capable enough to judge {names} cannot be verified: {why}")]
@@ -165,7 +165,7 @@ def _one_vendor(served: Mapping[str, Sequence[Served]]) -> list[TierProblem]:
     """Reviewers of one vendor share their blind spots; only their points of view differ then."""
     first = {agent: some[0] for agent, some in served.items() if agent.startswith(_REVIEWER) and some}
     measured = {agent: one for agent, one in first.items() if one.is_measured}
-    vendors = [one.vendor or one.spec for one in measured.values()]
+    vendors = [item.vendor or item.spec for item in measured.values()]
     if len(set(vendors)) == len(vendors):
         return []
     shared = ", ".join(f"{agent.removeprefix(_REVIEWER)} {one.vendor or one.spec}" for agent, one in measured.items())

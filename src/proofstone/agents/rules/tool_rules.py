@@ -124,7 +124,7 @@ def shown(path: str) -> str:
 
 def in_words(error: ValidationError) -> str:
     errors = error.errors(include_url=False, include_input=False)
-    said = [f"{_place(one['loc'])}: {shortened(one['msg'], 200)}" for one in errors[:_MOST_ERRORS]]
+    said = [f"{_place(item['loc'])}: {shortened(item['msg'], 200)}" for item in errors[:_MOST_ERRORS]]
     left = len(errors) - len(said)
     return shortened("; ".join((*said, *((f"and {left} more",) if left else ()))), _MOST_TEXT) + "."
 

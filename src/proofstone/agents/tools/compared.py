@@ -62,13 +62,13 @@ class Compared:
     def look(self, base: Iterable[Held]) -> None:
         """Compare these with the files. A path that the commit does not have has no thing."""
         size = 0
-        for one in base:
+        for item in base:
             if self.deadline.over or size > _ALL_BYTES or len(self.changed) == _MOST_CHANGED:
                 why = "time" if self.deadline.over else "too many changes"
-                self.stopped = f"stopped after {why}, at {shown(os.fsdecode(one.path))}: narrow it with `path`"
+                self.stopped = f"stopped after {why}, at {shown(os.fsdecode(item.path))}: narrow it with `path`"
                 return
-            if one.mode != GITLINK:
-                size += self._one(one)
+            if item.mode != GITLINK:
+                size += self._one(item)
 
     def _one(self, base: Held) -> int:
         path = os.fsdecode(base.path)

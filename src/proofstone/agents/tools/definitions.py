@@ -135,10 +135,10 @@ def _doubt(path: str, content: bytes, name: str) -> str:
 def _outside_functions(code: list[str], content: bytes, language: str) -> Iterator[str]:
     inside: set[int] = set()
     last = 0
-    for one in definitions(content, language):
-        if one.kind == "function":  # what is nested in another has been counted with it
-            inside.update(range(max(one.first, last + 1), one.last + 1))
-            last = max(last, one.last)
+    for definition in definitions(content, language):
+        if definition.kind == "function":  # what is nested in another has been counted with it
+            inside.update(range(max(definition.first, last + 1), definition.last + 1))
+            last = max(last, definition.last)
     return ("" if number in inside else line for number, line in enumerate(code, start=1))
 
 
@@ -156,7 +156,7 @@ def quoted(text: str, within: str, beside: str = "") -> Quoted:
     """`beside`: the part of it in which an occurrence does not count."""
     if _count(text, within) > _count(text, beside):
         return Quoted.EXACTLY
-    text, within, beside = (" ".join(one.split()) for one in (text, within, beside))
+    text, within, beside = (" ".join(item.split()) for item in (text, within, beside))
     return Quoted.BUT_FOR_SPACE if _count(text, within) > _count(text, beside) else Quoted.NOT
 
 

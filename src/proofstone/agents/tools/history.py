@@ -95,12 +95,12 @@ class History:
 
     def _against_files(self, scratch: Path, revision: str, path: tuple[str, ...]) -> str:
         # What came about after the revision is compared with nothing.
-        since = {one.path: Held("", "", one.path) for one in self._held(self.commit, path)}
-        base = since | {one.path: one for one in self._held(revision, path)}
+        since = {item.path: Held("", "", item.path) for item in self._held(self.commit, path)}
+        base = since | {item.path: item for item in self._held(revision, path)}
         compared = Compared(self.git, self.tree, self.deadline)
         compared.look(base.values())
         self.git.run("read-tree", self.commit)
-        new = [shown(os.fsdecode(one)) for one in self._new_files(path) if one not in base]
+        new = [shown(os.fsdecode(file)) for file in self._new_files(path) if file not in base]
         compared.take_back_conversions(base)
         self.git.run("read-tree", revision)
         compared.put_into_index(scratch, base)

@@ -79,7 +79,7 @@ def ending(done: Execution, seconds: float) -> str:
 
 def _signal(code: int) -> str:
     """The signal that a shell's exit code speaks of."""
-    return signal.Signals(code - 128).name if code - 128 in {one.value for one in signal.Signals} else ""
+    return signal.Signals(code - 128).name if code - 128 in {Signal.value for Signal in signal.Signals} else ""
 
 
 _MOST: Final = 10

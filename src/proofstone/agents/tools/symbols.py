@@ -108,7 +108,7 @@ def symbols(tree: Tree, wanted: Symbols, deadline: Deadline) -> str:
     if language is None:
         raise FailedError(f"{shown(wanted.path)} is in no language that can be outlined here; use `read` or `grep`.")
     found = list(definitions(content, language))
-    lines = [f"{one.lines}\t{'  ' * (len(one.name) - 1)}{one.kind} {one.name[-1]}" for one in found[:_OUTLINED]]
+    lines = [f"{item.lines}\t{'  ' * (len(item.name) - 1)}{item.kind} {item.name[-1]}" for item in found[:_OUTLINED]]
     more = f"not shown: {counted(len(found) - _OUTLINED, 'further definition')}" if len(found) > _OUTLINED else ""
     return with_notes(lines or ["It defines nothing."], [more])
 
@@ -121,8 +121,8 @@ def _defined(tree: Tree, wanted: Symbols, deadline: Deadline) -> str:
         language = outlined_language(path, content)
         if language is None:
             continue
-        called = (one for one in definitions(content, language) if one.is_called(name))
-        found += (f"{shown(path)}:{one.lines}: {one.kind} {'.'.join(one.name)}" for one in called)
+        called = (definition for definition in definitions(content, language) if definition.is_called(name))
+        found += (f"{shown(path)}:{item.lines}: {item.kind} {'.'.join(item.name)}" for item in called)
         if len(found) > MATCHES:
             walk.left_out.append(f"more than {MATCHES} definitions: use `path`, or a name such as `Class.method`")
             break
@@ -244,5 +244,5 @@ def _receiver(node: Node) -> str:
 
 
 def _is_exported(node: Node) -> bool:
-    around = [one for one in (node.parent, node.parent.parent if node.parent else None) if one is not None]
-    return any(one.type == "export_statement" for one in around)
+    around = [item for item in (node.parent, node.parent.parent if node.parent else None) if item is not None]
+    return any(item.type == "export_statement" for item in around)

@@ -169,13 +169,13 @@ class Tree:
         with self._folder(at) as folder, os.scandir(folder) as found:
             entries = [
                 Entry(
-                    (*at, one.name),
-                    folder=one.is_dir(follow_symlinks=False),
-                    link=os.readlink(one.name, dir_fd=folder) if one.is_symlink() else None,
-                    file=one.is_file(follow_symlinks=False),
+                    (*at, item.name),
+                    folder=item.is_dir(follow_symlinks=False),
+                    link=os.readlink(item.name, dir_fd=folder) if item.is_symlink() else None,
+                    file=item.is_file(follow_symlinks=False),
                 )
-                for one in found
-                if not is_git(one.name)
+                for item in found
+                if not is_git(item.name)
             ]
         return sorted(entries, key=lambda entry: entry.at)
 

@@ -207,7 +207,7 @@ class DirectFetch:
             found = await self.resolve(url.raw_host.decode(), _port(url))
         except (OSError, UnicodeError) as error:
             raise FailedError(f"There is no host {shown(shortened(url.host, _WORDS))}.") from error
-        if not found or not all(is_public(one) or one in self.trusted for one in found):
+        if not found or not all(is_public(item) or item in self.trusted for item in found):
             raise _private(url.host)
         return found[:_MOST_ADDRESSES]
 

@@ -121,7 +121,7 @@ def _arguments(tool: str, schema: Mapping[str, JsonValue], names: Sequence[str],
     required = value_at(schema, "required")
     only = required if isinstance(required, list) and len(required) == 1 else []
     usual = [name for name in names if name in known]
-    name = next((one for one in (*usual, *only) if isinstance(one, str)), None)
+    name = next((item for item in (*usual, *only) if isinstance(item, str)), None)
     if name is None:
         takes = shortened(", ".join(known) or "nothing", _WORDS)
         raise FailedError(f"It is not clear which argument of {tool} takes what you want: it has {takes}.")

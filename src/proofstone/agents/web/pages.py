@@ -207,8 +207,8 @@ def _results(value: JsonValue, depth: int) -> Iterator[Mapping[str, JsonValue]]:
             return
         value = list(value.values())
     if isinstance(value, list):
-        for one in value:
-            yield from _results(one, depth + 1)
+        for item in value:
+            yield from _results(item, depth + 1)
 
 
 def _fitting(blocks: Iterable[str]) -> Iterator[str]:

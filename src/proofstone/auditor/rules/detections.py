@@ -91,8 +91,8 @@ class ObservedRun:
             task=None if task is None else shortened(task, NAME),
             role=shortened(role, NAME),
             detail=shortened(detail, _DETAIL),
-            seqs=tuple(one.seq for one in shown),
-            messages=tuple(one.id for one in shown if isinstance(one, Envelope)),
+            seqs=tuple(item.seq for item in shown),
+            messages=tuple(item.id for item in shown if isinstance(item, Envelope)),
         )
 
     @property
@@ -144,7 +144,7 @@ def text(fields: Fields, key: str) -> str:
 
 def texts(fields: Fields, key: str) -> tuple[str, ...]:
     value = fields.get(key)
-    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list | tuple) else ()
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list | tuple) else ()
 
 
 def number(fields: Fields, key: str) -> float | None:
@@ -302,7 +302,7 @@ def _in_failure(event: Happened) -> Iterator[str]:
 
 
 def _objects(value: JsonValue) -> Sequence[dict[str, JsonValue]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 # Subtasks of the control loop.
@@ -319,7 +319,7 @@ def _of_subtasks(run: ObservedRun) -> Iterator[AuditFinding]:
         if outcome is not None and task in visible:
             wrong = _contradicted(results[task], outcome.gap_trajectory, visible[task])
             if wrong:
-                saw = ", ".join(dict.fromkeys(one for criteria in wrong.values() for one in criteria))
+                saw = ", ".join(dict.fromkeys(item for criteria in wrong.values() for item in criteria))
                 detail = f"claimed{_times(len(wrong))}: completed; seen: it is not so that {saw}"
                 shown = [*(results[task][number] for number in wrong), said]
                 yield _mismatch(run, shown, shown[0].sender, detail)
@@ -330,8 +330,8 @@ def _seen_by_the_engine(run: ObservedRun) -> dict[str | None, frozenset[str]]:
     found = {}
     for said in run.said("SubTask"):
         if (subtask := read(SubTask, said.payload)) is not None:
-            criteria = (one for one in subtask.success_criteria if one.mode is CriterionMode.VERIFIABLE)
-            found[task_of(said)] = frozenset(one.criterion for one in criteria)
+            criteria = (item for item in subtask.success_criteria if item.mode is CriterionMode.VERIFIABLE)
+            found[task_of(said)] = frozenset(item.criterion for item in criteria)
     return found
 
 
@@ -341,7 +341,7 @@ def _contradicted(
     """Which of the results, and by which criteria. Where something was in the way the engine could not see either."""
     wrong = {}
     for number, (result, gap) in enumerate(zip(results, gaps, strict=False)):
-        failed = [one.criterion for one in gap.failed_criteria if one.failure_class is FailureClass.LOGICAL]
+        failed = [item.criterion for item in gap.failed_criteria if item.failure_class is FailureClass.LOGICAL]
         against = [criterion for criterion in failed if criterion in visible]
         if against and text(result.payload, "status") == ExecutionStatus.COMPLETED:
             wrong[number] = against

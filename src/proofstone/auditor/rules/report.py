@@ -132,7 +132,7 @@ def _how_it_went(distances: Sequence[float]) -> str:
     if len(distances) < 2:
         return ""
     fell = "fell" if distances[-1] < distances[0] else "did not fall"
-    return f" after {len(distances)} rounds in which D {fell} ({' → '.join(f'{one:g}' for one in distances)})"
+    return f" after {len(distances)} rounds in which D {fell} ({' → '.join(f'{distance:g}' for distance in distances)})"
 
 
 def _failed_attempts(run: ObservedRun) -> Iterator[AuditFinding]:
@@ -220,7 +220,7 @@ class _Seen:
             counts["errors"] += result.get("refused") is None and result.get("ok") is False
 
     def _period(self, run: ObservedRun) -> None:
-        times = [(said.seq, said.timestamp) for said in run.envelopes] + [(one.seq, one.at) for one in run.events]
+        times = [(said.seq, said.timestamp) for said in run.envelopes] + [(event.seq, event.at) for event in run.events]
         if not times:
             return
         (_, start), (last, end) = min(times), max(times)

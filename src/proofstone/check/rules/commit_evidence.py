@@ -116,9 +116,9 @@ def rule(
         return Ruling(Standing.FIRST)
     if tree in parent_trees:
         return Ruling(Standing.UNCHANGED)
-    own = [one for one in seen if one.tree == tree]
-    judged = [one for one in own if one.judged]
-    against = [one for one in judged if counting is None or one.base_commit in counting]
+    own = [item for item in seen if item.tree == tree]
+    judged = [item for item in own if item.judged]
+    against = [item for item in judged if counting is None or item.base_commit in counting]
     by_base_settings = [check for check in against if not check.own_settings]
     if by_base_settings:
         return _rule_by_newest(by_base_settings, parents)

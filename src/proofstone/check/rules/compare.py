@@ -131,10 +131,10 @@ def in_new_names(result: CheckResult, renames: Mapping[str, str]) -> CheckResult
     """`result` as if the files had their new names already (old path → new path)."""
     if not renames:
         return result
-    diagnostics = tuple(_complaint(one, renames) for one in result.diagnostics)
+    diagnostics = tuple(_complaint(diagnostic, renames) for diagnostic in result.diagnostics)
     report = result.report
     if report is not None:
-        report = report.model_copy(update={"results": tuple(_test(one, renames) for one in report.results)})
+        report = report.model_copy(update={"results": tuple(_test(item, renames) for item in report.results)})
     return result.model_copy(update={"diagnostics": diagnostics, "report": report})
 
 
@@ -163,8 +163,8 @@ def must_pass_findings(
         if not found and all_measured:
             hint = _nearest(name, list(results))
             findings.append(_finding(name, "was not executed", hint, None))
-        bad = [one for one in found if one.status not in (TestStatus.PASSED, TestStatus.XPASSED)]
-        findings += [_finding(one.id, f"must pass, and is {one.status}", "make it pass", one.path) for one in bad]
+        bad = [item for item in found if item.status not in (TestStatus.PASSED, TestStatus.XPASSED)]
+        findings += [_finding(item.id, f"must pass, and is {item.status}", "make it pass", item.path) for item in bad]
     return findings
 
 
@@ -177,7 +177,7 @@ def _nearest(name: str, ids: Sequence[str]) -> str:
 
 def matching(name: str, results: Iterable[TestResult]) -> list[TestResult]:
     """The tests that `name` means: an id, the end of ids (`test_x`, `Class::test_x`), or all parameters of a test."""
-    return [one for one in results if _means(name, one.id)]
+    return [result for result in results if _means(name, result.id)]
 
 
 def _means(name: str, id: str) -> bool:

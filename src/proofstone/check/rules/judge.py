@@ -50,10 +50,10 @@ class Judgement(Contract):
             "findings": (*self.findings, *findings),
             "comparison": self.comparison.model_copy(update={"fixed": fixed}),
         }
-        grave = [one for one in findings if one.severity is not Severity.MINOR]
+        grave = [finding for finding in findings if finding.severity is not Severity.MINOR]
         if grave and self.verdict is not Verdict.FAIL:
             told = _counted(edited, "passes only because it was edited", "pass only because they were edited")
-            only_edited = edited and all(one.rule == "edited-expectation" for one in grave)
+            only_edited = edited and all(item.rule == "edited-expectation" for item in grave)
             update |= {"verdict": Verdict.FAIL, "reason": told if only_edited else grave[0].detail}
         elif not_measured and self.verdict is Verdict.PASS:
             update |= {"verdict": Verdict.UNVERIFIABLE, "reason": not_measured[0]}
@@ -175,16 +175,16 @@ def _complaints(before: CheckResult | None, after: CheckResult) -> Judgement:
     findings = tuple(
         Finding(
             layer="cascade",
-            rule=f"{after.tool} {one.code}".strip(),
+            rule=f"{after.tool} {item.code}".strip(),
             severity=Severity.MAJOR,
-            path=one.path,
-            line=one.line,
-            detail=one.message,
+            path=item.path,
+            line=item.line,
+            detail=item.message,
             fix="put it right, or turn the rule off in its configuration",
             check=after.name,
             artifact=after.artifact,
         )
-        for one in new[:50]
+        for item in new[:50]
     )
     return Judgement(verdict=Verdict.FAIL, reason=f"{len(new)} new complaint{'s' * (len(new) > 1)}", findings=findings)
 

@@ -54,12 +54,12 @@ class Fate(StrEnum):
 def fate(planted: Planted, report: TestReport | None) -> Fate:
     if report is None:
         return Fate.UNKNOWN
-    found = [one for one in report.results if one.path in (planted.path, None) and _is(planted, one.id)]
-    if any(one.status.bad for one in found):
+    found = [result for result in report.results if result.path in (planted.path, None) and _is(planted, result.id)]
+    if any(item.status.bad for item in found):
         return Fate.FAILED
-    if any(one.status in (TestStatus.PASSED, TestStatus.XPASSED) for one in found):
+    if any(item.status in (TestStatus.PASSED, TestStatus.XPASSED) for item in found):
         return Fate.PASSED
-    broken = any(one.path == planted.path and one.status is TestStatus.ERROR for one in report.results)
+    broken = any(result.path == planted.path and result.status is TestStatus.ERROR for result in report.results)
     lost = not found and report.complete and not broken and planted.kind is Kind.CANARY
     return Fate.MISSING if lost else Fate.UNKNOWN
 
@@ -81,7 +81,7 @@ def own_name(id: str, path: str | None) -> str:
 
 def accused(planted: Sequence[Planted], report: TestReport | None) -> list[Planted]:
     """What did not fail as it must."""
-    return [one for one in planted if fate(one, report) in (Fate.PASSED, Fate.MISSING)]
+    return [item for item in planted if fate(item, report) in (Fate.PASSED, Fate.MISSING)]
 
 
 def findings(
@@ -94,15 +94,15 @@ def findings(
     """What stands against the change, and what only keeps the confidence down. `base` is the same run on the base."""
     found: list[Finding] = []
     caps: list[str] = []
-    for one in planted:
-        now, then = fate(one, run.report), fate(one, base)
-        if one.kind is Kind.EXPECTATION:
-            if now is Fate.PASSED and (one.relied_on or then is Fate.FAILED):
-                found.append(_unfailing(one, run, check))
+    for item in planted:
+        now, then = fate(item, run.report), fate(item, base)
+        if item.kind is Kind.EXPECTATION:
+            if now is Fate.PASSED and (item.relied_on or then is Fate.FAILED):
+                found.append(_unfailing(item, run, check))
         elif now is Fate.PASSED:
-            found.append(_passed(one, run, check, also=then is Fate.PASSED))
+            found.append(_passed(item, run, check, also=then is Fate.PASSED))
         elif now is Fate.MISSING and then is Fate.FAILED:
-            found.append(_missing(one, run, check))
+            found.append(_missing(item, run, check))
         elif now in (Fate.MISSING, Fate.UNKNOWN):
             caps.append(f"{check}: whether its report can be believed was not shown: a planted test did not run")
     return found, list(dict.fromkeys(caps))
@@ -159,9 +159,9 @@ def _finding(one: Planted, run: CheckResult, check: str, rule: str, detail: str,
 def by_path(results: Iterable[TestResult]) -> Mapping[str, list[TestResult]]:
     """The results by file, of those that say in which file they are."""
     files: dict[str, list[TestResult]] = {}
-    for one in results:
-        if one.path is not None:
-            files.setdefault(one.path, []).append(one)
+    for result in results:
+        if result.path is not None:
+            files.setdefault(result.path, []).append(result)
     return files
 
 
@@ -242,5 +242,5 @@ def _insensitive(test: TestResult, run: CheckResult | None, check: str, accepted
 
 def noticed(sabotaged: TestReport, after: TestReport) -> tuple[str, ...]:
     """The tests that pass on the change and fail, or cannot be loaded, when it is sabotaged."""
-    known, passing = sabotaged.by_id, [one.id for one in after.results if one.status is TestStatus.PASSED]
+    known, passing = sabotaged.by_id, [result.id for result in after.results if result.status is TestStatus.PASSED]
     return tuple(sorted(test for test in passing if test not in known or known[test].status.bad))

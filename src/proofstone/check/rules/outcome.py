@@ -135,7 +135,7 @@ def decide(
     if failed:
         return Outcome.FAILED, "; ".join(f"{check.name}: {check.reason}" for check in failed)
     silent = {check.name for check in checks if not check.decides}
-    grave = [one for one in findings if one.severity is not Severity.MINOR and one.check not in silent]
+    grave = [finding for finding in findings if finding.severity is not Severity.MINOR and finding.check not in silent]
     if grave:
         return Outcome.FAILED, f"{grave[0].rule}: {grave[0].detail}"
     unsure = [check for check in checks if check.required and check.verdict is Verdict.UNVERIFIABLE]
@@ -175,7 +175,7 @@ def rate(
     told = list(caps)
     if assurance is not Assurance.BUBBLEWRAP:
         told.append(f"checks ran at the level {assurance} only")
-    told += [f"{one.rule}: {one.detail}" for one in findings if one.rule in _CAPPING]
+    told += [f"{finding.rule}: {finding.detail}" for finding in findings if finding.rule in _CAPPING]
     if not sensitive and not told:
         told.append("no test was seen to fail without the change")
     return (Confidence.MEDIUM, tuple(told)) if told else (Confidence.HIGH, ())
@@ -217,8 +217,10 @@ ACCEPTABLE: Final = TEST_CHANGES | frozenset(
 def softened(findings: Iterable[Finding], rules: Collection[str]) -> list[Finding]:
     """The same findings; those whose rule a person accepted only inform."""
     return [
-        one.model_copy(update={"severity": Severity.MINOR}) if one.rule in rules and one.rule in ACCEPTABLE else one
-        for one in findings
+        finding.model_copy(update={"severity": Severity.MINOR})
+        if finding.rule in rules and finding.rule in ACCEPTABLE
+        else finding
+        for finding in findings
     ]
 
 

@@ -127,10 +127,10 @@ def _lines(report: CheckReport) -> Iterator[str]:
     yield f"`proofstone check` does not pass: {report.outcome}." + (
         "" if _told(report) else f" {_short(report.reason)}"
     )
-    yield from _listed("Checks:", [_short(f"{one.name}: {one.verdict}: {one.reason}") for one in _bad(report)])
+    yield from _listed("Checks:", [_short(f"{item.name}: {item.verdict}: {item.reason}") for item in _bad(report)])
     yield from _listed("Tests that passed before and fail now:", report.regressions)
     yield from _listed("Tests that pass only because they were edited:", report.edited)
-    yield from _listed("Findings:", [_finding(one) for one in _grave_first(report.findings)])
+    yield from _listed("Findings:", [_finding(item) for item in _grave_first(report.findings)])
     for line in _bad(report)[:3]:
         if line.artifact:
             yield f"Output of {line.name}: proofstone ledger artifact {line.artifact[:12]}"
@@ -143,7 +143,7 @@ def _told(report: CheckReport) -> bool:
 
 
 def _bad(report: CheckReport) -> list[CheckLine]:
-    return [one for one in report.checks if one.verdict is not Verdict.PASS and one.decides and one.required]
+    return [check for check in report.checks if check.verdict is not Verdict.PASS and check.decides and check.required]
 
 
 def _grave_first(findings: Sequence[Finding]) -> list[Finding]:

@@ -53,7 +53,10 @@ def scan(
             known = found.get((hit.rule, hit.line))
             if known is None or hit.strict > known.strict:
                 found[hit.rule, hit.line] = hit
-    told = [_hit("suppression", one.line, one.text, strict=False) for one in suppressions(lines, added, old)]
+    told = [
+        _hit("suppression", suppression.line, suppression.text, strict=False)
+        for suppression in suppressions(lines, added, old)
+    ]
     return sorted([*found.values(), *told], key=lambda hit: (hit.line, hit.rule))
 
 

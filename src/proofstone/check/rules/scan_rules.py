@@ -227,12 +227,12 @@ def _end(comment: str, at: int) -> int:
 def without_suppressions(content: bytes, found: Sequence[Suppression], lines: Sequence[Line]) -> bytes:
     """The same file without these suppressions. Every line stays, so that complaints keep their places."""
     kept = content.decode("utf-8", "surrogateescape").splitlines(keepends=True)
-    for one in sorted(found, key=lambda one: (one.line, -one.start)):
-        raw = kept[one.line - 1]
+    for item in sorted(found, key=lambda comment: (comment.line, -comment.start)):
+        raw = kept[item.line - 1]
         ending = raw[len(raw.splitlines()[0]) :]
-        left, right = raw[: one.start], raw[one.end : len(raw) - len(ending)]
-        alone = not lines[one.line - 1].code.strip()
-        kept[one.line - 1] = _joined(left, right, raw[one.start], alone=alone) + ending
+        left, right = raw[: item.start], raw[item.end : len(raw) - len(ending)]
+        alone = not lines[item.line - 1].code.strip()
+        kept[item.line - 1] = _joined(left, right, raw[item.start], alone=alone) + ending
     return "".join(kept).encode("utf-8", "surrogateescape")
 
 

@@ -71,11 +71,11 @@ def _python_test(format: ReportFormat, body: list[ast.stmt], word: str) -> str |
         return None
     functions = any(isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef) and _is_test(stmt) for stmt in body)
     classes = [stmt for stmt in body if isinstance(stmt, ast.ClassDef) and any(map(_is_test, stmt.body))]
-    cases = [one for one in classes if any(ast.unparse(base).endswith("TestCase") for base in one.bases)]
+    cases = [class_ for class_ in classes if any(ast.unparse(base).endswith("TestCase") for base in class_.bases)]
     if format is ReportFormat.PYTEST and (functions or len(classes) > len(cases)):
         return _PYTEST.format(word=word, wrong=_wrong_length(word))
     # A base that is no TestCase by its name may still be one.
-    made = any(one.bases for one in classes)
+    made = any(class_.bases for class_ in classes)
     return _UNITTEST.format(word=word, wrong=_wrong_length(word), title=word.title()) if made else None
 
 
@@ -142,7 +142,7 @@ def _with_import(*modules: str) -> _Make:
 
     def make(path: str, root: Node, word: str) -> str | None:
         text = text_of(root)
-        module = next((one for one in modules if re.search(rf"""['"]{one}['"]""", text)), None)
+        module = next((item for item in modules if re.search(rf"""['"]{item}['"]""", text)), None)
         if module is None or not any(True for _ in javascript_calls(root)):
             return None
         if module != "node:test" and _ONLY.search(text):

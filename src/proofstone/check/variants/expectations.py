@@ -96,7 +96,9 @@ def _called(test: _Definition) -> set[str]:
 
 def _named(name: str, names: Collection[str]) -> bool:
     """By its name alone, with its class, or with whatever stands before the class."""
-    return any(name == one or name.endswith("." + one) or ("." in name and one.endswith("." + name)) for one in names)
+    return any(
+        name == item or name.endswith("." + item) or ("." in name and item.endswith("." + name)) for item in names
+    )
 
 
 @dataclass
@@ -161,7 +163,7 @@ class _Change:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         given = call.args
         # The parentheses of a lone generator expression are those of the call: nothing can be put around it.
-        if any(isinstance(one, ast.Starred | ast.GeneratorExp) for one in given[:2]) or all(map(_constant, given)):
+        if any(isinstance(item, ast.Starred | ast.GeneratorExp) for item in given[:2]) or all(map(_constant, given)):
             return False
         if name in EQUAL and len(given) >= 2:
             self.wrap(given[0] if _is_expected(given[0], given[1]) else given[1])

@@ -68,7 +68,7 @@ def javascript_tests(root: Node) -> Iterator[tuple[str, Node]]:
     """Titles and callbacks, in the order of the file."""
     for call in javascript_calls(root):
         arguments = _arguments(call)
-        callback = next((one for one in arguments[1:] if one.type in FUNCTIONS), None)
+        callback = next((argument for argument in arguments[1:] if argument.type in FUNCTIONS), None)
         if callback is not None and (title := _title(arguments[0])):
             yield title, callback
 
@@ -79,7 +79,7 @@ def javascript_calls(root: Node) -> Iterator[Node]:
     while waiting:
         node = waiting.pop()
         called = node.type == "call_expression" and test_name(node)
-        if called and any(one.type in FUNCTIONS for one in _arguments(node)[1:]):
+        if called and any(argument.type in FUNCTIONS for argument in _arguments(node)[1:]):
             yield node
         waiting += reversed(node.named_children)
 
@@ -111,7 +111,7 @@ def _title(node: Node) -> str:
 def _arguments(call: Node) -> list[Node]:
     arguments = call.child_by_field_name("arguments")
     listed = arguments.named_children if arguments is not None and arguments.type == "arguments" else []
-    return [one for one in listed if one.type != "comment"]
+    return [item for item in listed if item.type != "comment"]
 
 
 @dataclass
@@ -146,7 +146,7 @@ class _Change:
             return False
         function = node.child_by_field_name("function")
         arguments = _arguments(node)
-        if function is None or any(one.type == "spread_element" for one in arguments[:2]):
+        if function is None or any(argument.type == "spread_element" for argument in arguments[:2]):
             return False
         if function.type == "member_expression":
             if _expect_call(function) is not None:
@@ -166,7 +166,7 @@ class _Change:
 
     def _assert(self, function: Node, name: str, arguments: list[Node]) -> bool:
         """`assert.equal(a, b)`, `t.is(a, b)`, `assert(a)`."""
-        if not arguments or all(one.type in _LITERALS for one in arguments[:2]):
+        if not arguments or all(argument.type in _LITERALS for argument in arguments[:2]):
             return False
         if name in EQUAL and len(arguments) >= 2:
             first, second = arguments[:2]
@@ -213,8 +213,8 @@ def _expect_call(node: Node) -> Node | None:
 
 
 def _negation(node: Node) -> Node | None:
-    properties = (one.child_by_field_name("property") for one in _chain(node))
-    return next((one for one in properties if text_of(one) == "not"), None)
+    properties = (item.child_by_field_name("property") for item in _chain(node))
+    return next((item for item in properties if text_of(item) == "not"), None)
 
 
 def _root(node: Node) -> str:
@@ -227,7 +227,7 @@ def _last_names(call: Node) -> str:
     function = call.child_by_field_name("function")
     if function is None:
         return ""
-    return " ".join(text_of(one.child_by_field_name("property")) for one in _chain(function))
+    return " ".join(text_of(item.child_by_field_name("property")) for item in _chain(function))
 
 
 def _may_swallow(node: Node) -> bool:

@@ -80,8 +80,8 @@ def _damage(before: Outline, after: Outline) -> _Damage:
     added, lost = _difference(before.lines, after.lines)
     for line in added:
         _touch(damage, after.owner(line.start, line.end))
-    for one in lost:
-        _touch_what_is_left(damage, before, after, one)
+    for item in lost:
+        _touch_what_is_left(damage, before, after, item)
     damage.complete &= all(function.edits for function in damage.functions)
     damage.load |= not all(_covered(after, name, damage) for _, name in after.imports - before.imports)
     names = {function.name[-1] for function in damage.functions}
@@ -102,11 +102,11 @@ def _touch_what_is_left(damage: _Damage, before: Outline, after: Outline, lost: 
     if owner is None:
         damage.load = True
     elif owner.named:
-        left = [one for one in after.functions if one.name == owner.name]
-        known = {one.name for one in before.functions}
+        left = [function for function in after.functions if function.name == owner.name]
+        known = {function.name for function in before.functions}
         damage.functions.update(left)
-        damage.complete &= bool(left) or any(one.name not in known for one in after.functions)
-    elif not any(one and not one.named for one in (after.owner(new.start, new.end) for new in lost.instead)):
+        damage.complete &= bool(left) or any(function.name not in known for function in after.functions)
+    elif not any(item and not item.named for item in (after.owner(new.start, new.end) for new in lost.instead)):
         _touch(damage, after.around_end(lost.previous) if lost.previous else None)
 
 
@@ -114,7 +114,9 @@ def _covered(after: Outline, name: str, damage: _Damage) -> bool:
     """Whether an import is there for sabotaged functions only."""
     places = after.uses.get(name, ())
     running = [at for at in places if not after.is_silent(at)]
-    return bool(places) and all(any(one.start <= at < one.end for one in damage.functions) for at in running)
+    return bool(places) and all(
+        any(function.start <= at < function.end for function in damage.functions) for at in running
+    )
 
 
 @dataclass(frozen=True)

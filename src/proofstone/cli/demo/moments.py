@@ -54,12 +54,12 @@ class Record:
     def read(cls, home: Path, run_id: str) -> Record:
         with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
             begun = children(ledger, run_id)
-            parts = tuple(RunRecord.read(ledger, one.run_id, one.kind, one.iteration) for one in begun)
+            parts = tuple(RunRecord.read(ledger, item.run_id, item.kind, item.iteration) for item in begun)
             return cls(RunRecord.read(ledger, run_id, "run"), parts)
 
     @property
     def gates(self) -> list[RunRecord]:
-        return [one for one in self.parts if one.kind == "gate"]
+        return [part for part in self.parts if part.kind == "gate"]
 
     @property
     def tasks(self) -> list[TaskHistory]:
@@ -101,8 +101,8 @@ def challenged(record: Record) -> Moment | None:
 def honest(record: Record) -> Moment | None:
     """A task passed at the first attempt."""
     for task in record.tasks:
-        claim = next((one.event.claim for one in task.events if isinstance(one.event, Executed)), None)
-        accepted = [one.seq for one in task.events if isinstance(one.event, Committed)]
+        claim = next((event.event.claim for event in task.events if isinstance(event.event, Executed)), None)
+        accepted = [event.seq for event in task.events if isinstance(event.event, Committed)]
         if claim and accepted and task.record.attempt == 1:
             return Moment(
                 f"An honest implementer said: {_quoted(claim.evidence)}",
@@ -152,7 +152,7 @@ def turned(record: Record) -> Moment | None:
     if len(turns) != 1 or not record.passed_between(turns[0][0], record.end):
         return None
     row, turn = turns[0]
-    before = [one for one in said if one[0] < row]
+    before = [item for item in said if item[0] < row]
     asked = [f"{one.directive} after plan {number}" for number, (_, one) in enumerate((*before, turns[0]), start=1)]
     return Moment(
         f"{len(before) + 1} plans failed: {turn.failed_criterion}",
@@ -163,12 +163,16 @@ def turned(record: Record) -> Moment | None:
 
 def revised(record: Record) -> Moment | None:
     """A reviewer wanted something revised; it went through the gate, and the same reviewer approves."""
-    reviews = [one for one in record.own.checks if one.row.check_name.startswith("review-code-")]
-    asked = next((one for one in reviews if one.row.verdict is ReviewVerdict.NEEDS_REVISION), None)
+    reviews = [check for check in record.own.checks if check.row.check_name.startswith("review-code-")]
+    asked = next((review for review in reviews if review.row.verdict is ReviewVerdict.NEEDS_REVISION), None)
     if asked is None:
         return None
-    again = [one for one in reviews if one.row.check_name == asked.row.check_name and one.row.round > asked.row.round]
-    approving = [one.seq for one in again if one.row.verdict is ReviewVerdict.APPROVE]
+    again = [
+        review
+        for review in reviews
+        if review.row.check_name == asked.row.check_name and review.row.round > asked.row.round
+    ]
+    approving = [item.seq for item in again if item.row.verdict is ReviewVerdict.APPROVE]
     if not approving or not record.passed_between(asked.seq, approving[-1]):
         return None
     why = next((text for row, text, _ in record.notes("review-gate") if row > asked.seq), "").rpartition(": ")[2]
@@ -186,13 +190,13 @@ def committed(record: Record) -> Moment | None:
         return None
     row, said = made[0]
     tree = str(said["tree"])
-    checks = [one for one in record.own.checks if one.row.tree == tree and one.row.phase is Phase.AFTER]
-    if not checks or not all(one.row.passed for one in checks):
+    checks = [check for check in record.own.checks if check.row.tree == tree and check.row.phase is Phase.AFTER]
+    if not checks or not all(check.row.passed for check in checks):
         return None
     return Moment(
         "Everything together was checked once more",
         f"made one commit, {str(said['commit'])[:_SHORT]}, of exactly that tree, {tree[:_SHORT]}",
-        (*(one.seq for one in checks), row),
+        (*(check.seq for check in checks), row),
     )
 
 
@@ -242,7 +246,7 @@ def look(stage: Stage, report: RunReport) -> Aftermath:
         commits=tuple(git.line("rev-list", f"main..{tip}").split()),
         tree=git.tree_of(tip),
         untouched=git.line("rev-parse", "main") == report.base_commit and not git.line("status", "--porcelain"),
-        pages=tuple(one for one in (page, page.with_suffix(".html")) if one.is_file()),
+        pages=tuple(item for item in (page, page.with_suffix(".html")) if item.is_file()),
         verified=verified.returncode == 0,
         verdict=(verified.stdout + verified.stderr).strip(),
     )

@@ -15,7 +15,7 @@ from typing import Final
 from proofstone.agents.roles.models.solve_messages import Loss
 from proofstone.documents.markdown import shortened
 from proofstone.documents.svg import escaped, line, picture, text
-from proofstone.pipeline.models.bundle import Bundle, CheckedLine, CheckedTree, LossSeen, Sourced
+from proofstone.pipeline.models.bundle import Bundle, CheckedLine, CheckedTree, LossSeen, RegressionSeen, Sourced
 from proofstone.pipeline.rules import bundle_words as words
 
 _FIGURES: Final = {
@@ -31,12 +31,12 @@ _APART, _NARROWEST = 110, 480
 
 def loss_plot(losses: Sequence[LossSeen]) -> str:
     width = max(_NARROWEST, _LEFT + _APART * len(losses) + 20)
-    told = "; ".join(f"{_name(one)}: L {one.direction.loss.L:.2f}, {one.direction.directive}" for one in losses)
+    told = "; ".join(f"{_name(loss)}: L {loss.direction.loss.L:.2f}, {loss.direction.directive}" for loss in losses)
     return picture(width, _HEIGHT, _parts(losses, width), title="The loss, attempt by attempt", told=told)
 
 
 def _parts(losses: Sequence[LossSeen], width: float) -> Iterator[str]:
-    most = max((1.0, *(one.direction.loss.L for one in losses)))
+    most = max((1.0, *(loss.direction.loss.L for loss in losses)))
     for step in range(5):
         y = _y(step / 4)
         yield line(_LEFT, y, width - 20, y, "#ddd" if step else "#000")
@@ -154,8 +154,8 @@ def _ending(bundle: Bundle) -> Iterator[str]:
     outcome, sure = _word(words.headline(bundle)), _word(words.confidence(bundle))
     why = f": {escaped(ending.reason)}" if ending.reason else ""
     yield _tag("p", f"{outcome}{why}. Confidence: {sure}. {_rows(ending)}")
-    for one in bundle.overrides:
-        told = f"{one.task} was set aside ({one.action}) by {one.by}: {one.reason}"
+    for override in bundle.overrides:
+        told = f"{override.task} was set aside ({override.action}) by {override.by}: {override.reason}"
         yield _tag("p", f'<span class="bad">WARNING: {escaped(told)}</span>')
     if ending.reasons:
         yield f"<p>Why the confidence is no higher:</p>\n{_list(map(_told, ending.reasons))}"
@@ -175,15 +175,16 @@ def _asked(bundle: Bundle) -> Iterator[str]:
         facts.append(escaped(f"lane {subject.lane}: {subject.lane_reason}; mode {subject.mode}"))
     facts += [f"{escaped(role)}: {_code(shortened(served, _SPEC))}" for role, served in subject.agents.items()]
     facts += [f"note: {escaped(note)}" for note in subject.notes]
-    for one in bundle.children:
-        told = f"{one.outcome or 'not finished'}{f', {one.reason}' if one.reason else ''}"
-        facts.append(f"{one.kind} {one.iteration}: {_code(one.run_id)} {escaped(told)} {_rows(one)}")
+    for child in bundle.children:
+        told = f"{child.outcome or 'not finished'}{f', {child.reason}' if child.reason else ''}"
+        facts.append(f"{child.kind} {child.iteration}: {_code(child.run_id)} {escaped(told)} {_rows(child)}")
     yield _list(facts)
 
 
 def _commits(bundle: Bundle) -> Iterator[str]:
     made = [
-        f"commit {_code(one.commit)}, tree {_code(one.tree)} {escaped(one.task)} {_rows(one)}" for one in bundle.commits
+        f"commit {_code(commit.commit)}, tree {_code(commit.tree)} {escaped(commit.task)} {_rows(commit)}"
+        for commit in bundle.commits
     ]
     yield _list([f"base {_code(bundle.subject.base_commit)}", *(made or ["nothing was committed"])])
     if made:
@@ -196,16 +197,16 @@ def _tasks(bundle: Bundle) -> Iterator[str]:
         ("task", "name", "state", "attempts", "confidence"),
         (
             (
-                one,
+                task,
                 (
-                    words.task_of(one, bundle),
-                    one.name,
-                    _kind(one.state.value),
-                    str(one.attempts),
-                    _kind(one.confidence.value if one.confidence else ""),
+                    words.task_of(task, bundle),
+                    task.name,
+                    _kind(task.state.value),
+                    str(task.attempts),
+                    _kind(task.confidence.value if task.confidence else ""),
                 ),
             )
-            for one in bundle.tasks
+            for task in bundle.tasks
         ),
     )
 
@@ -224,14 +225,11 @@ def _lines(tree: CheckedTree) -> Iterator[tuple[CheckedLine, Sequence[Cell]]]:
 
 
 def _regressions(bundle: Bundle) -> Iterator[str]:
-    yield (
-        _list(
-            f"{_word('failed' if one.stands else 'passed', 'stands' if one.stands else 'put right since')}, "
-            f"{escaped(one.task)}: {_told(one.what)} {_rows(one)}"
-            for one in bundle.regressions
-        )
-        or "<p>None was seen.</p>"
-    )
+    def describe(regression: RegressionSeen) -> str:
+        state = _word("failed", "stands") if regression.stands else _word("passed", "put right since")
+        return f"{state}, {escaped(regression.task)}: {_told(regression.what)} {_rows(regression)}"
+
+    yield _list(map(describe, bundle.regressions)) or "<p>None was seen.</p>"
 
 
 def _reviews(bundle: Bundle) -> Iterator[str]:
@@ -239,17 +237,17 @@ def _reviews(bundle: Bundle) -> Iterator[str]:
         ("scope", "focus", "round", "verdict", "findings", "model"),
         (
             (
-                one,
+                review,
                 (
-                    one.scope,
-                    one.focus.value,
-                    str(one.round),
-                    _kind(one.verdict.value) if one.verdict else "nobody answered",
-                    words.found(one),
-                    one.model,
+                    review.scope,
+                    review.focus.value,
+                    str(review.round),
+                    _kind(review.verdict.value) if review.verdict else "nobody answered",
+                    words.found(review),
+                    review.model,
                 ),
             )
-            for one in bundle.reviews
+            for review in bundle.reviews
         ),
     )
     if said := words.panel(bundle):
@@ -272,25 +270,25 @@ def _losses(bundle: Bundle) -> Iterator[str]:
         ("of", "number", "L", "D", "P", "Ω", "then", "why"),
         (
             (
-                one,
+                loss,
                 (
-                    one.of,
-                    str(one.number),
-                    *words.figures(one),
-                    shortened(one.text or one.direction.rationale, _SPEC),
+                    loss.of,
+                    str(loss.number),
+                    *words.figures(loss),
+                    shortened(loss.text or loss.direction.rationale, _SPEC),
                 ),
             )
-            for one in bundle.losses
+            for loss in bundle.losses
         ),
     )
 
 
 def _decided(bundle: Bundle) -> Iterator[str]:
     lines = [
-        f"{_word('failed', 'override')} of {escaped(one.task)}: "
-        f"{escaped(', '.join(filter(None, (one.action, one.category))))}, by {escaped(one.by)} at "
-        f"{escaped(words.clock(one.at))}: {_told(one.reason)} {_rows(one)}"
-        for one in bundle.overrides
+        f"{_word('failed', 'override')} of {escaped(override.task)}: "
+        f"{escaped(', '.join(filter(None, (override.action, override.category))))}, by {escaped(override.by)} at "
+        f"{escaped(words.clock(override.at))}: {_told(override.reason)} {_rows(override)}"
+        for override in bundle.overrides
     ] or ["nothing was overridden"]
     for approval in bundle.approvals:
         whose = f" of {escaped(approval.task)}" if approval.task else ""
@@ -304,18 +302,18 @@ def _decided(bundle: Bundle) -> Iterator[str]:
 
 def _blast(bundle: Bundle) -> Iterator[str]:
     yield _list(
-        f"{one.risk} {escaped(one.change)} {_code(one.path)}"
-        f"{' (by its path alone)' if one.by_path_alone else ''} {_rows(one)}"
-        for one in bundle.changed
+        f"{item.risk} {escaped(item.change)} {_code(item.path)}"
+        f"{' (by its path alone)' if item.by_path_alone else ''} {_rows(item)}"
+        for item in bundle.changed
     )
 
 
 def _known(bundle: Bundle) -> Iterator[str]:
     yield (
         _list(
-            f"{_word(one.severity.value)}, {escaped(one.source)}: {_told(one.title)} "
-            f"{' '.join(map(_code, one.where))} {_rows(one)}"
-            for one in bundle.known_issues
+            f"{_word(issue.severity.value)}, {escaped(issue.source)}: {_told(issue.title)} "
+            f"{' '.join(map(_code, issue.where))} {_rows(issue)}"
+            for issue in bundle.known_issues
         )
         or "<p>None is known.</p>"
     )
@@ -323,16 +321,16 @@ def _known(bundle: Bundle) -> Iterator[str]:
 
 def _fixed(bundle: Bundle) -> Iterator[str]:
     yield _list(
-        f"{escaped(f'{one.severity}, ' if one.severity else '')}{escaped(one.source)}: {_told(one.title)} "
-        f"({escaped(one.how)}) {_rows(one)}"
-        for one in bundle.fixed_issues
+        f"{escaped(f'{issue.severity}, ' if issue.severity else '')}{escaped(issue.source)}: {_told(issue.title)} "
+        f"({escaped(issue.how)}) {_rows(issue)}"
+        for issue in bundle.fixed_issues
     )
 
 
 def _costs(bundle: Bundle) -> Iterator[str]:
     yield from _table(
         ("role", "model", "dispatches", "model calls", "tokens", "tool calls", "time", "price"),
-        ((one, (one.role, one.model, *words.cost(one), words.price(one))) for one in bundle.costs),
+        ((cost, (cost.role, cost.model, *words.cost(cost), words.price(cost))) for cost in bundle.costs),
     )
     told = f"In all: {words.total(bundle)}." if bundle.costs else "No agent that counts its tokens was asked."
     yield _tag("p", escaped(told))
@@ -345,17 +343,17 @@ def _timeline(bundle: Bundle) -> Iterator[str]:
         ("began", "step", "agent", "took", "status", "retries"),
         (
             (
-                one,
+                item,
                 (
-                    words.clock(one.started_at),
-                    words.step(one),
-                    words.agent(one),
-                    words.took(one),
-                    _kind(one.status.value),
-                    str(one.retries),
+                    words.clock(item.started_at),
+                    words.step(item),
+                    words.agent(item),
+                    words.took(item),
+                    _kind(item.status.value),
+                    str(item.retries),
                 ),
             )
-            for one in bundle.timeline
+            for item in bundle.timeline
         ),
     )
 

@@ -27,11 +27,13 @@ def print_cost(console: Console, run: RunCost) -> None:
         _line(console, line)
     if run.total.dispatches or run.total.untold:
         print_table(
-            console, "by agent and model", ("agent", "model", *_FIGURES), 2, [_agent(one) for one in run.agents]
+            console, "by agent and model", ("agent", "model", *_FIGURES), 2, [_agent(agent) for agent in run.agents]
         )
     if len(run.parts) > 1:
-        print_table(console, "by part", ("part", "run", *_FIGURES, "checks"), 2, [_part(one) for one in run.parts])
-    print_table(console, "by step", ("part", "step", "agent", "took", *_FIGURES), 3, [_step(one) for one in run.steps])
+        print_table(console, "by part", ("part", "run", *_FIGURES, "checks"), 2, [_part(part) for part in run.parts])
+    print_table(
+        console, "by step", ("part", "step", "agent", "took", *_FIGURES), 3, [_step(step) for step in run.steps]
+    )
 
 
 def _head(run: RunCost) -> Iterator[str]:
@@ -133,7 +135,7 @@ def _usage(cost: Cost) -> tuple[str, str, str, str]:
     """Tokens in, those of them from a cache, tokens out, money."""
     uncounted, unpriced = cost.unmeasured or cost.untold, cost.unpriced or cost.untold
     counts = (cost.input_tokens, cost.cache_read_tokens, cost.output_tokens)
-    given, cached, returned = (_known(None if one is None else f"{one:,}", uncounted) for one in counts)
+    given, cached, returned = (_known(None if count is None else f"{count:,}", uncounted) for count in counts)
     return given, cached, returned, _known(None if cost.usd is None else dollars(cost.usd), unpriced)
 
 

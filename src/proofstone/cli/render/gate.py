@@ -169,9 +169,9 @@ def _must_haves(console: Console, results: Sequence[MustHaveResult]) -> None:
     if not results:
         return
     console.print("\nmust-haves:", style="bold")
-    for one in results:
-        mark, style = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}[one.holds]
-        _line(console, f"  {mark} {one.what}{f': {one.detail}' if one.detail else ''}", style)
+    for result in results:
+        mark, style = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}[result.holds]
+        _line(console, f"  {mark} {result.what}{f': {result.detail}' if result.detail else ''}", style)
 
 
 def _notes(console: Console, notes: Sequence[str]) -> None:

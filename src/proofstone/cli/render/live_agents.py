@@ -95,11 +95,11 @@ class AgentsAtWork:
 
     def _served(self, by: Iterable[str]) -> None:
         """Who serves them. A person types here, and rows would wipe it away."""
-        if any(_PERSON in one for one in by):
+        if any(_PERSON in item for item in by):
             self.interactive = False
 
     def _of(self, agent: str) -> list[_Working]:
-        return [one for one in self._working if one.agent == agent]
+        return [item for item in self._working if item.agent == agent]
 
     def _print(self, text: str, style: str = "") -> None:
         self.console.print(printable(text), style=style, soft_wrap=True)

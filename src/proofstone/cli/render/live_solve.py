@@ -48,9 +48,9 @@ class LiveSolve(AgentsAtWork):
     def planned(self, round: int, subtasks: Sequence[SubTask]) -> None:
         with self._telling:
             self._print(f"round {round}: {counted(len(subtasks), 'subtask')}", "bold")
-            for one in subtasks:
-                self._intents[one.subtask_id] = one.intent
-                self._print(f"  {one.sequence}. {one_line(one.intent, 100)}", "dim")
+            for subtask in subtasks:
+                self._intents[subtask.subtask_id] = subtask.intent
+                self._print(f"  {subtask.sequence}. {one_line(subtask.intent, 100)}", "dim")
 
     def pursued(self, outcome: SubTaskOutcome) -> None:
         with self._telling:

@@ -92,7 +92,7 @@ def review_line(word: Reviewed) -> str:
     """`security approve (1 minor), by gpt-5`."""
     if word.verdict is None:
         return f"{word.focus} not heard"
-    found = ", ".join(f"{word.findings[one]} {one}" for one in Severity if word.findings.get(one))
+    found = ", ".join(f"{word.findings[item]} {item}" for item in Severity if word.findings.get(item))
     model = f", by {visible(word.model)}" if word.model else ""
     return f"{word.focus} {word.verdict}{f' ({found})' if found else ''}{model}"
 
@@ -120,14 +120,16 @@ def print_run(console: Console, report: RunReport) -> None:
     _outcome(console, report)
     if report.waiting is not None:
         _question(console, report, report.waiting)
-    _section(console, "plan gate", [_plan_gate(one) for one in report.plan_gates])
+    _section(console, "plan gate", [_plan_gate(gate) for gate in report.plan_gates])
     _tasks(console, report.gates)
     _reviews(console, report)
     _checks(console, report)
     graver_first = sorted(report.known_issues, key=lambda one: _SEVERITY.index(one.severity))
     _section(console, "known issues", map(issue_line, graver_first))
     _section(console, "approvals", map(approval, report.approvals))
-    _section(console, "changed", [f"{one.risk} {visible(one.path)} ({visible(one.change)})" for one in report.changed])
+    _section(
+        console, "changed", [f"{item.risk} {visible(item.path)} ({visible(item.change)})" for item in report.changed]
+    )
     _section(console, "notes", map(visible, report.notes))
     _end(console, report)
 
@@ -187,7 +189,7 @@ def _checks(console: Console, report: RunReport) -> None:
         return
     console.print("\nchecks:", style="bold")
     _line(console, f"  {cascade(report.final)}", "green" if report.final.passed else "red")
-    _list(console, [f"worked before: {visible(one)}" for one in report.final.regressions])
+    _list(console, [f"worked before: {visible(regression)}" for regression in report.final.regressions])
 
 
 def _end(console: Console, report: RunReport) -> None:

@@ -57,8 +57,8 @@ class LivePlanGate(AgentsAtWork):
 
     def decided(self, state: IterationState, challenges: Sequence[Challenge], events: Sequence[PlanEvent]) -> None:
         with self._telling:
-            for one in sorted(challenges, key=by_severity):
-                self._tell(one)
+            for challenge in sorted(challenges, key=by_severity):
+                self._tell(challenge)
             for event in events:
                 is_note = event.kind is EventKind.TEAM
                 self._print(
@@ -88,7 +88,7 @@ def _serving(beginning: Beginning) -> str:
 def _open(state: IterationState) -> str:
     """What is left, and what follows from it."""
     held = state.convergence
-    minor = sum(one.severity is PlanSeverity.MINOR and one.status.is_open for one in state.challenges)
+    minor = sum(challenge.severity is PlanSeverity.MINOR and challenge.status.is_open for challenge in state.challenges)
     return f"{held.blocking_open} blocking, {held.significant_open} significant, {minor} minor open → {held.status}"
 
 

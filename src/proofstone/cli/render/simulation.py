@@ -46,7 +46,7 @@ def print_comparison(console: Console, compared: Compared, seed: int, weights: W
     drawn = next(iter(compared.values()))[0].landscapes
     budget = f"{weights.max_replans} replans and {weights.time_budget_ms // 1000} s"
     console.print(f"{drawn} tasks of each mix, seed {seed}, {budget} for each run", style="dim", soft_wrap=True)
-    for name in dict.fromkeys(one.policy for summaries in compared.values() for one in summaries):
+    for name in dict.fromkeys(summary.policy for summaries in compared.values() for summary in summaries):
         console.print(f"  {name}: {CONTENDERS[name].summary}", style="dim", soft_wrap=True)
 
 
@@ -104,7 +104,7 @@ def _bars(summaries: Sequence[Summary]) -> Iterator[str]:
 def _trajectories(summaries: Sequence[Summary]) -> Iterator[str]:
     left, right = _LINES
     yield from _scale(left, right)
-    longest = max(len(one.losses) for one in summaries)
+    longest = max(len(summary.losses) for summary in summaries)
     apart = (right - left) / max(1, longest - 1)
     for number in range(longest):
         yield text(left + apart * number, _BOTTOM + 15, str(number + 1), anchor="middle")

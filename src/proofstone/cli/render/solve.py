@@ -46,7 +46,7 @@ def print_solve(console: Console, report: SolveReport, plot: bool = False, writt
     _section(
         console, "what failed", [f"{intent}: {said}" if intent else said for intent, said in last_failures(report)]
     )
-    _section(console, "plans that were not taken", [one_line(one, _GOAL) for one in rejected_plans(report)])
+    _section(console, "plans that were not taken", [one_line(plan, _GOAL) for plan in rejected_plans(report)])
     _changed(console, report)
     _section(console, "notes", [visible(note) for note in report.notes])
     _end(console, report, written)
@@ -66,8 +66,8 @@ def _outcome(console: Console, report: SolveReport) -> None:
         console.print("\nthe result:", style="bold")
         _line(console, output)
     if report.result is not None:
-        _section(console, "done, and can be used", [visible(one) for one in report.result.partial])
-        _section(console, "what you could do now", [visible(one) for one in report.result.next_moves])
+        _section(console, "done, and can be used", [visible(item) for item in report.result.partial])
+        _section(console, "what you could do now", [visible(move) for move in report.result.next_moves])
 
 
 def _rounds(console: Console, report: SolveReport) -> None:
@@ -75,8 +75,8 @@ def _rounds(console: Console, report: SolveReport) -> None:
         return
     rows = table(report)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    directives = [one.directive.directive for one in report.rounds]
-    styles = ["dim", *(DIRECTIVE_STYLE.get(one, "") for one in directives)]
+    directives = [item.directive.directive for item in report.rounds]
+    styles = ["dim", *(DIRECTIVE_STYLE.get(directive, "") for directive in directives)]
     console.print()
     for row, style in zip(rows, styles, strict=True):
         cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -84,7 +84,7 @@ def _rounds(console: Console, report: SolveReport) -> None:
 
 
 def _changed(console: Console, report: SolveReport) -> None:
-    _section(console, "changed", [f"{_CHANGES[one.kind]} {visible(one.path)}" for one in report.changed])
+    _section(console, "changed", [f"{_CHANGES[item.kind]} {visible(item.path)}" for item in report.changed])
     if report.patch:
         _line(console, f"  {taking_in(report)}: {apply_command(report)}")
 

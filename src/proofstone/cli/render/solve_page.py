@@ -54,8 +54,8 @@ def text_plot(report: SolveReport) -> str:
     if not report.rounds:
         return f"{_NOTHING}: there is nothing to plot"
     head = "  ".join(name.ljust(_BAR + 5) for name in FIGURES)
-    wide = len(str(max(one.number for one in report.rounds)))
-    rows = [f"{one.number:>{wide}}  {_bars(one)}  {_direction(one)}" for one in report.rounds]
+    wide = len(str(max(item.number for item in report.rounds)))
+    rows = [f"{item.number:>{wide}}  {_bars(item)}  {_direction(item)}" for item in report.rounds]
     legend = [f"{name}  {said}" for name, said in FIGURES.items()]
     return "\n".join([f"{'':{wide}}  {head}".rstrip(), *rows, *legend])
 
@@ -103,7 +103,7 @@ def _in_words(round: SolveRound) -> str:
 def _parts(report: SolveReport, width: float) -> Iterator[str]:
     yield text(_LEFT, 20, _title(report), size=13)
     yield text(_LEFT, 36, f"run {report.run_id}, policy {report.policy}")
-    most = max((1.0, *(one.directive.loss.L for one in report.rounds)))
+    most = max((1.0, *(item.directive.loss.L for item in report.rounds)))
     for step in range(5):
         y, value = _y(step / 4), most * step / 4
         yield line(_LEFT, y, width - 40, y, "#ddd" if step else "#000")
@@ -113,7 +113,7 @@ def _parts(report: SolveReport, width: float) -> Iterator[str]:
     for number, one in enumerate(report.rounds):
         yield from _below(_x(number), one)
     for name in FIGURES:
-        yield from _trajectory(name, [figures(one.directive.loss)[name] / most for one in report.rounds])
+        yield from _trajectory(name, [figures(item.directive.loss)[name] / most for item in report.rounds])
     yield from _legend()
 
 
@@ -200,20 +200,20 @@ def _solve_page_trajectory(report: SolveReport) -> Iterator[str]:
 
 
 def _rounds(report: SolveReport) -> Iterator[str]:
-    for one in report.rounds:
-        yield f"### Round {one.number}"
+    for item in report.rounds:
+        yield f"### Round {item.number}"
         yield ""
-        yield from _round(one)
+        yield from _round(item)
         yield ""
 
 
 def _round(round: SolveRound) -> Iterator[str]:
-    outcomes = {one.subtask_id: one for one in round.outcomes}
+    outcomes = {item.subtask_id: item for item in round.outcomes}
     for subtask in round.subtasks:
         outcome = outcomes.get(subtask.subtask_id)
         yield f"- {_ended(outcome)}: {prose(subtask.intent)} (sequence {subtask.sequence})"
-        yield from (f"  - wanted: {_criterion(one)}" for one in subtask.success_criteria)
-        yield from (f"  - failed: {prose(one)}" for one in _failed(outcome))
+        yield from (f"  - wanted: {_criterion(item)}" for item in subtask.success_criteria)
+        yield from (f"  - failed: {prose(item)}" for item in _failed(outcome))
     if missing := missing_plan(round):
         yield f"- {prose(missing)}"
     if rejected := rejected_merge(round):
@@ -241,7 +241,7 @@ def _rejected(report: SolveReport) -> Iterator[str]:
 
 
 def _changed(report: SolveReport) -> Iterator[str]:
-    yield from (f"- {one.kind}: {code(one.path)}" for one in report.changed)
+    yield from (f"- {item.kind}: {code(item.path)}" for item in report.changed)
     if report.patch:
         yield ""
         yield f"{_sentence(taking_in(report))}: {code(apply_command(report))}"

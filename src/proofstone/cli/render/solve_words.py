@@ -93,10 +93,10 @@ def accepted(report: SolveReport) -> bool:
 
 def failures(outcome: SubTaskOutcome) -> Iterator[str]:
     """What failed and what shows it; a subtask that did not come to that says why, once."""
-    failed = [one for one in outcome.criteria_verdicts if one.failed]
+    failed = [verdict for verdict in outcome.criteria_verdicts if verdict.failed]
     if outcome.matched:
         return
-    if any(one.evidence != outcome.failure_reason for one in failed):
+    if any(item.evidence != outcome.failure_reason for item in failed):
         yield from map(_failure, failed)
     else:
         yield _reason(outcome)
@@ -109,16 +109,16 @@ def first_failure(outcome: SubTaskOutcome) -> str:
 
 def missing_plan(round: SolveRound) -> str:
     """Why a round had no plan: what has an outcome and is no subtask; else nothing."""
-    planned = {one.subtask_id for one in round.subtasks}
-    return next((_reason(one) for one in round.outcomes if one.subtask_id not in planned), "")
+    planned = {subtask.subtask_id for subtask in round.subtasks}
+    return next((_reason(outcome) for outcome in round.outcomes if outcome.subtask_id not in planned), "")
 
 
 def rejected_merge(round: SolveRound) -> str:
     """What stands against the merged result, where every subtask matched and it was not accepted; else nothing."""
-    all_matched = bool(round.outcomes) and all(one.matched for one in round.outcomes)
+    all_matched = bool(round.outcomes) and all(outcome.matched for outcome in round.outcomes)
     if round.directive.directive is DirectiveName.ACCEPT or not all_matched:
         return ""
-    failed = [_failure(one) for one in round.merged if one.failed]
+    failed = [_failure(item) for item in round.merged if item.failed]
     return f"{_MERGED}: {'; '.join(failed)}" if failed else f"{_MERGED} was not accepted"
 
 
@@ -138,8 +138,10 @@ def last_failures(report: SolveReport) -> list[tuple[str, str]]:
     if not report.rounds or accepted(report):
         return []
     last = report.rounds[-1]
-    outcomes = {one.subtask_id: one for one in last.outcomes}
-    pursued = [(one.intent, outcomes[one.subtask_id]) for one in last.subtasks if one.subtask_id in outcomes]
+    outcomes = {item.subtask_id: item for item in last.outcomes}
+    pursued = [
+        (subtask.intent, outcomes[subtask.subtask_id]) for subtask in last.subtasks if subtask.subtask_id in outcomes
+    ]
     failed = [(one_line(intent, 100), said) for intent, outcome in pursued for said in failures(outcome)]
     return [*failed, *(("", said) for said in (missing_plan(last), rejected_merge(last)) if said)]
 

@@ -95,7 +95,7 @@ def print_table(
 
 def print_positions(console: Console, agents: Sequence[AgentSeen]) -> None:
     """Nothing, where nobody is asked."""
-    (first, *headings), *rows = table((one.position for one in agents), time.time())
+    (first, *headings), *rows = table((item.position for item in agents), time.time())
     columns = ("part", first, "at work", *headings)
     cells = [
         (one.part, agent, "yes" if one.at_work else "", *rest) for one, (agent, *rest) in zip(agents, rows, strict=True)
@@ -105,4 +105,4 @@ def print_positions(console: Console, agents: Sequence[AgentSeen]) -> None:
 
 def positions_document(agents: Sequence[AgentSeen]) -> dict[str, object]:
     """For a document that tells of a run; empty, where nobody is asked."""
-    return {"agents_seen": [one.model_dump(mode="json") for one in agents]} if agents else {}
+    return {"agents_seen": [agent.model_dump(mode="json") for agent in agents]} if agents else {}

@@ -62,7 +62,9 @@ def learned(plan: Plan, record: TaskRecord, others: Iterable[TaskRecord]) -> lis
     """What people decided at checkpoints, what failures of this task taught, and claims of other tasks that turned out
     to be wrong."""
     others = list(others)
-    decided = [f"decided at “{plan.task(one.id).name}”: {one.note}" for one in others if one.checkpoint and one.note]
+    decided = [
+        f"decided at “{plan.task(item.id).name}”: {item.note}" for item in others if item.checkpoint and item.note
+    ]
     own = [f"attempt {failure.attempt}: {failure.error}" for failure in record.failures]
     elsewhere = [
         f"in {other.id}: {mismatch}"
@@ -76,7 +78,7 @@ def prompt(plan: Plan, task: PlanTask, record: TaskRecord, learnings: Sequence[s
     parts = [_retry_block(record, what_now, most)] if record.failures or record.note else []
     parts.append(f"# {task.name}\n\nPart of the plan: {plan.title}")
     if learnings:
-        known = _data("\n".join(f"- {one}" for one in learnings))
+        known = _data("\n".join(f"- {learning}" for learning in learnings))
         parts.append(f"## Known so far\n\n{_KNOWN}\n\n{known}")
     if plan.objective:
         parts.append(f"## Objective of the plan\n\n{plan.objective}")
@@ -112,7 +114,7 @@ def _direction(record: TaskRecord) -> Direction | None:
 
 def _how(direction: Direction) -> list[str]:
     lines = ["", f"{MEANS[direction.directive]} The controller says {figures(direction)}: {direction.rationale}."]
-    alternatives = [f"- {one}" for one in direction.suggested_alternatives]
+    alternatives = [f"- {alternative}" for alternative in direction.suggested_alternatives]
     return [*lines, "", *alternatives] if alternatives else lines
 
 

@@ -78,8 +78,8 @@ _DEFINES: Final = r"(async\s+)?(def|class|func|fn|pub\s+\w+|type|interface|const
 
 def look(must: MustHaves, read: Read) -> tuple[MustHaveResult, ...]:
     """`read` gives the text of a file of the final tree, or None where there is none."""
-    artifacts = [_artifact(one, read) for one in must.artifacts]
-    links = [_link(one, read) for one in must.key_links]
+    artifacts = [_artifact(artifact, read) for artifact in must.artifacts]
+    links = [_link(item, read) for item in must.key_links]
     truths = [MustHaveResult(what=f"truth: {text}", holds=None, detail="nobody judged it") for text in must.truths]
     return (*artifacts, *links, *truths)
 

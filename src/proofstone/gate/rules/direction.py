@@ -151,7 +151,7 @@ def direction_of(
         nabla=it.nabla,
         grad_l=it.grad_l,
         failure_class=dominant(failure_classes((), verdicts)),
-        failed_criterion=next(one.criterion for one in verdicts if one.failed),
+        failed_criterion=next(verdict.criterion for verdict in verdicts if verdict.failed),
         suggested_alternatives=alternatives,
         rationale=rationale(row, it),
     )
@@ -175,8 +175,8 @@ def figures(direction: Direction) -> str:
 
 def trajectory(failures: Iterable[Failure]) -> str:
     """The loss after each attempt that did not pass: `0.90 ⊥ → 0.61 ↓`. Empty where there is none on record."""
-    known = [one.direction for one in failures if one.direction is not None]
-    return " → ".join(f"{one.loss.L:.2f} {one.gradient.arrow}" for one in known)
+    known = [failure.direction for failure in failures if failure.direction is not None]
+    return " → ".join(f"{item.loss.L:.2f} {item.gradient.arrow}" for item in known)
 
 
 def _reading_before(failures: Sequence[Failure]) -> Reading | None:
@@ -199,10 +199,10 @@ def _says_again(number: int, told: Sequence[Reason]) -> bool:
     reason, before, after = told[number], told[:number], told[number + 1 :]
     if reason.layer == "gate" and reason.check in _SUMS_UP:
         return True
-    if any(reason.detail == f"{one.check} must pass first" for one in told):
+    if any(reason.detail == f"{item.check} must pass first" for item in told):
         return True
-    first = reason.artifact is not None and all(one.artifact != reason.artifact for one in before)
-    return first and any(one.artifact == reason.artifact and one.check != reason.check for one in after)
+    first = reason.artifact is not None and all(item.artifact != reason.artifact for item in before)
+    return first and any(item.artifact == reason.artifact and item.check != reason.check for item in after)
 
 
 def _failed(reason: Reason) -> CriterionVerdict:
@@ -218,8 +218,10 @@ def _failed(reason: Reason) -> CriterionVerdict:
 
 def _alternatives(row: Row, verdicts: Sequence[CriterionVerdict]) -> Iterator[str]:
     """Where the path is to be another: what was in its way."""
-    obstacles = [one for one in verdicts if one.failure_class is FailureClass.ENVIRONMENTAL] if row.hint else []
-    yield from (f"a way around this: {one.criterion}" for one in obstacles[:_MOST_ALTERNATIVES])
+    obstacles = (
+        [verdict for verdict in verdicts if verdict.failure_class is FailureClass.ENVIRONMENTAL] if row.hint else []
+    )
+    yield from (f"a way around this: {obstacle.criterion}" for obstacle in obstacles[:_MOST_ALTERNATIVES])
 
 
 class Doubt(NamedTuple):
@@ -249,7 +251,7 @@ def rated(
         return Rated(Confidence.LOW, (reason or f"the run ended as {outcome.value}",), unmet)
     doubts = list(dict.fromkeys(doubt for doubts in (*map(_doubts, tasks), _unjudged(must_haves)) for doubt in doubts))
     levels = [level for task in tasks if (level := of_task(task)) is not None]
-    if any(one.holds is None for one in must_haves) or any(task.override for task in tasks):
+    if any(have.holds is None for have in must_haves) or any(task.override for task in tasks):
         levels.append(Confidence.MEDIUM)
     reasons, raises = (tuple(doubt[part] for doubt in doubts) for part in (0, 1))
     return Rated(Confidence.weakest(levels), reasons, raises)
@@ -291,6 +293,6 @@ def _doubts(task: TaskRecord) -> Iterator[Doubt]:
 
 
 def _unjudged(must_haves: Sequence[MustHaveResult]) -> Iterator[Doubt]:
-    for one in must_haves:
-        if one.holds is None:
-            yield Doubt(f"nobody has judged this: {one.what}", f"somebody judges this: {one.what}")
+    for have in must_haves:
+        if have.holds is None:
+            yield Doubt(f"nobody has judged this: {have.what}", f"somebody judges this: {have.what}")

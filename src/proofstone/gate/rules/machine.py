@@ -316,7 +316,7 @@ def outcome(
     failed = [f"{plan.task(id).name} ({id})" for id, record in records.items() if exhausted(record)]
     if failed:
         return RunOutcome.FAILED, f"failed: {', '.join(failed)}"
-    missing = [one for one in must_haves if one.holds is False]
+    missing = [have for have in must_haves if have.holds is False]
     if missing:
         return RunOutcome.FAILED, f"{missing[0].what}: {missing[0].detail}"
     if all(record.finished for record in records.values()):

@@ -198,7 +198,7 @@ def summary_page(view: RunView) -> str:
     for task in view.tasks:
         parts += _summary_page_task(view.plan.task(task.record.id), task)
     if view.must_haves:
-        parts += ["## Must-haves", "\n".join(_must_have(one) for one in view.must_haves)]
+        parts += ["## Must-haves", "\n".join(_must_have(have) for have in view.must_haves)]
     parts += ["## How to check it", _how_to_check(view)]
     return "\n\n".join(parts) + "\n"
 

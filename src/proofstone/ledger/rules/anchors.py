@@ -73,10 +73,10 @@ def compare_anchors(
     findings = [
         found for anchor in ours if (found := _check(anchor, "refs/proofstone/ledger in the repository", head, hash_at))
     ]
-    for one in kept:
-        if one.anchor.ledger_id != head.ledger_id:
-            findings.append(_replaced(one, head))
-        elif found := _check(one.anchor, f"the state directory, for {one.repository},", head, hash_at):
+    for item in kept:
+        if item.anchor.ledger_id != head.ledger_id:
+            findings.append(_replaced(item, head))
+        elif found := _check(item.anchor, f"the state directory, for {item.repository},", head, hash_at):
             findings.append(found)
     if not ours and own is not None and own.anchor.ledger_id == head.ledger_id:
         findings.append(_missing(own, in_repository))

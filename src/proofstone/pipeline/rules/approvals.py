@@ -78,7 +78,7 @@ _ABORT_PLANNED: Final = ApprovalOption(
 
 def pushback(concerns: Sequence[Concern], *, number: int = 1) -> ApprovalRequest:
     """`number`: how often this gate has been reached."""
-    grave = any(one.severity is Severity.BLOCKER for one in concerns)
+    grave = any(concern.severity is Severity.BLOCKER for concern in concerns)
     offered = (_PROCEED_ALL_THE_SAME, *([_MODIFY] if number == 1 else []), _ABANDON)
     return ApprovalRequest(
         gate_id=_numbered(PUSHBACK, number),
@@ -95,8 +95,8 @@ def pushback(concerns: Sequence[Concern], *, number: int = 1) -> ApprovalRequest
 def post_research(
     research: Sequence[ResearchOutput], unheard: Sequence[ResearchFocus] = (), *, number: int = 1
 ) -> ApprovalRequest:
-    heard = ", ".join(dict.fromkeys(one.focus.value for one in research))
-    findings = "\n".join(f"{one.focus}: {shortened(one.summary, 300)}" for one in research)
+    heard = ", ".join(dict.fromkeys(item.focus.value for item in research))
+    findings = "\n".join(f"{item.focus}: {shortened(item.summary, 300)}" for item in research)
     missing = f"\nNot heard: {', '.join(unheard)}." if unheard else ""
     offered = (_PROCEED, *([_EXPAND] if number == 1 else []), _ABORT_RESEARCHED)
     return ApprovalRequest(
@@ -105,7 +105,7 @@ def post_research(
         question="Research phase complete. How should we proceed?",
         context=f"{len(research)} reports on the codebase cover {heard}.{missing} Key findings:\n{findings}",
         options=_with_default(offered, _PROCEED),
-        metadata=ApprovalMetadata(findings_count=sum(len(one.findings) for one in research)),
+        metadata=ApprovalMetadata(findings_count=sum(len(item.findings) for item in research)),
     )
 
 
@@ -134,13 +134,13 @@ def post_planning(plan: PlanOutput, *, findings: int = 0, number: int = 1) -> Ap
 def answer(request: ApprovalRequest, option: str) -> ApprovalOption:
     """The option that is meant. One that is not offered is an error of whoever named it."""
     if (chosen := request.option(option)) is None:
-        offered = ", ".join(one.id for one in request.options)
+        offered = ", ".join(item.id for item in request.options)
         raise InputError(f"{request.gate_id}: {option!r} is not offered", hint=f"choose one of: {offered}")
     return chosen
 
 
 def _with_default(options: Sequence[ApprovalOption], default: ApprovalOption) -> tuple[ApprovalOption, ...]:
-    return tuple(one.model_copy(update={"is_default": one is default}) for one in options)
+    return tuple(option.model_copy(update={"is_default": option is default}) for option in options)
 
 
 def _numbered(gate: str, number: int) -> str:
@@ -148,7 +148,7 @@ def _numbered(gate: str, number: int) -> str:
 
 
 def _gravest(concerns: Sequence[Concern]) -> Severity:
-    return min((one.severity for one in concerns), key=[*Severity].index)
+    return min((concern.severity for concern in concerns), key=[*Severity].index)
 
 
 def _told(concern: Concern) -> str:
@@ -165,7 +165,7 @@ def rollback(commits: Sequence[CommitMade]) -> str:
         return f"git revert --no-edit {commits[0].commit}"
     if all(after.parent == before.commit for before, after in pairwise(commits)):
         return f"git revert --no-edit {commits[0].parent}..{commits[-1].commit}"
-    return f"git revert --no-edit {' '.join(one.commit for one in reversed(commits))}"
+    return f"git revert --no-edit {' '.join(commit.commit for commit in reversed(commits))}"
 
 
 _KIND = re.compile(r"^(fix|repair|mend|correct|resolve)\b", re.IGNORECASE)

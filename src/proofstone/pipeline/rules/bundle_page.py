@@ -30,14 +30,15 @@ def _ending(bundle: Bundle) -> Iterator[str]:
     why = f": {prose(ending.reason)}" if ending.reason else ""
     yield f"**{words.headline(bundle)}**{why}. Confidence: **{words.confidence(bundle)}**."
     yield from (
-        f"**WARNING: {prose(one.task)} was set aside ({prose(one.action)}) by {prose(one.by)}: {prose(one.reason)}**"
-        for one in bundle.overrides
+        f"**WARNING: {prose(override.task)} was set aside ({prose(override.action)}) by {prose(override.by)}: "
+        f"{prose(override.reason)}**"
+        for override in bundle.overrides
     )
     yield f"Numbers in brackets, and in columns called rows, are rows of the ledger: this is from {_rows(ending)}."
     if ending.reasons:
-        yield "\n".join(("Why the confidence is no higher:", "", *(f"- {_told(one)}" for one in ending.reasons)))
+        yield "\n".join(("Why the confidence is no higher:", "", *(f"- {_told(reason)}" for reason in ending.reasons)))
     if ending.raises:
-        yield "\n".join(("What would raise it:", "", *(f"- {_told(one)}" for one in ending.raises)))
+        yield "\n".join(("What would raise it:", "", *(f"- {_told(item)}" for item in ending.raises)))
 
 
 def _asked(bundle: Bundle) -> Iterator[str]:
@@ -53,17 +54,17 @@ def _asked(bundle: Bundle) -> Iterator[str]:
         yield f"- {prose(role)}: {code(shortened(served, _SPEC))}"
     yield from (f"- note: {prose(note)}" for note in subject.notes)
     yield from (
-        f"- {one.kind} {one.iteration}: {code(one.run_id)} {prose(one.outcome or 'not finished')}"
-        f"{f', {prose(one.reason)}' if one.reason else ''} {_rows(one)}"
-        for one in bundle.children
+        f"- {child.kind} {child.iteration}: {code(child.run_id)} {prose(child.outcome or 'not finished')}"
+        f"{f', {prose(child.reason)}' if child.reason else ''} {_rows(child)}"
+        for child in bundle.children
     )
 
 
 def _commits(bundle: Bundle) -> Iterator[str]:
     yield f"- base: {code(bundle.subject.base_commit)}"
-    for one in bundle.commits:
-        whose = f" ({prose(one.task)})" if one.task else ""
-        yield f"- commit: {code(one.commit)}, tree {code(one.tree)}{whose} {_rows(one)}"
+    for commit in bundle.commits:
+        whose = f" ({prose(commit.task)})" if commit.task else ""
+        yield f"- commit: {code(commit.commit)}, tree {code(commit.tree)}{whose} {_rows(commit)}"
     if not bundle.commits:
         yield "- nothing was committed"
         return
@@ -74,7 +75,7 @@ def _commits(bundle: Bundle) -> Iterator[str]:
 
 def _tasks(bundle: Bundle) -> Iterable[str]:
     head = ("task", "name", "state", "attempts", "confidence", "rows")
-    return table(head, (_task(one, bundle) for one in bundle.tasks))
+    return table(head, (_task(task, bundle) for task in bundle.tasks))
 
 
 def _task(one: TaskEnding, bundle: Bundle) -> tuple[str, ...]:
@@ -113,24 +114,24 @@ def _lines(tree: CheckedTree) -> Iterable[str]:
 def _regressions(bundle: Bundle) -> Iterator[str]:
     if not bundle.regressions:
         yield "None was seen."
-    for one in bundle.regressions:
-        stands = "stands" if one.stands else "put right since"
-        yield f"- **{stands}**, {prose(one.task)}: {_told(one.what)} {_rows(one)}"
+    for regression in bundle.regressions:
+        stands = "stands" if regression.stands else "put right since"
+        yield f"- **{stands}**, {prose(regression.task)}: {_told(regression.what)} {_rows(regression)}"
 
 
 def _reviews(bundle: Bundle) -> Iterator[str]:
     head = ("scope", "focus", "round", "verdict", "findings", "model", "rows")
     rows = (
         (
-            one.scope,
-            one.focus.value,
-            str(one.round),
-            f"**{one.verdict}**" if one.verdict else "nobody answered",
-            words.found(one),
-            prose(one.model),
-            words.rows(one),
+            review.scope,
+            review.focus.value,
+            str(review.round),
+            f"**{review.verdict}**" if review.verdict else "nobody answered",
+            words.found(review),
+            prose(review.model),
+            words.rows(review),
         )
-        for one in bundle.reviews
+        for review in bundle.reviews
     )
     yield from table(head, rows)
     if said := words.panel(bundle):
@@ -147,7 +148,7 @@ def _reviews(bundle: Bundle) -> Iterator[str]:
 
 def _losses(bundle: Bundle) -> Iterable[str]:
     head = ("of", "number", "L", "D", "P", "Ω", "then", "why", "rows")
-    return table(head, (_loss(one) for one in bundle.losses))
+    return table(head, (_loss(loss) for loss in bundle.losses))
 
 
 def _loss(one: LossSeen) -> tuple[str, ...]:
@@ -162,36 +163,36 @@ def _decided(bundle: Bundle) -> Iterator[str]:
             f"- **override** of {prose(over.task)}: {prose(over.action)}{kind}, by {prose(over.by)} at "
             f"{words.clock(over.at)}: {_told(over.reason)} {_rows(over)}"
         )
-    for one in bundle.approvals:
-        whose = f" of {prose(one.task)}" if one.task else ""
-        said = f": {_told(one.words)}" if one.words else ""
+    for approval in bundle.approvals:
+        whose = f" of {prose(approval.task)}" if approval.task else ""
+        said = f": {_told(approval.words)}" if approval.words else ""
         yield (
-            f"- {code(one.gate)}{whose}: {prose(one.option)}, by {prose(words.decided_by(one))} at "
-            f"{words.clock(one.at)}{said} {_rows(one)}"
+            f"- {code(approval.gate)}{whose}: {prose(approval.option)}, by {prose(words.decided_by(approval))} at "
+            f"{words.clock(approval.at)}{said} {_rows(approval)}"
         )
     if not bundle.overrides:
         yield "- nothing was overridden"
 
 
 def _blast(bundle: Bundle) -> Iterator[str]:
-    for one in bundle.changed:
-        change = f" {prose(one.change)}" if one.change else ""
-        alone = " (by its path alone)" if one.by_path_alone else ""
-        yield f"- {one.risk}{change} {code(one.path)}{alone} {_rows(one)}"
+    for item in bundle.changed:
+        change = f" {prose(item.change)}" if item.change else ""
+        alone = " (by its path alone)" if item.by_path_alone else ""
+        yield f"- {item.risk}{change} {code(item.path)}{alone} {_rows(item)}"
 
 
 def _known(bundle: Bundle) -> Iterator[str]:
     if not bundle.known_issues:
         yield "None is known."
-    for one in bundle.known_issues:
-        where = f" in {named(one.where)}" if one.where else ""
-        yield f"- **{one.severity}**, {prose(one.source)}: {_told(one.title)}{where} {_rows(one)}"
+    for issue in bundle.known_issues:
+        where = f" in {named(issue.where)}" if issue.where else ""
+        yield f"- **{issue.severity}**, {prose(issue.source)}: {_told(issue.title)}{where} {_rows(issue)}"
 
 
 def _fixed(bundle: Bundle) -> Iterator[str]:
-    for one in bundle.fixed_issues:
-        grave = f"**{one.severity}**, " if one.severity else ""
-        yield f"- {grave}{prose(one.source)}: {_told(one.title)} ({prose(one.how)}) {_rows(one)}"
+    for issue in bundle.fixed_issues:
+        grave = f"**{issue.severity}**, " if issue.severity else ""
+        yield f"- {grave}{prose(issue.source)}: {_told(issue.title)} ({prose(issue.how)}) {_rows(issue)}"
 
 
 def _costs(bundle: Bundle) -> Iterator[str]:
@@ -199,8 +200,8 @@ def _costs(bundle: Bundle) -> Iterator[str]:
     yield from table(
         head,
         (
-            (prose(one.role), prose(one.model), *words.cost(one), words.price(one), words.rows(one))
-            for one in bundle.costs
+            (prose(cost.role), prose(cost.model), *words.cost(cost), words.price(cost), words.rows(cost))
+            for cost in bundle.costs
         ),
     )
     yield from (
@@ -216,15 +217,15 @@ def _timeline(bundle: Bundle) -> Iterable[str]:
         head,
         (
             (
-                words.clock(one.started_at),
-                prose(words.step(one)),
-                prose(words.agent(one)),
-                words.took(one),
-                one.status.value,
-                str(one.retries),
-                words.rows(one),
+                words.clock(item.started_at),
+                prose(words.step(item)),
+                prose(words.agent(item)),
+                words.took(item),
+                item.status.value,
+                str(item.retries),
+                words.rows(item),
             )
-            for one in bundle.timeline
+            for item in bundle.timeline
         ),
     )
 

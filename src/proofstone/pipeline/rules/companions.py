@@ -37,7 +37,7 @@ def research(header: OutputHeader, output: ResearchOutput) -> str:
             "## Summary",
             quoted(output.summary),
             "## Findings",
-            *_blocks(_finding(one) for one in output.findings),
+            *_blocks(_finding(finding) for finding in output.findings),
             "## Files examined",
             listed_names(output.source_files_examined),
         ),
@@ -50,9 +50,9 @@ def spec(header: OutputHeader, output: SpecOutput) -> str:
         (
             _made(header),
             "## Requirements",
-            *_blocks((f"### {prose(one.id)}", quoted(one.text)) for one in output.requirements),
+            *_blocks((f"### {prose(requirement.id)}", quoted(requirement.text)) for requirement in output.requirements),
             "## Acceptance criteria",
-            *_blocks(_criterion(one) for one in output.acceptance_criteria),
+            *_blocks(_criterion(item) for item in output.acceptance_criteria),
             *_some("## Edge cases", listed(output.edge_cases)),
             *_some("## Constraints", listed(output.constraints)),
             *_some("## Concerns about the request", *_blocks(_concerns(output))),
@@ -67,7 +67,7 @@ def proposals(header: OutputHeader, lessons: Iterable[tuple[Lesson, str]]) -> st
         (
             _made(header),
             "Proofstone has changed none of these files. What you want of it, put in yourself.",
-            *_blocks(_proposal(*one) for one in lessons),
+            *_blocks(_proposal(*lesson) for lesson in lessons),
         ),
     )
 
@@ -89,7 +89,7 @@ def design(header: OutputHeader, output: DesignOutput) -> str:
             "## Architecture",
             quoted(output.architecture),
             "## Decisions",
-            *_blocks(_decision(one) for one in output.decisions),
+            *_blocks(_decision(decision) for decision in output.decisions),
         ),
     )
 
@@ -123,7 +123,7 @@ def review(header: OutputHeader, output: PanelOutput) -> str:
             f"Verdict: **{output.verdict}**, confidence {output.confidence}; findings: {counts or 'none'}.",
             "## Summary",
             quoted(output.summary),
-            *_some("## Findings", *_blocks(_review_finding(one) for one in output.findings)),
+            *_some("## Findings", *_blocks(_review_finding(finding) for finding in output.findings)),
         ),
     )
 

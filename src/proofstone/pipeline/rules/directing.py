@@ -43,7 +43,7 @@ def verdicts(plan: PlanOutput, gate: GateSummary, final: FinalChecks | None = No
         for verdict in _of_task(planned, reports.get(id))
     ]
     told += _of_whole(final)
-    if not any(one.failed for one in told):
+    if not any(item.failed for item in told):
         told.append(_failed(gate.reason or "the task gate did not pass", FailureClass.LOGICAL))
     return tuple(told)
 
@@ -60,7 +60,7 @@ def direct(
 def directive_text(direction: Direction) -> str:
     """As the planner is told."""
     said = f"{direction.directive}: {MEANS[direction.directive]} The controller says: {direction.rationale}."
-    alternatives = "".join(f"\n- {one}" for one in direction.suggested_alternatives)
+    alternatives = "".join(f"\n- {alternative}" for alternative in direction.suggested_alternatives)
     return f"{said} What is accepted already stands: plan what is left.{alternatives}"
 
 
@@ -68,7 +68,7 @@ def failures(gate: GateSummary, final: FinalChecks | None = None) -> tuple[str, 
     """What went wrong, in words."""
     if final is not None:
         told = [f"the whole cascade on the merged tree: {final.reason}"]
-        return tuple(told + [f"this worked before: {one}" for one in final.regressions])
+        return tuple(told + [f"this worked before: {regression}" for regression in final.regressions])
     told = [line for task in gate.tasks if task.state is not TaskState.APPROVED for line in _told(task)]
     return tuple(told) or (gate.reason,)
 
@@ -86,17 +86,19 @@ def _told(task: TaskReport) -> Iterator[str]:
 def _of_task(planned: PlannedTask, report: TaskReport | None) -> Iterator[CriterionVerdict]:
     """Of a task that was not begun everything is missing, and it says nothing about the approach."""
     if report is not None and report.state is TaskState.APPROVED:
-        yield from (_passed(f"{planned.title}: {one}") for one in planned.done)
+        yield from (_passed(f"{planned.title}: {item}") for item in planned.done)
     elif report is not None and report.failures:
         yield from criteria(report.failures[-1])
     else:
-        yield from (_failed(f"{planned.title}: {one}", FailureClass.MIXED) for one in planned.done)
+        yield from (_failed(f"{planned.title}: {item}", FailureClass.MIXED) for item in planned.done)
 
 
 def _of_whole(final: FinalChecks | None) -> Iterator[CriterionVerdict]:
     if final is not None:
         yield _failed(f"the whole cascade on the merged tree: {final.reason}", FailureClass.LOGICAL)
-        yield from (_failed(f"it worked before: {one}", FailureClass.LOGICAL) for one in final.regressions)
+        yield from (
+            _failed(f"it worked before: {regression}", FailureClass.LOGICAL) for regression in final.regressions
+        )
 
 
 def _passed(what: str) -> CriterionVerdict:
@@ -109,5 +111,7 @@ def _failed(what: str, of: FailureClass) -> CriterionVerdict:
 
 def _alternatives(row: Row, verdicts: Sequence[CriterionVerdict]) -> Iterator[str]:
     """Where the path is to be another: what was in its way."""
-    obstacles = [one for one in verdicts if one.failure_class is FailureClass.ENVIRONMENTAL] if row.hint else []
-    yield from (f"a way around this: {one.criterion}" for one in obstacles[:_MOST_ALTERNATIVES])
+    obstacles = (
+        [verdict for verdict in verdicts if verdict.failure_class is FailureClass.ENVIRONMENTAL] if row.hint else []
+    )
+    yield from (f"a way around this: {obstacle.criterion}" for obstacle in obstacles[:_MOST_ALTERNATIVES])

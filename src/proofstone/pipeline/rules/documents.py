@@ -77,7 +77,7 @@ def decisions_document(before: str, decided: Sequence[Mapping[str, JsonValue]]) 
     """The log with what was decided since: `before` is what the file holds, and not a byte of it changes."""
     if not decided:
         return {DECISIONS: before} if before else {}
-    added = yaml_text({"decision_log": [dict(one) for one in decided]}).removeprefix(_LOG)
+    added = yaml_text({"decision_log": [dict(item) for item in decided]}).removeprefix(_LOG)
     return {DECISIONS: f"{before or _LOG}{added}"}
 
 
@@ -89,14 +89,14 @@ def decisions_of(header: OutputHeader, output: DesignOutput | KnowledgeOutput) -
     return [
         {
             **made,
-            "title": one.title,
-            "decision": next(way.label for way in one.alternatives if way.id == one.selected),
-            "rationale": one.rationale,
-            "alternatives": [way.label for way in one.alternatives],
-            "confidence": one.confidence.value,
-            "risk": one.risk,
+            "title": decision.title,
+            "decision": next(way.label for way in decision.alternatives if way.id == decision.selected),
+            "rationale": decision.rationale,
+            "alternatives": [way.label for way in decision.alternatives],
+            "confidence": decision.confidence.value,
+            "risk": decision.risk,
         }
-        for one in output.decisions
+        for decision in output.decisions
     ]
 
 
@@ -154,7 +154,7 @@ def _design(header: OutputHeader, output: Contract) -> Documents | None:
     if not isinstance(output, DesignOutput):
         return None
     made = {"date": _date(header), "decided_by": header.agent}
-    decisions = tuple(one.model_copy(update=made) for one in output.decisions)
+    decisions = tuple(decision.model_copy(update=made) for decision in output.decisions)
     output = output.model_copy(update={"decisions": decisions})
     return {"design-output.yaml": headed(header, output), "design.md": companions.design(header, output)}
 
@@ -181,9 +181,11 @@ def _review(header: OutputHeader, output: Contract) -> Documents | None:
 def _knowledge(header: OutputHeader, output: Contract) -> Documents | None:
     if not isinstance(output, KnowledgeOutput):
         return None
-    proposed = [one for one in output.updates if one.kind == "instructions"]
+    proposed = [update for update in output.updates if update.kind == "instructions"]
     page = (
-        {PROPOSALS: companions.proposals(header, [(one, weakens_lesson(one)) for one in proposed])} if proposed else {}
+        {PROPOSALS: companions.proposals(header, [(item, weakens_lesson(item)) for item in proposed])}
+        if proposed
+        else {}
     )
     return {"knowledge-output.yaml": headed(header, output), **page}
 
@@ -274,13 +276,13 @@ def _ledger(bundle: Bundle) -> dict[str, JsonValue]:
             ],
             "reviews": [
                 {
-                    "scope": one.scope,
-                    "focus": one.focus.value,
-                    "round": one.round,
-                    "verdict": one.verdict.value if one.verdict else None,
-                    "ledger_rows": list(one.rows),
+                    "scope": review.scope,
+                    "focus": review.focus.value,
+                    "round": review.round,
+                    "verdict": review.verdict.value if review.verdict else None,
+                    "ledger_rows": list(review.rows),
                 }
-                for one in bundle.reviews
+                for review in bundle.reviews
             ],
             "head": {"ledger_id": bundle.head.ledger_id, "seq": bundle.head.seq, "hash": bundle.head.hash},
         }

@@ -73,11 +73,11 @@ def context_of(task: PlannedTask, spec: SpecOutput | None, design: DesignOutput 
     """What of specification and design the task's executor is shown: what it points to, and nothing else."""
     wanted = {*task.acceptance_criteria, *task.relevant_context}
     found = _Whole(
-        decisions=[one for one in (design.decisions if design else ()) if one.id in wanted],
-        requirements=[one for one in (spec.requirements if spec else ()) if one.id in wanted],
-        criteria=[one for one in (spec.acceptance_criteria if spec else ()) if one.id in wanted],
+        decisions=[decision for decision in (design.decisions if design else ()) if decision.id in wanted],
+        requirements=[requirement for requirement in (spec.requirements if spec else ()) if requirement.id in wanted],
+        criteria=[item for item in (spec.acceptance_criteria if spec else ()) if item.id in wanted],
     )
-    paths = [one for one in task.relevant_context if one not in found.ids]
+    paths = [item for item in task.relevant_context if item not in found.ids]
     return "\n\n".join(filter(None, (found.text(), f"Read first:\n{_items(paths)}" if paths else "")))
 
 
@@ -100,25 +100,27 @@ class _Whole:
 
     @property
     def ids(self) -> frozenset[str]:
-        spec = (*(one.id for one in self._requirements), *(one.id for one in self._criteria))
-        return frozenset((*spec, *(one.id for one in self._decisions)))
+        spec = (*(requirement.id for requirement in self._requirements), *(item.id for item in self._criteria))
+        return frozenset((*spec, *(decision.id for decision in self._decisions)))
 
     def text(self) -> str:
         return "\n\n".join(self._sections())
 
     def _sections(self) -> Iterator[str]:
         if self._requirements:
-            yield "What is asked for:\n" + _items(f"{one.id}: {one.text}" for one in self._requirements)
+            yield "What is asked for:\n" + _items(
+                f"{requirement.id}: {requirement.text}" for requirement in self._requirements
+            )
         if self._criteria:
             yield "What must hold, and how it is seen:\n" + _items(
-                f"{one.id}: {one.text} (seen by: {one.test_method})" for one in self._criteria
+                f"{item.id}: {item.text} (seen by: {item.test_method})" for item in self._criteria
             )
         if self._decisions:
             yield "What was decided:\n" + _items(map(_decided, self._decisions))
 
 
 def _decided(decision: Decision) -> str:
-    chosen = next(one for one in decision.alternatives if one.id == decision.selected)
+    chosen = next(alternative for alternative in decision.alternatives if alternative.id == decision.selected)
     return f"{decision.id}: {decision.title}: {chosen.label}. {chosen.description} Because: {decision.rationale}"
 
 
@@ -138,8 +140,8 @@ def _task(task: PlannedTask, ids: dict[str, str], spec: SpecOutput | None, desig
 def _done(task: PlannedTask, spec: SpecOutput | None) -> Iterable[str]:
     """Its own criteria and the specification's: the gate asks for each. One of the latter stays one, whatever
     punctuation it holds."""
-    criteria = [one for one in (spec.acceptance_criteria if spec else ()) if one.id in task.acceptance_criteria]
-    return dict.fromkeys((*task.done, *(re.sub("[;；]", ",", one.text) for one in criteria)))
+    criteria = [item for item in (spec.acceptance_criteria if spec else ()) if item.id in task.acceptance_criteria]
+    return dict.fromkeys((*task.done, *(re.sub("[;；]", ",", item.text) for item in criteria)))
 
 
 def _items(texts: Iterable[str]) -> str:

@@ -118,10 +118,10 @@ def deeper(lane: Lane, plan: PlanOutput) -> Lane:
 
 def outgrown(lane: Lane, changed: Sequence[BlastRadius]) -> str:
     """Why the change itself leaves its lane; empty if it stays."""
-    red = [one.path for one in changed if one.risk == "🔴"]
+    red = [item.path for item in changed if item.risk == "🔴"]
     if lane is not Lane.LARGE and red:
         return f"the change is 🔴: {', '.join(red)}"
-    other = [one.path for one in changed if not docs_only([one.path])]
+    other = [item.path for item in changed if not docs_only([item.path])]
     if lane is Lane.DOCS and other:
         return f"the change is not documentation alone: {', '.join(other)}"
     return ""
@@ -200,7 +200,7 @@ def _overlaps(plan: PlanOutput) -> Iterator[str]:
 
 
 def _criteria(plan: PlanOutput, spec: SpecOutput, met: Collection[str]) -> Iterator[str]:
-    there = [one.id for one in spec.acceptance_criteria]
+    there = [item.id for item in spec.acceptance_criteria]
     for task in plan.tasks:
         for id in task.acceptance_criteria:
             if id not in there:
@@ -212,9 +212,9 @@ def _criteria(plan: PlanOutput, spec: SpecOutput, met: Collection[str]) -> Itera
 
 def _pointers(plan: PlanOutput, spec: SpecOutput | None, design: DesignOutput | None) -> Iterator[str]:
     """Where there is no specification the planner has ids of nobody, and only paths can be meant."""
-    ids = {one.id for one in (spec.requirements if spec else ())}
-    ids |= {one.id for one in (spec.acceptance_criteria if spec else ())}
-    ids |= {one.id for one in (design.decisions if design else ())}
+    ids = {requirement.id for requirement in (spec.requirements if spec else ())}
+    ids |= {item.id for item in (spec.acceptance_criteria if spec else ())}
+    ids |= {decision.id for decision in (design.decisions if design else ())}
     own = {path for task in plan.tasks for path in _paths(task)}
     for task in plan.tasks:
         for pointer in task.relevant_context:
@@ -250,7 +250,7 @@ def _differences(plan: PlanOutput, read: Plan) -> Iterator[str]:
         for command in task.verify:
             if _bare(command) not in map(_bare, other.verify) and not proves_nothing(command):
                 yield f"task {task.id}: `{shortened(command, 60)}` would not be run as it stands: write a plain command"
-        if other.depends_on != tuple(ids[one] for one in task.depends_on):
+        if other.depends_on != tuple(ids[item] for item in task.depends_on):
             yield f"task {task.id}: its title, or that of another, is taken for an id: give it another"
 
 

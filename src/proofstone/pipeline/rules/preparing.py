@@ -65,7 +65,7 @@ from proofstone.pipeline.rules.run_state import (
 
 def reviewed(run: Course, scope: Scope, before: Round | None, *, last: bool) -> Steps[tuple[Round, Gate]]:
     """One round. Each reviewer is shown what they found in the round before."""
-    number = 1 + max((one.round for one in run.reviews if one.scope == scope), default=0)
+    number = 1 + max((review.round for review in run.reviews if review.scope == scope), default=0)
     foci = ALONE if run.lane is Lane.FIX else PANEL
     sent = yield tuple(_question(run, scope, focus, number, _of(before, focus)) for focus in foci)
     it = Round(scope, number, tuple(map(_word, foci, sent)), is_last=last)

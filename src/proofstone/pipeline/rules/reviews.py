@@ -117,7 +117,9 @@ class Round:
 
     @property
     def criticals(self) -> tuple[PanelFinding, ...]:
-        return tuple(one for word in self.words for one in word.findings if one.severity is Severity.CRITICAL)
+        return tuple(
+            finding for word in self.words for finding in word.findings if finding.severity is Severity.CRITICAL
+        )
 
     @property
     def passes(self) -> bool:
@@ -125,7 +127,7 @@ class Round:
 
     @property
     def findings(self) -> tuple[tuple[ReviewFocus, PanelFinding], ...]:
-        return tuple((word.focus, one) for word in self.words for one in word.findings)
+        return tuple((word.focus, finding) for word in self.words for finding in word.findings)
 
     @property
     def outputs(self) -> tuple[PanelOutput, ...]:
@@ -200,14 +202,14 @@ def _reasons(it: Round) -> Iterator[str]:
     """Each condition that is not met."""
     for word in it.words:
         if word.blocks:
-            titles = ", ".join(one.title for one in word.findings if one.severity is Severity.BLOCKER)
+            titles = ", ".join(finding.title for finding in word.findings if finding.severity is Severity.BLOCKER)
             yield f"{word.focus} blocks it: {titles}"
         elif word.output is None:
             yield f"{word.focus} has not submitted: {word.why or 'no answer'}"
     if it.approvals < it.needed:
         yield f"{it.approvals} of {len(it.words)} approve, and {it.needed} must"
     if it.criticals:
-        yield f"critical and open: {', '.join(one.title for one in it.criticals)}"
+        yield f"critical and open: {', '.join(critical.title for critical in it.criticals)}"
 
 
 def _known(it: Round) -> Iterator[KnownIssue]:
@@ -263,7 +265,7 @@ def not_borne_out(said: ReviewTally, rows: ReviewTally) -> tuple[str, ...]:
 
 def unproven(checked: Iterable[CheckTally]) -> tuple[str, ...]:
     """What no row says; nothing, if everything that is said to have passed has."""
-    return tuple(problem for one in checked for problem in _unproven(one))
+    return tuple(problem for item in checked for problem in _unproven(item))
 
 
 def _unproven(one: CheckTally) -> Iterator[str]:
@@ -274,7 +276,9 @@ def _unproven(one: CheckTally) -> Iterator[str]:
 
 
 def _gravest(word: Word) -> Severity | None:
-    return next((severity for severity in Severity if severity in {one.severity for one in word.findings}), None)
+    return next(
+        (severity for severity in Severity if severity in {finding.severity for finding in word.findings}), None
+    )
 
 
 _GRAVE = (Severity.BLOCKER, Severity.CRITICAL)
@@ -307,9 +311,9 @@ def rate(grounds: Grounds) -> tuple[Confidence, tuple[str, ...]]:
 
 def _low(grounds: Grounds) -> Iterator[str]:
     yield from grounds.exhausted
-    for one in grounds.open:
-        if one.severity in _GRAVE and _is_about_code(one):
-            yield f"{one.severity} and open: {one.title} ({one.source})"
+    for item in grounds.open:
+        if item.severity in _GRAVE and _is_about_code(item):
+            yield f"{item.severity} and open: {item.title} ({item.source})"
     final = grounds.final
     if final is None:
         yield "the whole cascade was not run on the merged tree"
@@ -332,9 +336,9 @@ def _medium(grounds: Grounds) -> Iterator[str]:
         if task.state is TaskState.APPROVED and task.confidence is Confidence.MEDIUM:
             yield f"{task.name}: {'; '.join(task.concerns) or 'it passed with medium confidence'}"
     yield from grounds.unsure
-    for one in grounds.open:
-        if one.severity is not Severity.MINOR:
-            yield f"left open by a review: {one.title} ({one.severity}, {one.source})"
+    for item in grounds.open:
+        if item.severity is not Severity.MINOR:
+            yield f"left open by a review: {item.title} ({item.severity}, {item.source})"
 
 
 def _tasks(grounds: Grounds) -> Iterator[TaskReport]:

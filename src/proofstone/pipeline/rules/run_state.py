@@ -120,8 +120,8 @@ class Course:
     def criteria(self) -> tuple[str, ...]:
         """What must hold in the end, as reviewers are told."""
         if self.now.spec is not None:
-            return tuple(f"{one.id}: {one.text}" for one in self.now.spec.acceptance_criteria)
-        return tuple(one for task in (self.now.plan.tasks if self.now.plan else ()) for one in task.done)
+            return tuple(f"{item.id}: {item.text}" for item in self.now.spec.acceptance_criteria)
+        return tuple(item for task in (self.now.plan.tasks if self.now.plan else ()) for item in task.done)
 
 
 # Asking.

@@ -58,12 +58,12 @@ class NotAdmitted:
 
 def why_not_admitted(digest: str, judged: Sequence[Judged], mitigated: Sequence[Mitigated]) -> NotAdmitted | None:
     """Why the plan with that digest may not be implemented; None if it may. The last word counts."""
-    own = [one for one in judged if one.digest == digest]
-    own = [one for one in own if not one.alone] or own
+    own = [item for item in judged if item.digest == digest]
+    own = [item for item in own if not item.alone] or own
     if own:
         return _by_its_verdict(own[-1])
-    taken_in = [one.run_id for one in mitigated if one.digest == digest]
-    verdicts = {one.run_id: one.verdict for one in judged if not one.forced}
+    taken_in = [item.run_id for item in mitigated if item.digest == digest]
+    verdicts = {item.run_id: item.verdict for item in judged if not item.forced}
     if any(verdicts.get(run_id) in (PlanVerdict.PROCEED, PlanVerdict.REVISE) for run_id in taken_in):
         return None
     return NotAdmitted("it has not gone through the plan gate as it is", "")
@@ -94,22 +94,24 @@ def to_take_in(challenges: Iterable[Challenge]) -> tuple[Challenge, ...]:
     """Challenges whose answer is to be part of the plan: those that stand, and those that a mitigation has settled.
     What the rules advise is for the author: it is followed in the plan's text, not quoted there."""
     settled = (ChallengeStatus.RESOLVED, ChallengeStatus.OPEN, ChallengeStatus.UNRESOLVED)
-    return tuple(one for one in _grave(challenges) if _is_mitigated(one) and one.status in settled)
+    return tuple(item for item in _grave(challenges) if _is_mitigated(item) and item.status in settled)
 
 
 def without_mitigation(challenges: Iterable[Challenge]) -> tuple[Challenge, ...]:
     """Challenges that stand and that nothing which could be taken in would answer."""
     undiscussed = ChallengeStatus.DEFERRED_SURFACED
     return tuple(
-        one
-        for one in _grave(challenges)
-        if one.status is undiscussed or (one.status.is_open and not _is_mitigated(one))
+        item
+        for item in _grave(challenges)
+        if item.status is undiscussed or (item.status.is_open and not _is_mitigated(item))
     )
 
 
 def with_mitigations(text: str, challenges: Iterable[Challenge], run_id: str) -> str:
     """The plan with them in it, and otherwise as it was."""
-    items = "\n".join(f"- {one.id}: {visible(' '.join(one.mitigation.split()))}" for one in challenges)
+    items = "\n".join(
+        f"- {challenge.id}: {visible(' '.join(challenge.mitigation.split()))}" for challenge in challenges
+    )
     said = f"(run {run_id}):\n\n{items}\n"
     section = f"**{_HEADING}** {said}"
     if (end := _end_of_context(text)) is not None:
@@ -129,7 +131,7 @@ def _end_of_context(text: str) -> int | None:
 
 
 def _grave(challenges: Iterable[Challenge]) -> Iterable[Challenge]:
-    return (one for one in challenges if one.severity is not PlanSeverity.MINOR)
+    return (challenge for challenge in challenges if challenge.severity is not PlanSeverity.MINOR)
 
 
 def _is_mitigated(challenge: Challenge) -> bool:

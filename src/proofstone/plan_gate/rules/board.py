@@ -53,7 +53,7 @@ class Entering:
 
     @property
     def false(self) -> tuple[LookedUp, ...]:
-        return tuple(one for one in self.looked if one.holds is False)
+        return tuple(item for item in self.looked if item.holds is False)
 
 
 @dataclass(frozen=True)
@@ -104,18 +104,18 @@ class Board:
 
     @property
     def active(self) -> tuple[Challenge, ...]:
-        return tuple(one for one in self.all if one.status.is_open)
+        return tuple(item for item in self.all if item.status.is_open)
 
     @property
     def open_to_discussion(self) -> tuple[Challenge, ...]:
         """Active ones that somebody could settle."""
-        return tuple(one for one in self.active if one.id not in self._final)
+        return tuple(item for item in self.active if item.id not in self._final)
 
     # Coming in.
 
     def admit(self, entering: Sequence[Entering], most: int) -> list[str]:
         """Each gets an id, in the order in which they came; at most so many become active. All ids, in that order."""
-        ids = [self._numbered(one) for one in entering]
+        ids = [self._numbered(item) for item in entering]
         sound = [id for id, one in zip(ids, entering, strict=True) if not self._refuted(id, one)]
         ranked = sorted(sound, key=lambda id: _rank(self.challenges[id]))
         for id in ranked[most:]:
@@ -126,9 +126,9 @@ class Board:
 
     def readmit(self) -> None:
         """BLOCKING ones that were put off come in as soon as there is room: nothing that blocks is lost."""
-        for one in self.all:
-            if one.status is ChallengeStatus.DEFERRED_SURFACED and one.severity is PlanSeverity.BLOCKING:
-                self._take_in(one.id)
+        for item in self.all:
+            if item.status is ChallengeStatus.DEFERRED_SURFACED and item.severity is PlanSeverity.BLOCKING:
+                self._take_in(item.id)
 
     def _numbered(self, one: Entering) -> str:
         id = f"C{len(self.challenges) + 1}"
@@ -232,9 +232,9 @@ class Board:
 
     def close(self) -> None:
         """At the end, what is MINOR and still open is left for later."""
-        for one in self.active:
-            if one.severity is PlanSeverity.MINOR:
-                self._becomes(one.id, ChallengeStatus.DEFERRED, resolution=one.resolution or "still open at the end")
+        for item in self.active:
+            if item.severity is PlanSeverity.MINOR:
+                self._becomes(item.id, ChallengeStatus.DEFERRED, resolution=item.resolution or "still open at the end")
 
     def note(self, kind: EventKind, text: str) -> None:
         self.events.append(PlanEvent(iteration=self.iteration, kind=kind, text=text))
@@ -269,7 +269,7 @@ class Board:
         mitigated = may_be_mitigated and len(ruling.mitigation.split()) >= FEWEST_WORDS
         heard = PERSON in ruling.evidence and challenge.id in self.answered
         shown = (exhibits[id] for id in ruling.evidence if id in exhibits)
-        if mitigated or heard or any(one.settles(challenge) for one in shown):
+        if mitigated or heard or any(item.settles(challenge) for item in shown):
             return ""
         seen = challenge.severity is PlanSeverity.BLOCKING or challenge.origin is Origin.RULES
         needed = "evidence against it that the engine has seen" if seen else "evidence against it"

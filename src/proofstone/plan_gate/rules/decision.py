@@ -172,14 +172,14 @@ def decide(standing: Standing, *, forced: str = "") -> Decision:
 
 def standing_of(challenges: Iterable[Challenge], *, last: bool) -> Standing:
     all_of_them = tuple(challenges)
-    significant = [one for one in all_of_them if one.severity is PlanSeverity.SIGNIFICANT]
+    significant = [item for item in all_of_them if item.severity is PlanSeverity.SIGNIFICANT]
     return Standing(
-        blocking_open=sum(_blocks(one) and one.status is not ChallengeStatus.UNRESOLVED for one in all_of_them),
-        blocking_unresolved=sum(_blocks(one) and one.status is ChallengeStatus.UNRESOLVED for one in all_of_them),
-        significant_open=sum(one.status is ChallengeStatus.OPEN for one in significant),
-        significant_unresolved=sum(one.status is ChallengeStatus.UNRESOLVED for one in significant),
-        unmitigated=sum(one.status.is_open and not one.mitigation.strip() for one in significant),
-        undiscussed=sum(one.status is ChallengeStatus.DEFERRED_SURFACED for one in significant),
+        blocking_open=sum(_blocks(item) and item.status is not ChallengeStatus.UNRESOLVED for item in all_of_them),
+        blocking_unresolved=sum(_blocks(item) and item.status is ChallengeStatus.UNRESOLVED for item in all_of_them),
+        significant_open=sum(item.status is ChallengeStatus.OPEN for item in significant),
+        significant_unresolved=sum(item.status is ChallengeStatus.UNRESOLVED for item in significant),
+        unmitigated=sum(item.status.is_open and not item.mitigation.strip() for item in significant),
+        undiscussed=sum(item.status is ChallengeStatus.DEFERRED_SURFACED for item in significant),
         last=last,
     )
 
@@ -299,8 +299,8 @@ WEIGHTS: Final = {
 def scored(given: Iterable[DimensionScore], audited: Iterable[DimensionScore] = ()) -> QualityScore | None:
     """Over the dimensions that were scored, each by its weight among them; None if none was. `audited` is what the
     challenger gives at the close: it is shown, and does not count."""
-    scores = {one.dimension: one for one in given}
-    second = {one.dimension: one.score for one in audited}
+    scores = {item.dimension: item for item in given}
+    second = {item.dimension: item.score for item in audited}
     if not scores:
         return None
     lines = tuple(

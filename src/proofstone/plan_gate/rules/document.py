@@ -88,7 +88,7 @@ class Document:
             spans = hidden[at]
             plain = blanked(text, spans)
             codes = tuple(
-                text[one.start : one.end].strip("` ") for one in spans if text[one.start : one.end][:1] == "`"
+                text[item.start : item.end].strip("` ") for item in spans if text[item.start : item.end][:1] == "`"
             )
             kind = kinds.get(at) or _kind(text, plain, codes)
             yield Line(at + 1, text, kind, plain, codes if kind is Kind.PROSE else ())

@@ -138,7 +138,7 @@ class _Reading:
         except ValidationError as error:
             (first, *others) = error.errors()[:_MOST_ERRORS]
             line = _line(root, (key, *first["loc"]))
-            more = "".join(f"; line {_line(root, (key, *one['loc']))}: {_in_words(key, one)}" for one in others)
+            more = "".join(f"; line {_line(root, (key, *other['loc']))}: {_in_words(key, other)}" for other in others)
             fields = f"a {key} has {', '.join(RECORDS[key].model_fields)}"
             raise InputError(f"{self._source}:{line}: {_in_words(key, first)}{more}", hint=fields) from error
 

@@ -41,7 +41,7 @@ class Subject:
     @property
     def is_asked(self) -> bool:
         """Whether anybody is: not about a plan that cannot be run at all."""
-        return self.team is not None and not any(one.final for one in self.rules)
+        return self.team is not None and not any(rule.final for rule in self.rules)
 
     @property
     def mode(self) -> TeamMode:

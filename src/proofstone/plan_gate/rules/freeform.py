@@ -411,7 +411,9 @@ def _numbered(headings: dict[int, tuple[int, str, bool]]) -> dict[int, tuple[int
 
 def _is_of_tasks(columns: tuple[str, ...]) -> bool:
     """A column says what to do, and another one how far it goes."""
-    further = any(_FILES.fullmatch(one) or one in ("#", "no", "nr") or topic_of(one).value for one in columns)
+    further = any(
+        _FILES.fullmatch(column) or column in ("#", "no", "nr") or topic_of(column).value for column in columns
+    )
     return further and any(map(_WHAT.fullmatch, columns))
 
 

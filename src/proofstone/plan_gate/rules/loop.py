@@ -186,11 +186,11 @@ class _Loop:
                 text = f"{origin} brought what is MINOR or of LOW confidence, which it may not: {draft.claim}"
                 self.board.note(EventKind.REFUSED, text)
             drafts = tuple(draft for draft in drafts if not too_weak(draft))
-        ids = self.board.admit([Entering(one, origin, looked(one.evidence)) for one in drafts], most)
+        ids = self.board.admit([Entering(item, origin, looked(item.evidence)) for item in drafts], most)
         for id, draft in zip(ids, drafts, strict=True):
             self._research.hold_against(origin, id, looked(draft.evidence))
-        for one in output.withdrawals:
-            self.board.withdraw(one.challenge, one.why, origin)
+        for withdrawal in output.withdrawals:
+            self.board.withdraw(withdrawal.challenge, withdrawal.why, origin)
 
     # Research.
 
@@ -208,7 +208,7 @@ class _Loop:
 
     def _research_needs(self) -> tuple[AskResearch, ...]:
         seen = self._seen()
-        targets = tuple(one.id for one in self.board.open_to_discussion)
+        targets = tuple(item.id for item in self.board.open_to_discussion)
         notes = tuple(self._granted.get(DirectiveKind.NOTE, ()))
         needs = [AskResearch(Mode.RESOLVE, targets, notes, seen)] if targets else []
         for mode, kind in ((Mode.SURFACE, DirectiveKind.RE_SWEEP), (Mode.PROBE, DirectiveKind.RE_PROBE)):
@@ -238,11 +238,11 @@ class _Loop:
 
     def _about_challenges(self, output: ResolveOutput) -> ResolveOutput:
         """Without what speaks of challenges that there are not."""
-        there = tuple(one for one in output.unknowns if one.affects_challenge in self.board.challenges)
-        for one in output.unknowns:
-            if one not in there:
+        there = tuple(item for item in output.unknowns if item.affects_challenge in self.board.challenges)
+        for unknown in output.unknowns:
+            if unknown not in there:
                 self.board.note(
-                    EventKind.REFUSED, f"an unknown is about {one.affects_challenge}, which is no challenge"
+                    EventKind.REFUSED, f"an unknown is about {unknown.affects_challenge}, which is no challenge"
                 )
         return output.model_copy(update={"unknowns": there})
 
@@ -259,10 +259,12 @@ class _Loop:
         for ruling in output.rulings:
             self.board.rule(ruling, exhibits)
         self._questions = {
-            one.challenge: OpenQuestion(challenge=one.challenge, question=one.question, options=one.options)
-            for one in output.questions
+            question.challenge: OpenQuestion(
+                challenge=question.challenge, question=question.question, options=question.options
+            )
+            for question in output.questions
         }
-        self._disputes += [f"{one.challenge}: {one.text}" for one in output.disputes]
+        self._disputes += [f"{dispute.challenge}: {dispute.text}" for dispute in output.disputes]
         self._direct(output.directives)
         self._note_degradation()
 
@@ -299,17 +301,19 @@ class _Loop:
 
     def _circumstances(self) -> Circumstances:
         standing = self._standing()
-        here = [one for one in self.board.active if one.iteration_introduced == self._iteration]
+        here = [item for item in self.board.active if item.iteration_introduced == self._iteration]
         return Circumstances(
             last=self._last,
             only_minor_left=standing.blocking + standing.significant == 0,
-            new_blocking=any(one.severity is PlanSeverity.BLOCKING and one.origin is not Origin.RULES for one in here),
-            surfaced=bool(self._research.surfaced),
-            answered=any(one.iteration == self._iteration - 1 for one in self._answers),
-            resolved_unknown=any(
-                one.resolution is not UnknownResolution.UNRESOLVABLE for one in self._research.new_unknowns
+            new_blocking=any(
+                item.severity is PlanSeverity.BLOCKING and item.origin is not Origin.RULES for item in here
             ),
-            unresolved=any(one.status is ChallengeStatus.UNRESOLVED for one in self.board.all),
+            surfaced=bool(self._research.surfaced),
+            answered=any(answer.iteration == self._iteration - 1 for answer in self._answers),
+            resolved_unknown=any(
+                unknown.resolution is not UnknownResolution.UNRESOLVABLE for unknown in self._research.new_unknowns
+            ),
+            unresolved=any(item.status is ChallengeStatus.UNRESOLVED for item in self.board.all),
         )
 
     def _note_degradation(self) -> None:
@@ -333,19 +337,19 @@ class _Loop:
 
     def pause(self, decision: Decision) -> Step:
         """Only the person can say how what blocks is to be settled."""
-        left = [one for one in self.board.active if _needs_a_person(one)]
+        left = [item for item in self.board.active if _needs_a_person(item)]
         while left:
             (said,) = yield (AskPerson(tuple(map(self._question, left)), decision, self.progress()),)
             if not isinstance(said, Answered):
                 raise TypeError(f"an answer is wanted, not {said!r}")
-            answered = {one.id: said.answers.get(one.id, "").strip() for one in left}
+            answered = {item.id: said.answers.get(item.id, "").strip() for item in left}
             if not any(answered.values()):
                 raise ValueError(f"nothing is said about {', '.join(answered)}")
             for id, text in answered.items():
                 if text:
                     self.board.heard(id, text)
                     self._answers.append(PersonsAnswer(challenge=id, text=text, iteration=self._iteration))
-            left = [one for one in self.board.active if _needs_a_person(one)]
+            left = [item for item in self.board.active if _needs_a_person(item)]
 
     def _question(self, challenge: Challenge) -> OpenQuestion:
         plain = OpenQuestion(challenge=challenge.id, question="How is this to be settled?")
@@ -368,7 +372,7 @@ class _Loop:
         if isinstance(answer, Heard) and isinstance(answer.output, PlanAuditOutput):
             self._audit = answer.output
             self._disputes += [
-                f"{one.challenge}: {one.text} (challenger, at the close)" for one in self._audit.disputes
+                f"{dispute.challenge}: {dispute.text} (challenger, at the close)" for dispute in self._audit.disputes
             ]
         elif isinstance(answer, Failed):
             self.board.note(EventKind.FAILURE, f"challenger:audit: {answer.why}")
@@ -378,25 +382,27 @@ class _Loop:
     def iterated(self, decision: Decision) -> Iterated:
         standing = self._standing()
         score = scored(self._synthesis.scores) if self._synthesis and decision.ends else None
-        said = [one for one in self._answers if one.iteration == max(1, self._iteration - 1)]
+        said = [answer for answer in self._answers if answer.iteration == max(1, self._iteration - 1)]
         state = IterationState(
             iteration=self._iteration,
             plan_path=self.subject.plan_path,
             plan_quality=self.subject.quality,
             team_mode=self.subject.mode,
             challenges=tuple(
-                ChallengeLine(id=one.id, status=one.status, severity=one.severity) for one in self.board.all
+                ChallengeLine(id=item.id, status=item.status, severity=item.severity) for item in self.board.all
             ),
-            unknowns=tuple(UnknownLine(id=one.id, resolution=one.resolution) for one in self._research.new_unknowns),
+            unknowns=tuple(
+                UnknownLine(id=unknown.id, resolution=unknown.resolution) for unknown in self._research.new_unknowns
+            ),
             surfaced_contexts=tuple(
-                SurfacedLine(id=one.id, impact=one.impact, generates_challenge=one.generates_challenge)
-                for one in self._research.new_surfaced
+                SurfacedLine(id=item.id, impact=item.impact, generates_challenge=item.generates_challenge)
+                for item in self._research.new_surfaced
             ),
             probed_risks=tuple(
-                RiskLine(id=one.id, generates_challenge=one.generates_challenge) for one in self._research.new_risks
+                RiskLine(id=risk.id, generates_challenge=risk.generates_challenge) for risk in self._research.new_risks
             ),
             convergence=convergence_of(standing, decision.status),
-            user_responses=tuple(f"{one.challenge}: {one.text}" for one in said),
+            user_responses=tuple(f"{item.challenge}: {item.text}" for item in said),
             synthesizer_directives=tuple(self._new_directives),
             quality_score=score.total if score else None,
         )
@@ -434,9 +440,9 @@ class _Loop:
             unknowns=tuple(self._research.unknowns),
             surfaced=tuple(self._research.surfaced),
             risks=tuple(self._research.risks),
-            responses=tuple(f"{one.challenge}: {one.text}" for one in self._answers),
+            responses=tuple(f"{answer.challenge}: {answer.text}" for answer in self._answers),
             directives=tuple(self._directives),
-            notes=tuple(one.text for one in self.board.events),
+            notes=tuple(event.text for event in self.board.events),
             budget=self._budget,
         )
 

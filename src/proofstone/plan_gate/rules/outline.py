@@ -117,7 +117,7 @@ def _tasks(plan: Plan, problems: tuple[PlanProblem, ...], document: Document) ->
 
 def _markers(document: Document, questions: list[Marker]) -> tuple[Marker, ...]:
     silent = _commands_and_paths(document)
-    by_line = {one.line: one for one in questions}
+    by_line = {question.line: question for question in questions}
     for line in document.lines:
         spans = silent.get(line.number)
         heard = line._replace(plain=blanked(line.plain, spans)) if spans else line
@@ -189,7 +189,7 @@ class Intent(Enum):
 def intent(text: str, path: str) -> Intent:
     """What the text means to do with the path; where it speaks of it twice, creating comes first."""
     found = {_at(text, span) for span in _mentions(text, path)}
-    return next((one for one in (Intent.CREATE, Intent.CHANGE) if one in found), Intent.UNSAID)
+    return next((item for item in (Intent.CREATE, Intent.CHANGE) if item in found), Intent.UNSAID)
 
 
 def is_to_change(text: str, path: str) -> bool:

@@ -102,7 +102,7 @@ def _is_one_file(path: str, tree: Collection[str]) -> bool:
     if is_pattern(path) or "{" in path or not has_ending(path):
         return False
     below = f"{PurePosixPath(path)}/"
-    return not any(one.startswith(below) for one in tree)
+    return not any(item.startswith(below) for item in tree)
 
 
 def _is_ordinary(path: str) -> bool:
@@ -178,8 +178,8 @@ def _of_problem(problem: PlanProblem) -> _Found:
 
 
 def _of_the_repository(outline: Outline, tree: Collection[str]) -> Iterator[_Found]:
-    for one in Expected(outline, Tree(tree)).missing():
-        yield _Found(one.rule, one.line, one.what, one.hint, guessed=one.guessed)
+    for item in Expected(outline, Tree(tree)).missing():
+        yield _Found(item.rule, item.line, item.what, item.hint, guessed=item.guessed)
 
 
 def _of_files_modified(outline: Outline) -> Iterator[_Found]:
@@ -237,7 +237,7 @@ def _of_order(steps: Sequence[Step]) -> Iterator[_Found]:
             step.name,
             step.line,
             str(step.number),
-            after=tuple(str(one) for one in step.waits_for if one in known),
+            after=tuple(str(item) for item in step.waits_for if item in known),
         )
         for at, step in enumerate(steps, start=1)
     ]
@@ -261,8 +261,8 @@ def _of_step(step: Step) -> Iterator[_Found]:
 def _grouped(found: Iterable[_Found]) -> Iterator[_Found]:
     """As many as somebody reads."""
     by_rule: dict[tuple[str, bool], list[_Found]] = {}
-    for one in found:
-        by_rule.setdefault((one.rule, one.final), []).append(one)
+    for item in found:
+        by_rule.setdefault((item.rule, item.final), []).append(item)
     minor = []
     for (rule, final), same in by_rule.items():
         if final:
@@ -290,19 +290,21 @@ def _as_one(same: list[_Found]) -> _Found:
     first = same[0]
     if len(same) == 1:
         return first
-    lines = [*dict.fromkeys(str(one.line) for one in same[1:_MOST_NAMED])]
+    lines = [*dict.fromkeys(str(item.line) for item in same[1:_MOST_NAMED])]
     where = f"line{'s' if len(lines) > 1 else ''} {', '.join(lines)}"
     what = f"{first.what} (and {len(same) - 1} more of the kind, on {where})"
-    hints = "; ".join(dict.fromkeys(one.hint for one in same[:_MOST_NAMED]))
+    hints = "; ".join(dict.fromkeys(item.hint for item in same[:_MOST_NAMED]))
     return _Found(first.rule, first.line, what, hints, guessed=first.guessed)
 
 
 def _several(kinds: list[_Found]) -> _Found:
     """Those of several rules, each with its line and its hint."""
     first, *others = sorted(kinds, key=lambda one: one.line)
-    what = "; ".join((shortened(first.what, 60), *(f"line {one.line}: {shortened(one.what, 60)}" for one in others)))
-    hints = "; ".join(f"line {one.line}: {one.hint}" for one in (first, *others))
-    return _Found("several", first.line, what, hints, guessed=any(one.guessed for one in kinds))
+    what = "; ".join(
+        (shortened(first.what, 60), *(f"line {other.line}: {shortened(other.what, 60)}" for other in others))
+    )
+    hints = "; ".join(f"line {other.line}: {other.hint}" for other in (first, *others))
+    return _Found("several", first.line, what, hints, guessed=any(kind.guessed for kind in kinds))
 
 
 def _finding(found: _Found) -> RuleFinding:

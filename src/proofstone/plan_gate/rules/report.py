@@ -68,7 +68,7 @@ def report_of(
     spent: Spent | None = None,
     dispatches: int = 0,
 ) -> PlanReport:
-    put_off = sum(one.status.is_put_off for one in progress.challenges)
+    put_off = sum(challenge.status.is_put_off for challenge in progress.challenges)
     return PlanReport(
         run_id=about.run_id,
         plan_path=about.plan_path,
@@ -117,7 +117,7 @@ def _next_step(
     about: About, decision: Decision, challenges: Sequence[Challenge], questions: Sequence[OpenQuestion]
 ) -> str:
     if decision.status is ConvergenceStatus.BLOCKED:
-        answers = " ".join(f'--answer "{one.challenge}=…"' for one in questions)
+        answers = " ".join(f'--answer "{question.challenge}=…"' for question in questions)
         return f"Answer what is asked: proofstone verify-plan --resume {about.run_id} {answers}"
     match decision.verdict:
         case PlanVerdict.PROCEED if about.runnable and to_take_in(challenges):
@@ -133,12 +133,12 @@ def _next_step(
                 f"and put it "
                 "through the gate again"
             )
-    if by_rules := [one for one in without_mitigation(challenges) if one.origin is Origin.RULES]:
-        named = ", ".join(one.id for one in by_rules[:_MOST_NAMED])
+    if by_rules := [item for item in without_mitigation(challenges) if item.origin is Origin.RULES]:
+        named = ", ".join(rule.id for rule in by_rules[:_MOST_NAMED])
         more = f" and {len(by_rules) - _MOST_NAMED} more" if len(by_rules) > _MOST_NAMED else ""
         says = "says" if len(by_rules) == 1 else "say"
         return f"Put right in the plan what {named}{more} {says}, and put it through the gate again."
-    standing = [one.id for one in without_mitigation(challenges)]
+    standing = [item.id for item in without_mitigation(challenges)]
     if decision.status is ConvergenceStatus.FORCED_EXIT and decision.verdict is PlanVerdict.REVISE:
         return "It had to end before it converged: put it through the gate again with agents that answer."
     about_which = f" Nothing answers {', '.join(standing[:_MOST_NAMED])} yet." if standing else ""
@@ -174,7 +174,7 @@ def answer_command(report: PlanReport, challenge: str) -> str:
 def standing(report: PlanReport) -> tuple[Challenge, ...]:
     """What keeps the plan from going ahead as it is, or would be good to know: the gravest first. What was put off for
     want of room stands as well, unless it is MINOR."""
-    found = (one for one in report.challenges if one.status.is_open or _undiscussed(one))
+    found = (challenge for challenge in report.challenges if challenge.status.is_open or _undiscussed(challenge))
     return tuple(sorted(found, key=by_severity))
 
 
@@ -210,28 +210,35 @@ def _verdict(report: PlanReport) -> Iterator[str]:
 
 
 def _questions(report: PlanReport) -> Iterator[str]:
-    for one in report.questions:
-        yield f"- **{prose(one.challenge)}**: {prose(one.question)}"
-        yield from [f"  - why: {prose(one.why)}"] if one.why else []
-        yield from (f"  - option {number}: {prose(option)}" for number, option in enumerate(one.options, start=1))
-        yield f"  - answer with {code(answer_command(report, one.challenge))}"
+    for question in report.questions:
+        yield f"- **{prose(question.challenge)}**: {prose(question.question)}"
+        yield from [f"  - why: {prose(question.why)}"] if question.why else []
+        yield from (f"  - option {number}: {prose(option)}" for number, option in enumerate(question.options, start=1))
+        yield f"  - answer with {code(answer_command(report, question.challenge))}"
 
 
 def _mitigations(report: PlanReport) -> Iterator[str]:
     """Of what stands, and of what was settled because they will be taken in."""
     if report.verdict not in (PlanVerdict.REVISE, PlanVerdict.PROCEED):
         return
-    for one in sorted(to_take_in(report.challenges), key=by_severity):
-        yield f"- **{_named(report, one)}**, {one.severity}, {one.status}: {prose(one.claim)}"
-        yield f"  - {prose(mitigation(one))}"
+    for item in sorted(to_take_in(report.challenges), key=by_severity):
+        yield f"- **{_named(report, item)}**, {item.severity}, {item.status}: {prose(item.claim)}"
+        yield f"  - {prose(mitigation(item))}"
 
 
 def _challenges(report: PlanReport) -> Iterator[str]:
     return _table(
         ("id", "challenge", "origin", "severity", "status", "evidence"),
         (
-            (_named(report, one), claim_of(report, one), one.origin, one.severity, one.status, _settled_by(report, one))
-            for one in report.challenges
+            (
+                _named(report, challenge),
+                claim_of(report, challenge),
+                challenge.origin,
+                challenge.severity,
+                challenge.status,
+                _settled_by(report, challenge),
+            )
+            for challenge in report.challenges
         ),
     )
 
@@ -244,24 +251,24 @@ def _settled_by(report: PlanReport, challenge: Challenge) -> str:
 
 def _standing(report: PlanReport) -> Iterator[str]:
     """Each in full; mitigations that are taken in have a section of their own."""
-    listed = {one.id for one in to_take_in(report.challenges)} if report.verdict is PlanVerdict.REVISE else set()
-    for one in standing(report):
-        yield f"- **{_named(report, one)}**, {one.severity}, {one.status}: {prose(claim_of(report, one))}"
-        yield f"  - concern, confidence {one.confidence}: {prose(one.concern)}"
-        yield f"  - what happens: {prose(one.failure_scenario)}"
-        yield f"  - instead: {prose(one.alternative)}"
-        if one.mitigation and one.id not in listed:
-            yield f"  - {prose(mitigation(one))}"
+    listed = {entry.id for entry in to_take_in(report.challenges)} if report.verdict is PlanVerdict.REVISE else set()
+    for item in standing(report):
+        yield f"- **{_named(report, item)}**, {item.severity}, {item.status}: {prose(claim_of(report, item))}"
+        yield f"  - concern, confidence {item.confidence}: {prose(item.concern)}"
+        yield f"  - what happens: {prose(item.failure_scenario)}"
+        yield f"  - instead: {prose(item.alternative)}"
+        if item.mitigation and item.id not in listed:
+            yield f"  - {prose(mitigation(item))}"
 
 
 def _debt(report: PlanReport) -> Iterator[str]:
     if not report.debt_warning:
         return
-    put_off = [one for one in report.challenges if one.status.is_put_off]
+    put_off = [challenge for challenge in report.challenges if challenge.status.is_put_off]
     yield f"{counted(len(put_off), 'challenge')} deferred. None of it is done when the plan is."
     yield ""
-    for one in sorted(put_off, key=by_severity):
-        yield f"- **{_named(report, one)}**, {one.severity}, {one.status}: {prose(one.claim)}"
+    for item in sorted(put_off, key=by_severity):
+        yield f"- **{_named(report, item)}**, {item.severity}, {item.status}: {prose(item.claim)}"
 
 
 def _score(report: PlanReport) -> Iterator[str]:
@@ -271,7 +278,7 @@ def _score(report: PlanReport) -> Iterator[str]:
     yield ""
     yield from _table(
         ("dimension", "weight", "score", "evidence"),
-        ((one.dimension, f"{one.weight:.2f}", _both(one), one.evidence) for one in report.score.lines),
+        ((line.dimension, f"{line.weight:.2f}", _both(line), line.evidence) for line in report.score.lines),
     )
 
 
@@ -292,8 +299,8 @@ def _surfaced(report: PlanReport) -> Iterator[str]:
     return _table(
         ("id", "source", "location", "relevance", "impact", "challenge"),
         (
-            (one.id, one.source, one.location, one.relevance, one.impact, one.generates_challenge or "")
-            for one in report.surfaced
+            (item.id, item.source, item.location, item.relevance, item.impact, item.generates_challenge or "")
+            for item in report.surfaced
         ),
     )
 
@@ -302,8 +309,16 @@ def _risks(report: PlanReport) -> Iterator[str]:
     return _table(
         ("id", "risk", "trigger", "cascade", "probability", "severity", "challenge"),
         (
-            (one.id, one.risk, one.trigger, one.cascade, one.probability, one.severity, one.generates_challenge or "")
-            for one in report.risks
+            (
+                risk.id,
+                risk.risk,
+                risk.trigger,
+                risk.cascade,
+                risk.probability,
+                risk.severity,
+                risk.generates_challenge or "",
+            )
+            for risk in report.risks
         ),
     )
 
@@ -312,25 +327,32 @@ def _unknowns(report: PlanReport) -> Iterator[str]:
     return _table(
         ("id", "unknown", "type", "affects", "resolution", "finding"),
         (
-            (one.id, one.description, one.type, one.affects_challenge, one.resolution, one.finding)
-            for one in report.unknowns
+            (
+                unknown.id,
+                unknown.description,
+                unknown.type,
+                unknown.affects_challenge,
+                unknown.resolution,
+                unknown.finding,
+            )
+            for unknown in report.unknowns
         ),
     )
 
 
 def _against(report: PlanReport) -> Iterator[str]:
-    for one in report.against:
-        who = f"{code(one.agent)}, iteration {one.iteration}, for {prose(one.about)}"
-        yield f"- {who}: claimed that {prose(claimed(one.looked.claim))}; the engine saw: {prose(one.looked.saw)}"
+    for item in report.against:
+        who = f"{code(item.agent)}, iteration {item.iteration}, for {prose(item.about)}"
+        yield f"- {who}: claimed that {prose(claimed(item.looked.claim))}; the engine saw: {prose(item.looked.saw)}"
 
 
 def _answers(report: PlanReport) -> Iterator[str]:
-    for one in report.answers:
-        yield f"- **{prose(one.challenge)}**, iteration {one.iteration}: {prose(one.text)}"
+    for answer in report.answers:
+        yield f"- **{prose(answer.challenge)}**, iteration {answer.iteration}: {prose(answer.text)}"
 
 
 def _events(report: PlanReport) -> Iterator[str]:
-    return (f"- iteration {one.iteration}, {one.kind}: {prose(one.text)}" for one in report.events)
+    return (f"- iteration {event.iteration}, {event.kind}: {prose(event.text)}" for event in report.events)
 
 
 def _history(report: PlanReport) -> Iterator[str]:
@@ -350,7 +372,7 @@ def _state(state: IterationState) -> Iterator[str]:
 
 def _counts(state: IterationState) -> Iterator[str]:
     for severity in PlanSeverity:
-        statuses = Counter(one.status for one in state.challenges if one.severity is severity)
+        statuses = Counter(challenge.status for challenge in state.challenges if challenge.severity is severity)
         if statuses:
             said = ", ".join(f"{statuses[status]} {status}" for status in ChallengeStatus if statuses[status])
             yield f"- {severity}: {said}"

@@ -93,12 +93,14 @@ class FoundOut:
 
 def is_verified(looked: Sequence[LookedUp]) -> bool:
     """Whether there was something to look up, and all of it holds."""
-    return bool(looked) and all(one.holds for one in looked)
+    return bool(looked) and all(item.holds for item in looked)
 
 
 def is_substantial(looked: Sequence[LookedUp]) -> bool:
     """Whether it is verified by more than that files are there, or that something is not: that holds of any plan."""
-    return is_verified(looked) and any(one.claim.kind is not ClaimKind.FILE and not one.claim.absent for one in looked)
+    return is_verified(looked) and any(
+        item.claim.kind is not ClaimKind.FILE and not item.claim.absent for item in looked
+    )
 
 
 def finding_text(draft: UnknownDraft, looked: Sequence[LookedUp]) -> tuple[str, UnknownResolution]:
@@ -130,13 +132,13 @@ def claimed(claim: RepositoryClaim) -> str:
 
 
 def _resolution(said: UnknownResolution, looked: Sequence[LookedUp]) -> UnknownResolution:
-    if any(one.holds is False for one in looked):
+    if any(item.holds is False for item in looked):
         return UnknownResolution.UNRESOLVABLE
     return UnknownResolution.PARTIALLY_RESOLVED if said in _SETTLED and not is_verified(looked) else said
 
 
 def _seen(looked: Sequence[LookedUp]) -> str:
-    return shortened("; ".join(one.saw for one in looked), _SEEN)
+    return shortened("; ".join(item.saw for item in looked), _SEEN)
 
 
 def _line(word: str, source: str, draft: UnknownDraft) -> str:
@@ -159,7 +161,7 @@ class Looked:
 
     @classmethod
     def of(cls, looked: Iterable[LookedUp]) -> Looked:
-        return cls({one.claim: one for one in looked})
+        return cls({item.claim: item for item in looked})
 
     def __call__(self, claims: Sequence[RepositoryClaim]) -> tuple[LookedUp, ...]:
         return tuple(self.by_claim[claim] for claim in claims)
@@ -255,12 +257,14 @@ class Research:
 
     def generated(self, finding: str, challenge: str) -> None:
         made = {"generates_challenge": challenge}
-        self.surfaced = [one.model_copy(update=made) if one.id == finding else one for one in self.surfaced]
-        self.risks = [one.model_copy(update=made) if one.id == finding else one for one in self.risks]
+        self.surfaced = [item.model_copy(update=made) if item.id == finding else item for item in self.surfaced]
+        self.risks = [risk.model_copy(update=made) if risk.id == finding else risk for risk in self.risks]
 
     def hold_against(self, agent: str, about: str, looked: Iterable[LookedUp]) -> None:
-        false = (one for one in looked if one.holds is False)
-        self.against += [HeldAgainst(agent=agent, iteration=self._iteration, about=about, looked=one) for one in false]
+        false = (item for item in looked if item.holds is False)
+        self.against += [
+            HeldAgainst(agent=agent, iteration=self._iteration, about=about, looked=item) for item in false
+        ]
 
     def exhibits(self) -> dict[str, Exhibit]:
         """What a ruling may rest on, by its id.
@@ -272,18 +276,18 @@ class Research:
         | what says that the concern is right, a risk, and what rests on a false claim | nothing |
         """
         against = (UnknownResolution.REFUTED, UnknownResolution.PARTIALLY_RESOLVED)
-        verified, false = self._verified, {one.about for one in self.against}
+        verified, false = self._verified, {item.about for item in self.against}
         found = [
-            Exhibit(one.id, about=one.affects_challenge, verified=one.id in verified)
-            for one in self.unknowns
-            if one.resolution in against and one.id not in self._confirming
+            Exhibit(unknown.id, about=unknown.affects_challenge, verified=unknown.id in verified)
+            for unknown in self.unknowns
+            if unknown.resolution in against and unknown.id not in self._confirming
         ]
         found += [
-            Exhibit(one.id, against=one.generates_challenge, verified=one.id in verified)
-            for one in self.surfaced
-            if one.impact is SurfacedImpact.CONFIRMS_APPROACH
+            Exhibit(item.id, against=item.generates_challenge, verified=item.id in verified)
+            for item in self.surfaced
+            if item.impact is SurfacedImpact.CONFIRMS_APPROACH
         ]
-        return {one.id: one for one in found if one.id not in false}
+        return {item.id: item for item in found if item.id not in false}
 
     def _unknown(self, draft: UnknownDraft, finding: str, resolution: UnknownResolution) -> Unknown:
         unknown = Unknown(

@@ -116,12 +116,12 @@ class Tree:
         """The names in its folder that begin or end most like it and are about as long."""
         folder, _, name = path.rpartition("/")
         forwards, backwards = self._names.get(folder, ((), ()))
-        near = dict.fromkeys((*_around(forwards, name), *(one[::-1] for one in _around(backwards, name[::-1]))))
-        return [one for one in near if abs(len(one) - len(name)) <= 2 and not _differ_by_number(one, name)]
+        near = dict.fromkeys((*_around(forwards, name), *(item[::-1] for item in _around(backwards, name[::-1]))))
+        return [item for item in near if abs(len(item) - len(name)) <= 2 and not _differ_by_number(item, name)]
 
     def _from_another_root(self, path: str) -> str | None:
         """`shop/cart.py` for `src/shop/cart.py`, or the other way round."""
-        shorter = next((one for one in endings_of(path) if "/" in one and one in self._paths), None)
+        shorter = next((item for item in endings_of(path) if "/" in item and item in self._paths), None)
         return shorter or self._endings.get(path)
 
     def _is_matched(self, pattern: str) -> bool:
@@ -163,7 +163,7 @@ def is_pattern(path: str) -> bool:
 def uncovered(paths: Iterable[str], declared: Iterable[str]) -> tuple[str, ...]:
     """The paths that nothing declared covers, each once."""
     known = frozenset(declared)
-    patterns = Patterns(sorted(one for one in known if is_pattern(one)))
+    patterns = Patterns(sorted(item for item in known if is_pattern(item)))
     return tuple(path for path in dict.fromkeys(paths) if path not in known and not patterns.cover(path))
 
 
@@ -372,7 +372,7 @@ def _paths_in(action: str) -> Iterator[str]:
 
 def _is_end_of(path: str, files: Iterable[str]) -> bool:
     """`parse.py` where the task lists `src/parse.py`."""
-    return any(one.endswith(f"/{path}") for one in files)
+    return any(file.endswith(f"/{path}") for file in files)
 
 
 def _tests_in(command: str) -> Iterator[str]:

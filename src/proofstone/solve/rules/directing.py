@@ -49,7 +49,7 @@ class Came:
 
     @property
     def failed(self) -> tuple[SubTaskOutcome, ...]:
-        return tuple(one for one in self.outcomes if not one.matched)
+        return tuple(outcome for outcome in self.outcomes if not outcome.matched)
 
     @property
     def to_blame(self) -> tuple[SubTaskOutcome, ...]:
@@ -58,21 +58,21 @@ class Came:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(tool for one in self.to_blame for tool in one.tools))
+        return tuple(dict.fromkeys(tool for item in self.to_blame for tool in item.tools))
 
     @property
     def obstacles(self) -> tuple[str, ...]:
         """What was in the way: never all that was worked on, or the very file that is wanted would be out of reach."""
-        return tuple(dict.fromkeys(path for one in self.to_blame for path in one.obstacles))
+        return tuple(dict.fromkeys(path for item in self.to_blame for path in item.obstacles))
 
     @property
     def first_criterion(self) -> str:
         """Of those that drive D."""
-        return next((one.criterion for one in self._verdicts() if one.failed), "")
+        return next((verdict.criterion for verdict in self._verdicts() if verdict.failed), "")
 
     def _verdicts(self) -> Iterator[CriterionVerdict]:
-        for one in self.outcomes:
-            yield from one.criteria_verdicts
+        for outcome in self.outcomes:
+            yield from outcome.criteria_verdicts
         yield from self.merged
 
 
@@ -135,7 +135,7 @@ class Merged:
 
     @property
     def verified(self) -> bool:
-        return bool(self.verdicts) and not any(one.failed for one in self.verdicts)
+        return bool(self.verdicts) and not any(verdict.failed for verdict in self.verdicts)
 
 
 # Fan-in.
@@ -144,15 +144,15 @@ class Merged:
 def fanned_in(wanted: Sequence[SubTask], came: Sequence[SubTaskOutcome]) -> tuple[SubTaskOutcome, ...]:
     """One outcome for each subtask, whatever came: one that is missing has failed, and one that nobody asked for is
     left out. So nothing that is lost on the way can hang the task, or pass."""
-    found = {one.subtask_id: one for one in reversed(came)}
-    return tuple(_outcome_of(one, found.get(one.subtask_id)) for one in wanted)
+    found = {item.subtask_id: item for item in reversed(came)}
+    return tuple(_outcome_of(item, found.get(item.subtask_id)) for item in wanted)
 
 
 def _outcome_of(subtask: SubTask, came: SubTaskOutcome | None) -> SubTaskOutcome:
     """What matched shows it, by each of its criteria: else it has not."""
     if came is None:
         why = "its outcome never came"
-    elif came.matched and _passed(came) != [one.criterion for one in subtask.success_criteria]:
+    elif came.matched and _passed(came) != [item.criterion for item in subtask.success_criteria]:
         why = "its outcome says that it matched, and does not show it"
     else:
         return came
@@ -166,7 +166,7 @@ def _outcome_of(subtask: SubTask, came: SubTaskOutcome | None) -> SubTaskOutcome
 
 
 def _passed(came: SubTaskOutcome) -> list[str]:
-    return [one.criterion for one in came.criteria_verdicts if not one.failed]
+    return [verdict.criterion for verdict in came.criteria_verdicts if not verdict.failed]
 
 
 # Merge.
@@ -179,7 +179,7 @@ def merge(
     where = f"{manifest.task_id}-r{round}"
     plausible, of_files, of_output = _sorted(manifest.task_criteria)
     seen = yield from _look(where, _BEFORE, of_files, "")
-    if any(one.failed for one in seen):
+    if any(item.failed for item in seen):
         # What nobody has looked at or judged has no verdict: D counts what was seen, and that is not 0 here.
         return Merged(verdicts=seen)
     answer = yield AskMetaValidator(round, manifest, outcomes, plausible, seen)
@@ -195,9 +195,9 @@ def merge(
 def _sorted(criteria: Sequence[Criterion]) -> tuple[tuple[Criterion, ...], ...]:
     """What is judged; what the engine can see before there is a merged output; and what it can only see in that."""
     sorts: tuple[list[Criterion], ...] = ([], [], [])
-    for one in criteria:
-        of_output = one.predicate is not None and one.predicate.kind is PredicateKind.OUTPUT_CONTAINS
-        sorts[0 if one.mode is CriterionMode.PLAUSIBLE else 2 if of_output else 1].append(one)
+    for item in criteria:
+        of_output = item.predicate is not None and item.predicate.kind is PredicateKind.OUTPUT_CONTAINS
+        sorts[0 if item.mode is CriterionMode.PLAUSIBLE else 2 if of_output else 1].append(item)
     return tuple(map(tuple, sorts))
 
 

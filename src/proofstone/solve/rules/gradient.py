@@ -55,10 +55,10 @@ class Weights:
     time_budget_ms: int = 300_000
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
+        for field in fields(self):
+            value = getattr(self, field.name)
             if not isfinite(value) or value < 0:
-                raise ValueError(f"{one.name} is {value}: it must be a number that is not negative")
+                raise ValueError(f"{field.name} is {value}: it must be a number that is not negative")
         for name in ("epsilon", "delta", "rho", "abandon", "replans_weight", "time_weight"):
             if getattr(self, name) > 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: it must not be more than 1")
@@ -71,8 +71,8 @@ def distance(outcomes: Sequence[SubTaskOutcome], merged: Sequence[CriterionVerdi
     """D: of all criteria, of subtasks and of the merged result, the share that failed. A plausible one that failed in k
     of N attempts counts k/N. What failed without saying why counts as one more failure: nothing failed is ever near."""
     failed = sum(weight for outcome in outcomes for weight in _failures(outcome))
-    failed += sum(one.failed for one in merged)
-    total = sum(len(one.criteria_verdicts) + _unexplained(one) for one in outcomes) + len(merged)
+    failed += sum(item.failed for item in merged)
+    total = sum(len(item.criteria_verdicts) + _unexplained(item) for item in outcomes) + len(merged)
     if not total:
         raise ValueError("there are no criteria, so there is nothing to be near to")
     return _reckoned(failed / total)
@@ -103,10 +103,10 @@ def failure_classes(
 ) -> Iterator[FailureClass]:
     """Of everything that failed."""
     for outcome in outcomes:
-        yield from (one.failure_class for one in outcome.criteria_verdicts if one.failure_class)
+        yield from (verdict.failure_class for verdict in outcome.criteria_verdicts if verdict.failure_class)
         if _unexplained(outcome):
             yield FailureClass.ENVIRONMENTAL
-    yield from (one.failure_class for one in merged if one.failure_class)
+    yield from (item.failure_class for item in merged if item.failure_class)
 
 
 def dominant(classes: Iterable[FailureClass]) -> FailureClass:
@@ -120,22 +120,22 @@ def dominant(classes: Iterable[FailureClass]) -> FailureClass:
 
 def _failures(outcome: SubTaskOutcome) -> Iterator[float]:
     attempts = len(outcome.gap_trajectory)
-    for one in outcome.criteria_verdicts:
-        if one.failed and (one.mode is CriterionMode.VERIFIABLE or not attempts):
+    for verdict in outcome.criteria_verdicts:
+        if verdict.failed and (verdict.mode is CriterionMode.VERIFIABLE or not attempts):
             yield 1.0
-        elif one.failed:
-            yield max(1, _times_failed(outcome, one.criterion)) / attempts
+        elif verdict.failed:
+            yield max(1, _times_failed(outcome, verdict.criterion)) / attempts
     if _unexplained(outcome):
         yield 1.0
 
 
 def _times_failed(outcome: SubTaskOutcome, criterion: str) -> int:
-    return sum(any(one.criterion == criterion for one in gap.failed_criteria) for gap in outcome.gap_trajectory)
+    return sum(any(item.criterion == criterion for item in gap.failed_criteria) for gap in outcome.gap_trajectory)
 
 
 def _unexplained(outcome: SubTaskOutcome) -> bool:
     """It failed, and by its verdicts it did not."""
-    return not outcome.matched and not any(one.failed for one in outcome.criteria_verdicts)
+    return not outcome.matched and not any(verdict.failed for verdict in outcome.criteria_verdicts)
 
 
 def _share(used: float, budget: float) -> float:

@@ -226,7 +226,7 @@ class _Loop:
     def _manifest(self) -> DispatchManifest:
         return DispatchManifest(
             task_id=self._goal.task_id,
-            subtask_ids=tuple(one.subtask_id for one in self._subtasks),
+            subtask_ids=tuple(subtask.subtask_id for subtask in self._subtasks),
             task_spec=self._spec,
             dispatched_at=self._goal.dispatched_at,
             task_criteria=self._criteria,
@@ -250,9 +250,9 @@ class _Loop:
 
     def pursue(self) -> Step:
         """Number by number; what waits for something that failed is not begun."""
-        tools, targets = (tuple(sorted(one)) for one in (self._bounds.blocked_tools, self._bounds.blocked_targets))
-        for number in sorted({one.sequence for one in self._subtasks}):
-            together = tuple(one for one in self._subtasks if one.sequence == number)
+        tools, targets = (tuple(sorted(item)) for item in (self._bounds.blocked_tools, self._bounds.blocked_targets))
+        for number in sorted({subtask.sequence for subtask in self._subtasks}):
+            together = tuple(subtask for subtask in self._subtasks if subtask.sequence == number)
             came = yield Pursue(self._round, self._spec, together, self._outcomes, tools, targets)
             if not isinstance(came, Pursued):
                 raise TypeError(f"outcomes are wanted, not {came!r}")
@@ -299,13 +299,13 @@ class _Loop:
 
     def _request(self) -> ReplanRequest:
         failed = self._came.failed
-        told = [one.failure_reason or one.subtask_id for one in failed]
-        told += [f"{one.criterion}: {one.evidence}" for one in self._merged.verdicts if one.failed]
+        told = [item.failure_reason or item.subtask_id for item in failed]
+        told += [f"{verdict.criterion}: {verdict.evidence}" for verdict in self._merged.verdicts if verdict.failed]
         return ReplanRequest(
             task_id=self._goal.task_id,
             gap_summary="; ".join(told),
-            failed_subtasks=tuple(one.subtask_id for one in failed),
-            correction_count=sum(max(0, len(one.gap_trajectory) - 1) for one in self._outcomes),
+            failed_subtasks=tuple(item.subtask_id for item in failed),
+            correction_count=sum(max(0, len(outcome.gap_trajectory) - 1) for outcome in self._outcomes),
             elapsed_ms=self._elapsed_ms,
             outcomes=self._outcomes,
             merged_verdicts=self._merged.verdicts,
@@ -352,14 +352,14 @@ class _Loop:
     def abandon(self, directive: PlanDirective) -> Ending:
         """Not a bare failure: what was done, and what the person could do now. If the planner cannot say, code does."""
         last = self._last
-        done = [one for one in last.outcomes if one.matched]
+        done = [outcome for outcome in last.outcomes if outcome.matched]
         answer = yield AskForFailure(self._spec, directive, last.outcomes, last.subtasks, last.merged)
         if isinstance(answer, Heard) and isinstance(answer.output, FailureOutput):
             said = answer.output
             partial, moves, summary = said.partial, said.next_moves, said.summary
         else:
             partial, moves, summary = (), next_moves(directive, self._came), directive.rationale
-        known = tuple(f"{one.subtask_id}: {text_of(one.output)}" for one in done)
+        known = tuple(f"{item.subtask_id}: {text_of(item.output)}" for item in done)
         result = FinalResult(
             task_id=self._goal.task_id,
             status=FinalStatus.PARTIAL if done else FinalStatus.ABANDONED,

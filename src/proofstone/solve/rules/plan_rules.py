@@ -38,7 +38,7 @@ from proofstone.agents.tools.models import WRITING
 from proofstone.common.commands import loses_exit_code, proves_nothing
 from proofstone.common.globs import matches
 
-_WORKS: Final = frozenset(one.value for one in WRITING)
+_WORKS: Final = frozenset(item.value for item in WRITING)
 _ALL: Final = "."
 """Of paths, the one that all others are below."""
 
@@ -73,7 +73,7 @@ class Blocks:
     def and_targets(self, used: Iterable[str]) -> Blocks:
         """With what it was tried on. Who blocks the whole tree blocks every plan."""
         return replace(
-            self, targets=tuple(dict.fromkeys((*self.targets, *(one for one in used if normpath(one) != _ALL))))
+            self, targets=tuple(dict.fromkeys((*self.targets, *(item for item in used if normpath(item) != _ALL))))
         )
 
 
@@ -139,9 +139,9 @@ def why_not(plan: SolvePlanOutput, bounds: Bounds, intent: str, raw_input: str =
 def similarity(plan: Sequence[SubTaskDraft | SubTask], other: Sequence[SubTaskDraft | SubTask]) -> float:
     """Of intents, files and tools: 1 is the same plan. Where neither has files or tools, they say nothing."""
     parts = [
-        (_words(one.intent for one in plan), _words(one.intent for one in other)),
-        ({path for one in plan for path in one.files}, {path for one in other for path in one.files}),
-        ({tool for one in plan for tool in one.tools}, {tool for one in other for tool in one.tools}),
+        (_words(item.intent for item in plan), _words(item.intent for item in other)),
+        ({path for item in plan for path in item.files}, {path for item in other for path in item.files}),
+        ({tool for item in plan for tool in item.tools}, {tool for item in other for tool in item.tools}),
     ]
     told = [_overlap(here, there) for here, there in parts if here or there]
     return round(sum(told) / len(told), 9) if told else 1.0
@@ -170,7 +170,7 @@ def _targets(plan: SolvePlanOutput, bounds: Bounds) -> Iterator[str]:
 
 
 def _is_among(path: str, blocked: Collection[str]) -> bool:
-    return any(matches(one, normpath(path)) or one == path for one in blocked)
+    return any(matches(item, normpath(path)) or item == path for item in blocked)
 
 
 def _sequence(plan: SolvePlanOutput) -> Iterator[str]:
@@ -203,8 +203,8 @@ def is_echo(criterion: Criterion, intent: str, *told: str) -> bool:
 
 def _empty_commands(plan: SolvePlanOutput) -> Iterator[str]:
     """Its exit code is all that the engine goes by."""
-    criteria = (*plan.task_criteria, *(one for subtask in plan.subtasks for one in subtask.success_criteria))
-    for command in (one.command for one in criteria if one.command):
+    criteria = (*plan.task_criteria, *(item for subtask in plan.subtasks for item in subtask.success_criteria))
+    for command in (item.command for item in criteria if item.command):
         if proves_nothing(command):
             yield f"the command {command!r} succeeds whatever was done: it must fail while the criterion does not hold"
         elif loses_exit_code(command):
@@ -214,7 +214,7 @@ def _empty_commands(plan: SolvePlanOutput) -> Iterator[str]:
 def _same_again(plan: SolvePlanOutput, bounds: Bounds) -> Iterator[str]:
     if bounds.directive is None or bounds.directive.directive is not DirectiveName.BREAK_SYMMETRY:
         return
-    near = max((similarity(plan.subtasks, one) for one in bounds.earlier), default=0.0)
+    near = max((similarity(plan.subtasks, item) for item in bounds.earlier), default=0.0)
     if near >= NEARLY_THE_SAME:
         yield f"it is nearly an earlier plan (similarity {near:.2f}); break_symmetry wants another approach"
 

@@ -84,8 +84,8 @@ def _procedural(finished: Finished, number: int, failure: _Failure) -> MemoryEnt
 
 
 def _failures(finished: Finished) -> Iterator[_Failure]:
-    subtasks = {one.subtask_id: one for one in finished.subtasks}
-    worked = [one for told in finished.rounds for one in told.outcomes if one.matched]
+    subtasks = {subtask.subtask_id: subtask for subtask in finished.subtasks}
+    worked = [item for told in finished.rounds for item in told.outcomes if item.matched]
     for told in finished.rounds:
         for outcome in told.outcomes:
             if not outcome.matched and outcome.subtask_id in subtasks:
@@ -108,7 +108,7 @@ def _of_subtask(
 def _by_class(verdicts: Iterable[CriterionVerdict]) -> Iterator[tuple[FailureClass, list[str]]]:
     verdicts = tuple(verdicts)
     for failure_class in FailureClass:
-        said = [_verdict(one) for one in verdicts if one.failure_class is failure_class]
+        said = [_verdict(verdict) for verdict in verdicts if verdict.failure_class is failure_class]
         if said:
             yield failure_class, said
 
@@ -116,10 +116,10 @@ def _by_class(verdicts: Iterable[CriterionVerdict]) -> Iterator[tuple[FailureCla
 def _to_blame(failure_class: FailureClass, outcome: SubTaskOutcome, worked: Sequence[SubTaskOutcome]) -> list[str]:
     """A wrong approach is its tools'; what was in the way is the targets'."""
     if failure_class is FailureClass.LOGICAL:
-        innocent = {tool for one in worked for tool in one.tools}
+        innocent = {tool for item in worked for tool in item.tools}
         return _tags(TOOL, (tool for tool in outcome.tools if tool not in innocent))
     if failure_class is FailureClass.ENVIRONMENTAL:
-        innocent = {path for one in worked for path in one.targets}
+        innocent = {path for item in worked for path in item.targets}
         return _tags(TARGET, (path for path in outcome.obstacles if path not in innocent))
     return []
 
@@ -156,13 +156,13 @@ def _episode(finished: Finished) -> MemoryEntry:
 
 
 def _what_worked(finished: Finished) -> str:
-    last = {one.subtask_id for one in finished.rounds[-1].outcomes} if finished.rounds else set()
-    steps = [_cut(one.intent) for one in finished.subtasks if one.subtask_id in last]
+    last = {outcome.subtask_id for outcome in finished.rounds[-1].outcomes} if finished.rounds else set()
+    steps = [_cut(subtask.intent) for subtask in finished.subtasks if subtask.subtask_id in last]
     return f"{_cut(finished.task.intent)}: accepted after {_replans(finished.result)}: {_several(steps)}"
 
 
 def _what_was_tried(finished: Finished) -> str:
-    tried = " → ".join(one.directive for one in finished.directives)
+    tried = " → ".join(directive.directive for directive in finished.directives)
     result = finished.result
     return (
         f"{_cut(finished.task.intent)}: {result.status} after {_replans(result)}"
@@ -176,8 +176,8 @@ def _replans(result: FinalResult) -> str:
 
 def _of_last_round(finished: Finished) -> tuple[str, ...]:
     outcomes = finished.rounds[-1].outcomes if finished.rounds else ()
-    tools = _tags(TOOL, (tool for one in outcomes for tool in one.tools))
-    return (*tools, *_tags(TARGET, (path for one in outcomes for path in one.targets)))
+    tools = _tags(TOOL, (tool for outcome in outcomes for tool in outcome.tools))
+    return (*tools, *_tags(TARGET, (path for outcome in outcomes for path in outcome.targets)))
 
 
 def _tags(kind: str, names: Iterable[str]) -> list[str]:

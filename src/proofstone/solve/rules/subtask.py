@@ -120,13 +120,13 @@ def crashed(criteria: Sequence[Criterion], why: str) -> tuple[CriterionVerdict, 
     """All of them, as verifiable failures of the environment: nothing is known to be there."""
     return tuple(
         CriterionVerdict(
-            criterion=one.criterion,
+            criterion=item.criterion,
             mode=CriterionMode.VERIFIABLE,
             verdict="fail",
             failure_class=FailureClass.ENVIRONMENTAL,
             evidence=why,
         )
-        for one in criteria
+        for item in criteria
     )
 
 
@@ -134,9 +134,9 @@ def gap(attempt: int, verdicts: Sequence[CriterionVerdict]) -> Gap:
     return Gap(
         attempt=attempt,
         failed_criteria=tuple(
-            FailedCriterion(criterion=one.criterion, failure_class=one.failure_class)
-            for one in verdicts
-            if one.failure_class is not None
+            FailedCriterion(criterion=verdict.criterion, failure_class=verdict.failure_class)
+            for verdict in verdicts
+            if verdict.failure_class is not None
         ),
     )
 
@@ -151,8 +151,8 @@ def outcome(
     targets: Sequence[str] = (),
     obstacles: Sequence[str] = (),
 ) -> SubTaskOutcome:
-    wrong = [one for one in verdicts if one.failed]
-    reason = "; ".join(f"{one.criterion}: {one.evidence}" for one in wrong)
+    wrong = [verdict for verdict in verdicts if verdict.failed]
+    reason = "; ".join(f"{item.criterion}: {item.evidence}" for item in wrong)
     return SubTaskOutcome(
         subtask_id=subtask.subtask_id,
         parent_task_id=subtask.parent_task_id,
@@ -194,7 +194,7 @@ def pursue(
         obstacles += executed.obstacles
         verdicts, words = yield from _verified(subtask, attempt, executed)
         gaps.append(gap(attempt, verdicts))
-        wrong = [one for one in verdicts if one.failed]
+        wrong = [verdict for verdict in verdicts if verdict.failed]
         if not wrong or attempt > CORRECTIONS or result.crashed or not executed.may_correct:
             break
         signal = _signal(subtask, attempt, wrong, words)
@@ -221,8 +221,8 @@ def _verified(
     words = _Words()
     if result.crashed:
         return list(crashed(criteria, result.crashed)), words
-    verifiable = tuple(one for one in criteria if one.mode is CriterionMode.VERIFIABLE)
-    plausible = tuple(one for one in criteria if one.mode is CriterionMode.PLAUSIBLE)
+    verifiable = tuple(item for item in criteria if item.mode is CriterionMode.VERIFIABLE)
+    plausible = tuple(item for item in criteria if item.mode is CriterionMode.PLAUSIBLE)
     seen: tuple[CriterionVerdict, ...] = ()
     said: tuple[CriterionVerdict, ...] = ()
     if verifiable:
@@ -234,18 +234,18 @@ def _verified(
         answer = yield AskValidator(subtask, attempt, result, plausible)
         if isinstance(answer, Heard) and isinstance(answer.output, JudgementOutput):
             said = judged(plausible, answer.output.verdicts)
-            if any(one.failed for one in said):  # else the words are about what only the engine has seen
+            if any(item.failed for item in said):  # else the words are about what only the engine has seen
                 words = _Words(answer.output.what_was_wrong.strip(), answer.output.what_to_do.strip())
         else:
             said = unjudged(plausible, f"it could not be judged: {getattr(answer, 'why', answer)}")
     both = iter(seen), iter(said)
-    return [next(both[one.mode is CriterionMode.PLAUSIBLE]) for one in criteria], words
+    return [next(both[item.mode is CriterionMode.PLAUSIBLE]) for item in criteria], words
 
 
 def _signal(subtask: SubTask, attempt: int, wrong: Sequence[CriterionVerdict], words: _Words) -> CorrectionSignal:
     """With the evidence of all that failed, for a validator's own words leave out what only the engine has seen."""
     first = wrong[0]
-    evidence = [f"{one.criterion}: {one.evidence}" for one in wrong]
+    evidence = [f"{item.criterion}: {item.evidence}" for item in wrong]
     return CorrectionSignal(
         subtask_id=subtask.subtask_id,
         attempt_number=attempt,

@@ -157,7 +157,7 @@ class Landscape:
 
     @property
     def tools(self) -> frozenset[str]:
-        return frozenset().union(*(one.tools for one in self.approaches))
+        return frozenset().union(*(approach.tools for approach in self.approaches))
 
 
 def drawn(mix: Mix, dice: Dice) -> Landscape:
@@ -268,11 +268,15 @@ class Planner:
         return self._elsewhere(plan, frozenset()) or _further(plan)
 
     def _elsewhere(self, plan: Plan, blocked: frozenset[str]) -> Plan | None:
-        free = [one for one in self._landscape.approaches if one is not plan.approach and not one.tools & blocked]
+        free = [
+            approach
+            for approach in self._landscape.approaches
+            if approach is not plan.approach and not approach.tools & blocked
+        ]
         return self._by(free) if free else None
 
     def _by(self, approaches: Sequence[Approach]) -> Plan:
-        right = [one for one in approaches if one.right]
+        right = [item for item in approaches if item.right]
         approach = one_of(
             self._dice, right if right and chance(self._dice, self._landscape.mix.insight) else approaches
         )

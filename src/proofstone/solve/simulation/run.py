@@ -49,14 +49,16 @@ class Came:
 
     @property
     def verified(self) -> bool:
-        return bool(self.merged) and not any(one.failed for one in self.merged)
+        return bool(self.merged) and not any(item.failed for item in self.merged)
 
 
 def carried_out(landscape: Landscape, plan: Plan, dice: Dice) -> Came:
     took = _MINUTE * plan.approach.cost * within(dice, _TIME)
     rejected = chance(dice, landscape.mix.rejected)
     outcomes = tuple(_subtask(demands, landscape, plan, dice) for demands in landscape.subtasks)
-    merged = (_verdict("whole", _LOGICAL if rejected else None),) if all(one.matched for one in outcomes) else ()
+    merged = (
+        (_verdict("whole", _LOGICAL if rejected else None),) if all(outcome.matched for outcome in outcomes) else ()
+    )
     return Came(outcomes, merged, took, plan.approach.cost)
 
 
@@ -67,7 +69,7 @@ def refused(landscape: Landscape) -> Came:
             subtask_id="",
             parent_task_id="",
             status=OutcomeStatus.FAILED,
-            criteria_verdicts=tuple(_verdict(one.name, _ENVIRONMENTAL) for one in demands),
+            criteria_verdicts=tuple(_verdict(demand.name, _ENVIRONMENTAL) for demand in demands),
         )
         for demands in landscape.subtasks
     )
@@ -80,13 +82,13 @@ def _subtask(demands: tuple[Demand, ...], landscape: Landscape, plan: Plan, dice
     gaps: list[dict[str, FailureClass]] = []
     while len(gaps) < (1 if in_the_way else ATTEMPTS) and (not gaps or gaps[-1]):
         quality = -1.0 if in_the_way else plan.approach.quality(plan.path, plan.rounds) + within(dice, _JITTER)
-        missed = [one for one in demands if quality < one.difficulty]
-        gaps.append({one.name: _class(one, in_the_way, landscape, plan, dice) for one in missed})
+        missed = [demand for demand in demands if quality < demand.difficulty]
+        gaps.append({item.name: _class(item, in_the_way, landscape, plan, dice) for item in missed})
     return SubTaskOutcome(
         subtask_id="",
         parent_task_id="",
         status=OutcomeStatus.FAILED if gaps[-1] else OutcomeStatus.MATCHED,
-        criteria_verdicts=tuple(_verdict(one.name, gaps[-1].get(one.name), one.mode) for one in demands),
+        criteria_verdicts=tuple(_verdict(demand.name, gaps[-1].get(demand.name), demand.mode) for demand in demands),
         gap_trajectory=tuple(_gap(number, failed) for number, failed in enumerate(gaps, start=1)),
         tools=tuple(sorted(plan.approach.tools)),
     )
@@ -201,7 +203,7 @@ def _next(planner: Planner, habit: Habit, plan: Plan, directive: DirectiveName, 
 
 def _blocked(landscape: Landscape, came: Came) -> frozenset[str]:
     """The tools of what failed; where these are all that there are, none, as in the loop."""
-    tools = frozenset(tool for one in came.outcomes if not one.matched for tool in one.tools)
+    tools = frozenset(tool for outcome in came.outcomes if not outcome.matched for tool in outcome.tools)
     return tools if tools < landscape.tools else NONE
 
 
@@ -247,7 +249,7 @@ def compare(
         landscape = drawn(mix, luck("landscape"))
         for name in names:
             runs[name].append(run(landscape, CONTENDERS[name], weights, luck))
-    return tuple(_summary(name, runs[name], {one: runs[one] for one in BASELINES}) for name in names)
+    return tuple(_summary(name, runs[name], {item: runs[item] for item in BASELINES}) for name in names)
 
 
 def wilson(successes: int, of: int) -> Estimate:
@@ -272,15 +274,15 @@ def _of(landscape: int, source: Source) -> Source:
 
 
 def _summary(name: str, runs: Sequence[Run], baselines: Mapping[str, Sequence[Run]]) -> Summary:
-    accepted = [one.accepted for one in runs]
-    longest = max(one.rounds for one in runs)
+    accepted = [item.accepted for item in runs]
+    longest = max(item.rounds for item in runs)
     return Summary(
         name,
         len(runs),
         wilson(sum(accepted), len(runs)),
-        {name: paired(accepted, [one.accepted for one in theirs]) for name, theirs in baselines.items()},
-        fmean(one.rounds for one in runs),
-        fmean(one.cost for one in runs),
-        fmean(one.distance for one in runs),
-        tuple(fmean(one.losses[min(number, one.rounds - 1)] for one in runs) for number in range(longest)),
+        {name: paired(accepted, [their.accepted for their in theirs]) for name, theirs in baselines.items()},
+        fmean(item.rounds for item in runs),
+        fmean(item.cost for item in runs),
+        fmean(item.distance for item in runs),
+        tuple(fmean(item.losses[min(number, item.rounds - 1)] for item in runs) for number in range(longest)),
     )

@@ -163,7 +163,7 @@ class Score(Contract):
 
     @property
     def unverifiable(self) -> tuple[Item, ...]:
-        return tuple(one.item for one in self.items if one.verdict is Verdict.UNVERIFIABLE)
+        return tuple(item.item for item in self.items if item.verdict is Verdict.UNVERIFIABLE)
 
 
 STEP_WORDS = 10

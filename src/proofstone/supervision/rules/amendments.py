@@ -27,8 +27,8 @@ class Amendment(Contract):
 
 def amended(plan: Plan, amendments: Iterable[Amendment]) -> Plan:
     tasks = {task.id: task for task in plan.tasks}
-    for one in amendments:
-        tasks[one.task] = _more(tasks[one.task], one)
+    for amendment in amendments:
+        tasks[amendment.task] = _more(tasks[amendment.task], amendment)
     return plan.model_copy(update={"tasks": tuple(tasks[task.id] for task in plan.tasks)})
 
 
@@ -63,10 +63,13 @@ def _is_one_file(path: str) -> bool:
 def amended_text(text: str, plan: Plan, amendments: Iterable[Amendment]) -> str:
     """The plan's own document with what was added, as its author would have written it. `plan` is what it says now."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    for one in amendments:
-        task = plan.task(one.task)
+    for amendment in amendments:
+        task = plan.task(amendment.task)
         begin = task.line - 1
-        for tag, added in (("files", undeclared(one.files, task.files)), ("done", _new_criterion(task, one))):
+        for tag, added in (
+            ("files", undeclared(amendment.files, task.files)),
+            ("done", _new_criterion(task, amendment)),
+        ):
             _insert(lines, begin, f"</{tag}>", added)
     return "\n".join(lines)
 

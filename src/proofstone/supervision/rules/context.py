@@ -38,17 +38,17 @@ _Items = Mapping[tuple[str, str], ContextItem]
 
 def amended(version: ContextVersion, section: str, item: ContextItem) -> ContextVersion:
     """The next version: with the item added, or instead of the one that had its key."""
-    names = [one.name for one in version.sections]
-    sections = tuple(_with(one, item) if one.name == section else one for one in version.sections)
+    names = [entry.name for entry in version.sections]
+    sections = tuple(_with(entry, item) if entry.name == section else entry for entry in version.sections)
     if section not in names:
         sections = (*sections, ContextSection(name=section, items=(item,)))
     return ContextVersion(number=version.number + 1, sections=sections)
 
 
 def _with(section: ContextSection, item: ContextItem) -> ContextSection:
-    if item.key not in [one.key for one in section.items]:
+    if item.key not in [entry.key for entry in section.items]:
         return ContextSection(name=section.name, items=(*section.items, item))
-    items = tuple(item if one.key == item.key else one for one in section.items)
+    items = tuple(item if entry.key == item.key else entry for entry in section.items)
     return ContextSection(name=section.name, items=items)
 
 
@@ -57,8 +57,8 @@ def _with(section: ContextSection, item: ContextItem) -> ContextSection:
 
 def delta(before: ContextVersion, after: ContextVersion) -> tuple[DeltaLine, ...]:
     """Section by section. One that shares no key with what it was is replaced as a whole."""
-    old = {one.name: one for one in before.sections}
-    new = {one.name: one for one in after.sections}
+    old = {item.name: item for item in before.sections}
+    new = {item.name: item for item in after.sections}
     gone = (section for name, section in old.items() if name not in new)
     return (
         *(line for name, section in new.items() for line in _section_delta(old.get(name), section)),
@@ -69,8 +69,8 @@ def delta(before: ContextVersion, after: ContextVersion) -> tuple[DeltaLine, ...
 def _section_delta(old: ContextSection | None, new: ContextSection) -> Iterable[DeltaLine]:
     if old is None:
         return _lines(Operation.ADDED, new)
-    was = {one.key: one for one in old.items}
-    now = {one.key: one for one in new.items}
+    was = {item.key: item for item in old.items}
+    now = {item.key: item for item in new.items}
     if not was.keys() & now.keys():
         return _lines(Operation.REPLACED, new)
     return (
@@ -83,8 +83,8 @@ def _section_delta(old: ContextSection | None, new: ContextSection) -> Iterable[
 def whole(known: ContextVersion | None, latest: ContextVersion) -> tuple[DeltaLine, ...]:
     """All that holds, and what does so no longer of sections that are gone."""
     operation = Operation.REPLACED if known else Operation.ADDED
-    names = {one.name for one in latest.sections}
-    gone = [one for one in known.sections if one.name not in names] if known else []
+    names = {item.name for item in latest.sections}
+    gone = [item for item in known.sections if item.name not in names] if known else []
     return (
         *(line for section in latest.sections for line in _lines(operation, section)),
         *(line for section in gone for line in _lines(Operation.REMOVED, section)),

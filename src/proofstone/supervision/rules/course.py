@@ -96,7 +96,7 @@ class Course:
 
     def wait(self, causes: tuple[Cause, ...]) -> None:
         self.set(waiting=(*self.monitor.waiting, *causes))
-        held = tuple(one for one in causes if one.level is Level.QUESTION)
+        held = tuple(cause for cause in causes if cause.level is Level.QUESTION)
         if held and not self.monitor.may_question:
             self.decisions.append(Held(causes=held, until=self.monitor.question_from))
 
@@ -108,22 +108,22 @@ class Course:
         if monitor.over or monitor.in_turn or monitor.in_gate or monitor.open is not None:
             return
         again = monitor.again
-        due = {*(one.level for one in monitor.waiting), *([again.level] if again else [])}
+        due = {*(item.level for item in monitor.waiting), *([again.level] if again else [])}
         if not monitor.may_question:
             due.discard(Level.QUESTION)
         if not due:
             return
         level = max(due)
-        causes = (*(again.causes if again else ()), *(one for one in monitor.waiting if one.level <= level))
+        causes = (*(again.causes if again else ()), *(item for item in monitor.waiting if item.level <= level))
         asked = Asked(
             level=level,
-            causes=tuple(one.model_copy(update={"level": level}) for one in causes),
+            causes=tuple(cause.model_copy(update={"level": level}) for cause in causes),
             time=again.time if again and again.level is level else 1,
         )
         self.set(
             open=asked,
             again=None,
-            waiting=tuple(one for one in monitor.waiting if one.level > level),
+            waiting=tuple(item for item in monitor.waiting if item.level > level),
             in_turn=True,
             heard_at=monitor.now,
             analysed=monitor.analysed or level is Level.ANALYSIS,
@@ -198,7 +198,7 @@ class Course:
         to = Level(asked.level + 1)
         self.decisions.append(Escalate(causes=asked.causes, to=to, why=why))
         spent = to is Level.ANALYSIS and self.monitor.analysed and not self.monitor.analysing
-        self.wait(tuple(one.model_copy(update={"level": to}) for one in asked.causes))
+        self.wait(tuple(cause.model_copy(update={"level": to}) for cause in asked.causes))
         if spent:
             self.respawn(f"{why}, and its task's one analysis was made before")
 

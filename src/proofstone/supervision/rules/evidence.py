@@ -65,23 +65,26 @@ def changed_interfaces(
     said = tuple(impact)
     return tuple(
         ChangedSignature(
-            path=path, symbol=one.symbol, public=one.public, planned=any(changes_of(text, one.symbol) for text in said)
+            path=path,
+            symbol=item.symbol,
+            public=item.public,
+            planned=any(changes_of(text, item.symbol) for text in said),
         )
-        for one in _lost(before, after)
+        for item in _lost(before, after)
     )
 
 
 def _lost(before: Outlined, after: Outlined | None) -> Iterator[Standing]:
     """Those of before that nothing of the same name and header stands for now. Each name once, public ones first."""
     told: set[str] = set()
-    for one in sorted(before.standing, key=lambda one: not one.public):
-        if one.symbol not in told and not _stands(one, after.standing if after else (), before.language):
-            told.add(one.symbol)
-            yield one
+    for item in sorted(before.standing, key=lambda definition: not definition.public):
+        if item.symbol not in told and not _stands(item, after.standing if after else (), before.language):
+            told.add(item.symbol)
+            yield item
 
 
 def _stands(wanted: Standing, standing: Sequence[Standing], language: str) -> bool:
-    return any(one.symbol == wanted.symbol and same(wanted.header, one.header, language) for one in standing)
+    return any(item.symbol == wanted.symbol and same(wanted.header, item.header, language) for item in standing)
 
 
 _PLACE: Final = re.compile(r"(?:#.*|:\d+(?:[-:]\d+)?|\s+§.*)$")
@@ -139,13 +142,13 @@ class _Doubt:
 
 def wanted(analysis: ImpactAnalysis) -> Wanted:
     paths = (
-        *(_cited(one.artifact) for one in analysis.upstream),
-        *(_plain(one.path) for one in analysis.files),
-        *(_plain(one.path) for one in analysis.interfaces),
+        *(_cited(item.artifact) for item in analysis.upstream),
+        *(_plain(file.path) for file in analysis.files),
+        *(_plain(interface.path) for interface in analysis.interfaces),
     )
     symbols = (
-        *((_plain(one.path), _bare(name)) for one in analysis.files if not one.new for name in one.functions),
-        *((_plain(one.path), _bare(one.symbol)) for one in analysis.interfaces),
+        *((_plain(file.path), _bare(name)) for file in analysis.files if not file.new for name in file.functions),
+        *((_plain(interface.path), _bare(interface.symbol)) for interface in analysis.interfaces),
     )
     return Wanted(tuple(dict.fromkeys(paths)), tuple(dict.fromkeys(symbols)))
 
@@ -162,8 +165,8 @@ def look_at(analysis: ImpactAnalysis, facts: Facts, task: Assigned) -> tuple[Ite
 def _verdict(item: Item, doubts: Iterable[_Doubt]) -> ItemVerdict:
     """The worst of all that was found; what fails is told before what nobody knows."""
     found = tuple(doubts)
-    failing = tuple(one for one in found if one.verdict is Verdict.FAIL)
-    detail = "; ".join(dict.fromkeys(one.detail for one in failing or found))
+    failing = tuple(entry for entry in found if entry.verdict is Verdict.FAIL)
+    detail = "; ".join(dict.fromkeys(entry.detail for entry in failing or found))
     return ItemVerdict(item=item, verdict=(failing or found)[0].verdict if found else Verdict.PASS, detail=detail)
 
 
@@ -182,7 +185,7 @@ def _upstream(analysis: ImpactAnalysis, facts: Facts, task: Assigned) -> Iterato
 
 
 def _files(analysis: ImpactAnalysis, facts: Facts, task: Assigned) -> Iterator[_Doubt]:
-    listed = tuple(_plain(one.path) for one in analysis.files)
+    listed = tuple(_plain(file.path) for file in analysis.files)
     for one, path in zip(analysis.files, listed, strict=True):
         yield from _file(one, path, facts, task)
     by_name = (_plain(path) for path in task.declared if not _GLOB & set(path) and not path.endswith("/"))
@@ -203,12 +206,12 @@ def _file(one: ImpactedFile, path: str, facts: Facts, task: Assigned) -> Iterato
 
 
 def _interfaces(analysis: ImpactAnalysis, facts: Facts) -> Iterator[_Doubt]:
-    functions = [(one, _bare(name)) for one in analysis.files if not one.new for name in one.functions]
+    functions = [(item, _bare(name)) for item in analysis.files if not item.new for name in item.functions]
     for file, name in functions:
         yield from _defined(_plain(file.path), name, facts)
     for interface in analysis.interfaces:
         yield from _interface(interface, facts)
-    old = [one.path for one in analysis.files if not one.new]
+    old = [item.path for item in analysis.files if not item.new]
     if not functions and not analysis.interfaces and old and not docs_only(old):
         yield _Doubt("it names no function and no interface, so that nothing was looked up", Verdict.UNVERIFIABLE)
 
@@ -248,8 +251,8 @@ def _signature(claim: Interface, path: str, name: str, seen: Seen) -> _Doubt | N
         detail = f"signatures in {path} cannot be compared: {seen.language or 'its language'} is not known for that"
         return _Doubt(detail, Verdict.UNVERIFIABLE)
     differences = [
-        difference(claim.signature, one.header, (one.short, *one.called), seen.language, function=one.function)
-        for one in seen.standing
+        difference(claim.signature, item.header, (item.short, *item.called), seen.language, function=item.function)
+        for item in seen.standing
     ]
     if "" in differences:
         return None

@@ -215,7 +215,7 @@ def check_plan(plan: WorkPlan, against: Planned) -> PlanCheck:
 
 def engine_risk(files: tuple[str, ...], against: Planned) -> Risk:
     """The highest of the files that are planned or were changed already, and of the task."""
-    worked = {one.path: one for one in against.worked}
+    worked = {item.path: item for item in against.worked}
     changes = [
         PathChange(path=one.path, kind=one.kind, added=one.added, removed=one.removed)
         if (one := worked.get(path))
@@ -234,7 +234,7 @@ def _strange(beyond: tuple[str, ...], allowed: tuple[str, ...]) -> Iterator[str]
 def _forgotten(files: tuple[str, ...], against: Planned) -> Iterator[str]:
     for path in undeclared(against.announced, files):
         yield f"it leaves out {path}, which was announced"
-    changed = undeclared((one.path for one in against.worked), (*files, *against.announced))
+    changed = undeclared((item.path for item in against.worked), (*files, *against.announced))
     for path in changed:
         yield f"it leaves out {path}, which has changed already"
 
@@ -246,7 +246,7 @@ def _too_low(plan: WorkPlan, files: tuple[str, ...], against: Planned) -> Iterat
 
 
 def _unsaid(plan: WorkPlan, against: Planned) -> Iterator[str]:
-    public = [one.symbol for one in against.signatures if one.public]
+    public = [signature.symbol for signature in against.signatures if signature.public]
     if missing := [symbol for symbol in public if not changes_of(plan.interface_impact, symbol)]:
         yield f"the signature of {', '.join(missing)} has changed, and its interface impact does not say so"
     elif says_none(plan.interface_impact) and (spoken := interface_changes(f"{plan.changes}. {against.said}")):

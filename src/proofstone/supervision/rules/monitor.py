@@ -145,9 +145,9 @@ def _begin(course: Course, event: TaskBegan) -> None:
 def _close_task(course: Course) -> None:
     """What was to be asked about the task before this one has no subject any more. A changed context has."""
     unsettled = course.monitor.unsettled
-    kept = tuple(one for one in unsettled if one.trigger is Trigger.SCOPE_CHANGE)
-    course.lapse(tuple(one for one in unsettled if one not in kept), "its task has ended, and was checked")
-    course.wait(tuple(one.model_copy(update={"level": Level.QUESTION}) for one in kept))
+    kept = tuple(item for item in unsettled if item.trigger is Trigger.SCOPE_CHANGE)
+    course.lapse(tuple(item for item in unsettled if item not in kept), "its task has ended, and was checked")
+    course.wait(tuple(item.model_copy(update={"level": Level.QUESTION}) for item in kept))
 
 
 def _look_at_tool_use(course: Course, event: CriteriaSeen) -> None:
@@ -193,7 +193,7 @@ def _locate(course: Course, event: SelfLocated) -> None:
     monitor = course.monitor
     stale = event.located.docs is Docs.STALE or (monitor.reported and monitor.unreported)
     if monitor.open is not None and monitor.open.level is Level.PING:
-        about_docs = any(one.trigger is Trigger.STALE_DOCS for one in monitor.open.causes)
+        about_docs = any(cause.trigger is Trigger.STALE_DOCS for cause in monitor.open.causes)
         anomalies = (*event.anomalies, *(("its documents are still stale",) if stale and about_docs else ()))
         result = Result.ANOMALY if anomalies else Result.FITS
         course.close(result, "; ".join(anomalies) or "it is where it should be")

@@ -189,13 +189,13 @@ class Monitor(Contract):
     @property
     def unsettled(self) -> tuple[Cause, ...]:
         """Causes of which nothing has come yet."""
-        asked = (one for one in (self.open, self.again, self.silent) if one is not None)
-        return (*self.waiting, *(cause for one in asked for cause in one.causes))
+        asked = (item for item in (self.open, self.again, self.silent) if item is not None)
+        return (*self.waiting, *(cause for item in asked for cause in item.causes))
 
     @property
     def analysing(self) -> bool:
         """A question of level 3 is due or open: another reason for one belongs to it."""
-        levels = (*(one.level for one in self.waiting), *(one.level for one in (self.open, self.again) if one))
+        levels = (*(item.level for item in self.waiting), *(item.level for item in (self.open, self.again) if item))
         return Level.ANALYSIS in levels
 
     @property

@@ -339,7 +339,7 @@ HEADINGS: Final = ("agent", "task", "step", "progress", "self-locate", "docs", "
 
 def table(positions: Iterable[Position], now: float) -> tuple[tuple[str, ...], ...]:
     """The headings and the rows, as text."""
-    return (HEADINGS, *(_cells(one, now) for one in positions))
+    return (HEADINGS, *(_cells(position, now) for position in positions))
 
 
 def _cells(at: Position, now: float) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ class Subject:
 
 
 def question_for(causes: Sequence[Cause], about: Subject) -> Question:
-    trigger = min((one.trigger for one in causes), key=_STRONGEST_FIRST.index)
+    trigger = min((cause.trigger for cause in causes), key=_STRONGEST_FIRST.index)
     return _MADE_FROM[trigger](about)
 
 
@@ -79,7 +79,7 @@ def grade(question: Question, answer: str, about: Subject, judged: Verdict | Non
     """`judged`: what somebody says of the rest of the answer; None: nobody could be asked."""
     named = files(answer, _known(question, about))
     missing = tuple(dict.fromkeys(_missing(question.expected, answer, named)))
-    beyond = undeclared((one.path for one in named), about.declared)
+    beyond = undeclared((item.path for item in named), about.declared)
     announced = tuple(path for path in beyond if path not in granted(beyond, about.declared))
     return Grade(
         verdict=_verdict(question, answer, missing, judged),
@@ -119,14 +119,14 @@ def _known(question: Question, about: Subject) -> tuple[str, ...]:
 def _missing(expected: Expected | None, answer: str, named: Sequence[Mention]) -> Iterator[str]:
     if expected is None:
         return
-    paths = [one.path for one in named]
+    paths = [item.path for item in named]
 
     def is_named(one: str) -> bool:
         if expected.what == "names":
             return names(answer, one)
         return any(matches(one, path) for path in paths)
 
-    yield from (one for one in expected.all_of if not is_named(one))
+    yield from (item for item in expected.all_of if not is_named(item))
     if expected.any_of and not any(map(is_named, expected.any_of)):
         yield " or ".join(expected.any_of[:_SHOWN])
 

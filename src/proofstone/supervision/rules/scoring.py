@@ -63,18 +63,18 @@ class Reality:
     @property
     def beyond(self) -> tuple[WorkedFile, ...]:
         """Files that the task neither declares nor gets by rule."""
-        strange = undeclared((one.path for one in self.worked), self.declared)
+        strange = undeclared((item.path for item in self.worked), self.declared)
         given = granted(strange, self.declared)
-        return tuple(one for one in self.worked if one.path in strange and one.path not in given)
+        return tuple(item for item in self.worked if item.path in strange and item.path not in given)
 
     @property
     def unplanned(self) -> tuple[ChangedSignature, ...]:
-        return tuple(one for one in self.signatures if one.public and not one.planned)
+        return tuple(signature for signature in self.signatures if signature.public and not signature.planned)
 
 
 def deviation(reality: Reality) -> Impact:
     beyond = reality.beyond
-    if reality.unplanned or any(_risk(one) is Risk.RED for one in beyond):
+    if reality.unplanned or any(_risk(item) is Risk.RED for item in beyond):
         return Impact.SIGNIFICANT_DEVIATION
     return Impact.MINOR_ADJUSTMENT if beyond else Impact.NONE
 
@@ -84,7 +84,7 @@ def score(analysis: MiniAnalysis, reality: Reality, judged: Iterable[ItemVerdict
     computed = deviation(reality)
     items = tuple(_items(analysis, reality, tuple(judged)))
     hidden = tuple(_hidden(analysis, reality, computed))
-    failed = tuple(one for one in items if one.verdict is Verdict.FAIL)
+    failed = tuple(item for item in items if item.verdict is Verdict.FAIL)
     result = _result(analysis.impact, computed, refused=bool(hidden or failed))
     return Score(
         result=result,
@@ -93,7 +93,7 @@ def score(analysis: MiniAnalysis, reality: Reality, judged: Iterable[ItemVerdict
         items=items,
         hidden=_finding(hidden, analysis.impact, computed) if hidden else None,
         amended=_amended(analysis, reality) if result is Result.JUSTIFIED else (),
-        reason="; ".join((*hidden, *(f"{one.item}: {one.detail}" for one in failed))) or _FINE[result],
+        reason="; ".join((*hidden, *(f"{item.item}: {item.detail}" for item in failed))) or _FINE[result],
     )
 
 
@@ -120,16 +120,16 @@ def _risk(file: WorkedFile) -> Risk:
 def _hidden(analysis: MiniAnalysis, reality: Reality, computed: Impact) -> Iterator[str]:
     if analysis.impact.rank < computed.rank:
         yield f"it claims {analysis.impact}, and it is {computed}: {_deviating(reality)}"
-    if silent := [one.path for one in reality.beyond if one.path in _unnamed(analysis, reality)]:
+    if silent := [item.path for item in reality.beyond if item.path in _unnamed(analysis, reality)]:
         yield f"it changed {_listed(silent)}, which its task does not declare and it does not name"
     everything = " ".join((analysis.task, analysis.files, analysis.downstream, analysis.reality))
-    if silent := [one.symbol for one in reality.unplanned if not names(everything, one.symbol)]:
+    if silent := [item.symbol for item in reality.unplanned if not names(everything, item.symbol)]:
         yield f"it changed the signature of {_listed(silent)}, which was not planned and it does not name"
 
 
 def _deviating(reality: Reality) -> str:
-    changed = [f"{one.path} {_risk(one).mark}" for one in reality.beyond]
-    return _listed([*changed, *(f"the signature of {one.symbol} in {one.path}" for one in reality.unplanned)])
+    changed = [f"{item.path} {_risk(item).mark}" for item in reality.beyond]
+    return _listed([*changed, *(f"the signature of {item.symbol} in {item.path}" for item in reality.unplanned)])
 
 
 def _finding(hidden: tuple[str, ...], claimed: Impact, computed: Impact) -> Finding:
@@ -154,14 +154,14 @@ def _listed(some: list[str]) -> str:
 
 def _known(reality: Reality) -> tuple[str, ...]:
     literal = (path for path in reality.declared if not set("*?") & set(path))
-    return (*(one.path for one in reality.worked), *literal)
+    return (*(item.path for item in reality.worked), *literal)
 
 
 def _unnamed(analysis: MiniAnalysis, reality: Reality) -> tuple[str, ...]:
     """Changed files that the list does not name. Declared ones are named by their folder too, or by somebody who says
     that the list is as before; others only by themselves."""
-    changed = tuple(one.path for one in reality.worked)
-    named = tuple(one.path for one in files(analysis.files, _known(reality)))
+    changed = tuple(item.path for item in reality.worked)
+    named = tuple(file.path for file in files(analysis.files, _known(reality)))
     as_before = bool(_AS_BEFORE.search(analysis.files))
     own = {path for path in changed if not undeclared((path,), reality.declared)}
     covered = own if as_before else own - set(undeclared(own, named))
@@ -170,15 +170,15 @@ def _unnamed(analysis: MiniAnalysis, reality: Reality) -> tuple[str, ...]:
 
 def _amended(analysis: MiniAnalysis, reality: Reality) -> tuple[str, ...]:
     """What it has changed beyond its files; and what it says it will, if the impact that it claims covers that."""
-    mentioned = [one for one in files(analysis.files, _known(reality)) if not one.path.endswith("/")]
+    mentioned = [item for item in files(analysis.files, _known(reality)) if not item.path.endswith("/")]
     to_come = tuple(
-        WorkedFile(path=one.path, kind=ChangeKind.ADDED if one.new else ChangeKind.MODIFIED)
-        for one in mentioned
-        if undeclared((one.path,), reality.declared) and all(one.path != file.path for file in reality.worked)
+        WorkedFile(path=item.path, kind=ChangeKind.ADDED if item.new else ChangeKind.MODIFIED)
+        for item in mentioned
+        if undeclared((item.path,), reality.declared) and all(item.path != file.path for file in reality.worked)
     )
     then = replace(reality, worked=(*reality.worked, *to_come))
     covered = deviation(then).rank <= analysis.impact.rank
-    return tuple(one.path for one in (then if covered else reality).beyond)
+    return tuple(item.path for item in (then if covered else reality).beyond)
 
 
 # Items
@@ -196,7 +196,7 @@ def _items(analysis: MiniAnalysis, reality: Reality, judged: tuple[ItemVerdict, 
 def _worst(item: Item, seen: Iterable[tuple[Verdict, str]], judged: Iterable[ItemVerdict]) -> ItemVerdict:
     """The worst of what the engine sees and somebody judges; of nothing at all nobody knows."""
     found = [ItemVerdict(item=item, verdict=verdict, detail=detail) for verdict, detail in seen]
-    found += (one for one in judged if one.item is item)
+    found += (entry for entry in judged if entry.item is item)
     unknown = ItemVerdict(item=item, verdict=Verdict.UNVERIFIABLE, detail="nobody could judge it")
     return min(found, key=lambda one: _WORST_FIRST.index(one.verdict), default=unknown)
 
@@ -211,7 +211,7 @@ def _files(analysis: MiniAnalysis, reality: Reality) -> Iterator[tuple[Verdict, 
 def _downstream(analysis: MiniAnalysis, reality: Reality) -> Iterator[tuple[Verdict, str]]:
     """Each later task that works on a file that changed is to be named, and one at least of those that rest on this
     one. A task is named by its id, its title or one of its files."""
-    changed = [one.path for one in reality.worked]
+    changed = [item.path for item in reality.worked]
     touched = [task for task in reality.later if any(matches(mine, path) for mine in task.files for path in changed)]
     if missing := [task.id for task in touched if not _is_named(task, analysis.downstream)]:
         yield Verdict.FAIL, f"it does not name {_listed(missing)}, which works on what it changed"
@@ -226,5 +226,5 @@ def _is_named(task: LaterTask, text: str) -> bool:
     return (
         says(text, task.id)
         or says(text.casefold(), task.title.casefold())
-        or any(matches(mine, one.path) for mine in task.files for one in named)
+        or any(matches(mine, item.path) for mine in task.files for item in named)
     )

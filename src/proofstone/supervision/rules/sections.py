@@ -192,7 +192,7 @@ def _labelled(entries: Iterable[str], label: str) -> str:
 
 
 def _impact(said: str) -> Impact:
-    named = {one for one in Impact if re.search(rf"\b{one.value}\b", said)}
+    named = {item for item in Impact if re.search(rf"\b{item.value}\b", said)}
     if len(named) != 1:
         raise MalformedError(f"`Impact:` is one of {', '.join(Impact)}, not `{said}`")
     return named.pop()
@@ -216,10 +216,11 @@ _SECTIONS: Final[Mapping[str, str]] = MappingProxyType(
 def written_analysis(analysis: ImpactAnalysis) -> str:
     bodies = {
         "task_understanding": analysis.task_understanding,
-        "upstream": _bullets(f"{_quoted(one.artifact)}: {one.says}" for one in analysis.upstream),
-        "files": _bullets(_written_file(one) for one in analysis.files),
+        "upstream": _bullets(f"{_quoted(item.artifact)}: {item.says}" for item in analysis.upstream),
+        "files": _bullets(_written_file(file) for file in analysis.files),
         "interfaces": _bullets(
-            f"{_quoted(one.path)}: {_quoted(one.symbol, new=one.new)}: {one.signature}" for one in analysis.interfaces
+            f"{_quoted(interface.path)}: {_quoted(interface.symbol, new=interface.new)}: {interface.signature}"
+            for interface in analysis.interfaces
         ),
         "cross_agent_impact": analysis.cross_agent_impact,
         "risk": analysis.risk,
@@ -241,9 +242,9 @@ def read_analysis(lines: Iterable[str]) -> ImpactAnalysis:
         raise MalformedError(f"it has no section {', '.join(missing)}")
     return ImpactAnalysis(
         task_understanding="\n".join(bodies["task_understanding"]),
-        upstream=tuple(_cited(one) for one in _listed(bodies, "upstream")),
-        files=tuple(_file(one) for one in _listed(bodies, "files")),
-        interfaces=tuple(_interface(one) for one in _listed(bodies, "interfaces")),
+        upstream=tuple(_cited(item) for item in _listed(bodies, "upstream")),
+        files=tuple(_file(item) for item in _listed(bodies, "files")),
+        interfaces=tuple(_interface(item) for item in _listed(bodies, "interfaces")),
         cross_agent_impact="\n".join(bodies["cross_agent_impact"]),
         risk="\n".join(bodies["risk"]),
     )
@@ -304,7 +305,7 @@ def _interface(entry: str) -> Interface:
 
 def names(listed: str) -> tuple[str, ...]:
     """Names with commas between them. That one is new is no part of it."""
-    return tuple(name for one in listed.split(",") if (name := one.strip().removesuffix("(NEW)").strip("` ")))
+    return tuple(name for part in listed.split(",") if (name := part.strip().removesuffix("(NEW)").strip("` ")))
 
 
 # The lines of a context update.

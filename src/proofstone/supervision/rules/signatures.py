@@ -136,7 +136,7 @@ def _tokens(text: str, language: str) -> Tokens:
     plain = text if language == "python" else _COMMENT.sub(" ", text)
     found = _without_annotations(tuple(form.findall(plain.strip().strip("`"))))
     if language in _EITHER_QUOTE:
-        found = tuple(f'"{one[1:-1]}"' if len(one) > 1 and one[0] == "'" else one for one in found)
+        found = tuple(f'"{item[1:-1]}"' if len(item) > 1 and item[0] == "'" else item for item in found)
     behind = (*found[1:], "")
     return tuple(one for one, after in zip(found, behind, strict=False) if not (one == "," and after in _CLOSING))
 
@@ -243,7 +243,7 @@ def _parameters(tokens: Tokens, style: Style) -> tuple[Parameter, ...]:
 
 def _is_receiver(part: Tokens) -> bool:
     """`self`, `&'a mut self`, `self: Box<Self>`; in Java `Outer this`."""
-    before = tuple(one for one in _head(part) if one not in ("&", "mut") and not one.startswith("'"))
+    before = tuple(item for item in _head(part) if item not in ("&", "mut") and not item.startswith("'"))
     return bool(before) and before[-1] in _RECEIVERS
 
 
@@ -299,7 +299,9 @@ def _type(tokens: Tokens) -> Tokens:
     """A type in quotation marks, or between brackets of its own, is that type."""
     if tokens[:1] == ("(",) and _closed(tokens, 0) == len(tokens) - 1:
         tokens = tokens[1:-1]
-    return tuple(word for one in tokens for word in (_TOKEN.findall(one[1:-1]) if _QUOTED.fullmatch(one) else [one]))
+    return tuple(
+        word for token in tokens for word in (_TOKEN.findall(token[1:-1]) if _QUOTED.fullmatch(token) else [token])
+    )
 
 
 def _agrees(said: Parameter, real: Parameter) -> bool:

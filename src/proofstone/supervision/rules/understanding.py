@@ -96,13 +96,13 @@ def judge(attempts: Attempts, verdicts: Iterable[ItemVerdict]) -> _Step:
         raise OutOfTurnError("no impact analysis is waited for")
     found = _each(ITEMS[attempts.tier], verdicts, Verdict.UNVERIFIABLE, "nobody looked at it")
     failed = _of(found, Verdict.FAIL)
-    unverifiable = tuple(one.item for one in _of(found, Verdict.UNVERIFIABLE))
+    unverifiable = tuple(item.item for item in _of(found, Verdict.UNVERIFIABLE))
     match outcome(len(failed)):
         case Outcome.VERIFIED:
             return _passed(attempts, unverifiable)
         case Outcome.QUESTION:
             ordered = tuple(sorted(failed, key=lambda one: one.item not in MANDATORY))
-            asked = tuple(one.item for one in ordered)
+            asked = tuple(item.item for item in ordered)
             waiting = attempts.model_copy(update={"asked": asked, "unverifiable": unverifiable})
             return waiting, Questioned(items=ordered)
         case Outcome.REJECTED:
@@ -117,7 +117,7 @@ def answered(attempts: Attempts, verdicts: Iterable[ItemVerdict]) -> _Step:
     found = tuple(map(_as_answer, _each(attempts.asked, verdicts, Verdict.FAIL, "it was not answered")))
     if failed := _of(found, Verdict.FAIL):
         return _spent(attempts, failed)
-    more = {one.item for one in _of(found, Verdict.UNVERIFIABLE)}.union(attempts.unverifiable)
+    more = {entry.item for entry in _of(found, Verdict.UNVERIFIABLE)}.union(attempts.unverifiable)
     return _passed(attempts, tuple(item for item in Item if item in more))
 
 
@@ -133,13 +133,13 @@ def _each(
 ) -> tuple[ItemVerdict, ...]:
     """One verdict for each item, in their order."""
     worst: dict[Item, ItemVerdict] = {}
-    for one in sorted(verdicts, key=lambda one: _WORST_FIRST.index(one.verdict)):
-        worst.setdefault(one.item, one)
+    for verdict in sorted(verdicts, key=lambda judged: _WORST_FIRST.index(judged.verdict)):
+        worst.setdefault(verdict.item, verdict)
     return tuple(worst.get(item) or ItemVerdict(item=item, verdict=missing, detail=why) for item in items)
 
 
 def _of(found: Iterable[ItemVerdict], verdict: Verdict) -> tuple[ItemVerdict, ...]:
-    return tuple(one for one in found if one.verdict is verdict)
+    return tuple(item for item in found if item.verdict is verdict)
 
 
 def _passed(attempts: Attempts, unverifiable: tuple[Item, ...]) -> _Step:
@@ -189,12 +189,12 @@ def impact(phase: int, attempt: int, of: int, items: Iterable[Item]) -> str:
 
 
 def rejected(reasons: Iterable[ItemVerdict]) -> str:
-    return "\n".join(f"- {one.item}: {brief(one.detail) or MEANING[one.item]}" for one in reasons)
+    return "\n".join(f"- {reason.item}: {brief(reason.detail) or MEANING[reason.item]}" for reason in reasons)
 
 
 def challenge(phase: int, questions: Sequence[Question]) -> tuple[str, str]:
     """The question, alone and with how it is answered."""
-    text = brief(" ".join(one.text for one in questions))
+    text = brief(" ".join(question.text for question in questions))
     line = write(Challenge(phase=phase, category=questions[0].category, question=text))
     return text, f"{line}\n\nAnswer it before you begin:\n\n{FORMS['CHALLENGE-RESPONSE']}\n\n{_OTHERWISE}"
 
@@ -212,7 +212,7 @@ def update(sent: ContextUpdate) -> str:
 
 
 def reverify(phase: int, target: str, asked: Asked, question: Question | None) -> str:
-    reason = brief("; ".join(dict.fromkeys(one.reason for one in asked.causes)))
+    reason = brief("; ".join(dict.fromkeys(cause.reason for cause in asked.causes)))
     text = brief(question.text) if question and asked.level is Level.QUESTION else None
     line = write(Reverify(phase=phase, level=asked.level, target=target, reason=reason, question=text))
     return f"{line}\n\n{_ANSWER[asked.level]}"

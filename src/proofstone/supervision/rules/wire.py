@@ -121,7 +121,7 @@ def _read(block: Block) -> Message | Unreadable:
     try:
         return _READERS[block.tag](block)
     except ValidationError as error:
-        why = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors())
+        why = "; ".join(f"{'.'.join(map(str, item['loc'])) or 'it'}: {item['msg']}" for item in error.errors())
     except MalformedError as error:
         why = str(error)
     return Unreadable(tag=block.tag, why=f"{why}. It is written: {FORMS[block.tag]}")

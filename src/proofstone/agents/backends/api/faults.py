@@ -71,7 +71,7 @@ COST_UNKNOWN: Final = Usage(requests=1, usd=None)
 
 
 def fault(error: Exception, choice: Choice) -> Fault:
-    error = next((one for one in _and_causes(error) if isinstance(one, TooLargeError)), error)
+    error = next((cause for cause in _and_causes(error) if isinstance(cause, TooLargeError)), error)
     kind, what, remedy = next(row[1:] for row in _TABLE if isinstance(error, row[0]))
     if isinstance(error, theirs.ModelAuthenticationError) and choice.provider.key_variable:
         remedy = f"check the key in `{choice.provider.key_variable}` and what it allows"

@@ -251,7 +251,7 @@ def _tidied_call(part: ToolCallPart, seen: Container[str]) -> ToolCallPart:
         # One character too many is kept, as a sign that it is not the name that was meant.
         tool_name=part.tool_name[: LONGEST_NAME + 1],
         args=writable(_raw(part)),
-        tool_call_id=next(one for one in ids if one not in seen),
+        tool_call_id=next(item for item in ids if item not in seen),
     )
 
 

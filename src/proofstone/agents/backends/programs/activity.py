@@ -36,8 +36,10 @@ class Mask:
 
     @staticmethod
     def of(variables: Mapping[str, str]) -> Mask:
-        found = {spelt for name, value in variables.items() for one in _secrets(name, value) for spelt in _spelt(one)}
-        return Mask(tuple(sorted((one for one in found if len(one) >= _SHORTEST), key=len, reverse=True)))
+        found = {
+            spelt for name, value in variables.items() for secret in _secrets(name, value) for spelt in _spelt(secret)
+        }
+        return Mask(tuple(sorted((item for item in found if len(item) >= _SHORTEST), key=len, reverse=True)))
 
     @property
     def raw(self) -> tuple[bytes, ...]:

@@ -103,7 +103,7 @@ def _speaking() -> tuple[str, ...]:
 
 def _by_program(word: str) -> Preset | None:
     name = Path(word).name
-    return next((one for one in PRESETS.values() if name in (one.program, one.acp_program)), None)
+    return next((item for item in PRESETS.values() if name in (item.program, item.acp_program)), None)
 
 
 def _found(

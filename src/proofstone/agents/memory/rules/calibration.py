@@ -70,29 +70,29 @@ def calibrate(entries: Iterable[MemoryEntry], words: Iterable[str]) -> Calibrati
     """With the words of the task: its intent, and the person's own."""
     about = _about(tuple(entries), subject_of(words))
     used = _distinct(about)[:MOST]
-    forbids = [one for one in used if advice(one) is Advice.MUST_NOT]
-    prefers = [one for one in used if advice(one) is Advice.SHOULD_PREFER]
+    forbids = [item for item in used if advice(item) is Advice.MUST_NOT]
+    prefers = [item for item in used if advice(item) is Advice.SHOULD_PREFER]
     return Calibration(
         must_not=tuple(map(_line, forbids)),
         should_prefer=tuple(map(_line, prefers)),
         blocked_tools=_blocked(forbids, about, lambda one: one.tools),
         blocked_targets=_blocked(forbids, about, lambda one: one.targets),
-        used=tuple(one.entry_id for one in used),
+        used=tuple(item.entry_id for item in used),
     )
 
 
 def _about(entries: tuple[MemoryEntry, ...], subject: frozenset[str]) -> list[MemoryEntry]:
     """Newest first."""
     ages = Ages(entries)
-    about = (one for one in entries if advice(one) and ages.weight(one) >= FADED and _is_about(one, subject))
+    about = (entry for entry in entries if advice(entry) and ages.weight(entry) >= FADED and _is_about(entry, subject))
     return sorted(about, key=lambda one: (one.timestamp, one.entry_id), reverse=True)
 
 
 def _distinct(about: Iterable[MemoryEntry]) -> list[MemoryEntry]:
     """What says the same as a newer one takes no place."""
     distinct: dict[tuple[Advice | None, Line], MemoryEntry] = {}
-    for one in about:
-        distinct.setdefault((advice(one), _line(one)), one)
+    for item in about:
+        distinct.setdefault((advice(item), _line(item)), item)
     return list(distinct.values())
 
 
@@ -106,14 +106,14 @@ def _blocked(
     """Only what is told can be blocked. What says the same in another run takes no place there, and counts here."""
     worked: dict[str, str] = {}
     failed: defaultdict[str, set[str]] = defaultdict(set)
-    for one in reversed(about):
-        for name in named(one):
-            if advice(one) is Advice.SHOULD_PREFER:
-                worked[name] = one.timestamp
+    for item in reversed(about):
+        for name in named(item):
+            if advice(item) is Advice.SHOULD_PREFER:
+                worked[name] = item.timestamp
                 failed.pop(name, None)
-            elif worked.get(name, "") < one.timestamp:
-                failed[name].update(_runs(one))
-    told = {name for one in forbids for name in named(one)}
+            elif worked.get(name, "") < item.timestamp:
+                failed[name].update(_runs(item))
+    told = {name for forbid in forbids for name in named(forbid)}
     return tuple(sorted(name for name in told if len(failed.get(name, ())) >= RUNS))
 
 
@@ -130,13 +130,13 @@ def _line(entry: MemoryEntry) -> Line:
 
 def named_by(entries: Iterable[MemoryEntry], ids: Collection[str]) -> tuple[MemoryEntry, ...]:
     """Those with these ids, and lessons made of them. An entry that has been let go lives on in its lesson."""
-    return tuple(one for one in entries if one.entry_id in ids or not set(ids).isdisjoint(one.sources))
+    return tuple(entry for entry in entries if entry.entry_id in ids or not set(ids).isdisjoint(entry.sources))
 
 
 def from_run(entries: Iterable[MemoryEntry], run_id: str) -> tuple[MemoryEntry, ...]:
     """Those of the run, and lessons made of them."""
-    return tuple(one for one in entries if run_id in (one.run_id, *one.source_runs))
+    return tuple(entry for entry in entries if run_id in (entry.run_id, *entry.source_runs))
 
 
 def known_ids(entries: Iterable[MemoryEntry]) -> frozenset[str]:
-    return frozenset(id for one in entries for id in (one.entry_id, *one.sources))
+    return frozenset(id for entry in entries for id in (entry.entry_id, *entry.sources))

@@ -120,7 +120,7 @@ class _Groups:
         self._with: defaultdict[tuple[_Kind, str], list[int]] = defaultdict(list)
 
     def lessons(self) -> Iterator[_Group]:
-        return (one for one in self._groups if one.is_lesson)
+        return (group for group in self._groups if group.is_lesson)
 
     def add(self, entry: MemoryEntry) -> None:
         group = _Group(entry, subject_of((entry.content,)))
@@ -134,21 +134,21 @@ class _Groups:
         kind, subject = _kind(entry), subject_of((entry.content,))
         having = sorted((self._with.get((kind, word), []) for word in subject or {""}), key=len)
         rarest = having[: len(having) - ceil(SIMILAR * len(having)) + 1]
-        near = (n for n in {n for one in rarest for n in one} if _is_similar(subject, self._groups[n].subject))
+        near = (n for n in {n for item in rarest for n in item} if _is_similar(subject, self._groups[n].subject))
         first = min(near, default=None)
         return None if first is None else self._groups[first]
 
 
 def consolidate(entries: Sequence[MemoryEntry], now: str) -> Revision:
     """The lessons that are new or have changed, and what they supersede."""
-    there = {one.entry_id: one for one in entries}
-    ages, upto = Ages(entries), max((now, *(one.timestamp for one in entries)))
+    there = {entry.entry_id: entry for entry in entries}
+    ages, upto = Ages(entries), max((now, *(entry.timestamp for entry in entries)))
     made = [(group, _lesson(group, ages, upto)) for group in _grouped(entries).lessons()]
-    kept = {one.entry_id for one in sorted((one for _, one in made), key=_heaviness, reverse=True)[:MOST_LESSONS]}
+    kept = {item.entry_id for item in sorted((one for _, one in made), key=_heaviness, reverse=True)[:MOST_LESSONS]}
     gone: set[str] = set()
     for group, lesson in made:
         if lesson.entry_id in kept or lesson.entry_id in there:
-            gone.update((lesson.entry_id, *lesson.sources), (one.entry_id for one in group.joined))
+            gone.update((lesson.entry_id, *lesson.sources), (item.entry_id for item in group.joined))
     return Revision(
         new=tuple(one for _, one in made if one.entry_id in kept and there.get(one.entry_id) != one),
         superseded=tuple(id for id in there if id in gone - kept),
@@ -180,8 +180,8 @@ def _lesson(group: _Group, ages: Ages, upto: str) -> MemoryEntry:
         return first if weight == first.weight else first.model_copy(update={"weight": weight, "weighed_at": upto})
     newest = max(members, key=_age)
     is_one = first.type is MemoryType.SEMANTIC
-    made_of = (*(first.sources if is_one else (first.entry_id,)), *(one.entry_id for one in group.joined))
-    runs = (*(first.source_runs if is_one else (first.run_id,)), *(one.run_id for one in group.joined))
+    made_of = (*(first.sources if is_one else (first.entry_id,)), *(item.entry_id for item in group.joined))
+    runs = (*(first.source_runs if is_one else (first.run_id,)), *(item.run_id for item in group.joined))
     return MemoryEntry(
         entry_id=first.entry_id if is_one else _lesson_id(first),
         task_id=newest.task_id,
@@ -190,7 +190,7 @@ def _lesson(group: _Group, ages: Ages, upto: str) -> MemoryEntry:
         criteria_met=first.criteria_met,
         timestamp=newest.timestamp,
         tags=_tags(members) if first.criteria_met else first.tags,
-        cost=sum(one.cost for one in members),
+        cost=sum(member.cost for member in members),
         run_id=newest.run_id,
         role=ROLE,
         sources=_bounded(made_of),
@@ -226,7 +226,7 @@ def _lesson_id(first: MemoryEntry) -> str:
 def _tags(members: Sequence[MemoryEntry]) -> tuple[str, ...]:
     """Of what worked: whatever it worked with, the newest first."""
     newest_first = sorted(members, key=_age, reverse=True)
-    return tuple(dict.fromkeys(tag for one in newest_first for tag in one.tags if len(tag) <= _TAG))[:MOST_TAGS]
+    return tuple(dict.fromkeys(tag for item in newest_first for tag in item.tags if len(tag) <= _TAG))[:MOST_TAGS]
 
 
 def _bounded(names: Iterable[str]) -> tuple[str, ...]:

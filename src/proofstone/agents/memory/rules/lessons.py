@@ -61,11 +61,11 @@ class Learnt:
 
 
 def learnt(output: KnowledgeOutput, run_id: str, at: str) -> Learnt:
-    refused = tuple(Refused(one, why) for one in output.updates if (why := weakens_lesson(one)))
-    kept = [one for one in output.updates if not any(one is other.lesson for other in refused)]
-    remembered = [one for one in kept if one.kind == "memory"]
+    refused = tuple(Refused(update, why) for update in output.updates if (why := weakens_lesson(update)))
+    kept = [update for update in output.updates if not any(update is other.lesson for other in refused)]
+    remembered = [item for item in kept if item.kind == "memory"]
     entries = tuple(_entry(one, f"{run_id}-k{number:02}", run_id, at) for number, one in enumerate(remembered, start=1))
-    return Learnt(entries, tuple(one for one in kept if one.kind == "instructions"), refused)
+    return Learnt(entries, tuple(item for item in kept if item.kind == "instructions"), refused)
 
 
 def weakens_lesson(lesson: Lesson) -> str:

@@ -22,4 +22,4 @@ class Part(Contract):
 
 def repeated(ids: tuple[str, ...]) -> list[str]:
     """Those that are there more than once."""
-    return sorted({one for one in ids if ids.count(one) > 1})
+    return sorted({item for item in ids if ids.count(item) > 1})

@@ -64,7 +64,7 @@ class ResearchOutput(Output):
 
     @model_validator(mode="after")
     def _ids_are_unique(self) -> ResearchOutput:
-        if twice := repeated(tuple(one.id for one in self.findings)):
+        if twice := repeated(tuple(finding.id for finding in self.findings)):
             raise ValueError(f"findings: the id {twice[0]} is there more than once")
         return self
 
@@ -107,8 +107,8 @@ class SpecOutput(Output):
 
     @model_validator(mode="after")
     def _ids_are_unique(self) -> SpecOutput:
-        criteria = tuple(one.id for one in self.acceptance_criteria)
-        if twice := repeated((*(one.id for one in self.requirements), *criteria)):
+        criteria = tuple(item.id for item in self.acceptance_criteria)
+        if twice := repeated((*(requirement.id for requirement in self.requirements), *criteria)):
             raise ValueError(f"the id {twice[0]} is there more than once; requirements and criteria share their ids")
         return self
 
@@ -174,7 +174,7 @@ class PanelOutput(Output):
     @property
     def findings_count(self) -> dict[Severity, int]:
         """Counted, whatever the reviewer says."""
-        found = Counter(one.severity for one in self.findings)
+        found = Counter(finding.severity for finding in self.findings)
         return {severity: found[severity] for severity in Severity}
 
     @field_validator("confidence", mode="before")
@@ -233,7 +233,7 @@ class Decision(Part):
 
     @model_validator(mode="after")
     def _selected_is_an_alternative(self) -> Decision:
-        there = tuple(one.id for one in self.alternatives)
+        there = tuple(alternative.id for alternative in self.alternatives)
         if self.selected not in there:
             raise ValueError(f"selected: {self.selected} is none of the alternatives: {', '.join(there)}")
         return self
@@ -247,7 +247,7 @@ class DesignOutput(Output):
 
     @model_validator(mode="after")
     def _ids_are_unique(self) -> DesignOutput:
-        if twice := repeated(tuple(one.id for one in self.decisions)):
+        if twice := repeated(tuple(decision.id for decision in self.decisions)):
             raise ValueError(f"decisions: the id {twice[0]} is there more than once")
         return self
 

@@ -201,7 +201,7 @@ class SubTaskOutcome(Contract):
 
     @model_validator(mode="after")
     def _what_matched_has_not_failed(self) -> SubTaskOutcome:
-        if self.matched and any(one.failed for one in self.criteria_verdicts):
+        if self.matched and any(verdict.failed for verdict in self.criteria_verdicts):
             raise ValueError("what matched has no criterion that failed")
         return self
 

@@ -46,7 +46,7 @@ Offer = Mapping[str, JsonValue]
 def mode_for(offer: Offer, wanted: str) -> Choice | None:
     """The mode to be set. `wanted`: the one that the preset names, if the agent has it. None: it offers none in which
     it would ask."""
-    modes = [Mode(text_at(one, "id"), text_at(one, "name")) for one in objects_at(offer, "modes", "availableModes")]
+    modes = [Mode(text_at(item, "id"), text_at(item, "name")) for item in objects_at(offer, "modes", "availableModes")]
     if modes:
         id = asking_mode(modes, wanted)
         return Choice("session/set_mode", {"modeId": id}, id) if id else None
@@ -84,9 +84,9 @@ def model_for(offer: Offer, model: str) -> Choice | None:
         for value, name in _values(option):
             if _is(model, value, name):
                 return _set(option, value)
-    for one in objects_at(offer, "models", "availableModels"):
-        id = text_at(one, "modelId")
-        if _is(model, id, text_at(one, "name")):
+    for item in objects_at(offer, "models", "availableModels"):
+        id = text_at(item, "modelId")
+        if _is(model, id, text_at(item, "name")):
             return Choice("session/set_model", {"modelId": id}, id)
     return None
 
@@ -114,7 +114,7 @@ def _is(model: str, *called: str) -> bool:
 def login_for(methods: Sequence[Mapping[str, JsonValue]], given: Collection[str]) -> str:
     """A way to log in for which everything is there: the variables with its key. Empty: all of them need a person."""
     for method in methods:
-        variables = [text_at(one, "name") for one in objects_at(method, "vars")] or _variables_in(method)
+        variables = [text_at(item, "name") for item in objects_at(method, "vars")] or _variables_in(method)
         if variables and all(name in given for name in variables):
             return text_at(method, "id")
     for method in methods:
@@ -140,10 +140,10 @@ def _options(offer: Offer, category: str) -> Iterator[Mapping[str, JsonValue]]:
 
 def _values(option: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
     """Value and name of each, also of those that stand in groups."""
-    for one in objects_at(option, "options"):
-        if value_at(one, "value") is not None:
-            yield text_at(one, "value"), text_at(one, "name")
-        for inner in objects_at(one, "options"):
+    for item in objects_at(option, "options"):
+        if value_at(item, "value") is not None:
+            yield text_at(item, "value"), text_at(item, "name")
+        for inner in objects_at(item, "options"):
             yield text_at(inner, "value"), text_at(inner, "name")
 
 

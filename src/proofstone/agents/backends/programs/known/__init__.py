@@ -19,6 +19,6 @@ from proofstone.agents.backends.programs.known import (
 from proofstone.agents.backends.programs.preset import Preset
 
 PRESETS: Final[Mapping[str, Preset]] = {
-    one.PRESET.name: one.PRESET
-    for one in (claude, codex, gemini, opencode, qwen, copilot, goose, aider, mini_swe_agent)
+    item.PRESET.name: item.PRESET
+    for item in (claude, codex, gemini, opencode, qwen, copilot, goose, aider, mini_swe_agent)
 }

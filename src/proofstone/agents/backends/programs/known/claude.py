@@ -163,7 +163,7 @@ class ClaudeStream:
 
     def _usage(self, told: Mapping[str, JsonValue]) -> Usage:
         models = value_at(told, "modelUsage")
-        bases = [text_at(one, "costBasis") for one in models.values()] if isinstance(models, dict) else []
+        bases = [text_at(model, "costBasis") for model in models.values()] if isinstance(models, dict) else []
         guessed = "unknown" in bases
         return _usage_at(told, "usage").model_copy(
             update={
@@ -176,7 +176,7 @@ class ClaudeStream:
         if value_at(told, "is_error") is not True:
             return None
         errors = value_at(told, "errors")
-        listed = [one for one in errors if isinstance(one, str)] if isinstance(errors, list) else []
+        listed = [error for error in errors if isinstance(error, str)] if isinstance(errors, list) else []
         why = shown(text_at(told, "result") or "\n".join(listed) or text_at(told, "subtype"))
         status = count_at(told, "api_error_status")
         kind = kind_of_status(status) if status else _KINDS.get(self._error, FaultKind.FAILED)
@@ -194,7 +194,7 @@ def _tool(part: Mapping[str, JsonValue]) -> Activity:
 
 def _outcome(part: Mapping[str, JsonValue], call: Call, *, refused: bool) -> Activity:
     failed = value_at(part, "is_error") is True
-    words = text_at(part, "content") or "\n".join(text_at(one, "text") for one in objects_at(part, "content"))
+    words = text_at(part, "content") or "\n".join(text_at(item, "text") for item in objects_at(part, "content"))
     if refused or (failed and "No such tool available" in words):
         words = words.removeprefix(f"PreToolUse:{call.tool} hook error: ")
         return Activity(kind=ActivityKind.REFUSED, name=call.tool, text=shown(words), paths=call.paths)

@@ -88,7 +88,7 @@ def _sandbox(errand: Errand) -> list[str]:
         return _settings('sandbox_mode="danger-full-access"')
     mode = "workspace-write" if errand.scope else "read-only"
     tree_only = ("exclude_slash_tmp=true", "exclude_tmpdir_env_var=true")
-    return _settings(f'sandbox_mode="{mode}"', *(f"sandbox_workspace_write.{one}" for one in tree_only))
+    return _settings(f'sandbox_mode="{mode}"', *(f"sandbox_workspace_write.{item}" for item in tree_only))
 
 
 def _settings(*settings: str) -> list[str]:

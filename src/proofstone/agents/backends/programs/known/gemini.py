@@ -91,7 +91,7 @@ def _policy(errand: Errand, *, decides: bool) -> str:
     if not errand.scope:
         rules.append(_rule(900, "deny", _EDITING))
     elif decides:
-        rules += [_rule(800, "allow", _EDITING, argsPattern=within(one, str(errand.root))) for one in errand.scope]
+        rules += [_rule(800, "allow", _EDITING, argsPattern=within(item, str(errand.root))) for item in errand.scope]
         rules.append(_rule(700, "deny", _EDITING, argsPattern=".", denyMessage=_refusal(errand.scope)))
     return "\n".join(rules)
 

@@ -137,7 +137,7 @@ class GooseStream:
     def _came_of_it(self, part: Mapping[str, JsonValue]) -> Activity:
         call = self._calls.of(text_at(part, "id"))
         result = value_at(part, "toolResult")
-        texts = [text_at(one, "text") for one in objects_at(result, "value", "content")]
+        texts = [text_at(item, "text") for item in objects_at(result, "value", "content")]
         words = "\n".join(filter(None, texts)) or text_at(result, "error")
         good = text_at(result, "status") == "success" and value_at(result, "value", "isError") is not True
         return Activity(kind=ActivityKind.RESULT, name=call.tool, paths=call.paths, text=shown(words), ok=good)

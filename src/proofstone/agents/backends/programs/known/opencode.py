@@ -48,7 +48,7 @@ _KINDS: Mapping[str, FaultKind] = {
 
 def invoke(errand: Errand) -> Invocation:
     model = (f"--model={_model(errand)}",) if errand.model else ()
-    edit = {"*": "deny", **{one: "allow" for pattern in errand.scope for one in _patterns(pattern, errand.root)}}
+    edit = {"*": "deny", **{item: "allow" for pattern in errand.scope for item in _patterns(pattern, errand.root)}}
     variables = {**_QUIET, "OPENCODE_CONFIG_CONTENT": _config(errand, edit, "allow")}
     return Invocation(("run", "--format", "json", "--pure", *model), variables, stdin=errand.prompt)
 

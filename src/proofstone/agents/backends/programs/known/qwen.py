@@ -132,7 +132,7 @@ class QwenStream:
     def _used(self, part: Mapping[str, JsonValue]) -> Activity:
         name, arguments = named(text_at(part, "name")), value_at(part, "input")
         path = text_at(arguments, "file_path") or text_at(arguments, "notebook_path") or text_at(arguments, "path")
-        paths = tuple(relative(one, self._root or "/") for one in paths_of(path))
+        paths = tuple(relative(item, self._root or "/") for item in paths_of(path))
         self._calls.add(text_at(part, "id"), name, paths)
         return Activity(kind=ActivityKind.TOOL, name=name, paths=paths, text=shown(text_at(arguments, "command")))
 
@@ -140,7 +140,7 @@ class QwenStream:
         call = self._calls.of(text_at(part, "tool_use_id"))
         words = text_at(part, "content")
         failed = value_at(part, "is_error") is True
-        if failed and (words.startswith(_DECLINED) or any(one in words for one in _NOT_YOURS)):
+        if failed and (words.startswith(_DECLINED) or any(item in words for item in _NOT_YOURS)):
             return Activity(kind=ActivityKind.REFUSED, name=call.tool, paths=call.paths, text=shown(words))
         return Activity(kind=ActivityKind.RESULT, name=call.tool, paths=call.paths, text=shown(words), ok=not failed)
 
@@ -159,7 +159,7 @@ class QwenStream:
     def _fault(self, words: str) -> Fault | None:
         """It calls an answer of the provider's that was none a success."""
         why = shown(text_at(self._result, "error", "message"))
-        if any(why.startswith(one) for one in _NO_LOGIN):
+        if any(why.startswith(item) for item in _NO_LOGIN):
             return Fault(kind=FaultKind.DENIED, why=f"{why} Or start `qwen` and log in.")
         if why.startswith(_NO_STRUCTURE):
             return Fault(kind=FaultKind.MALFORMED, why=why)
