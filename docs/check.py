@@ -4,6 +4,7 @@
 - what stands between the marks of a page comes from the tables that decide: `generators/pages.py` has the list;
 - every relative link in a Markdown file leads to a file, and to a heading where it names one;
 - every page of the manual is listed in `docs/README.md`, every decision record in `docs/decisions/README.md`;
+- the figures of the source are within their limits (`generators/house.py`);
 - no text file holds a path of somebody's machine.
 """
 
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from generators import house
 from generators.page import ROOT
 from generators.pages import GENERATED
 
@@ -51,6 +53,7 @@ def all_problems(root: Path) -> Iterator[str]:
             yield from broken_links(root, path, text)
         yield from paths_of_machines(path, text)
     yield from unlisted(root)
+    yield from house.exceeded()
 
 
 def missing_commands() -> Iterator[str]:

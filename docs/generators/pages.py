@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from generators import controller, evidence, ledger, pipeline, plan_gate, task_gate, threats, understanding
+from generators import controller, evidence, house, ledger, pipeline, plan_gate, task_gate, threats, understanding
 from generators.command_line import cli_reference
 from generators.page import marked
 from generators.programs import programs
 from generators.settings import configuration
 
 MARKED: Mapping[str, Mapping[str, Callable[[], str]]] = {
+    "CONTRIBUTING.md": {"metrics": house.metrics},
     "docs/coding-agents.md": {"programs": programs},
     "docs/verify-plan.md": {
         "decision table": plan_gate.decision_table,
