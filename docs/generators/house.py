@@ -17,112 +17,19 @@ SOURCE = ROOT / "src"
 PACKAGE = "proofstone"
 
 # Past participles that do not end in -ed, and words in -ed or -ing that are nouns or verbs.
-_IRREGULAR = frozenset(
-    {
-        "told",
-        "met",
-        "held",
-        "kept",
-        "seen",
-        "heard",
-        "sent",
-        "made",
-        "given",
-        "taken",
-        "begun",
-        "shown",
-        "written",
-        "known",
-        "said",
-        "done",
-        "gone",
-        "come",
-        "came",
-        "felt",
-        "lost",
-        "meant",
-        "paid",
-        "spoken",
-        "stood",
-        "taught",
-        "thought",
-        "understood",
-        "won",
-        "drawn",
-        "driven",
-        "fallen",
-        "forgotten",
-        "hidden",
-        "chosen",
-        "broken",
-        "built",
-        "bought",
-        "brought",
-        "caught",
-        "dealt",
-        "fed",
-        "fought",
-        "frozen",
-        "got",
-        "grown",
-        "laid",
-        "led",
-        "lent",
-        "thrown",
-        "torn",
-        "spent",
-        "stolen",
-        "struck",
-        "withdrawn",
-        "overridden",
-        "undone",
-        "outgrown",
-        "borne",
-        "proven",
-        "learnt",
-        "spelt",
-    }
-)
-_NOT_A_PARTICIPLE = frozenset(
-    {
-        "need",
-        "seed",
-        "feed",
-        "speed",
-        "embed",
-        "exceed",
-        "proceed",
-        "succeed",
-        "shed",
-        "bed",
-        "hundred",
-        "string",
-        "thing",
-        "nothing",
-        "something",
-        "anything",
-        "everything",
-        "ring",
-        "king",
-        "spring",
-        "bring",
-        "during",
-        "setting",
-        "settings",
-        "warning",
-        "timing",
-        "rating",
-        "building",
-        "meaning",
-        "heading",
-        "encoding",
-        "listing",
-        "mapping",
-        "binding",
-        "padding",
-        "spacing",
-    }
-)
+_IRREGULAR_WORDS = """
+told met held kept seen heard sent made given taken begun shown written known said done gone come came felt lost meant
+paid spoken stood taught thought understood won drawn driven fallen forgotten hidden chosen broken built bought
+brought caught dealt fed fought frozen got grown laid led lent thrown torn spent stolen struck withdrawn overridden
+undone outgrown borne proven learnt spelt
+"""
+_IRREGULAR = frozenset(_IRREGULAR_WORDS.split())
+_NOT_A_PARTICIPLE_WORDS = """
+need seed feed speed embed exceed proceed succeed shed bed hundred string thing nothing something anything everything
+ring king spring bring during setting settings warning timing rating building meaning heading encoding listing mapping
+binding padding spacing
+"""
+_NOT_A_PARTICIPLE = frozenset(_NOT_A_PARTICIPLE_WORDS.split())
 
 
 class Limit(NamedTuple):
