@@ -37,8 +37,8 @@ ROLE_OF = {
 }
 PROGRAM = """
 import json, proofstone
-from proofstone.export.targets import claude_files
-print(json.dumps([proofstone.__file__, claude_files()]))
+from proofstone.export.targets import copilot_files
+print(json.dumps([proofstone.__file__, copilot_files()]))
 """
 
 
@@ -48,7 +48,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     root = tmp_path_factory.mktemp("product")
     package = Path(proofstone.__file__).parent
     shutil.copytree(package, root / "proofstone", ignore=shutil.ignore_patterns("__pycache__"))
-    for prompt in (root / "proofstone" / "roles" / "prompts").glob("*.md"):
+    for prompt in (root / "proofstone" / "agents" / "roles" / "prompts").glob("*.md"):
         text = prompt.read_text().replace("## How to work\n", f"## How to work\n\nMind the {prompt.stem[::-1]} gap.\n")
         prompt.write_text(text.replace("## Tools\n\n", "## Tools\n\n- Mind the tools of all.\n"))
     done = subprocess.run(

@@ -150,7 +150,7 @@ def test_writers_and_whoever_consolidates_lose_nothing_of_each_other(path: Path)
 WRITER = """
 import sys
 from pathlib import Path
-from proofstone.agents.memory import FileMemory
+from proofstone.agents.memory.store import FileMemory
 from proofstone.agents.memory.rules.consolidation import consolidate
 from tests.memory.making import entry, moment
 
