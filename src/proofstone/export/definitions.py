@@ -1,5 +1,8 @@
 """The nine exported agents as data, built from the product's roles, or from what the engine does where there is no
 role.
+
+A role provides its title, prompt, contracts and tools. This module adds what matters outside the runtime: the step of
+an agent, the files that it reads and writes, and what it must not forget.
 """
 
 from __future__ import annotations

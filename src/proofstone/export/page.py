@@ -65,7 +65,7 @@ def page(agent: Agent, host: Host) -> str:
         _output_section(agent, links),
         _workflow_section(agent, links),
         _completion_section(agent, links),
-        f"{numbered(_operating_rules(agent, links))}\n\n{reverification(agent)}",
+        f"{numbered(_rules_section(agent, links))}\n\n{reverification(agent)}",
         _self_verification_section(agent, links),
         tool_access(agent, host),
         _anchor_section(agent),
@@ -209,7 +209,7 @@ def _completion_section(agent: Agent, links: _Links) -> str:
     )
 
 
-def _operating_rules(agent: Agent, links: _Links) -> list[str]:
+def _rules_section(agent: Agent, links: _Links) -> list[str]:
     return [
         *agent.prompt.rules,
         *agent.place.rules,

@@ -1,4 +1,12 @@
-"""The schemas of the outputs that agents hand to each other, and the page that documents them."""
+"""The schemas of the outputs that agents hand to each other, and the page that documents them.
+
+A schema is a contract of the product, written as typed YAML, with one valid example. The typed YAML lists the fields in
+order, their values, and which of them are required. It can be parsed as YAML: a value names a type (`text`, `integer`),
+lists the allowed words (`a | b`), or names another schema. The description of a field is above it, its limits beside
+it.
+
+The reports of the implementer and the verifier are defined here, because the engine does not need them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""Hook configuration for coding agents, and a count of how often an agent was sent back."""
+"""Hook configuration for coding agents, and a count of how often an agent was sent back.
+
+A hook runs `proofstone check` when an agent says that it is done, and tells the agent the result. The table below
+describes each supported program: only programs whose hook can send text back to the model are in it. For all others
+there is a paragraph of instructions, which an agent may or may not follow.
+
+The count since the agent last passed is kept in one small file for each conversation, in the state directory. Losing a
+file costs only a few more rounds, so it is neither locked nor synchronised.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""The catalogue of tricks: its models, and reading it from its folder."""
+"""The catalogue of tricks: its models, and reading it from its folder.
+
+A trick is data: what it writes, edits and deletes, which commands it runs, and which rule must stop it. Each trick has
+an honest twin that must pass, which exposes a layer that stops the trick by stopping everything.
+
+`projects*.toml` contain the sample projects and are merged. Every other file contains the tricks of one family and has
+the family's name. Errors name the file, the trick and the field.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Try the catalogue, or a part of it, with a few workers, and show their progress."""
+"""Try the catalogue, or a part of it, with a few workers, and show their progress.
+
+A worker prefers projects that it has already created, so that it can reuse what Proofstone knows about their base. On a
+terminal the running tricks are shown; elsewhere one line is printed at the end of each trial.
+"""
 
 from __future__ import annotations
 

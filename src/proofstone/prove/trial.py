@@ -1,5 +1,12 @@
 """Try one trick: run the cheat and its honest twin through `proofstone check`, and the cheat through an exit-code
 gate.
+
+A sample project is a repository that is reset before each trial. It stays at the same path, and untouched files are
+left alone, so that what Proofstone knows about its base and dependencies stays valid. The change time of a file's inode
+shows whether it was touched, because no program can set it.
+
+`proofstone check` runs as users run it, in its own process: a trick may set variables for its caller, and its effects
+stay in that process.
 """
 
 from __future__ import annotations

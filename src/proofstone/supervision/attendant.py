@@ -257,10 +257,10 @@ class Continuity:
 
     @property
     def _open_request(self) -> Wanted:
-        wanted = self._agent.state.asked
-        if wanted is None:
+        request = self._agent.state.asked
+        if request is None:
             raise TypeError("nothing was asked")
-        return wanted
+        return request
 
     def _handle_reply(self, answer: Part | Malformed) -> Word:
         return self._reply_handlers[self._open_request](answer)

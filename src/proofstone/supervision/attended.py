@@ -76,7 +76,7 @@ class Judge:
         if not to_judge:
             return {}
         if self.ask is None:
-            return {item.item: _unverifiable(item.item, self.why_not) for item in to_judge}
+            return {question.item: _unverifiable(question.item, self.why_not) for question in to_judge}
         agent_key = self.occasion
         request = JudgeRequest(
             run_id=agent_key.run_id,
@@ -99,7 +99,7 @@ class Judge:
 
 
 def _digest(request: JudgeRequest) -> str:
-    text = "\0".join((request.said, *(item.item for item in request.to_judge)))
+    text = "\0".join((request.said, *(question.item for question in request.to_judge)))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
@@ -187,7 +187,11 @@ _LOOKUP_SECONDS = 20.0
 
 
 def why_not_asked(role: str, backend: Backend) -> str:
-    """Return why an agent is not supervised, or an empty string if it is."""
+    """Return why an agent is not supervised, or an empty string if it is.
+
+    A program is started anew for each turn with the whole conversation, so it can always receive a message. A script is
+    asked only what it has an answer to.
+    """
     spec = backend.identity.spec
     kind = spec.partition(":")[0]
     if reason := why_exempt(role, kind, takes_prompts=works_alone(spec)):
@@ -305,7 +309,7 @@ class Attended:
         number = self.state.judged + 1
         self.set(judged=number)
         judgements = self.subject.judge.say(said, to_judge, number)
-        return [judgements[item.item] for item in to_judge]
+        return [judgements[question.item] for question in to_judge]
 
     def caps(self, *reasons: str) -> None:
         """Record why the confidence is at most Medium."""

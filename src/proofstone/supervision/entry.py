@@ -154,7 +154,11 @@ class Entry:
         return self._pass_gate(message) if state.gate is not None else agent.resume(f"{message}\n\n{GO_ON}")
 
     def _apply_requirements(self) -> list[str]:
-        """Add the requirements that the agent was told about and has planned to its task."""
+        """Add the requirements that the agent was told about and has planned to its task.
+
+        A requirement that violates the plan gate's rules is not added and is left to the planner. Return what the agent
+        is told about each of these.
+        """
         state, subject = self.agent.state, self.agent.subject
         refusals: list[str] = []
         for requirement in subject.board.added():

@@ -68,7 +68,7 @@ def agents_seen(ledger: Ledger, run_id: str, now: float, *, running: bool) -> tu
     for part, id in _list_runs(ledger, run_id):
         for log in _read_dispatches(ledger, id):
             if log.boundary is not None:
-                agent = _build_position(log, log.boundary, part, now, running=running)
+                agent = _read_agent(log, log.boundary, part, now, running=running)
                 agents[part, agent.position.agent] = agent
     return tuple(agents.values())
 
@@ -88,9 +88,7 @@ def _read_dispatches(ledger: Ledger, run_id: str) -> list[_DispatchLog]:
     return list(logs.values())
 
 
-def _build_position(
-    log: _DispatchLog, boundary: Stored[MessageRow], part: str, now: float, *, running: bool
-) -> AgentSeen:
+def _read_agent(log: _DispatchLog, boundary: Stored[MessageRow], part: str, now: float, *, running: bool) -> AgentSeen:
     attendance = Attendance.model_validate(boundary.row.payload["standing"])
     standing, at_work = attendance.standing, running and not log.has_ended
     for at, event in _events(log, boundary, at_work=at_work):

@@ -63,8 +63,8 @@ def delta(before: ContextVersion, after: ContextVersion) -> tuple[DeltaLine, ...
     """Return the difference section by section. A section that shares no key with its previous version is replaced
     as a whole.
     """
-    old = {entry.name: entry for entry in before.sections}
-    new = {entry.name: entry for entry in after.sections}
+    old = {section_entry.name: section_entry for section_entry in before.sections}
+    new = {section_entry.name: section_entry for section_entry in after.sections}
     removed = (section for name, section in old.items() if name not in new)
     return (
         *(line for name, section in new.items() for line in _section_delta(old.get(name), section)),

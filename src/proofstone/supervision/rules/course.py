@@ -122,13 +122,13 @@ class Course:
             *(repeated.causes if repeated else ()),
             *(waiting_cause for waiting_cause in monitor.waiting if waiting_cause.level <= level),
         )
-        asked = Asked(
+        question = Asked(
             level=level,
             causes=tuple(cause.model_copy(update={"level": level}) for cause in causes),
             time=repeated.time if repeated and repeated.level is level else 1,
         )
         self.set(
-            open=asked,
+            open=question,
             again=None,
             waiting=tuple(waiting_cause for waiting_cause in monitor.waiting if waiting_cause.level > level),
             in_turn=True,
@@ -136,7 +136,7 @@ class Course:
             analysed=monitor.analysed or level is Level.ANALYSIS,
             asked_at=monitor.now if level is Level.QUESTION else monitor.asked_at,
         )
-        self.decisions.append(Ask(asked=asked))
+        self.decisions.append(Ask(asked=question))
 
     def ping(self, minutes: float) -> None:
         """Ping a silent agent at once, and replace it after enough pings."""
@@ -156,22 +156,22 @@ class Course:
         """Withdraw the open question and ask it again later: the agent may not have received it, or it is out of
         place now.
         """
-        asked = self.monitor.open
-        if asked is None:
+        question = self.monitor.open
+        if question is None:
             return
         self.set(open=None)
-        if asked.level is Level.QUESTION:
-            self.wait(asked.causes)
+        if question.level is Level.QUESTION:
+            self.wait(question.causes)
         else:
-            self.set(again=asked.model_copy(update={"turns": 0}))
+            self.set(again=question.model_copy(update={"turns": 0}))
 
     # Settle a cause.
 
     def close(self, result: Result, why: str, *, score: Score | None = None, plan_first: bool = False) -> None:
-        asked = self.monitor.open
-        if asked is not None:
+        question = self.monitor.open
+        if question is not None:
             self.set(open=None)
-            self.conclude(asked, result, why, score=score, plan_first=plan_first)
+            self.conclude(question, result, why, score=score, plan_first=plan_first)
 
     def conclude(
         self, asked: Asked, result: Result, why: str, *, score: Score | None = None, plan_first: bool = False

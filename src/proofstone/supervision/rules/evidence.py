@@ -146,7 +146,7 @@ class _Doubt:
 
 def wanted(analysis: ImpactAnalysis) -> Wanted:
     paths = (
-        *(_cited_path(citation.artifact) for citation in analysis.upstream),
+        *(_strip_location(citation.artifact) for citation in analysis.upstream),
         *(_normalize_path(file.path) for file in analysis.files),
         *(_normalize_path(interface.path) for interface in analysis.interfaces),
     )
@@ -185,7 +185,7 @@ def _check_upstream(analysis: ImpactAnalysis, facts: Facts, task: Assigned) -> I
     if not analysis.upstream and task.upstream:
         yield _Doubt(f"it cites nothing, but its task depends on {', '.join(task.upstream)}")
     for cited in analysis.upstream:
-        path = _cited_path(cited.artifact)
+        path = _strip_location(cited.artifact)
         if cited.artifact in task.upstream or path in task.upstream:
             continue
         exists = facts.paths.get(path)
@@ -287,7 +287,7 @@ def _normalize_path(path: str) -> str:
     return path.strip("`").removeprefix("./")
 
 
-def _cited_path(artifact: str) -> str:
+def _strip_location(artifact: str) -> str:
     return _normalize_path(_LOCATION_SUFFIX.sub("", artifact.strip("`")))
 
 

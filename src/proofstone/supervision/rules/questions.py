@@ -1,4 +1,24 @@
-"""The questions of level 2, and how their answers are graded."""
+"""The questions of level 2, and how their answers are graded.
+
+A question is built from the change itself: the lines of a context update, the declared files and those that really
+changed, the interfaces, and the tasks that depend on this one. The cause determines the question, always the same way.
+
+| cause                               | category            | the answer must name                                  |
+|-------------------------------------|---------------------|-------------------------------------------------------|
+| T3, a dependency file is declared   | DEPENDENCY_RISK     | every changed file, and one of the declared files     |
+| T3, something was added             | SCOPE_BOUNDARY      | the same                                              |
+| T3, something was changed, replaced | RIPPLE_TRACE        | the same                                              |
+| T3, something was removed           | ASSUMPTION_PROBE    | the same                                              |
+| T2 stale documents                  | INTERCONNECTION_MAP | every file that changed                               |
+| T4 milestone                        | SCOPE_BOUNDARY      | one of the declared files                             |
+| T5 low tool use                     | ASSUMPTION_PROBE    | one of the declared files                             |
+| T7 recovery                         | SCOPE_BOUNDARY      | every file that changed                               |
+| T1 silence                          | FAILURE_MODE        | every file that changed                               |
+| T6 deviation                        | ALTERNATIVE_DEMAND  | every file that changed                               |
+
+Code checks which files the answer names. A judge decides whether the reasons are right; without a judge, the answer is
+unverifiable.
+"""
 
 from __future__ import annotations
 

@@ -15,6 +15,8 @@ The distance of the work from its plan is computed, whatever the agent claims:
 | has an item that fails                                                                 | unjustified              |
 | claims NONE, and NONE is computed                                                      | intact                   |
 | otherwise: claims what is computed, or more that is still to come                      | justified                |
+
+A hidden deviation is a claim mismatch. RC-04 must name the files; a signature may be named anywhere in the analysis.
 """
 
 from __future__ import annotations
@@ -61,9 +63,9 @@ class Reality:
     @property
     def beyond(self) -> tuple[WorkedFile, ...]:
         """Files that the task neither declares nor gets by rule."""
-        strange = undeclared((item.path for item in self.worked), self.declared)
-        given = granted(strange, self.declared)
-        return tuple(item for item in self.worked if item.path in strange and item.path not in given)
+        undeclared_paths = undeclared((file.path for file in self.worked), self.declared)
+        granted_paths = granted(undeclared_paths, self.declared)
+        return tuple(file for file in self.worked if file.path in undeclared_paths and file.path not in granted_paths)
 
     @property
     def unplanned(self) -> tuple[ChangedSignature, ...]:

@@ -1,5 +1,14 @@
 """The text form of bracketed messages: find them, read the fields of their first line, and read and write their
 sections.
+
+A message starts at the beginning of a line, with its tag in capitals. The name of the speaker may come before it, as in
+a transcript (`T+12: implementer-1: [ACK-UPDATE] GC-v5 …`); then it must continue as messages do. It ends where the next
+message starts, at the end of the text, or with the fence that surrounds it. A tag in the middle of a sentence or on a
+quoted line is ordinary text.
+
+The fields of the first line look like `Phase 6 | Level 2 | Target: implementer-1`. Only the two analyses and context
+updates have more than one line. Headings and labels are recognised by their words, at any heading level; an entry of a
+list may be wrapped. Names are written in backticks, and may be read without them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,19 @@
-"""Compare a claimed signature with the one in the file, part by part. Both are in the same language."""
+"""Compare a claimed signature with the one in the file, part by part. Both are in the same language.
+
+A claim must be true, but it may leave something out:
+
+| part of a signature                        | may be left out of the claim | if it is claimed         |
+|--------------------------------------------|------------------------------|--------------------------|
+| a parameter, its place, its name, `*`, `…` | no                           | must be as in the file   |
+| the receiver: `self`, `cls`, `&self`       | yes                          | not compared             |
+| a type, a default, the return type         | yes                          | must be as in the file   |
+| `async`                                    | yes                          | must be in the file      |
+| other modifiers, annotations, type parameters, `where`, `throws` | yes    | not compared             |
+| blanks, line breaks, comments, a last comma, quotes around a type | yes   | not compared             |
+
+Go and Java write types without a colon: there, a parameter of one word is its name or its type. A definition that is
+not a function needs no parameters in the claim: its name is enough.
+"""
 
 from __future__ import annotations
 

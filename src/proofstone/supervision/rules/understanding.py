@@ -16,6 +16,8 @@ Pure.
 
 When the last attempt is spent, another agent starts with another approach. An unverifiable item does not fail: it caps
 the confidence. But once RC-05, RC-06 or RC-07 has failed, its answer must be verified: an unverifiable answer fails.
+
+A text to an agent starts with the bracketed line and then says how to answer it.
 """
 
 from __future__ import annotations
