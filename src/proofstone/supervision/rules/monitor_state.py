@@ -222,9 +222,9 @@ TRIGGERS: Final[Mapping[Trigger, Row]] = MappingProxyType(
         Trigger.SCOPE_CHANGE: Row(
             "scope change", Level.QUESTION, "a context update affects the agent's files or criteria"
         ),
-        Trigger.MILESTONE: Row("milestone", Level.QUESTION, "the agent moves to its next task, if `milestones` is set"),
+        Trigger.MILESTONE: Row("milestone", Level.QUESTION, "the agent moves to its next task, if that is configured"),
         Trigger.LOW_TOOL_USE: Row(
-            "low tool use", Level.QUESTION, "half of the task is done and nothing was looked up, where that is required"
+            "low tool use", Level.QUESTION, "more than half of the task is done without a lookup, where one is required"
         ),
         Trigger.DEVIATION: Row(
             "deviation", Level.ANALYSIS, "the agent changes undeclared files, or its approach differs from the plan"
