@@ -122,7 +122,7 @@ def test_what_a_shell_changed_at_the_gate_is_noticed_when_the_work_begins(bench:
     attendant.speak(Boundary())
     bench.tree.paths.append("shop/other.py")
     assert attendant.speak(uses("run", command="touch shop/other.py")) is None
-    attendant._entry._passed("go")
+    attendant._entry._pass_gate("go")
     assert asked(attendant.speak(uses("read", path="a"))) == "RV-3"
 
 
@@ -294,7 +294,7 @@ def test_whatever_is_answered_and_judged_a_word_follows(
     say(bench.ledger, "r", "and more of it", (), "ann")
     attendant.speak(Boundary())
     if wanted not in (Wanted.IMPACT, Wanted.CHALLENGE):
-        attendant._entry._passed("go")
+        attendant._entry._pass_gate("go")
         attendant.speak(uses("run", command="x"))
     agent.ask(wanted, "?")
     if wanted is Wanted.CHALLENGE:
@@ -316,7 +316,7 @@ def test_an_agent_is_told_what_of_the_added_is_not_its_task(bench: Bench, object
     attendant._agent.ask(Wanted.PLAN, "how?")
     word = attendant.speak(answers(PLANNED))
     assert isinstance(word, Aside)
-    refused = f"What GC-v2 has added is not a part of your task: {objection}. Leave it to whoever plans."
+    refused = f"The addition in GC-v2 is not part of your task: {objection}. Leave it to the planner."
     assert ("[APPROVED] Phase 6" in word.told.text, refused in word.told.text) == (True, bool(objection))
 
 

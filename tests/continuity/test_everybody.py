@@ -52,7 +52,9 @@ def test_what_nobody_could_judge_of_their_understanding_keeps_the_confidence_fro
     assert killed.exit == -signal.SIGKILL
     came = stage.resume("last")
     assert (came.outcome, came.report.confidence) == ("passed", Confidence.MEDIUM), came.report.reason
-    asked = [one.removeprefix("nobody could judge how ") for one in came.report.confidence_reasons if "judge" in one]
+    asked = [
+        one.removeprefix("nobody could judge how well ") for one in came.report.confidence_reasons if "judge" in one
+    ]
     assert [one.split()[0] for one in asked] == ["designer", "planner"], came.report.confidence_reasons
 
 

@@ -74,7 +74,7 @@ def test_a_plan_for_files_that_are_not_its_own_is_sent_back(stage: Stage) -> Non
     assert came.exit == 0
     assert stage.asked() == ["impact", "plan", "plan"]
     assert [line for line in stage.transcript() if line.startswith("[REJECTED]")] == [
-        "[REJECTED] Phase 6 | Reason: shop/cart.py is not among the files of the task"
+        "[REJECTED] Phase 6 | Reason: shop/cart.py is not a file of the task"
     ]
 
 

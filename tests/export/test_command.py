@@ -53,7 +53,7 @@ def test_a_file_is_no_place_to_export_to(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     done = proofstone("agents", "export", "generic", "out", home=tmp_path / "home", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "proofstone: out is no folder\nhint: name the folder that the files shall go to\n"
+    assert done.stderr == "proofstone: out is not a folder\nhint: choose a folder for the exported files\n"
 
 
 @pytest.mark.parametrize(

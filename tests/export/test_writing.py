@@ -37,7 +37,7 @@ def test_files_that_are_the_same_are_left_alone(tmp_path: Path) -> None:
 
 def test_what_differs_is_named_and_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / "two.md").write_text("mine\n")
-    with pytest.raises(InputError, match=r"differ; nothing was written:\ntwo\.md") as caught:
+    with pytest.raises(InputError, match=r"these names; nothing was written:\ntwo\.md") as caught:
         write(tmp_path, FILES, force=False)
     assert "--force" in (caught.value.hint or "")
     assert everything(tmp_path) == {"two.md": b"mine\n"}
@@ -87,24 +87,24 @@ def test_nothing_is_written_through_a_link(path: str, tmp_path: Path) -> None:
 
 def test_a_link_that_leads_nowhere_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "gone")
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         write(tmp_path / "link", FILES, force=False)
     assert not (tmp_path / "gone").exists()
 
 
 def test_a_folder_where_a_file_belongs_is_in_the_way_and_the_reverse(tmp_path: Path) -> None:
     (tmp_path / "two.md").mkdir()
-    with pytest.raises(InputError, match=r"two\.md is no regular file"):
+    with pytest.raises(InputError, match=r"two\.md is not a regular file"):
         write(tmp_path, FILES, force=True)
     (tmp_path / "two.md").rmdir()
     (tmp_path / "a").write_text("")
-    with pytest.raises(InputError, match="a is no folder"):
+    with pytest.raises(InputError, match="a is not a folder"):
         write(tmp_path, FILES, force=True)
 
 
 def test_a_pipe_is_no_file_and_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "two.md")
-    with pytest.raises(InputError, match="no regular file"):
+    with pytest.raises(InputError, match="not a regular file"):
         write(tmp_path, FILES, force=True)
 
 

@@ -124,10 +124,10 @@ def test_a_document_is_not_changed_by_being_looked_at() -> None:
     [
         ("{\n  // mine\n}", "settings.json:2: not valid JSON"),
         ("{", "not valid JSON"),
-        ("[]", "holds no JSON object"),
-        ('{"hooks": []}', "hooks is no object"),
-        ('{"hooks": {"Stop": {}}}', "hooks.Stop is no list"),
-        ('{"a": 1, "a": 2}', "'a' is there twice"),
+        ("[]", "not a JSON object"),
+        ('{"hooks": []}', "hooks is not an object"),
+        ('{"hooks": {"Stop": {}}}', "hooks.Stop is not a list"),
+        ('{"a": 1, "a": 2}', "'a' occurs twice"),
     ],
 )
 @pytest.mark.parametrize("option", [(), ("--remove",)])

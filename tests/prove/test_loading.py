@@ -29,21 +29,21 @@ def test_tricks_and_projects_of_several_files_are_merged(tmp_path: Path) -> None
     ("text", "told"),
     [
         (trick("one").replace("[trick.honest]\nrepair = true", ""), "own.toml: trick 'one': honest: Field required"),
-        (trick("one", honest=""), "own.toml: trick 'one': honest: does nothing: give it `repair = true`, or files"),
+        (trick("one", honest=""), "own.toml: trick 'one': honest: does nothing: add `repair = true` or files"),
         (trick("one", ""), "own.toml: trick 'one': cheat: does nothing"),
         (trick("one", rules=()), "own.toml: trick 'one': rules: "),
-        (trick("one", family="other"), "own.toml: trick 'one': family: 'other' is not the name of its file"),
+        (trick("one", family="other"), "own.toml: trick 'one': family: 'other' is not the name of the file"),
         (trick("one", more="colour = 1"), "own.toml: trick 'one': colour: Extra inputs are not permitted"),
         (trick("one").replace('"shell"', '"shel"'), "own.toml: trick 'one': project: there is no project 'shel'"),
         (trick("one").replace('name = "one"', ""), "own.toml: trick number 1: name: Field required"),
-        (trick("one") + trick("one"), "own.toml: trick 'one': there is another in own.toml"),
+        (trick("one") + trick("one"), "own.toml: trick 'one': own.toml has a trick of this name"),
         (
             trick("one", 'edit = [{ path = "double.sh", old = "gone", new = "" }]'),
-            "own.toml: trick 'one': cheat: edit of double.sh: 'gone' occurs 0 times in it, not once",
+            "own.toml: trick 'one': cheat: edit of double.sh: 'gone' occurs 0 times, not once",
         ),
         (
             trick("one", honest='repair = true\nedit = [{ path = "double.sh", old = "* 3", new = "" }]'),
-            "own.toml: trick 'one': honest: edit of double.sh: '* 3' occurs 0 times in it, not once",
+            "own.toml: trick 'one': honest: edit of double.sh: '* 3' occurs 0 times, not once",
         ),
         (
             trick("one", 'delete = ["gone"]'),
@@ -51,7 +51,7 @@ def test_tricks_and_projects_of_several_files_are_merged(tmp_path: Path) -> None
         ),
         (trick("one", 'write = { "../x" = "" }'), "must be a path inside the project"),
         ("[[trick", "own.toml: "),
-        ("[[tricks]]\nx = 1", "own.toml: tricks: not known here"),
+        ("[[tricks]]\nx = 1", "own.toml: tricks: unknown key"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, told: str) -> None:
@@ -66,7 +66,7 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
 def test_a_project_is_defined_once(tmp_path: Path) -> None:
     again = '[projects.shell]\nabout = "x"\ntest = "true"\nfiles = { "a" = "b" }\n'
     told = problems(catalogue(tmp_path / "c", trick("one"), **{"projects-more": again}))
-    assert "projects.toml: project 'shell': there is another of this name" in told
+    assert "projects.toml: project 'shell': another project has this name" in told
 
 
 def test_a_repair_that_does_not_fit_its_project_is_found(tmp_path: Path) -> None:

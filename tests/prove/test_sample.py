@@ -85,7 +85,7 @@ def test_an_act_is_done_in_order(bench: Bench) -> None:
 
 def test_lines_that_fail_are_no_trial(bench: Bench) -> None:
     sample = bench.sample("x", PROJECT)
-    with pytest.raises(SampleError, match="its own lines end with exit code 3: said why"):
+    with pytest.raises(SampleError, match="its own commands failed with exit code 3: said why"):
         perform(Act(run="echo said why >&2\nexit 3"), sample.root, bench.errands, bench.variables(sample.root, {}))
 
 

@@ -115,11 +115,11 @@ def test_to_cite_nothing_holds_only_for_a_task_that_rests_on_nothing(tree: Tree)
         (["src"], ["src/store.py"], Verdict.PASS, ""),
         (["src/store.py"], ["src/store.py", "src/__init__.py+"], Verdict.PASS, ""),
         (["src/store.py", "src/store.go"], ["src/store.py"], Verdict.FAIL, "does not list src/store.go"),
-        (["src/store.py"], ["src/store.py", "src/new.py+"], Verdict.FAIL, "the task does not make it"),
-        (["src/store.py"], ["src/store.py", "src/typo.py"], Verdict.FAIL, "there is no src/typo.py"),
-        (["src/store.py"], ["src/store.py+"], Verdict.FAIL, "is there already"),
+        (["src/store.py"], ["src/store.py", "src/new.py+"], Verdict.FAIL, "the task does not create it"),
+        (["src/store.py"], ["src/store.py", "src/typo.py"], Verdict.FAIL, "src/typo.py does not exist"),
+        (["src/store.py"], ["src/store.py+"], Verdict.FAIL, "but already exists"),
         (["src/store.py"], [], Verdict.FAIL, "does not list"),
-        ([".env"], [".env"], Verdict.UNVERIFIABLE, "cannot be told"),
+        ([".env"], [".env"], Verdict.UNVERIFIABLE, "it is unknown"),
     ],
 )
 def test_files_are_there_or_new_by_the_plan_and_all_are_listed(
@@ -183,7 +183,7 @@ def test_signatures_are_as_claimed(tree: Tree, path: str, symbol: str, signature
 def test_what_stands_there_is_told(tree: Tree) -> None:
     interfaces = (Interface(path="src/store.go", symbol="Store.Get", signature="Get(key string)"),)
     assert verdict(tree, Item.INTERFACES, interfaces=interfaces)[1] == (
-        "Store.Get in src/store.go is not as claimed: it takes 3 parameters, not 1; there stands "
+        "Store.Get in src/store.go is not as claimed: it takes 3 parameters, not 1; the file has "
         "`func (s *Store) Get(ctx context.Context, key, other string) (Value, error)`"
     )
 

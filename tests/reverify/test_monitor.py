@@ -234,7 +234,7 @@ def test_what_the_engine_does_is_no_answer_to_a_ping(event: Event) -> None:
     at = Watching(TurnStarted())
     at.after(16, TimePassed())
     at.see(event)
-    assert not [one for one in at.decided if isinstance(one, Resume) and one.why == "it is at work"]
+    assert not [one for one in at.decided if isinstance(one, Resume) and one.why == "the agent is working"]
 
 
 def test_three_pings_at_boundaries_without_an_answer_replace_it() -> None:

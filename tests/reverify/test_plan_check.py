@@ -29,12 +29,12 @@ def plan(*files: str, changes: str = "sum it up", risk: str = "🟡", impact: st
         (plan("./" + SHOP), Planned(("src/**",)), ""),
         (plan(SHOP, "src/shop/__init__.py"), Planned((SHOP,)), ""),
         (plan("package.json", "package-lock.json"), Planned(("package.json",)), ""),
-        (plan(SHOP, "src/shop/tax.py"), Planned((SHOP,)), "src/shop/tax.py is not among the files of the task"),
-        (plan(SHOP), Planned((SHOP, LIMITER), announced=(LIMITER,)), f"it leaves out {LIMITER}, which was announced"),
+        (plan(SHOP, "src/shop/tax.py"), Planned((SHOP,)), "src/shop/tax.py is not a file of the task"),
+        (plan(SHOP), Planned((SHOP, LIMITER), announced=(LIMITER,)), f"it omits {LIMITER}, which was announced"),
         (
             plan(SHOP),
             Planned(("src/**",), worked=(WorkedFile(path="src/x.py"),)),
-            "src/x.py, which has changed already",
+            "src/x.py, which has already changed",
         ),
         (plan(SHOP, risk="🟢"), Planned((SHOP,)), "its risk is 🟡, not 🟢"),
         (plan(SHOP, risk="🟢"), Planned((SHOP,), absent=frozenset({SHOP})), ""),
@@ -69,7 +69,7 @@ def test_the_revised_plan_of_the_seed_is_approved_when_its_files_were_given_to_i
     revised = plan(HANDLER, LIMITER, changes="limit first", risk="🔴", impact="handler signature adds rate_config")
     given = Planned((HANDLER, LIMITER), absent=frozenset({LIMITER}), announced=(LIMITER,), said=ANSWER)
     assert check_plan(revised, given).approved
-    assert check_plan(revised, Planned((HANDLER,))).reasons == (f"{LIMITER} is not among the files of the task",)
+    assert check_plan(revised, Planned((HANDLER,))).reasons == (f"{LIMITER} is not a file of the task",)
 
 
 def test_files_that_a_rule_grants_are_told() -> None:

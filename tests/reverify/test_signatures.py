@@ -51,7 +51,7 @@ DIFFER = [
     ("python", PYTHON, "handle(request: str, *rest, config, **more)", "parameter 1 is request: Request"),
     ("python", PYTHON, "handle(request, *rest, config = 3, **more)", "parameter 3"),
     ("python", PYTHON, "handle(request, *rest, config, **more) -> None", "returns Response"),
-    ("python", PYTHON, "handle", "parameters are not said"),
+    ("python", PYTHON, "handle", "leaves out its parameters"),
     ("python", "def handle(a, b):", "handle(b, a)", "parameter 1 is a"),
     ("python", "def handle(a, b):", "async def handle(a, b)", "not async"),
     ("python", "def handle(a, b):", "def other(a, b)", "not called other"),

@@ -1,5 +1,5 @@
-"""Agent definitions and hooks as files, for the coding agents that people already use.
+"""Export agent definitions as files, for the coding agents that people already use.
 
-The definitions come from the product's own source: a role's prompt, contracts and tools. What the engine does itself,
-orchestrating and verifying, is told here to agents that must do it without an engine.
+The definitions are built from the product's own source: the prompt, contracts and tools of each role. Orchestrating and
+verifying, which the engine does in the product, are described here for agents that work without an engine.
 """

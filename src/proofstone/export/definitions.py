@@ -1,7 +1,8 @@
-"""The nine agents as data: built from the product's roles where it has them, and from what the engine does where not.
+"""The nine exported agents as data, built from the product's roles, or from what the engine does where there is no
+role.
 
-A role gives its title, its prompt, its contracts and its tools. What only matters outside the runtime stands here:
-which step an agent belongs to, which files it reads and writes, and what it must not forget.
+A role provides its title, prompt, contracts and tools. This module adds what matters outside the runtime: the step of
+an agent, the files that it reads and writes, and what it must not forget.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from proofstone.export.schemas import MOST_CORRECTIONS, ImplementationReport, Sc
 
 
 class FeatureRequest(Contract):
-    """What an orchestrator is given."""
+    """The input of the orchestrator."""
 
     request: str = Field(description="What the person wants, in their words.")
     approval_mode: Literal["autonomous", "interactive"] = Field(
@@ -33,7 +34,7 @@ class FeatureRequest(Contract):
 
 
 class VerificationRequest(Contract):
-    """What a verifier is given."""
+    """The input of the verifier."""
 
     task: PlannedTask = Field(description="What was to be done.")
     report: ImplementationReport = Field(description="What its author says. A claim.")
@@ -42,7 +43,7 @@ class VerificationRequest(Contract):
 
 @dataclass(frozen=True)
 class Anchor:
-    """What an agent must still know when everything else has slipped its mind."""
+    """What an agent must remember even when it has lost the rest of its context."""
 
     does: str
     never: str
@@ -50,7 +51,7 @@ class Anchor:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an agent stands in the pipeline."""
+    """The place of an agent in the pipeline."""
 
     step: str
     inputs: tuple[str, ...]
@@ -60,9 +61,9 @@ class Place:
     checks: tuple[str, ...]
     anchor: Anchor
     instance: str = ""
-    """How one of several is told from the others."""
+    """The name that distinguishes one of several instances."""
     rules: tuple[str, ...] = ()
-    """What is different for it outside the runtime."""
+    """Rules that apply only outside the runtime."""
 
 
 @dataclass(frozen=True)
@@ -70,16 +71,15 @@ class Agent:
     name: str
     title: str
     summary: str
-    """In one line."""
     place: Place
     prompt: Prompt
     input: type[Contract]
     schema: Schema
     tools: frozenset[Tool]
-    """Of Proofstone's, that its prompt may name."""
+    """Tools of Proofstone that its prompt may mention."""
     abilities: frozenset[Ability]
     exempt: str = ""
-    """Why it is not asked in the middle of its work, if so."""
+    """Why the agent is not re-verified during its work. Empty if it is."""
 
     @property
     def forbidden(self) -> frozenset[Ability]:
@@ -316,18 +316,18 @@ PLACES: Final[Mapping[str, Place]] = {
 
 
 def agents(roles: Mapping[str, Role] = ROLES) -> tuple[Agent, ...]:
-    """In the order of the pipeline."""
-    return tuple(_agent(name, roles) for name in PLACES)
+    """Return the agents in the order of the pipeline."""
+    return tuple(_build_agent(name, roles) for name in PLACES)
 
 
-def _agent(name: str, roles: Mapping[str, Role]) -> Agent:
+def _build_agent(name: str, roles: Mapping[str, Role]) -> Agent:
     if name in _ROLE_OF:
         return _from_role(name, roles[_ROLE_OF[name]], roles)
-    return {"orchestrator": _orchestrator, "verifier": _verifier}[name](roles)
+    return {"orchestrator": _build_orchestrator, "verifier": _build_verifier}[name](roles)
 
 
 def _from_role(name: str, role: Role, roles: Mapping[str, Role]) -> Agent:
-    """It writes its outputs itself, where the runtime would do it for it."""
+    """Build an agent from a role. It writes its outputs itself, which the runtime does for the role."""
     own = {ABILITY[tool] for tool in role.tools if tool not in HISTORY}
     return Agent(
         name=name,
@@ -336,14 +336,14 @@ def _from_role(name: str, role: Role, roles: Mapping[str, Role]) -> Agent:
         place=PLACES[name],
         prompt=prompt_of(role),
         input=role.input,
-        schema=_schema(PLACES[name], roles),
+        schema=_find_schema(PLACES[name], roles),
         tools=role.tools,
         abilities=frozenset(own | {Ability.EDIT}),
         exempt=_EXEMPT.get(name, ""),
     )
 
 
-def _orchestrator(roles: Mapping[str, Role]) -> Agent:
+def _build_orchestrator(roles: Mapping[str, Role]) -> Agent:
     return Agent(
         name="orchestrator",
         title="Orchestrator",
@@ -351,13 +351,13 @@ def _orchestrator(roles: Mapping[str, Role]) -> Agent:
         place=PLACES["orchestrator"],
         prompt=own_prompt("orchestrator"),
         input=FeatureRequest,
-        schema=_schema(PLACES["orchestrator"], roles),
+        schema=_find_schema(PLACES["orchestrator"], roles),
         tools=frozenset({Tool.READ, Tool.RUN, *HISTORY}),
         abilities=frozenset({Ability.DISPATCH, Ability.READ, Ability.RUN}),
     )
 
 
-def _verifier(roles: Mapping[str, Role]) -> Agent:
+def _build_verifier(roles: Mapping[str, Role]) -> Agent:
     return Agent(
         name="verifier",
         title="Verifier",
@@ -365,13 +365,13 @@ def _verifier(roles: Mapping[str, Role]) -> Agent:
         place=PLACES["verifier"],
         prompt=own_prompt("verifier"),
         input=VerificationRequest,
-        schema=_schema(PLACES["verifier"], roles),
+        schema=_find_schema(PLACES["verifier"], roles),
         tools=roles["architect"].tools,
         abilities=frozenset({Ability.READ, Ability.SEARCH, Ability.RUN, Ability.EDIT}),
     )
 
 
-def _schema(place: Place, roles: Mapping[str, Role]) -> Schema:
+def _find_schema(place: Place, roles: Mapping[str, Role]) -> Schema:
     return next(schema for schema in schemas(roles) if schema.name == place.schema)
 
 

@@ -1,7 +1,4 @@
-"""What stands in front of the definitions: how to begin, the pipeline at a glance, what holds and what does not.
-
-The reference documents beside the agents: how they are dispatched, and how grave a finding is.
-"""
+"""The overview page of an export, and the reference pages about dispatching agents and about severities."""
 
 from __future__ import annotations
 
@@ -47,19 +44,19 @@ def artifacts(host: Host) -> str:
 
 
 def roster(host: Host) -> str:
-    """The agents, with links from a page in the root of the export."""
+    """Return a table of the agents, with links from a page in the root of the export."""
     rows = [(f"[{agent.name}]({host.file(agent.name)})", agent.place.step, agent.summary) for agent in agents()]
     return markdown_table(("agent", "step", "what it does"), rows)
 
 
 def overview(host: Host, how_to_begin: str) -> str:
-    """The page for people."""
+    """Return the overview page for people."""
     return _OVERVIEW.format(
         begin=how_to_begin,
         diagram=diagram(),
         roster=roster(host),
         artifacts=artifacts(host),
-        limits=paragraph(f"{host.limits} {_ASKED}"),
+        limits=paragraph(f"{host.limits} {_NOT_ENFORCED}"),
         intro=paragraph(_INTRO.format(name=host.name)),
     )
 
@@ -70,7 +67,7 @@ _INTRO: Final = (
     "Proofstone; make them "
     "again after an update instead of editing them."
 )
-_ASKED: Final = (
+_NOT_ENFORCED: Final = (
     "Agents write their own outputs here, count their own loops and check their own schemas: all of this is asked of "
     "them, and nothing enforces it."
 )
@@ -138,7 +135,7 @@ GRADES: Final[Mapping[Severity, Grade]] = {
 
 
 def references() -> dict[str, str]:
-    """By topic."""
+    """Return the reference pages by topic."""
     return {
         "schemas": schemas_page(schemas(ROLES)),
         "dispatch-patterns": dispatch_patterns(),
@@ -147,10 +144,13 @@ def references() -> dict[str, str]:
 
 
 def dispatch_patterns() -> str:
-    steps = {pattern: ", ".join(item.id for item in STEPS if item.pattern == pattern) for pattern in "ABC"}
+    steps = {pattern: ", ".join(step.id for step in STEPS if step.pattern == pattern) for pattern in "ABC"}
     budgets = markdown_table(("loop", "at most", "then"), BUDGETS)
-    told = ((f"`{kind}`", one.retries, one.then or "a person is asked") for kind, one in POLICY.items())
-    policy = markdown_table(("failure", "further attempts", "what the next attempt is told"), told)
+    rows = (
+        (f"`{failure}`", policy_row.retries, policy_row.then or "a person is asked")
+        for failure, policy_row in POLICY.items()
+    )
+    policy = markdown_table(("failure", "further attempts", "what the next attempt is told"), rows)
     return _PATTERNS.format(
         at_once=AT_ONCE,
         researchers=RESEARCHERS,
@@ -164,7 +164,7 @@ def dispatch_patterns() -> str:
 
 
 def severity_taxonomy() -> str:
-    rows = ((item.capitalize(), f"`{item}`", *GRADES[item]) for item in Severity)
+    rows = ((severity.capitalize(), f"`{severity}`", *GRADES[severity]) for severity in Severity)
     return _SEVERITIES.format(rows=markdown_table(("severity", "written", "means", "then"), rows))
 
 

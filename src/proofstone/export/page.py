@@ -1,4 +1,4 @@
-"""One agent's definition as a page: the sections that every definition has, in the order that all of them share."""
+"""Build the page of one agent's definition. All pages have the same sections in the same order."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ SECTIONS: Final = (
     "Tool Access",
     "Anti-Drift Anchor",
 )
-"""In their order."""
 
-_NOT_HERE: Final = ("run_id", "prompt", "deadline_seconds")
-"""Fields of a request that only the runtime has a use for."""
+_RUNTIME_FIELDS: Final = ("run_id", "prompt", "deadline_seconds")
+"""Fields of a request that only the runtime uses."""
 
 _APPROVAL: Final = """```yaml
 approval_request:
@@ -58,18 +57,18 @@ approval_log:
 
 
 def page(agent: Agent, host: Host) -> str:
-    """Everything below the front matter."""
+    """Return everything below the front matter."""
     links = _Links(agent, host)
     bodies = (
         agent.prompt.purpose,
-        _input(agent, links),
-        _output(agent, links),
-        _workflow(agent, links),
-        _completion(agent, links),
-        f"{numbered(_rules(agent, links))}\n\n{reverification(agent)}",
-        _self_verification(agent, links),
+        _input_section(agent, links),
+        _output_section(agent, links),
+        _workflow_section(agent, links),
+        _completion_section(agent, links),
+        f"{numbered(_rules_section(agent, links))}\n\n{reverification(agent)}",
+        _self_verification_section(agent, links),
         tool_access(agent, host),
-        _anchor(agent),
+        _anchor_section(agent),
     )
     head = [
         f"# {agent.title}",
@@ -77,7 +76,7 @@ def page(agent: Agent, host: Host) -> str:
         "> **Type:** Agent definition",
         f"> **Pipeline Step:** {agent.place.step}",
         f"> **Inputs:** {'; '.join(agent.place.inputs)}",
-        f"> **Outputs:** {links.filled('; '.join(agent.place.outputs))}",
+        f"> **Outputs:** {links.fill('; '.join(agent.place.outputs))}",
         "",
         "---",
     ]
@@ -93,35 +92,35 @@ class _Links:
         self._from = PurePosixPath(host.file(agent.name)).parent
 
     def to(self, topic: str, anchor: str = "") -> str:
-        words = (
+        label = (
             f"`{anchor}` in `{self._host.references}/{topic}.md`" if anchor else f"`{self._host.references}/{topic}.md`"
         )
-        return f"[{words}]({self.target(topic)}{'#' + anchor if anchor else ''})"
+        return f"[{label}]({self.target(topic)}{'#' + anchor if anchor else ''})"
 
     def target(self, topic: str) -> str:
-        up = "../" * len(self._from.relative_to(_common(self._from, self._host.references)).parts)
-        down = PurePosixPath(self._host.references).relative_to(_common(self._from, self._host.references))
+        up = "../" * len(self._from.relative_to(_common_folder(self._from, self._host.references)).parts)
+        down = PurePosixPath(self._host.references).relative_to(_common_folder(self._from, self._host.references))
         return up + str(down / f"{topic}.md")
 
-    def filled(self, text: str) -> str:
+    def fill(self, text: str) -> str:
         return text.replace("{schemas}", self.target("schemas"))
 
 
-def _common(one: PurePosixPath, other: str) -> PurePosixPath:
-    """The innermost folder that holds both."""
-    theirs = PurePosixPath(other)
-    return next(folder for folder in (one, *one.parents) if theirs.is_relative_to(folder))
+def _common_folder(start: PurePosixPath, other_path: str) -> PurePosixPath:
+    """Return the innermost folder that contains both."""
+    other_folder = PurePosixPath(other_path)
+    return next(folder for folder in (start, *start.parents) if other_folder.is_relative_to(folder))
 
 
-def _input(agent: Agent, links: _Links) -> str:
-    typed = schema_text(schemas(ROLES), agent.input, _NOT_HERE)
+def _input_section(agent: Agent, links: _Links) -> str:
+    typed = schema_text(schemas(ROLES), agent.input, _RUNTIME_FIELDS)
     return f"{agent.prompt.given}\n\nThe dispatch holds, as YAML:\n\n```yaml\n{typed}```\n\n" + paragraph(
         "A file may be named by its path where a text or another agent's output is asked for. Schemas that are only "
         f"named are in {links.to('schemas')}."
     )
 
 
-def _output(agent: Agent, links: _Links) -> str:
+def _output_section(agent: Agent, links: _Links) -> str:
     schema = links.to("schemas", agent.schema.name)
     if agent.leads:
         return (
@@ -147,23 +146,23 @@ def _output(agent: Agent, links: _Links) -> str:
     )
 
 
-def _workflow(agent: Agent, links: _Links) -> str:
+def _workflow_section(agent: Agent, links: _Links) -> str:
     parts = [agent.prompt.work]
     if agent.leads:
         parts += [
             "### Steps",
-            "\n".join(item("- ", f"**Step {entry.id}, {entry.title}.** {entry.does}") for entry in STEPS),
+            "\n".join(item("- ", f"**Step {step.id}, {step.title}.** {step.does}") for step in STEPS),
         ]
         parts += ["### Decision table", markdown_table(("when", "then"), DECISIONS)]
         parts += [paragraph(f"Dispatch patterns and the budget of every loop are in {links.to('dispatch-patterns')}.")]
-        parts += ["### Approval gates", _approvals()]
+        parts += ["### Approval gates", _approval_section()]
         parts += ["### Confidence", markdown_table(("confidence", "when"), CONFIDENCE.items())]
     if agent.name == "verifier":
-        parts += ["### The cascade", _cascade()]
+        parts += ["### The cascade", _cascade_section()]
     return "\n\n".join(parts)
 
 
-def _approvals() -> str:
+def _approval_section() -> str:
     rows = [
         (f"`{gate.id}`", gate.step, f"`{option.id}`{' (default)' if number == 0 else ''}", option.means)
         for gate in GATES
@@ -181,9 +180,9 @@ def _approvals() -> str:
     )
 
 
-def _cascade() -> str:
+def _cascade_section() -> str:
     rows = [(str(tier), ", ".join(kinds), TIERS[tier]) for tier, kinds in CASCADE.items()]
-    more = ", ".join(title for layer, title in TITLES.items() if layer is not Layer.REVIEW)
+    further_layers = ", ".join(title for layer, title in TITLES.items() if layer is not Layer.REVIEW)
     return "\n\n".join(
         (
             markdown_table(("tier", "checks", "when"), rows),
@@ -191,26 +190,26 @@ def _cascade() -> str:
                 "A tier that cannot be run is recorded as `unverifiable`, with the reason. A failed build makes the "
                 "checks that need it unverifiable."
             ),
-            paragraph(f"`proofstone check` runs all of this and looks further than you can by hand: {more}."),
+            paragraph(f"`proofstone check` runs all of this and looks further than you can by hand: {further_layers}."),
         )
     )
 
 
-def _completion(agent: Agent, links: _Links) -> str:
+def _completion_section(agent: Agent, links: _Links) -> str:
     lines = [f"- {status}: {text}" for status, text in agent.place.ends.items()]
     return (
         "\n".join(lines)
         + "\n\n"
         + paragraph(
             f"The block is of {links.to('schemas', 'completion-contract')}. Its `severity`, and every other, is one of "
-            f"{', '.join(entry.capitalize() for entry in Severity)}, as {links.to('severity-taxonomy')} defines "
+            f"{', '.join(severity.capitalize() for severity in Severity)}, as {links.to('severity-taxonomy')} defines "
             f"them; in "
             "YAML they are written in small letters."
         )
     )
 
 
-def _rules(agent: Agent, links: _Links) -> list[str]:
+def _rules_section(agent: Agent, links: _Links) -> list[str]:
     return [
         *agent.prompt.rules,
         *agent.place.rules,
@@ -223,7 +222,7 @@ def _rules(agent: Agent, links: _Links) -> list[str]:
     ]
 
 
-def _self_verification(agent: Agent, links: _Links) -> str:
+def _self_verification_section(agent: Agent, links: _Links) -> str:
     output = "The last message ends with" if agent.leads else "The output parses as YAML, and has"
     checks = (
         f"{output} every field that {links.to('schemas', agent.schema.name)} requires.",
@@ -235,7 +234,7 @@ def _self_verification(agent: Agent, links: _Links) -> str:
     return f"{first}\n\n{items}\n\n### What will be judged\n\n{agent.prompt.judged}"
 
 
-def _anchor(agent: Agent) -> str:
+def _anchor_section(agent: Agent) -> str:
     anchor = agent.place.anchor
     return paragraph(
         f"**REMEMBER:** You are the **{agent.title}**. You {anchor.does}. You never {anchor.never}. "

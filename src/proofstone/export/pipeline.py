@@ -1,7 +1,7 @@
-"""The pipeline as tables: its steps, what leads from one to another and how often, and what stops it.
+"""The pipeline as tables: its steps, the edges between them with their limits, and the conditions that stop it.
 
-Everything that shows the pipeline is made from here: the orchestrator's workflow, the dispatch patterns, the diagram.
-Where the product has the number in a table of its own, it is taken from there.
+The orchestrator's workflow, the dispatch patterns and the diagram are built from these tables. Numbers that the product
+defines elsewhere are imported from there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DESIGN_REVISIONS: Final = 1
 REPLANS: Final = 3
 REVIEW_ROUNDS: Final = 2
 ASKED_AGAIN: Final = 1
-"""Times that a person may have a step done once more at an approval gate."""
+"""How often a person may repeat a step at an approval gate."""
 TRANSIENT: Final = FOLLOWS[FaultKind.UNAVAILABLE].retries
 REDISPATCHED: Final = int(FOLLOWS[FaultKind.MALFORMED].again)
 
@@ -40,11 +40,11 @@ class Step(NamedTuple):
     id: str
     title: str
     agent: str
-    """Who does it; the orchestrator itself where nobody is dispatched."""
+    """The agent that does the step. The orchestrator itself if no agent is dispatched."""
     note: str
-    """For the diagram."""
+    """The note in the diagram."""
     does: str
-    """What the orchestrator is told to do."""
+    """The orchestrator's instructions."""
     pattern: str = ""
     approval: bool = False
 
@@ -54,7 +54,7 @@ class Edge(NamedTuple):
     target: str
     when: str = ""
     bound: str = ""
-    """How often a way back may be taken."""
+    """The limit of a loop back."""
 
 
 STEPS: Final = (
@@ -283,7 +283,7 @@ class Gate(NamedTuple):
     id: str
     step: str
     options: tuple[Option, ...]
-    """The first is the default."""
+    """The first option is the default."""
 
 
 GATES: Final = (
@@ -309,7 +309,7 @@ GATES: Final = (
 
 
 class Decision(NamedTuple):
-    """One row of the orchestrator's table: the same inputs always lead to the same action."""
+    """One row of the orchestrator's decision table: the same inputs always lead to the same action."""
 
     when: str
     then: str
@@ -364,7 +364,7 @@ CASCADE: Final[Mapping[int, tuple[CheckKind, ...]]] = {
     3: (CheckKind.IMPORT, CheckKind.SMOKE),
     4: (CheckKind.READINESS,),
 }
-"""Which kinds of check belong to which tier."""
+"""The kinds of check in each tier."""
 
 TIERS: Final[Mapping[int, str]] = {
     1: "always",
@@ -375,7 +375,7 @@ TIERS: Final[Mapping[int, str]] = {
 
 
 def diagram() -> str:
-    """The pipeline as a Mermaid flowchart."""
+    """Return the pipeline as a Mermaid flowchart."""
     lines = ["flowchart TD"]
     for step in STEPS:
         label = f"{step.id} {step.title}<br/>{step.note}"
@@ -384,8 +384,8 @@ def diagram() -> str:
     lines.append(f'    {_node(END)}(["Pipeline complete"])')
     lines.append("")
     for edge in EDGES:
-        words = "<br/>".join(filter(None, (edge.when, f"({edge.bound})" if edge.bound else "")))
-        arrow = f'-- "{words}" -->' if words else "-->"
+        edge_label = "<br/>".join(filter(None, (edge.when, f"({edge.bound})" if edge.bound else "")))
+        arrow = f'-- "{edge_label}" -->' if edge_label else "-->"
         lines.append(f"    {_node(edge.source)} {arrow} {_node(edge.target)}")
     return "\n".join(lines)
 

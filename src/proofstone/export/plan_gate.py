@@ -1,7 +1,7 @@
-"""The agents of the plan gate as pages, for whoever plays it without Proofstone's runtime: prompts, contracts, the
+"""The agents of the plan gate as pages, for use without Proofstone's runtime: prompts, contracts and the decision
 table.
 
-They are no part of the feature pipeline, and have severities of their own, so they stand apart from its agents.
+They are not part of the feature pipeline and have their own severities, so they are in a separate folder.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ _ORDER: Final = (
     "synthesizer",
     "challenger:audit",
 )
-"""In which they are asked."""
+"""The order in which the agents are asked."""
 
 
 def agents() -> dict[str, Role]:
-    """By name, in the order in which they are asked."""
+    """Return the roles by name, in the order in which they are asked."""
     return {name: AT_THE_PLAN_GATE.get(name) or ROLES[name] for name in _ORDER}
 
 
 def plan_gate(host: Host) -> dict[str, str]:
-    """By path."""
-    rows = [(f"[{_title(name)}]({_file(name)})", one.title) for name, one in agents().items()]
+    """Return the files by path."""
+    rows = [(f"[{_title(name)}]({_file(name)})", role.title) for name, role in agents().items()]
     overview = _OVERVIEW.format(
         roster=markdown_table(("agent", "what it does"), rows),
-        decisions=markdown_table(("the first that holds", "status", "verdict"), map(_decision, TABLE)),
+        decisions=markdown_table(("the first that holds", "status", "verdict"), map(_decision_cells, TABLE)),
         limits=paragraph(f"{host.limits} {_COUNTED}"),
     )
-    return {OVERVIEW: overview, **{f"{FOLDER}/{_file(name)}": _page(name, one) for name, one in agents().items()}}
+    return {OVERVIEW: overview, **{f"{FOLDER}/{_file(name)}": _page(name, role) for name, role in agents().items()}}
 
 
 def _page(name: str, role: Role) -> str:
@@ -60,11 +60,11 @@ def _page(name: str, role: Role) -> str:
         answer=prompt.answer,
         output=schema_text((), role.output),
         rules=numbered((*prompt.rules, _ENGINE)),
-        tools=_tools(role),
+        tools=_tools_section(role),
     )
 
 
-def _tools(role: Role) -> str:
+def _tools_section(role: Role) -> str:
     if not role.tools:
         return "None: everything that is needed is in the dispatch."
     rows = [(f"`{tool}`", f"whatever you {ABILITY[tool]} with") for tool in Tool if tool in role.tools]
@@ -72,12 +72,12 @@ def _tools(role: Role) -> str:
     return f"None that writes. Where this page names a tool of Proofstone's own runtime:\n\n{listing}"
 
 
-def _decision(row: Row) -> tuple[str, str, str]:
+def _decision_cells(row: Row) -> tuple[str, str, str]:
     return row.when, row.status, f"{row.verdict or '–'}{' (strong)' if row.strong else ''}"
 
 
 def _title(name: str) -> str:
-    """`researcher:resolve` is the Researcher Resolve."""
+    """Turn `researcher:resolve` into `Researcher Resolve`."""
     return name.replace(":", " ").replace("_", " ").title()
 
 

@@ -1,9 +1,7 @@
-"""Where the definitions are read: what each program calls its tools, and where it looks for files.
+"""Split the prompts of roles into the parts of a definition, and describe the programs that read definitions.
 
-A role's prompt taken apart, so that each part finds its place in a definition.
-
-Every heading has its place in the table below. One that has none is our own fault: a part of a prompt must not be lost
-on the way because somebody gave it a new name.
+Every heading of a prompt is in the table below. An unknown heading is an internal error, so that no part of a prompt is
+lost because its heading was renamed.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from proofstone.errors import InternalError
 
 
 class Ability(StrEnum):
-    """What an agent can do, whatever the program calls it."""
+    """What an agent can do, independent of the program's tool names."""
 
     DISPATCH = "dispatch agents"
     READ = "read files"
@@ -48,7 +46,9 @@ ABILITY: Final[Mapping[Tool, Ability]] = {
     Tool.WEB_SEARCH: Ability.WEB,
     Tool.WEB_FETCH: Ability.WEB,
 }
-"""What stands in for a tool of Proofstone's. Elsewhere only a shell reads the history, and a memory is files."""
+"""The ability that replaces each tool of Proofstone. Elsewhere only a shell reads the history, and a memory consists of
+files.
+"""
 HISTORY: Final = (Tool.GIT_LOG, Tool.GIT_SHOW, Tool.GIT_DIFF)
 
 
@@ -56,43 +56,45 @@ HISTORY: Final = (Tool.GIT_LOG, Tool.GIT_SHOW, Tool.GIT_DIFF)
 class Host:
     name: str
     tools: Mapping[Ability, tuple[str, ...]]
-    """By the names that its files list them under."""
+    """The tool names that its files list."""
     also: Mapping[Ability, tuple[str, ...]]
-    """Further names under which an agent may meet them."""
+    """Further names for these tools."""
     agents: str
-    """Folder of the agents, from the root of the export."""
+    """The folder of the agents, relative to the root of the export."""
     suffix: str
     references: str
-    """Folder of the reference documents."""
+    """The folder of the reference documents."""
     limits: str
-    """How far it keeps an agent to its tools."""
+    """How strictly the program keeps an agent to its tools."""
 
     def file(self, agent: str) -> str:
         return f"{self.agents}/{agent}{self.suffix}"
 
     def named(self, abilities: Collection[Ability]) -> list[str]:
-        """Its names for the tools, in their order."""
+        """Return the program's tool names for the abilities, in order."""
         return [name for ability in Ability if ability in abilities for name in self.tools[ability]]
 
 
 _HEADING: Final = re.compile(r"^## (.+)$", re.MULTILINE)
 _ITEM: Final = re.compile(r"^(?:- )", re.MULTILINE)
-_ANOTHER_WAY: Final = "JSON"
-"""The rule that speaks of it says how an answer reaches the engine. Here it is a file, and the definition says so."""
-_THEIR_NAMES: Final[Mapping[str, str]] = {"executor": "implementer", "specifier": "spec agent"}
+_ENGINE_ANSWER_MARK: Final = "JSON"
+"""Rules with this word say how an answer reaches the engine. They are left out: here the answer is a file, as the
+definition says.
+"""
+_EXPORTED_NAMES: Final[Mapping[str, str]] = {"executor": "implementer", "specifier": "spec agent"}
 
 
 class Place(StrEnum):
     GIVEN = "given"
     WORK = "work"
     MORE_WORK = "more work"
-    """A part of the work with a heading of its own."""
+    """A part of the work with its own heading."""
     JUDGED = "judged"
     ANSWER = "answer"
     RULES = "rules"
 
 
-_PLACES: Final[Mapping[str, Place]] = {
+_PART_BY_HEADING: Final[Mapping[str, Place]] = {
     "What you are given": Place.GIVEN,
     "How to work": Place.WORK,
     "Pushback": Place.MORE_WORK,
@@ -121,7 +123,9 @@ def prompt_of(role: Role) -> Prompt:
 
 
 def own_prompt(name: str) -> Prompt:
-    """Of an agent that is no role of the product: a file here, with the rules that all have in common."""
+    """Return the prompt of an agent that is not a role of the product: a file here, with the rules that all agents
+    share.
+    """
     own = (files("proofstone.export") / "prompts" / f"{name}.md").read_text(encoding="utf-8")
     common = (files("proofstone.agents.roles") / "prompts" / "common.md").read_text(encoding="utf-8")
     return taken_apart(f"{own.rstrip()}\n\n{common}")
@@ -129,28 +133,28 @@ def own_prompt(name: str) -> Prompt:
 
 def taken_apart(text: str) -> Prompt:
     purpose, *rest = _HEADING.split(text)
-    found: dict[Place, list[str]] = {place: [] for place in Place}
+    bodies: dict[Place, list[str]] = {place: [] for place in Place}
     for heading, body in zip(rest[::2], rest[1::2], strict=True):
-        place = _PLACES.get(heading)
+        place = _PART_BY_HEADING.get(heading)
         if place is None:
             raise InternalError(f"a prompt has the heading {heading!r}, which has no place in a definition")
-        found[place].append(f"### {heading}\n\n{body.strip()}" if place is Place.MORE_WORK else body.strip())
-    rules = [rule for body in found[Place.RULES] for rule in _items(body) if _ANOTHER_WAY not in rule]
+        bodies[place].append(f"### {heading}\n\n{body.strip()}" if place is Place.MORE_WORK else body.strip())
+    rules = [rule for body in bodies[Place.RULES] for rule in _list_items(body) if _ENGINE_ANSWER_MARK not in rule]
     return Prompt(
         purpose=renamed(purpose.strip()),
-        given=renamed("\n\n".join(found[Place.GIVEN])),
-        work=renamed("\n\n".join((*found[Place.WORK], *found[Place.MORE_WORK]))),
-        judged=renamed("\n\n".join(found[Place.JUDGED])),
-        answer=renamed("\n\n".join(found[Place.ANSWER])),
+        given=renamed("\n\n".join(bodies[Place.GIVEN])),
+        work=renamed("\n\n".join((*bodies[Place.WORK], *bodies[Place.MORE_WORK]))),
+        judged=renamed("\n\n".join(bodies[Place.JUDGED])),
+        answer=renamed("\n\n".join(bodies[Place.ANSWER])),
         rules=tuple(map(renamed, rules)),
     )
 
 
 def renamed(text: str) -> str:
-    """Roles that go by another name among the exported agents."""
-    return re.sub(r"\b(executor|specifier)\b", lambda name: _THEIR_NAMES[name[0]], text)
+    """Replace the names of roles that have another name among the exported agents."""
+    return re.sub(r"\b(executor|specifier)\b", lambda name: _EXPORTED_NAMES[name[0]], text)
 
 
-def _items(body: str) -> list[str]:
-    """The items of a list, each on one line."""
+def _list_items(body: str) -> list[str]:
+    """Return the items of a list, each on one line."""
     return [" ".join(item.split()) for item in _ITEM.split(body) if item.strip()]

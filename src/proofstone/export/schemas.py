@@ -1,14 +1,11 @@
-"""What the two agents answer whose answers the engine would otherwise write or not need: a claim about one task, and
-what running the checks on it gave.
+"""The schemas of the outputs that agents hand to each other, and the page that documents them.
 
-A contract as YAML that an agent can write by: its fields in order, what each takes, and which must be there.
+A schema is a contract of the product, written as typed YAML, with one valid example. The typed YAML lists the fields in
+order, their values, and which of them are required. It can be parsed as YAML: a value names a type (`text`, `integer`),
+lists the allowed words (`a | b`), or names another schema. The description of a field is above it, its limits beside
+it.
 
-It is YAML itself, so that it can be parsed: a value names a type (`text`, `integer`), lists what is allowed (`a | b`),
-or names another schema. What a contract says of a field stands above it, its limits beside it.
-
-The schemas by which agents hand work to each other, and the page that shows them.
-
-A schema is a contract of the product, written as typed YAML, with one example that is of it.
+The reports of the implementer and the verifier are defined here, because the engine does not need them.
 """
 
 from __future__ import annotations
@@ -35,11 +32,11 @@ from proofstone.errors import InternalError
 from proofstone.export.prompts import renamed
 
 MOST_CORRECTIONS = 2
-"""Within one attempt, before it is handed on as it is."""
+"""Corrections within one attempt, before the work is handed over as it is."""
 
 
 class RanCheck(Part):
-    """One command, as the agent says that it went."""
+    """One command and its result, as the agent reports it."""
 
     check_name: Line
     command: Line
@@ -54,7 +51,7 @@ class SelfCheck(Part):
 
 
 class ImplementationReport(ExecutorResult):
-    """What an executor answers, and what its own look at it gave."""
+    """The answer of an executor, with the results of its own checks."""
 
     completion: Completion
     task_type: Literal["code", "documentation", "revert"]
@@ -83,7 +80,7 @@ class CascadeResult(RanCheck):
 
 
 class VerificationReport(Output):
-    """What a verifier answers."""
+    """The answer of a verifier."""
 
     task_id: Line
     evidence_gate: EvidenceGate
@@ -104,21 +101,23 @@ _TYPES: Final[Mapping[str, str]] = {
     "number": "number",
     "boolean": "true | false",
 }
-_STEP: Final = "  "
+_INDENT: Final = "  "
 
 _Schema = Mapping[str, Any]
 
 
 def typed_yaml(contract: type[Contract], named: Mapping[str, str], omit: Collection[str] = ()) -> str:
-    """`named` are contracts that have a schema of their own, by the contract's name; `omit` are fields left out."""
+    """Write a contract as typed YAML. `named` maps contracts that have a schema of their own to its name; `omit`
+    lists fields to leave out.
+    """
     schema = contract.model_json_schema()
     return "\n".join(_Writer(schema, named).fields(schema, omit)) + "\n"
 
 
 class _Writer:
     def __init__(self, root: _Schema, named: Mapping[str, str]) -> None:
-        self._parts: _Schema = root.get("$defs", {})
-        self._named = named
+        self._definitions: _Schema = root.get("$defs", {})
+        self._schema_names = named
 
     def fields(self, schema: _Schema, omit: Collection[str] = ()) -> list[str]:
         lines: list[str] = []
@@ -128,27 +127,27 @@ class _Writer:
         return lines
 
     def _field(self, name: str, field: _Schema, required: bool) -> list[str]:
-        kind = self._resolved(field)
-        about = textwrap.wrap(field.get("description", ""), _WIDTH)
+        kind = self._resolve(field)
+        description = textwrap.wrap(field.get("description", ""), _WIDTH)
         may_be_null = ("or null",) if {"type": "null"} in kind.get("anyOf", ()) else ()
         facts = ", ".join(("required" if required else "optional", *self._limits(kind), *may_be_null))
-        lines = [f"# {line}" for line in about]
-        inside = self._object(kind)
-        if inside is not None:
-            return [*lines, f"{name}:  # {facts}", *_indented(self.fields(inside))]
-        items = self._object(self._resolved(kind["items"])) if "items" in kind else None
+        lines = [f"# {line}" for line in description]
+        nested = self._object(kind)
+        if nested is not None:
+            return [*lines, f"{name}:  # {facts}", *_indent(self.fields(nested))]
+        items = self._object(self._resolve(kind["items"])) if "items" in kind else None
         if items is not None:
-            return [*lines, f"{name}:  # {facts}", *_as_item(self.fields(items))]
+            return [*lines, f"{name}:  # {facts}", *_indent_as_item(self.fields(items))]
         return [*lines, f"{name}: {self._type(field)}  # {facts}"]
 
     def _type(self, field: _Schema) -> str:
-        kind = self._resolved(field)
-        if (name := _reference(field)) in self._named:
-            return self._named[name]
+        kind = self._resolve(field)
+        if (name := _reference(field)) in self._schema_names:
+            return self._schema_names[name]
         if "enum" in kind or "const" in kind:
             return " | ".join(map(str, kind.get("enum", [kind.get("const")])))
         if "anyOf" in kind:
-            return " | ".join(self._type(way) for way in kind["anyOf"] if way != {"type": "null"})
+            return " | ".join(self._type(option) for option in kind["anyOf"] if option != {"type": "null"})
         match kind.get("type"):
             case "array":
                 return f"[{self._type(kind['items'])}]"
@@ -161,33 +160,33 @@ class _Writer:
         raise InternalError(f"a contract has a field that cannot be written as typed YAML: {dict(kind)}")
 
     def _object(self, kind: _Schema) -> _Schema | None:
-        """The object that is to be written out in place, alone or in its stead null."""
-        ways = [way for way in kind.get("anyOf", [kind]) if way.get("type") != "null"]
-        if len(ways) != 1 or _reference(ways[0]) in self._named or kind.get("title") in self._named:
+        """Return the object to write in place, if the field is one object or null."""
+        options = [option for option in kind.get("anyOf", [kind]) if option.get("type") != "null"]
+        if len(options) != 1 or _reference(options[0]) in self._schema_names or kind.get("title") in self._schema_names:
             return None
-        only = self._resolved(ways[0])
+        only = self._resolve(options[0])
         return only if "properties" in only else None
 
     def _limits(self, kind: _Schema) -> list[str]:
-        each = [f"each {limit}" for limit in self._limits(self._resolved(kind["items"]))] if "items" in kind else []
+        each = [f"each {limit}" for limit in self._limits(self._resolve(kind["items"]))] if "items" in kind else []
         return [
-            *_span(kind, "minLength", "maxLength", " characters"),
-            *_span(kind, "minItems", "maxItems", ""),
-            *_span(kind, "minimum", "maximum", ""),
+            *_describe_range(kind, "minLength", "maxLength", " characters"),
+            *_describe_range(kind, "minItems", "maxItems", ""),
+            *_describe_range(kind, "minimum", "maximum", ""),
             *each,
         ]
 
-    def _resolved(self, field: _Schema) -> _Schema:
-        found: _Schema = self._parts[name] if (name := _reference(field)) else field
-        return found
+    def _resolve(self, field: _Schema) -> _Schema:
+        definition: _Schema = self._definitions[name] if (name := _reference(field)) else field
+        return definition
 
 
 def _reference(field: _Schema) -> str:
     return str(field.get("$ref", "")).removeprefix("#/$defs/")
 
 
-def _span(kind: _Schema, least: str, most: str, unit: str) -> list[str]:
-    match kind.get(least), kind.get(most):
+def _describe_range(kind: _Schema, lower: str, upper: str, unit: str) -> list[str]:
+    match kind.get(lower), kind.get(upper):
         case None, None:
             return []
         case None, top:
@@ -201,14 +200,14 @@ def _span(kind: _Schema, least: str, most: str, unit: str) -> list[str]:
     return []
 
 
-def _indented(lines: Sequence[str]) -> list[str]:
-    return [f"{_STEP}{line}" for line in lines]
+def _indent(lines: Sequence[str]) -> list[str]:
+    return [f"{_INDENT}{line}" for line in lines]
 
 
-def _as_item(lines: Sequence[str]) -> list[str]:
-    """As the one item of a list: the dash stands before its first field."""
+def _indent_as_item(lines: Sequence[str]) -> list[str]:
+    """Indent the lines as a list item: the dash is before the first field."""
     first = next(number for number, line in enumerate(lines) if not line.startswith("#"))
-    return [f"{_STEP}{'- ' if number == first else _STEP}{line}" for number, line in enumerate(lines)]
+    return [f"{_INDENT}{'- ' if number == first else _INDENT}{line}" for number, line in enumerate(lines)]
 
 
 @dataclass(frozen=True)
@@ -221,7 +220,7 @@ class Schema:
 
 
 def schemas(roles: Mapping[str, Role]) -> tuple[Schema, ...]:
-    """In the order of the pipeline."""
+    """Return the schemas in the order of the pipeline."""
     return (
         Schema("completion-contract", Completion, "How an agent says it has ended", "all agents", "orchestrator"),
         Schema(
@@ -285,34 +284,36 @@ def schemas(roles: Mapping[str, Role]) -> tuple[Schema, ...]:
 
 
 def schema_text(known: Sequence[Schema], contract: type[Contract], omit: Sequence[str] = ()) -> str:
-    """A contract as typed YAML, in which the others are called by their names."""
-    named = {item.contract.__name__: item.name for item in known if item.contract is not contract}
+    """Write a contract as typed YAML that refers to the other schemas by name."""
+    named = {schema.contract.__name__: schema.name for schema in known if schema.contract is not contract}
     return renamed(typed_yaml(contract, named, omit))
 
 
 @cache
 def examples() -> Mapping[str, Mapping[str, Any]]:
-    """One payload for each schema."""
+    """Return one payload for each schema."""
     text = (files("proofstone.export") / "examples.yaml").read_text(encoding="utf-8")
-    found: Mapping[str, Mapping[str, Any]] = YAML(typ="safe", pure=True).load(text)
-    return found
+    payloads: Mapping[str, Mapping[str, Any]] = YAML(typ="safe", pure=True).load(text)
+    return payloads
 
 
 def schemas_page(known: Sequence[Schema]) -> str:
-    rows = ((f"[`{item.name}`](#{item.name})", item.producer, item.consumers, item.purpose) for item in known)
-    listed = markdown_table(("schema", "written by", "read by", "what it is"), rows)
-    head = _HEAD.format(table=listed, header=schema_text((), OutputHeader))
-    return "\n".join((head, *(_section(item, known) for item in known)))
+    rows = (
+        (f"[`{schema.name}`](#{schema.name})", schema.producer, schema.consumers, schema.purpose) for schema in known
+    )
+    table = markdown_table(("schema", "written by", "read by", "what it is"), rows)
+    head = _HEAD.format(table=table, header=schema_text((), OutputHeader))
+    return "\n".join((head, *(_section(schema, known) for schema in known)))
 
 
-def _section(one: Schema, known: Sequence[Schema]) -> str:
+def _section(schema: Schema, known: Sequence[Schema]) -> str:
     return _SECTION.format(
-        name=one.name,
-        purpose=one.purpose,
-        producer=one.producer,
-        consumers=one.consumers,
-        schema=schema_text(known, one.contract),
-        example=_yaml(examples()[one.name]),
+        name=schema.name,
+        purpose=schema.purpose,
+        producer=schema.producer,
+        consumers=schema.consumers,
+        schema=schema_text(known, schema.contract),
+        example=_yaml(examples()[schema.name]),
     )
 
 

@@ -1,8 +1,7 @@
-"""What an agent may use and what not, in the words of the program that it runs in; and how far that holds there.
+"""Two sections of an agent's page: the tools that it may use, and its re-verification.
 
-Being asked in the middle of the work whether one still knows what one is doing: the section of each definition.
-
-The lines between brackets are a wire format, written and read exactly so.
+Tools have the names of the program that the agent runs in. The bracketed lines are a wire format and must be kept
+exactly.
 """
 
 from __future__ import annotations
@@ -18,9 +17,11 @@ from proofstone.supervision.rules.wire import FORMS, SCOPE
 
 
 def tool_access(agent: Agent, host: Host) -> str:
-    allowed = [_line(host, entry, _only(agent, entry)) for entry in Ability if entry in agent.abilities]
-    forbidden = [_line(host, entry, "") for entry in Ability if entry in agent.forbidden]
-    rows = [(f"`{tool}`", _instead(host, agent, ABILITY[tool])) for tool in Tool if tool in agent.tools]
+    allowed = [
+        _tool_line(host, ability, _describe_limit(agent, ability)) for ability in Ability if ability in agent.abilities
+    ]
+    forbidden = [_tool_line(host, ability, "") for ability in Ability if ability in agent.forbidden]
+    rows = [(f"`{tool}`", _replacement(host, agent, ABILITY[tool])) for tool in Tool if tool in agent.tools]
     return "\n\n".join(
         (
             "Allowed:\n\n" + "\n".join(allowed),
@@ -31,13 +32,13 @@ def tool_access(agent: Agent, host: Host) -> str:
     )
 
 
-def _line(host: Host, ability: Ability, only: str) -> str:
-    names = " ".join(filter(None, (_quoted(host.tools[ability]), _in_brackets(host.also.get(ability, ())))))
-    return item("- ", ": ".join(filter(None, (names, ability.value, only))))
+def _tool_line(host: Host, ability: Ability, limit: str) -> str:
+    names = " ".join(filter(None, (_quote_names(host.tools[ability]), _parenthesize(host.also.get(ability, ())))))
+    return item("- ", ": ".join(filter(None, (names, ability.value, limit))))
 
 
-def _only(agent: Agent, ability: Ability) -> str:
-    """How far the ability goes, where it does not go all the way."""
+def _describe_limit(agent: Agent, ability: Ability) -> str:
+    """Return the limit of an ability, or an empty string if it has none."""
     match agent.name, ability:
         case "orchestrator", Ability.RUN:
             return (
@@ -64,18 +65,18 @@ def _only(agent: Agent, ability: Ability) -> str:
             return ""
 
 
-def _instead(host: Host, agent: Agent, ability: Ability) -> str:
+def _replacement(host: Host, agent: Agent, ability: Ability) -> str:
     if ability not in agent.abilities:
         return "nothing: say in your output what you could not look up"
-    return _quoted(host.tools[ability]) or f"whatever you {ability} with"
+    return _quote_names(host.tools[ability]) or f"whatever you {ability} with"
 
 
-def _quoted(names: tuple[str, ...]) -> str:
+def _quote_names(names: tuple[str, ...]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _in_brackets(names: tuple[str, ...]) -> str:
-    return f"({_quoted(names)})" if names else ""
+def _parenthesize(names: tuple[str, ...]) -> str:
+    return f"({_quote_names(names)})" if names else ""
 
 
 HEADING: Final = "Mid-Execution Re-Verification (COA-4)"
@@ -98,22 +99,22 @@ TRIGGERS: Final = (
 )
 
 
-def _form(tag: str, level: int = 0) -> str:
-    """How the runtime itself writes and reads it."""
+def _message_form(tag: str, level: int = 0) -> str:
+    """Return the form of a message as the runtime writes and reads it."""
     return FORMS[tag].replace("{L}", str(level)).replace("{response content}", "{answer}")
 
 
-_ASKED: Final = f"""On `[REVERIFY]` from the orchestrator, stop at the next point where you can, answer, and go on:
+_ANSWERING: Final = f"""On `[REVERIFY]` from the orchestrator, stop at the next point where you can, answer, and go on:
 
 - Level 1: respond with `[SELF-LOCATE]`, where you are now, on one line:
-  `{_form("SELF-LOCATE")}`,
+  `{_message_form("SELF-LOCATE")}`,
   where `Docs` is about what you write down for others
 - Level 2: respond with `[REVERIFY-RESPONSE]` and an answer to the very question:
-  `{_form("REVERIFY-RESPONSE", 2)}`
+  `{_message_form("REVERIFY-RESPONSE", 2)}`
 - Level 3: respond with `[REVERIFY-RESPONSE]` and an abbreviated impact analysis:
 
 ```
-{_form("REVERIFY-RESPONSE", 3).removesuffix(" | {answer}")}
+{_message_form("REVERIFY-RESPONSE", 3).removesuffix(" | {answer}")}
 
 ## Abbreviated Re-IA
 - RC-01 (Task Understanding): {{the task as you understand it now; what is new about that}}
@@ -135,7 +136,7 @@ _EXEMPT: Final = (
     "`[REVERIFY-RESPONSE]` on RC-01, RC-04 and RC-07."
 )
 
-_ASKS: Final = """You are the one who asks. An agent that understood its task can drift; find out before it is done:
+_ASKING: Final = """You are the one who asks. An agent that understood its task can drift; find out before it is done:
 
 {triggers}
 
@@ -154,12 +155,14 @@ then go by what changed."""
 
 
 def reverification(agent: Agent) -> str:
-    return f"### {HEADING}\n\n{_text(agent)}"
+    return f"### {HEADING}\n\n{_reverification_text(agent)}"
 
 
-def _text(agent: Agent) -> str:
+def _reverification_text(agent: Agent) -> str:
     if agent.leads:
-        return _ASKS.format(
-            triggers=markdown_table(("cause", "level", "when"), TRIGGERS), ping=_form("REVERIFY", 1), scope=SCOPE
+        return _ASKING.format(
+            triggers=markdown_table(("cause", "level", "when"), TRIGGERS),
+            ping=_message_form("REVERIFY", 1),
+            scope=SCOPE,
         )
-    return paragraph(_EXEMPT.format(why=agent.exempt)) if agent.exempt else _ASKED
+    return paragraph(_EXEMPT.format(why=agent.exempt)) if agent.exempt else _ANSWERING

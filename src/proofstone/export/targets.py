@@ -1,18 +1,15 @@
-"""For Claude Code: agents, a command and the references below `.claude`.
+"""The programs that definitions can be exported for: their files, and the next steps for the user.
 
-Claude Code reads every Markdown file in `.claude/agents` as an agent, so the references lie elsewhere. An agent that
-was dispatched may not be able to dispatch others: the command has the session itself be the orchestrator.
+Claude Code: agents, a command and the references below `.claude`. Claude Code reads every Markdown file in
+`.claude/agents` as an agent, so the references are elsewhere. A dispatched agent may not be able to dispatch others, so
+the command makes the session itself the orchestrator.
 
-For GitHub Copilot: agents and a prompt below `.github`, and a README.
+GitHub Copilot: agents and a prompt below `.github`, and a README. Copilot reads every Markdown file in `.github/agents`
+as an agent. The references are there too, so their front matter hides them from users and from other agents. A file has
+at most 30,000 characters.
 
-Copilot takes every Markdown file in `.github/agents` for an agent. The references lie there too, so their front matter
-keeps them out of the list that people choose from and away from other agents. A file has at most 30,000 characters.
-
-For any other agent: an `AGENTS.md`, which many programs read by themselves, and plain pages beside it.
-
-Only here are the agents of the plan gate exported too: the sets for other programs are those of the feature pipeline.
-
-For whom definitions can be exported: by name, the files and what to do with them.
+Any other agent: an `AGENTS.md`, which many programs read by themselves, and plain pages. Only this export includes the
+agents of the plan gate: the other sets contain only the feature pipeline.
 """
 
 from __future__ import annotations
@@ -56,15 +53,18 @@ CLAUDE_NEXT: Final = (
 
 
 def claude_files() -> dict[str, str]:
-    """By path."""
+    """Return the files by path."""
     return {
-        **{CLAUDE_HOST.file(agent.name): _front_matter(_about(agent)) + page(agent, CLAUDE_HOST) for agent in agents()},
+        **{
+            CLAUDE_HOST.file(agent.name): _claude_front_matter(_claude_fields(agent)) + page(agent, CLAUDE_HOST)
+            for agent in agents()
+        },
         **{f"{CLAUDE_HOST.references}/{topic}.md": text for topic, text in references().items()},
-        COMMAND: _command(),
+        COMMAND: _claude_command(),
     }
 
 
-def _about(agent: Agent) -> dict[str, str]:
+def _claude_fields(agent: Agent) -> dict[str, str]:
     return {
         "name": agent.name,
         "description": f"{agent.summary}. For the feature pipeline, step {agent.place.step}.",
@@ -73,20 +73,20 @@ def _about(agent: Agent) -> dict[str, str]:
     }
 
 
-def _front_matter(about: Mapping[str, str]) -> str:
+def _claude_front_matter(fields: Mapping[str, str]) -> str:
     quoted = ("description", "argument-hint")
     lines = [
-        f"{key}: {json.dumps(value, ensure_ascii=False) if key in quoted else value}" for key, value in about.items()
+        f"{key}: {json.dumps(value, ensure_ascii=False) if key in quoted else value}" for key, value in fields.items()
     ]
     return "\n".join(("---", *lines, "---\n\n"))
 
 
-def _command() -> str:
-    about = {
+def _claude_command() -> str:
+    fields = {
         "description": "Take a feature through the pipeline: research, specification, design, plan, work, proof.",
         "argument-hint": "what you want built; say `interactive` to be asked at the gates",
     }
-    return _front_matter(about) + _COMMAND.format(
+    return _claude_front_matter(fields) + _COMMAND.format(
         rules=RULES, artifacts=artifacts(CLAUDE_HOST), orchestrator=CLAUDE_HOST.file("orchestrator")
     )
 
@@ -147,7 +147,7 @@ COPILOT_NEXT: Final = (
     "before you accept what comes of it: proofstone check",
 )
 
-_BEGIN: Final = """1. Put `.github` into the root of your repository.
+_FIRST_STEPS: Final = """1. Put `.github` into the root of your repository.
 2. In the chat write `/feature-workflow` and what you want built; or choose the agent `orchestrator`.
 3. Where the program does not read prompt files, tell the agent `orchestrator` the same in your own words.
 
@@ -155,31 +155,34 @@ Each agent can also be chosen by itself."""
 
 
 def copilot_files() -> dict[str, str]:
-    """By path."""
+    """Return the files by path."""
     return {
         **{
-            COPILOT_HOST.file(agent.name): _copilot_front_matter(_copilot_about(agent)) + page(agent, COPILOT_HOST)
+            COPILOT_HOST.file(agent.name): _copilot_front_matter(_copilot_fields(agent)) + page(agent, COPILOT_HOST)
             for agent in agents()
         },
-        **{f"{COPILOT_HOST.references}/{topic}.md": _hidden(topic) + text for topic, text in references().items()},
-        PROMPT: _prompt(),
-        "README.md": overview(COPILOT_HOST, _BEGIN),
+        **{
+            f"{COPILOT_HOST.references}/{topic}.md": _reference_front_matter(topic) + text
+            for topic, text in references().items()
+        },
+        PROMPT: _copilot_prompt(),
+        "README.md": overview(COPILOT_HOST, _FIRST_STEPS),
     }
 
 
-def _copilot_about(agent: Agent) -> dict[str, object]:
-    about: dict[str, object] = {
+def _copilot_fields(agent: Agent) -> dict[str, object]:
+    fields: dict[str, object] = {
         "name": agent.name,
         "description": f"{agent.summary}. For the feature pipeline, step {agent.place.step}.",
         "tools": COPILOT_HOST.named(agent.abilities),
     }
     if agent.leads:
-        about["agents"] = [other.name for other in agents() if other is not agent and not other.leads]
-        about["disable-model-invocation"] = True
-    return about
+        fields["agents"] = [other.name for other in agents() if other is not agent and not other.leads]
+        fields["disable-model-invocation"] = True
+    return fields
 
 
-def _hidden(topic: str) -> str:
+def _reference_front_matter(topic: str) -> str:
     return _copilot_front_matter(
         {
             "name": topic,
@@ -191,21 +194,21 @@ def _hidden(topic: str) -> str:
     )
 
 
-def _copilot_front_matter(about: Mapping[str, object]) -> str:
-    """JSON values are YAML as well, and quoted as it should be."""
+def _copilot_front_matter(fields: Mapping[str, object]) -> str:
+    """Write the front matter. JSON values are valid YAML, with correct quoting."""
     return "\n".join(
-        ("---", *(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in about.items()), "---\n\n")
+        ("---", *(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in fields.items()), "---\n\n")
     )
 
 
-def _prompt() -> str:
-    about = {
+def _copilot_prompt() -> str:
+    fields = {
         "name": "feature-workflow",
         "description": "Take a feature through the pipeline: research, specification, design, plan, work, proof.",
         "agent": "orchestrator",
         "argument-hint": "what you want built",
     }
-    return _copilot_front_matter(about) + _PROMPT.format(rules=RULES, artifacts=artifacts(COPILOT_HOST))
+    return _copilot_front_matter(fields) + _PROMPT.format(rules=RULES, artifacts=artifacts(COPILOT_HOST))
 
 
 _PROMPT: Final = """# Feature Development Pipeline
@@ -249,7 +252,7 @@ GENERIC_NEXT: Final = (
 
 
 def generic_files() -> dict[str, str]:
-    """By path."""
+    """Return the files by path."""
     return {
         "AGENTS.md": _AGENTS.format(
             rules=RULES,
@@ -310,10 +313,10 @@ A plan that was written by hand or by the planner can be put through the plan ga
 
 class Kind(NamedTuple):
     name: str
-    """Whose definitions these are."""
+    """The name of the program."""
     files: Callable[[], dict[str, str]]
     next: tuple[str, ...]
-    """What to do now, step by step."""
+    """The next steps for the user."""
 
 
 KINDS: Final[Mapping[str, Kind]] = {

@@ -1,11 +1,11 @@
-"""Hook configuration for coding agents: what they run when they say that they are done, and how they hear the answer.
+"""Hook configuration for coding agents, and a count of how often an agent was sent back.
 
-The table below is what is known of each program. Only programs whose hook can send words back to the model are in it;
-for all others there is a paragraph of instructions, which an agent may or may not follow.
+A hook runs `proofstone check` when an agent says that it is done, and tells the agent the result. The table below
+describes each supported program: only programs whose hook can send text back to the model are in it. For all others
+there is a paragraph of instructions, which an agent may or may not follow.
 
-How often an agent was sent back since it last passed: one small file for each conversation, in the state directory.
-
-A file that is lost costs a few rounds more; so it is neither locked nor synchronised.
+The count since the agent last passed is kept in one small file for each conversation, in the state directory. Losing a
+file costs only a few more rounds, so it is neither locked nor synchronised.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from proofstone.errors import InputError
 from proofstone.machine.files import seconds_since_use
 
 SECONDS: Final = 900
-"""How long an agent waits for the check. What takes longer is not waited for, and the agent stops unproven."""
+"""How long an agent waits for the check. After that, it stops without proof."""
 
 Document = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one program is told of a hook, and answered."""
+    """How one program configures a hook and reads its answer."""
 
     name: str
     file: str
-    """Below the project's root."""
+    """The path below the root of the project."""
     events: tuple[str, ...]
     decision: str
     """The word that keeps the agent from stopping."""
     next: str
-    """What the person has to know or do."""
+    """What the user has to know or do."""
     timeout: int = SECONDS
-    """In the program's own unit."""
+    """The timeout in the program's own unit."""
     flat: bool = False
-    """Copilot's form: an event lists commands, not groups of them."""
+    """Copilot's form: an event lists commands, not groups of commands."""
 
     @property
     def command(self) -> str:
@@ -55,7 +55,7 @@ class Dialect:
         return {"hooks": [{"type": "command", "command": self.command, "timeout": self.timeout}]}
 
     def is_own(self, entry: object) -> bool:
-        """Whether an entry of an event is the one that was written here, perhaps by another version."""
+        """Return whether an entry of an event was written by Proofstone, possibly by another version."""
         if not isinstance(entry, dict):
             return False
         commands = [entry] if self.flat else entry.get("hooks", [])
@@ -63,8 +63,8 @@ class Dialect:
 
 
 DIALECTS: Final[Mapping[str, Dialect]] = {
-    item.name: item
-    for item in (
+    dialect.name: dialect
+    for dialect in (
         Dialect(
             "claude",
             ".claude/settings.json",
@@ -149,85 +149,87 @@ are done only after it has passed, and quote its last lines.
 
 
 def read_document(name: str, text: str) -> Document:
-    """A settings file; InputError if it is not the JSON that can be written again without losing anything."""
+    """Read a settings file. Raise InputError if it is not JSON that can be rewritten without loss."""
     try:
-        found = json.loads(text, object_pairs_hook=_each_once) if text.strip() else {}
+        document = json.loads(text, object_pairs_hook=_refuse_duplicate_keys) if text.strip() else {}
     except json.JSONDecodeError as error:
         raise InputError(
             f"{name}:{error.lineno}: not valid JSON: {error.msg}",
-            hint="put it right, without comments; --print shows what to add by hand",
+            hint="correct the file, which must not contain comments; --print shows what to add by hand",
         ) from error
-    except _TwiceError as error:
-        raise InputError(f"{name}: the key {error} is there twice", hint="keep one of them") from error
+    except _DuplicateKeyError as error:
+        raise InputError(f"{name}: the key {error} occurs twice", hint="keep only one of them") from error
     except (ValueError, RecursionError) as error:  # a number with thousands of digits, or nested too deeply
-        raise InputError(f"{name}: not JSON that can be read: {error}", hint="put it right, or move it away") from error
-    if not isinstance(found, dict):
-        raise InputError(f"{name}: holds no JSON object", hint="settings are an object: {}")
-    return found
+        raise InputError(
+            f"{name}: this JSON cannot be read: {error}", hint="correct the file, or move it away"
+        ) from error
+    if not isinstance(document, dict):
+        raise InputError(f"{name}: not a JSON object", hint="settings are an object: {}")
+    return document
 
 
 def merged(dialect: Dialect, document: Document, name: str) -> Document:
-    """The document with the hook in it; everything else as it was, in its order."""
-    new = dict(document) or ({"version": 1} if dialect.flat else {})
-    hooks = dict(_object(new.get("hooks", {}), f"{name}: hooks"))
+    """Return the document with the hook added. Everything else stays as it was, in its order."""
+    result = dict(document) or ({"version": 1} if dialect.flat else {})
+    hooks = dict(_require_object(result.get("hooks", {}), f"{name}: hooks"))
     for event in dialect.events:
-        others = _list(hooks.get(event, []), f"{name}: hooks.{event}")
-        place = next((at for at, entry in enumerate(others) if dialect.is_own(entry)), len(others))
-        kept = [entry for entry in others if not dialect.is_own(entry)]
-        hooks[event] = [*kept[:place], dialect.entry(), *kept[place:]]
-    new["hooks"] = hooks
-    return new
+        others = _require_list(hooks.get(event, []), f"{name}: hooks.{event}")
+        position = next((index for index, entry in enumerate(others) if dialect.is_own(entry)), len(others))
+        foreign = [entry for entry in others if not dialect.is_own(entry)]
+        hooks[event] = [*foreign[:position], dialect.entry(), *foreign[position:]]
+    result["hooks"] = hooks
+    return result
 
 
 def without(dialect: Dialect, document: Document, name: str) -> Document:
-    """The document without the hook, and without what only the hook had needed."""
-    hooks = dict(_object(document.get("hooks", {}), f"{name}: hooks"))
+    """Return the document without the hook, and without what only the hook needed."""
+    hooks = dict(_require_object(document.get("hooks", {}), f"{name}: hooks"))
     for event in dialect.events:
-        entries = _list(hooks.get(event, []), f"{name}: hooks.{event}")
-        kept = [entry for entry in entries if not dialect.is_own(entry)]
-        if kept == entries:
+        entries = _require_list(hooks.get(event, []), f"{name}: hooks.{event}")
+        foreign = [entry for entry in entries if not dialect.is_own(entry)]
+        if foreign == entries:
             continue
-        hooks[event] = kept
-        if not kept:
+        hooks[event] = foreign
+        if not foreign:
             del hooks[event]
     if hooks == document.get("hooks"):
         return document
-    new = {**document, "hooks": hooks}
+    result = {**document, "hooks": hooks}
     if not hooks:
-        del new["hooks"]
-    return new
+        del result["hooks"]
+    return result
 
 
 def is_bare(dialect: Dialect, document: Document) -> bool:
-    """Whether nothing is left that anybody needs the file for."""
+    """Return whether the document is empty, so that the file can be removed."""
     return document in ({}, {"version": 1} if dialect.flat else {})
 
 
 def written(document: Document, like: str = "") -> str:
-    """The document as text, indented as the text was that it comes from."""
-    found = re.search(r"^\{\r?\n([ \t]+)\S", like)
-    text = json.dumps(document, indent=found[1] if found else 2, ensure_ascii=False)
+    """Return the document as text, indented like the original text."""
+    indentation = re.search(r"^\{\r?\n([ \t]+)\S", like)
+    text = json.dumps(document, indent=indentation[1] if indentation else 2, ensure_ascii=False)
     return text + ("" if like and not like.endswith("\n") else "\n")
 
 
 def answer(dialect: Dialect, send_back: str, remark: str) -> str:
-    """What the program expects on the hook's standard output; nothing to say is nothing."""
+    """Return what the program expects on the hook's standard output. Empty if there is nothing to say."""
     if send_back:
         return json.dumps({"decision": dialect.decision, "reason": send_back})
     return json.dumps({"systemMessage": remark}) if remark else ""
 
 
-class _TwiceError(ValueError):
+class _DuplicateKeyError(ValueError):
     pass
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> Document:
-    found: Document = {}
+def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> Document:
+    document: Document = {}
     for key, value in pairs:
-        if key in found:
-            raise _TwiceError(repr(key))
-        found[key] = value
-    return found
+        if key in document:
+            raise _DuplicateKeyError(repr(key))
+        document[key] = value
+    return document
 
 
 def _starts_proofstone(command: object) -> bool:
@@ -237,19 +239,19 @@ def _starts_proofstone(command: object) -> bool:
     return isinstance(text, str) and "proofstone hook run agent-stop" in text
 
 
-def _object(value: object, where: str) -> Document:
+def _require_object(value: object, where: str) -> Document:
     if not isinstance(value, dict):
-        raise InputError(f"{where} is no object", hint="it maps events to lists of hooks")
+        raise InputError(f"{where} is not an object", hint="it must map events to lists of hooks")
     return value
 
 
-def _list(value: object, where: str) -> list[Any]:
+def _require_list(value: object, where: str) -> list[Any]:
     if not isinstance(value, list):
-        raise InputError(f"{where} is no list", hint="an event has a list of hooks")
+        raise InputError(f"{where} is not a list", hint="each event must have a list of hooks")
     return value
 
 
-_FORGOTTEN_S: Final = 7 * 24 * 3600
+_EXPIRY_SECONDS: Final = 7 * 24 * 3600
 
 
 @dataclass(frozen=True)
@@ -271,7 +273,7 @@ class StopRounds:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._file.write_text(str(count), "ascii")
         for file in self.folder.iterdir():
-            if seconds_since_use(file, time.time()) > _FORGOTTEN_S:
+            if seconds_since_use(file, time.time()) > _EXPIRY_SECONDS:
                 file.unlink(missing_ok=True)
 
     def forget(self) -> None:

@@ -1,1 +1,1 @@
-"""`proofstone prove`: every trick of the catalogue, really tried, beside an honest twin that must pass."""
+"""`proofstone prove`: try every trick of the catalogue, and an honest twin of each that must pass."""

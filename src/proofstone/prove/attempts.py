@@ -1,6 +1,6 @@
-"""What a hostile check tries, as programs that are run as one. Each says `through` or `held` for what it tried.
+"""The attempts of a hostile check, as programs that run as checks. Each attempt prints whether it got through.
 
-They get what they need to know (paths, ports, names) from `known.json` beside them.
+The programs read the paths, ports and names that they need from `known.json` in their folder.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ libc = ctypes.CDLL(None, use_errno=True)
 REMOUNT, BIND = 32, 4096
 
 
-def written(path):
+def write(path):
     pathlib.Path(path).write_text("written by a check")
 
 
 def mount():
-    """Harmless where the mounts are the machine's own: an empty folder is covered, and uncovered at once."""
+    """Harmless where the mounts belong to the machine: an empty folder is mounted over and unmounted at once."""
     if not known["own_mounts"]:
         at = known["mount_point"].encode()
         if libc.mount(b"none", at, b"tmpfs", 0, None) == 0:
@@ -30,7 +30,7 @@ def mount():
     return any(libc.mount(b"none", b"/", None, flags, None) == 0 for flags in (REMOUNT, REMOUNT | BIND))
 
 
-def connected(family, address, folder=None):
+def connect(family, address, folder=None):
     if folder:
         os.chdir(folder)
     with socket.socket(family) as client:
@@ -39,7 +39,7 @@ def connected(family, address, folder=None):
     return True
 
 
-def seen(mark):
+def find_process(mark):
     found = []
     for file in glob.glob("/proc/[0-9]*/cmdline"):
         try:
@@ -49,7 +49,7 @@ def seen(mark):
     return any(found)
 
 
-def readable(paths):
+def read_any(paths):
     for path in paths:
         try:
             if pathlib.Path(path).read_bytes():
@@ -59,8 +59,8 @@ def readable(paths):
     return False
 
 
-def traced(pid):
-    """Whether a process of the machine can be signalled or traced; it is let go at once."""
+def trace(pid):
+    """Return whether a process of the machine can be signalled or traced. It is released at once."""
     try:
         os.kill(pid, 0)
         return True
@@ -82,17 +82,17 @@ def attempt(name, function, *args):
 
 attempt("mount", mount)
 for name, path in known["writes"].items():
-    attempt(name, written, path)
-attempt("network", connected, socket.AF_INET, ("127.0.0.1", known["port"]))
-attempt("abstract-socket", connected, socket.AF_UNIX, "\\0" + known["abstract"])
+    attempt(name, write, path)
+attempt("network", connect, socket.AF_INET, ("127.0.0.1", known["port"]))
+attempt("abstract-socket", connect, socket.AF_UNIX, "\\0" + known["abstract"])
 for name, folder in known["sockets"].items():
-    attempt(name, connected, socket.AF_UNIX, "socket", folder)
-attempt("processes", seen, known["bystander"])
+    attempt(name, connect, socket.AF_UNIX, "socket", folder)
+attempt("processes", find_process, known["bystander"])
 attempt("state", os.listdir, known["state"])
-attempt("trace", traced, known["bystander_pid"])
+attempt("trace", trace, known["bystander_pid"])
 for name in ("read-root", "read-root-home", "credentials"):
     if known[name]:
-        attempt(name, readable, known[name])
+        attempt(name, read_any, known[name])
 '''
 
 KERNEL: Final = '''
@@ -113,14 +113,14 @@ def say(name, through):
 
 
 def answered(name, *args):
-    """Whether the kernel has taken the call: also to refuse its arguments."""
+    """Return whether the kernel accepted the call, even if it refused the arguments."""
     if name not in CALLS:
         return False
     return libc.syscall(CALLS[name], *args) >= 0 or ctypes.get_errno() not in REFUSED
 
 
 def openable(patterns):
-    """Whether a file of the kernel's can be opened for writing; nothing is written."""
+    """Return whether a file of the kernel can be opened for writing. Nothing is written."""
     for pattern in patterns:
         for file in glob.iglob(pattern, recursive=True):
             try:
@@ -139,7 +139,7 @@ def new_user_namespace():
 
 
 def session_key():
-    """Whether the key can be read: found in our session, or by its number in the kernel's list."""
+    """Return whether the key can be read, found in our session or by its number in the kernel's list."""
     number, read, search = CALLS.get("keyctl"), 11, 10
     if number is None:
         return False
@@ -147,8 +147,8 @@ def session_key():
     for line in pathlib.Path("/proc/keys").read_text().splitlines() if os.access("/proc/keys", os.R_OK) else ():
         if known["key"] in line:
             serials.append(int(line.split()[0], 16))
-    held = ctypes.create_string_buffer(16)
-    return any(serial > 0 and libc.syscall(number, read, serial, held, 16) > 0 for serial in serials)
+    content = ctypes.create_string_buffer(16)
+    return any(serial > 0 and libc.syscall(number, read, serial, content, 16) > 0 for serial in serials)
 
 
 def shared_memory():
@@ -207,7 +207,7 @@ try:
             time.sleep(60)
             os._exit(0)
         children.append(child)
-    time.sleep(3)  # where nobody but the engine counts them, it does so twice a second
+    time.sleep(3)  # where only the engine counts the processes, it does so twice a second
     print(json.dumps({"name": "crowd", "through": True}), flush=True)
 finally:
     for child in children:

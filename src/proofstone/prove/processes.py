@@ -1,10 +1,8 @@
-"""Runs one program of a trial and leaves nothing of it behind, whatever it starts and however the trial ends.
+"""Run the programs of a trial in an environment of their own, and leave nothing behind.
 
-Not a sandbox: the supervisor that runs checks at the weakest level adopts every orphan, and ends with us.
-
-What the programs of a trial see of this machine: its programs, a HOME and a state of their own, no more.
-
-A trick must not reach the person's HOME, and their git configuration must not decide how a trial ends.
+This is not a sandbox: the supervisor that runs checks at the weakest level adopts every orphan and ends with this
+process. The programs see the machine's programs, and a HOME and a state of their own. A trick must not reach the user's
+HOME, and the user's git configuration must not influence a trial.
 """
 
 from __future__ import annotations
@@ -27,14 +25,14 @@ from proofstone.sandbox.limits import make_group
 from proofstone.sandbox.process import launch
 
 _SHELL: Final = ("/bin/sh", "-euc")
-_MOST_OUTPUT: Final = 1 << 20
+_MAX_OUTPUT_BYTES: Final = 1 << 20
 _MEMORY_MB, _PROCESSES = 4096, 1024
 
 
 @dataclass(frozen=True)
 class Done:
     code: int | None
-    """None when it was ended: at its deadline, at a limit, or because the person left."""
+    """None if the program was stopped: at its deadline, at a limit, or by an interrupt."""
     output: str
 
     @property
@@ -43,18 +41,18 @@ class Done:
 
 
 @dataclass
-class _Head:
-    """The beginning of the output; a flood costs nothing."""
+class _OutputHead:
+    """The start of the output. The rest is dropped, so that a flood costs nothing."""
 
     data: bytearray = field(default_factory=bytearray)
 
     def write(self, data: bytes, /) -> None:
-        self.data += data[: _MOST_OUTPUT - len(self.data)]
+        self.data += data[: _MAX_OUTPUT_BYTES - len(self.data)]
 
 
 @dataclass(frozen=True)
 class Errands:
-    """Runs programs in one worker's folder until `stop` is set."""
+    """Runs programs in the folder of one worker until `stop` is set."""
 
     folder: Path
     stop: threading.Event
@@ -69,11 +67,13 @@ class Errands:
         limited: bool = True,
         stop: threading.Event | None = None,
     ) -> Done:
-        """To its end or its deadline. `limited`: with bounds on memory and processes, where there are groups."""
+        """Run a program to its end or its deadline. `limited` bounds memory and processes, where control groups are
+        available.
+        """
         folder = self.folder / f"errand-{secrets.token_hex(4)}"
         folder.mkdir(parents=True)
         group = make_group(_MEMORY_MB, _PROCESSES) if limited else None
-        wanted = {
+        request = {
             "groups": group.procs if group else (),
             "confine": False,
             "layers": [],
@@ -91,19 +91,19 @@ class Errands:
             limits=Limits(seconds, _MEMORY_MB, _PROCESSES),
             cancel=stop or self.stop,
         )
-        head = _Head()
-        ended = launch(job, wanted, group, head)
+        head = _OutputHead()
+        execution = launch(job, request, group, head)
         for file in folder.iterdir():
             file.unlink()
         folder.rmdir()
-        return Done(ended.exit_code, _words(ended, head))
+        return Done(execution.exit_code, _describe_output(execution, head))
 
     def shell(self, lines: str, cwd: Path, env: Mapping[str, str], *, seconds: float) -> Done:
         return self.run([*_SHELL, lines], cwd, env, seconds=seconds)
 
     @contextmanager
     def background(self, lines: str, cwd: Path, env: Mapping[str, str], *, seconds: float) -> Iterator[None]:
-        """Lines that run until the block ends."""
+        """Run shell lines until the block ends."""
         if not lines:
             yield
             return
@@ -118,19 +118,19 @@ class Errands:
             thread.join()
 
 
-def _words(ended: Execution, head: _Head) -> str:
-    """What it said, and what ended it if it did not end by itself."""
-    said = head.data.decode("utf-8", "replace")
-    if ended.setup_error:
-        return f"{said}\n{ended.setup_error}"
-    if ended.timed_out:
-        return f"{said}\nnot finished after {ended.duration_ms / 1000:.0f} s"
-    return f"{said}\nended at {ended.limit}" if ended.limit else said
+def _describe_output(execution: Execution, head: _OutputHead) -> str:
+    """Return the output, and what stopped the program if it did not end by itself."""
+    output = head.data.decode("utf-8", "replace")
+    if execution.setup_error:
+        return f"{output}\n{execution.setup_error}"
+    if execution.timed_out:
+        return f"{output}\nnot finished after {execution.duration_ms / 1000:.0f} s"
+    return f"{output}\nended at {execution.limit}" if execution.limit else output
 
 
-_KEPT: Final = ("LANG", "LC_ALL", "TZ", "TMPDIR", "PIP_INDEX_URL", "NPM_CONFIG_REGISTRY")
-# Version managers look below HOME for their programs; the real one is named to them.
-_BELOW_HOME: Final[Mapping[str, str]] = {
+_INHERITED_VARIABLES: Final = ("LANG", "LC_ALL", "TZ", "TMPDIR", "PIP_INDEX_URL", "NPM_CONFIG_REGISTRY")
+# Version managers look below HOME for their programs, so they are given the user's real HOME.
+_HOME_FOLDERS: Final[Mapping[str, str]] = {
     "PYENV_ROOT": ".pyenv",
     "NVM_DIR": ".nvm",
     "VOLTA_HOME": ".volta",
@@ -152,10 +152,12 @@ _IMPORT_SECONDS: Final = 60
 
 
 def variables(search: str, home: Path, state: Path) -> dict[str, str]:
-    """The environment of a trial's programs."""
-    real = Path(os.environ.get("HOME") or "/")
-    found = {name: str(real / below) for name, below in _BELOW_HOME.items() if (real / below).is_dir()}
-    kept = {name: os.environ[name] for name in (*_KEPT, *_BELOW_HOME) if name in os.environ}
+    """Return the environment of a trial's programs."""
+    real_home = Path(os.environ.get("HOME") or "/")
+    version_managers = {
+        name: str(real_home / folder) for name, folder in _HOME_FOLDERS.items() if (real_home / folder).is_dir()
+    }
+    inherited = {name: os.environ[name] for name in (*_INHERITED_VARIABLES, *_HOME_FOLDERS) if name in os.environ}
     own = {
         "PATH": search,
         "HOME": str(home),
@@ -163,11 +165,11 @@ def variables(search: str, home: Path, state: Path) -> dict[str, str]:
         "NO_COLOR": "1",
         "GIT_CONFIG_NOSYSTEM": "1",
     }
-    return found | kept | own
+    return version_managers | inherited | own
 
 
 def fresh_home(home: Path) -> None:
-    """HOME as a new author has it: who they are, and nothing else."""
+    """Create the HOME of a new author, with only a git configuration."""
     if home.exists():
         remove(home)
     home.mkdir(mode=0o700, parents=True)
@@ -175,34 +177,35 @@ def fresh_home(home: Path) -> None:
 
 
 def search_path(needs: Iterable[str]) -> str:
-    """PATH as the person has it; where it lacks something that stands beside Proofstone's own interpreter, with that
-    folder in front: `proofstone prove` works from an environment that nobody has activated."""
-    theirs = os.environ.get("PATH", os.defpath)
-    beside = os.pathsep.join((str(Path(sys.executable).parent), theirs))
-    wanted = sorted(set(needs))
-    if not missing(wanted, theirs) or len(missing(wanted, beside)) >= len(missing(wanted, theirs)):
-        return theirs
-    return beside
+    """Return the user's PATH. If it lacks something that is next to Proofstone's own interpreter, prepend that
+    folder: `proofstone prove` also works from an environment that is not activated.
+    """
+    user_path = os.environ.get("PATH", os.defpath)
+    extended_path = os.pathsep.join((str(Path(sys.executable).parent), user_path))
+    required = sorted(set(needs))
+    if not missing(required, user_path) or len(missing(required, extended_path)) >= len(missing(required, user_path)):
+        return user_path
+    return extended_path
 
 
 def missing(needs: Sequence[str], search: str) -> dict[str, str]:
-    """What is not there, each with how to say it."""
-    found = {}
+    """Return what is not available, each with a message."""
+    problems = {}
     for need in needs:
         kind, _, name = need.rpartition(":")
-        if kind == "python" and not _importable(name, search):
-            found[need] = f"python3 cannot import {name}"
+        if kind == "python" and not _can_import(name, search):
+            problems[need] = f"python3 cannot import {name}"
         elif kind != "python" and shutil.which(need, path=search) is None:
-            found[need] = f"{need} is not installed"
-    return found
+            problems[need] = f"{need} is not installed"
+    return problems
 
 
-def _importable(module: str, search: str) -> bool:
+def _can_import(module: str, search: str) -> bool:
     python = shutil.which("python3", path=search)
     if python is None:
         return False
-    # HOME as in the trials: what lies in the person's own is not there for them.
-    asked = [python, "-s", "-c", f"import {module}"]
+    # As in the trials, packages in the user's HOME are not available.
+    argv = [python, "-s", "-c", f"import {module}"]
     env = {"PATH": search, "HOME": os.devnull}
-    done = subprocess.run(asked, cwd="/", env=env, capture_output=True, timeout=_IMPORT_SECONDS, check=False)
+    done = subprocess.run(argv, cwd="/", env=env, capture_output=True, timeout=_IMPORT_SECONDS, check=False)
     return done.returncode == 0

@@ -1,10 +1,6 @@
-"""What came of the trials, for people and programs.
+"""The results of the trials: the models, the text for terminals, and the page of the manual.
 
-The proof as a person reads it: the table, the walls, what went wrong, and the sum.
-
-The proof as a page of the manual: what is in the catalogue, what stops each trick, what an exit code would say.
-
-Nothing in it depends on the machine, the time or the run, so that it can be kept and compared.
+The page does not depend on the machine, the time or the run, so that it can be stored and compared.
 """
 
 from __future__ import annotations
@@ -29,29 +25,29 @@ class Ending(StrEnum):
     FAILED = "failed"
     UNVERIFIABLE = "unverifiable"
     REFUSED = "refused"
-    """Bad input: it was not checked at all, and said why."""
+    """Bad input: nothing was checked, and the check said why."""
     BROKEN = "broken"
-    """Proofstone itself failed or did not come to an end: that stops nothing."""
+    """Proofstone itself failed or did not finish. That does not count as stopping a trick."""
 
 
 class Judged(Contract):
     ending: Ending
     rules: tuple[str, ...] = ()
-    """The rules of its findings, and the key words of its reasons."""
+    """The rules of its findings, and the keywords of its reasons."""
     reason: str = ""
 
 
 class Standing(StrEnum):
     STOPPED = "stopped"
     OTHERWISE = "refused for another reason"
-    """None of the rules that must stop it did: by luck, then, and not by design."""
+    """Stopped by luck: none of the rules that must stop the trick reported it."""
     MISSED = "not stopped"
     BROKEN = "broken"
     NOT_TRIED = "not tried"
 
 
 class Gate(StrEnum):
-    """What a gate that looks at the exit code of the project's tests says to the trick."""
+    """What a gate that checks only the exit code of the project's tests says about the trick."""
 
     PASSES = "passes"
     REFUSES = "refuses"
@@ -59,7 +55,7 @@ class Gate(StrEnum):
 
 
 class Trial(Contract):
-    """One trick and its twin."""
+    """One trick and its honest twin."""
 
     trick: str
     does: str
@@ -68,14 +64,14 @@ class Trial(Contract):
     origin: str
     project: str
     expected: tuple[str, ...]
-    """The rules of which at least one must stop it."""
+    """At least one of these rules must stop the trick."""
     standing: Standing
     stopped_by: tuple[str, ...] = ()
     cheat: Judged | None = None
     honest: Judged | None = None
     gate: Gate = Gate.NOT_RUN
     why: str = ""
-    """Why it was not tried, what broke, or why the exit-code gate was not run."""
+    """Why the trick was not tried, what broke, or why the exit-code gate was not run."""
 
     @property
     def tried(self) -> bool:
@@ -97,29 +93,29 @@ class Wall(Contract):
     attempt: str = ""
     """The name of the attempt in the threat model."""
     subject: str = ""
-    """What it protects."""
+    """What the wall protects."""
     held: bool | None
-    """None: not tried."""
+    """None if it was not tried."""
     detail: str = ""
     fix: str = ""
-    """What would raise it."""
+    """What would strengthen the wall."""
 
 
 class Summary(Contract):
     tricks: int
-    """That were tried."""
+    """The number of tricks that were tried."""
     stopped: int
     honest_passed: int
     gate_run: int
     gate_passed: int
     """Tricks that an exit-code gate lets through."""
     not_tried: dict[str, int]
-    """Why, and how many."""
+    """The number of tricks by reason."""
 
 
 class Proof(Contract):
     level: Assurance
-    """The sandbox that checks get on this machine."""
+    """The sandbox level of checks on this machine."""
     trials: tuple[Trial, ...]
     walls: tuple[Wall, ...] = ()
     advice: tuple[str, ...] = ()
@@ -127,7 +123,7 @@ class Proof(Contract):
 
     @property
     def well(self) -> bool:
-        """Every trick that was tried was stopped, every twin passed; and something was tried."""
+        """Whether something was tried, every tried trick was stopped, and every twin passed."""
         return any(trial.tried for trial in self.trials) and all(trial.well for trial in self.trials)
 
     @property
@@ -148,23 +144,23 @@ def summed(trials: Sequence[Trial]) -> Summary:
     )
 
 
-_STYLE: Final = {Standing.STOPPED: "green", Standing.NOT_TRIED: "dim"}
-_GATE: Final = {Gate.PASSES: "lets it through", Gate.REFUSES: "refuses", Gate.NOT_RUN: "–"}
-_HELD: Final = {True: ("held", "green"), False: ("gives way", "red"), None: ("–", "dim")}
+_STYLES: Final = {Standing.STOPPED: "green", Standing.NOT_TRIED: "dim"}
+_GATE_LABELS: Final = {Gate.PASSES: "lets it through", Gate.REFUSES: "refuses", Gate.NOT_RUN: "–"}
+_WALL_LABELS: Final = {True: ("held", "green"), False: ("gives way", "red"), None: ("–", "dim")}
 
 
 def print_proof(console: Console, proof: Proof) -> None:
-    _table(console, proof.trials)
+    _print_table(console, proof.trials)
     for trial in proof.trials:
         if not trial.well:
-            _complaint(console, trial)
+            _print_problem(console, trial)
     if proof.walls:
-        _walls(console, proof)
-    _sum(console, proof)
+        _print_walls(console, proof)
+    _print_summary(console, proof)
 
 
 def stopped_by(trial: Trial) -> str:
-    """What stopped it, or what became of it instead."""
+    """Return what stopped the trick, or what happened instead."""
     match trial.standing:
         case Standing.STOPPED:
             return ", ".join(trial.stopped_by)
@@ -178,59 +174,61 @@ def stopped_by(trial: Trial) -> str:
             return f"not tried: {trial.why}"
 
 
-def _table(console: Console, trials: tuple[Trial, ...]) -> None:
-    """Aligned by hand, with the longest cell last but for two short ones: a terminal wraps what does not fit."""
-    name = max([5, *(len(trial.trick) for trial in trials)])
-    head = f"{'trick':<{name}}  layer  {'honest twin':<12}  {'exit-code gate':<15}  stopped by"
+def _print_table(console: Console, trials: tuple[Trial, ...]) -> None:
+    """Print an aligned table. The longest cell comes last, so that a terminal can wrap it."""
+    width = max([5, *(len(trial.trick) for trial in trials)])
+    head = f"{'trick':<{width}}  layer  {'honest twin':<12}  {'exit-code gate':<15}  stopped by"
     console.print(head, style="dim", soft_wrap=True)
     for trial in trials:
         honest = trial.honest.ending.value if trial.honest else "–"
-        console.print(f"{trial.trick:<{name}}  {trial.layer:<5}  ", end="", soft_wrap=True)
+        console.print(f"{trial.trick:<{width}}  {trial.layer:<5}  ", end="", soft_wrap=True)
         style = "red" if trial.honest and not trial.honest_passed else None
         console.print(f"{honest:<12}  ", style=style, end="", soft_wrap=True)
-        console.print(f"{_GATE[trial.gate]:<15}  ", end="", soft_wrap=True)
-        console.print(printable(stopped_by(trial)), style=_STYLE.get(trial.standing, "bold red"), soft_wrap=True)
+        console.print(f"{_GATE_LABELS[trial.gate]:<15}  ", end="", soft_wrap=True)
+        console.print(printable(stopped_by(trial)), style=_STYLES.get(trial.standing, "bold red"), soft_wrap=True)
 
 
-def _complaint(console: Console, trial: Trial) -> None:
+def _print_problem(console: Console, trial: Trial) -> None:
     console.print(f"\n{trial.trick}", style="bold red", end="")
     console.print(f"  {printable(trial.does)}", soft_wrap=True)
     if trial.standing is Standing.BROKEN:
-        said = trial.cheat.reason if trial.cheat else trial.why
-        console.print(f"  could not be tried to the end: {printable(said)}", soft_wrap=True)
+        problem = trial.cheat.reason if trial.cheat else trial.why
+        console.print(f"  the trial did not finish: {printable(problem)}", soft_wrap=True)
     elif trial.standing is not Standing.STOPPED and trial.cheat:
         console.print(f"  must be stopped by {trial.layer}: {', '.join(trial.expected)}", soft_wrap=True)
-        told = f"{trial.cheat.ending}" + (f", {trial.cheat.reason}" if trial.cheat.reason else "")
+        result = f"{trial.cheat.ending}" + (f", {trial.cheat.reason}" if trial.cheat.reason else "")
         rules = ", ".join(trial.cheat.rules) or "none"
-        console.print(f"  the check said: {printable(told)}; rules that spoke: {printable(rules)}", soft_wrap=True)
+        console.print(f"  the check said: {printable(result)}; reported rules: {printable(rules)}", soft_wrap=True)
     if trial.honest and trial.honest.ending is not Ending.PASSED:
         rules = f" ({', '.join(trial.honest.rules)})" if trial.honest.rules else ""
-        told = f"{trial.honest.ending}, {trial.honest.reason}{rules}"
-        console.print(f"  its honest twin must pass, and the check said: {printable(told)}", soft_wrap=True)
-    console.print(f"  to look at it: proofstone prove --trick {trial.trick} --dir DIR", style="dim", soft_wrap=True)
+        result = f"{trial.honest.ending}, {trial.honest.reason}{rules}"
+        console.print(f"  its honest twin must pass, but the check said: {printable(result)}", soft_wrap=True)
+    console.print(f"  to inspect it: proofstone prove --trick {trial.trick} --dir DIR", style="dim", soft_wrap=True)
 
 
-def _walls(console: Console, proof: Proof) -> None:
+def _print_walls(console: Console, proof: Proof) -> None:
     console.print(f"\nWalls of this machine, tried at the level {proof.level}:", style="bold")
     subject = ""
     for wall in proof.walls:
         if wall.subject != subject:
             subject = wall.subject
             console.print(f" {subject}", style="dim")
-        word, style = _HELD[wall.held]
+        word, style = _WALL_LABELS[wall.held]
         console.print(f"  {word:<9}", style=style, end="")
         console.print(f"  {wall.name}" + (f" ({printable(wall.detail)})" if wall.detail else ""), soft_wrap=True)
         if wall.fix:
             console.print(f"{'':<13}→ {wall.fix}", soft_wrap=True)
 
 
-def _sum(console: Console, proof: Proof) -> None:
+def _print_summary(console: Console, proof: Proof) -> None:
     console.print()
     console.print("PROVED" if proof.well else "NOT PROVED", style="bold green" if proof.well else "bold red", end="")
     console.print(f"  {summary(proof.summary)}", soft_wrap=True)
     if proof.walls:
-        tried = [wall.held for wall in proof.walls if wall.held is not None]
-        console.print(f"  this machine: level {proof.level}, {sum(tried)} of {len(tried)} walls held", soft_wrap=True)
+        results = [wall.held for wall in proof.walls if wall.held is not None]
+        console.print(
+            f"  this machine: level {proof.level}, {sum(results)} of {len(results)} walls held", soft_wrap=True
+        )
     else:
         console.print(f"  this machine: level {proof.level}", soft_wrap=True)
     for why, count in proof.summary.not_tried.items():
@@ -243,44 +241,52 @@ def _sum(console: Console, proof: Proof) -> None:
 def summary(found: Summary) -> str:
     if not found.tricks:
         return "no trick was tried"
-    told = (
+    text = (
         f"{found.stopped} of {found.tricks} tricks stopped, {found.honest_passed} of {found.tricks} honest twins passed"
     )
     if found.gate_run:
-        told += f"; {found.gate_passed} of {found.gate_run} would have passed an exit-code gate"
-    return told
+        text += f"; {found.gate_passed} of {found.gate_run} would have passed an exit-code gate"
+    return text
 
 
-_MARKDOWN_GATE: Final = {Gate.PASSES: "lets it through", Gate.REFUSES: "refuses", Gate.NOT_RUN: "not run"}
+_MARKDOWN_GATE_LABELS: Final = {Gate.PASSES: "lets it through", Gate.REFUSES: "refuses", Gate.NOT_RUN: "not run"}
 _HEAD: Final = (
     "| trick | what it does | seen | layer | stopped by | honest twin | exit-code gate |\n|---|---|---|---|---|---|---|"
 )
 
 
 def render(proof: Proof) -> str:
-    lines = [f"{summary(proof.summary)}.", "", *_layers(proof.trials)]
+    lines = [f"{summary(proof.summary)}.", "", *_layer_table(proof.trials)]
     for family in dict.fromkeys(trial.family for trial in proof.trials):
-        of = [trial for trial in proof.trials if trial.family == family]
-        lines += ["", f"## {family}", "", _HEAD, *map(_row, of)]
+        family_trials = [trial for trial in proof.trials if trial.family == family]
+        lines += ["", f"## {family}", "", _HEAD, *map(_format_row, family_trials)]
     return "\n".join(lines) + "\n"
 
 
-def _layers(trials: Sequence[Trial]) -> Iterator[str]:
-    """Which layer stops what: how many tricks are its own, and with which rules it stopped them."""
+def _layer_table(trials: Sequence[Trial]) -> Iterator[str]:
+    """Yield a table of the layers: how many tricks each must stop, and the rules that stopped them."""
     yield "| layer | tricks | stopped | rules that stopped them |"
     yield "|---|---|---|---|"
-    for layer, words in TITLES.items():
-        of = [trial for trial in trials if trial.layer == layer]
-        if of:
-            stopped = sum(trial.standing is Standing.STOPPED for trial in of)
-            rules = Counter(rule for trial in of for rule in trial.stopped_by[:1])
-            told = ", ".join(f"`{rule}` {count}" for rule, count in sorted(rules.items()))
-            yield f"| {layer} {words} | {len(of)} | {stopped} | {told} |"
+    for layer, title in TITLES.items():
+        layer_trials = [trial for trial in trials if trial.layer == layer]
+        if layer_trials:
+            stopped = sum(trial.standing is Standing.STOPPED for trial in layer_trials)
+            rules = Counter(rule for trial in layer_trials for rule in trial.stopped_by[:1])
+            rule_counts = ", ".join(f"`{rule}` {count}" for rule, count in sorted(rules.items()))
+            yield f"| {layer} {title} | {len(layer_trials)} | {stopped} | {rule_counts} |"
 
 
-def _row(trial: Trial) -> str:
-    # The first of its rules that spoke: which others do may depend on what was planted where.
+def _format_row(trial: Trial) -> str:
+    # Only the first reported rule: which others report may depend on what was planted where.
     rules = "".join(f"`{rule}`" for rule in trial.stopped_by[:1]) or f"**{stopped_by(trial)}**"
     honest = trial.honest.ending.value if trial.honest else "–"
-    cells = (f"`{trial.trick}`", trial.does, trial.origin, trial.layer, rules, honest, _MARKDOWN_GATE[trial.gate])
+    cells = (
+        f"`{trial.trick}`",
+        trial.does,
+        trial.origin,
+        trial.layer,
+        rules,
+        honest,
+        _MARKDOWN_GATE_LABELS[trial.gate],
+    )
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"

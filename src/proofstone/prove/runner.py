@@ -1,8 +1,7 @@
-"""The whole catalogue, or a part of it, tried by a few workers.
+"""Try the catalogue, or a part of it, with a few workers, and show their progress.
 
-A worker keeps to the projects that it has made already: what Proofstone knows about a project's base is known there.
-
-The trials while they run: on a terminal what is being tried, elsewhere a line at the end of each.
+A worker prefers projects that it has already created, so that it can reuse what Proofstone knows about their base. On a
+terminal the running tricks are shown; elsewhere one line is printed at the end of each trial.
 """
 
 from __future__ import annotations
@@ -35,19 +34,21 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """How it is to be done."""
+    """How the trials are to be run."""
 
     place: Path
-    """A folder for it, outside every temporary folder if possible: sandboxes have their own."""
+    """A folder for the trials, outside every temporary folder if possible: sandboxes have their own."""
     search: str
     jobs: int
     gate: bool = True
-    """Also ask the exit-code gate."""
+    """Whether to run the exit-code gate as well."""
     require_sandbox: bool = False
     kept: Path | None = None
 
     def bench(self, name: str, stop: threading.Event) -> Bench:
-        """A worker's place. Its state is its own but for the slots: all workers together load the machine once."""
+        """Create the workspace of a worker. Its state is its own, but the slots are shared, so that all workers
+        together load the machine only once.
+        """
         slots, state = self.place / "slots", self.place / name / "state"
         for folder in (slots, state):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -57,31 +58,37 @@ class Plan:
 
 
 @dataclass
-class _Waiting:
-    """The tricks that nobody has taken yet."""
+class _TrickQueue:
+    """The tricks that no worker has taken yet."""
 
     tricks: list[Trick]
-    _made: dict[int, set[str]] = field(default_factory=dict)
+    _projects_by_worker: dict[int, set[str]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, worker: int) -> Trick | None:
-        """The next one: of a project that the worker has made, else of one that nobody has, else any."""
+        """Return the next trick: preferably of a project that this worker has created, then of one that no worker
+        has, then any.
+        """
         with self._lock:
             if not self.tricks:
                 return None
-            mine = self._made.setdefault(worker, set())
-            others = {name for made in self._made.values() for name in made} - mine
-            order = [(trick.project not in mine) + (trick.project in others) for trick in self.tricks]
-            trick = self.tricks.pop(order.index(min(order)))
-            mine.add(trick.project)
+            own_projects = self._projects_by_worker.setdefault(worker, set())
+            other_projects = {
+                name for projects in self._projects_by_worker.values() for name in projects
+            } - own_projects
+            ranks = [(trick.project not in own_projects) + (trick.project in other_projects) for trick in self.tricks]
+            trick = self.tricks.pop(ranks.index(min(ranks)))
+            own_projects.add(trick.project)
             return trick
 
 
 def try_all(catalogue: Catalogue, tricks: Sequence[Trick], plan: Plan, watcher: Watcher) -> list[Trial]:
-    """Every trick, in the catalogue's order. When the person leaves, everything that runs is ended first."""
-    lacking = _lacking(catalogue, tricks, plan.search)
-    trials = {trick.name: told(trick, Standing.NOT_TRIED, why=lacking[trick.name]) for trick in tricks}
-    waiting = _Waiting([trick for trick in tricks if not lacking[trick.name]])
+    """Try every trick and return the trials in the catalogue's order. After an interrupt, everything that runs is
+    stopped first.
+    """
+    missing_needs = _find_missing_needs(catalogue, tricks, plan.search)
+    trials = {trick.name: told(trick, Standing.NOT_TRIED, why=missing_needs[trick.name]) for trick in tricks}
+    waiting = _TrickQueue([trick for trick in tricks if not missing_needs[trick.name]])
 
     def work(worker: int, stop: threading.Event) -> None:
         bench = plan.bench(f"worker-{worker}", stop)
@@ -96,7 +103,7 @@ def try_all(catalogue: Catalogue, tricks: Sequence[Trick], plan: Plan, watcher: 
 
 
 def run_workers(work: Callable[[int, threading.Event], None], count: int) -> None:
-    """`work` in that many threads. The first error, or an interrupt, stops all of them and is raised."""
+    """Run `work` in that many threads. The first error, or an interrupt, stops all of them and is raised."""
     stop = threading.Event()
     try:
         with ThreadPoolExecutor(max(count, 1)) as pool:
@@ -107,27 +114,29 @@ def run_workers(work: Callable[[int, threading.Event], None], count: int) -> Non
                 stop.set()
     finally:
         if group := make_group(0, 0):
-            group.close()  # making one takes away those of checks that were ended
+            group.close()  # creating a group removes the groups of checks that were stopped
     for future in futures:
         error = future.exception()
         if error is not None and not isinstance(error, LeftError):
             raise error
 
 
-def _lacking(catalogue: Catalogue, tricks: Sequence[Trick], search: str) -> Mapping[str, str]:
-    """For each trick what this machine lacks, empty if nothing."""
+def _find_missing_needs(catalogue: Catalogue, tricks: Sequence[Trick], search: str) -> Mapping[str, str]:
+    """Return what this machine lacks for each trick, or an empty string."""
     needs = {trick.name: {*catalogue.projects[trick.project].needs, *trick.needs} for trick in tricks}
-    gone = missing(sorted(set().union(*needs.values())), search)
-    return {name: "; ".join(gone[need] for need in sorted(wanted) if need in gone) for name, wanted in needs.items()}
+    absent = missing(sorted(set().union(*needs.values())), search)
+    return {
+        name: "; ".join(absent[need] for need in sorted(required) if need in absent) for name, required in needs.items()
+    }
 
 
 @dataclass
 class LiveTrials:
-    """Implements `runner.Watcher` for one console."""
+    """Show the trials on one console. Implements `runner.Watcher`."""
 
     console: Console
     total: int
-    _ended: int = 0
+    _ended_count: int = 0
     _running: list[str] = field(default_factory=list)
     _status: Status | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -140,12 +149,12 @@ class LiveTrials:
     def ended(self, trial: Trial) -> None:
         with self._lock:
             self._running.remove(trial.trick)
-            self._ended += 1
+            self._ended_count += 1
             self._show()
             if self._status is None or not trial.well:
                 honest = "" if trial.honest_passed or not trial.honest else f"; its honest twin {trial.honest.ending}"
-                told = f"{self._ended} of {self.total}  {trial.trick}  {stopped_by(trial)}{honest}"
-                self.console.print(printable(told), soft_wrap=True)
+                line = f"{self._ended_count} of {self.total}  {trial.trick}  {stopped_by(trial)}{honest}"
+                self.console.print(printable(line), soft_wrap=True)
 
     def step(self, text: str) -> None:
         with self._lock:
@@ -156,14 +165,14 @@ class LiveTrials:
 
     @contextmanager
     def showing(self) -> Iterator[None]:
-        """Keep what runs at the bottom of the terminal."""
+        """Show what is running at the bottom of the terminal."""
         if not self.console.is_terminal:
             yield
             return
-        with self.console.status("making the sample projects …") as self._status:
+        with self.console.status("creating the sample projects …") as self._status:
             yield
         self._status = None
 
     def _show(self) -> None:
         if self._status:
-            self._status.update(f"{self._ended} of {self.total}  {', '.join(self._running)}")
+            self._status.update(f"{self._ended_count} of {self.total}  {', '.join(self._running)}")

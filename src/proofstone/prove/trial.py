@@ -1,14 +1,12 @@
-"""A sample project as a repository, put back to its beginning before each trial.
+"""Try one trick: run the cheat and its honest twin through `proofstone check`, and the cheat through an exit-code
+gate.
 
-It always stands at the same path, and what no trial touched is left alone, so that what Proofstone learned about the
-base
-and its dependencies stays true. The time of the last change of a file's inode tells what was touched: no program can
-set it.
+A sample project is a repository that is reset before each trial. It stays at the same path, and untouched files are
+left alone, so that what Proofstone knows about its base and dependencies stays valid. The change time of a file's inode
+shows whether it was touched, because no program can set it.
 
-One trick, tried: the cheat and its honest twin through `proofstone check`, and the cheat through an exit-code gate.
-
-`proofstone check` runs as people run it, in a process of its own: a trick may give its caller variables of its own, and
-what it does to that process stays there.
+`proofstone check` runs as users run it, in its own process: a trick may set variables for its caller, and its effects
+stay in that process.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ Stamp = tuple[int, ...]
 
 
 class SampleError(Exception):
-    """A project that cannot be made here, or an act whose own lines fail; the message says why."""
+    """A project cannot be created here, or the commands of an act fail. The message says why."""
 
 
 @dataclass
@@ -52,22 +50,22 @@ class Sample:
     _stamps: dict[Path, Stamp] = field(default_factory=dict)
 
     def make(self, project: Project, errands: Errands, env: Mapping[str, str]) -> None:
-        """The project with one commit, and its set-up done."""
+        """Create the project with one commit, and run its set-up."""
         self.root.mkdir(parents=True)
         write(self.root, project.files)
         for lines in (_FIRST_COMMIT, project.setup):
             if lines:
-                _run(lines, self.root, errands, env)
+                _run_lines(lines, self.root, errands, env)
         self.base = errands.shell("git rev-parse HEAD", self.root, env, seconds=_SECONDS).output.strip()
         shutil.copytree(self.root, self.pristine, symlinks=True)
-        self._stamps = {path: _stamp(path) for path in _below(self.root)}
+        self._stamps = {path: _stamp(path) for path in _walk(self.root)}
 
     def reset(self) -> None:
-        """As it was made: what a trial touched or added is taken away, and put back from the copy."""
+        """Remove what a trial added or touched, and restore it from the copy."""
         self.root.chmod(0o755)
-        for path in _below(self.root):
+        for path in _walk(self.root):
             if _stamp(path) != self._stamps.get(path):
-                _take_away(path)
+                _remove_path(path)
         for path in self._stamps:
             if os.path.lexists(path):
                 continue
@@ -81,18 +79,18 @@ class Sample:
 
 
 def perform(act: Act, root: Path, errands: Errands, env: Mapping[str, str]) -> None:
-    """What somebody does to the project: the same on disk as `Act.of` says."""
+    """Do to the project on disk what `Act.of` does in memory."""
     write(root, act.write)
     for edit in act.edit:
         file = root / edit.path
         file.write_bytes(edit.of(file.read_bytes().decode("utf-8")).encode("utf-8"))
     for name in act.delete:
-        _take_away(root / name)
+        _remove_path(root / name)
     if act.run:
-        _run(act.run, root, errands, env)
+        _run_lines(act.run, root, errands, env)
 
 
-def _take_away(path: Path) -> None:
+def _remove_path(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         remove(path)
     else:
@@ -106,39 +104,41 @@ def write(root: Path, files: Mapping[str, str]) -> None:
         path.write_bytes(text.encode("utf-8"))
 
 
-def _run(lines: str, root: Path, errands: Errands, env: Mapping[str, str]) -> None:
+def _run_lines(lines: str, root: Path, errands: Errands, env: Mapping[str, str]) -> None:
     done = errands.shell(lines, root, env, seconds=_SECONDS)
     if done.code != 0:
-        ended = "were ended" if done.code is None else f"end with exit code {done.code}"
-        raise SampleError(f"its own lines {ended}: {done.last_words}")
+        how = "were stopped" if done.code is None else f"failed with exit code {done.code}"
+        raise SampleError(f"its own commands {how}: {done.last_words}")
 
 
 def _stamp(path: Path) -> Stamp:
-    """What differs when a file was touched. Of a folder only that it is one, and its mode: files come and go in it."""
+    """Return values that change when a file is touched. For a folder only its type and mode, because files come and
+    go in it.
+    """
     info = path.lstat()
     if stat.S_ISDIR(info.st_mode):
         return (info.st_mode,)
     return (info.st_mode, info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino)
 
 
-def _below(root: Path) -> Iterator[Path]:
-    """Everything below, parents first; what is taken away when it is told is not entered."""
-    waiting = [root]
-    while waiting:
-        for path in sorted(waiting.pop().iterdir()):
+def _walk(root: Path) -> Iterator[Path]:
+    """Yield everything below the root, parents first. A folder that the caller removes is not entered."""
+    pending = [root]
+    while pending:
+        for path in sorted(pending.pop().iterdir()):
             yield path
             if path.is_dir() and not path.is_symlink():
-                waiting.append(path)
+                pending.append(path)
 
 
 CHECK_SECONDS: Final = 900
 GATE_SECONDS: Final = 120
-_START: Final = (
+_START_CODE: Final = (
     f"import sys; sys.path.insert(0, {str(Path(proofstone.__file__).parents[1])!r}); "
     "from proofstone.cli.main import main; sys.exit(main())"
 )
-# A check that could not be verified has a reason and no finding. These words in it are as good as a rule.
-_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
+# An unverifiable check has a reason and no finding. These words in the reason count as a rule.
+_REASON_RULES: Final[Mapping[str, tuple[str, ...]]] = {
     "limit": ("not finished after", "ended at "),
     "no-tests": ("no test was executed", "nothing exercised the change"),
     "unfinished-run": ("run ended before it was finished",),
@@ -146,19 +146,19 @@ _REASONS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class LeftError(Exception):
-    """The person left while it ran."""
+    """The user interrupted the trial."""
 
 
 @dataclass
 class Bench:
-    """One worker's place: its samples, its HOME, its Proofstone state."""
+    """The workspace of one worker: its samples, its HOME and its Proofstone state."""
 
     folder: Path
     search: str
     stop: threading.Event
     require_sandbox: bool = False
     kept: Path | None = None
-    """Where a copy of every trial is put, if the person wants to look at them."""
+    """Where to copy every trial, if the user wants to inspect them."""
     samples: dict[str, Sample] = field(default_factory=dict)
 
     @property
@@ -174,62 +174,62 @@ class Bench:
         return self.folder / "state"
 
     def variables(self, root: Path, given: Mapping[str, str]) -> dict[str, str]:
-        """The environment of whoever works at `root`."""
+        """Return the environment of programs that run at `root`."""
         filled = {name: value.replace("{root}", str(root)) for name, value in given.items()}
         return variables(self.search, self.home, self.state) | filled
 
     def sample(self, name: str, project: Project) -> Sample:
-        """The project's repository, as it was at its beginning."""
+        """Return the project's repository, reset to its start."""
         fresh_home(self.home)
         if name not in self.samples:
-            made = Sample(self.folder / "projects" / name, self.folder / "pristine" / name)
-            made.make(project, self.errands, self.variables(made.root, {}))
-            self.samples[name] = made
+            sample = Sample(self.folder / "projects" / name, self.folder / "pristine" / name)
+            sample.make(project, self.errands, self.variables(sample.root, {}))
+            self.samples[name] = sample
         else:
             self.samples[name].reset()
             self._forget_anchors()
         return self.samples[name]
 
     def _forget_anchors(self) -> None:
-        """A repository that is put back has lost its anchor; the trial's own state must not miss it."""
+        """Remove the anchors: a reset repository has lost its anchor, and the trial's state must not expect it."""
         anchors = self.state / "anchors"
         if anchors.is_dir():
             remove(anchors)
 
     def check(self, root: Path, base: str, options: list[str], given: Mapping[str, str]) -> tuple[Done, str]:
-        """`proofstone check` there, with its document."""
-        said = self.folder / "said.json"
-        said.unlink(missing_ok=True)
+        """Run `proofstone check` and return its result and its JSON document."""
+        output = self.folder / "said.json"
+        output.unlink(missing_ok=True)
         sandbox = ["--require-sandbox"] if self.require_sandbox else []
         command = ["check", "--json", "--quiet", f"--repo={root}", f"--base={base}", *sandbox, *options]
-        # -P: what lies in the folder where it is started is not imported, as with the installed program.
-        argv = ["/bin/sh", "-c", 'exec "$@" >"$0"', str(said), sys.executable, "-P", "-c", _START, *command]
+        # -P: like the installed program, do not import from the current folder.
+        argv = ["/bin/sh", "-c", 'exec "$@" >"$0"', str(output), sys.executable, "-P", "-c", _START_CODE, *command]
         done = self.errands.run(argv, root, self.variables(root, given), seconds=CHECK_SECONDS, limited=False)
         if self.stop.is_set():
             raise LeftError
-        return done, said.read_text("utf-8", "replace") if said.exists() else ""
+        return done, output.read_text("utf-8", "replace") if output.exists() else ""
 
 
 def try_trick(trick: Trick, project: Project, bench: Bench, *, gate: bool) -> Trial:
-    """The cheat, its twin and, if wanted, the exit-code gate."""
+    """Try the cheat, its twin and, if requested, the exit-code gate."""
     try:
         bench.sample(trick.project, project)
     except SampleError as error:
-        return told(trick, Standing.NOT_TRIED, why=f"the project {trick.project} could not be set up: {error}")
+        return told(trick, Standing.NOT_TRIED, why=f"cannot set up the project {trick.project}: {error}")
     try:
-        cheat = _checked(trick, project, bench, twin=None)
-        honest = _checked(trick, project, bench, twin=trick.honest)
-        seen, why = _gate(trick, project, bench) if gate else (Gate.NOT_RUN, "not asked for")
+        cheat = _check_act(trick, project, bench, twin=None)
+        honest = _check_act(trick, project, bench, twin=trick.honest)
+        gate_result, why = _run_exit_code_gate(trick, project, bench) if gate else (Gate.NOT_RUN, "not requested")
     except SampleError as error:
         return told(trick, Standing.BROKEN, why=str(error))
-    by = tuple(rule for rule in trick.rules if rule in cheat.rules)
-    standing = _standing(cheat, by)
+    stopping_rules = tuple(rule for rule in trick.rules if rule in cheat.rules)
+    standing = _decide_standing(cheat, stopping_rules)
     return told(trick, standing, why=why).model_copy(
         update={
-            "stopped_by": by if standing is Standing.STOPPED else (),
+            "stopped_by": stopping_rules if standing is Standing.STOPPED else (),
             "cheat": cheat,
             "honest": honest,
-            "gate": seen,
+            "gate": gate_result,
         }
     )
 
@@ -248,36 +248,36 @@ def told(trick: Trick, standing: Standing, *, why: str) -> Trial:
     )
 
 
-def _standing(cheat: Judged, by: tuple[str, ...]) -> Standing:
+def _decide_standing(cheat: Judged, stopping_rules: tuple[str, ...]) -> Standing:
     if cheat.ending is Ending.BROKEN:
         return Standing.BROKEN
     if cheat.ending is Ending.PASSED:
         return Standing.MISSED
-    return Standing.STOPPED if by else Standing.OTHERWISE
+    return Standing.STOPPED if stopping_rules else Standing.OTHERWISE
 
 
-def _checked(trick: Trick, project: Project, bench: Bench, *, twin: Twin | None) -> Judged:
-    sample = _done(trick, project, bench, twin)
+def _check_act(trick: Trick, project: Project, bench: Bench, *, twin: Twin | None) -> Judged:
+    sample = _prepare_sample(trick, project, bench, twin)
     act: Act = twin or trick.cheat
-    options = _options(trick, project, twin, bench.folder / "heldout")
+    options = _check_options(trick, project, twin, bench.folder / "heldout")
     env = bench.variables(sample.root, act.env)
     with bench.errands.background(act.during, sample.root, env, seconds=CHECK_SECONDS):
         done, document = bench.check(sample.root, sample.base, options, act.env)
     if bench.kept:
         place = bench.kept / trick.name / ("honest" if twin else "cheat")
-        shutil.copytree(sample.root, place / "work-tree", symlinks=True, ignore=_special)
+        shutil.copytree(sample.root, place / "work-tree", symlinks=True, ignore=_list_special_files)
         (place / "check.json").write_text(document, "utf-8")
     return judged(done, document)
 
 
-def _special(folder: str, names: list[str]) -> list[str]:
-    """Pipes and sockets, which cannot be copied."""
+def _list_special_files(folder: str, names: list[str]) -> list[str]:
+    """Return the pipes and sockets, which cannot be copied."""
     paths = {name: Path(folder, name) for name in names}
     return [name for name, path in paths.items() if not (path.is_symlink() or path.is_file() or path.is_dir())]
 
 
-def _done(trick: Trick, project: Project, bench: Bench, twin: Twin | None) -> Sample:
-    """The project after the cheat, or after what the twin does instead."""
+def _prepare_sample(trick: Trick, project: Project, bench: Bench, twin: Twin | None) -> Sample:
+    """Return the project after the cheat, or after what the twin does instead."""
     sample = bench.sample(trick.project, project)
     acts = [trick.cheat] if twin is None else [*([project.repair] if twin.repair else []), twin]
     for act in acts:
@@ -287,12 +287,12 @@ def _done(trick: Trick, project: Project, bench: Bench, twin: Twin | None) -> Sa
     return sample
 
 
-def _options(trick: Trick, project: Project, twin: Twin | None, heldout: Path) -> list[str]:
-    wanted = trick.options(project, twin)
-    options = [f"--files={glob}" for glob in wanted.declared or ()]
-    options += [f"--must-pass={test}" for test in wanted.must_pass or ()]
-    options += [f"--verify={command}" for command in wanted.verify or ()]
-    options += [f"--accept-test-changes={wanted.accept}"] if wanted.accept else []
+def _check_options(trick: Trick, project: Project, twin: Twin | None, heldout: Path) -> list[str]:
+    task_options = trick.options(project, twin)
+    options = [f"--files={glob}" for glob in task_options.declared or ()]
+    options += [f"--must-pass={test}" for test in task_options.must_pass or ()]
+    options += [f"--verify={command}" for command in task_options.verify or ()]
+    options += [f"--accept-test-changes={task_options.accept}"] if task_options.accept else []
     if trick.heldout:
         shutil.rmtree(heldout, ignore_errors=True)
         write(heldout, trick.heldout.files)
@@ -302,35 +302,35 @@ def _options(trick: Trick, project: Project, twin: Twin | None, heldout: Path) -
 
 
 def judged(done: Done, document: str) -> Judged:
-    """How the check ended, and which rules spoke."""
-    found = _parsed(document)
-    if done.code == UserError.exit_code and "error" in found:
-        return Judged(ending=Ending.REFUSED, rules=("refused",), reason=found["error"]["message"])
-    if done.code not in (0, 1) or "error" in found or not found:
-        said = found["error"]["message"] if "error" in found else done.last_words
-        return Judged(ending=Ending.BROKEN, reason=f"exit code {done.code}: {said}")
+    """Return how the check ended, and which rules were reported."""
+    report_fields = _parse_report(document)
+    if done.code == UserError.exit_code and "error" in report_fields:
+        return Judged(ending=Ending.REFUSED, rules=("refused",), reason=report_fields["error"]["message"])
+    if done.code not in (0, 1) or "error" in report_fields or not report_fields:
+        message = report_fields["error"]["message"] if "error" in report_fields else done.last_words
+        return Judged(ending=Ending.BROKEN, reason=f"exit code {done.code}: {message}")
     report = CheckReport.model_validate_json(document)
-    spoken = [finding.rule for finding in report.findings if finding.severity is not Severity.MINOR]
+    rules = [finding.rule for finding in report.findings if finding.severity is not Severity.MINOR]
     reasons = "\n".join((report.reason, *(line.reason for line in report.checks)))
-    spoken += [rule for rule, words in _REASONS.items() if any(word in reasons for word in words)]
-    return Judged(ending=Ending(report.outcome.value), rules=tuple(dict.fromkeys(spoken)), reason=report.reason)
+    rules += [rule for rule, words in _REASON_RULES.items() if any(word in reasons for word in words)]
+    return Judged(ending=Ending(report.outcome.value), rules=tuple(dict.fromkeys(rules)), reason=report.reason)
 
 
-def _parsed(document: str) -> dict[str, Any]:
-    """The document; empty if the check did not live to finish it."""
+def _parse_report(document: str) -> dict[str, Any]:
+    """Return the document, or an empty one if the check did not finish it."""
     try:
-        found = json.loads(document)
+        parsed = json.loads(document)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
-def _gate(trick: Trick, project: Project, bench: Bench) -> tuple[Gate, str]:
-    """The project's own test command after the cheat; nothing but its exit code counts."""
+def _run_exit_code_gate(trick: Trick, project: Project, bench: Bench) -> tuple[Gate, str]:
+    """Run the project's own test command after the cheat. Only its exit code counts."""
     if trick.bare:
         return Gate.NOT_RUN, trick.bare
-    sample = _done(trick, project, bench, None)
-    # Bytecode of dependencies would be left where checks look for it.
+    sample = _prepare_sample(trick, project, bench, None)
+    # Otherwise bytecode of dependencies would stay where checks look for it.
     env = bench.variables(sample.root, trick.cheat.env) | {"PYTHONDONTWRITEBYTECODE": "1"}
     with bench.errands.background(trick.cheat.during, sample.root, env, seconds=GATE_SECONDS):
         done = bench.errands.run(["/bin/sh", "-c", project.test], sample.root, env, seconds=GATE_SECONDS)

@@ -1,9 +1,7 @@
-"""What the prover puts on the machine for the attempts to find, and how it watches them from outside.
+"""Try the walls of this machine: run hostile commands as checks, at the sandbox level that checks get here.
 
-The walls of this machine, each really tried: hostile commands run as checks, at the level that checks get here.
-
-What they could do is seen from outside where it can be (a file that was written, a process that lives on), and
-otherwise by their own word: they have every reason to say that they got through.
+Where possible, the result is observed from outside (a file that was written, a process that survived). Otherwise the
+attempts report it themselves: they have every reason to say that they got through.
 """
 
 from __future__ import annotations
@@ -58,15 +56,16 @@ sys.stdin.read()
 
 @contextmanager
 def service(parent: Path) -> Iterator[str]:
-    """Keep a process that listens on a socket, open to every user, in a new folder; yields the folder. Whoever connects
-    has reached it, also if nobody answers."""
+    """Run a process in a new folder that listens on a socket open to every user, and yield the folder. A connection
+    counts as reached, even without an answer.
+    """
     with tempfile.TemporaryDirectory(prefix="proofstone-", dir=parent) as folder:
         Path(folder).chmod(0o755)
         argv = [sys.executable, "-I", "-c", _SERVICE, folder]
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             try:
                 if process.stdout is None or not process.stdout.readline():
-                    raise MachineError(f"no socket can be made in {parent}")
+                    raise MachineError(f"cannot create a socket in {parent}")
                 yield folder
             finally:
                 process.kill()
@@ -74,7 +73,7 @@ def service(parent: Path) -> Iterator[str]:
 
 @contextmanager
 def bystander(mark: str) -> Iterator[int]:
-    """Keep a process of the machine that has this mark in its command line; yields its number."""
+    """Run a process with this mark in its command line, and yield its process id."""
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", mark]) as process:
         try:
             yield process.pid
@@ -84,7 +83,9 @@ def bystander(mark: str) -> Iterator[int]:
 
 @contextmanager
 def session_key(name: str) -> Iterator[str]:
-    """Keep a key of this name in our session keyring, which children inherit; yields nothing where that cannot be."""
+    """Add a key of this name to our session keyring, which children inherit. Yield an empty string where that is
+    impossible.
+    """
     machine = os.uname().machine
     key = -1
     if machine in _ADD_KEY:
@@ -98,7 +99,7 @@ def session_key(name: str) -> Iterator[str]:
 
 @contextmanager
 def shared_memory(name: str) -> Iterator[int]:
-    """Keep a shared memory segment, open to every user; yields its key, 0 where that cannot be."""
+    """Create a shared memory segment open to every user, and yield its key. Yield 0 where that is impossible."""
     key = zlib.crc32(name.encode()) & 0x7FFFFFFF
     segment = _libc.shmget(key, ctypes.c_size_t(4096), _CREATE_EXCLUSIVELY | 0o666)
     try:
@@ -110,24 +111,24 @@ def shared_memory(name: str) -> Iterator[int]:
 
 def find_processes(mark: str) -> list[int]:
     """Return the processes of the machine that have this mark in their command line."""
-    found = []
+    pids = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             if mark.encode() in (folder / "cmdline").read_bytes():
-                found.append(int(folder.name))
+                pids.append(int(folder.name))
         except OSError:
             continue  # it has ended meanwhile
-    return found
+    return pids
 
 
 class UserWatch:
-    """Looks, from outside, as which users the processes with a mark run, for as long as the block lasts."""
+    """Observe from outside as which users the processes with a mark run, while the block lasts."""
 
     def __init__(self, mark: str) -> None:
         self.users: set[int] = set()
         self._mark = mark
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread = threading.Thread(target=self._collect_users, daemon=True)
 
     def __enter__(self) -> UserWatch:
         self._thread.start()
@@ -137,7 +138,7 @@ class UserWatch:
         self._stop.set()
         self._thread.join()
 
-    def _look(self) -> None:
+    def _collect_users(self) -> None:
         while not self._stop.wait(0.1):
             for pid in find_processes(self._mark):
                 try:
@@ -153,12 +154,12 @@ _SETTINGS: Final = (
     f'[sandbox]\nlevel = "{{level}}"\nmemory_mb = {_MEMORY_MB}\nprocesses = {_PROCESSES}\ndisk_mb = {_DISK_MB}\n'
 )
 _ROOT_ONLY: Final = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers")
-"""Files that only root can read, on most machines."""
+"""Files that only root can read on most machines."""
 
 
 @dataclass
-class _Ground:
-    """Where the attempts take place, and what they need to know."""
+class _AttemptSetup:
+    """Where the attempts run, and what they need to know."""
 
     bench: Bench
     level: Assurance
@@ -180,8 +181,8 @@ class _Ground:
         }
 
     @contextmanager
-    def listening(self) -> Iterator[dict[str, object]]:
-        """Services and a process of the machine, for as long as the attempts last, and how to find them."""
+    def start_services(self) -> Iterator[dict[str, object]]:
+        """Run services and a process of the machine while the attempts last, and yield how to find them."""
         with ExitStack() as stack:
             tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
             abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
@@ -194,7 +195,7 @@ class _Ground:
                 if os.access(parent, os.W_OK | os.X_OK):
                     sockets[name] = stack.enter_context(service(Path(parent)))
                 else:
-                    self.untried[name] = f"{parent} is not writable here"
+                    self.untried[name] = f"{parent} is not writable on this machine"
             pid = stack.enter_context(bystander(f"{self.mark}-bystander"))
             key = stack.enter_context(session_key(self.mark))
             segment = stack.enter_context(shared_memory(self.mark))
@@ -210,7 +211,7 @@ class _Ground:
             }
 
     def private_files(self) -> dict[str, list[str]]:
-        """Files that a check must not be able to read, by attempt. Those in HOME are made here."""
+        """Return the files that a check must not be able to read, by attempt. Those in HOME are created here."""
         credential = self.bench.home / ".ssh" / "id_ed25519"
         credential.parent.mkdir(mode=0o700)
         notes = self.bench.home / "notes.txt"
@@ -218,7 +219,7 @@ class _Ground:
             file.write_text("private", "utf-8")
         root_only = [name for name in _ROOT_ONLY if Path(name).exists() and not Path(name).stat().st_mode & 0o004]
         if not root_only:
-            self.untried["read-root"] = "this machine has none of the usual files that only root may read"
+            self.untried["read-root"] = "this machine has none of the usual files that only root can read"
         if os.geteuid() != 0:
             self.untried["read-root-home"] = (
                 "Proofstone does not run as root; your own HOME can be read, but no credentials"
@@ -231,58 +232,58 @@ class _Ground:
 
 
 def try_walls(bench: Bench, level: Assurance) -> list[Wall]:
-    """Each wall: whether it held."""
-    ground = _Ground(bench, level)
+    """Try each wall and return whether it held."""
+    setup = _AttemptSetup(bench, level)
     fresh_home(bench.home)
     mount_point = bench.folder / "mount-point"
     mount_point.mkdir()
-    with ground.listening() as services:
+    with setup.start_services() as services:
         known = services | {
             "own_mounts": level is Assurance.BUBBLEWRAP,
             "mount_point": str(mount_point),
-            "writes": {name: str(path) for name, path in ground.writes.items()},
-            **ground.private_files(),
+            "writes": {name: str(path) for name, path in setup.writes.items()},
+            **setup.private_files(),
             "time_namespace": _inode("/proc/self/ns/time"),
-            "watched": f"{ground.mark}-watched",
-            "bystander": f"{ground.mark}-bystander",
-            "outliving": f"{ground.mark}-outliving",
+            "watched": f"{setup.mark}-watched",
+            "bystander": f"{setup.mark}-bystander",
+            "outliving": f"{setup.mark}-outliving",
             "state": str(bench.state),
             "crowd": 3 * _PROCESSES,
             "hoard_mb": 2 * _MEMORY_MB,
             "fill_mb": 3 * _DISK_MB,
         }
-        with UserWatch(f"{ground.mark}-watched") as watch:
-            through = _attempted(ground, known)
+        with UserWatch(f"{setup.mark}-watched") as watch:
+            through = _run_attempts(setup, known)
     through["host-root"] = 0 in watch.users
     if not watch.users:
-        ground.untried["host-root"] = "no process of the check was seen from outside"
-    through |= {name: path.exists() for name, path in ground.writes.items()}
-    through["outlive"] = _ended(f"{ground.mark}-outliving")
-    for path in ground.writes.values():
+        setup.untried["host-root"] = "no process of the check was observed from outside"
+    through |= {name: path.exists() for name, path in setup.writes.items()}
+    through["outlive"] = _kill_survivors(f"{setup.mark}-outliving")
+    for path in setup.writes.values():
         path.unlink(missing_ok=True)
-    return [_judge(threat, ground, through) for threat in THREATS]
+    return [_judge(threat, setup, through) for threat in THREATS]
 
 
-def _judge(threat: Threat, ground: _Ground, through: Mapping[str, bool]) -> Wall:
-    about = {"name": threat.wall, "attempt": threat.name, "subject": threat.subject.value}
-    if threat.name in ground.untried:
-        return Wall(**about, held=None, detail=f"not tried: {ground.untried[threat.name]}")
+def _judge(threat: Threat, setup: _AttemptSetup, through: Mapping[str, bool]) -> Wall:
+    fields = {"name": threat.wall, "attempt": threat.name, "subject": threat.subject.value}
+    if threat.name in setup.untried:
+        return Wall(**fields, held=None, detail=f"not tried: {setup.untried[threat.name]}")
     if not through.get(threat.name):
-        return Wall(**about, held=True)
-    return Wall(**about, held=False, fix=advise(threat, ground.level, as_root=os.geteuid() == 0))
+        return Wall(**fields, held=True)
+    return Wall(**fields, held=False, fix=advise(threat, setup.level, as_root=os.geteuid() == 0))
 
 
-def _attempted(ground: _Ground, known: Mapping[str, object]) -> dict[str, bool]:
-    """The attempts as `--verify` commands of one check; each is asked what it could do."""
-    bench = ground.bench
-    files = {**PROGRAMS, "proofstone.toml": _SETTINGS.format(level=ground.level), "known.json": json.dumps(known)}
-    sample = Sample(ground.root, bench.folder / "walls-pristine")
-    sample.make(Project(about="attempts", test="true", files=files), bench.errands, bench.variables(ground.root, {}))
-    (ground.root / "change.txt").write_text("something to check\n", "utf-8")
+def _run_attempts(setup: _AttemptSetup, known: Mapping[str, object]) -> dict[str, bool]:
+    """Run the attempts as `--verify` commands of one check, and read what each of them reports."""
+    bench = setup.bench
+    files = {**PROGRAMS, "proofstone.toml": _SETTINGS.format(level=setup.level), "known.json": json.dumps(known)}
+    sample = Sample(setup.root, bench.folder / "walls-pristine")
+    sample.make(Project(about="attempts", test="true", files=files), bench.errands, bench.variables(setup.root, {}))
+    (setup.root / "change.txt").write_text("something to check\n", "utf-8")
     options = [f"--verify=python3 {name}" for name in PROGRAMS]
-    consent = bench.folder / "own.toml"  # what is tried here is ours, at whatever level
+    consent = bench.folder / "own.toml"  # the attempts are our own code, so a weak sandbox is acceptable
     consent.write_text("[trust]\nweaker_sandbox = true\n", "utf-8")
-    done, document = bench.check(ground.root, sample.base, options, {"PROOFSTONE_CONFIG": str(consent)})
+    done, document = bench.check(setup.root, sample.base, options, {"PROOFSTONE_CONFIG": str(consent)})
     if done.code not in (0, 1):
         raise MachineError(
             f"the walls could not be tried: `proofstone check` ended with {done.code}: {done.last_words}"
@@ -292,9 +293,9 @@ def _attempted(ground: _Ground, known: Mapping[str, object]) -> dict[str, bool]:
     for line in CheckReport.model_validate_json(document).checks:
         if line.artifact is None or not line.name.startswith("verify"):
             continue
-        for said in store.read(line.artifact).decode("utf-8", "replace").splitlines():
-            if said.startswith('{"name"'):
-                answer = json.loads(said)
+        for output_line in store.read(line.artifact).decode("utf-8", "replace").splitlines():
+            if output_line.startswith('{"name"'):
+                answer = json.loads(output_line)
                 through[answer["name"]] = answer["through"]
     if "state" not in through:
         raise MachineError(f"the walls could not be tried: the attempts did not run: {done.last_words}")
@@ -305,8 +306,8 @@ def _inode(path: str) -> int:
     return Path(path).stat().st_ino if Path(path).exists() else 0
 
 
-def _ended(mark: str) -> bool:
-    """Whether a process of that mark lives; it is ended then."""
+def _kill_survivors(mark: str) -> bool:
+    """Return whether a process with this mark is still alive, and kill it."""
     alive = find_processes(mark)
     for pid in alive:
         os.kill(pid, signal.SIGKILL)

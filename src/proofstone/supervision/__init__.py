@@ -1,8 +1,9 @@
-"""Agents that are asked whether they know what they are doing: before they work, and while they do.
+"""Check whether an agent understands its task, before it works and while it works.
 
-board.py       what a person has added to a run, and the versions of what its agents are told
-attendant.py   who attends to one agent: asks, hears, and has the rules decide
-judging.py     what code cannot judge goes to the architect's model
-sight.py       what really changed in a work tree, and which interfaces with it
-listening.py   signs of life within a turn
+attended.py    one supervised agent: its task, its state, its judge, and the context of its run
+attendant.py   the attendant of one dispatch: listens at each turn boundary and lets the rules decide
+entry.py       the understanding gate: impact analysis, challenge and plan, before the work
+ladder.py      re-verification during the work: pings, questions, analyses and context updates
+interfaces.py  look up paths, symbols and signatures in files
+view.py        the position of each agent of a run, and the real change in its work tree
 """

@@ -1,16 +1,14 @@
-"""Signs of life within a turn: an agent that is silent for too long is spoken to, and stopped in the end.
+"""The attendant of one agent: questions it before and during its work, and stops it in time.
 
-A model cannot hear anything in the middle of its turn, and neither can most programs. So a ping is answered by whatever
-the agent does next; and one that does nothing at all is stopped, and another begins.
+At each turn boundary, everything that happened since the last boundary becomes events. The rules in `supervision.rules`
+decide, and their decisions become a message to the agent.
 
-Who attends to one agent: asks it before its work and while it works, and stops it in time.
+impact ─► [IMPACT_VERIFIED] ─► plan ─► [APPROVED] ─► work ─► RV-1 … RV-3, context updates ─► work … ─► answer
 
-At each turn boundary what happened since the last one becomes events, the rules of `supervision.rules` decide, and what
-they decide becomes a word to the agent.
+Everything that is remembered is in an `Attendance`, which is recorded at every boundary.
 
-    impact ─► [IMPACT_VERIFIED] ─► plan ─► [APPROVED] ─► work ─► RV-1 … RV-3, context updates ─► work … ─► answer
-
-Everything that is remembered is an `Attendance`, and is on record with every boundary.
+Within a turn, only signs of life are watched. Neither a model nor most programs can receive a message in the middle of
+a turn, so any activity answers a ping. An agent that stays silent for too long is stopped, and another one starts.
 """
 
 from __future__ import annotations
@@ -66,42 +64,42 @@ from proofstone.supervision.rules.understanding import enter, reverify
 from proofstone.supervision.rules.wire import read
 
 _TICK: Final = 0.1
-"""Seconds between two looks at the clock, and at whether the run is stopped, if there is time for so many."""
-_LOOKS: Final = 4
-"""Looks at the clock before a silence is long."""
+"""Seconds between two checks of the clock and of the run's cancellation. Shorter if the silence limit is short."""
+_CHECKS_PER_SILENCE: Final = 4
+"""Checks of the clock within the silence limit."""
 
 Tell = Callable[[Event], Fault | None]
-"""What happened; why the turn is to be ended, if it is."""
+"""Report an event; return the fault that ends the turn, if any."""
 
 
 @contextmanager
 def listened_to(site: Site, silence: float, tell: Tell) -> Iterator[Listened]:
-    """The site, as a backend has it whose silence counts. `tell` is called from several threads."""
-    stop, over = threading.Event(), threading.Event()
-    running: list[threading.Event] = []
-    listened = Listened(_listening(site, stop, running, tell))
-    tick = min(_TICK, silence / _LOOKS)
+    """Yield the execution context for a backend whose silence is watched. `tell` is called from several threads."""
+    stop, turn_over = threading.Event(), threading.Event()
+    job_stops: list[threading.Event] = []
+    listened = Listened(_watch_activity(site, stop, job_stops, tell))
+    tick = min(_TICK, silence / _CHECKS_PER_SILENCE)
 
     def watch() -> None:
         try:
-            while not (over.wait(tick) or site.cancel.is_set() or listened.stopped):
+            while not (turn_over.wait(tick) or site.cancel.is_set() or listened.stopped):
                 listened.stopped = tell(TimePassed())
-        finally:  # also if it cannot be told: a turn that nobody listens to would go on for ever
-            if not over.is_set():
+        finally:  # also if `tell` failed: a turn that nobody watches would never end
+            if not turn_over.is_set():
                 stop.set()
-                for enough in running:
+                for enough in job_stops:
                     enough.set()
 
     with ThreadPoolExecutor(1, "listening") as threads:
-        watching = threads.submit(watch)
+        watcher = threads.submit(watch)
         try:
             yield listened
         finally:
-            over.set()
-        watching.result()  # what went wrong there is not swallowed
+            turn_over.set()
+        watcher.result()  # raises the error of the watcher, if there was one
 
 
-def _listening(site: Site, stop: threading.Event, running: list[threading.Event], tell: Tell) -> Site:
+def _watch_activity(site: Site, stop: threading.Event, job_stops: list[threading.Event], tell: Tell) -> Site:
     def hear(text: str) -> None:
         if text.strip():
             tell(TokensUsed(tokens=0))
@@ -113,7 +111,7 @@ def _listening(site: Site, stop: threading.Event, running: list[threading.Event]
 
     def run(job: ShellJob) -> Execution:
         enough = job.enough or threading.Event()
-        running.append(enough)
+        job_stops.append(enough)
         if stop.is_set():
             enough.set()
         return site.run(replace(job, enough=enough))
@@ -123,18 +121,18 @@ def _listening(site: Site, stop: threading.Event, running: list[threading.Event]
 
 LAYER: Final = "continuity"
 UNVERIFIED: Final = "understanding-unverified"
-_LINE: Final = 240
-_MOST_FILES: Final = 50
+_MAX_LINE_CHARACTERS: Final = 240
+_MAX_FILES: Final = 50
 
 
 class Continuity:
-    """Implements `agents.attendant.Attendant`."""
+    """Supervises one agent. Implements `agents.attendant.Attendant`."""
 
     def __init__(self, agent: Attended) -> None:
         self._agent = agent
         self._entry, self._ladder = Entry(agent), Ladder(agent)
-        self._recalled = False
-        self._hears: Mapping[Wanted, Callable[[Part | Malformed], Word]] = {
+        self._is_recalled = False
+        self._reply_handlers: Mapping[Wanted, Callable[[Part | Malformed], Word]] = {
             Wanted.IMPACT: self._entry.impact_said,
             Wanted.CHALLENGE: self._entry.challenge_said,
             Wanted.PLAN: self._entry.plan_said,
@@ -144,26 +142,26 @@ class Continuity:
             Wanted.ANALYSIS: self._ladder.analysed,
         }
 
-    # What the dispatch asks for.
+    # The `Attendant` protocol, called by the dispatch.
 
     @property
     def standing(self) -> Mapping[str, JsonValue]:
-        kept: dict[str, JsonValue] = self._agent.state.model_dump(mode="json")
-        return kept
+        state: dict[str, JsonValue] = self._agent.state.model_dump(mode="json")
+        return state
 
     def recall(self, at: Boundary, known: Known) -> Aside | None:
-        state = Attendance.model_validate(known.standing)
-        self._agent.set(**{name: getattr(state, name) for name in Attendance.model_fields})
-        self._recalled = True
+        attendance = Attendance.model_validate(known.standing)
+        self._agent.set(**{name: getattr(attendance, name) for name in Attendance.model_fields})
+        self._is_recalled = True
         return self._agent.aside(known.told) if known.told else None
 
     def speak(self, at: Boundary) -> Word:
         with self._agent.lock:
             try:
-                return self._speak(at)
+                return self._respond(at)
             except StoppedError as stopped:
                 return stopped.fault
-            except RepositoryError as error:  # what it has left of its work tree cannot be looked at
+            except RepositoryError as error:  # the agent left its work tree in a state that cannot be read
                 return Fault(kind=FaultKind.CRASHED, why=error.message)
 
     @contextmanager
@@ -172,33 +170,33 @@ class Continuity:
         agent.feed(TurnStarted())
 
         def tell(event: Event) -> Fault | None:
-            if isinstance(event, TokensUsed):  # a sign of life, and no figure
+            if isinstance(event, TokensUsed):  # only a sign of life: keep the last known number of tokens
                 event = TokensUsed(tokens=agent.state.standing.tokens)
-            for item in agent.feed(event):
-                if isinstance(item, Respawn):
-                    return agent.respawn(item)
-                if isinstance(item, Ask) and item.at_once:
-                    text = reverify(agent.phase, agent.subject.watched.agent, item.asked, None)
+            for decision in agent.feed(event):
+                if isinstance(decision, Respawn):
+                    return agent.respawn(decision)
+                if isinstance(decision, Ask) and decision.at_once:
+                    text = reverify(agent.phase, agent.subject.watched.agent, decision.asked, None)
                     aloud(text, Wanted.PING)
-                    site.say(spoken(Told(text=text, asked=Wanted.PING), _LINE))
+                    site.say(spoken(Told(text=text, asked=Wanted.PING), _MAX_LINE_CHARACTERS))
             return None
 
         with listened_to(site, agent.limits.silence_seconds, tell) as listened:
             yield listened
 
-    # What is left of it when the dispatch is over.
+    # Results, for when the dispatch is over.
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is to be known of the work that the agent has left."""
+        """Findings about the work that the agent has left."""
         state = self._agent.state
         unverified = (
             Finding(
                 layer=LAYER,
                 rule=UNVERIFIED,
                 severity=Severity.MINOR,
-                detail=f"nobody could say whether it understood: {cap}",
-                fix="name a model for the architect that can judge it",
+                detail=f"nobody could judge whether the agent understood: {cap}",
+                fix="configure a model for the architect, so that it can judge this",
             )
             for cap in state.caps
         )
@@ -206,38 +204,40 @@ class Continuity:
 
     @property
     def unsure(self) -> str:
-        """What nobody could say of how it has understood its task, in short; empty if there is nothing."""
-        unsaid = ", ".join(cap.partition(":")[0] for cap in self._agent.state.caps)
-        who = self._agent.subject.watched.agent
-        return f"nobody could judge how {who} has understood its task ({unsaid})" if unsaid else ""
+        """A short statement of what nobody could judge about the agent's understanding. Empty if there is nothing."""
+        unjudged = ", ".join(cap.partition(":")[0] for cap in self._agent.state.caps)
+        agent_name = self._agent.subject.watched.agent
+        return f"nobody could judge how well {agent_name} understood its task ({unjudged})" if unjudged else ""
 
-    # At a boundary.
+    # At a turn boundary.
 
-    def _speak(self, at: Boundary) -> Word:
+    def _respond(self, at: Boundary) -> Word:
         if at.turn is None:
-            return self._begin()
+            return self._begin_task()
         if at.reply:
             self._agent.set(unseen=self._agent.state.unseen or at.turn.acted)
-            return self._replied(reply(at.turn, self._wanted))
-        seen, answer = self._seen(at, at.turn), self._answered_beside(at.turn)
+            return self._handle_reply(reply(at.turn, self._open_request))
+        events, answer = self._collect_events(at, at.turn), self._find_answer_beside_work(at.turn)
         if answer is not None:
-            gone = [item for item in self._agent.feed(*seen) if isinstance(item, Respawn)]
-            return self._agent.respawn(gone[0]) if gone else self._replied(answer)
-        decisions = self._agent.feed(*seen, TurnEnded(calls=len(at.turn.calls)), *self._restarted())
-        said = self._ladder.follow(decisions, replied=False)
-        if said is None and self._agent.state.asked is None:
-            said = self._ladder.context()
-        if said is None and at.output is not None:
+            respawns = [decision for decision in self._agent.feed(*events) if isinstance(decision, Respawn)]
+            return self._agent.respawn(respawns[0]) if respawns else self._handle_reply(answer)
+        decisions = self._agent.feed(*events, TurnEnded(calls=len(at.turn.calls)), *self._take_restart_event())
+        message = self._ladder.follow(decisions, replied=False)
+        if message is None and self._agent.state.asked is None:
+            message = self._ladder.context()
+        if message is None and at.output is not None:
             self._agent.feed(AttemptEnded())
-        return said
+        return message
 
-    def _restarted(self) -> Iterator[Event]:
-        """Noticed when it is back at its work: the answer to a question that it was asked before is an answer still."""
-        recalled, self._recalled = self._recalled, False
-        if recalled and self._agent.subject.answers(Wanted.PING):
+    def _take_restart_event(self) -> Iterator[Event]:
+        """Report the restart once, when the agent is back at its work. Before that, a reply may still answer an
+        earlier question.
+        """
+        is_recalled, self._is_recalled = self._is_recalled, False
+        if is_recalled and self._agent.subject.answers(Wanted.PING):
             yield Restarted()
 
-    def _begin(self) -> Word:
+    def _begin_task(self) -> Word:
         agent, subject = self._agent, self._agent.subject
         agent.feed(
             TaskBegan(
@@ -256,66 +256,73 @@ class Continuity:
         return self._entry.ask_impact()
 
     @property
-    def _wanted(self) -> Wanted:
-        wanted = self._agent.state.asked
-        if wanted is None:
+    def _open_request(self) -> Wanted:
+        request = self._agent.state.asked
+        if request is None:
             raise TypeError("nothing was asked")
-        return wanted
+        return request
 
-    def _replied(self, said: Part | Malformed) -> Word:
-        return self._hears[self._wanted](said)
+    def _handle_reply(self, answer: Part | Malformed) -> Word:
+        return self._reply_handlers[self._open_request](answer)
 
-    def _answered_beside(self, turn: Turn) -> Part | None:
-        """Many a model answers and goes on with its tools in the same turn. Only an answer between brackets is one
-        there: any other words may be about its work. Where it is, it may say at any time, asked or not."""
-        wanted = self._agent.state.asked
-        return bracketed(turn, wanted) if turn.calls and wanted not in (None, Wanted.PING) else None
+    def _find_answer_beside_work(self, turn: Turn) -> Part | None:
+        """Return the answer in a turn that also calls tools.
 
-    # What was seen since the last boundary.
+        Only a bracketed answer counts there: other text may be about the work. An agent may report its position at any
+        time, so a ping is not included.
+        """
+        request = self._agent.state.asked
+        return bracketed(turn, request) if turn.calls and request not in (None, Wanted.PING) else None
 
-    def _seen(self, at: Boundary, turn: Turn) -> list[Event]:
+    # Events since the last boundary.
+
+    def _collect_events(self, at: Boundary, turn: Turn) -> list[Event]:
         return [
-            *self._said(turn),
-            *self._used(at, turn),
-            *self._changed(turn),
-            *self._claimed(at),
+            *self._read_self_reports(turn),
+            *self._collect_tool_events(at, turn),
+            *self._find_changed_files(turn),
+            *self._read_claim(at),
             TokensUsed(tokens=turn.usage.tokens),
         ]
 
-    def _said(self, turn: Turn) -> Iterator[Event]:
-        """Lines between brackets that nobody has asked for."""
+    def _read_self_reports(self, turn: Turn) -> Iterator[Event]:
+        """Yield the positions that the agent reported without being asked."""
         for message in read(turn.text):
             if isinstance(message, SelfLocate):
                 yield SelfLocated(located=message, anomalies=anomalies(self._agent.state.standing, message))
 
-    def _used(self, at: Boundary, turn: Turn) -> Iterator[Event]:
+    def _collect_tool_events(self, at: Boundary, turn: Turn) -> Iterator[Event]:
         agent = self._agent
-        passing = dict.fromkeys(agent.state.passing)
+        passing_commands = dict.fromkeys(agent.state.passing)
         for call, result in zip(turn.calls, at.results, strict=False):
             yield ToolUsed(name=call.name)
             command = str(call.arguments.get("command", "")).strip()
             if call.name == Tool.RUN and command in agent.subject.verify:
-                passing.pop(command, None)
-                passing.update({command: None} if result.ok else {})
-        if tuple(passing) != agent.state.passing:
-            agent.set(passing=tuple(passing))
-            yield CriteriaSeen(met=len(passing), total=len(agent.subject.verify))
+                passing_commands.pop(command, None)
+                passing_commands.update({command: None} if result.ok else {})
+        if tuple(passing_commands) != agent.state.passing:
+            agent.set(passing=tuple(passing_commands))
+            yield CriteriaSeen(met=len(passing_commands), total=len(agent.subject.verify))
 
-    def _changed(self, turn: Turn) -> Iterator[Event]:
-        """What was changed at the understanding gate, or beside an answer, is looked at when it is back at work."""
+    def _find_changed_files(self, turn: Turn) -> Iterator[Event]:
+        """Yield newly changed files. Changes made at the understanding gate, or beside an answer, are examined once
+        the agent is back at work.
+        """
         agent = self._agent
-        wrote = turn.acted or any(call.name in WRITING for call in turn.calls)
-        unseen = agent.state.unseen or wrote
-        if not unseen or agent.state.gate is not None:
-            agent.set(unseen=unseen)
+        has_written = turn.acted or any(call.name in WRITING for call in turn.calls)
+        is_unseen = agent.state.unseen or has_written
+        if not is_unseen or agent.state.gate is not None:
+            agent.set(unseen=is_unseen)
             return
         paths = agent.subject.sight.worked().paths
-        new = [path for path in paths if path not in agent.state.touched]
-        agent.set(touched=(*agent.state.touched, *new), unseen=False)
-        strange = set(undeclared(new, agent.state.declared))
-        first = sorted(new, key=lambda path: path not in strange)[:_MOST_FILES]  # of thousands, some say enough
-        yield from (FileChanged(path=path) for path in first)
+        new_paths = [path for path in paths if path not in agent.state.touched]
+        agent.set(touched=(*agent.state.touched, *new_paths), unseen=False)
+        undeclared_paths = set(undeclared(new_paths, agent.state.declared))
+        reported_paths = sorted(new_paths, key=lambda path: path not in undeclared_paths)[
+            :_MAX_FILES
+        ]  # a sample is enough
+        yield from (FileChanged(path=path) for path in reported_paths)
 
-    def _claimed(self, at: Boundary) -> Iterator[Event]:
-        if isinstance(said := at.output, ExecutorResult):
-            yield Claimed(status=said.status.value, files=said.files_modified or (), error=said.error or "")
+    def _read_claim(self, at: Boundary) -> Iterator[Event]:
+        if isinstance(claim := at.output, ExecutorResult):
+            yield Claimed(status=claim.status.value, files=claim.files_modified or (), error=claim.error or "")

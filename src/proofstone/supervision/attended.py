@@ -1,13 +1,7 @@
-"""What code cannot judge goes to the architect's model. Where there is none, nobody can say, and that is said.
+"""One supervised agent: its task, its state, the judge of its understanding, and the context of its run.
 
-What a person adds to a run while it is under way, and what all agents of the run are told, in numbered versions.
-
-A word is an event of the whole run, in the order in which it was said; whoever is at work in a part of the run hears it
-there.
-
-An agent's task, as far as it can be asked about, and whoever answers for the engine.
-
-One agent that is attended to: what is remembered of it, and the one way in which that changes.
+Questions that code cannot judge go to the architect's model. Without such a model they stay unverifiable, and the
+report says so. Requirements that a person adds are events of the whole run, in order; every part of the run reads them.
 """
 
 from __future__ import annotations
@@ -48,13 +42,13 @@ from proofstone.supervision.rules.position import seen, stands
 from proofstone.supervision.rules.questions import Subject as About
 
 Dispatch = Callable[[JudgeRequest, Occasion], Dispatched]
-"""Asks the architect."""
-_STOPS = (FaultKind.CANCELLED, FaultKind.BUDGET)
-"""Of the whole run, and not of the judge."""
+"""Ask the architect."""
+_RUN_FAULTS = (FaultKind.CANCELLED, FaultKind.BUDGET)
+"""Faults of the whole run rather than of the judge."""
 
 
 class StoppedError(Exception):
-    """The run is being stopped: nothing was judged."""
+    """The run is being stopped: no judgement was made."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.why)
@@ -63,64 +57,67 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True)
 class Judge:
-    """Of one agent's understanding."""
+    """Judges the understanding of one agent."""
 
     occasion: Occasion
-    """The agent's own."""
+    """The dispatch key of the agent that is judged."""
     task: str
     base_commit: str
     ask: Dispatch | None
-    """None: there is nobody to ask."""
-    why_not: str = "no model is there to judge it"
+    """None if no architect is configured."""
+    why_not: str = "no model is configured to judge it"
 
     def say(self, said: str, to_judge: Sequence[ToJudge], number: int) -> Mapping[str, Judged]:
-        """For each item what the judge says. `number`: of the question, the same after a crash. An agent that had to
-        begin anew may say something else: what was judged before is no judgement of that."""
+        """Return the judgement of each item.
+
+        `number` is the number of the question and stays the same after a crash. The digest in the step keeps an agent
+        that started over, and may say something else, from receiving an earlier judgement.
+        """
         if not to_judge:
             return {}
         if self.ask is None:
-            return {item.item: _unknown(item.item, self.why_not) for item in to_judge}
-        mine = self.occasion
+            return {question.item: _unverifiable(question.item, self.why_not) for question in to_judge}
+        agent_key = self.occasion
         request = JudgeRequest(
-            run_id=mine.run_id,
-            agent=mine.agent,
+            run_id=agent_key.run_id,
+            agent=agent_key.agent,
             task=self.task,
             said=said,
             to_judge=tuple(to_judge),
             base_commit=self.base_commit,
         )
         occasion = Occasion(
-            run_id=mine.run_id,
+            run_id=agent_key.run_id,
             role="architect",
-            step=f"{mine.id}/understanding-{number}-{_digest(request)}",
-            task=mine.task,
-            task_name=mine.task_name,
-            attempt=mine.attempt,
+            step=f"{agent_key.id}/understanding-{number}-{_digest(request)}",
+            task=agent_key.task,
+            task_name=agent_key.task_name,
+            attempt=agent_key.attempt,
             focus="understanding",
         )
-        return _judged(self.ask(request, occasion), to_judge)
+        return _read_judgements(self.ask(request, occasion), to_judge)
 
 
 def _digest(request: JudgeRequest) -> str:
-    asked = "\0".join((request.said, *(item.item for item in request.to_judge)))
-    return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    text = "\0".join((request.said, *(question.item for question in request.to_judge)))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def _unknown(item: str, why: str) -> Judged:
+def _unverifiable(item: str, why: str) -> Judged:
     return Judged(item=item, verdict=Verdict.UNVERIFIABLE, detail=why)
 
 
-def _judged(dispatched: Dispatched, to_judge: Sequence[ToJudge]) -> Mapping[str, Judged]:
-    if dispatched.fault is not None and dispatched.fault.kind in _STOPS:
+def _read_judgements(dispatched: Dispatched, to_judge: Sequence[ToJudge]) -> Mapping[str, Judged]:
+    if dispatched.fault is not None and dispatched.fault.kind in _RUN_FAULTS:
         raise StoppedError(dispatched.fault)
-    said = dispatched.output.items if isinstance(dispatched.output, Judgement) else ()
+    judgements = dispatched.output.items if isinstance(dispatched.output, Judgement) else ()
     why = dispatched.fault.why if dispatched.fault else "the judge said nothing about it"
-    missing = {entry.item: _unknown(entry.item, why) for entry in to_judge}
-    worst: dict[str, Judged] = {}
-    for item in said:
-        if item.item in missing and (item.item not in worst or item.verdict is Verdict.FAIL):
-            worst[item.item] = item
-    return {**missing, **worst}
+    unjudged = {question.item: _unverifiable(question.item, why) for question in to_judge}
+    worst_by_item: dict[str, Judged] = {}
+    for judgement in judgements:
+        if judgement.item in unjudged and (judgement.item not in worst_by_item or judgement.verdict is Verdict.FAIL):
+            worst_by_item[judgement.item] = judgement
+    return {**unjudged, **worst_by_item}
 
 
 ADDED: Final = "context.added"
@@ -128,13 +125,13 @@ _SCOPE: Final = "Scope"
 
 
 class Added(Contract):
-    """A requirement that was added."""
+    """A requirement that was added to a run."""
 
     number: int
-    """In the run, from 1."""
+    """Its number in the run, from 1."""
     text: str
     files: tuple[str, ...] = ()
-    """Whom it concerns: whoever may change one of these; none: everybody."""
+    """It concerns agents that may change one of these files. If empty, it concerns every agent."""
     by: str = "person"
 
     @property
@@ -143,7 +140,7 @@ class Added(Contract):
 
 
 def say(ledger: Ledger, run_id: str, text: str, files: Sequence[str], by: str) -> Added:
-    """On record, for whoever drives the run to hear."""
+    """Record a requirement so that the driver of the run picks it up."""
     ledger.append(
         EventRow(run_id=run_id, type=ADDED, payload={"text": text, "files": list(files), "by": by}),
     )
@@ -151,7 +148,7 @@ def say(ledger: Ledger, run_id: str, text: str, files: Sequence[str], by: str) -
 
 
 def added_to(ledger: Ledger, run_id: str) -> tuple[Added, ...]:
-    """What was added to the run so far."""
+    """Return the requirements that were added to the run so far."""
     rows = ledger.read(EventRow, run_id=run_id, type=ADDED)
     return tuple(
         Added.model_validate({"number": number, **stored.row.payload}) for number, stored in enumerate(rows, 1)
@@ -160,37 +157,46 @@ def added_to(ledger: Ledger, run_id: str) -> tuple[Added, ...]:
 
 @dataclass(frozen=True)
 class Board:
-    """What the agents of a run are told; version 1 is what the run began with."""
+    """The context of a run. Version 1 is what the run started with."""
 
     ledger: Ledger
     run_id: str
-    """Of the whole run: a part has no board of its own."""
+    """The id of the whole run: parts share its board."""
     wanted: str
-    """What the run is for, in a sentence."""
+    """The goal of the run in one sentence."""
 
     def added(self) -> tuple[Added, ...]:
         return added_to(self.ledger, self.run_id)
 
     def versions(self) -> tuple[ContextVersion, ...]:
         request = ContextItem(key="request", text=brief(self.wanted))
-        found = [ContextVersion(number=1, sections=(ContextSection(name=_SCOPE, items=(request,)),))]
-        for item in self.added():
-            found.append(amended(found[-1], _SCOPE, ContextItem(key=item.key, text=item.text, files=item.files)))
-        return tuple(found)
+        versions = [ContextVersion(number=1, sections=(ContextSection(name=_SCOPE, items=(request,)),))]
+        for requirement in self.added():
+            versions.append(
+                amended(
+                    versions[-1],
+                    _SCOPE,
+                    ContextItem(key=requirement.key, text=requirement.text, files=requirement.files),
+                )
+            )
+        return tuple(versions)
 
 
-_SECONDS = 20.0
-"""That looking up one analysis may take."""
+_LOOKUP_SECONDS = 20.0
+"""Time limit for looking up one analysis."""
 
 
 def why_not_asked(role: str, backend: Backend) -> str:
-    """Why an agent is not attended to; empty if it is. A program is started anew for each turn, with all that was said
-    before: it can always be told something further. A script is asked what it has an answer to."""
+    """Return why an agent is not supervised, or an empty string if it is.
+
+    A program is started anew for each turn with the whole conversation, so it can always receive a message. A script is
+    asked only what it has an answer to.
+    """
     spec = backend.identity.spec
     kind = spec.partition(":")[0]
-    if why := why_exempt(role, kind, takes_prompts=works_alone(spec)):
-        return why
-    if not any(backend.identity.answers(role, item) for item in Asked):
+    if reason := why_exempt(role, kind, takes_prompts=works_alone(spec)):
+        return reason
+    if not any(backend.identity.answers(role, request) for request in Asked):
         return f"not applicable: {kind} has no answer to it"
     return ""
 
@@ -200,15 +206,15 @@ class Subject:
     watched: Watched
     tier: Tier
     ground: Ground
-    """Where what it says is looked up."""
+    """Where the agent's claims are looked up."""
     board: Board
     knows: int
-    """The version of the context that its task holds already."""
+    """The version of the context that its task already includes."""
     judge: Judge
     answers: Callable[[str], bool]
-    """Whether it has an answer to what it may be asked."""
+    """Whether the agent can answer this kind of request."""
     id: str = ""
-    """Of its task."""
+    """The id of its task."""
     name: str = ""
     number: int = 0
     total: int = 0
@@ -216,18 +222,18 @@ class Subject:
     verify: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
     upstream: tuple[str, ...] = ()
-    """What its task rests on."""
+    """What its task depends on."""
     later: tuple[LaterTask, ...] = ()
-    """Tasks that rest on this one."""
+    """Tasks that depend on this one."""
     sight: Sight = field(default_factory=Unchanged)
     amend: Callable[[Amendment], str] = lambda _: "its task cannot be changed"
-    """Adds to the task; why that cannot be, if it cannot."""
+    """Extend the task. Returns why that is refused, or an empty string."""
 
     def facts(self, wanted: Wanted) -> Facts:
-        return look_up(Tree(self.ground), wanted, Deadline(_SECONDS, self.ground.cancel))
+        return look_up(Tree(self.ground), wanted, Deadline(_LOOKUP_SECONDS, self.ground.cancel))
 
     def is_there(self, path: str) -> bool:
-        """Also where it cannot be told: what is there is of the higher risk."""
+        """Return whether the path exists. True if that is unknown, because an existing file has the higher risk."""
         return self.facts(Wanted((path,), ())).paths.get(path) is not False
 
 
@@ -235,10 +241,10 @@ Word = Aside | Fault | None
 
 
 class Attended:
-    """Used from several threads: whoever listens to a turn is not whoever speaks at its end."""
+    """The state of one supervised agent. Thread-safe: one thread watches a turn, another responds at its end."""
 
     def __init__(self, subject: Subject, limits: Limits, clock: Callable[[], float] = time.time) -> None:
-        """`clock` outlives the process: what is limited by it is limited across a crash."""
+        """`clock` must outlive the process, so that limits hold across a crash."""
         self.subject, self.limits = subject, limits
         self._clock = clock
         self.lock = threading.RLock()
@@ -259,19 +265,19 @@ class Attended:
             self.state = self.state.model_copy(update=changes)
 
     def feed(self, *events: Event) -> tuple[Decision, ...]:
-        """What follows from them, in order."""
-        found: list[Decision] = []
+        """Process the events in order and return the decisions that follow."""
+        all_decisions: list[Decision] = []
         with self.lock:
             for event in events:
                 now = self._clock()
                 monitor, decisions = step(self.state.monitor, event, now)
                 observed = Observed(agent=self.subject.watched.agent, at=now, event=event)
                 self.set(monitor=monitor, standing=seen(self.state.standing, observed))
-                found += decisions
-        return tuple(found)
+                all_decisions += decisions
+        return tuple(all_decisions)
 
     def own(self, files: tuple[str, ...]) -> None:
-        """It may change these as well: nothing that watches it takes them for a deviation any more."""
+        """Add files to what the agent may change, so that they no longer count as a deviation."""
         with self.lock:
             state = self.state
             declared = tuple(dict.fromkeys((*state.declared, *files)))
@@ -291,21 +297,22 @@ class Attended:
         return self.aside(Told(text=text, resumes=True))
 
     def aside(self, told: Told) -> Aside:
-        """With what is to be answered, and with what it may change from now on: before it has shown that it
-        understands, nothing."""
+        """Build a message with the schema of its answer and the files that the agent may change: none until it has
+        passed the understanding gate.
+        """
         state = self.state
         schema = CONTRACTS[AttendanceWanted(told.asked)].model_json_schema() if told.asked else None
         return Aside(told, schema, () if state.gate is not None else state.declared)
 
     def judged(self, said: str, *to_judge: ToJudge) -> Sequence[Judged]:
-        """What the judge says to each, in order."""
+        """Return the judgement of each item, in order."""
         number = self.state.judged + 1
         self.set(judged=number)
-        found = self.subject.judge.say(said, to_judge, number)
-        return [found[item.item] for item in to_judge]
+        judgements = self.subject.judge.say(said, to_judge, number)
+        return [judgements[question.item] for question in to_judge]
 
     def caps(self, *reasons: str) -> None:
-        """Why the confidence is at most Medium."""
+        """Record why the confidence is at most Medium."""
         self.set(caps=tuple(dict.fromkeys((*self.state.caps, *reasons))))
 
     def respawn(self, why: Respawn) -> Fault:
@@ -315,7 +322,7 @@ class Attended:
 
 
 def asked_about(agent: Attended) -> About:
-    """Its work, as far as questions are made from it."""
+    """Describe the agent's work for the questions that are made from it."""
     state, subject = agent.state, agent.subject
     analysis = state.analysis
     return About(

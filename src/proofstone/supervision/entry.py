@@ -1,4 +1,4 @@
-"""Before the work: an agent shows that it understands its task, and how it means to do it."""
+"""The understanding gate: before an agent works, it shows that it understands its task and submits a plan."""
 
 from __future__ import annotations
 
@@ -65,123 +65,134 @@ class Entry:
 
     def ask_impact(self, before: str = "") -> Word:
         gate = self._gate
-        asked = impact(self.agent.phase, gate.attempt, ATTEMPTS[gate.tier], ITEMS[gate.tier])
-        return self.agent.ask(Wanted.IMPACT, f"{before}\n\n{asked}".strip())
+        request = impact(self.agent.phase, gate.attempt, ATTEMPTS[gate.tier], ITEMS[gate.tier])
+        return self.agent.ask(Wanted.IMPACT, f"{before}\n\n{request}".strip())
 
-    def impact_said(self, said: Part | Malformed) -> Word:
-        if not isinstance(said, ImpactAnalysis):
-            why = said.why if isinstance(said, Malformed) else "it is no impact analysis"
-            nothing = tuple(ItemVerdict(item=item, verdict=Verdict.FAIL, detail=why) for item in ITEMS[self._gate.tier])
-            return self._decided(*judge(self._gate, nothing), unreadable(Wanted.IMPACT, why))
-        self.agent.set(analysis=said)
+    def impact_said(self, answer: Part | Malformed) -> Word:
+        if not isinstance(answer, ImpactAnalysis):
+            why = answer.why if isinstance(answer, Malformed) else "it is not an impact analysis"
+            failed_items = tuple(
+                ItemVerdict(item=item, verdict=Verdict.FAIL, detail=why) for item in ITEMS[self._gate.tier]
+            )
+            return self._apply_decision(*judge(self._gate, failed_items), unreadable(Wanted.IMPACT, why))
+        self.agent.set(analysis=answer)
         gate, subject = self._gate, self.agent.subject
-        facts = subject.facts(wanted(said))
-        looked_up = look_at(said, facts, Assigned(declared=subject.files, upstream=subject.upstream))
-        text = write(ImpactMessage(phase=self.agent.phase, attempt=gate.attempt, of=ATTEMPTS[gate.tier], analysis=said))
-        return self._decided(*judge(gate, (*looked_up, *self._judged(text, judged_items(gate.tier)))))
+        facts = subject.facts(wanted(answer))
+        verified_items = look_at(answer, facts, Assigned(declared=subject.files, upstream=subject.upstream))
+        text = write(
+            ImpactMessage(phase=self.agent.phase, attempt=gate.attempt, of=ATTEMPTS[gate.tier], analysis=answer)
+        )
+        return self._apply_decision(*judge(gate, (*verified_items, *self._judge_items(text, judged_items(gate.tier)))))
 
-    def challenge_said(self, said: Part | Malformed) -> Word:
+    def challenge_said(self, answer: Part | Malformed) -> Word:
         gate, analysis = self._gate, self.agent.state.analysis
-        if not isinstance(said, Words) or analysis is None:
-            return self._decided(*answered(gate, ()))
+        if not isinstance(answer, Words) or analysis is None:
+            return self._apply_decision(*answered(gate, ()))
         first = ImpactMessage(phase=self.agent.phase, attempt=gate.attempt, of=ATTEMPTS[gate.tier], analysis=analysis)
-        reply = ChallengeResponse(phase=self.agent.phase, content=said.content)
+        reply = ChallengeResponse(phase=self.agent.phase, content=answer.content)
         text = f"{write(first)}\n\nIt was asked: {self.agent.state.challenged}\n\n{write(reply)}"
-        return self._decided(*answered(gate, self._judged(text, gate.asked)))
+        return self._apply_decision(*answered(gate, self._judge_items(text, gate.asked)))
 
-    def _judged(self, said: str, items: tuple[Item, ...]) -> tuple[ItemVerdict, ...]:
-        found = self.agent.judged(said, *(ToJudge(item=item, holds_if=MEANING[item]) for item in items))
+    def _judge_items(self, text: str, items: tuple[Item, ...]) -> tuple[ItemVerdict, ...]:
+        judgements = self.agent.judged(text, *(ToJudge(item=item, holds_if=MEANING[item]) for item in items))
         return tuple(
-            ItemVerdict(item=item, verdict=one.verdict, detail=one.detail)
-            for item, one in zip(items, found, strict=True)
+            ItemVerdict(item=item, verdict=judgement.verdict, detail=judgement.detail)
+            for item, judgement in zip(items, judgements, strict=True)
         )
 
-    def _decided(self, gate: Attempts, decision: GateDecision, before: str = "") -> Word:
+    def _apply_decision(self, gate: Attempts, decision: GateDecision, before: str = "") -> Word:
         self.agent.set(gate=gate)
         phase = self.agent.phase
         match decision:
             case Verified():
                 self.agent.caps(*(f"{item}: {MEANING[item]}" for item in decision.unverifiable))
-                return self._verified(write(ImpactVerified(phase=phase)))
+                return self._finish_analysis(write(ImpactVerified(phase=phase)))
             case Questioned():
                 about = asked_about(self.agent)
-                question, text = challenge(phase, [challenge_for(entry, about) for entry in decision.items])
+                question, text = challenge(
+                    phase, [challenge_for(item_verdict, about) for item_verdict in decision.items]
+                )
                 self.agent.set(challenged=question)
                 return self.agent.ask(Wanted.CHALLENGE, text)
             case SentBack():
                 why = brief("; ".join(reason.detail or f"{reason.item} does not hold" for reason in decision.reasons))
-                told = write(ImpactRejected(phase=phase, reason=why))
-                return self.ask_impact(f"{before}\n\n{told}\n\n{rejected(decision.reasons)}".strip())
+                rejection = write(ImpactRejected(phase=phase, reason=why))
+                return self.ask_impact(f"{before}\n\n{rejection}\n\n{rejected(decision.reasons)}".strip())
             case GaveUp():
                 why = brief("; ".join(dict.fromkeys(reason.detail for reason in decision.reasons)))
-                return Fault(kind=FaultKind.DRIFTED, why=f"it does not understand its task: {why}")
+                return Fault(kind=FaultKind.DRIFTED, why=f"the agent does not understand its task: {why}")
         raise TypeError(f"{decision!r} does not follow from an analysis")
 
-    def _verified(self, told: str) -> Word:
+    def _finish_analysis(self, message: str) -> Word:
         if self._gate.tier is Tier.IMPLEMENTER:
-            return self.ask_plan(told)
-        return self._passed(told)
+            return self.ask_plan(message)
+        return self._pass_gate(message)
 
-    def _passed(self, told: str) -> Word:
+    def _pass_gate(self, message: str) -> Word:
         self.agent.feed(GatePassed())
         self.agent.set(reader=thaw(self.agent.state.reader), gate=None)
-        return self.agent.resume(f"{told}\n\n{GO_ON}")
+        return self.agent.resume(f"{message}\n\n{GO_ON}")
 
     # The plan.
 
     def ask_plan(self, before: str) -> Word:
         return self.agent.ask(Wanted.PLAN, plan(self.agent.phase, before))
 
-    def plan_said(self, said: Part | Malformed) -> Word:
+    def plan_said(self, answer: Part | Malformed) -> Word:
         agent, state = self.agent, self.agent.state
         number = state.plans + 1
         agent.set(plans=number)
-        why = self._why_not(said)
+        why = self._find_plan_problems(answer)
         if why:
             if number >= PLANS:
                 return Fault(kind=FaultKind.DRIFTED, why=f"its plan was sent back {number} times: {why}")
             return self.ask_plan(write(Rejected(phase=agent.phase, reason=brief(why))))
-        if isinstance(said, PlanSaid):
-            agent.set(plan=said, plans=0)
-        refused = self._take_in()
-        told = "\n\n".join((write(PlanApproved(phase=agent.phase)), *refused))
-        return self._passed(told) if state.gate is not None else agent.resume(f"{told}\n\n{GO_ON}")
+        if isinstance(answer, PlanSaid):
+            agent.set(plan=answer, plans=0)
+        refusals = self._apply_requirements()
+        message = "\n\n".join((write(PlanApproved(phase=agent.phase)), *refusals))
+        return self._pass_gate(message) if state.gate is not None else agent.resume(f"{message}\n\n{GO_ON}")
 
-    def _take_in(self) -> list[str]:
-        """What it was told of and has planned is a part of its task from now on. What the plan gate's rules have
-        something against is not, and is left to whoever plans: what it is told of that."""
+    def _apply_requirements(self) -> list[str]:
+        """Add the requirements that the agent was told about and has planned to its task.
+
+        A requirement that violates the plan gate's rules is not added and is left to the planner. Return what the agent
+        is told about each of these.
+        """
         state, subject = self.agent.state, self.agent.subject
-        refused: list[str] = []
-        for item in subject.board.added():
-            if item.number in state.told:
-                version = f"GC-v{item.number + 1}"
-                more = Amendment(task=subject.id, requirement=item.text, number=item.number, why=version)
-                if why := subject.amend(more):
-                    refused.append(not_taken_in(version, why))
+        refusals: list[str] = []
+        for requirement in subject.board.added():
+            if requirement.number in state.told:
+                version = f"GC-v{requirement.number + 1}"
+                amendment = Amendment(
+                    task=subject.id, requirement=requirement.text, number=requirement.number, why=version
+                )
+                if why := subject.amend(amendment):
+                    refusals.append(not_taken_in(version, why))
         self.agent.set(told=())
-        return refused
+        return refusals
 
-    def _why_not(self, said: Part | Malformed) -> str:
-        if not isinstance(said, PlanSaid):
-            return said.why if isinstance(said, Malformed) else "it is no plan"
+    def _find_plan_problems(self, answer: Part | Malformed) -> str:
+        if not isinstance(answer, PlanSaid):
+            return answer.why if isinstance(answer, Malformed) else "it is not a plan"
         state, subject = self.agent.state, self.agent.subject
         worked = subject.sight.worked()
-        against = Planned(
+        expectations = Planned(
             declared=state.declared,
-            absent=frozenset(path for path in said.files if not subject.is_there(path)),
+            absent=frozenset(path for path in answer.files if not subject.is_there(path)),
             announced=state.amended,
             worked=worked.files,
             signatures=worked.signatures,
             said=state.answer,
         )
-        planned = WorkPlan(
+        work_plan = WorkPlan(
             phase=self.agent.phase,
-            files=said.files,
-            changes=said.changes,
-            risk=said.risk,
-            interface_impact=said.interface_impact,
+            files=answer.files,
+            changes=answer.changes,
+            risk=answer.risk,
+            interface_impact=answer.interface_impact,
         )
-        return "; ".join(check_plan(planned, against).reasons)
+        return "; ".join(check_plan(work_plan, expectations).reasons)
 
     @property
     def _gate(self) -> Attempts:

@@ -1,8 +1,8 @@
-"""What an impact analysis speaks of, looked up in the files: which paths are there, which symbols stand in them with
-which signature; and the definitions of a file before and after a change.
+"""Look up the paths, symbols and signatures that an impact analysis mentions, and compare the definitions of a file
+before and after a change.
 
-Files are read as the tools of agents read them. Definitions are found as the tool `symbols` finds them, and that
-something is not defined is said only where `defined` is sure of it.
+Files are read with the same rules as the tools of agents. Definitions are found as the tool `symbols` finds them. A
+symbol counts as undefined only if `defined` is sure of it.
 """
 
 from __future__ import annotations
@@ -28,22 +28,23 @@ _FILE_BYTES: Final = 512 << 10
 _CONSTRUCTORS: Final[Mapping[str, str]] = {
     "python": "__init__", "javascript": "constructor", "typescript": "constructor", "tsx": "constructor",
 }  # fmt: skip
-"""Java calls it as the class."""
+"""The name of the constructor by language. In Java it is the name of the class."""
 
 
 def look_up(tree: Tree, wanted: Wanted, deadline: Deadline) -> Facts:
     outlines = _Outlines(tree)
     return Facts(
-        paths={path: _is_there(tree, path, deadline) for path in wanted.paths},
-        symbols={(path, name): _seen(outlines, path, name, deadline) for path, name in wanted.symbols},
+        paths={path: _path_exists(tree, path, deadline) for path in wanted.paths},
+        symbols={(path, name): _look_up_symbol(outlines, path, name, deadline) for path, name in wanted.symbols},
     )
 
 
 def changed_signatures(
     path: str, before: bytes | None, after: bytes | None, impact: Iterable[str] = ()
 ) -> tuple[ChangedSignature, ...] | None:
-    """The interfaces of a file that are not what they were; None: that cannot be told, for its language is not known
-    here, or it is only half written. `impact`: what plans said about interfaces before the work."""
+    """Return the interfaces of a file whose signature changed. None if that is unknown: the language is not
+    supported, or the file has syntax errors. `impact` is what plans said about interfaces before the work.
+    """
     if before is None or is_binary(before) or is_prose(path, before):
         return ()
     old, new = outlined(path, before), outlined(path, after) if after is not None else None
@@ -53,40 +54,40 @@ def changed_signatures(
 
 
 def outlined(path: str, content: bytes) -> Outlined | None:
-    """The definitions of a file; None: they cannot be compared with those of another version of it."""
+    """Return the definitions of a file. None if they cannot be compared with those of another version."""
     language = outlined_language(path, content) or ""
     if language not in STYLES or len(content) > _FILE_BYTES or is_binary(content) or syntax_errors(path, content):
         return None
-    found = tuple(definitions(content, language))
-    is_public = _PUBLIC[language](content, language)
-    local = {item.name for item in found if item.kind == "function"}
+    all_definitions = tuple(definitions(content, language))
+    is_public = _VISIBILITY_RULES[language](content, language)
+    function_names = {definition.name for definition in all_definitions if definition.kind == "function"}
     return Outlined(
         language,
         tuple(
-            _standing(item, public=is_public(item) and not _is_within(item, local))
-            for item in found
-            if item.kind != "impl"
+            _describe(definition, is_public=is_public(definition) and not _is_local(definition, function_names))
+            for definition in all_definitions
+            if definition.kind != "impl"
         ),
     )
 
 
 class _Outlines:
-    """The definitions of each file, read once."""
+    """Cache the definitions of each file."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
-        self._kept: dict[str, tuple[str, tuple[Definition, ...]]] = {}
+        self._outlines: dict[str, tuple[str, tuple[Definition, ...]]] = {}
 
     def of(self, path: str) -> tuple[str, tuple[Definition, ...]]:
-        """The language, empty if it is not known; and what is defined."""
-        if path not in self._kept:
+        """Return the language (empty if unknown) and the definitions of the file."""
+        if path not in self._outlines:
             content = self.tree.read(self.tree.readable(path), _FILE_BYTES)
             language = "" if is_binary(content) else outlined_language(path, content) or ""
-            self._kept[path] = language, tuple(definitions(content, language)) if language else ()
-        return self._kept[path]
+            self._outlines[path] = language, tuple(definitions(content, language)) if language else ()
+        return self._outlines[path]
 
 
-def _is_there(tree: Tree, path: str, deadline: Deadline) -> bool | None:
+def _path_exists(tree: Tree, path: str, deadline: Deadline) -> bool | None:
     if deadline.over:
         return None
     try:
@@ -98,15 +99,15 @@ def _is_there(tree: Tree, path: str, deadline: Deadline) -> bool | None:
     return True
 
 
-def _seen(outlines: _Outlines, path: str, name: str, deadline: Deadline) -> Seen:
+def _look_up_symbol(outlines: _Outlines, path: str, name: str, deadline: Deadline) -> Seen:
     if deadline.over:
         return Seen(unknown="there was no time to look")
     try:
-        language, found = outlines.of(path)
+        language, file_definitions = outlines.of(path)
         if not language:
             return Seen(unknown="it is in no language whose definitions are known here")
-        if standing := tuple(_called(found, name, language)):
-            return Seen(standing, language)
+        if matches := tuple(_find_definitions(file_definitions, name, language)):
+            return Seen(matches, language)
         absent = defined(outlines.tree, name, path, deadline)
     except (FileNotFoundError, NotADirectoryError):
         return Seen()
@@ -117,81 +118,87 @@ def _seen(outlines: _Outlines, path: str, name: str, deadline: Deadline) -> Seen
     return Seen(language=language, unknown="" if absent.holds is False else absent.where)
 
 
-def _called(found: tuple[Definition, ...], name: str, language: str) -> Iterator[Standing]:
-    """What has that name, and how it is made if it is a class."""
-    wanted = tuple(name.split("."))
-    for item in found:
-        if item.kind != "impl" and item.is_called(wanted):
-            yield _standing(item)
-    for entry in found:
-        made_by = (*entry.name, _CONSTRUCTORS.get(language, entry.name[-1]))
-        if entry.kind in ("class", "record", "enum") and entry.is_called(wanted):
-            yield from (_standing(other, called=(entry.name[-1],)) for other in found if other.name == made_by)
+def _find_definitions(candidates: tuple[Definition, ...], name: str, language: str) -> Iterator[Standing]:
+    """Yield the definitions with that name, and the constructors of the classes among them."""
+    parts = tuple(name.split("."))
+    for definition in candidates:
+        if definition.kind != "impl" and definition.is_called(parts):
+            yield _describe(definition)
+    for class_definition in candidates:
+        constructor_name = (*class_definition.name, _CONSTRUCTORS.get(language, class_definition.name[-1]))
+        if class_definition.kind in ("class", "record", "enum") and class_definition.is_called(parts):
+            yield from (
+                _describe(constructor, aliases=(class_definition.name[-1],))
+                for constructor in candidates
+                if constructor.name == constructor_name
+            )
 
 
-def _standing(one: Definition, *, public: bool = True, called: tuple[str, ...] = ()) -> Standing:
-    name = (*one.name[:-1], one.receiver, one.name[-1]) if one.receiver else one.name
-    function = one.kind == "function" or one.header.endswith("=>") or "= function" in one.header
-    return Standing(".".join(name), one.header, function, public, called)
+def _describe(definition: Definition, *, is_public: bool = True, aliases: tuple[str, ...] = ()) -> Standing:
+    name = (*definition.name[:-1], definition.receiver, definition.name[-1]) if definition.receiver else definition.name
+    is_function = definition.kind == "function" or definition.header.endswith("=>") or "= function" in definition.header
+    return Standing(".".join(name), definition.header, is_function, is_public, aliases)
 
 
-def _is_within(one: Definition, functions: set[tuple[str, ...]]) -> bool:
-    """Whether it is defined inside of a function: nobody outside of it can use it."""
-    return any(one.name[:length] in functions for length in range(1, len(one.name)))
+def _is_local(definition: Definition, functions: set[tuple[str, ...]]) -> bool:
+    """Return whether it is defined inside a function, where no other code can use it."""
+    return any(definition.name[:length] in functions for length in range(1, len(definition.name)))
 
 
-# Who may use it, by language
+# Visibility of a definition, by language
 
 
-def _python(_content: bytes, _language: str) -> Callable[[Definition], bool]:
-    return lambda one: not any(part.startswith("_") and not part.endswith("__") for part in one.name)
+def _python_visibility(_content: bytes, _language: str) -> Callable[[Definition], bool]:
+    return lambda definition: not any(part.startswith("_") and not part.endswith("__") for part in definition.name)
 
 
-def _script(content: bytes, language: str) -> Callable[[Definition], bool]:
-    """What a file exports, with its members; all of a file that exports nothing."""
+def _script_visibility(content: bytes, language: str) -> Callable[[Definition], bool]:
+    """Public is what a file exports, with its members. In a file without exports, everything is public."""
     outline = grammar_outline(content, language) if language in OUTLINED else None
-    listed = outline.exports if outline else frozenset[str]()
-    shown = {definition.name[0] for definition in definitions(content, language) if definition.exported} | listed
+    export_list = outline.exports if outline else frozenset[str]()
+    exported_names = {
+        definition.name[0] for definition in definitions(content, language) if definition.exported
+    } | export_list
 
-    def is_public(one: Definition) -> bool:
-        hidden = one.name[-1].startswith("#") or one.header.split(maxsplit=1)[:1] == ["private"]
-        return not hidden and (not shown or one.name[0] in shown)
+    def is_public(candidate: Definition) -> bool:
+        is_hidden = candidate.name[-1].startswith("#") or candidate.header.split(maxsplit=1)[:1] == ["private"]
+        return not is_hidden and (not exported_names or candidate.name[0] in exported_names)
 
     return is_public
 
 
-def _go(_content: bytes, _language: str) -> Callable[[Definition], bool]:
-    return lambda one: all(part[:1].isupper() for part in (*one.name, one.receiver) if part)
+def _go_visibility(_content: bytes, _language: str) -> Callable[[Definition], bool]:
+    return lambda definition: all(part[:1].isupper() for part in (*definition.name, definition.receiver) if part)
 
 
-def _rust(content: bytes, _language: str) -> Callable[[Definition], bool]:
-    """Members of a trait are as public as it is. What the crate may use counts: other tasks work in it too."""
+def _rust_visibility(content: bytes, _language: str) -> Callable[[Definition], bool]:
+    """Members of a trait are as public as the trait. `pub(crate)` counts: other tasks work in the crate too."""
     traits = {
         definition.name
         for definition in definitions(content, "rust")
         if definition.kind == "trait" and _is_pub(definition)
     }
-    return lambda one: _is_pub(one) or one.name[:-1] in traits
+    return lambda candidate: _is_pub(candidate) or candidate.name[:-1] in traits
 
 
-def _is_pub(one: Definition) -> bool:
-    return one.header.startswith("pub")
+def _is_pub(definition: Definition) -> bool:
+    return definition.header.startswith("pub")
 
 
-def _java(content: bytes, _language: str) -> Callable[[Definition], bool]:
+def _java_visibility(content: bytes, _language: str) -> Callable[[Definition], bool]:
     interfaces = {definition.name for definition in definitions(content, "java") if definition.kind == "interface"}
 
-    def is_public(one: Definition) -> bool:
-        words = set(re.findall(r"\w+", one.header))
-        return "private" not in words and (bool(words & {"public", "protected"}) or one.name[:-1] in interfaces)
+    def is_public(candidate: Definition) -> bool:
+        words = set(re.findall(r"\w+", candidate.header))
+        return "private" not in words and (bool(words & {"public", "protected"}) or candidate.name[:-1] in interfaces)
 
     return is_public
 
 
-_PUBLIC: Final[Mapping[str, Callable[[bytes, str], Callable[[Definition], bool]]]] = {
-    "python": _python,
-    **dict.fromkeys(("javascript", "typescript", "tsx"), _script),
-    "go": _go,
-    "rust": _rust,
-    "java": _java,
+_VISIBILITY_RULES: Final[Mapping[str, Callable[[bytes, str], Callable[[Definition], bool]]]] = {
+    "python": _python_visibility,
+    **dict.fromkeys(("javascript", "typescript", "tsx"), _script_visibility),
+    "go": _go_visibility,
+    "rust": _rust_visibility,
+    "java": _java_visibility,
 }

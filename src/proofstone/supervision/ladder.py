@@ -1,7 +1,7 @@
-"""In the middle of the work: what an agent is asked when something says that it may have drifted, what its answers are
-held against, and what of its task changes when what is wanted does.
+"""Re-verification during the work: question an agent that may have drifted, judge its answers, and send context
+updates.
 
-What an agent answers in the middle of its work: between brackets, in a form of the runtime's, or freely.
+An agent may answer in brackets, in the JSON form of its runtime, or in free text.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ from proofstone.supervision.rules.scoring import Reality, score
 from proofstone.supervision.rules.understanding import GO_ON, MEANING, reverify, update
 from proofstone.supervision.rules.wire import read, write
 
-_DONE = TurnEnded(calls=0)
-_ANALYSED = (Item.TASK, Item.DOWNSTREAM)
-"""Of the abbreviated analysis, what is judged; the list of files is compared."""
+_TURN_DONE = TurnEnded(calls=0)
+_JUDGED_ITEMS = (Item.TASK, Item.DOWNSTREAM)
+"""Items of the abbreviated analysis that are judged. The list of files is compared by code."""
 
 
 @dataclass(frozen=True)
 class Ladder:
     agent: Attended
 
-    # What was decided.
+    # Decisions of the monitor.
 
     def follow(self, decisions: tuple[Decision, ...], *, replied: bool) -> Word:
-        """The one word that says it all; None: nothing need be said."""
-        said: list[str] = []
+        """Carry out the decisions and return the message to the agent. None if there is nothing to say."""
+        messages: list[str] = []
         plan_first = False
         for decision in decisions:
             match decision:
@@ -81,94 +81,96 @@ class Ladder:
                     plan_first = plan_first or decision.plan_first
                 case UpdateContext():
                     self.agent.caps(*((decision.why,) if decision.caps else ()))
-                    said += filter(None, [self._owned(decision.files, decision.why)])
+                    messages += filter(None, [self._extend_ownership(decision.files, decision.why)])
                 case Correct():
-                    said.append(write(Rejected(phase=self.agent.phase, reason=brief(decision.why))))
-        asked = next((item.asked for item in decisions if isinstance(item, Ask) and not item.at_once), None)
+                    messages.append(write(Rejected(phase=self.agent.phase, reason=brief(decision.why))))
+        asked = next((ask.asked for ask in decisions if isinstance(ask, Ask) and not ask.at_once), None)
         if asked is not None:
             if not replied:
-                self._put_off()
-            return self._ask(asked, said)
-        settled = replied or self._is_settled
-        if plan_first or (self.agent.state.paused and settled):
-            return self._replan(said)
-        if not said and not settled:
+                self._postpone_open_request()
+            return self._ask(asked, messages)
+        is_settled = replied or self._is_answered
+        if plan_first or (self.agent.state.paused and is_settled):
+            return self._ask_new_plan(messages)
+        if not messages and not is_settled:
             return None
-        return self.agent.resume("\n\n".join((*said, GO_ON)))
+        return self.agent.resume("\n\n".join((*messages, GO_ON)))
 
     @property
-    def _is_settled(self) -> bool:
-        """What it was asked was answered beside its work: nothing is open any more, and it must not wait for it."""
+    def _is_answered(self) -> bool:
+        """Whether the open request was answered in a turn that also did work, so that nothing is open any more."""
         return self.agent.state.asked in LEVELS.values() and self.agent.state.monitor.open is None
 
-    def _ask(self, asked: Asked, said: list[str]) -> Word:
+    def _ask(self, asked: Asked, messages: list[str]) -> Word:
         question = question_for(asked.causes, asked_about(self.agent)) if asked.level is Level.QUESTION else None
         self.agent.set(question=question)
         self.agent.feed(QuestionOpened(level=asked.level))
         watched = self.agent.subject.watched
         text = reverify(watched.phase, watched.agent, asked, question)
-        return self.agent.ask(LEVELS[asked.level], "\n\n".join((*said, text)))
+        return self.agent.ask(LEVELS[asked.level], "\n\n".join((*messages, text)))
 
-    def _put_off(self) -> None:
-        """A stronger question takes the place of one that is open, which is asked again behind it."""
+    def _postpone_open_request(self) -> None:
+        """A stronger question replaces the open request. Make sure that the request is repeated afterwards."""
         state = self.agent.state
         if state.asked is Wanted.PLAN:
             self.agent.set(paused=True)
         elif state.asked is Wanted.ACK:
             self.agent.set(reader=state.reader.model_copy(update={"again": True, "awaited": None}))
 
-    def _replan(self, said: list[str]) -> Word:
-        """Its approach has changed: what it needs becomes its own, and how it goes on is approved first."""
-        told = self._owned(self.agent.state.announced, "it needs them for what was added")
+    def _ask_new_plan(self, messages: list[str]) -> Word:
+        """The agent's approach has changed: give it the files that it needs, and have it submit a new plan."""
+        ownership = self._extend_ownership(self.agent.state.announced, "it needs them for a requirement that was added")
         self.agent.set(announced=(), paused=False, plans=0)
-        acknowledged = f"Acknowledged. Update your [PLAN]. {told}".strip()
-        return Entry(self.agent).ask_plan("\n\n".join((*said, acknowledged)))
+        acknowledgement = f"Acknowledged. Update your [PLAN]. {ownership}".strip()
+        return Entry(self.agent).ask_plan("\n\n".join((*messages, acknowledgement)))
 
-    def _owned(self, files: tuple[str, ...], why: str) -> str:
-        """What it is told of files that it has announced."""
+    def _extend_ownership(self, files: tuple[str, ...], why: str) -> str:
+        """Add announced files to the task and return the message about it."""
         subject = self.agent.subject
         if not files:
             return ""
-        if refused := subject.amend(Amendment(task=subject.id, files=files, why=why)):
-            return f"File ownership stays as it is: {refused}. Do without it."
+        if refusal := subject.amend(Amendment(task=subject.id, files=files, why=why)):
+            return f"File ownership is unchanged: {refusal}. Continue without these files."
         self.agent.own(files)
         return f"File ownership expanded: {', '.join(files)}."
 
-    # What was answered.
+    # Answers of the agent.
 
-    def pinged(self, said: Part | Malformed) -> Word:
-        if not isinstance(said, Located):
-            return self._unread(said)
+    def pinged(self, answer: Part | Malformed) -> Word:
+        if not isinstance(answer, Located):
+            return self._reject_unreadable(answer)
         standing = self.agent.state.standing
-        located = said.line(standing)
-        return self._settle(SelfLocated(located=located, anomalies=anomalies(standing, located)))
+        located = answer.line(standing)
+        return self._close_question(SelfLocated(located=located, anomalies=anomalies(standing, located)))
 
-    def answered(self, said: Part | Malformed) -> Word:
+    def answered(self, answer: Part | Malformed) -> Word:
         question = self.agent.state.question
-        if not isinstance(said, Words) or question is None:
-            return self._unread(said)
+        if not isinstance(answer, Words) or question is None:
+            return self._reject_unreadable(answer)
         about = asked_about(self.agent)
-        first = grade(question, said.content, about)
-        judged = None
-        if question.judged and not first.missing:
-            asked = ToJudge(item="answer", holds_if=f"it answers this, and what it says is right: {question.text}")
-            (one,) = self.agent.judged(said.content, asked)
-            judged = one.verdict
-        graded = grade(question, said.content, about, judged)
-        self.agent.set(answer=said.content, announced=graded.announced)
-        return self._settle(QuestionAnswered(grade=graded))
+        first_grade = grade(question, answer.content, about)
+        verdict = None
+        if question.judged and not first_grade.missing:
+            to_judge = ToJudge(
+                item="answer", holds_if=f"it answers this question, and the answer is right: {question.text}"
+            )
+            (judgement,) = self.agent.judged(answer.content, to_judge)
+            verdict = judgement.verdict
+        final_grade = grade(question, answer.content, about, verdict)
+        self.agent.set(answer=answer.content, announced=final_grade.announced)
+        return self._close_question(QuestionAnswered(grade=final_grade))
 
-    def analysed(self, said: Part | Malformed) -> Word:
-        if not isinstance(said, MiniAnalysis):
-            return self._unread(said)
+    def analysed(self, answer: Part | Malformed) -> Word:
+        if not isinstance(answer, MiniAnalysis):
+            return self._reject_unreadable(answer)
         state, subject = self.agent.state, self.agent.subject
         worked = subject.sight.worked((state.plan.interface_impact,) if state.plan else ())
         self.agent.set(touched=tuple(dict.fromkeys((*state.touched, *worked.paths))))
-        text = write(AnalysisResponse(phase=self.agent.phase, analysis=said))
-        judged = self.agent.judged(text, *(ToJudge(item=item, holds_if=MEANING[item]) for item in _ANALYSED))
+        text = write(AnalysisResponse(phase=self.agent.phase, analysis=answer))
+        judgements = self.agent.judged(text, *(ToJudge(item=item, holds_if=MEANING[item]) for item in _JUDGED_ITEMS))
         verdicts = tuple(
-            ItemVerdict(item=item, verdict=one.verdict, detail=one.detail)
-            for item, one in zip(_ANALYSED, judged, strict=True)
+            ItemVerdict(item=item, verdict=judgement.verdict, detail=judgement.detail)
+            for item, judgement in zip(_JUDGED_ITEMS, judgements, strict=True)
         )
         reality = Reality(
             declared=state.declared,
@@ -177,101 +179,105 @@ class Ladder:
             unseen=worked.unseen,
             later=subject.later,
         )
-        return self._settle(AnalysisSubmitted(score=score(said, reality, verdicts)))
+        return self._close_question(AnalysisSubmitted(score=score(answer, reality, verdicts)))
 
-    def _unread(self, said: Part | Malformed) -> Word:
-        why = said.why if isinstance(said, Malformed) else "it is no answer to that"
-        return self._settle(AnswerUnreadable(why=why))
+    def _reject_unreadable(self, answer: Part | Malformed) -> Word:
+        why = answer.why if isinstance(answer, Malformed) else "it does not answer the question"
+        return self._close_question(AnswerUnreadable(why=why))
 
-    def _settle(self, event: Event) -> Word:
-        """The question is answered, well or not: what follows."""
-        return self.follow(self.agent.feed(event, QuestionClosed(), _DONE), replied=True)
+    def _close_question(self, event: Event) -> Word:
+        """Close the answered question and carry out what follows."""
+        return self.follow(self.agent.feed(event, QuestionClosed(), _TURN_DONE), replied=True)
 
-    # What the person has changed.
+    # Updates of the context.
 
     def context(self) -> Word:
-        """Tell it of what has changed and concerns it, if anything has."""
+        """Tell the agent about context changes that concern it, if there are any."""
         subject, state = self.agent.subject, self.agent.state
         versions = subject.board.versions()
-        known = _numbered(versions, state.reader.knows)
-        reader, sent = tell(state.reader, known, versions[-1])
+        known_version = _find_version(versions, state.reader.knows)
+        reader, sent = tell(state.reader, known_version, versions[-1])
         if sent is None:
             return None
-        new = [item for item in subject.board.added() if item.number + 1 > state.reader.knows]
+        new_requirements = [
+            requirement for requirement in subject.board.added() if requirement.number + 1 > state.reader.knows
+        ]
         self.agent.set(
             reader=reader,
             delta=sent.update.lines,
-            affected=tuple(path for item in new for path in item.files),
-            told=tuple(dict.fromkeys((*state.told, *(item.number for item in new)))),
+            affected=tuple(path for requirement in new_requirements for path in requirement.files),
+            told=tuple(dict.fromkeys((*state.told, *(requirement.number for requirement in new_requirements)))),
             reverify=sent.reverify or state.reverify,
         )
         return self.agent.ask(Wanted.ACK, update(sent.update))
 
-    def acknowledged(self, said: Part | Malformed) -> Word:
+    def acknowledged(self, answer: Part | Malformed) -> Word:
         state = self.agent.state
-        paused = isinstance(said, Acknowledged) and said.action is not Action.CONTINUE
-        if not isinstance(said, Acknowledged):  # whoever cannot say it has not taken it in
+        is_paused = isinstance(answer, Acknowledged) and answer.action is not Action.CONTINUE
+        if not isinstance(answer, Acknowledged):  # an unreadable answer acknowledges nothing
             total = state.reader.awaited or 0
-            said = Acknowledged(applied=0, total=total, impact="unreadable", action=Action.NEED_CLARIFICATION)
+            answer = Acknowledged(applied=0, total=total, impact="unreadable", action=Action.NEED_CLARIFICATION)
         ack = Ack(
             version=state.reader.knows,
-            applied=said.applied,
-            total=said.total,
-            impact=said.impact,
-            action=said.action,
+            applied=answer.applied,
+            total=answer.total,
+            impact=answer.impact,
+            action=answer.action,
         )
         reader, outcome = acknowledge(state.reader, ack)
-        self.agent.set(reader=reader, paused=state.paused or paused)
-        if outcome is AckOutcome.SEND_WHOLE and (again := self.context()) is not None:
-            return again
+        self.agent.set(reader=reader, paused=state.paused or is_paused)
+        if outcome is AckOutcome.SEND_WHOLE and (repeated := self.context()) is not None:
+            return repeated
         events: list[Event] = []
         if self.agent.state.reverify:
             self.agent.set(reverify=False)
             what = "; ".join(line.text for line in state.delta)
             events.append(ContextChanged(version=reader.knows, what=what))
-        return self.follow(self.agent.feed(*events, _DONE), replied=True)
+        return self.follow(self.agent.feed(*events, _TURN_DONE), replied=True)
 
 
-def _numbered(versions: tuple[ContextVersion, ...], number: int) -> ContextVersion | None:
+def _find_version(versions: tuple[ContextVersion, ...], number: int) -> ContextVersion | None:
     return next((version for version in versions if version.number == number), None)
 
 
-_LONGEST: Final = 8_000
-"""Characters of an answer in free words that are read."""
+_MAX_ANSWER_CHARACTERS: Final = 8_000
+"""Characters of a free-text answer that are read."""
 FREE: Final = (Wanted.CHALLENGE, Wanted.QUESTION)
-"""Any words will do."""
+"""Requests that free text can answer."""
 
 
 def reply(turn: Turn, wanted: Wanted) -> Part | Malformed:
-    """The answer to what was asked for, or why it is none."""
-    if (said := bracketed(turn, wanted)) is not None:
-        return said
-    found = answer_in(turn, CONTRACTS[wanted])
-    if isinstance(found, Part):
-        return found
+    """Return the answer to the request, or why there is none."""
+    if (bracketed_answer := bracketed(turn, wanted)) is not None:
+        return bracketed_answer
+    formal_answer = answer_in(turn, CONTRACTS[wanted])
+    if isinstance(formal_answer, Part):
+        return formal_answer
     if wanted in FREE and turn.text.strip():
-        return Words(content=turn.text[:_LONGEST])
-    broken = [row.why for row in read(turn.text) if isinstance(row, Unreadable)]
-    return Malformed("; ".join(broken) or (found.why if isinstance(found, Malformed) else "nothing was said"))
+        return Words(content=turn.text[:_MAX_ANSWER_CHARACTERS])
+    problems = [message.why for message in read(turn.text) if isinstance(message, Unreadable)]
+    return Malformed(
+        "; ".join(problems) or (formal_answer.why if isinstance(formal_answer, Malformed) else "there is no answer")
+    )
 
 
 def bracketed(turn: Turn, wanted: Wanted) -> Part | None:
-    """The first message between brackets that answers what was asked for, if there is one."""
+    """Return the first bracketed message that answers the request, if there is one."""
     for message in read(turn.text):
-        if not isinstance(message, Unreadable) and (said := _MEANT[wanted](message)) is not None:
-            return said
+        if not isinstance(message, Unreadable) and (answer := _READERS[wanted](message)) is not None:
+            return answer
     return None
 
 
-def _impact(message: Message) -> Part | None:
+def _read_impact(message: Message) -> Part | None:
     return message.analysis if isinstance(message, ImpactMessage) else None
 
 
-def _challenge(message: Message) -> Part | None:
+def _read_challenge(message: Message) -> Part | None:
     return Words(content=message.content) if isinstance(message, ChallengeResponse) else None
 
 
-def _plan(message: Message) -> Part | None:
+def _read_plan(message: Message) -> Part | None:
     if not isinstance(message, WorkPlan):
         return None
     return PlanSaid(
@@ -279,34 +285,34 @@ def _plan(message: Message) -> Part | None:
     )
 
 
-def _ack(message: Message) -> Part | None:
+def _read_ack(message: Message) -> Part | None:
     if not isinstance(message, Ack):
         return None
     return Acknowledged(applied=message.applied, total=message.total, impact=message.impact, action=message.action)
 
 
-def _located(message: Message) -> Part | None:
+def _read_position(message: Message) -> Part | None:
     if not isinstance(message, SelfLocate):
         return None
     return Located(**message.model_dump())
 
 
-def _words(message: Message) -> Part | None:
+def _read_response(message: Message) -> Part | None:
     return Words(content=message.content) if isinstance(message, Response) else None
 
 
-def _analysis(message: Message) -> Part | None:
+def _read_analysis(message: Message) -> Part | None:
     return message.analysis if isinstance(message, AnalysisResponse) else None
 
 
-_MEANT: Final[Mapping[Wanted, Callable[[Message], Part | None]]] = MappingProxyType(
+_READERS: Final[Mapping[Wanted, Callable[[Message], Part | None]]] = MappingProxyType(
     {
-        Wanted.IMPACT: _impact,
-        Wanted.CHALLENGE: _challenge,
-        Wanted.PLAN: _plan,
-        Wanted.ACK: _ack,
-        Wanted.PING: _located,
-        Wanted.QUESTION: _words,
-        Wanted.ANALYSIS: _analysis,
+        Wanted.IMPACT: _read_impact,
+        Wanted.CHALLENGE: _read_challenge,
+        Wanted.PLAN: _read_plan,
+        Wanted.ACK: _read_ack,
+        Wanted.PING: _read_position,
+        Wanted.QUESTION: _read_response,
+        Wanted.ANALYSIS: _read_analysis,
     }
 )

@@ -1,9 +1,7 @@
-"""Where the agents of a run stand, by what is on record: one row for each that is attended to.
+"""Show the positions of the agents of a run from the record, and the real change in an agent's work tree.
 
-At each turn boundary all that is known of an agent is on record with it. What has come since then tells whether it is
-in a turn, whether it was pinged, and how it ended.
-
-What really changed in a work tree while an agent is at work there, and which interfaces with it.
+The whole state of an agent is recorded at each turn boundary. The messages after the last boundary tell whether the
+agent is in a turn, whether it was pinged, and how it ended.
 """
 
 from __future__ import annotations
@@ -38,14 +36,14 @@ from proofstone.supervision.models.ladder import AgentSeen, Level
 from proofstone.supervision.rules.attendance import Attendance
 from proofstone.supervision.rules.position import row, seen
 
-_ENDS: Final = ("Output", "Fault")
-_LIVES: Final = ("Activity", "Turn", "ToolResult")
-"""Signs of life."""
+_FINAL_TYPES: Final = ("Output", "Fault")
+_LIFE_TYPES: Final = ("Activity", "Turn", "ToolResult")
+"""Message types that are signs of life."""
 
 
 @dataclass
-class _Followed:
-    """One dispatch, from its last boundary on."""
+class _DispatchLog:
+    """The messages of one dispatch, from its last boundary on."""
 
     boundary: Stored[MessageRow] | None = None
     since: list[Stored[MessageRow]] = field(default_factory=list)
@@ -57,78 +55,82 @@ class _Followed:
             self.since.append(stored)
 
     @property
-    def ended(self) -> bool:
-        """A fault that was overcome is followed by something."""
-        return any(item.row.type in _ENDS for item in self.since[-1:])
+    def has_ended(self) -> bool:
+        """Whether the last message is final. A fault that was retried is followed by other messages."""
+        return any(stored.row.type in _FINAL_TYPES for stored in self.since[-1:])
 
 
 def agents_seen(ledger: Ledger, run_id: str, now: float, *, running: bool) -> tuple[AgentSeen, ...]:
-    """Of the run and its parts, in the order in which they were first seen; of an agent that began anew, the last."""
-    found: dict[tuple[str, str], AgentSeen] = {}
-    for part, id in _parts(ledger, run_id):
-        for item in _followed(ledger, id):
-            if item.boundary is not None:
-                agent = _agent(item, item.boundary, part, now, running=running)
-                found[part, agent.position.agent] = agent
-    return tuple(found.values())
+    """Return the agents of the run and its parts in the order in which they first appeared. An agent that started
+    over appears once, with its last state.
+    """
+    agents: dict[tuple[str, str], AgentSeen] = {}
+    for part, id in _list_runs(ledger, run_id):
+        for log in _read_dispatches(ledger, id):
+            if log.boundary is not None:
+                agent = _read_agent(log, log.boundary, part, now, running=running)
+                agents[part, agent.position.agent] = agent
+    return tuple(agents.values())
 
 
-def _parts(ledger: Ledger, run_id: str) -> Iterator[tuple[str, str]]:
+def _list_runs(ledger: Ledger, run_id: str) -> Iterator[tuple[str, str]]:
     yield "", run_id
     for stored in ledger.read(EventRow, run_id=run_id, type=CHILD):
-        said = stored.row.payload
-        yield f"{said['kind']} {said['iteration']}", str(said["run_id"])
+        payload = stored.row.payload
+        yield f"{payload['kind']} {payload['iteration']}", str(payload["run_id"])
 
 
-def _followed(ledger: Ledger, run_id: str) -> list[_Followed]:
-    found: dict[str, _Followed] = {}
+def _read_dispatches(ledger: Ledger, run_id: str) -> list[_DispatchLog]:
+    logs: dict[str, _DispatchLog] = {}
     for stored in ledger.read(MessageRow, run_id=run_id):
         if isinstance(id := stored.row.payload.get("dispatch"), str):
-            found.setdefault(id, _Followed()).take(stored)
-    return list(found.values())
+            logs.setdefault(id, _DispatchLog()).take(stored)
+    return list(logs.values())
 
 
-def _agent(one: _Followed, boundary: Stored[MessageRow], part: str, now: float, *, running: bool) -> AgentSeen:
-    known = Attendance.model_validate(boundary.row.payload["standing"])
-    standing, at_work = known.standing, running and not one.ended
-    for at, event in _events(one, boundary, at_work=at_work):
+def _read_agent(log: _DispatchLog, boundary: Stored[MessageRow], part: str, now: float, *, running: bool) -> AgentSeen:
+    attendance = Attendance.model_validate(boundary.row.payload["standing"])
+    standing, at_work = attendance.standing, running and not log.has_ended
+    for at, event in _events(log, boundary, at_work=at_work):
         standing = seen(standing, Observed(agent=standing.agent, at=at, event=event))
-    return AgentSeen(part=part, at_work=at_work, position=row(standing, now, known.monitor.limits))
+    return AgentSeen(part=part, at_work=at_work, position=row(standing, now, attendance.monitor.limits))
 
 
-def _events(one: _Followed, boundary: Stored[MessageRow], *, at_work: bool) -> Iterator[tuple[float, Event]]:
-    """What has happened since the boundary."""
-    at = _time(boundary)
+def _events(log: _DispatchLog, boundary: Stored[MessageRow], *, at_work: bool) -> Iterator[tuple[float, Event]]:
+    """Yield the events since the boundary."""
+    at = _timestamp(boundary)
     if at_work:
         yield at, TurnStarted()
     pinged = False
-    for stored in one.since:
-        at, said = _time(stored), stored.row.payload
-        pinged = stored.row.type == "Aloud" or (pinged and stored.row.type not in _LIVES)
+    for stored in log.since:
+        at, payload = _timestamp(stored), stored.row.payload
+        pinged = stored.row.type == "Aloud" or (pinged and stored.row.type not in _LIFE_TYPES)
         match stored.row.type:
-            case "Activity" if isinstance(did := said["activity"], dict) and did["kind"] == ActivityKind.TOOL:
-                yield at, ToolUsed(name=str(did["name"]))
+            case "Activity" if (
+                isinstance(activity := payload["activity"], dict) and activity["kind"] == ActivityKind.TOOL
+            ):
+                yield at, ToolUsed(name=str(activity["name"]))
             case "Turn" if at_work:
                 yield at, TurnEnded()
-    if one.ended:
-        yield from ((at, event) for event in _ending(one.since[-1].row))
+    if log.has_ended:
+        yield from ((at, event) for event in _end_events(log.since[-1].row))
     elif pinged:
         yield at, QuestionOpened(level=Level.PING)
 
 
-def _ending(last: MessageRow) -> Iterator[Event]:
-    if last.type == "Fault":
-        yield Claimed(status="failure", error=Fault.model_validate(last.payload["fault"]).why)
+def _end_events(last_message: MessageRow) -> Iterator[Event]:
+    if last_message.type == "Fault":
+        yield Claimed(status="failure", error=Fault.model_validate(last_message.payload["fault"]).why)
     yield AttemptEnded()
 
 
-def _time(stored: Stored[MessageRow]) -> float:
+def _timestamp(stored: Stored[MessageRow]) -> float:
     return datetime.fromisoformat(stored.ts).timestamp()
 
 
 @dataclass(frozen=True)
 class WorkSight:
-    """A private work tree. Nobody writes there meanwhile: it is looked at between two turns."""
+    """The changes in a private work tree. They are read between two turns, so nobody writes at the same time."""
 
     store: Store
     place: WorkTree
@@ -136,19 +138,19 @@ class WorkSight:
 
     def worked(self, impact: Iterable[str] = ()) -> Worked:
         if why := too_heavy(self.place.files):
-            raise RepositoryError(f"it cannot be frozen: {why}")
-        frozen, said = freeze(self.store, self.place, self.base_tree), tuple(impact)
-        looked_at = [self._one(path, frozen.tree, said) for path in frozen.change.paths]
+            raise RepositoryError(f"the work tree cannot be frozen: {why}")
+        frozen, planned_impact = freeze(self.store, self.place, self.base_tree), tuple(impact)
+        compared = [self._compare_file(path, frozen.tree, planned_impact) for path in frozen.change.paths]
         return Worked(
-            files=tuple(file for file, _ in looked_at),
-            signatures=tuple(signature for _, signatures in looked_at for signature in signatures or ()),
-            unseen=tuple(file.path for file, signatures in looked_at if signatures is None),
+            files=tuple(file for file, _ in compared),
+            signatures=tuple(signature for _, signatures in compared for signature in signatures or ()),
+            unseen=tuple(file.path for file, signatures in compared if signatures is None),
         )
 
-    def _one(
+    def _compare_file(
         self, changed: ChangedPath, tree: str, impact: tuple[str, ...]
     ) -> tuple[WorkedFile, tuple[ChangedSignature, ...] | None]:
-        """The file, and its interfaces that are not what they were; None: that cannot be told."""
+        """Return the changed file and its changed signatures, or None if they are unknown."""
         before, after = (file_at(self.store.git(), at, changed.path) for at in (self.base_tree, tree))
         old, new = (dict.fromkeys((text or b"").decode("utf-8", "replace").splitlines()) for text in (before, after))
         file = WorkedFile(

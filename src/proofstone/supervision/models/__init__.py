@@ -1,11 +1,8 @@
-"""What is said about whether an agent knows what it is doing: before it works, while it works, and when it is asked.
+"""Data about whether an agent understands its task: before it works, while it works, and when it is questioned.
 
-text.py           words that fit on a line, and words that do not
-understanding.py  the impact analysis before the work, its items and what comes of them
-ladder.py         triggers, levels, questions, and the abbreviated analysis
-events.py         what the engine sees of an agent
-decisions.py      what follows from it
-position.py       where an agent stands
-context.py        versions of what all agents were told, and what differs between them
-messages.py       everything that has a form of its own on the wire
+understanding.py  the impact analysis before the work, its items and their outcome
+ladder.py         triggers, levels, questions, the abbreviated analysis and the position table
+events.py         what the engine observes of an agent, and what it decides
+context.py        text that fits on one line, and versions of the context of a run
+messages.py       the bracketed messages
 """

@@ -1,8 +1,7 @@
-"""Words that travel on lines with a form of their own.
+"""Text that fits into bracketed messages, and the versions of the context of a run.
 
-What would break the form is put right when the value is made, so that every value can be written and read back.
-
-What all agents of a run were told, in numbered versions, and what differs between two of them.
+Text that would break the form of a message is corrected when the value is created, so that every value can be written
+and read back. The context is what all agents of a run were told; it has numbered versions.
 """
 
 from __future__ import annotations
@@ -15,70 +14,72 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from proofstone.common.models import Contract
 
-_LONGEST = 20_000
-_BRIEF = 2_000
+_MAX_CHARACTERS = 20_000
+_MAX_BRIEF_CHARACTERS = 2_000
 MESSAGE = re.compile(r"\s*(?P<speaker>(?:\w[\w .+-]{0,60}:\s+){0,2})(?P<mark>[`*]{0,2})\[(?P<tag>[A-Z][A-Z_-]*)\]")
-"""The beginning of a line that is a message, or might be: whoever tells of it may name the speaker first."""
+"""The start of a line that is, or might be, a message. The name of the speaker may come first."""
 _HEADING_OR_FENCE = re.compile(r"\s*(?:#|```)")
-_BETWEEN = re.compile(r"[|,\n\r]|: ")
-"""What stands between two names in a list."""
+_SEPARATORS = re.compile(r"[|,\n\r]|: ")
+"""Separators between two names in a list."""
 
 
-def _one_line(value: object) -> object:
+def _join_lines(value: object) -> object:
     return " ".join(value.split()) if isinstance(value, str) else value
 
 
-def _phrase(value: object) -> object:
-    return _one_line(value.replace("|", "/")) if isinstance(value, str) else value
+def _to_phrase(value: object) -> object:
+    return _join_lines(value.replace("|", "/")) if isinstance(value, str) else value
 
 
-def _prose(value: object) -> object:
-    """Lines that would be read as a heading or as a message of their own are quoted. Spaces at a line's end go."""
+def _to_prose(value: object) -> object:
+    """Quote lines that would be read as a heading or a message, and strip trailing spaces."""
     if not isinstance(value, str):
         return value
     lines = (line.rstrip() for line in value.replace("\r\n", "\n").replace("\r", "\n").strip().split("\n"))
-    return "\n".join(f"> {line}" if _has_form(line) else line for line in lines)
+    return "\n".join(f"> {line}" if _is_markup(line) else line for line in lines)
 
 
-def _has_form(line: str) -> bool:
-    """A heading, a message, a fence: at the beginning of a line these mean something."""
+def _is_markup(line: str) -> bool:
+    """Return whether the line is a heading, a message or a fence."""
     return bool(MESSAGE.match(line) or _HEADING_OR_FENCE.match(line))
 
 
-def _bare(value: object) -> object:
-    """Without the marks that names wear in prose."""
+def _strip_backticks(value: object) -> object:
+    """Remove the backticks that mark names in prose."""
     return value.replace("`", "") if isinstance(value, str) else value
 
 
-def _name(value: str) -> str:
-    if value != " ".join(value.split()) or _BETWEEN.search(value) or value.endswith(":"):
+def _check_name(value: str) -> str:
+    if value != " ".join(value.split()) or _SEPARATORS.search(value) or value.endswith(":"):
         raise ValueError("a name in a list is on one line and holds neither `|` nor `,` nor a colon before a space")
     if value.endswith("(NEW)"):
         raise ValueError("`(NEW)` says that a file is new and is no part of its name")
     return value
 
 
-def _whole_words(value: object) -> object:
-    """Without the dot behind it: the line it stands on has its own."""
-    return value.rstrip(" .") if isinstance(value := _one_line(value), str) else value
+def _strip_full_stop(value: object) -> object:
+    """Remove the final full stop: the line that the text is put on has its own."""
+    return value.rstrip(" .") if isinstance(value := _join_lines(value), str) else value
 
 
 def brief(text: str) -> str:
-    """What others wrote, as it fits on a line of ours."""
+    """Shorten text from others so that it fits on one line of a message."""
     plain = " ".join(text.split())
-    return plain if len(plain) <= _BRIEF else f"{plain[:_BRIEF]} …"
+    return plain if len(plain) <= _MAX_BRIEF_CHARACTERS else f"{plain[:_MAX_BRIEF_CHARACTERS]} …"
 
 
-Sentence = Annotated[str, BeforeValidator(_one_line), Field(min_length=1, max_length=_LONGEST)]
-"""On one line."""
-Phrase = Annotated[str, BeforeValidator(_phrase), Field(min_length=1, max_length=_LONGEST)]
-"""On one line, and something may follow on it: without the bar that separates fields."""
-Clause = Annotated[str, BeforeValidator(_whole_words), Field(min_length=1, max_length=_LONGEST)]
-"""On one line, before a full stop."""
-Prose = Annotated[str, BeforeValidator(_prose), Field(max_length=_LONGEST)]
-"""On as many lines as it takes."""
-Name = Annotated[str, BeforeValidator(_bare), Field(min_length=1, max_length=500), AfterValidator(_name)]
-"""A path, an id, a symbol: something that stands in a list with others."""
+Sentence = Annotated[str, BeforeValidator(_join_lines), Field(min_length=1, max_length=_MAX_CHARACTERS)]
+"""Text on one line."""
+Phrase = Annotated[str, BeforeValidator(_to_phrase), Field(min_length=1, max_length=_MAX_CHARACTERS)]
+"""Text on one line that other fields may follow, so it has no `|`."""
+Clause = Annotated[str, BeforeValidator(_strip_full_stop), Field(min_length=1, max_length=_MAX_CHARACTERS)]
+"""Text on one line that is followed by a full stop."""
+Prose = Annotated[str, BeforeValidator(_to_prose), Field(max_length=_MAX_CHARACTERS)]
+"""Text on any number of lines."""
+Name = Annotated[
+    str, BeforeValidator(_strip_backticks), Field(min_length=1, max_length=500), AfterValidator(_check_name)
+]
+"""A path, an id or a symbol: a member of a list."""
 PhaseNumber = Annotated[int, Field(ge=0, le=10_000)]
 
 
@@ -86,14 +87,14 @@ VersionNumber = int
 
 
 class ContextItem(Contract):
-    """One thing that holds."""
+    """One statement of the context."""
 
     key: Name
     text: Sentence
     files: tuple[str, ...] = ()
-    """Whom it concerns: whoever may change one of these files …"""
+    """The statement concerns agents that may change one of these files …"""
     criteria: tuple[str, ...] = ()
-    """… or has to meet one of these criteria. Neither: everybody."""
+    """… or must meet one of these criteria. If both are empty, it concerns every agent."""
 
 
 class ContextSection(Contract):
@@ -106,11 +107,11 @@ class ContextVersion(Contract):
     sections: tuple[ContextSection, ...] = ()
 
     @model_validator(mode="after")
-    def _each_is_there_once(self) -> ContextVersion:
+    def _refuse_duplicates(self) -> ContextVersion:
         keys = [(section.name, item.key) for section in self.sections for item in section.items]
         names = [section.name for section in self.sections]
         if len(set(keys)) < len(keys) or len(set(names)) < len(names):
-            raise ValueError("a section, and a key within its section, is there only once")
+            raise ValueError("a section name, or a key within a section, occurs more than once")
         return self
 
 
@@ -119,7 +120,7 @@ class Operation(StrEnum):
     CHANGED = "CHANGED"
     REMOVED = "REMOVED"
     REPLACED = "REPLACED"
-    """One of all the lines of a section that was written anew."""
+    """A line of a section that was rewritten as a whole."""
 
 
 class DeltaLine(Contract):
@@ -127,7 +128,7 @@ class DeltaLine(Contract):
     section: Name
     key: Name
     text: Sentence
-    """As it is now; of something that was removed, as it was."""
+    """The current text, or the last text of a removed item."""
 
 
 class Action(StrEnum):
@@ -137,22 +138,22 @@ class Action(StrEnum):
 
 
 class ContextUpdate(Contract):
-    """What an agent is sent."""
+    """An update of the context that is sent to an agent."""
 
     before: VersionNumber = Field(ge=0)
-    """0: it knew none."""
+    """The version that the agent knew. 0 if it knew none."""
     version: VersionNumber = Field(ge=1)
     lines: tuple[DeltaLine, ...] = ()
 
     @model_validator(mode="after")
-    def _goes_on(self) -> ContextUpdate:
+    def _check_order(self) -> ContextUpdate:
         if self.before > self.version:
             raise ValueError(f"GC-v{self.version} does not follow GC-v{self.before}")
         return self
 
 
 class Ack(Contract):
-    """What an agent says to it."""
+    """An agent's acknowledgement of a context update."""
 
     version: VersionNumber = Field(ge=1)
     applied: int = Field(ge=0)
@@ -162,41 +163,41 @@ class Ack(Contract):
 
 
 class Reader(Contract):
-    """An agent, as far as the context concerns it."""
+    """An agent as a reader of the context."""
 
     agent: str
     files: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
     knows: VersionNumber = 0
-    """The version that it was sent last."""
+    """The version that was last sent to the agent."""
     acknowledged: VersionNumber = 0
     frozen: bool = False
-    """A gate is in progress: what it was told stays as it is until that has ended."""
+    """A gate is in progress: the agent's context stays unchanged until it has ended."""
     again: bool = False
-    """It asked for the whole of it, or showed that it has not understood what it was sent."""
+    """The agent asked for the whole context, or did not understand the update."""
     sent_whole: bool = False
-    """The last thing that it was sent was the whole."""
+    """The last update contained the whole context."""
     awaited: int | None = None
-    """Lines that are to be acknowledged; None: nothing is."""
+    """The number of lines to acknowledge. None if no acknowledgement is awaited."""
 
 
 class Sent(Contract):
-    """An update, and whom it goes to."""
+    """A context update and its receiver."""
 
     agent: str
     update: ContextUpdate
     whole: Literal["", "gap", "large", "request", "first"] = ""
-    """Why all of it is sent; empty: only what differs."""
+    """Why the whole context is sent. Empty if only the difference is sent."""
     reverify: bool
-    """Whether the agent is to be asked about it: not where it is told the same once more."""
+    """Whether the agent is to be questioned about the update. False when the same update is repeated."""
 
 
 class AckOutcome(StrEnum):
     TAKEN = "taken"
-    """It has applied every line."""
+    """The agent has applied every line."""
     PAUSED = "paused"
-    """It waits for a word before it goes on: it says so, or it has not taken in even the whole."""
+    """The agent waits for an answer: it said so, or it did not apply all of the whole context."""
     SEND_WHOLE = "send_whole"
-    """It has not understood, or not taken all of it."""
+    """The agent did not understand the update, or did not apply all of it."""
     UNASKED = "unasked"
-    """Nothing was waited for, or it is about another version."""
+    """No acknowledgement was awaited, or it names another version."""

@@ -1,7 +1,7 @@
-"""What the engine sees of an agent, one thing after another. The monitor and the position table both live on these.
+"""Events that the engine observes of an agent, and the decisions of its monitor.
 
-What the monitor decides. Everything that was noticed ends in one of `Resume`, `UpdateContext` and `Respawn`, with or
-without corrections before that.
+The monitor and the position table are both computed from the events. Every cause that was noticed ends in one of
+`Resume`, `UpdateContext` and `Respawn`, possibly after corrections.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ class TaskBegan(Contract):
     number: int = 1
     total: int = 1
     files: tuple[str, ...] | None = None
-    """What it may change; None: nobody has said."""
+    """The files that the agent may change. None if nobody has declared them."""
     criteria: int = 0
 
 
 class GateEntered(Contract):
-    """The understanding gate begins."""
+    """The agent enters the understanding gate."""
 
     kind: Literal["gate_entered"] = "gate_entered"
 
 
 class GatePassed(Contract):
-    """The understanding gate is behind it: the work begins."""
+    """The agent has passed the understanding gate and starts its work."""
 
     kind: Literal["gate_passed"] = "gate_passed"
 
@@ -41,11 +41,11 @@ class TurnStarted(Contract):
 
 
 class TurnEnded(Contract):
-    """A turn boundary: the agent can be spoken to."""
+    """A turn boundary: the engine can send a message to the agent."""
 
     kind: Literal["turn_ended"] = "turn_ended"
     calls: int = Field(default=0, ge=0)
-    """Tools that it called. None: it has said what it had to say."""
+    """The number of tool calls in the turn. 0 if the agent has said all it had to say."""
 
 
 class ToolUsed(Contract):
@@ -59,13 +59,13 @@ class FileChanged(Contract):
 
 
 class ReportUpdated(Contract):
-    """What the agent keeps for others to read is as new as its work."""
+    """The agent's report is up to date with its work."""
 
     kind: Literal["report_updated"] = "report_updated"
 
 
 class TokensUsed(Contract):
-    """How much of what the model can see is taken."""
+    """How much of the model's context window is used."""
 
     kind: Literal["tokens_used"] = "tokens_used"
     tokens: int = Field(ge=0)
@@ -73,7 +73,7 @@ class TokensUsed(Contract):
 
 
 class CriteriaSeen(Contract):
-    """How many criteria the engine has seen to be met."""
+    """How many criteria the engine has observed to be met."""
 
     kind: Literal["criteria_seen"] = "criteria_seen"
     met: int = Field(ge=0)
@@ -86,7 +86,7 @@ class CheckFailed(Contract):
 
 
 class Claimed(Contract):
-    """What the agent says it has done."""
+    """What the agent claims to have done."""
 
     kind: Literal["claimed"] = "claimed"
     status: Literal["success", "failure", "blocked"]
@@ -95,7 +95,7 @@ class Claimed(Contract):
 
 
 class ApproachDiffers(Contract):
-    """Whoever compares it with the plan finds that it goes about it otherwise."""
+    """A comparison with the plan found that the agent takes another approach."""
 
     kind: Literal["approach_differs"] = "approach_differs"
     why: str
@@ -110,12 +110,12 @@ class ContextChanged(Contract):
 
 
 class SelfLocated(Contract):
-    """The agent said where it is."""
+    """The agent reported its position."""
 
     kind: Literal["self_located"] = "self_located"
     located: SelfLocate
     anomalies: tuple[str, ...] = ()
-    """What of it is not as the engine sees it."""
+    """Where the report differs from what the engine observed."""
 
 
 class QuestionAnswered(Contract):
@@ -129,14 +129,14 @@ class AnalysisSubmitted(Contract):
 
 
 class AnswerUnreadable(Contract):
-    """It answered, but nothing that can be read as an answer to what was asked."""
+    """The agent replied, but the reply cannot be read as an answer to the question."""
 
     kind: Literal["answer_unreadable"] = "answer_unreadable"
     why: str
 
 
 class QuestionOpened(Contract):
-    """For the position table: the agent is being asked."""
+    """A question to the agent is open. Used by the position table."""
 
     kind: Literal["question_opened"] = "question_opened"
     level: Level
@@ -147,19 +147,19 @@ class QuestionClosed(Contract):
 
 
 class TimePassed(Contract):
-    """Nothing happened, and the clock was looked at."""
+    """Nothing happened, and the clock was checked."""
 
     kind: Literal["time_passed"] = "time_passed"
 
 
 class Restarted(Contract):
-    """The engine has come back after an interruption."""
+    """The engine was restarted after an interruption."""
 
     kind: Literal["restarted"] = "restarted"
 
 
 class AttemptEnded(Contract):
-    """Its work is handed over: what comes now are checks."""
+    """The agent has handed over its work; checks follow."""
 
     kind: Literal["attempt_ended"] = "attempt_ended"
 
@@ -193,11 +193,11 @@ Event = Annotated[
 
 
 class Observed(Contract):
-    """An event, and whose it is."""
+    """An event, its agent and its time."""
 
     agent: str
     at: float
-    """Seconds, by whatever clock the engine goes by."""
+    """Seconds on the engine's clock."""
     event: Event
 
 
@@ -207,7 +207,7 @@ class Noticed(Contract):
 
 
 class Held(Contract):
-    """It is to be asked, but was asked a short while ago: the question waits, and the agent goes on."""
+    """A question is due, but the last one was asked recently: it waits, and the agent continues."""
 
     kind: Literal["held"] = "held"
     causes: tuple[Cause, ...]
@@ -218,13 +218,13 @@ class Ask(Contract):
     kind: Literal["ask"] = "ask"
     asked: Asked
     at_once: bool = False
-    """Nothing is heard of the agent: there is no turn boundary to wait for."""
+    """The agent is silent, so there is no turn boundary to wait for."""
 
 
 class Escalate(Contract):
     kind: Literal["escalate"] = "escalate"
     causes: tuple[Cause, ...]
-    """At the level that they are at now."""
+    """The causes, at their current level."""
     to: Level
     why: str
 
@@ -236,34 +236,34 @@ class Resume(Contract):
     caps: bool = False
     """Something could not be verified: the confidence is at most Medium."""
     plan_first: bool = False
-    """Its approach has changed: its plan is to be approved again before it goes on."""
+    """The agent's approach has changed: its plan must be approved again before it continues."""
 
 
 class UpdateContext(Contract):
-    """It deviates, and said so: plan and ownership are amended, and it goes on."""
+    """The agent deviates and said so: the plan and file ownership are amended, and it continues."""
 
     kind: Literal["update_context"] = "update_context"
     causes: tuple[Cause, ...]
     impact: Impact
     files: tuple[str, ...]
-    """To be declared as well."""
+    """Files that are to be declared as well."""
     why: str
     caps: bool = False
 
 
 class Correct(Contract):
-    """It is told what is wrong, and submits again."""
+    """The agent is told what is wrong and submits again."""
 
     kind: Literal["correct"] = "correct"
     causes: tuple[Cause, ...]
     why: str
     submission: int
-    """The one that was refused."""
+    """The number of the rejected submission."""
     finding: Finding | None = None
 
 
 class Respawn(Contract):
-    """The agent is stopped, and another one begins with another approach."""
+    """The agent is stopped, and another one starts with another approach."""
 
     kind: Literal["respawn"] = "respawn"
     causes: tuple[Cause, ...]

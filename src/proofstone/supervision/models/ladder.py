@@ -1,6 +1,6 @@
-"""The ladder of re-verification: what sets it off, its three levels, what is asked and what is answered.
+"""The re-verification ladder: its triggers, its three levels, its questions and their answers.
 
-Where an agent stands: a row of the position table, and what an agent says of it itself.
+Also the position table: one row for each agent, as observed by the engine and as reported by the agent.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from proofstone.supervision.models.understanding import Item, ItemVerdict
 
 class Level(IntEnum):
     PING = 1
-    """Where are you?"""
+    """A ping that asks where the agent is."""
     QUESTION = 2
-    """A question that only somebody can answer who understands."""
+    """A question that needs understanding to answer."""
     ANALYSIS = 3
     """An abbreviated impact analysis."""
 
@@ -36,7 +36,7 @@ class Trigger(StrEnum):
 
 
 class Cause(Contract):
-    """One anomaly of one agent. It keeps its number while it goes up the ladder, until something has come of it."""
+    """One anomaly of one agent. It keeps its number while it climbs the ladder, until it is settled."""
 
     number: int = Field(ge=1)
     trigger: Trigger
@@ -45,19 +45,19 @@ class Cause(Contract):
 
 
 class Asked(Contract):
-    """A question, on its way or open."""
+    """A question that is due or open."""
 
     level: Level
     causes: tuple[Cause, ...] = Field(min_length=1)
-    """All that it is to settle: the strongest question that is due speaks for the weaker ones."""
+    """Every cause that the question is to settle. The strongest question that is due covers the weaker ones."""
     time: int = Field(default=1, ge=1)
-    """Of a ping, the how many-th in a row; of an analysis, the how many-th submission."""
+    """For a ping, its number in a row. For an analysis, the number of the submission."""
     turns: int = 0
-    """Turns that passed over it without an answer: the agent was using tools."""
+    """Turns without an answer, in which the agent used tools."""
 
 
 class Result(StrEnum):
-    """What an answer shows, or that there is none."""
+    """What an answer shows, or that there is no answer."""
 
     FITS = "fits"
     ANOMALY = "anomaly"
@@ -71,7 +71,7 @@ class Result(StrEnum):
 
 
 class Impact(StrEnum):
-    """How far the work is from its plan, from the least on."""
+    """How far the work is from its plan, in ascending order."""
 
     NONE = "NONE"
     MINOR_ADJUSTMENT = "MINOR_ADJUSTMENT"
@@ -83,7 +83,7 @@ class Impact(StrEnum):
 
 
 class Category(StrEnum):
-    """Of questions that try whether somebody understands."""
+    """The category of a question that tests understanding."""
 
     INTERCONNECTION_MAP = "INTERCONNECTION_MAP"
     SCOPE_BOUNDARY = "SCOPE_BOUNDARY"
@@ -100,43 +100,43 @@ class Expected(Contract):
     what: Literal["files", "names"]
     all_of: tuple[str, ...] = ()
     any_of: tuple[str, ...] = ()
-    """One of them at least, if there are any."""
+    """If not empty, the answer must name at least one of these."""
 
 
 class Question(Contract):
     category: Category
     text: Sentence
     expected: Expected | None = None
-    """None: code cannot check it."""
+    """None if code cannot check the answer."""
     judged: bool = True
-    """Somebody has to say whether the rest of it shows understanding."""
+    """Whether a judge must say if the answer shows understanding."""
 
 
 class Grade(Contract):
-    """What the answer to a question is worth."""
+    """The grade of the answer to a question."""
 
     verdict: Verdict
     missing: tuple[str, ...] = ()
-    """What it must name and does not."""
+    """What the answer had to name and did not."""
     announced: tuple[str, ...] = ()
-    """Files that it names beyond the declared ones."""
+    """Files that the answer names beyond the declared ones."""
     changed_approach: bool = False
-    """The plan is to be approved again before the work goes on."""
+    """Whether the plan must be approved again before the work continues."""
 
 
 class MiniAnalysis(Part):
-    """The abbreviated impact analysis, and what has changed since the one before the work."""
+    """The abbreviated impact analysis, and what has changed since the analysis before the work."""
 
-    task: Sentence = Field(description="The task as you understand it now; what is new about that.")
-    files: Sentence = Field(description="Every file that you change or will change; which are new.")
-    downstream: Sentence = Field(description="Who is affected after you; whether that still holds.")
-    claimed_before: Sentence = Field(description="The point of the first analysis that matters.")
-    reality: Sentence = Field(description="What differs, and why.")
+    task: Sentence = Field(description="The task as you understand it now, and what is new about it.")
+    files: Sentence = Field(description="Every file that you change or will change, and which of them are new.")
+    downstream: Sentence = Field(description="Who your work affects, and whether what you said about that still holds.")
+    claimed_before: Sentence = Field(description="The point of your first analysis that matters here.")
+    reality: Sentence = Field(description="What is different now, and why.")
     impact: Impact
 
 
 class LaterTask(Contract):
-    """A task that rests on this one."""
+    """A task that depends on the current one."""
 
     id: str
     title: str = ""
@@ -144,16 +144,16 @@ class LaterTask(Contract):
 
 
 class Score(Contract):
-    """An abbreviated analysis, held against the plan and what really changed."""
+    """An abbreviated analysis, compared with the plan and the real change."""
 
     result: Literal[Result.INTACT, Result.JUSTIFIED, Result.UNJUSTIFIED]
     claimed: Impact
     computed: Impact
     items: tuple[ItemVerdict, ...]
     hidden: Finding | None = None
-    """The deviation that it did not own up to: a claim that the engine's own observation contradicts."""
+    """A deviation that the agent did not admit: the engine's own observation contradicts its claim."""
     amended: tuple[str, ...] = ()
-    """Files beyond the declared ones that it has now, or may have: ownership is to cover them."""
+    """Undeclared files that the agent has changed or may change. Its file ownership must cover them."""
     reason: str
 
     @property
@@ -169,7 +169,7 @@ class Score(Contract):
 STEP_WORDS = 10
 
 
-def _brief(value: object) -> object:
+def _limit_words(value: object) -> object:
     return " ".join(value.split()[:STEP_WORDS]) if isinstance(value, str) else value
 
 
@@ -180,7 +180,7 @@ class PositionStatus(StrEnum):
     REVERIFY = "REVERIFY"
     COMPLETING = "COMPLETING"
     COMPACT_RISK = "COMPACT_RISK"
-    """What it was told first is about to be pushed out of what it can see."""
+    """The first instructions are about to leave the agent's context window."""
 
 
 class Docs(StrEnum):
@@ -191,7 +191,7 @@ class Docs(StrEnum):
 
 
 class ToolUse(StrEnum):
-    """Whether an agent looks before it decides."""
+    """Whether an agent looks things up before it decides."""
 
     ACTIVE = "ACTIVE"
     LOW = "LOW"
@@ -200,7 +200,7 @@ class ToolUse(StrEnum):
 
 
 class Work(StrEnum):
-    """What kind of work a phase is, as far as it asks for looking things up."""
+    """The kind of work of a phase, which determines how much the agent must look up."""
 
     RESEARCH = "research"
     DESIGN = "design"
@@ -209,19 +209,19 @@ class Work(StrEnum):
 
 
 class SelfLocate(Contract):
-    """Where an agent says it is."""
+    """The position that an agent reports."""
 
     phase: PhaseNumber
     task: int = Field(ge=0, le=10_000)
     total: int = Field(ge=0, le=10_000)
-    step: Annotated[Phrase, BeforeValidator(_brief)]
+    step: Annotated[Phrase, BeforeValidator(_limit_words)]
     progress: int = Field(ge=0, le=100)
     tool_calls: int = Field(ge=0, le=1_000_000)
     docs: Docs
 
 
 class Position(Contract):
-    """A row of the table, for one moment."""
+    """A row of the position table at one moment."""
 
     agent: str
     task: str
@@ -230,7 +230,7 @@ class Position(Contract):
     """`Task 2/3`."""
     step: str
     progress: int | None
-    """Criteria met of all, in percent; None: nobody knows how many there are."""
+    """Met criteria in percent of all. None if the total is unknown."""
     last_self_locate: float | None
     docs: Docs
     tool_calls: int
@@ -244,10 +244,10 @@ class Position(Contract):
 
 
 class AgentSeen(Contract):
-    """Where an agent of a run stands, or stood when it was last seen."""
+    """The position of an agent of a run, current or last observed."""
 
     part: str = ""
-    """Of which part of the run: `gate 2`; empty: of the run itself."""
+    """The part of the run, for example `gate 2`. Empty for the run itself."""
     at_work: bool
-    """It has not ended, and somebody is at work on the run."""
+    """Whether the agent has not ended and the run is being driven."""
     position: Position

@@ -1,4 +1,4 @@
-"""Everything that has a form of its own on the wire. How it is written and read is in `supervision.rules.wire`."""
+"""The bracketed messages between the engine and an agent. `supervision.rules.wire` writes and reads them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proofstone.supervision.models.understanding import ImpactAnalysis
 
 
 class Reverify(Contract):
-    """`[REVERIFY]`"""
+    """`[REVERIFY]`: a request to re-verify the agent."""
 
     phase: PhaseNumber
     level: Level
@@ -22,14 +22,14 @@ class Reverify(Contract):
     question: Sentence | None = None
 
     @model_validator(mode="after")
-    def _a_question_at_level_two(self) -> Reverify:
+    def _require_question_at_level_two(self) -> Reverify:
         if (self.question is not None) != (self.level is Level.QUESTION):
             raise ValueError("level 2 has a question, and no other level has one")
         return self
 
 
 class Response(Contract):
-    """`[REVERIFY-RESPONSE]` in free words."""
+    """`[REVERIFY-RESPONSE]` in free text."""
 
     phase: PhaseNumber
     level: Level
@@ -66,7 +66,7 @@ class ImpactRejected(Contract):
 
 
 class Challenge(Contract):
-    """`[CHALLENGE]`: the question about an item of the analysis that does not hold."""
+    """`[CHALLENGE]`: a question about an item of the impact analysis that failed."""
 
     phase: PhaseNumber
     category: Category
@@ -81,7 +81,7 @@ class ChallengeResponse(Contract):
 
 
 class WorkPlan(Contract):
-    """`[PLAN]`: how the agent means to do its task."""
+    """`[PLAN]`: how the agent intends to do its task."""
 
     phase: PhaseNumber
     files: tuple[Name, ...] = Field(min_length=1)
@@ -122,8 +122,8 @@ Message = (
 
 
 class Unreadable(Contract):
-    """A line that begins as a message does, and cannot be read as one."""
+    """A line that starts like a message but cannot be read as one."""
 
     tag: str
     why: str
-    """What is wrong, and how it is written."""
+    """What is wrong, and the expected form."""

@@ -1,7 +1,7 @@
-"""The understanding gate: an impact analysis before the work, and what comes of it.
+"""The understanding gate: an impact analysis before the work, and its outcome.
 
-An analysis is said in six sections; ten items (RC) are what it is held to. Which of them hold for whom is in
-`supervision.rules.understanding`.
+An analysis has six sections and is checked against ten items (RC-01 to RC-10). `supervision.rules.understanding` says
+which items apply to which tier.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from proofstone.supervision.models.context import Name, Prose, Sentence
 
 class Tier(IntEnum):
     EXEMPT = 0
-    """Reviewers, a devil's advocate, whoever reads and answers once."""
+    """Agents that read and answer once: reviewers and the devil's advocate."""
     IMPLEMENTER = 1
     ARCHITECT = 2
-    """Whoever plans or designs."""
+    """Agents that plan or design."""
     RESEARCHER = 3
 
 
@@ -39,51 +39,53 @@ class Item(StrEnum):
 
 
 class Cited(Part):
-    """Something that was there before, and that the work rests on."""
+    """An existing artifact that the work depends on."""
 
-    artifact: Name = Field(description="Its path or its id.")
-    says: Sentence = Field(description="What of it matters here.")
+    artifact: Name = Field(description="The path or id of the artifact.")
+    says: Sentence = Field(description="The part of it that matters for your task.")
 
 
 class ImpactedFile(Part):
     path: Name
-    new: bool = Field(default=False, description="It is not there yet.")
-    functions: tuple[Name, ...] = Field(default=(), description="Those in it that change.")
+    new: bool = Field(default=False, description="True if the file does not exist yet.")
+    functions: tuple[Name, ...] = Field(default=(), description="The functions in it that you will change.")
 
 
 class Interface(Part):
     path: Name
-    symbol: Name = Field(description="As it is called there: `Store.get`.")
-    signature: Sentence = Field(description="As it stands in the file now; of a new one, as it is to be.")
+    symbol: Name = Field(description="Its qualified name in the file, for example `Store.get`.")
+    signature: Sentence = Field(description="Its current signature in the file, or the planned one if it is new.")
     new: bool = False
 
 
 class ImpactAnalysis(Part):
-    """What an agent says of its task before it begins."""
+    """What an agent says about its task before it starts."""
 
     task_understanding: Prose = Field(
-        min_length=1, description="The task in your own words, and where in the whole it stands."
+        min_length=1, description="The task in your own words, and its place in the whole plan."
     )
-    upstream: tuple[Cited, ...] = Field(default=(), description="What your work rests on.")
-    files: tuple[ImpactedFile, ...] = Field(default=(), description="Every file that you will change, with functions.")
-    interfaces: tuple[Interface, ...] = Field(default=(), description="Those that you change or rely on.")
+    upstream: tuple[Cited, ...] = Field(default=(), description="What your work depends on.")
+    files: tuple[ImpactedFile, ...] = Field(
+        default=(), description="Every file that you will change, with its functions."
+    )
+    interfaces: tuple[Interface, ...] = Field(default=(), description="The interfaces that you change or rely on.")
     cross_agent_impact: Prose = Field(
-        default="", description="What other agents must know, and the chain of consequences after your work."
+        default="", description="What other agents must know, and what follows from your work."
     )
     risk: Prose = Field(default="", description="What may break, and for whom.")
 
 
 class ItemVerdict(Contract):
-    """What was found about one item: by the engine, or by whoever judges."""
+    """The verdict on one item, given by the engine or by the judge."""
 
     item: Item
     verdict: Verdict
     detail: str = ""
-    """What is wrong, or why it cannot be told."""
+    """What is wrong, or why nobody can say."""
 
 
 class Outcome(StrEnum):
-    """Of one impact analysis."""
+    """The outcome of one impact analysis."""
 
     VERIFIED = "VERIFIED"
     QUESTION = "QUESTION"
@@ -93,7 +95,7 @@ class Outcome(StrEnum):
 class Verified(Contract):
     kind: Literal["verified"] = "verified"
     unverifiable: tuple[Item, ...] = ()
-    """Items about which nobody could say anything: they cap the confidence at Medium."""
+    """Items that nobody could verify. They cap the confidence at Medium."""
 
     @property
     def caps(self) -> bool:
@@ -101,25 +103,25 @@ class Verified(Contract):
 
 
 class Questioned(Contract):
-    """One or two items did not hold: it is asked about them before it is judged again."""
+    """One or two items failed: the agent is asked about them before it is judged again."""
 
     kind: Literal["questioned"] = "questioned"
     items: tuple[ItemVerdict, ...] = Field(min_length=1, max_length=2)
-    """Those that must be answered come first."""
+    """The mandatory items come first."""
 
 
 class SentBack(Contract):
-    """Another impact analysis is wanted."""
+    """The agent must submit another impact analysis."""
 
     kind: Literal["sent_back"] = "sent_back"
     attempt: int
-    """The one that comes."""
+    """The number of the next attempt."""
     of: int
     reasons: tuple[ItemVerdict, ...]
 
 
 class GaveUp(Contract):
-    """No attempts are left: another agent begins anew, with another approach."""
+    """No attempts are left: another agent starts over with another approach."""
 
     kind: Literal["gave_up"] = "gave_up"
     reasons: tuple[ItemVerdict, ...]
@@ -134,18 +136,18 @@ GateDecision = Annotated[Verified | Questioned | SentBack | GaveUp | NotApplicab
 
 
 class Attempts(Contract):
-    """Where an agent stands at the understanding gate."""
+    """The state of an agent at the understanding gate."""
 
     tier: Tier
     attempt: int = Field(default=1, ge=1)
     asked: tuple[Item, ...] = ()
-    """The items that it was asked about; empty: an impact analysis is waited for."""
+    """The items that the agent was asked about. Empty if an impact analysis is awaited."""
     unverifiable: tuple[Item, ...] = ()
-    """Of the analysis that the questions are about."""
+    """The unverifiable items of the analysis that the questions are about."""
     over: bool = False
 
     @model_validator(mode="after")
-    def _somebody_who_is_asked(self) -> Attempts:
+    def _refuse_exempt_tier(self) -> Attempts:
         if self.tier is Tier.EXEMPT:
-            raise ValueError("an agent of tier 0 is exempt: nobody asks it for an impact analysis")
+            raise ValueError("an agent of tier 0 is exempt: it never submits an impact analysis")
         return self

@@ -1,27 +1,18 @@
-"""Whether an agent knows what it is doing: asked before it works, and again when something says that it may have
-drifted. Pure.
+"""Decide whether an agent understands its task, before it works and when it may have drifted. Pure.
 
-limits.py         how long, how often, how many: every number
-watched.py        who is asked at all: tiers, backends, lanes
-understanding.py  the understanding gate: items by tier, outcome, attempts
-  evidence.py     the items that the engine looks up itself
-  signatures.py   whether a signature is as somebody says
-  interfaces.py   definitions as they stand in files, and which of them a change has changed
-  plan_check.py   whether the plan of an agent is the plan of its task
-triggers.py       what sets re-verification off, at which level
-ladder.py         what follows from an answer: one table, no dead end
-monitor.py        events in, decisions out
-  state.py        all that it knows of an agent
-  course.py       a cause from being noticed to its end
-  hearing.py      which events say that an agent is alive
-position.py       where each agent stands
-  tool_use.py     whether it looks before it decides
-questions.py      what is asked at level 2, and what the answer is worth
-  mentions.py     what an answer names
-scoring.py        an abbreviated analysis against the plan and the change itself
-context.py        versions of the context, who is told of what, and who has acknowledged it
-wire.py           the lines between brackets, written and read
-  found.py        where they are in what an agent says
-  fields.py       what stands on their first line
-  sections.py     messages that have more than one line
+understanding.py  the understanding gate: items by tier, outcomes, attempts, and the texts sent to agents
+evidence.py       the items of an impact analysis that the engine looks up itself
+signatures.py     whether a signature in a file is the one that an agent claims
+mentions.py       the files and names that an answer mentions, and whether a plan matches its task
+monitor.py        the monitor of one agent: events in, decisions out
+monitor_state.py  the state of a monitor, its limits, and which agents are exempt
+course.py         one cause, from the moment it is noticed until it is settled
+position.py       the position table, and whether an agent looks things up before it decides
+questions.py      the questions of level 2, and how their answers are graded
+scoring.py        compare an abbreviated analysis with the plan and the real change
+context.py        versions of the context, who receives which update, and who has acknowledged it
+amendments.py     additions to a plan while it is carried out
+attendance.py     everything that is remembered of one supervised agent
+wire.py           write and read bracketed messages
+sections.py       the parts of bracketed messages that span several lines
 """

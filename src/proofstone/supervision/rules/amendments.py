@@ -1,6 +1,6 @@
-"""A plan that changes while it is carried out: a task may touch more, and must do more. Pure.
+"""Amend a plan while it is carried out: a task may change more files, and must meet more requirements. Pure.
 
-Nothing is ever taken away from a task: what it was to do and to prove, it still has to.
+Nothing is ever removed from a task: it keeps all its work and all its criteria.
 """
 
 from __future__ import annotations
@@ -13,55 +13,57 @@ from proofstone.plans.models import Plan, PlanTask
 
 
 class Amendment(Contract):
-    """What is added to one task."""
+    """Additions to one task."""
 
     task: str
     files: tuple[str, ...] = ()
-    """That it may change as well."""
+    """Additional files that the task may change."""
     requirement: str = ""
-    """That it must meet as well."""
+    """An additional requirement that the task must meet."""
     number: int = 0
-    """Of the person's word that the requirement comes from; 0: it comes from nobody's."""
+    """The number of the person's requirement. 0 if it does not come from a person."""
     why: str = ""
 
 
 def amended(plan: Plan, amendments: Iterable[Amendment]) -> Plan:
     tasks = {task.id: task for task in plan.tasks}
     for amendment in amendments:
-        tasks[amendment.task] = _more(tasks[amendment.task], amendment)
+        tasks[amendment.task] = _extend_task(tasks[amendment.task], amendment)
     return plan.model_copy(update={"tasks": tuple(tasks[task.id] for task in plan.tasks)})
 
 
-def _more(task: PlanTask, more: Amendment) -> PlanTask:
-    update: dict[str, object] = {"files": (*task.files, *undeclared(dict.fromkeys(more.files), task.files))}
-    if more.requirement and more.requirement not in task.done:
-        update["action"] = f"{task.action}\n\nAdded while the work was under way: {more.requirement}".strip()
-        update["done"] = (*task.done, more.requirement)
+def _extend_task(task: PlanTask, amendment: Amendment) -> PlanTask:
+    update: dict[str, object] = {"files": (*task.files, *undeclared(dict.fromkeys(amendment.files), task.files))}
+    if amendment.requirement and amendment.requirement not in task.done:
+        update["action"] = f"{task.action}\n\nAdded while the work was under way: {amendment.requirement}".strip()
+        update["done"] = (*task.done, amendment.requirement)
     return task.model_copy(update=update)
 
 
 def why_not(plan: Plan, more: Amendment) -> str:
-    """Why a task cannot have these files; empty if it can. A file has one owner at a time."""
+    """Return why a task cannot have these files, or an empty string. A file has one owner at a time."""
     task = plan.task(more.task)
-    if wide := [path for path in more.files if not _is_one_file(path)]:
-        return f"{', '.join(wide)} is not the path of one file"
+    if patterns := [path for path in more.files if not _is_single_file(path)]:
+        return f"{', '.join(patterns)} is not the path of a single file"
     for other in plan.tasks:
         if other.id == task.id or other.id in task.depends_on or task.id in other.depends_on:
             continue
-        theirs = [path for path in more.files if not undeclared((path,), other.files)]
-        if theirs:
-            return f"{', '.join(theirs)} belongs to {other.id} ({other.name})"
+        foreign = [path for path in more.files if not undeclared((path,), other.files)]
+        if foreign:
+            return f"{', '.join(foreign)} belongs to {other.id} ({other.name})"
     return ""
 
 
-def _is_one_file(path: str) -> bool:
-    """What is added is named file by file: a pattern or a folder would hold what nobody has looked at."""
+def _is_single_file(path: str) -> bool:
+    """Return whether the path names one file. A pattern or folder could include files that nobody has examined."""
     parts = path.split("/")
     return bool(parts[-1]) and not set("*?") & set(path) and not {"", ".", ".."} & {*parts}
 
 
 def amended_text(text: str, plan: Plan, amendments: Iterable[Amendment]) -> str:
-    """The plan's own document with what was added, as its author would have written it. `plan` is what it says now."""
+    """Return the plan's document with the additions, written as its author would write them. `plan` is its current
+    content.
+    """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for amendment in amendments:
         task = plan.task(amendment.task)
@@ -74,12 +76,12 @@ def amended_text(text: str, plan: Plan, amendments: Iterable[Amendment]) -> str:
     return "\n".join(lines)
 
 
-def _new_criterion(task: PlanTask, more: Amendment) -> tuple[str, ...]:
-    return (more.requirement,) if more.requirement and more.requirement not in task.done else ()
+def _new_criterion(task: PlanTask, amendment: Amendment) -> tuple[str, ...]:
+    return (amendment.requirement,) if amendment.requirement and amendment.requirement not in task.done else ()
 
 
 def _insert(lines: list[str], begin: int, closing: str, added: Iterable[str]) -> None:
-    """Before the closing tag, each on a line of its own; line numbers of what comes before stay as they are."""
+    """Insert the lines before the closing tag. Earlier line numbers do not change."""
     for number in range(begin, len(lines)):
         before, tag, after = lines[number].partition(closing)
         if tag:

@@ -1,4 +1,4 @@
-"""One agent that is attended to: what it is asked for, what it is told, and all that must be remembered of it. Pure."""
+"""Everything that is remembered of one supervised agent, and the forms of its answers. Pure."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from proofstone.supervision.rules.monitor_state import Monitor
 from proofstone.supervision.rules.position import Standing
 
 PLANS: Final = 3
-"""How often an agent may submit how it means to work, before another one begins."""
+"""How many plans an agent may submit before it is replaced."""
 PHASES: Final[Mapping[str, int]] = MappingProxyType({"researcher": 2, "designer": 3, "planner": 4, "executor": 6})
-"""As the agents are told."""
+"""The phase number of each role, as agents are told."""
 CALLED: Final[Mapping[str, str]] = MappingProxyType({"executor": "implementer"})
-"""Roles that have another name among agents."""
+"""Roles that have another name in messages to agents."""
 
 
 class Wanted(StrEnum):
-    """What an agent can be asked for in the middle of its work."""
+    """The kinds of request that an agent may receive during its work."""
 
     IMPACT = "impact"
     CHALLENGE = "challenge"
@@ -43,54 +43,58 @@ LEVELS: Final[Mapping[Level, Wanted]] = MappingProxyType(
 
 
 class Words(Part):
-    """An answer in free words."""
+    """An answer in free text."""
 
     content: Prose = Field(min_length=1)
 
 
 class PlanSaid(Part):
-    """How an agent means to do its task."""
+    """How an agent intends to do its task."""
 
     files: tuple[Name, ...] = Field(min_length=1, description="Every file that you will change or add.")
     changes: Phrase = Field(description="What you will change, in a sentence or two.")
-    risk: Literal["🟢", "🟡", "🔴"] = Field(description="Of the riskiest file: tests and documents 🟢, logic 🟡.")
+    risk: Literal["🟢", "🟡", "🔴"] = Field(
+        description="The risk of the riskiest file: 🟢 for tests and documents, 🟡 for logic."
+    )
     interface_impact: Sentence = Field(description="Which signatures change, and how; `none` if none does.")
 
 
 class Located(Part):
-    """Where an agent is."""
+    """The position of an agent."""
 
-    step: Phrase = Field(description="At most ten words.")
-    progress: int = Field(ge=0, le=100, description="Criteria that are met, of all, in percent.")
-    docs: Docs = Field(default=Docs.MISSING, description="Whether what you keep for others is as new as your work.")
+    step: Phrase = Field(description="Your current step, in at most ten words.")
+    progress: int = Field(ge=0, le=100, description="The percentage of all criteria that are met.")
+    docs: Docs = Field(default=Docs.MISSING, description="Whether your report for others is up to date with your work.")
     phase: int | None = Field(default=None, ge=0, le=10_000)
-    task: int | None = Field(default=None, ge=0, le=10_000, description="Its number, of all.")
+    task: int | None = Field(default=None, ge=0, le=10_000, description="The number of your task.")
     total: int | None = Field(default=None, ge=0, le=10_000)
-    tool_calls: int | None = Field(default=None, ge=0, le=1_000_000, description="That you have made so far.")
+    tool_calls: int | None = Field(
+        default=None, ge=0, le=1_000_000, description="The tool calls that you have made so far."
+    )
 
     def line(self, seen: Standing) -> SelfLocate:
-        """As a line; what it does not say is as it was seen."""
+        """Return the position as a message. Missing values are taken from what the engine observed."""
 
-        def said(mine: int | None, theirs: int) -> int:
-            return theirs if mine is None else mine
+        def either(reported: int | None, observed: int) -> int:
+            return observed if reported is None else reported
 
         return SelfLocate(
-            phase=said(self.phase, seen.phase),
-            task=said(self.task, seen.number),
-            total=said(self.total, seen.total),
+            phase=either(self.phase, seen.phase),
+            task=either(self.task, seen.number),
+            total=either(self.total, seen.total),
             step=self.step,
             progress=self.progress,
-            tool_calls=said(self.tool_calls, seen.tool_calls),
+            tool_calls=either(self.tool_calls, seen.tool_calls),
             docs=self.docs,
         )
 
 
 class Acknowledged(Part):
-    """What an agent says to an update of the context."""
+    """An agent's answer to a context update."""
 
-    applied: int = Field(ge=0, description="Items that you have taken in.")
-    total: int = Field(ge=0, description="Items of the update.")
-    impact: Clause = Field(description="What it means for your work.")
+    applied: int = Field(ge=0, description="The number of items that you have applied.")
+    total: int = Field(ge=0, description="The number of items in the update.")
+    impact: Clause = Field(description="What the update means for your work.")
     action: Action
 
 
@@ -105,54 +109,54 @@ CONTRACTS: Final[Mapping[Wanted, type[Part]]] = MappingProxyType(
         Wanted.ANALYSIS: MiniAnalysis,
     }
 )
-"""What is answered, for whoever answers in a form of the runtime's instead of on a line between brackets."""
+"""The model of each answer, for agents that answer in the JSON form of their runtime instead of in brackets."""
 
 
 class Attendance(Contract):
-    """All that is known of one agent: kept with every boundary, and taken from there after a crash."""
+    """Everything that is known of one agent. Recorded at every boundary, and restored after a crash."""
 
     monitor: Monitor
     standing: Standing
     reader: Reader
     gate: Attempts | None = None
-    """None: it need not, or no longer, show that it understands."""
+    """None if the agent need not show that it understands, or has done so."""
     asked: Wanted | None = None
     question: Question | None = None
-    """Of level 2, while it is open."""
+    """The open question of level 2."""
     analysis: ImpactAnalysis | None = None
-    """The last that was submitted."""
+    """The last impact analysis that was submitted."""
     challenged: str = ""
-    """What was asked about it."""
+    """The challenge about that analysis."""
     plan: PlanSaid | None = None
-    """That was approved."""
+    """The approved plan."""
     plans: int = 0
-    """Submitted, since one was last approved."""
+    """Plans submitted since one was last approved."""
     declared: tuple[str, ...] = ()
-    """What it may change now."""
+    """Files that the agent may change now."""
     touched: tuple[str, ...] = ()
-    """Files that it has been seen to change."""
+    """Files that the agent was observed to change."""
     unseen: bool = False
-    """It may have changed files since they were last looked at."""
+    """Whether files may have changed since they were last examined."""
     passing: tuple[str, ...] = ()
-    """Verify commands that it was seen to run, and that passed the last time."""
+    """Verify commands that the agent was observed to run, and that passed the last time."""
     caps: tuple[str, ...] = ()
     """Why the confidence is at most Medium."""
     findings: tuple[Finding, ...] = ()
     amended: tuple[str, ...] = ()
     """Files that were added to its task because it announced them."""
     answer: str = ""
-    """The last that it gave to a question."""
+    """The last answer to a question."""
     announced: tuple[str, ...] = ()
-    """Files that it named there, beyond its own."""
+    """Undeclared files that this answer names."""
     reverify: bool = False
-    """It is to be asked about what has changed, once it has acknowledged it."""
+    """Whether the agent is to be questioned about the update once it has acknowledged it."""
     paused: bool = False
-    """It has said that it waits for a word about what was changed."""
+    """Whether the agent said that it waits for an answer about the update."""
     delta: tuple[DeltaLine, ...] = ()
-    """Of the context, as it was last told."""
+    """The lines of the last context update."""
     affected: tuple[str, ...] = ()
-    """The files that this is about."""
+    """The files that this update concerns."""
     told: tuple[int, ...] = ()
-    """Requirements that were added and that it was told of, but has not taken in."""
+    """Added requirements that the agent was told about and has not yet planned."""
     judged: int = 0
-    """So many times somebody was asked to judge."""
+    """How many times a judgement was requested."""

@@ -1,16 +1,17 @@
-"""What follows from an answer, and from none: one table. Everything ends in resume, an update of the context, or
-another agent; a correction comes back to the same question, a limited number of times.
+"""The re-verification ladder: what follows from each answer, and how a cause moves from being noticed to being
+settled.
+
+One table decides. Every cause ends in a resume, a context update, or a new agent. A correction repeats the same
+question, a limited number of times.
 
     RV-1 ── fits ─► resume         RV-2 ── understood ─► resume      RV-3 ── intact ─► resume
       │                              │                                 ├── justified ─► update of the context
       ├── anomaly ─► RV-2            └── gap, no answer ─► RV-3        └── unjustified, no answer ─► correction,
       └── no answer ─► RV-1, three times ─► respawn                            three times ─► respawn
 
-The course of a cause: it is noticed, waits for a boundary, is asked about, goes up the ladder, and ends.
-
-One question is open at a time, and the strongest that is due speaks for the weaker ones. A question of level 2 that
-comes too soon after another waits, and the agent goes on; of level 3 there is one in a task, and a second cause for one
-means another agent.
+One question is open at a time, and the strongest that is due covers the weaker ones. A question of level 2 that comes
+too soon after another waits, and the agent continues. A task has at most one question of level 3: a second cause for
+one replaces the agent.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class Move(StrEnum):
     UPDATE = "update"
     ESCALATE = "escalate"
     AGAIN = "again"
-    """Asked once more; after the last time, respawn."""
+    """Ask again; after the last time, respawn."""
     CORRECT = "correct"
-    """Told what is wrong and asked once more; after the last time, respawn."""
+    """Say what is wrong and ask again; after the last time, respawn."""
 
 
 LADDER: Final[Mapping[tuple[Level, Result], Move]] = MappingProxyType(
@@ -64,7 +65,7 @@ LADDER: Final[Mapping[tuple[Level, Result], Move]] = MappingProxyType(
 
 
 class Course:
-    """One step: the monitor as it becomes, and what was decided on the way."""
+    """One step of a monitor: its new state, and the decisions made on the way."""
 
     def __init__(self, monitor: Monitor) -> None:
         self.monitor = monitor
@@ -73,10 +74,10 @@ class Course:
     def set(self, **changes: object) -> None:
         self.monitor = self.monitor.model_copy(update=changes)
 
-    # It begins.
+    # Notice a cause.
 
     def notice(self, trigger: Trigger, reason: str) -> None:
-        """At the understanding gate nothing is noticed but what changes around the agent."""
+        """Record a cause. At the understanding gate, only a change of the context counts."""
         if not self.monitor.in_gate or trigger is Trigger.SCOPE_CHANGE:
             self.wait((self.numbered(trigger, reason),))
 
@@ -85,7 +86,7 @@ class Course:
             return
         self.notice(Trigger.DEVIATION, why)
         if self.monitor.analysed:
-            self.respawn(f"a second time in one task, {why}")
+            self.respawn(f"the agent deviated a second time in one task: {why}")
 
     def numbered(self, trigger: Trigger, reason: str) -> Cause:
         number = self.monitor.causes + 1
@@ -96,49 +97,55 @@ class Course:
 
     def wait(self, causes: tuple[Cause, ...]) -> None:
         self.set(waiting=(*self.monitor.waiting, *causes))
-        held = tuple(cause for cause in causes if cause.level is Level.QUESTION)
-        if held and not self.monitor.may_question:
-            self.decisions.append(Held(causes=held, until=self.monitor.question_from))
+        held_back = tuple(cause for cause in causes if cause.level is Level.QUESTION)
+        if held_back and not self.monitor.may_question:
+            self.decisions.append(Held(causes=held_back, until=self.monitor.question_from))
 
-    # It is asked about.
+    # Ask about causes.
 
     def deliver(self) -> None:
-        """At a boundary: the strongest question that is due, for all that it can settle."""
+        """At a boundary, ask the strongest question that is due, for every cause that it can settle."""
         monitor = self.monitor
         if monitor.over or monitor.in_turn or monitor.in_gate or monitor.open is not None:
             return
-        again = monitor.again
-        due = {*(item.level for item in monitor.waiting), *([again.level] if again else [])}
+        repeated = monitor.again
+        due_levels = {
+            *(waiting_cause.level for waiting_cause in monitor.waiting),
+            *([repeated.level] if repeated else []),
+        }
         if not monitor.may_question:
-            due.discard(Level.QUESTION)
-        if not due:
+            due_levels.discard(Level.QUESTION)
+        if not due_levels:
             return
-        level = max(due)
-        causes = (*(again.causes if again else ()), *(item for item in monitor.waiting if item.level <= level))
-        asked = Asked(
+        level = max(due_levels)
+        causes = (
+            *(repeated.causes if repeated else ()),
+            *(waiting_cause for waiting_cause in monitor.waiting if waiting_cause.level <= level),
+        )
+        question = Asked(
             level=level,
             causes=tuple(cause.model_copy(update={"level": level}) for cause in causes),
-            time=again.time if again and again.level is level else 1,
+            time=repeated.time if repeated and repeated.level is level else 1,
         )
         self.set(
-            open=asked,
+            open=question,
             again=None,
-            waiting=tuple(item for item in monitor.waiting if item.level > level),
+            waiting=tuple(waiting_cause for waiting_cause in monitor.waiting if waiting_cause.level > level),
             in_turn=True,
             heard_at=monitor.now,
             analysed=monitor.analysed or level is Level.ANALYSIS,
             asked_at=monitor.now if level is Level.QUESTION else monitor.asked_at,
         )
-        self.decisions.append(Ask(asked=asked))
+        self.decisions.append(Ask(asked=question))
 
     def ping(self, minutes: float) -> None:
-        """Nothing is heard of it: it is asked at once, and replaced when that was done often enough."""
+        """Ping a silent agent at once, and replace it after enough pings."""
         silent = self.monitor.silent
         if silent is not None and silent.time >= self.monitor.limits.pings:
             self.respawn(f"{silent.time} pings were not answered")
             return
         if silent is None:
-            cause = self.numbered(Trigger.SILENCE, f"nothing was heard of it for {minutes:.0f} minutes")
+            cause = self.numbered(Trigger.SILENCE, f"the agent was silent for {minutes:.0f} minutes")
             silent = Asked(level=Level.PING, causes=(cause,))
         else:
             silent = silent.model_copy(update={"time": silent.time + 1})
@@ -146,28 +153,30 @@ class Course:
         self.decisions.append(Ask(asked=silent, at_once=True))
 
     def take_back(self) -> None:
-        """The open question is asked again later, as the same: it may not have been heard, or is out of place now."""
-        asked = self.monitor.open
-        if asked is None:
+        """Withdraw the open question and ask it again later: the agent may not have received it, or it is out of
+        place now.
+        """
+        question = self.monitor.open
+        if question is None:
             return
         self.set(open=None)
-        if asked.level is Level.QUESTION:
-            self.wait(asked.causes)
+        if question.level is Level.QUESTION:
+            self.wait(question.causes)
         else:
-            self.set(again=asked.model_copy(update={"turns": 0}))
+            self.set(again=question.model_copy(update={"turns": 0}))
 
-    # Something comes of it.
+    # Settle a cause.
 
     def close(self, result: Result, why: str, *, score: Score | None = None, plan_first: bool = False) -> None:
-        asked = self.monitor.open
-        if asked is not None:
+        question = self.monitor.open
+        if question is not None:
             self.set(open=None)
-            self.conclude(asked, result, why, score=score, plan_first=plan_first)
+            self.conclude(question, result, why, score=score, plan_first=plan_first)
 
     def conclude(
         self, asked: Asked, result: Result, why: str, *, score: Score | None = None, plan_first: bool = False
     ) -> None:
-        """By the table."""
+        """Apply the table to the result of a question."""
         caps = result is Result.UNVERIFIABLE or bool(score and score.unverifiable)
         match LADDER[asked.level, result]:
             case Move.RESUME:
@@ -180,16 +189,16 @@ class Course:
                 self.once_more(asked, self.monitor.limits.pings, f"{asked.time} pings were not answered", None)
             case Move.CORRECT:
                 finding = score.hidden if score else None
-                told = Correct(causes=asked.causes, why=why, submission=asked.time, finding=finding)
-                self.decisions.append(told)
-                last = f"its analysis was refused {asked.time} times: {why}"
-                self.once_more(asked, self.monitor.limits.submissions, last, finding)
+                correction = Correct(causes=asked.causes, why=why, submission=asked.time, finding=finding)
+                self.decisions.append(correction)
+                final_reason = f"the analysis was rejected {asked.time} times: {why}"
+                self.once_more(asked, self.monitor.limits.submissions, final_reason, finding)
 
     def update(self, asked: Asked, why: str, score: Score | None, caps: bool) -> None:
         if score is None:
             raise TypeError("a deviation is justified by a score")
-        known = self.monitor.declared
-        self.set(declared=None if known is None else tuple(dict.fromkeys((*known, *score.amended))))
+        declared = self.monitor.declared
+        self.set(declared=None if declared is None else tuple(dict.fromkeys((*declared, *score.amended))))
         self.decisions.append(
             UpdateContext(causes=asked.causes, impact=score.impact, files=score.amended, why=why, caps=caps)
         )
@@ -197,20 +206,20 @@ class Course:
     def escalate(self, asked: Asked, why: str) -> None:
         to = Level(asked.level + 1)
         self.decisions.append(Escalate(causes=asked.causes, to=to, why=why))
-        spent = to is Level.ANALYSIS and self.monitor.analysed and not self.monitor.analysing
+        is_analysis_spent = to is Level.ANALYSIS and self.monitor.analysed and not self.monitor.analysing
         self.wait(tuple(cause.model_copy(update={"level": to}) for cause in asked.causes))
-        if spent:
-            self.respawn(f"{why}, and its task's one analysis was made before")
+        if is_analysis_spent:
+            self.respawn(f"{why}, and the one analysis of this task was already made")
 
-    def once_more(self, asked: Asked, most: int, last: str, finding: Finding | None) -> None:
+    def once_more(self, asked: Asked, limit: int, final_reason: str, finding: Finding | None) -> None:
         self.set(again=asked.model_copy(update={"time": asked.time + 1, "turns": 0}))
-        if asked.time >= most:
-            self.respawn(last, finding)
+        if asked.time >= limit:
+            self.respawn(final_reason, finding)
 
-    # It ends otherwise.
+    # End without an answer.
 
     def lapse(self, causes: tuple[Cause, ...], why: str) -> None:
-        """It has no subject any more."""
+        """Drop causes that have become obsolete."""
         if causes:
             self.decisions.append(Resume(causes=causes, why=why))
         self.set(waiting=(), again=None, open=None, silent=None)

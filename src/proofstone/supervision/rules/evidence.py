@@ -1,17 +1,16 @@
-"""Definitions as they stand in files, and which interfaces a change has changed.
+"""The items of an impact analysis that the engine verifies in the files, and the interfaces that a change has
+changed.
 
-An interface has changed when its header is another one, or when it is gone. One that is added breaks nobody.
-
-The items of an impact analysis that the engine looks up itself. It says what is to be looked up, and judges what was
-found; who looks is another.
+This module says what is to be looked up and judges the facts; `supervision.interfaces` does the lookup. An interface
+has changed when its header is different or when it is gone. An added interface breaks nobody.
 
 | item                | holds if                                                                                    |
 |---------------------|---------------------------------------------------------------------------------------------|
-| RC-03 upstream      | all that is cited is there, and something is, if the task rests on something                |
-| RC-04 files         | each file is there, or new by the plan; and each that the task declares by name is listed   |
-| RC-05 interfaces    | each symbol is defined where it is said to be, with the signature that is claimed           |
+| RC-03 upstream      | every cited artifact exists, and at least one is cited if the task depends on something     |
+| RC-04 files         | each file exists or is new by the plan, and each file that the task names is listed         |
+| RC-05 interfaces    | each symbol is defined in its file with the claimed signature                               |
 
-What cannot be looked up (another language, a file that may hold secrets, no time) is unverifiable, and never a pass.
+What cannot be looked up (another language, a file that may hold secrets, no time) is unverifiable, never a pass.
 """
 
 from __future__ import annotations
@@ -33,17 +32,17 @@ from proofstone.supervision.rules.signatures import STYLES, difference, same
 
 @dataclass(frozen=True)
 class Standing:
-    """A definition."""
+    """A definition in a file."""
 
     symbol: str
-    """With what it is defined in: `Store.get`."""
+    """The qualified name, for example `Store.get`."""
     header: str
-    """As it stands there, up to its body."""
+    """The source text of the definition up to its body."""
     function: bool = True
     public: bool = True
-    """Others may use it; also where that cannot be told."""
+    """Whether other code may use it. True if that is unknown."""
     called: tuple[str, ...] = ()
-    """What it may be called in a signature, beside the last part of its name: a constructor by its class."""
+    """Other names for it in a signature: a constructor may have the name of its class."""
 
     @property
     def short(self) -> str:
@@ -61,34 +60,39 @@ class Outlined:
 def changed_interfaces(
     path: str, before: Outlined, after: Outlined | None, impact: Iterable[str] = ()
 ) -> tuple[ChangedSignature, ...]:
-    """`after` None: the file is gone. `impact`: what plans said about interfaces before the work."""
-    said = tuple(impact)
+    """Return the interfaces that changed. `after` is None if the file was deleted. `impact` is what plans said about
+    interfaces before the work.
+    """
+    statements = tuple(impact)
     return tuple(
         ChangedSignature(
             path=path,
-            symbol=item.symbol,
-            public=item.public,
-            planned=any(changes_of(text, item.symbol) for text in said),
+            symbol=definition.symbol,
+            public=definition.public,
+            planned=any(changes_of(text, definition.symbol) for text in statements),
         )
-        for item in _lost(before, after)
+        for definition in _find_lost(before, after)
     )
 
 
-def _lost(before: Outlined, after: Outlined | None) -> Iterator[Standing]:
-    """Those of before that nothing of the same name and header stands for now. Each name once, public ones first."""
-    told: set[str] = set()
-    for item in sorted(before.standing, key=lambda definition: not definition.public):
-        if item.symbol not in told and not _stands(item, after.standing if after else (), before.language):
-            told.add(item.symbol)
-            yield item
+def _find_lost(before: Outlined, after: Outlined | None) -> Iterator[Standing]:
+    """Yield the definitions that no longer exist with the same name and header. Each name once, public ones first."""
+    reported: set[str] = set()
+    for lost in sorted(before.standing, key=lambda definition: not definition.public):
+        if lost.symbol not in reported and not _is_unchanged(lost, after.standing if after else (), before.language):
+            reported.add(lost.symbol)
+            yield lost
 
 
-def _stands(wanted: Standing, standing: Sequence[Standing], language: str) -> bool:
-    return any(item.symbol == wanted.symbol and same(wanted.header, item.header, language) for item in standing)
+def _is_unchanged(definition: Standing, candidates: Sequence[Standing], language: str) -> bool:
+    return any(
+        candidate.symbol == definition.symbol and same(definition.header, candidate.header, language)
+        for candidate in candidates
+    )
 
 
-_PLACE: Final = re.compile(r"(?:#.*|:\d+(?:[-:]\d+)?|\s+§.*)$")
-"""What follows a path to say where in it."""
+_LOCATION_SUFFIX: Final = re.compile(r"(?:#.*|:\d+(?:[-:]\d+)?|\s+§.*)$")
+"""The suffix of a path that points to a place in the file."""
 _RECEIVER: Final = re.compile(r"^\(\*?(\w+)\)\.")
 _GLOB: Final = frozenset("*?")
 
@@ -98,7 +102,7 @@ Symbol = tuple[str, str]
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be looked up."""
+    """The paths and symbols that are to be looked up."""
 
     paths: tuple[str, ...]
     symbols: tuple[Symbol, ...]
@@ -106,32 +110,32 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Seen:
-    """What stands in a file under a name."""
+    """The definitions of a name in a file."""
 
     standing: tuple[Standing, ...] = ()
-    """None: it is not defined there, unless that is `unknown`."""
+    """Empty if the name is not defined there, unless `unknown` is set."""
     language: str = ""
     unknown: str = ""
-    """Why it cannot be told."""
+    """Why it is unknown."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What was found."""
+    """The facts that were looked up."""
 
     paths: Mapping[str, bool | None] = field(default_factory=dict)
-    """Whether something is there; None: it cannot be told."""
+    """Whether each path exists. None if unknown."""
     symbols: Mapping[Symbol, Seen] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Assigned:
-    """A task, as far as the files speak of it."""
+    """The files of a task."""
 
     declared: tuple[str, ...] = ()
-    """Paths and patterns that it may change."""
+    """Paths and patterns that the task may change."""
     upstream: tuple[str, ...] = ()
-    """Paths and ids that it rests on: of the specification, of decisions, of other tasks."""
+    """Paths and ids that the task depends on: of the specification, of decisions, of other tasks."""
 
 
 @dataclass(frozen=True)
@@ -142,132 +146,152 @@ class _Doubt:
 
 def wanted(analysis: ImpactAnalysis) -> Wanted:
     paths = (
-        *(_cited(item.artifact) for item in analysis.upstream),
-        *(_plain(file.path) for file in analysis.files),
-        *(_plain(interface.path) for interface in analysis.interfaces),
+        *(_strip_location(citation.artifact) for citation in analysis.upstream),
+        *(_normalize_path(file.path) for file in analysis.files),
+        *(_normalize_path(interface.path) for interface in analysis.interfaces),
     )
     symbols = (
-        *((_plain(file.path), _bare(name)) for file in analysis.files if not file.new for name in file.functions),
-        *((_plain(interface.path), _bare(interface.symbol)) for interface in analysis.interfaces),
+        *(
+            (_normalize_path(file.path), _normalize_symbol(name))
+            for file in analysis.files
+            if not file.new
+            for name in file.functions
+        ),
+        *((_normalize_path(interface.path), _normalize_symbol(interface.symbol)) for interface in analysis.interfaces),
     )
     return Wanted(tuple(dict.fromkeys(paths)), tuple(dict.fromkeys(symbols)))
 
 
 def look_at(analysis: ImpactAnalysis, facts: Facts, task: Assigned) -> tuple[ItemVerdict, ...]:
-    """RC-03, RC-04 and RC-05."""
+    """Verify RC-03, RC-04 and RC-05."""
     return (
-        _verdict(Item.UPSTREAM, _upstream(analysis, facts, task)),
-        _verdict(Item.FILES, _files(analysis, facts, task)),
-        _verdict(Item.INTERFACES, _interfaces(analysis, facts)),
+        _combine(Item.UPSTREAM, _check_upstream(analysis, facts, task)),
+        _combine(Item.FILES, _check_files(analysis, facts, task)),
+        _combine(Item.INTERFACES, _check_interfaces(analysis, facts)),
     )
 
 
-def _verdict(item: Item, doubts: Iterable[_Doubt]) -> ItemVerdict:
-    """The worst of all that was found; what fails is told before what nobody knows."""
-    found = tuple(doubts)
-    failing = tuple(entry for entry in found if entry.verdict is Verdict.FAIL)
-    detail = "; ".join(dict.fromkeys(entry.detail for entry in failing or found))
-    return ItemVerdict(item=item, verdict=(failing or found)[0].verdict if found else Verdict.PASS, detail=detail)
+def _combine(item: Item, doubts: Iterable[_Doubt]) -> ItemVerdict:
+    """Return the worst verdict. Failures are reported before what is unknown."""
+    all_doubts = tuple(doubts)
+    failing = tuple(doubt for doubt in all_doubts if doubt.verdict is Verdict.FAIL)
+    detail = "; ".join(dict.fromkeys(doubt.detail for doubt in failing or all_doubts))
+    return ItemVerdict(
+        item=item, verdict=(failing or all_doubts)[0].verdict if all_doubts else Verdict.PASS, detail=detail
+    )
 
 
-def _upstream(analysis: ImpactAnalysis, facts: Facts, task: Assigned) -> Iterator[_Doubt]:
+def _check_upstream(analysis: ImpactAnalysis, facts: Facts, task: Assigned) -> Iterator[_Doubt]:
     if not analysis.upstream and task.upstream:
-        yield _Doubt(f"it cites nothing, and its task rests on {', '.join(task.upstream)}")
+        yield _Doubt(f"it cites nothing, but its task depends on {', '.join(task.upstream)}")
     for cited in analysis.upstream:
-        path = _cited(cited.artifact)
+        path = _strip_location(cited.artifact)
         if cited.artifact in task.upstream or path in task.upstream:
             continue
-        there = facts.paths.get(path)
-        if there is False:
-            yield _Doubt(f"there is no {cited.artifact}")
-        elif there is None:
-            yield _Doubt(f"whether there is {cited.artifact} cannot be told", Verdict.UNVERIFIABLE)
+        exists = facts.paths.get(path)
+        if exists is False:
+            yield _Doubt(f"{cited.artifact} does not exist")
+        elif exists is None:
+            yield _Doubt(f"it is unknown whether {cited.artifact} exists", Verdict.UNVERIFIABLE)
 
 
-def _files(analysis: ImpactAnalysis, facts: Facts, task: Assigned) -> Iterator[_Doubt]:
-    listed = tuple(_plain(file.path) for file in analysis.files)
-    for one, path in zip(analysis.files, listed, strict=True):
-        yield from _file(one, path, facts, task)
-    by_name = (_plain(path) for path in task.declared if not _GLOB & set(path) and not path.endswith("/"))
+def _check_files(analysis: ImpactAnalysis, facts: Facts, task: Assigned) -> Iterator[_Doubt]:
+    listed = tuple(_normalize_path(file.path) for file in analysis.files)
+    for impacted, path in zip(analysis.files, listed, strict=True):
+        yield from _check_file(impacted, path, facts, task)
+    by_name = (_normalize_path(path) for path in task.declared if not _GLOB & set(path) and not path.endswith("/"))
     for path in by_name:
-        # A declared folder covers what is in it.
+        # A listed folder covers the files in it.
         if undeclared((path,), listed) and len(undeclared(listed, (path,))) == len(listed):
             yield _Doubt(f"it does not list {path}, which its task declares")
 
 
-def _file(one: ImpactedFile, path: str, facts: Facts, task: Assigned) -> Iterator[_Doubt]:
-    there = facts.paths.get(path)
-    if there is None:
-        yield _Doubt(f"whether there is {path} cannot be told", Verdict.UNVERIFIABLE)
-    elif there and one.new:
-        yield _Doubt(f"{path} is said to be new, and is there already")
-    elif not there and undeclared((path,), task.declared) and not granted((path,), task.declared):
-        yield _Doubt(f"there is no {path}, and the task does not make it")
+def _check_file(file: ImpactedFile, path: str, facts: Facts, task: Assigned) -> Iterator[_Doubt]:
+    exists = facts.paths.get(path)
+    if exists is None:
+        yield _Doubt(f"it is unknown whether {path} exists", Verdict.UNVERIFIABLE)
+    elif exists and file.new:
+        yield _Doubt(f"{path} is said to be new, but already exists")
+    elif not exists and undeclared((path,), task.declared) and not granted((path,), task.declared):
+        yield _Doubt(f"{path} does not exist, and the task does not create it")
 
 
-def _interfaces(analysis: ImpactAnalysis, facts: Facts) -> Iterator[_Doubt]:
-    functions = [(item, _bare(name)) for item in analysis.files if not item.new for name in item.functions]
+def _check_interfaces(analysis: ImpactAnalysis, facts: Facts) -> Iterator[_Doubt]:
+    functions = [
+        (impacted, _normalize_symbol(name))
+        for impacted in analysis.files
+        if not impacted.new
+        for name in impacted.functions
+    ]
     for file, name in functions:
-        yield from _defined(_plain(file.path), name, facts)
+        yield from _check_defined(_normalize_path(file.path), name, facts)
     for interface in analysis.interfaces:
-        yield from _interface(interface, facts)
-    old = [item.path for item in analysis.files if not item.new]
-    if not functions and not analysis.interfaces and old and not docs_only(old):
-        yield _Doubt("it names no function and no interface, so that nothing was looked up", Verdict.UNVERIFIABLE)
+        yield from _check_interface(interface, facts)
+    existing = [impacted.path for impacted in analysis.files if not impacted.new]
+    if not functions and not analysis.interfaces and existing and not docs_only(existing):
+        yield _Doubt("it names no function and no interface, so nothing was looked up", Verdict.UNVERIFIABLE)
 
 
-def _defined(path: str, name: str, facts: Facts) -> Iterator[_Doubt]:
+def _check_defined(path: str, name: str, facts: Facts) -> Iterator[_Doubt]:
     if facts.paths.get(path) is False:
-        return  # that is said with the files
-    seen = facts.symbols.get((path, name))
-    if seen is None or seen.unknown:
-        why = seen.unknown if seen else "it was not looked up"
+        return  # reported with the files
+    lookup = facts.symbols.get((path, name))
+    if lookup is None or lookup.unknown:
+        why = lookup.unknown if lookup else "it was not looked up"
         yield _Doubt(f"{name} in {path}: {why}", Verdict.UNVERIFIABLE)
-    elif not seen.standing:
+    elif not lookup.standing:
         yield _Doubt(f"{path} defines no {name}")
 
 
-def _interface(claim: Interface, facts: Facts) -> Iterator[_Doubt]:
-    path, name = _plain(claim.path), _bare(claim.symbol)
+def _check_interface(claim: Interface, facts: Facts) -> Iterator[_Doubt]:
+    path, name = _normalize_path(claim.path), _normalize_symbol(claim.symbol)
     if facts.paths.get(path) is False:
         if not claim.new:
-            yield _Doubt(f"there is no {path}, and so no {name} in it")
+            yield _Doubt(f"{path} does not exist, so it does not define {name}")
         return
-    seen = facts.symbols.get((path, name))
+    lookup = facts.symbols.get((path, name))
     if claim.new:
-        if seen is not None and seen.standing:
-            yield _Doubt(f"{name} is said to be new, and {path} defines it already")
-        elif seen is None or seen.unknown:
-            yield _Doubt(f"whether {path} defines {name} already cannot be told", Verdict.UNVERIFIABLE)
+        if lookup is not None and lookup.standing:
+            yield _Doubt(f"{name} is said to be new, but {path} already defines it")
+        elif lookup is None or lookup.unknown:
+            yield _Doubt(f"it is unknown whether {path} already defines {name}", Verdict.UNVERIFIABLE)
         return
-    doubt = next(_defined(path, name, facts), None) or (_signature(claim, path, name, seen) if seen else None)
+    doubt = next(_check_defined(path, name, facts), None) or (
+        _check_signature(claim, path, name, lookup) if lookup else None
+    )
     if doubt is not None:
         yield doubt
 
 
-def _signature(claim: Interface, path: str, name: str, seen: Seen) -> _Doubt | None:
-    """One of those that stand there must be as claimed: a name may be overloaded."""
-    if seen.language not in STYLES:
-        detail = f"signatures in {path} cannot be compared: {seen.language or 'its language'} is not known for that"
+def _check_signature(claim: Interface, path: str, name: str, lookup: Seen) -> _Doubt | None:
+    """At least one definition of the name must be as claimed: a name may be overloaded."""
+    if lookup.language not in STYLES:
+        detail = f"signatures in {path} cannot be compared: {lookup.language or 'its language'} is not supported"
         return _Doubt(detail, Verdict.UNVERIFIABLE)
     differences = [
-        difference(claim.signature, item.header, (item.short, *item.called), seen.language, function=item.function)
-        for item in seen.standing
+        difference(
+            claim.signature,
+            definition.header,
+            (definition.short, *definition.called),
+            lookup.language,
+            function=definition.function,
+        )
+        for definition in lookup.standing
     ]
     if "" in differences:
         return None
-    return _Doubt(f"{name} in {path} is not as claimed: {differences[0]}; there stands `{seen.standing[0].header}`")
+    return _Doubt(f"{name} in {path} is not as claimed: {differences[0]}; the file has `{lookup.standing[0].header}`")
 
 
-def _plain(path: str) -> str:
+def _normalize_path(path: str) -> str:
     return path.strip("`").removeprefix("./")
 
 
-def _cited(artifact: str) -> str:
-    return _plain(_PLACE.sub("", artifact.strip("`")))
+def _strip_location(artifact: str) -> str:
+    return _normalize_path(_LOCATION_SUFFIX.sub("", artifact.strip("`")))
 
 
-def _bare(symbol: str) -> str:
-    """`` `Store::get()` `` and `(*Store).Get` as `Store.get` and `Store.Get`."""
+def _normalize_symbol(symbol: str) -> str:
+    """Turn `` `Store::get()` `` and `(*Store).Get` into `Store.get` and `Store.Get`."""
     plain = _RECEIVER.sub(r"\1.", symbol.strip("` "))
     return plain.partition("(")[0].replace("::", ".").strip(". ") or symbol

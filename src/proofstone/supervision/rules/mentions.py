@@ -1,20 +1,17 @@
-"""What an answer in free words names: files, names, a changed interface.
+"""The files, names and changed interfaces that a free-text answer mentions, and whether a plan matches its task.
 
-Agents write a path in backticks, in bold, with `:12` behind it, with `(NEW)`, at the end of a sentence, or only its
-last part. Where the engine knows which paths there are, a last part stands for the one that ends so. What is named only
-to say that it is left alone is not named: somebody who hides a file behind "I do not touch" has not announced it.
+Agents write a path in backticks, in bold, followed by `:12` or `(NEW)`, at the end of a sentence, or only its last
+part. Where the engine knows the paths, a last part means the one known path that ends with it. A file that is mentioned
+only to say that it is left alone does not count: "I do not touch b.py" does not announce b.py.
 
-Whether the plan of an agent is the plan of its task.
+| a plan must                                                           | otherwise     |
+|-----------------------------------------------------------------------|---------------|
+| name only files that the task declares, or that a rule grants         | it is rejected |
+| name every file that the agent has announced or already changed       | it is rejected |
+| have a risk that is not below the engine's for these files            | it is rejected |
+| state the impact on interfaces, if one changes                        | it is rejected |
 
-| the plan                                                              | if not                                    |
-|-----------------------------------------------------------------------|-------------------------------------------|
-| names only files that the task declares, or that a rule grants        | sent back                                 |
-| names every file that the agent has announced or changed already      | sent back                                 |
-| has a risk that is not below the engine's for these files             | sent back                                 |
-| states the impact on interfaces, where one changes                    | sent back                                 |
-| otherwise                                                             | approved                                  |
-
-That an interface changes is known from the files, from what the agent has said, or from the plan's own words.
+The engine knows that an interface changes from the files, from the agent's answers, or from the plan's own words.
 """
 
 from __future__ import annotations
@@ -34,8 +31,8 @@ from proofstone.supervision.models.context import brief
 from proofstone.supervision.models.messages import PlanApproved, Rejected, WorkPlan
 
 _TOKEN: Final = re.compile(r"[^\s()<>\[\]{}\"'`,;|“”„‘’«»*—–→]+")
-_LONGEST: Final = 300
-_AFTER: Final = re.compile(r"(?::\d+(?:[-:]\d+)?|#L\d+(?:-L?\d+)?)?[.:!?…]*$")
+_MAX_TOKEN_CHARACTERS: Final = 300
+_PATH_SUFFIX: Final = re.compile(r"(?::\d+(?:[-:]\d+)?|#L\d+(?:-L?\d+)?)?[.:!?…]*$")
 _CLAUSE: Final = re.compile(r"(?<![.;!?])[.;!?]+ | (?:but|however|whereas|only) ", re.IGNORECASE)
 _NEW_BEHIND: Final = re.compile(r"[`*\"']* ?[(\[{]? ?new\b", re.IGNORECASE)
 _NEW_BEFORE: Final = re.compile(
@@ -43,14 +40,14 @@ _NEW_BEFORE: Final = re.compile(
     re.IGNORECASE,
 )
 _NEAR: Final = 60
-"""Characters before and after a path that may say something of it."""
+"""Characters before and after a path that may qualify it."""
 
 _NOT: Final = r"(?:\bnot|\bnever|\bno longer|\bno need|\bcannot|\bwithout|\bneither|n['’]t)"
 _TOUCH: Final = (
     r"(?:touch|chang|modif|edit|alter|affect|need|creat|add|writ|rewrit|us(?:e|ing)|requir|involv|be\b|go\b)\w*"
 )
 _LEFT_ALONE: Final = re.compile(rf"{_NOT}\b(?: \w+){{0,3}}? {_TOUCH}", re.IGNORECASE)
-"""Holds for all that follows in the clause."""
+"""Applies to everything that follows in the clause."""
 _ALONE_BEFORE: Final = re.compile(r"\b(?:instead of|rather than|leav\w+)(?: the)? ?[`*\"']*$", re.IGNORECASE)
 _ALONE_BEHIND: Final = re.compile(
     r"(?:(?! and )[^,/]){0,40}?\b(?:untouched|unchanged|unaffected|as (?:it is|they are)|alone|out of scope|off limits"
@@ -82,116 +79,118 @@ _NONE: Final = re.compile(
 class Mention(NamedTuple):
     path: str
     new: bool
-    """It is said to be new."""
+    """The text says that the file is new."""
 
 
 def files(text: str, known: Iterable[str] = ()) -> tuple[Mention, ...]:
-    """The files that a text names as its own, each once, in order. `known`: paths that the engine knows."""
+    """Return the files that a text names as its own, each once, in order. `known` are the paths that the engine
+    knows.
+    """
     paths = tuple(dict.fromkeys(path.removeprefix("./") for path in known))
-    found: dict[str, bool] = {}
-    for clause in _clauses(text):
-        denied = _LEFT_ALONE.search(clause)
-        for path, start, end in _paths(clause, paths):
-            before, behind = clause[max(0, start - _NEAR) : start], clause[end : end + 2 * _NEAR]
-            if denied and denied.end() <= start:
+    mentions: dict[str, bool] = {}
+    for clause in _split_clauses(text):
+        denial = _LEFT_ALONE.search(clause)
+        for path, start, end in _find_paths(clause, paths):
+            before, after = clause[max(0, start - _NEAR) : start], clause[end : end + 2 * _NEAR]
+            if denial and denial.end() <= start:
                 continue
-            if _ALONE_BEFORE.search(before) or _ALONE_BEHIND.match(behind):
+            if _ALONE_BEFORE.search(before) or _ALONE_BEHIND.match(after):
                 continue
-            new = bool(_NEW_BEHIND.match(behind) or _NEW_BEFORE.search(before))
-            found[path] = found.get(path, False) or new
-    return tuple(Mention(path, new) for path, new in found.items())
+            new = bool(_NEW_BEHIND.match(after) or _NEW_BEFORE.search(before))
+            mentions[path] = mentions.get(path, False) or new
+    return tuple(Mention(path, new) for path, new in mentions.items())
 
 
 def names(text: str, symbol: str) -> bool:
-    """Whether a text mentions a symbol, as a whole. `Store.get` is also named by `get`."""
-    wanted = symbol.strip("`() ").replace("::", ".")
-    short = wanted.rpartition(".")[2]
+    """Return whether a text mentions a symbol as a whole word. `get` also mentions `Store.get`."""
+    qualified = symbol.strip("`() ").replace("::", ".")
+    short = qualified.rpartition(".")[2]
     plain = text.replace("::", ".")
-    return says(plain, wanted) or (short.isidentifier() and says(plain, short))
+    return says(plain, qualified) or (short.isidentifier() and says(plain, short))
 
 
 def says(text: str, words: str) -> bool:
-    """Whether a text has these words, an id or a title, as they are; several words also otherwise capitalised."""
-    form = rf"(?<![\w-]){re.escape(words)}(?![\w-])"
-    return bool(words) and bool(re.search(form, text, re.IGNORECASE if " " in words else 0))
+    """Return whether a text contains an id or a title as whole words. Case is ignored for several words."""
+    pattern = rf"(?<![\w-]){re.escape(words)}(?![\w-])"
+    return bool(words) and bool(re.search(pattern, text, re.IGNORECASE if " " in words else 0))
 
 
 def interface_changes(text: str) -> tuple[str, ...]:
-    """The sentences that announce that an interface changes; none of those that say that none does."""
+    """Return the sentences that announce a change of an interface."""
     return tuple(
         sentence
-        for sentence in _clauses(text)
+        for sentence in _split_clauses(text)
         if _INTERFACE.search(sentence) and _CHANGES.search(sentence) and not _NO_CHANGE.search(sentence)
     )
 
 
 def changes_of(text: str, symbol: str) -> bool:
-    """Whether a text speaks of a symbol otherwise than to say that it stays as it is."""
-    return any(names(clause, symbol) and not _NO_CHANGE.search(clause) for clause in _clauses(text))
+    """Return whether a text mentions a symbol other than to say that it stays unchanged."""
+    return any(names(clause, symbol) and not _NO_CHANGE.search(clause) for clause in _split_clauses(text))
 
 
 def says_none(text: str) -> bool:
-    """Whether somebody wrote that there is nothing to say: `none`, `n/a`, `no interface change`."""
+    """Return whether the text means "nothing": `none`, `n/a`, `no interface change`."""
     return bool(_NONE.fullmatch(text.strip().strip("`*_ ")))
 
 
-def _clauses(text: str) -> Iterator[str]:
+def _split_clauses(text: str) -> Iterator[str]:
     for line in re.sub(r"(?<=\w)\\(?=\w)", "/", text).splitlines():
         yield from filter(None, _CLAUSE.split(" ".join(line.split())))
 
 
-def _paths(clause: str, known: tuple[str, ...]) -> Iterator[tuple[str, int, int]]:
+def _find_paths(clause: str, known: tuple[str, ...]) -> Iterator[tuple[str, int, int]]:
     for path in known:
         if " " in path and (at := clause.find(path)) >= 0:
             yield path, at, at + len(path)
             clause = clause.replace(path, " " * len(path))
     for match in _TOKEN.finditer(clause):
-        if len(match[0]) > _LONGEST:
+        if len(match[0]) > _MAX_TOKEN_CHARACTERS:
             continue
-        bare = _AFTER.sub("", match[0]).removeprefix("./")
-        if path := _resolved(bare, known) or next(in_words(bare), ""):
+        bare = _PATH_SUFFIX.sub("", match[0]).removeprefix("./")
+        if path := _resolve(bare, known) or next(in_words(bare), ""):
             yield path, match.start(), match.start() + len(match[0].rstrip(".:!?…"))
 
 
-def _resolved(bare: str, known: tuple[str, ...]) -> str:
-    """The known path that is meant; nothing if it is none of them, or might be several."""
-    if bare in known:
-        return bare
-    ending = [path for path in known if path.endswith(f"/{bare}")] if "." in bare or "/" in bare else []
-    return ending[0] if len(ending) == 1 else ""
+def _resolve(mention: str, known: tuple[str, ...]) -> str:
+    """Return the known path that is meant, or an empty string if there is none or more than one."""
+    if mention in known:
+        return mention
+    candidates = [path for path in known if path.endswith(f"/{mention}")] if "." in mention or "/" in mention else []
+    return candidates[0] if len(candidates) == 1 else ""
 
 
-_ORDER: Final = (Risk.GREEN, Risk.YELLOW, Risk.RED)
-_MARKS: Final[Mapping[str, Risk]] = {risk.mark: risk for risk in Risk}
+_RISK_ORDER: Final = (Risk.GREEN, Risk.YELLOW, Risk.RED)
+_RISK_BY_MARK: Final[Mapping[str, Risk]] = {risk.mark: risk for risk in Risk}
 
 
 @dataclass(frozen=True)
 class Planned:
-    """What a plan is held against."""
+    """What a plan is compared with."""
 
     declared: tuple[str, ...]
-    """Paths and patterns that the agent owns, with those that it was given since."""
+    """Paths and patterns that the agent owns, including those it was given later."""
     absent: frozenset[str] = frozenset()
-    """Those of the plan's files that are not there: it makes them."""
+    """Files of the plan that do not exist yet: the plan creates them."""
     announced: tuple[str, ...] = ()
-    """Files that it has said it needs, and was given."""
+    """Files that the agent said it needs, and was given."""
     worked: tuple[WorkedFile, ...] = ()
-    """What it has changed already."""
+    """Files that the agent has already changed."""
     signatures: tuple[ChangedSignature, ...] = ()
-    """Interfaces that it has changed already."""
+    """Interfaces that the agent has already changed."""
     said: str = ""
-    """What it answered when it was last asked: an interface may be spoken of."""
+    """The agent's last answer, which may mention an interface."""
     floor: Risk = Risk.GREEN
-    """The task has this risk whatever the files are."""
+    """The minimum risk of the task, whatever its files are."""
 
 
 @dataclass(frozen=True)
 class PlanCheck:
     answer: PlanApproved | Rejected
     reasons: tuple[str, ...] = ()
-    """Why it is sent back; none: it is approved."""
+    """Why the plan is rejected. Empty if it is approved."""
     granted: tuple[str, ...] = field(default=())
-    """Files beyond the declared ones that it may change by rule."""
+    """Undeclared files that a rule allows it to change."""
 
     @property
     def approved(self) -> bool:
@@ -200,13 +199,13 @@ class PlanCheck:
 
 def check_plan(plan: WorkPlan, against: Planned) -> PlanCheck:
     files = tuple(dict.fromkeys(path.removeprefix("./") for path in plan.files))
-    beyond = undeclared(files, against.declared)
-    allowed = granted(beyond, against.declared)
+    undeclared_paths = undeclared(files, against.declared)
+    allowed = granted(undeclared_paths, against.declared)
     reasons = (
-        *_strange(beyond, allowed),
-        *_forgotten(files, against),
-        *_too_low(plan, files, against),
-        *_unsaid(plan, against),
+        *_find_undeclared(undeclared_paths, allowed),
+        *_find_omitted(files, against),
+        *_check_risk(plan, files, against),
+        *_check_interface_impact(plan, against),
     )
     if reasons:
         return PlanCheck(Rejected(phase=plan.phase, reason=brief("; ".join(reasons))), reasons)
@@ -214,40 +213,40 @@ def check_plan(plan: WorkPlan, against: Planned) -> PlanCheck:
 
 
 def engine_risk(files: tuple[str, ...], against: Planned) -> Risk:
-    """The highest of the files that are planned or were changed already, and of the task."""
-    worked = {item.path: item for item in against.worked}
+    """Return the highest risk of the planned files, the changed files and the task."""
+    changed_files = {file.path: file for file in against.worked}
     changes = [
-        PathChange(path=one.path, kind=one.kind, added=one.added, removed=one.removed)
-        if (one := worked.get(path))
+        PathChange(path=changed.path, kind=changed.kind, added=changed.added, removed=changed.removed)
+        if (changed := changed_files.get(path))
         else PathChange(path=path, kind=ChangeKind.ADDED if path in against.absent else ChangeKind.MODIFIED)
-        for path in dict.fromkeys((*files, *worked))
+        for path in dict.fromkeys((*files, *changed_files))
     ]
-    return max((against.floor, *(risk_of(change).risk for change in changes)), key=_ORDER.index)
+    return max((against.floor, *(risk_of(change).risk for change in changes)), key=_RISK_ORDER.index)
 
 
-def _strange(beyond: tuple[str, ...], allowed: tuple[str, ...]) -> Iterator[str]:
-    for path in beyond:
+def _find_undeclared(undeclared_paths: tuple[str, ...], allowed: tuple[str, ...]) -> Iterator[str]:
+    for path in undeclared_paths:
         if path not in allowed:
-            yield f"{path} is not among the files of the task"
+            yield f"{path} is not a file of the task"
 
 
-def _forgotten(files: tuple[str, ...], against: Planned) -> Iterator[str]:
+def _find_omitted(files: tuple[str, ...], against: Planned) -> Iterator[str]:
     for path in undeclared(against.announced, files):
-        yield f"it leaves out {path}, which was announced"
-    changed = undeclared((item.path for item in against.worked), (*files, *against.announced))
+        yield f"it omits {path}, which was announced"
+    changed = undeclared((file.path for file in against.worked), (*files, *against.announced))
     for path in changed:
-        yield f"it leaves out {path}, which has changed already"
+        yield f"it omits {path}, which has already changed"
 
 
-def _too_low(plan: WorkPlan, files: tuple[str, ...], against: Planned) -> Iterator[str]:
-    least = engine_risk(files, against)
-    if _ORDER.index(_MARKS[plan.risk]) < _ORDER.index(least):
-        yield f"its risk is {least.mark}, not {plan.risk}"
+def _check_risk(plan: WorkPlan, files: tuple[str, ...], against: Planned) -> Iterator[str]:
+    minimum = engine_risk(files, against)
+    if _RISK_ORDER.index(_RISK_BY_MARK[plan.risk]) < _RISK_ORDER.index(minimum):
+        yield f"its risk is {minimum.mark}, not {plan.risk}"
 
 
-def _unsaid(plan: WorkPlan, against: Planned) -> Iterator[str]:
+def _check_interface_impact(plan: WorkPlan, against: Planned) -> Iterator[str]:
     public = [signature.symbol for signature in against.signatures if signature.public]
     if missing := [symbol for symbol in public if not changes_of(plan.interface_impact, symbol)]:
-        yield f"the signature of {', '.join(missing)} has changed, and its interface impact does not say so"
-    elif says_none(plan.interface_impact) and (spoken := interface_changes(f"{plan.changes}. {against.said}")):
-        yield f"its interface impact is `{plan.interface_impact}`, though it says: {spoken[0]}"
+        yield f"the signature of {', '.join(missing)} has changed, but its interface impact does not say so"
+    elif says_none(plan.interface_impact) and (announcements := interface_changes(f"{plan.changes}. {against.said}")):
+        yield f"its interface impact is `{plan.interface_impact}`, but it says: {announcements[0]}"

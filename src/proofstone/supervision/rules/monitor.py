@@ -1,8 +1,9 @@
 """The monitor of one agent: events in, decisions out.
 
-Questions are asked at turn boundaries. Only a ping for silence waits for none, as there may be none. Silence is the
-agent's only while it has the word: from the beginning of a turn, or from a question, to the turn's end. An answer is
-judged before its turn is said to have ended; a turn that ends without tools over an open question has not answered it.
+Questions are asked at turn boundaries. Only a ping for silence does not wait for one, because there may be none.
+Silence counts only while the agent is to act: from the start of a turn, or from a question, to the end of the turn. An
+answer is judged before the end of its turn is processed. A turn that ends without tool calls while a question is open
+has not answered it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from proofstone.supervision.rules.position import is_missing, is_research
 
 __all__ = ["Monitor", "step", "watch"]
 
-_SHOWN_BY: Final[Mapping[Verdict, Result]] = MappingProxyType(
+_RESULT_BY_VERDICT: Final[Mapping[Verdict, Result]] = MappingProxyType(
     {
         Verdict.PASS: Result.UNDERSTOOD,
         Verdict.FAIL: Result.GAP,
@@ -55,23 +56,25 @@ _SHOWN_BY: Final[Mapping[Verdict, Result]] = MappingProxyType(
 
 
 def watch(watched: Watched, now: float, limits: Limits | None = None) -> Monitor:
-    """The monitor of an agent that is about to begin."""
+    """Create the monitor of an agent that is about to start."""
     return Monitor(watched=watched, limits=limits or Limits(), now=now, heard_at=now, pinged_at=now)
 
 
 def step(monitor: Monitor, event: Event, now: float) -> tuple[Monitor, tuple[Decision, ...]]:
-    """What follows from the event. A clock that goes back stands still."""
+    """Process an event and return the new monitor with its decisions. A clock that goes backwards is treated as
+    stopped.
+    """
     if monitor.over or monitor.watched.exempt:
         return monitor, ()
     course = Course(monitor.model_copy(update={"now": max(now, monitor.now)}))
-    _hear(course, event)
-    _take(course, event)
+    _note_sign_of_life(course, event)
+    _handle_event(course, event)
     course.deliver()
     return course.monitor, tuple(course.decisions)
 
 
-def _hear(course: Course, event: Event) -> None:
-    """Any sign of life answers a ping for silence; one that does not fit leads further."""
+def _note_sign_of_life(course: Course, event: Event) -> None:
+    """Any sign of life answers a ping for silence; an anomaly leads up the ladder."""
     if ends_quiet(event):
         course.set(heard_at=course.monitor.now)
     silent = course.monitor.silent
@@ -80,13 +83,13 @@ def _hear(course: Course, event: Event) -> None:
     course.set(silent=None)
     anomalies = event.anomalies if isinstance(event, SelfLocated) else ()
     result = Result.ANOMALY if anomalies else Result.FITS
-    course.conclude(silent, result, "; ".join(anomalies) or "it is at work")
+    course.conclude(silent, result, "; ".join(anomalies) or "the agent is working")
 
 
-def _take(course: Course, event: Event) -> None:
+def _handle_event(course: Course, event: Event) -> None:
     match event:
         case TaskBegan():
-            _begin(course, event)
+            _begin_task(course, event)
         case GateEntered():
             course.take_back()
             course.set(in_gate=True)
@@ -96,80 +99,85 @@ def _take(course: Course, event: Event) -> None:
             course.set(in_turn=True)
         case TurnEnded():
             course.set(in_turn=False)
-            _pass_over(course, event.calls)
+            _count_unanswered_turn(course, event.calls)
         case ToolUsed():
             course.set(research=course.monitor.research + is_research(event.name))
         case CriteriaSeen():
-            _look_at_tool_use(course, event)
+            _check_tool_use(course, event)
         case FileChanged():
             course.set(unreported=course.monitor.unreported or not docs_only((event.path,)))
-            _look_at_files(course, (event.path,), "touches")
+            _check_files(course, (event.path,), "touches")
         case ReportUpdated():
             course.set(reported=True, unreported=False)
         case Claimed():
-            _look_at_files(course, event.files, "says that it has changed")
+            _check_files(course, event.files, "says that it has changed")
         case ApproachDiffers():
             course.deviates(event.why)
         case ContextChanged():
             course.notice(Trigger.SCOPE_CHANGE, f"scope change: {event.what}")
         case SelfLocated():
-            _locate(course, event)
+            _handle_position(course, event)
         case QuestionAnswered():
-            _answer(course, event.grade)
+            _handle_answer(course, event.grade)
         case AnalysisSubmitted():
-            _submit(course, event.score)
+            _handle_analysis(course, event.score)
         case AnswerUnreadable():
             course.close(Result.UNANSWERED, event.why)
         case TimePassed():
-            _look_at_silence(course)
+            _check_silence(course)
         case Restarted():
             _restart(course)
         case AttemptEnded():
-            left = course.monitor.unsettled
-            course.lapse(left, "its work is handed over; what it leaves is checked as any other")
+            unsettled = course.monitor.unsettled
+            course.lapse(unsettled, "the agent has handed over its work, which is checked like any other")
             course.set(over="the attempt has ended")
 
 
-# What is noticed.
+# Notice anomalies.
 
 
-def _begin(course: Course, event: TaskBegan) -> None:
-    first = course.monitor.task is None
-    if not first:
+def _begin_task(course: Course, event: TaskBegan) -> None:
+    is_first = course.monitor.task is None
+    if not is_first:
         _close_task(course)
     course.set(task=event.task, declared=event.files, analysed=False, research=0, low_use_seen=False, stale=0)
-    if not first and course.monitor.limits.milestones:
-        course.notice(Trigger.MILESTONE, f"it goes on to task {event.number}/{event.total}")
+    if not is_first and course.monitor.limits.milestones:
+        course.notice(Trigger.MILESTONE, f"the agent continues with task {event.number}/{event.total}")
 
 
 def _close_task(course: Course) -> None:
-    """What was to be asked about the task before this one has no subject any more. A changed context has."""
+    """Drop the causes of the previous task, which are obsolete. Keep those about a changed context."""
     unsettled = course.monitor.unsettled
-    kept = tuple(item for item in unsettled if item.trigger is Trigger.SCOPE_CHANGE)
-    course.lapse(tuple(item for item in unsettled if item not in kept), "its task has ended, and was checked")
-    course.wait(tuple(item.model_copy(update={"level": Level.QUESTION}) for item in kept))
+    scope_changes = tuple(cause for cause in unsettled if cause.trigger is Trigger.SCOPE_CHANGE)
+    course.lapse(
+        tuple(cause for cause in unsettled if cause not in scope_changes), "the task has ended and was checked"
+    )
+    course.wait(tuple(cause.model_copy(update={"level": Level.QUESTION}) for cause in scope_changes))
 
 
-def _look_at_tool_use(course: Course, event: CriteriaSeen) -> None:
+def _check_tool_use(course: Course, event: CriteriaSeen) -> None:
     monitor = course.monitor
     if monitor.low_use_seen or monitor.in_gate or monitor.watched.own_tools:
         return
     if is_missing(monitor.watched.work, monitor.research, event.met, event.total):
         course.set(low_use_seen=True)
-        course.notice(Trigger.LOW_TOOL_USE, f"{event.met} of {event.total} criteria are met without one look")
+        course.notice(
+            Trigger.LOW_TOOL_USE,
+            f"{event.met} of {event.total} criteria are met, but the agent has not looked anything up",
+        )
 
 
-def _look_at_files(course: Course, paths: Iterable[str], how: str) -> None:
+def _check_files(course: Course, paths: Iterable[str], action: str) -> None:
     declared = course.monitor.declared
     if declared is None:
         return
-    beyond = undeclared(paths, declared)
-    strange = tuple(path for path in beyond if path not in granted(beyond, declared))
-    if strange:
-        course.deviates(f"it {how} {', '.join(strange)}, which its task does not declare")
+    undeclared_paths = undeclared(paths, declared)
+    deviating = tuple(path for path in undeclared_paths if path not in granted(undeclared_paths, declared))
+    if deviating:
+        course.deviates(f"it {action} {', '.join(deviating)}, which its task does not declare")
 
 
-def _look_at_silence(course: Course) -> None:
+def _check_silence(course: Course) -> None:
     monitor = course.monitor
     quiet = monitor.now - max(monitor.heard_at, monitor.pinged_at)
     if monitor.in_turn and not monitor.in_gate and quiet > monitor.limits.silence_seconds:
@@ -177,8 +185,9 @@ def _look_at_silence(course: Course) -> None:
 
 
 def _restart(course: Course) -> None:
-    """A question that was open may never have been heard. Time that passed while there was no engine is nobody's
-    silence."""
+    """Requeue open questions, which the agent may never have received. Time without an engine is not silence of the
+    agent.
+    """
     silent = course.monitor.silent
     course.take_back()
     course.set(silent=None, in_turn=False, pinged_at=course.monitor.now)
@@ -186,17 +195,17 @@ def _restart(course: Course) -> None:
     course.notice(Trigger.RECOVERY, "the engine was restarted")
 
 
-# What is answered.
+# Process answers.
 
 
-def _locate(course: Course, event: SelfLocated) -> None:
+def _handle_position(course: Course, event: SelfLocated) -> None:
     monitor = course.monitor
     stale = event.located.docs is Docs.STALE or (monitor.reported and monitor.unreported)
     if monitor.open is not None and monitor.open.level is Level.PING:
         about_docs = any(cause.trigger is Trigger.STALE_DOCS for cause in monitor.open.causes)
         anomalies = (*event.anomalies, *(("its documents are still stale",) if stale and about_docs else ()))
         result = Result.ANOMALY if anomalies else Result.FITS
-        course.close(result, "; ".join(anomalies) or "it is where it should be")
+        course.close(result, "; ".join(anomalies) or "the agent is where it should be")
         return
     if monitor.in_gate:
         return
@@ -207,30 +216,32 @@ def _locate(course: Course, event: SelfLocated) -> None:
         course.set(stale=0)
 
 
-def _answer(course: Course, grade: Grade) -> None:
-    asked = course.monitor.open
-    if asked is None or asked.level is not Level.QUESTION:
+def _handle_answer(course: Course, grade: Grade) -> None:
+    question = course.monitor.open
+    if question is None or question.level is not Level.QUESTION:
         return
-    said = {
+    reasons = {
         Verdict.PASS: "its answer shows that it understands",
-        Verdict.FAIL: f"its answer does not name {', '.join(grade.missing)}" if grade.missing else "a gap shows",
-        Verdict.UNVERIFIABLE: "nobody could say whether it understands",
+        Verdict.FAIL: f"its answer does not name {', '.join(grade.missing)}"
+        if grade.missing
+        else "its answer shows a gap",
+        Verdict.UNVERIFIABLE: "nobody could judge whether the agent understands",
     }
-    course.close(_SHOWN_BY[grade.verdict], said[grade.verdict], plan_first=grade.changed_approach)
+    course.close(_RESULT_BY_VERDICT[grade.verdict], reasons[grade.verdict], plan_first=grade.changed_approach)
 
 
-def _submit(course: Course, score: Score) -> None:
-    asked = course.monitor.open
-    if asked is not None and asked.level is Level.ANALYSIS:
+def _handle_analysis(course: Course, score: Score) -> None:
+    question = course.monitor.open
+    if question is not None and question.level is Level.ANALYSIS:
         course.close(score.result, score.reason, score=score)
 
 
-def _pass_over(course: Course, calls: int) -> None:
-    """A turn has ended over an open question. Whoever still uses tools may answer in a later one."""
-    asked = course.monitor.open
-    if asked is None:
+def _count_unanswered_turn(course: Course, calls: int) -> None:
+    """A turn has ended while a question is open. An agent that still uses tools may answer in a later turn."""
+    question = course.monitor.open
+    if question is None:
         return
-    if calls and asked.turns + 1 < course.monitor.limits.patience_turns:
-        course.set(open=asked.model_copy(update={"turns": asked.turns + 1}))
+    if calls and question.turns + 1 < course.monitor.limits.patience_turns:
+        course.set(open=question.model_copy(update={"turns": question.turns + 1}))
     else:
-        course.close(Result.UNANSWERED, "it has not answered")
+        course.close(Result.UNANSWERED, "the agent has not answered")

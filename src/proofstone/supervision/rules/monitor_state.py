@@ -1,20 +1,17 @@
-"""Who is asked at all. Agents by tier, backends by whether they can be asked, lanes by whether it is worth its cost.
+"""The state of a monitor: the supervised agent, its limits, its open questions, and the triggers of re-verification.
 
-| first match                                              | asked                                       |
+The state is recorded in the ledger, so that a run can be resumed. Whether an agent is questioned at all depends on its
+tier, on whether its backend can be questioned, and on the lane:
+
+| first match                                              | questioned                                  |
 |----------------------------------------------------------|---------------------------------------------|
 | the lane is short (documentation, one small fix)         | no                                          |
-| the role is of tier 0                                    | no                                          |
+| the role has tier 0                                      | no                                          |
 | the backend is `cmd:` or `human`                         | no: not applicable                          |
 | a program that takes no further prompt                   | no: not applicable                          |
 | otherwise                                                | yes                                         |
 
-Which events are the agent's own, and which are the engine's doing: only the first say that it is alive.
-
-How long, how often, how many. A limit is a setting; these are its values and the range it may have.
-
-All that the monitor knows of one agent. It is kept in the ledger, so that it can be gone on with.
-
-What sets re-verification off, and at which level it begins. One row for each trigger.
+Only events that the agent causes itself show that it is alive; events of the engine do not.
 """
 
 from __future__ import annotations
@@ -53,7 +50,7 @@ TIERS: Final[Mapping[str, Tier]] = MappingProxyType(
         "researcher": Tier.RESEARCHER,
     }
 )
-"""Every other role is of tier 0: it reads, answers once, and is gone."""
+"""Every other role has tier 0: it reads, answers once and ends."""
 
 WORK: Final[Mapping[str, Work]] = MappingProxyType(
     {
@@ -67,20 +64,20 @@ WORK: Final[Mapping[str, Work]] = MappingProxyType(
 ASKABLE: Final[Mapping[str, bool | None]] = MappingProxyType(
     {"api": True, "acp": True, "script": True, "cli": None, "cmd": False, "human": False}
 )
-"""By the kind of backend. None: it depends on the program."""
+"""Whether a kind of backend can be questioned. None: it depends on the program."""
 
 
 class Watched(Contract):
     """An agent at work."""
 
     agent: str
-    """As it is called in messages: `implementer-1`."""
+    """Its name in messages, for example `implementer-1`."""
     role: str
     phase: int = 0
     own_tools: bool = False
-    """It is a program with tools of its own: how often it looks something up cannot be counted."""
+    """A program with its own tools: its lookups cannot be counted."""
     exempt: str = ""
-    """Why it is never asked; empty: it is."""
+    """Why the agent is never questioned. Empty if it is."""
 
     @property
     def work(self) -> Work | None:
@@ -92,10 +89,11 @@ def tier_of(role: str) -> Tier:
 
 
 def why_exempt(role: str, backend: str, *, lane: Lane | None = None, takes_prompts: bool = False) -> str:
-    """Why an agent is neither asked before its work nor during it; empty if it is. `backend` is the kind of its
-    backend; `takes_prompts`: of a program, that it can be spoken to again."""
+    """Return why an agent is questioned neither before nor during its work, or an empty string. `backend` is the
+    kind of its backend; `takes_prompts` says whether a program accepts further prompts.
+    """
     if lane in SHORT:
-        return f"the {lane} lane is too short for it"
+        return f"the {lane} lane is too short for supervision"
     if tier_of(role) is Tier.EXEMPT:
         return f"tier {Tier.EXEMPT:d}: {role_of(role)} reads and answers once"
     askable = ASKABLE.get(backend, False)
@@ -104,9 +102,9 @@ def why_exempt(role: str, backend: str, *, lane: Lane | None = None, takes_promp
     return "" if askable else f"not applicable: {backend} cannot be asked"
 
 
-_BEGINS: Final = (TaskBegan, GateEntered, GatePassed, TurnStarted, Restarted)
-_ENGINE: Final = (
-    *_BEGINS,
+_START_EVENTS: Final = (TaskBegan, GateEntered, GatePassed, TurnStarted, Restarted)
+_ENGINE_EVENTS: Final = (
+    *_START_EVENTS,
     ApproachDiffers,
     CheckFailed,
     ContextChanged,
@@ -118,12 +116,12 @@ _ENGINE: Final = (
 
 
 def shows_life(event: Event) -> bool:
-    return not isinstance(event, _ENGINE)
+    return not isinstance(event, _ENGINE_EVENTS)
 
 
 def ends_quiet(event: Event) -> bool:
-    """Whether silence is counted from here: the agent was heard, or something begins for it."""
-    return shows_life(event) or isinstance(event, _BEGINS)
+    """Return whether silence is counted from this event on: the agent was active, or something starts for it."""
+    return shows_life(event) or isinstance(event, _START_EVENTS)
 
 
 MINUTE: Final = 60.0
@@ -131,27 +129,27 @@ MINUTE: Final = 60.0
 
 class Limits(Contract):
     silence_seconds: float = Field(default=15 * MINUTE, gt=0, le=24 * 60 * MINUTE)
-    """Longer than this without an event, and the agent is pinged."""
+    """Silence after which the agent is pinged."""
     question_apart_seconds: float = Field(default=30 * MINUTE, ge=0, le=24 * 60 * MINUTE)
-    """Between two questions of level 2 to one agent. One that comes sooner waits."""
+    """Minimum time between two questions of level 2 to one agent. An earlier question waits."""
     pings: int = Field(default=3, ge=1, le=10)
-    """In a row without an answer, and the agent is replaced."""
+    """Unanswered pings in a row after which the agent is replaced."""
     submissions: int = Field(default=3, ge=1, le=10)
-    """Of an abbreviated analysis, before the agent is replaced. There is one analysis in a task."""
+    """Submissions of an abbreviated analysis after which the agent is replaced. A task has one analysis."""
     patience_turns: int = Field(default=10, ge=1, le=100)
-    """Turns of nothing but tool calls, before an open question counts as unanswered."""
+    """Turns with only tool calls after which an open question counts as unanswered."""
     stale_in_a_row: int = Field(default=2, ge=1, le=10)
-    """Times that an agent says where it is with stale documents, before it is pinged about them."""
+    """Position reports in a row with stale documents after which the agent is pinged about them."""
     milestones: bool = False
-    """Whether an agent is asked when it goes from one task to the next."""
+    """Whether an agent is questioned when it moves to the next task."""
 
 
 WINDOW_SHARE: Final = 0.8
-"""Of what a model can see. Beyond that, what it was told first is at risk."""
+"""Share of the context window beyond which the first instructions are at risk."""
 HALF: Final = 0.5
-"""Of the criteria: by then an agent must have looked something up."""
+"""Share of the criteria by which an agent must have looked something up."""
 LARGE_DELTA: Final = 0.5
-"""Of a context. Where more than that has changed, the whole of it is sent."""
+"""Share of a context beyond which a change is sent as the whole context."""
 
 
 class Monitor(Contract):
@@ -159,43 +157,46 @@ class Monitor(Contract):
     limits: Limits = Limits()
     now: float = 0.0
     heard_at: float = 0.0
-    """When it last had the word or made itself heard."""
+    """When a turn last started or the agent was last active."""
     pinged_at: float = 0.0
     asked_at: float | None = None
-    """When it was last asked a question of level 2."""
+    """When the agent was last asked a question of level 2."""
     in_turn: bool = False
     in_gate: bool = False
     task: str | None = None
     declared: tuple[str, ...] | None = None
     analysed: bool = False
-    """The task's one question of level 3 was asked."""
+    """Whether the task's one question of level 3 was asked."""
     research: int = 0
     low_use_seen: bool = False
     reported: bool = False
     unreported: bool = False
-    """Source has changed since its report was updated."""
+    """Source has changed since the report was updated."""
     stale: int = 0
     causes: int = 0
-    """So many were noticed."""
+    """The number of causes noticed so far."""
     waiting: tuple[Cause, ...] = ()
     again: Asked | None = None
-    """To be asked once more, at the next boundary."""
+    """The question to repeat at the next boundary."""
     open: Asked | None = None
     silent: Asked | None = None
-    """The pings for silence, which go beside the other questions."""
+    """The pings for silence, which are independent of other questions."""
     over: str = ""
-    """Why nothing follows any more."""
+    """Why monitoring has ended. Empty while it continues."""
 
     @property
     def unsettled(self) -> tuple[Cause, ...]:
-        """Causes of which nothing has come yet."""
-        asked = (item for item in (self.open, self.again, self.silent) if item is not None)
-        return (*self.waiting, *(cause for item in asked for cause in item.causes))
+        """Causes that are not settled yet."""
+        questions = (question for question in (self.open, self.again, self.silent) if question is not None)
+        return (*self.waiting, *(cause for question in questions for cause in question.causes))
 
     @property
     def analysing(self) -> bool:
-        """A question of level 3 is due or open: another reason for one belongs to it."""
-        levels = (*(item.level for item in self.waiting), *(item.level for item in (self.open, self.again) if item))
+        """Whether a question of level 3 is due or open. It covers every further cause for one."""
+        levels = (
+            *(pending.level for pending in self.waiting),
+            *(pending.level for pending in (self.open, self.again) if pending),
+        )
         return Level.ANALYSIS in levels
 
     @property
@@ -216,14 +217,20 @@ class Row(NamedTuple):
 
 TRIGGERS: Final[Mapping[Trigger, Row]] = MappingProxyType(
     {
-        Trigger.SILENCE: Row("silence", Level.PING, "nothing was heard of it for more than 15 minutes"),
-        Trigger.STALE_DOCS: Row("stale documents", Level.PING, "its documents were stale twice in a row"),
-        Trigger.SCOPE_CHANGE: Row("scope change", Level.QUESTION, "a context update affects its files or criteria"),
-        Trigger.MILESTONE: Row("milestone", Level.QUESTION, "it goes from one task to the next, if that is configured"),
-        Trigger.LOW_TOOL_USE: Row(
-            "low tool use", Level.QUESTION, "past half of the task without one look, where one is required"
+        Trigger.SILENCE: Row("silence", Level.PING, "the agent was silent for more than 15 minutes"),
+        Trigger.STALE_DOCS: Row("stale documents", Level.PING, "the agent's documents were stale twice in a row"),
+        Trigger.SCOPE_CHANGE: Row(
+            "scope change", Level.QUESTION, "a context update affects the agent's files or criteria"
         ),
-        Trigger.DEVIATION: Row("deviation", Level.ANALYSIS, "it touches undeclared files, or its approach is another"),
-        Trigger.RECOVERY: Row("recovery", Level.PING, "the engine was restarted; further up where answers do not fit"),
+        Trigger.MILESTONE: Row("milestone", Level.QUESTION, "the agent moves to its next task, if that is configured"),
+        Trigger.LOW_TOOL_USE: Row(
+            "low tool use", Level.QUESTION, "more than half of the task is done without a lookup, where one is required"
+        ),
+        Trigger.DEVIATION: Row(
+            "deviation", Level.ANALYSIS, "the agent changes undeclared files, or its approach differs from the plan"
+        ),
+        Trigger.RECOVERY: Row(
+            "recovery", Level.PING, "the engine was restarted; a higher level follows if the answers do not fit"
+        ),
     }
 )

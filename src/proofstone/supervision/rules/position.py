@@ -1,28 +1,32 @@
-"""Whether an agent looks before it decides (COA-5).
+"""The position table: where each agent is, from what the engine observes (COA-1), and whether it looks things up
+(COA-5).
 
-| work           | looks by half of it | at its end |
-|----------------|---------------------|------------|
-| research       | 2                   | 3          |
-| design         | 1                   | 1          |
-| planning       | 1                   | 2          |
-| implementation | 1                   | 1          |
+Required lookups:
 
-Before half of it nothing is due. Fewer looks than are due is LOW; none at all past half is MISSING, and that sets
-re-verification off (T5). Other work asks for none, and the looks of a program with tools of its own cannot be counted:
-EXEMPT.
+| work           | by half of it | at its end |
+|----------------|---------------|------------|
+| research       | 2             | 3          |
+| design         | 1             | 1          |
+| planning       | 1             | 2          |
+| implementation | 1             | 1          |
 
-Where each agent stands, from what the engine sees of it (COA-1). What it says itself is held against that.
+Before half of the work, no lookups are due. Fewer lookups than due is LOW. None at all past half is MISSING, which
+triggers re-verification (T5). Other work requires no lookups, and the lookups of a program with its own tools cannot be
+counted: EXEMPT.
 
-| first match                                                          | status       |
-|----------------------------------------------------------------------|--------------|
-| it says that it is blocked                                           | BLOCKED      |
-| it is being asked                                                    | REVERIFY     |
-| more than four fifths of what it can see are taken                   | COMPACT_RISK |
-| there is something to look at: silence, undeclared files, no look, … | ATTENTION    |
-| it has handed its work over, or every criterion is met               | COMPLETING   |
-| otherwise                                                            | ON_TRACK     |
+What an agent reports about its own position is compared with what the engine observed.
 
-Documents are stale when source has changed since its report was updated. Progress is criteria met of all.
+| first match                                                              | status       |
+|--------------------------------------------------------------------------|--------------|
+| the agent says that it is blocked                                        | BLOCKED      |
+| a question is open                                                       | REVERIFY     |
+| more than four fifths of the context window are used                     | COMPACT_RISK |
+| it needs attention: silence, undeclared files, no lookups, …             | ATTENTION    |
+| it has handed over its work, or every criterion is met                   | COMPLETING   |
+| otherwise                                                                | ON_TRACK     |
+
+Documents are stale when source has changed since the report was updated. Progress is the share of criteria that are
+met.
 """
 
 from __future__ import annotations
@@ -61,7 +65,7 @@ from proofstone.supervision.models.ladder import Docs, Level, Position, Position
 from proofstone.supervision.rules.monitor_state import HALF, MINUTE, WINDOW_SHARE, Limits, Watched, ends_quiet
 
 RESEARCH: Final = frozenset(str(tool) for tool in READING | BEYOND)
-"""Tools that look something up: in the tree, its history, the memory, the web."""
+"""Tools that look something up: in the tree, its history, the memory or the web."""
 
 
 class Minimum(NamedTuple):
@@ -84,14 +88,14 @@ def is_research(tool: str) -> bool:
 
 
 def due(work: Work, met: int, total: int) -> int:
-    """Looks that the work asks for by now."""
+    """Return the number of lookups that the work requires by now."""
     if not total or met < total * HALF:
         return 0
     return MINIMUM[work].by_half if met < total else MINIMUM[work].at_end
 
 
 def is_missing(work: Work | None, looks: int, met: int, total: int) -> bool:
-    """Past half of it without one look, where one is required."""
+    """Return whether more than half of the work is done without a lookup, where one is required."""
     return work is not None and not looks and met > total * HALF and due(work, met, total) > 0
 
 
@@ -104,13 +108,13 @@ def tool_use(work: Work | None, looks: int, met: int, total: int) -> ToolUse:
 
 
 class Standing(Contract):
-    """All that was seen of an agent that its row is made of."""
+    """Everything observed of an agent that its row is built from."""
 
     agent: str
     work: Work | None = None
-    """None: nobody counts how often it looks something up."""
+    """None if lookups are not counted."""
     countable: bool = True
-    """Its tools are ours, so that its calls can be counted."""
+    """Whether the tool calls can be counted, because the tools belong to the engine."""
     phase: int = 0
     task: str = ""
     number: int = 0
@@ -122,18 +126,18 @@ class Standing(Contract):
     files: tuple[str, ...] = ()
     reported: bool = False
     unreported: bool = False
-    """Source has changed since its report was updated."""
+    """Source has changed since the report was updated."""
     tool_calls: int = 0
     looks: int = 0
-    """In this task."""
+    """Lookups in this task."""
     turns: int = 0
     tokens: int = 0
     window: int | None = None
     located_at: float | None = None
     stale: int = 0
-    """So many times in a row it said that its documents are stale, or they were when it said where it is."""
+    """Position reports in a row with stale documents, by the agent's words or by observation."""
     anomalies: tuple[str, ...] = ()
-    """Of what it last said, what is not as it was seen."""
+    """Where the agent's last report differs from what was observed."""
     failed: tuple[str, ...] = ()
     claimed: str = ""
     error: str = ""
@@ -150,22 +154,22 @@ class Standing(Contract):
 
     @property
     def strays(self) -> tuple[str, ...]:
-        """Files that it changed and that its task does not declare."""
-        beyond = undeclared(self.files, self.declared) if self.declared is not None else ()
-        return tuple(path for path in beyond if path not in granted(beyond, self.declared or ()))
+        """Changed files that the task does not declare."""
+        undeclared_paths = undeclared(self.files, self.declared) if self.declared is not None else ()
+        return tuple(path for path in undeclared_paths if path not in granted(undeclared_paths, self.declared or ()))
 
 
 def stands(watched: Watched, now: float) -> Standing:
-    """An agent that is about to begin."""
+    """Create the state of an agent that is about to start."""
     work = None if watched.own_tools else watched.work
     return Standing(agent=watched.agent, work=work, countable=not watched.own_tools, phase=watched.phase, heard_at=now)
 
 
-# What was seen.
+# Observations.
 
 
 def seen(standing: Standing, observed: Observed) -> Standing:
-    """As it stands after the event. What another agent does changes nothing."""
+    """Return the state after the event. Events of other agents change nothing."""
     if observed.agent != standing.agent:
         return standing
     changes = _changes(standing, observed.event, observed.at)
@@ -174,39 +178,39 @@ def seen(standing: Standing, observed: Observed) -> Standing:
     return standing.model_copy(update=changes)
 
 
-def _changes(at: Standing, event: Event, now: float) -> dict[str, object]:
+def _changes(standing: Standing, event: Event, now: float) -> dict[str, object]:
     match event:
         case TaskBegan():
-            return _began(event)
+            return _begin_task(event)
         case GateEntered():
             return {"step": "shows that it understands its task"}
         case GatePassed():
             return {"step": "begins"}
         case TurnStarted():
-            return {"in_turn": True, "turns": at.turns + 1}
+            return {"in_turn": True, "turns": standing.turns + 1}
         case TurnEnded() | Restarted():
             return {"in_turn": False}
         case ToolUsed():
-            looks = at.looks + is_research(event.name)
-            return {"tool_calls": at.tool_calls + 1, "looks": looks, "step": f"uses {event.name}"}
+            looks = standing.looks + is_research(event.name)
+            return {"tool_calls": standing.tool_calls + 1, "looks": looks, "step": f"uses {event.name}"}
         case FileChanged():
-            files = tuple(dict.fromkeys((*at.files, event.path)))
-            source = not docs_only((event.path,))
-            return {"files": files, "unreported": at.unreported or source, "step": f"changes {event.path}"}
+            files = tuple(dict.fromkeys((*standing.files, event.path)))
+            is_source = not docs_only((event.path,))
+            return {"files": files, "unreported": standing.unreported or is_source, "step": f"changes {event.path}"}
         case ReportUpdated():
             return {"reported": True, "unreported": False}
         case TokensUsed():
-            return {"tokens": event.tokens, "window": event.window or at.window}
+            return {"tokens": event.tokens, "window": event.window or standing.window}
         case CriteriaSeen():
             return {"met": event.met, "criteria": event.total}
         case CheckFailed():
-            return {"failed": tuple(dict.fromkeys((*at.failed, event.check)))}
+            return {"failed": tuple(dict.fromkeys((*standing.failed, event.check)))}
         case Claimed():
             return {"claimed": event.status, "error": event.error}
         case SelfLocated():
-            stale = event.located.docs is Docs.STALE or at.docs is Docs.STALE
-            said = {"step": event.located.step, "located_at": now, "anomalies": event.anomalies}
-            return {**said, "stale": at.stale + 1 if stale else 0}
+            stale = event.located.docs is Docs.STALE or standing.docs is Docs.STALE
+            report = {"step": event.located.step, "located_at": now, "anomalies": event.anomalies}
+            return {**report, "stale": standing.stale + 1 if stale else 0}
         case QuestionOpened():
             return {"asked": event.level}
         case QuestionClosed():
@@ -216,12 +220,20 @@ def _changes(at: Standing, event: Event, now: float) -> dict[str, object]:
     return {}
 
 
-def _began(event: TaskBegan) -> dict[str, object]:
-    known: dict[str, object] = {"task": event.task, "number": event.number, "total": event.total}
-    anew: dict[str, object] = {"step": "", "met": 0, "files": (), "looks": 0, "stale": 0, "anomalies": (), "failed": ()}
+def _begin_task(event: TaskBegan) -> dict[str, object]:
+    task_fields: dict[str, object] = {"task": event.task, "number": event.number, "total": event.total}
+    reset_fields: dict[str, object] = {
+        "step": "",
+        "met": 0,
+        "files": (),
+        "looks": 0,
+        "stale": 0,
+        "anomalies": (),
+        "failed": (),
+    }
     return {
-        **known,
-        **anew,
+        **task_fields,
+        **reset_fields,
         "declared": event.files,
         "criteria": event.criteria,
         "claimed": "",
@@ -230,32 +242,35 @@ def _began(event: TaskBegan) -> dict[str, object]:
     }
 
 
-# What it says itself.
+# The agent's own report.
 
 
-def anomalies(standing: Standing, said: SelfLocate) -> tuple[str, ...]:
-    """What an agent says of itself and the engine has seen otherwise. Work that nobody has looked at yet may be further
-    than was seen, by one criterion; calls are compared where they can be counted."""
-    found = []
-    if said.phase != standing.phase:
-        found.append(f"it says phase {said.phase}, and is in phase {standing.phase}")
-    if standing.total and (said.task, said.total) != (standing.number, standing.total):
-        found.append(f"it says task {said.task}/{said.total}, and is at {standing.number}/{standing.total}")
-    most = _percent(standing.met + 1, standing.criteria)
-    if most is not None and standing.met < standing.criteria and said.progress > most:
-        found.append(f"it says {said.progress}%, and {standing.met} of {standing.criteria} criteria are met")
-    if standing.countable and said.tool_calls > standing.tool_calls:
-        found.append(f"it says {said.tool_calls} tool calls, and made {standing.tool_calls}")
-    if said.docs is Docs.CURRENT and standing.docs is Docs.STALE:
-        found.append("it says that its documents are current, and source has changed since")
-    return tuple(found)
+def anomalies(standing: Standing, report: SelfLocate) -> tuple[str, ...]:
+    """Return where an agent's report differs from what the engine observed. Progress may be ahead by one criterion,
+    because the latest work may not have been observed yet. Tool calls are compared where they can be counted.
+    """
+    differences = []
+    if report.phase != standing.phase:
+        differences.append(f"it reports phase {report.phase}, but is in phase {standing.phase}")
+    if standing.total and (report.task, report.total) != (standing.number, standing.total):
+        differences.append(
+            f"it reports task {report.task}/{report.total}, but is at {standing.number}/{standing.total}"
+        )
+    maximum = _percent(standing.met + 1, standing.criteria)
+    if maximum is not None and standing.met < standing.criteria and report.progress > maximum:
+        differences.append(f"it reports {report.progress}%, but {standing.met} of {standing.criteria} criteria are met")
+    if standing.countable and report.tool_calls > standing.tool_calls:
+        differences.append(f"it reports {report.tool_calls} tool calls, but made {standing.tool_calls}")
+    if report.docs is Docs.CURRENT and standing.docs is Docs.STALE:
+        differences.append("it reports that its documents are current, but source has changed since")
+    return tuple(differences)
 
 
-# Its row.
+# The row of an agent.
 
 
 def row(standing: Standing, now: float, limits: Limits | None = None) -> Position:
-    notes = (*_beside(standing), *_to_look_at(standing, now, limits or Limits()))
+    notes = (*_status_notes(standing), *_attention_notes(standing, now, limits or Limits()))
     return Position(
         agent=standing.agent,
         task=standing.task,
@@ -266,66 +281,66 @@ def row(standing: Standing, now: float, limits: Limits | None = None) -> Positio
         last_self_locate=standing.located_at,
         docs=standing.docs,
         tool_calls=standing.tool_calls,
-        tool_use=_use(standing),
+        tool_use=_tool_use(standing),
         turns=standing.turns,
         files=standing.files,
         tokens=standing.tokens,
-        quiet_seconds=_quiet(standing, now),
+        quiet_seconds=_quiet_seconds(standing, now),
         status=_status(standing, now, limits or Limits()),
         notes=notes,
     )
 
 
-def _status(at: Standing, now: float, limits: Limits) -> PositionStatus:
-    if at.claimed == "blocked":
+def _status(standing: Standing, now: float, limits: Limits) -> PositionStatus:
+    if standing.claimed == "blocked":
         return PositionStatus.BLOCKED
-    if at.asked is not None:
+    if standing.asked is not None:
         return PositionStatus.REVERIFY
-    if _is_crowded(at):
+    if _is_window_full(standing):
         return PositionStatus.COMPACT_RISK
-    if _to_look_at(at, now, limits):
+    if _attention_notes(standing, now, limits):
         return PositionStatus.ATTENTION
-    if at.over or at.claimed == "success" or (at.criteria and at.met >= at.criteria):
+    if standing.over or standing.claimed == "success" or (standing.criteria and standing.met >= standing.criteria):
         return PositionStatus.COMPLETING
     return PositionStatus.ON_TRACK
 
 
-def _beside(at: Standing) -> tuple[str, ...]:
-    """Notes that go with a status of their own."""
+def _status_notes(standing: Standing) -> tuple[str, ...]:
+    """Return the notes for statuses with a note of their own."""
     notes = []
-    if at.claimed == "blocked":
-        notes.append(f"blocked: {at.error}" if at.error else "blocked")
-    if at.asked is not None:
-        notes.append(f"asked at level {at.asked:d}")
-    if at.window is not None and _is_crowded(at):
-        notes.append(f"{at.tokens * 100 // at.window}% of what it can see is taken")
+    if standing.claimed == "blocked":
+        notes.append(f"blocked: {standing.error}" if standing.error else "blocked")
+    if standing.asked is not None:
+        notes.append(f"asked at level {standing.asked:d}")
+    if standing.window is not None and _is_window_full(standing):
+        notes.append(f"{standing.tokens * 100 // standing.window}% of the context window is used")
     return tuple(notes)
 
 
-def _to_look_at(at: Standing, now: float, limits: Limits) -> tuple[str, ...]:
-    """Why somebody should."""
-    quiet = _quiet(at, now)
+def _attention_notes(standing: Standing, now: float, limits: Limits) -> tuple[str, ...]:
+    """Return why the agent needs attention."""
+    quiet_seconds = _quiet_seconds(standing, now)
     reasons = [
-        (at.in_turn and quiet > limits.silence_seconds, f"quiet for {quiet / MINUTE:.0f} min"),
-        (bool(at.strays), f"undeclared: {', '.join(at.strays)}"),
-        (_use(at) is ToolUse.MISSING, "no look at anything"),
-        (at.stale >= limits.stale_in_a_row, "documents stale"),
-        (bool(at.failed), f"failed: {', '.join(at.failed)}"),
-        (at.claimed == "failure", f"failure: {at.error}" if at.error else "failure"),
+        (standing.in_turn and quiet_seconds > limits.silence_seconds, f"quiet for {quiet_seconds / MINUTE:.0f} min"),
+        (bool(standing.strays), f"undeclared: {', '.join(standing.strays)}"),
+        (_tool_use(standing) is ToolUse.MISSING, "nothing looked up"),
+        (standing.stale >= limits.stale_in_a_row, "documents stale"),
+        (bool(standing.failed), f"failed: {', '.join(standing.failed)}"),
+        (standing.claimed == "failure", f"failure: {standing.error}" if standing.error else "failure"),
     ]
-    return (*(note for holds, note in reasons if holds), *at.anomalies)
+    return (*(note for holds, note in reasons if holds), *standing.anomalies)
 
 
-def _is_crowded(at: Standing) -> bool:
-    return at.window is not None and at.tokens > WINDOW_SHARE * at.window
+def _is_window_full(standing: Standing) -> bool:
+    return standing.window is not None and standing.tokens > WINDOW_SHARE * standing.window
 
 
-def _use(at: Standing) -> ToolUse:
-    return tool_use(at.work, at.looks, at.met, at.criteria)
+def _tool_use(standing: Standing) -> ToolUse:
+    return tool_use(standing.work, standing.looks, standing.met, standing.criteria)
 
 
-def _quiet(at: Standing, now: float) -> float:
-    return max(0.0, now - at.heard_at)
+def _quiet_seconds(standing: Standing, now: float) -> float:
+    return max(0.0, now - standing.heard_at)
 
 
 def _percent(met: int, total: int) -> int | None:
@@ -338,21 +353,25 @@ HEADINGS: Final = ("agent", "task", "step", "progress", "self-locate", "docs", "
 
 
 def table(positions: Iterable[Position], now: float) -> tuple[tuple[str, ...], ...]:
-    """The headings and the rows, as text."""
+    """Return the headings and the rows as text."""
     return (HEADINGS, *(_cells(position, now) for position in positions))
 
 
-def _cells(at: Position, now: float) -> tuple[str, ...]:
-    of = f" {at.number}/{at.total}" if at.total else ""
-    located = "–" if at.last_self_locate is None else f"{max(0.0, now - at.last_self_locate) / MINUTE:.0f} min ago"
+def _cells(position: Position, now: float) -> tuple[str, ...]:
+    numbering = f" {position.number}/{position.total}" if position.total else ""
+    located = (
+        "–"
+        if position.last_self_locate is None
+        else f"{max(0.0, now - position.last_self_locate) / MINUTE:.0f} min ago"
+    )
     return (
-        at.agent,
-        f"{at.task}{of}".strip(),
-        at.step,
-        "–" if at.progress is None else f"{at.progress}%",
+        position.agent,
+        f"{position.task}{numbering}".strip(),
+        position.step,
+        "–" if position.progress is None else f"{position.progress}%",
         located,
-        at.docs.value,
-        f"{at.tool_calls} {at.tool_use.value}",
-        at.status.value,
-        "; ".join(at.notes),
+        position.docs.value,
+        f"{position.tool_calls} {position.tool_use.value}",
+        position.status.value,
+        "; ".join(position.notes),
     )

@@ -1,22 +1,22 @@
-"""An abbreviated analysis, held against the plan and the change itself.
+"""Compare an abbreviated analysis with the plan and the real change.
 
-How far the work is from its plan is computed, whatever is claimed:
+The distance of the work from its plan is computed, whatever the agent claims:
 
 | computed              | if                                                                                          |
 |-----------------------|---------------------------------------------------------------------------------------------|
-| NONE                  | all that changed is declared, or granted by rule; no public signature changed but as planned |
-| MINOR_ADJUSTMENT      | there are further files, each of risk 🟢 or 🟡; no public signature changed but as planned   |
+| NONE                  | changed files are declared or granted by rule; no unplanned change of a public signature    |
+| MINOR_ADJUSTMENT      | further files, each of risk 🟢 or 🟡; no unplanned change of a public signature             |
 | SIGNIFICANT_DEVIATION | otherwise                                                                                   |
 
-| the claim, and what it names                                                           | result                   |
+| the analysis                                                                           | result                   |
 |----------------------------------------------------------------------------------------|--------------------------|
-| is less than what is computed                                                          | hidden: unjustified       |
-| leaves out a changed file that is not declared, or a public signature that is not planned | hidden: unjustified    |
-| one of its items does not hold                                                         | unjustified              |
-| NONE, and so it is                                                                     | intact                   |
-| otherwise: what is computed, or more that is still to come                             | justified                |
+| claims less than what is computed                                                      | hidden: unjustified      |
+| omits a changed undeclared file, or an unplanned change of a public signature          | hidden: unjustified      |
+| has an item that fails                                                                 | unjustified              |
+| claims NONE, and NONE is computed                                                      | intact                   |
+| otherwise: claims what is computed, or more that is still to come                      | justified                |
 
-What is hidden is a claim mismatch. A file is named by RC-04, a signature anywhere in the analysis.
+A hidden deviation is a claim mismatch. RC-04 must name the files; a signature may be named anywhere in the analysis.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from proofstone.supervision.models.understanding import Item, ItemVerdict
 from proofstone.supervision.rules.mentions import files, names, says
 
 ITEMS: Final = (Item.TASK, Item.FILES, Item.DOWNSTREAM)
-"""Of the abbreviated analysis."""
+"""The items of the abbreviated analysis."""
 _AS_BEFORE: Final = re.compile(
     r"\b(?:same|unchanged|no (?:new|further|other|additional|more) files?|no changes?"
     r"|as (?:declared|planned|before|listed)|the declared (?:files?|ones?)|original (?:list|files?))\b",
     re.IGNORECASE,
 )
 _WORST_FIRST: Final = (Verdict.FAIL, Verdict.UNVERIFIABLE, Verdict.PASS)
-_NAMED: Final = 5
+_MAX_LISTED: Final = 5
 
 
 @dataclass(frozen=True)
 class Reality:
-    """What the engine sees."""
+    """What the engine observed."""
 
     declared: tuple[str, ...]
     """Paths and patterns that the task may change."""
     worked: tuple[WorkedFile, ...] = ()
-    """What really changed in the work tree."""
+    """Files that really changed in the work tree."""
     signatures: tuple[ChangedSignature, ...] = ()
     unseen: tuple[str, ...] = ()
     """Changed files whose signatures cannot be compared."""
@@ -63,9 +63,9 @@ class Reality:
     @property
     def beyond(self) -> tuple[WorkedFile, ...]:
         """Files that the task neither declares nor gets by rule."""
-        strange = undeclared((item.path for item in self.worked), self.declared)
-        given = granted(strange, self.declared)
-        return tuple(item for item in self.worked if item.path in strange and item.path not in given)
+        undeclared_paths = undeclared((file.path for file in self.worked), self.declared)
+        granted_paths = granted(undeclared_paths, self.declared)
+        return tuple(file for file in self.worked if file.path in undeclared_paths and file.path not in granted_paths)
 
     @property
     def unplanned(self) -> tuple[ChangedSignature, ...]:
@@ -73,38 +73,38 @@ class Reality:
 
 
 def deviation(reality: Reality) -> Impact:
-    beyond = reality.beyond
-    if reality.unplanned or any(_risk(item) is Risk.RED for item in beyond):
+    undeclared_files = reality.beyond
+    if reality.unplanned or any(_risk(file) is Risk.RED for file in undeclared_files):
         return Impact.SIGNIFICANT_DEVIATION
-    return Impact.MINOR_ADJUSTMENT if beyond else Impact.NONE
+    return Impact.MINOR_ADJUSTMENT if undeclared_files else Impact.NONE
 
 
 def score(analysis: MiniAnalysis, reality: Reality, judged: Iterable[ItemVerdict] = ()) -> Score:
-    """`judged`: what somebody says of RC-01 and RC-07; nothing: nobody could be asked."""
+    """Score an analysis. `judged` are the judge's verdicts on RC-01 and RC-07; empty if there was no judge."""
     computed = deviation(reality)
-    items = tuple(_items(analysis, reality, tuple(judged)))
-    hidden = tuple(_hidden(analysis, reality, computed))
-    failed = tuple(item for item in items if item.verdict is Verdict.FAIL)
-    result = _result(analysis.impact, computed, refused=bool(hidden or failed))
+    items = tuple(_judge_items(analysis, reality, tuple(judged)))
+    hidden = tuple(_find_hidden(analysis, reality, computed))
+    failed = tuple(verdict for verdict in items if verdict.verdict is Verdict.FAIL)
+    result = _decide_result(analysis.impact, computed, refused=bool(hidden or failed))
     return Score(
         result=result,
         claimed=analysis.impact,
         computed=computed,
         items=items,
-        hidden=_finding(hidden, analysis.impact, computed) if hidden else None,
-        amended=_amended(analysis, reality) if result is Result.JUSTIFIED else (),
-        reason="; ".join((*hidden, *(f"{item.item}: {item.detail}" for item in failed))) or _FINE[result],
+        hidden=_build_finding(hidden, analysis.impact, computed) if hidden else None,
+        amended=_collect_amended(analysis, reality) if result is Result.JUSTIFIED else (),
+        reason="; ".join((*hidden, *(f"{verdict.item}: {verdict.detail}" for verdict in failed))) or _REASONS[result],
     )
 
 
 _Result = Literal[Result.INTACT, Result.JUSTIFIED, Result.UNJUSTIFIED]
-_FINE: Final = {
-    Result.INTACT: "it does what was planned, and says so",
-    Result.JUSTIFIED: "it deviates from the plan, and says so",
+_REASONS: Final = {
+    Result.INTACT: "the agent follows the plan and says so",
+    Result.JUSTIFIED: "the agent deviates from the plan and says so",
 }
 
 
-def _result(claimed: Impact, computed: Impact, *, refused: bool) -> _Result:
+def _decide_result(claimed: Impact, computed: Impact, *, refused: bool) -> _Result:
     if refused:
         return Result.UNJUSTIFIED
     return Result.INTACT if claimed is Impact.NONE and computed is Impact.NONE else Result.JUSTIFIED
@@ -114,117 +114,126 @@ def _risk(file: WorkedFile) -> Risk:
     return risk_of(PathChange(path=file.path, kind=file.kind, added=file.added, removed=file.removed)).risk
 
 
-# What is hidden
+# Hidden deviations
 
 
-def _hidden(analysis: MiniAnalysis, reality: Reality, computed: Impact) -> Iterator[str]:
+def _find_hidden(analysis: MiniAnalysis, reality: Reality, computed: Impact) -> Iterator[str]:
     if analysis.impact.rank < computed.rank:
-        yield f"it claims {analysis.impact}, and it is {computed}: {_deviating(reality)}"
-    if silent := [item.path for item in reality.beyond if item.path in _unnamed(analysis, reality)]:
-        yield f"it changed {_listed(silent)}, which its task does not declare and it does not name"
+        yield f"it claims {analysis.impact}, but the computed impact is {computed}: {_describe_deviation(reality)}"
+    if unnamed := [file.path for file in reality.beyond if file.path in _find_unnamed(analysis, reality)]:
+        yield f"it changed {_join_limited(unnamed)}, which its task does not declare and the analysis does not name"
     everything = " ".join((analysis.task, analysis.files, analysis.downstream, analysis.reality))
-    if silent := [item.symbol for item in reality.unplanned if not names(everything, item.symbol)]:
-        yield f"it changed the signature of {_listed(silent)}, which was not planned and it does not name"
+    if unnamed := [change.symbol for change in reality.unplanned if not names(everything, change.symbol)]:
+        yield f"it changed the signature of {_join_limited(unnamed)}, which was not planned and is not named"
 
 
-def _deviating(reality: Reality) -> str:
-    changed = [f"{item.path} {_risk(item).mark}" for item in reality.beyond]
-    return _listed([*changed, *(f"the signature of {item.symbol} in {item.path}" for item in reality.unplanned)])
+def _describe_deviation(reality: Reality) -> str:
+    files = [f"{file.path} {_risk(file).mark}" for file in reality.beyond]
+    signatures = [f"the signature of {change.symbol} in {change.path}" for change in reality.unplanned]
+    return _join_limited([*files, *signatures])
 
 
-def _finding(hidden: tuple[str, ...], claimed: Impact, computed: Impact) -> Finding:
+def _build_finding(hidden: tuple[str, ...], claimed: Impact, computed: Impact) -> Finding:
     return Finding(
         layer="scope",
         rule=CLAIM_MISMATCH,
         severity=Severity.MAJOR,
         detail="; ".join(hidden),
-        fix="name every file and every signature that differs from the plan, and claim the impact that it has",
+        fix="name every file and every signature that differs from the plan, and claim the real impact",
         before=claimed,
         after=computed,
     )
 
 
-def _listed(some: list[str]) -> str:
-    more = f" and {len(some) - _NAMED} more" if len(some) > _NAMED else ""
-    return ", ".join(some[:_NAMED]) + more
+def _join_limited(values: list[str]) -> str:
+    remainder = f" and {len(values) - _MAX_LISTED} more" if len(values) > _MAX_LISTED else ""
+    return ", ".join(values[:_MAX_LISTED]) + remainder
 
 
-# What it names
+# Names in the analysis
 
 
-def _known(reality: Reality) -> tuple[str, ...]:
+def _collect_known_paths(reality: Reality) -> tuple[str, ...]:
     literal = (path for path in reality.declared if not set("*?") & set(path))
-    return (*(item.path for item in reality.worked), *literal)
+    return (*(file.path for file in reality.worked), *literal)
 
 
-def _unnamed(analysis: MiniAnalysis, reality: Reality) -> tuple[str, ...]:
-    """Changed files that the list does not name. Declared ones are named by their folder too, or by somebody who says
-    that the list is as before; others only by themselves."""
-    changed = tuple(item.path for item in reality.worked)
-    named = tuple(file.path for file in files(analysis.files, _known(reality)))
+def _find_unnamed(analysis: MiniAnalysis, reality: Reality) -> tuple[str, ...]:
+    """Return the changed files that the list does not name. A declared file is also named by its folder, or by a
+    statement that the list is as before; other files only by their path.
+    """
+    changed = tuple(changed_file.path for changed_file in reality.worked)
+    named = tuple(file.path for file in files(analysis.files, _collect_known_paths(reality)))
     as_before = bool(_AS_BEFORE.search(analysis.files))
-    own = {path for path in changed if not undeclared((path,), reality.declared)}
-    covered = own if as_before else own - set(undeclared(own, named))
+    declared = {path for path in changed if not undeclared((path,), reality.declared)}
+    covered = declared if as_before else declared - set(undeclared(declared, named))
     return tuple(path for path in changed if path not in named and path not in covered)
 
 
-def _amended(analysis: MiniAnalysis, reality: Reality) -> tuple[str, ...]:
-    """What it has changed beyond its files; and what it says it will, if the impact that it claims covers that."""
-    mentioned = [item for item in files(analysis.files, _known(reality)) if not item.path.endswith("/")]
-    to_come = tuple(
-        WorkedFile(path=item.path, kind=ChangeKind.ADDED if item.new else ChangeKind.MODIFIED)
-        for item in mentioned
-        if undeclared((item.path,), reality.declared) and all(item.path != file.path for file in reality.worked)
+def _collect_amended(analysis: MiniAnalysis, reality: Reality) -> tuple[str, ...]:
+    """Return the undeclared files that the agent has changed, and those that it announces if the claimed impact
+    covers them.
+    """
+    mentioned = [
+        mention for mention in files(analysis.files, _collect_known_paths(reality)) if not mention.path.endswith("/")
+    ]
+    announced = tuple(
+        WorkedFile(path=mention.path, kind=ChangeKind.ADDED if mention.new else ChangeKind.MODIFIED)
+        for mention in mentioned
+        if undeclared((mention.path,), reality.declared) and all(mention.path != file.path for file in reality.worked)
     )
-    then = replace(reality, worked=(*reality.worked, *to_come))
-    covered = deviation(then).rank <= analysis.impact.rank
-    return tuple(item.path for item in (then if covered else reality).beyond)
+    planned_reality = replace(reality, worked=(*reality.worked, *announced))
+    is_covered = deviation(planned_reality).rank <= analysis.impact.rank
+    return tuple(changed.path for changed in (planned_reality if is_covered else reality).beyond)
 
 
 # Items
 
 
-def _items(analysis: MiniAnalysis, reality: Reality, judged: tuple[ItemVerdict, ...]) -> Iterator[ItemVerdict]:
+def _judge_items(analysis: MiniAnalysis, reality: Reality, judged: tuple[ItemVerdict, ...]) -> Iterator[ItemVerdict]:
     yield _worst(Item.TASK, (), judged)
-    yield _worst(Item.FILES, _files(analysis, reality), ())
-    yield _worst(Item.DOWNSTREAM, _downstream(analysis, reality), judged)
+    yield _worst(Item.FILES, _check_files(analysis, reality), ())
+    yield _worst(Item.DOWNSTREAM, _check_downstream(analysis, reality), judged)
     if reality.unseen:
-        detail = f"signatures in {_listed(list(reality.unseen))} cannot be compared"
+        detail = f"signatures in {_join_limited(list(reality.unseen))} cannot be compared"
         yield ItemVerdict(item=Item.INTERFACES, verdict=Verdict.UNVERIFIABLE, detail=detail)
 
 
-def _worst(item: Item, seen: Iterable[tuple[Verdict, str]], judged: Iterable[ItemVerdict]) -> ItemVerdict:
-    """The worst of what the engine sees and somebody judges; of nothing at all nobody knows."""
-    found = [ItemVerdict(item=item, verdict=verdict, detail=detail) for verdict, detail in seen]
-    found += (entry for entry in judged if entry.item is item)
+def _worst(item: Item, observed: Iterable[tuple[Verdict, str]], judged: Iterable[ItemVerdict]) -> ItemVerdict:
+    """Return the worst verdict of the engine and the judge. Unverifiable if there is none."""
+    verdicts = [ItemVerdict(item=item, verdict=verdict, detail=detail) for verdict, detail in observed]
+    verdicts += (judgement for judgement in judged if judgement.item is item)
     unknown = ItemVerdict(item=item, verdict=Verdict.UNVERIFIABLE, detail="nobody could judge it")
-    return min(found, key=lambda one: _WORST_FIRST.index(one.verdict), default=unknown)
+    return min(verdicts, key=lambda candidate: _WORST_FIRST.index(candidate.verdict), default=unknown)
 
 
-def _files(analysis: MiniAnalysis, reality: Reality) -> Iterator[tuple[Verdict, str]]:
-    if missing := _unnamed(analysis, reality):
-        yield Verdict.FAIL, f"it changed {_listed(list(missing))}, which its list does not name"
+def _check_files(analysis: MiniAnalysis, reality: Reality) -> Iterator[tuple[Verdict, str]]:
+    if missing := _find_unnamed(analysis, reality):
+        yield Verdict.FAIL, f"it changed {_join_limited(list(missing))}, which its list does not name"
     else:
         yield Verdict.PASS, ""
 
 
-def _downstream(analysis: MiniAnalysis, reality: Reality) -> Iterator[tuple[Verdict, str]]:
-    """Each later task that works on a file that changed is to be named, and one at least of those that rest on this
-    one. A task is named by its id, its title or one of its files."""
-    changed = [item.path for item in reality.worked]
-    touched = [task for task in reality.later if any(matches(mine, path) for mine in task.files for path in changed)]
-    if missing := [task.id for task in touched if not _is_named(task, analysis.downstream)]:
-        yield Verdict.FAIL, f"it does not name {_listed(missing)}, which works on what it changed"
+def _check_downstream(analysis: MiniAnalysis, reality: Reality) -> Iterator[tuple[Verdict, str]]:
+    """Require the name of each later task that works on a changed file, and of at least one task that depends on
+    this one. A task is named by its id, its title or one of its files.
+    """
+    changed = [file.path for file in reality.worked]
+    affected = [
+        task for task in reality.later if any(matches(pattern, path) for pattern in task.files for path in changed)
+    ]
+    if missing := [task.id for task in affected if not _is_named(task, analysis.downstream)]:
+        yield Verdict.FAIL, f"it does not name {_join_limited(missing)}, which works on the changed files"
     elif reality.later and not any(_is_named(task, analysis.downstream) for task in reality.later):
-        yield Verdict.FAIL, f"it names none of {_listed([task.id for task in reality.later])}, which rest on it"
+        yield Verdict.FAIL, f"it names none of {_join_limited([task.id for task in reality.later])}, which depend on it"
     elif not reality.later:
-        yield Verdict.PASS, "no task rests on it"
+        yield Verdict.PASS, "no task depends on it"
 
 
 def _is_named(task: LaterTask, text: str) -> bool:
-    named = files(text, task.files)
+    mentions = files(text, task.files)
     return (
         says(text, task.id)
         or says(text.casefold(), task.title.casefold())
-        or any(matches(mine, item.path) for mine in task.files for item in named)
+        or any(matches(pattern, mention.path) for pattern in task.files for mention in mentions)
     )

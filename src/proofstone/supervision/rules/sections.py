@@ -1,16 +1,14 @@
-"""Where the messages are in what an agent says.
+"""The text form of bracketed messages: find them, read the fields of their first line, and read and write their
+sections.
 
-A message begins at the beginning of a line, with its tag in capitals. Whoever tells of it may name the speaker before
-it, as a transcript does (`T+12:  implementer-1: [ACK-UPDATE] GC-v5 …`); then it must go on as messages do. It ends
-where the next one begins, at the end of the text, or with the fence that it stands in. A tag in the middle of a
-sentence is nothing but a word, and so is one on a quoted line.
+A message starts at the beginning of a line, with its tag in capitals. The name of the speaker may come before it, as in
+a transcript (`T+12: implementer-1: [ACK-UPDATE] GC-v5 …`); then it must continue as messages do. It ends where the next
+message starts, at the end of the text, or with the fence that surrounds it. A tag in the middle of a sentence or on a
+quoted line is ordinary text.
 
-The fields of a message's first line: `Phase 6 | Level 2 | Target: implementer-1`.
-
-Messages that have more than one line: the two analyses in sections, and the lines of a context update.
-
-Headings and labels are known by their words, whatever their size; an entry of a list may be wrapped. Names stand
-between backticks in what is written here, and may do without in what is read.
+The fields of the first line look like `Phase 6 | Level 2 | Target: implementer-1`. Only the two analyses and context
+updates have more than one line. Headings and labels are recognised by their words, at any heading level; an entry of a
+list may be wrapped. Names are written in backticks, and may be read without them.
 """
 
 from __future__ import annotations
@@ -24,12 +22,12 @@ from proofstone.supervision.models.context import MESSAGE, DeltaLine, Operation
 from proofstone.supervision.models.ladder import Impact, MiniAnalysis
 from proofstone.supervision.models.understanding import Cited, ImpactAnalysis, ImpactedFile, Interface
 
-_GOES_ON: Final = re.compile(r"(?:Phase|GC-v) ?\d")
+_MESSAGE_START: Final = re.compile(r"(?:Phase|GC-v) ?\d")
 _FENCE: Final = "```"
 
 
 class Block(NamedTuple):
-    """A message as it was found: what stands behind the tag, and the lines after that."""
+    """A message in a text: its tag, the rest of its first line, and the lines after it."""
 
     tag: str
     head: str
@@ -39,73 +37,73 @@ class Block(NamedTuple):
 def blocks(text: str, tags: Collection[str]) -> Iterator[Block]:
     head: tuple[str, str] | None = None
     rest: list[str] = []
-    fenced = within = False
+    fence_open = is_in_fence = False
     for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
-        if (begun := _begun(line, tags)) is not None:
+        if (start := _match_start(line, tags)) is not None:
             if head:
                 yield Block(*head, tuple(rest))
             else:
-                within = fenced
-            head, rest = begun, []
+                is_in_fence = fence_open
+            head, rest = start, []
         elif not line.lstrip().startswith(_FENCE):
             rest.append(line)
         elif head is None:
-            fenced = not fenced
-        elif within:
+            fence_open = not fence_open
+        elif is_in_fence:
             yield Block(*head, tuple(rest))
-            head, fenced, within = None, False, False
+            head, fence_open, is_in_fence = None, False, False
         else:
             rest.append(line)
     if head:
         yield Block(*head, tuple(rest))
 
 
-def _begun(line: str, tags: Collection[str]) -> tuple[str, str] | None:
-    """The tag, and what stands behind it."""
+def _match_start(line: str, tags: Collection[str]) -> tuple[str, str] | None:
+    """Return the tag and the rest of the line, if a message starts here."""
     match = MESSAGE.match(line)
     if match is None or match["tag"] not in tags:
         return None
     head = line[match.end() :].strip()
     if match["mark"]:
         head = head.strip("`* ")
-    return None if match["speaker"] and not _GOES_ON.match(head) else (match["tag"], head)
+    return None if match["speaker"] and not _MESSAGE_START.match(head) else (match["tag"], head)
 
 
 class MalformedError(ValueError):
-    """What a message lacks, in words for whoever wrote it."""
+    """A message cannot be read. The text tells its author what is missing."""
 
 
 _FIELD: Final = re.compile(r"\s*([A-Za-z][A-Za-z ]*?)\s*(?::|\s(?=\d))\s*(.*?)\s*", re.DOTALL)
 _NUMBER: Final = re.compile(r"([0-9]{1,9})\s*%?")
-_OF: Final = re.compile(r"([0-9]{1,9})\s*/\s*([0-9]{1,9})")
+_FRACTION: Final = re.compile(r"([0-9]{1,9})\s*/\s*([0-9]{1,9})")
 
 
 class Fields:
-    """`Phase 6 | Level 2 | Target: …` by label. The last one may hold bars of its own."""
+    """The fields of `Phase 6 | Level 2 | Target: …` by label. The last field may contain bars."""
 
     def __init__(self, block: Block, last: str = "") -> None:
-        head = " ".join((block.head, *_going_on(block.rest)))
-        self._said: dict[str, str] = {}
+        head = " ".join((block.head, *_continuation_lines(block.rest)))
+        self._values: dict[str, str] = {}
         if last:
             label = last.replace(" ", r"\s+")
-            found = re.search(rf"(?:^|\|)\s*{label}\s*:", head, re.IGNORECASE)
-            if found:
-                self._said[last.casefold()] = head[found.end() :].strip()
-                head = head[: found.start()]
+            last_field = re.search(rf"(?:^|\|)\s*{label}\s*:", head, re.IGNORECASE)
+            if last_field:
+                self._values[last.casefold()] = head[last_field.end() :].strip()
+                head = head[: last_field.start()]
         for part in filter(str.strip, head.split("|")):
-            match = _FIELD.fullmatch(part)
-            if match is None:
+            field = _FIELD.fullmatch(part)
+            if field is None:
                 raise MalformedError(f"`{part.strip()}` has no label")
-            self._said.setdefault(" ".join(match[1].casefold().split()), match[2])
+            self._values.setdefault(" ".join(field[1].casefold().split()), field[2])
 
     def maybe(self, label: str) -> str | None:
-        return self._said.get(label.casefold()) or None
+        return self._values.get(label.casefold()) or None
 
     def text(self, label: str) -> str:
-        said = self.maybe(label)
-        if said is None:
+        value = self.maybe(label)
+        if value is None:
             raise MalformedError(f"`{label}` is missing")
-        return said
+        return value
 
     def number(self, label: str) -> int:
         match = _NUMBER.fullmatch(self.text(label))
@@ -114,17 +112,17 @@ class Fields:
         return int(match[1])
 
     def of(self, label: str) -> tuple[int, int]:
-        match = _OF.fullmatch(self.text(label))
+        match = _FRACTION.fullmatch(self.text(label))
         if match is None:
-            raise MalformedError(f"`{label}` is one number of another, `2/3`, not `{self.text(label)}`")
+            raise MalformedError(f"`{label}` has the form `2/3`, not `{self.text(label)}`")
         return int(match[1]), int(match[2])
 
     def phase(self) -> int | None:
         return None if self.maybe("Phase") is None else self.number("Phase")
 
 
-def _going_on(rest: tuple[str, ...]) -> list[str]:
-    """Lines that go on with the first one: they begin with the bar."""
+def _continuation_lines(rest: tuple[str, ...]) -> list[str]:
+    """Return the lines that continue the first line: they start with a bar."""
     lines: list[str] = []
     for line in rest:
         if not line.lstrip().startswith("|"):
@@ -134,15 +132,15 @@ def _going_on(rest: tuple[str, ...]) -> list[str]:
 
 
 def leading(head: str, *labels: str) -> tuple[list[int], str]:
-    """The numbered fields that it begins with, and what comes after them."""
-    found = []
+    """Read the numbered fields at the start, and return their values and the remaining text."""
+    numbers = []
     for label in labels:
         match = re.match(rf"\s*{label}\s*:?\s*([0-9]{{1,9}})\s*(?:[|:]|$)", head, re.IGNORECASE)
         if match is None:
             raise MalformedError(f"`{label}` with its number is missing")
-        found.append(int(match[1]))
+        numbers.append(int(match[1]))
         head = head[match.end() :]
-    return found, head.strip()
+    return numbers, head.strip()
 
 
 # The abbreviated analysis of level 3.
@@ -159,13 +157,13 @@ _LABELS: Final[Mapping[str, str]] = MappingProxyType(
         "impact": "Impact",
     }
 )
-_IN_SUMMARY: Final = "claimed_before"
+_FIRST_OF_SUMMARY: Final = "claimed_before"
 
 
 def written_mini(analysis: MiniAnalysis) -> str:
     lines = [f"## {REANALYSIS}"]
     for field, label in _LABELS.items():
-        if field == _IN_SUMMARY:
+        if field == _FIRST_OF_SUMMARY:
             lines += ["", f"## {SUMMARY}"]
         lines.append(f"- {label}: {getattr(analysis, field)}")
     return "\n".join(lines)
@@ -177,25 +175,25 @@ def is_mini(lines: Iterable[str]) -> bool:
 
 def read_mini(lines: Iterable[str]) -> MiniAnalysis:
     entries = _entries(lines)
-    said: dict[str, Any] = {field: _labelled(entries, label) for field, label in _LABELS.items()}
-    missing = [f"`{label}:`" for field, label in _LABELS.items() if not said[field]]
+    values: dict[str, Any] = {field: _find_label(entries, label) for field, label in _LABELS.items()}
+    missing = [f"`{label}:`" for field, label in _LABELS.items() if not values[field]]
     if missing:
-        raise MalformedError(f"it says nothing under {', '.join(missing)}")
-    return MiniAnalysis(**said | {"impact": _impact(said["impact"])})
+        raise MalformedError(f"{', '.join(missing)} is missing or empty")
+    return MiniAnalysis(**values | {"impact": _read_impact(values["impact"])})
 
 
-def _labelled(entries: Iterable[str], label: str) -> str:
-    """What stands behind a label, of which the first word or the item's number is enough."""
+def _find_label(entries: Iterable[str], label: str) -> str:
+    """Return the text after a label. The first word of the label or the number of its item is enough."""
     short = label.split(" (")[0]
     pattern = re.compile(rf"{re.escape(short)}(?: ?\([^()]*\))? ?:(.*)", re.IGNORECASE)
     return next((match[1].strip() for entry in entries if (match := pattern.match(entry))), "")
 
 
-def _impact(said: str) -> Impact:
-    named = {item for item in Impact if re.search(rf"\b{item.value}\b", said)}
-    if len(named) != 1:
-        raise MalformedError(f"`Impact:` is one of {', '.join(Impact)}, not `{said}`")
-    return named.pop()
+def _read_impact(text: str) -> Impact:
+    impacts = {impact for impact in Impact if re.search(rf"\b{impact.value}\b", text)}
+    if len(impacts) != 1:
+        raise MalformedError(f"`Impact:` is one of {', '.join(Impact)}, not `{text}`")
+    return impacts.pop()
 
 
 # The impact analysis before the work.
@@ -210,16 +208,16 @@ _SECTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "risk": "Risk",
     }
 )
-"""The first word of a heading tells which it is, one of it or many."""
+"""The first word of a heading, in singular or plural, determines its section."""
 
 
 def written_analysis(analysis: ImpactAnalysis) -> str:
     bodies = {
         "task_understanding": analysis.task_understanding,
-        "upstream": _bullets(f"{_quoted(item.artifact)}: {item.says}" for item in analysis.upstream),
-        "files": _bullets(_written_file(file) for file in analysis.files),
-        "interfaces": _bullets(
-            f"{_quoted(interface.path)}: {_quoted(interface.symbol, new=interface.new)}: {interface.signature}"
+        "upstream": _write_bullets(f"{_quote(citation.artifact)}: {citation.says}" for citation in analysis.upstream),
+        "files": _write_bullets(_write_file(file) for file in analysis.files),
+        "interfaces": _write_bullets(
+            f"{_quote(interface.path)}: {_quote(interface.symbol, new=interface.new)}: {interface.signature}"
             for interface in analysis.interfaces
         ),
         "cross_agent_impact": analysis.cross_agent_impact,
@@ -230,81 +228,81 @@ def written_analysis(analysis: ImpactAnalysis) -> str:
 
 def read_analysis(lines: Iterable[str]) -> ImpactAnalysis:
     bodies: dict[str, list[str]] = {}
-    into: list[str] = []
+    body: list[str] = []
     for line in lines:
         title = _heading(line)
         if title is None:
-            into.append(line)
+            body.append(line)
         else:
-            into = bodies.setdefault(_section(title), [])
+            body = bodies.setdefault(_match_section(title), [])
     missing = [f"`## {title}`" for field, title in _SECTIONS.items() if field not in bodies]
     if missing:
-        raise MalformedError(f"it has no section {', '.join(missing)}")
+        raise MalformedError(f"section {', '.join(missing)} is missing")
     return ImpactAnalysis(
         task_understanding="\n".join(bodies["task_understanding"]),
-        upstream=tuple(_cited(item) for item in _listed(bodies, "upstream")),
-        files=tuple(_file(item) for item in _listed(bodies, "files")),
-        interfaces=tuple(_interface(item) for item in _listed(bodies, "interfaces")),
+        upstream=tuple(_read_citation(entry) for entry in _list_entries(bodies, "upstream")),
+        files=tuple(_read_file(entry) for entry in _list_entries(bodies, "files")),
+        interfaces=tuple(_read_interface(entry) for entry in _list_entries(bodies, "interfaces")),
         cross_agent_impact="\n".join(bodies["cross_agent_impact"]),
         risk="\n".join(bodies["risk"]),
     )
 
 
-def _section(title: str) -> str:
-    """The field that the heading is for; of one that we do not know, its own words."""
+def _match_section(title: str) -> str:
+    """Return the field that the heading belongs to, or the title of an unknown heading."""
     first = "".join(_words(title)[:1]).removesuffix("s")
     return next((field for field, known in _SECTIONS.items() if _words(known)[0].removesuffix("s") == first), title)
 
 
-def _listed(bodies: Mapping[str, Sequence[str]], field: str) -> list[str]:
+def _list_entries(bodies: Mapping[str, Sequence[str]], field: str) -> list[str]:
     entries = _entries(bodies[field])
-    said = entries or [" ".join(" ".join(bodies[field]).split())]
-    if len(said) == 1 and said[0].strip(" .()").casefold() in _NOTHING:
+    lines = entries or [" ".join(" ".join(bodies[field]).split())]
+    if len(lines) == 1 and lines[0].strip(" .()").casefold() in _EMPTY_ENTRIES:
         return []
     if not entries:
-        raise MalformedError(f"under `## {_SECTIONS[field]}` each entry is a line that begins with `- `")
+        raise MalformedError(f"under `## {_SECTIONS[field]}`, each entry is a line that starts with `- `")
     return entries
 
 
-_NOTHING: Final = frozenset({"", "none", "n/a", "nothing", "-"})
+_EMPTY_ENTRIES: Final = frozenset({"", "none", "n/a", "nothing", "-"})
 _ENTRY: Final = re.compile(r"(?:`(?P<quoted>[^`]+)`|(?P<plain>.+?)) ?(?P<new>\(NEW\))? ?(?:[:—–](?: (?P<rest>.*))?)?")
 
 
-def _parted(entry: str) -> tuple[str, bool, str]:
-    """A name, whether it is new, and what is said of it."""
+def _split_entry(entry: str) -> tuple[str, bool, str]:
+    """Return the name, whether it is new, and the description."""
     match = _ENTRY.fullmatch(entry)
     if match is None:
-        raise MalformedError(f"`{entry}` is no entry: a name, a colon, and what there is to say of it")
+        raise MalformedError(f"`{entry}` is not an entry: write a name, a colon and a description")
     return match["quoted"] or match["plain"], match["new"] is not None, match["rest"] or ""
 
 
-def _written_file(file: ImpactedFile) -> str:
-    functions = ", ".join(map(_quoted, file.functions))
-    return _quoted(file.path, new=file.new) + (f": {functions}" if functions else "")
+def _write_file(file: ImpactedFile) -> str:
+    functions = ", ".join(map(_quote, file.functions))
+    return _quote(file.path, new=file.new) + (f": {functions}" if functions else "")
 
 
-def _file(entry: str) -> ImpactedFile:
-    path, new, functions = _parted(entry)
+def _read_file(entry: str) -> ImpactedFile:
+    path, new, functions = _split_entry(entry)
     return ImpactedFile(path=path, new=new, functions=names(functions))
 
 
-def _cited(entry: str) -> Cited:
-    artifact, _, says = _parted(entry)
+def _read_citation(entry: str) -> Cited:
+    artifact, _, says = _split_entry(entry)
     if not says:
-        raise MalformedError(f"`{entry}` cites something and does not say what of it matters")
+        raise MalformedError(f"`{entry}` cites something but does not say what matters about it")
     return Cited(artifact=artifact, says=says)
 
 
-def _interface(entry: str) -> Interface:
-    path, new_file, rest = _parted(entry)
-    symbol, new, signature = _parted(rest) if rest else ("", False, "")
+def _read_interface(entry: str) -> Interface:
+    path, new_file, rest = _split_entry(entry)
+    symbol, new, signature = _split_entry(rest) if rest else ("", False, "")
     if not signature:
-        raise MalformedError(f"`{entry}` is no interface: `path: symbol: signature`")
+        raise MalformedError(f"`{entry}` is not an interface: write `path: symbol: signature`")
     return Interface(path=path, symbol=symbol, signature=signature, new=new or new_file)
 
 
 def names(listed: str) -> tuple[str, ...]:
-    """Names with commas between them. That one is new is no part of it."""
+    """Split a comma-separated list of names, without the marks `(NEW)`."""
     return tuple(name for part in listed.split(",") if (name := part.strip().removesuffix("(NEW)").strip("` ")))
 
 
@@ -321,21 +319,21 @@ def written_delta(line: DeltaLine) -> str:
 
 
 def read_delta(lines: Iterable[str]) -> tuple[DeltaLine, ...]:
-    """Up to the first line that is none. Empty ones do not matter."""
-    found: list[DeltaLine] = []
+    """Read the lines up to the first one that is not a delta. Blank lines are skipped."""
+    deltas: list[DeltaLine] = []
     for line in filter(str.strip, lines):
         match = _DELTA.fullmatch(line.rstrip())
         if match is None and line.strip().startswith("Delta:"):
-            raise MalformedError(f"`{line.strip()}` is none of {', '.join(Operation)} with section, key and text")
+            raise MalformedError(f"`{line.strip()}` must be one of {', '.join(Operation)} with section, key and text")
         if match is None:
             break
         text = match["text"]
-        quoted = len(text) > 1 and text[0] == text[-1] == '"'
-        found.append(DeltaLine(**match.groupdict() | {"text": text[1:-1] if quoted else text}))
-    return tuple(found)
+        is_quoted = len(text) > 1 and text[0] == text[-1] == '"'
+        deltas.append(DeltaLine(**match.groupdict() | {"text": text[1:-1] if is_quoted else text}))
+    return tuple(deltas)
 
 
-# What sections are made of.
+# The elements of sections.
 
 _HEADING: Final = re.compile(r"\s*#+\s*(?:\d+[.)])?(.*)")
 _BULLET: Final = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(.*)")
@@ -351,27 +349,29 @@ def _words(title: str) -> list[str]:
 
 
 def _entries(lines: Iterable[str]) -> list[str]:
-    """Each on one line. A wrapped one goes on until an empty line; what stands before the first is an introduction."""
+    """Return the entries of a list, each on one line. A wrapped entry continues until a blank line. Text before the
+    first entry is skipped.
+    """
     entries: list[list[str]] = []
-    goes_on = False
+    is_continuing = False
     for line in lines:
         bullet = _BULLET.match(line)
         if bullet:
             entries.append([bullet[1]])
-        elif goes_on and line.strip() and _heading(line) is None:
+        elif is_continuing and line.strip() and _heading(line) is None:
             entries[-1].append(line)
-        goes_on = bool(entries and line.strip() and _heading(line) is None and (bullet or goes_on))
-    return [_plain(" ".join(" ".join(parts).split())) for parts in entries]
+        is_continuing = bool(entries and line.strip() and _heading(line) is None and (bullet or is_continuing))
+    return [_strip_bold(" ".join(" ".join(parts).split())) for parts in entries]
 
 
-def _plain(entry: str) -> str:
-    """Without the stars around its first words."""
+def _strip_bold(entry: str) -> str:
+    """Remove the bold marks around the first words."""
     return entry.replace("**", "", 2) if entry.startswith("**") else entry
 
 
-def _bullets(entries: Iterable[str]) -> str:
+def _write_bullets(entries: Iterable[str]) -> str:
     return "\n".join(f"- {entry}" for entry in entries)
 
 
-def _quoted(name: str, *, new: bool = False) -> str:
+def _quote(name: str, *, new: bool = False) -> str:
     return f"`{name}`{' (NEW)' if new else ''}"

@@ -1,18 +1,18 @@
-"""Whether a signature is as somebody says: two texts in the same language, compared part by part.
+"""Compare a claimed signature with the one in the file, part by part. Both are in the same language.
 
-What is said must stand there; something may be left unsaid:
+A claim must be true, but it may leave something out:
 
-| part of a signature                        | may be left out of the claim | if it is said            |
+| part of a signature                        | may be left out of the claim | if it is claimed         |
 |--------------------------------------------|------------------------------|--------------------------|
-| a parameter, its place, its name, `*`, `…` | no                           | as it stands             |
+| a parameter, its place, its name, `*`, `…` | no                           | must be as in the file   |
 | the receiver: `self`, `cls`, `&self`       | yes                          | not compared             |
-| a type, a default, what is returned        | yes                          | as it stands             |
-| `async`                                    | yes                          | must stand there         |
+| a type, a default, the return type         | yes                          | must be as in the file   |
+| `async`                                    | yes                          | must be in the file      |
 | other modifiers, annotations, type parameters, `where`, `throws` | yes    | not compared             |
 | blanks, line breaks, comments, a last comma, quotes around a type | yes   | not compared             |
 
-Go and Java write types without a colon: a parameter of one word there is its name or its type. What is no function has
-no parameters that must be said: its name is enough.
+Go and Java write types without a colon: there, a parameter of one word is its name or its type. A definition that is
+not a function needs no parameters in the claim: its name is enough.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Style(Enum):
     COLON = auto()
     """`name: type = default`"""
     NAME_FIRST = auto()
-    """`name type`, and several names may share a type"""
+    """`name type`, where several names may share a type"""
     TYPE_FIRST = auto()
     """`type name`"""
 
@@ -51,9 +51,9 @@ _TOKEN: Final = re.compile(
     r"""\"[^"\n]*"|'[^'\n]*'|`[^`\n]*`|[^\W\d][\w$]*|\$[\w$]*|\d[\w.]*|->|=>|::|\.\.\.|…|\*\*|[^\s\w]"""
 )
 _RUST_TOKEN: Final = re.compile(r"'\w+\b(?!')|" + _TOKEN.pattern)
-"""With lifetimes."""
+"""Tokens of Rust, with lifetimes."""
 _QUOTED: Final = re.compile(r"\"[^\"]+\"|'[^']+'")
-_EITHER_QUOTE: Final = frozenset({"python", "javascript", "typescript", "tsx"})
+_LANGUAGES_WITH_EITHER_QUOTE: Final = frozenset({"python", "javascript", "typescript", "tsx"})
 _COMMENT: Final = re.compile(r"/\*.{0,2000}?\*/|//[^\n]*", re.DOTALL)
 _OPENING: Final = {"(": ")", "[": "]", "{": "}", "<": ">"}
 _CLOSING: Final = frozenset(_OPENING.values())
@@ -61,19 +61,19 @@ _RECEIVERS: Final = frozenset({"self", "cls", "this"})
 _MODIFIERS: Final = frozenset(
     {"public", "private", "protected", "readonly", "mut", "ref", "final", "override", "const"}
 )
-_BEFORE_TYPE: Final = _MODIFIERS | {
+_MODIFIERS_BEFORE_TYPE: Final = _MODIFIERS | {
     "static", "abstract", "synchronized", "native", "default", "strictfp", "sealed", "async",
 }  # fmt: skip
 _PREFIXES: Final = frozenset({"*", "**", "...", "…", "&"})
 _TYPES_BY_KEYWORD: Final = frozenset({"func", "map", "chan", "interface", "struct"})
-_ENDS: Final = frozenset({"{", ";", "where", "throws", "=>", ":"})
-_NO_NAMES: Final = frozenset({"def", "fn", "func", "function", "async", "fun", "lambda", "new"})
+_RETURN_TERMINATORS: Final = frozenset({"{", ";", "where", "throws", "=>", ":"})
+_KEYWORDS_BEFORE_PARAMETERS: Final = frozenset({"def", "fn", "func", "function", "async", "fun", "lambda", "new"})
 
 
 @dataclass(frozen=True)
 class Parameter:
     name: str
-    """With `*` or `...` before it; empty: only its type is known, or it may be either."""
+    """The name, prefixed with `*` or `...`. Empty if only the type is known, or if the word may be either."""
     type: Tokens = ()
     default: Tokens = ()
     optional: bool = False
@@ -82,88 +82,98 @@ class Parameter:
 @dataclass(frozen=True)
 class Signature:
     parameters: tuple[Parameter, ...] | None
-    """None: it has no list of them."""
+    """None if the signature has no parameter list."""
     returns: Tokens = ()
     waits: bool = False
-    """It is `async`."""
+    """Whether it is `async`."""
 
 
 def difference(claimed: str, stands: str, names: Sequence[str], language: str, *, function: bool = True) -> str:
-    """What of a claim is not as it stands in the file; empty if all is. `names`: what it is called, alone."""
+    """Return how the claim differs from the file, or an empty string. `names` are the unqualified names of the
+    definition.
+    """
     names = tuple(name.lstrip("#") for name in names)
-    if other := _other_name(_tokens(claimed, language), names):
-        return f"it is not called {other}"
-    said, real = (read(text, names, language) for text in (claimed, stands))
-    if said.waits and not real.waits:
+    if other_name := _find_other_name(_tokenize(claimed, language), names):
+        return f"it is not called {other_name}"
+    claim, actual = (read(text, names, language) for text in (claimed, stands))
+    if claim.waits and not actual.waits:
         return "it is not async"
-    if said.parameters is None:
-        return "its parameters are not said" if function and real.parameters is not None else ""
-    if real.parameters is None:
+    if claim.parameters is None:
+        return "the claim leaves out its parameters" if function and actual.parameters is not None else ""
+    if actual.parameters is None:
         return "it takes no parameters"
-    if len(said.parameters) != len(real.parameters):
-        return f"it takes {len(real.parameters)} parameters, not {len(said.parameters)}"
-    for number, (one, other_one) in enumerate(zip(said.parameters, real.parameters, strict=True), start=1):
-        if not _agrees(one, other_one):
-            return f"parameter {number} is {_spelt(other_one)}"
-    if said.returns and said.returns != real.returns:
-        return f"it returns {' '.join(real.returns)}" if real.returns else "it does not say what it returns"
+    if len(claim.parameters) != len(actual.parameters):
+        return f"it takes {len(actual.parameters)} parameters, not {len(claim.parameters)}"
+    for number, (claimed_parameter, actual_parameter) in enumerate(
+        zip(claim.parameters, actual.parameters, strict=True), start=1
+    ):
+        if not _matches(claimed_parameter, actual_parameter):
+            return f"parameter {number} is {_format_parameter(actual_parameter)}"
+    if claim.returns and claim.returns != actual.returns:
+        return f"it returns {' '.join(actual.returns)}" if actual.returns else "it declares no return type"
     return ""
 
 
 def same(before: str, after: str, language: str) -> bool:
-    """Whether two headers of a definition are the same interface: whatever is not layout counts."""
-    return _tokens(before, language) == _tokens(after, language)
+    """Return whether two headers are the same interface. Everything but layout counts."""
+    return _tokenize(before, language) == _tokenize(after, language)
 
 
 def read(text: str, names: Sequence[str], language: str) -> Signature:
-    tokens = _tokens(text, language)
-    at = _behind_name(tokens, names)
-    begin = next((i for i in range(at, len(tokens)) if tokens[i] == "("), None)
-    waits = "async" in tokens[:begin]
-    if begin is None:
-        return Signature(_lone_parameter(tokens), waits=waits)
-    end = _closed(tokens, begin)
+    tokens = _tokenize(text, language)
+    start = _index_after_name(tokens, names)
+    opening = next((i for i in range(start, len(tokens)) if tokens[i] == "("), None)
+    waits = "async" in tokens[:opening]
+    if opening is None:
+        return Signature(_read_lone_parameter(tokens), waits=waits)
+    closing = _find_closing(tokens, opening)
     style = STYLES[language]
-    returns = _returned(tokens[end + 1 :])
+    returns = _read_return_type(tokens[closing + 1 :])
     if style is Style.TYPE_FIRST and not returns:
-        returns = _before_name(tokens[: max(at - 1, 0)])
-    return Signature(_parameters(tokens[begin + 1 : end], style), returns, waits)
+        returns = _type_before_name(tokens[: max(start - 1, 0)])
+    return Signature(_read_parameters(tokens[opening + 1 : closing], style), returns, waits)
 
 
-def _tokens(text: str, language: str) -> Tokens:
-    """Without comments, annotations and last commas; where both quotes mean the same, with one of them."""
-    form = _RUST_TOKEN if language == "rust" else _TOKEN
+def _tokenize(text: str, language: str) -> Tokens:
+    """Split into tokens, without comments, annotations and trailing commas, and with one kind of quotes where both
+    kinds mean the same.
+    """
+    pattern = _RUST_TOKEN if language == "rust" else _TOKEN
     plain = text if language == "python" else _COMMENT.sub(" ", text)
-    found = _without_annotations(tuple(form.findall(plain.strip().strip("`"))))
-    if language in _EITHER_QUOTE:
-        found = tuple(f'"{item[1:-1]}"' if len(item) > 1 and item[0] == "'" else item for item in found)
-    behind = (*found[1:], "")
-    return tuple(one for one, after in zip(found, behind, strict=False) if not (one == "," and after in _CLOSING))
+    tokens = _without_annotations(tuple(pattern.findall(plain.strip().strip("`"))))
+    if language in _LANGUAGES_WITH_EITHER_QUOTE:
+        tokens = tuple(f'"{word[1:-1]}"' if len(word) > 1 and word[0] == "'" else word for word in tokens)
+    next_tokens = (*tokens[1:], "")
+    return tuple(
+        word for word, after in zip(tokens, next_tokens, strict=False) if not (word == "," and after in _CLOSING)
+    )
 
 
-def _behind_name(tokens: Tokens, names: Sequence[str]) -> int:
-    """0 if it is not said."""
-    places = [number for number, token in enumerate(tokens) if token in names]
-    called = [number for number in places if tokens[number + 1 : number + 2] in (("(",), ("<",), ("[",))]
-    return next(iter((*called, *places)), -1) + 1
+def _index_after_name(tokens: Tokens, names: Sequence[str]) -> int:
+    """Return the index after the name, or 0 if the text does not contain it."""
+    positions = [number for number, token in enumerate(tokens) if token in names]
+    followed_by_bracket = [
+        number for number in positions if tokens[number + 1 : number + 2] in (("(",), ("<",), ("[",))
+    ]
+    return next(iter((*followed_by_bracket, *positions)), -1) + 1
 
 
-def _other_name(tokens: Tokens, names: Sequence[str]) -> str:
-    """What a claim calls it, if it is none of its names."""
+def _find_other_name(tokens: Tokens, names: Sequence[str]) -> str:
+    """Return the name in the claim if it is none of the definition's names."""
     begin = tokens.index("(") if "(" in tokens else 0
     before = tokens[begin - 1] if begin else ""
-    if set(tokens) & set(names) or not before.isidentifier() or before in _NO_NAMES:
+    if set(tokens) & set(names) or not before.isidentifier() or before in _KEYWORDS_BEFORE_PARAMETERS:
         return ""
     return before
 
 
-def _lone_parameter(tokens: Tokens) -> tuple[Parameter, ...] | None:
+def _read_lone_parameter(tokens: Tokens) -> tuple[Parameter, ...] | None:
     """`x => x + 1`"""
     arrow = tokens.index("=>") if "=>" in tokens else 0
     return (Parameter(tokens[arrow - 1]),) if arrow else None
 
 
-def _closed(tokens: Tokens, begin: int) -> int:
+def _find_closing(tokens: Tokens, begin: int) -> int:
     depth = 0
     for number in range(begin, len(tokens)):
         depth += (tokens[number] in "([{") - (tokens[number] in ")]}")
@@ -172,8 +182,8 @@ def _closed(tokens: Tokens, begin: int) -> int:
     return len(tokens)
 
 
-def _split(tokens: Tokens, at: str) -> Iterator[Tokens]:
-    """At a sign that stands outside of all brackets."""
+def _split_outside_brackets(tokens: Tokens, at: str) -> Iterator[Tokens]:
+    """Split at a token that is outside of all brackets."""
     part: list[str] = []
     depth = 0
     for token in tokens:
@@ -186,34 +196,34 @@ def _split(tokens: Tokens, at: str) -> Iterator[Tokens]:
     yield tuple(part)
 
 
-def _returned(tokens: Tokens) -> Tokens:
-    """What stands behind the parameters: `-> T`, `: T`, `=> T`, or `T` in Go."""
+def _read_return_type(tokens: Tokens) -> Tokens:
+    """Read the return type after the parameters: `-> T`, `: T`, `=> T`, or `T` in Go."""
     if tokens[:1] in (("->",), (":",), ("=>",)):
         tokens = tokens[1:]
     depth = 0
     for number, token in enumerate(tokens):
-        if depth == 0 and token in _ENDS and (number or token != "{"):  # noqa: S105  a bracket
-            return _type(tokens[:number])
+        if depth == 0 and token in _RETURN_TERMINATORS and (number or token != "{"):  # noqa: S105  a bracket
+            return _normalize_type(tokens[:number])
         depth += (token in _OPENING) - (token in _CLOSING)
-    return _type(tokens)
+    return _normalize_type(tokens)
 
 
-def _before_name(tokens: Tokens) -> Tokens:
-    """`public static <T> List<T>` as what is returned."""
+def _type_before_name(tokens: Tokens) -> Tokens:
+    """Read `public static <T> List<T>` as a return type."""
     rest = tokens
-    while rest and rest[0] in _BEFORE_TYPE:
+    while rest and rest[0] in _MODIFIERS_BEFORE_TYPE:
         rest = rest[1:]
     if rest[:1] == ("<",):
         depth = 0
-        for number, one in enumerate(rest):
-            depth += (one == "<") - (one == ">")
+        for number, word in enumerate(rest):
+            depth += (word == "<") - (word == ">")
             if depth == 0:
                 return rest[number + 1 :]
     return rest
 
 
 def _without_annotations(tokens: Tokens) -> Tokens:
-    """Without `@Name`, `@a.b.Name(...)`, `#[...]`."""
+    """Remove `@Name`, `@a.b.Name(...)` and `#[...]`."""
     kept: list[str] = []
     number = 0
     while number < len(tokens):
@@ -225,17 +235,17 @@ def _without_annotations(tokens: Tokens) -> Tokens:
         while tokens[number : number + 1] == (".",):
             number += 2
         if tokens[number : number + 1] in (("(",), ("[",)):
-            number = _closed(tokens, number) + 1
+            number = _find_closing(tokens, number) + 1
     return tuple(kept)
 
 
-def _parameters(tokens: Tokens, style: Style) -> tuple[Parameter, ...]:
-    parts = [part for part in _split(tokens, ",") if part]
+def _read_parameters(tokens: Tokens, style: Style) -> tuple[Parameter, ...]:
+    parts = [part for part in _split_outside_brackets(tokens, ",") if part]
     if style is Style.NAME_FIRST:
-        return _name_first(parts)
-    read_one = _colon if style is Style.COLON else _type_first
+        return _read_name_first_parameters(parts)
+    read_parameter = _read_colon_parameter if style is Style.COLON else _read_type_first_parameter
     return tuple(
-        read_one(part)
+        read_parameter(part)
         for number, part in enumerate(parts)
         if part != ("/",) and not (number == 0 and _is_receiver(part))
     )
@@ -243,43 +253,43 @@ def _parameters(tokens: Tokens, style: Style) -> tuple[Parameter, ...]:
 
 def _is_receiver(part: Tokens) -> bool:
     """`self`, `&'a mut self`, `self: Box<Self>`; in Java `Outer this`."""
-    before = tuple(item for item in _head(part) if item not in ("&", "mut") and not item.startswith("'"))
-    return bool(before) and before[-1] in _RECEIVERS
+    words = tuple(token for token in _head(part) if token not in ("&", "mut") and not token.startswith("'"))
+    return bool(words) and words[-1] in _RECEIVERS
 
 
 def _head(part: Tokens) -> Tokens:
-    return next(_split(next(_split(part, "=")), ":"))
+    return next(_split_outside_brackets(next(_split_outside_brackets(part, "=")), ":"))
 
 
-def _colon(part: Tokens) -> Parameter:
-    said, *default = _split(part, "=")
-    head, *type_ = _split(said, ":")
+def _read_colon_parameter(part: Tokens) -> Parameter:
+    declaration, *default = _split_outside_brackets(part, "=")
+    head, *type_ = _split_outside_brackets(declaration, ":")
     optional = head[-1:] == ("?",)
-    name = "".join(_unmodified(head[:-1] if optional else head)).replace("…", "...")
-    return Parameter(name, _type(type_[0] if type_ else ()), default[0] if default else (), optional)
+    name = "".join(_strip_modifiers(head[:-1] if optional else head)).replace("…", "...")
+    return Parameter(name, _normalize_type(type_[0] if type_ else ()), default[0] if default else (), optional)
 
 
-def _name_first(parts: Sequence[Tokens]) -> tuple[Parameter, ...]:
-    named = [_is_named(part) for part in parts]
-    found: list[Parameter] = []
+def _read_name_first_parameters(parts: Sequence[Tokens]) -> tuple[Parameter, ...]:
+    have_names = [_has_name(part) for part in parts]
+    parameters: list[Parameter] = []
     type_: Tokens = ()
-    for part, has_type in zip(reversed(parts), reversed(named), strict=True):
+    for part, has_type in zip(reversed(parts), reversed(have_names), strict=True):
         if has_type:
             type_ = part[1:]
-            found.append(Parameter(part[0], type_))
-        elif any(named):  # it shares the type of the next one that has one
-            found.append(Parameter(part[0], type_))
+            parameters.append(Parameter(part[0], type_))
+        elif any(have_names):  # the parameter shares the type of the next one that has a type
+            parameters.append(Parameter(part[0], type_))
         else:
-            found.append(Parameter("", part))
-    return tuple(reversed(found))
+            parameters.append(Parameter("", part))
+    return tuple(reversed(parameters))
 
 
-def _is_named(part: Tokens) -> bool:
+def _has_name(part: Tokens) -> bool:
     return len(part) > 1 and part[0].isidentifier() and part[0] not in _TYPES_BY_KEYWORD and part[1] != "."
 
 
-def _type_first(part: Tokens) -> Parameter:
-    words = _unmodified(part)
+def _read_type_first_parameter(part: Tokens) -> Parameter:
+    words = _strip_modifiers(part)
     bare, brackets = words, Tokens()
     while bare[-2:] == ("[", "]"):
         bare, brackets = bare[:-2], (*brackets, "[", "]")
@@ -288,31 +298,31 @@ def _type_first(part: Tokens) -> Parameter:
     return Parameter(bare[-1], (*bare[:-1], *brackets))
 
 
-def _unmodified(words: Tokens) -> Tokens:
-    """Without `final` and the like; what is called `final` keeps its name."""
+def _strip_modifiers(words: Tokens) -> Tokens:
+    """Remove `final` and the like, but keep a parameter that is named `final`."""
     while len(words) > 1 and words[0] in _MODIFIERS:
         words = words[1:]
     return words
 
 
-def _type(tokens: Tokens) -> Tokens:
-    """A type in quotation marks, or between brackets of its own, is that type."""
-    if tokens[:1] == ("(",) and _closed(tokens, 0) == len(tokens) - 1:
+def _normalize_type(tokens: Tokens) -> Tokens:
+    """Remove quotes, and brackets around the whole type."""
+    if tokens[:1] == ("(",) and _find_closing(tokens, 0) == len(tokens) - 1:
         tokens = tokens[1:-1]
     return tuple(
         word for token in tokens for word in (_TOKEN.findall(token[1:-1]) if _QUOTED.fullmatch(token) else [token])
     )
 
 
-def _agrees(said: Parameter, real: Parameter) -> bool:
-    if not said.name or not real.name:
-        return said.type in (real.type, (real.name,)) or real.type == (said.name,)
-    if said.name != real.name or (said.optional and not real.optional):
+def _matches(claimed: Parameter, actual: Parameter) -> bool:
+    if not claimed.name or not actual.name:
+        return claimed.type in (actual.type, (actual.name,)) or actual.type == (claimed.name,)
+    if claimed.name != actual.name or (claimed.optional and not actual.optional):
         return False
-    return said.type in ((), real.type) and said.default in ((), real.default)
+    return claimed.type in ((), actual.type) and claimed.default in ((), actual.default)
 
 
-def _spelt(parameter: Parameter) -> str:
+def _format_parameter(parameter: Parameter) -> str:
     type_, default = ("".join(part) for part in (parameter.type, parameter.default))
-    named = ": ".join(filter(None, (parameter.name + "?" * parameter.optional, type_)))
-    return f"{named} = {default}" if default else named
+    declaration = ": ".join(filter(None, (parameter.name + "?" * parameter.optional, type_)))
+    return f"{declaration} = {default}" if default else declaration

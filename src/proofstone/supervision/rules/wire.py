@@ -1,8 +1,8 @@
-"""The lines between brackets: what engine and agents say to each other about the work, written and read.
+"""Write and read the bracketed messages between the engine and agents.
 
-`write` gives each message its one form. `read` finds the messages in what an agent says, in order. It is tolerant of
-spacing, of the case of labels, and of marks around a line or a name; not of the tag. What begins as a message and
-cannot be read comes back as `Unreadable`, with what is wrong and the form, so that whoever wrote it can put it right.
+`write` gives each message its one form. `read` finds the messages in an agent's text, in order. It tolerates spacing,
+the case of labels, and marks around a line or a name, but not a wrong tag. A message that cannot be read is returned as
+`Unreadable`, with the problem and the correct form, so that its author can correct it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from proofstone.supervision.rules.sections import (
 )
 
 SCOPE: Final = "Abbreviated IA (RC-01, RC-04, RC-07)"
-"""What an agent is asked for at level 3."""
+"""The analysis that is requested at level 3."""
 
 FORMS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -70,13 +70,13 @@ FORMS: Final[Mapping[str, str]] = MappingProxyType(
         "REJECTED": "[REJECTED] Phase {N} | Reason: {reason}",
     }
 )
-"""The first line of each message, by its tag. Agents are shown these."""
+"""The first line of each message by tag, as shown to agents."""
 
 
 def write(message: Message) -> str:
     match message:
         case Reverify():
-            return _line("REVERIFY", f"Phase {message.phase}", f"Level {message.level:d}", *_asked(message))
+            return _line("REVERIFY", f"Phase {message.phase}", f"Level {message.level:d}", *_reverify_fields(message))
         case Response():
             phase, level = f"Phase {message.phase}", f"Level {message.level:d}"
             return _line("REVERIFY-RESPONSE", phase, level, message.content)
@@ -84,82 +84,84 @@ def write(message: Message) -> str:
             head = _line("REVERIFY-RESPONSE", f"Phase {message.phase}", f"Level {Level.ANALYSIS:d}")
             return f"{head}\n\n{written_mini(message.analysis)}"
         case SelfLocate():
-            return _located(message)
+            return _write_position(message)
         case ContextUpdate():
             head = f"[CONTEXT-UPDATE] GC-v{message.before} → GC-v{message.version}"
             return "\n".join((head, *map(written_delta, message.lines)))
         case Ack():
             items = f"Items: {message.applied}/{message.total}"
-            said = f"GC-v{message.version} received. {items}. Impact: {message.impact}. Action: {message.action}."
-            return f"[ACK-UPDATE] {said}"
+            content = f"GC-v{message.version} received. {items}. Impact: {message.impact}. Action: {message.action}."
+            return f"[ACK-UPDATE] {content}"
         case ImpactMessage():
             head = _line("IMPACT-ANALYSIS", f"Phase {message.phase}", f"Attempt {message.attempt}/{message.of}")
             return f"{head}\n\n{written_analysis(message.analysis)}"
         case ImpactVerified():
-            return _line("IMPACT_VERIFIED", *_phase(message.phase))
+            return _line("IMPACT_VERIFIED", *_phase_fields(message.phase))
         case ImpactRejected():
-            return _line("IMPACT_REJECTED", *_phase(message.phase), *_reason(message.reason))
+            return _line("IMPACT_REJECTED", *_phase_fields(message.phase), *_reason_fields(message.reason))
         case Challenge():
             category, question = f"Category: {message.category}", f"Question: {message.question}"
             return _line("CHALLENGE", f"Phase {message.phase}", category, question)
         case ChallengeResponse():
             return _line("CHALLENGE-RESPONSE", f"Phase {message.phase}", message.content)
         case WorkPlan():
-            return _planned(message)
+            return _write_plan(message)
         case PlanApproved():
-            return _line("APPROVED", *_phase(message.phase))
+            return _line("APPROVED", *_phase_fields(message.phase))
         case Rejected():
-            return _line("REJECTED", *_phase(message.phase), *_reason(message.reason))
+            return _line("REJECTED", *_phase_fields(message.phase), *_reason_fields(message.reason))
 
 
 def read(text: str) -> tuple[Message | Unreadable, ...]:
-    """All messages in it, in order."""
-    return tuple(_read(block) for block in blocks(text, _READERS))
+    """Return all messages of the text, in order."""
+    return tuple(_read_block(block) for block in blocks(text, _READERS))
 
 
-def _read(block: Block) -> Message | Unreadable:
+def _read_block(block: Block) -> Message | Unreadable:
     try:
         return _READERS[block.tag](block)
     except ValidationError as error:
-        why = "; ".join(f"{'.'.join(map(str, item['loc'])) or 'it'}: {item['msg']}" for item in error.errors())
+        why = "; ".join(
+            f"{'.'.join(map(str, problem['loc'])) or 'message'}: {problem['msg']}" for problem in error.errors()
+        )
     except MalformedError as error:
         why = str(error)
-    return Unreadable(tag=block.tag, why=f"{why}. It is written: {FORMS[block.tag]}")
+    return Unreadable(tag=block.tag, why=f"{why}. The correct form is: {FORMS[block.tag]}")
 
 
-# How they are written.
+# Writers.
 
 
 def _line(tag: str, *fields: str) -> str:
     return f"[{tag}] {' | '.join(fields)}".rstrip()
 
 
-def _phase(phase: int | None) -> tuple[str, ...]:
+def _phase_fields(phase: int | None) -> tuple[str, ...]:
     return () if phase is None else (f"Phase {phase}",)
 
 
-def _reason(reason: str | None) -> tuple[str, ...]:
+def _reason_fields(reason: str | None) -> tuple[str, ...]:
     return () if reason is None else (f"Reason: {reason}",)
 
 
-def _asked(message: Reverify) -> tuple[str, ...]:
-    more = {Level.QUESTION: (f"Question: {message.question}",), Level.ANALYSIS: (f"Scope: {SCOPE}",)}
-    return (f"Target: {message.target}", f"Reason: {message.reason}", *more.get(message.level, ()))
+def _reverify_fields(message: Reverify) -> tuple[str, ...]:
+    extra_fields = {Level.QUESTION: (f"Question: {message.question}",), Level.ANALYSIS: (f"Scope: {SCOPE}",)}
+    return (f"Target: {message.target}", f"Reason: {message.reason}", *extra_fields.get(message.level, ()))
 
 
-def _located(at: SelfLocate) -> str:
+def _write_position(position: SelfLocate) -> str:
     return _line(
         "SELF-LOCATE",
-        f"Phase {at.phase}",
-        f"Task {at.task}/{at.total}",
-        f"Step: {at.step}",
-        f"Progress: {at.progress}%",
-        f"MCP: {at.tool_calls}",
-        f"Docs: {at.docs}",
+        f"Phase {position.phase}",
+        f"Task {position.task}/{position.total}",
+        f"Step: {position.step}",
+        f"Progress: {position.progress}%",
+        f"MCP: {position.tool_calls}",
+        f"Docs: {position.docs}",
     )
 
 
-def _planned(plan: WorkPlan) -> str:
+def _write_plan(plan: WorkPlan) -> str:
     return _line(
         "PLAN",
         f"Phase {plan.phase}",
@@ -170,39 +172,39 @@ def _planned(plan: WorkPlan) -> str:
     )
 
 
-# How they are read.
+# Readers.
 
 _RISKS: Final[Mapping[str, str]] = MappingProxyType(
     {"green": "🟢", "low": "🟢", "yellow": "🟡", "medium": "🟡", "red": "🔴", "high": "🔴"}
 )
 
 
-def _level(number: int) -> Level:
+def _to_level(number: int) -> Level:
     if number not in {*Level}:
         raise MalformedError(f"there is no level {number}")
     return Level(number)
 
 
-def _reverify(block: Block) -> Reverify:
+def _read_reverify(block: Block) -> Reverify:
     fields = Fields(block, last="Question")
     return Reverify(
         phase=fields.number("Phase"),
-        level=_level(fields.number("Level")),
+        level=_to_level(fields.number("Level")),
         target=fields.text("Target"),
         reason=fields.text("Reason"),
         question=fields.maybe("Question"),
     )
 
 
-def _response(block: Block) -> Response | AnalysisResponse:
+def _read_response(block: Block) -> Response | AnalysisResponse:
     (phase, number), content = leading(block.head, "Phase", "Level")
-    level = _level(number)
+    level = _to_level(number)
     if level is Level.ANALYSIS and (not content or is_mini(block.rest)):
         return AnalysisResponse(phase=phase, analysis=read_mini(block.rest))
     return Response(phase=phase, level=level, content="\n".join((content, *block.rest)))
 
 
-def _self_locate(block: Block) -> SelfLocate:
+def _read_position(block: Block) -> SelfLocate:
     fields = Fields(block)
     task, total = fields.of("Task")
     docs = fields.text("Docs").rstrip(".").casefold()
@@ -226,39 +228,39 @@ _ACK: Final = re.compile(
 )
 
 
-def _context_update(block: Block) -> ContextUpdate:
+def _read_update(block: Block) -> ContextUpdate:
     match = _UPDATE.fullmatch(block.head)
     if match is None:
-        raise MalformedError("it does not say from which version to which")
+        raise MalformedError("it does not name the old and the new version")
     return ContextUpdate(before=int(match[1]), version=int(match[2]), lines=read_delta(block.rest))
 
 
-def _ack(block: Block) -> Ack:
+def _read_ack(block: Block) -> Ack:
     match = _ACK.fullmatch(block.head)
     if match is None:
-        raise MalformedError("version, items, impact and action are not all there, in this order")
+        raise MalformedError("version, items, impact and action must all be given, in this order")
     if match[5] not in {*Action}:
         raise MalformedError(f"`Action` is one of {', '.join(Action)}, not `{match[5]}`")
     version, applied, total = map(int, match.group(1, 2, 3))
     return Ack(version=version, applied=applied, total=total, impact=match[4], action=Action(match[5]))
 
 
-def _impact(block: Block) -> ImpactMessage:
+def _read_impact(block: Block) -> ImpactMessage:
     fields = Fields(block)
     attempt, of = fields.of("Attempt")
     return ImpactMessage(phase=fields.number("Phase"), attempt=attempt, of=of, analysis=read_analysis(block.rest))
 
 
-def _verified(block: Block) -> ImpactVerified:
+def _read_verified(block: Block) -> ImpactVerified:
     return ImpactVerified(phase=Fields(block).phase())
 
 
-def _impact_rejected(block: Block) -> ImpactRejected:
+def _read_impact_rejected(block: Block) -> ImpactRejected:
     fields = Fields(block, last="Reason")
     return ImpactRejected(phase=fields.phase(), reason=fields.maybe("Reason"))
 
 
-def _challenge(block: Block) -> Challenge:
+def _read_challenge(block: Block) -> Challenge:
     fields = Fields(block, last="Question")
     category = fields.text("Category")
     if category not in {*Category}:
@@ -266,12 +268,12 @@ def _challenge(block: Block) -> Challenge:
     return Challenge(phase=fields.number("Phase"), category=Category(category), question=fields.text("Question"))
 
 
-def _challenge_response(block: Block) -> ChallengeResponse:
+def _read_challenge_response(block: Block) -> ChallengeResponse:
     (phase,), content = leading(block.head, "Phase")
     return ChallengeResponse(phase=phase, content="\n".join((content, *block.rest)))
 
 
-def _plan(block: Block) -> WorkPlan:
+def _read_plan(block: Block) -> WorkPlan:
     fields = Fields(block, last="Interface Impact")
     risk = fields.text("Risk")
     return WorkPlan.model_validate(
@@ -285,29 +287,29 @@ def _plan(block: Block) -> WorkPlan:
     )
 
 
-def _approved(block: Block) -> PlanApproved:
+def _read_approved(block: Block) -> PlanApproved:
     return PlanApproved(phase=Fields(block).phase())
 
 
-def _rejected(block: Block) -> Rejected:
+def _read_rejected(block: Block) -> Rejected:
     fields = Fields(block, last="Reason")
     return Rejected(phase=fields.phase(), reason=fields.maybe("Reason"))
 
 
 _READERS: Final[Mapping[str, Callable[[Block], Message]]] = MappingProxyType(
     {
-        "REVERIFY": _reverify,
-        "REVERIFY-RESPONSE": _response,
-        "SELF-LOCATE": _self_locate,
-        "CONTEXT-UPDATE": _context_update,
-        "ACK-UPDATE": _ack,
-        "IMPACT-ANALYSIS": _impact,
-        "IMPACT_VERIFIED": _verified,
-        "IMPACT_REJECTED": _impact_rejected,
-        "CHALLENGE": _challenge,
-        "CHALLENGE-RESPONSE": _challenge_response,
-        "PLAN": _plan,
-        "APPROVED": _approved,
-        "REJECTED": _rejected,
+        "REVERIFY": _read_reverify,
+        "REVERIFY-RESPONSE": _read_response,
+        "SELF-LOCATE": _read_position,
+        "CONTEXT-UPDATE": _read_update,
+        "ACK-UPDATE": _read_ack,
+        "IMPACT-ANALYSIS": _read_impact,
+        "IMPACT_VERIFIED": _read_verified,
+        "IMPACT_REJECTED": _read_impact_rejected,
+        "CHALLENGE": _read_challenge,
+        "CHALLENGE-RESPONSE": _read_challenge_response,
+        "PLAN": _read_plan,
+        "APPROVED": _read_approved,
+        "REJECTED": _read_rejected,
     }
 )
