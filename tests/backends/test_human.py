@@ -129,7 +129,7 @@ def test_a_file_that_cannot_be_read_is_asked_for_again(plain: Bench, tmp_path: P
 
 def test_they_can_say_that_it_cannot_be_done(plain: Bench) -> None:
     assert asked(plain, "failed there is no a.txt") == Fault(kind=FaultKind.FAILED, why="there is no a.txt")
-    assert asked(plain, "failed") == Fault(kind=FaultKind.FAILED, why="the person gave it up")
+    assert asked(plain, "failed") == Fault(kind=FaultKind.FAILED, why="the person gave up")
     turn = asked(plain, "failed: yes\n.")
     assert isinstance(turn, Turn) and turn.answer == {"failed": "yes"}
 

@@ -1,8 +1,4 @@
-"""`api:<provider>:<model>`: models that are reached over HTTP, through pydantic-ai's model interface.
-
-pydantic-ai and the SDKs of the providers take seconds to import, so nothing of them is imported here; `session` and
-what it stands on are loaded with the first turn.
-"""
+"""`api:<provider>:<model>`: models that are reached over HTTP, through pydantic-ai's model interface."""
 
 from __future__ import annotations
 
@@ -22,8 +18,8 @@ def api_backend(
     models: Mapping[str, ModelSettings] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> ApiBackend:
-    """Of `api:<provider>:<model>`. Providers and models are the person's, beside those that are built in.
+    """Build the backend of `api:<provider>:<model>`. The user's providers and models are added to the built-in ones.
 
-    Raises an InputError if the spec, the provider, its package or its key is not there.
+    Raise an InputError if the spec is wrong, or the provider, its package or its key is missing.
     """
     return ApiBackend(choose(spec, providers or {}, models or {}, os.environ if environ is None else environ))
