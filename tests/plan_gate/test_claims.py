@@ -201,7 +201,7 @@ ROWS: list[Row] = [
     symbol("SECOND", "src/app.py", None, "may be a field"),
     symbol("Items", "src/main.go", None, "may be a field"),
     symbol("Store.sell", "", None, "sell is defined, though not as Store.sell"),
-    symbol("halfway", "src/broken.py", None, "cannot be parsed as a whole"),
+    symbol("halfway", "src/broken.py", None, "cannot be parsed completely"),
     symbol("huge", "", None, "huge occurs in huge.py, which is too large to be outlined"),
     symbol("unheard_of", "huge.py", False, "nothing called unheard_of"),
     symbol("AB", ".env", None, "may hold secrets"),

@@ -68,7 +68,7 @@ def test_what_has_no_outline_is_said(desk: Desk) -> None:
     assert "is a folder" in desk.failed("symbols", path="src")
     assert desk.ok("symbols", path="a.py") == "It defines nothing."
     assert "too large" in desk.failed("symbols", path="big.py")
-    assert "[too large to be looked into: big.py]" in desk.ok("symbols", name="x")
+    assert "[too large to be searched: big.py]" in desk.ok("symbols", name="x")
 
 
 def test_deep_nesting_and_many_names_are_bounded(desk: Desk) -> None:
