@@ -189,7 +189,7 @@ ROWS: list[Row] = [
     symbol("orders", "src", False, "nothing called orders"),
     symbol("Shop", "src/none.py", False, "there is no src/none.py"),
     symbol("missing", "schema.sql", False, "nothing called missing"),
-    symbol("orders", "schema.sql", None, "orders occurs in schema.sql, and definitions in such a file are not known"),
+    symbol("orders", "schema.sql", None, "orders occurs in schema.sql, and definitions in such a file cannot be found"),
     symbol("orders", "", None, "schema.sql"),
     symbol("slow", "", None, "src/native.c"),
     symbol("frobnicate", "README.md", None, "README.md"),

@@ -64,7 +64,7 @@ def test_what_has_no_outline_is_said(desk: Desk) -> None:
     desk.put("a.py", "")
     desk.put("big.py", "x = 1\n" * 100_000)
     (desk.files / "src").mkdir()
-    assert "no language" in desk.failed("symbols", path="a.json")
+    assert "cannot be outlined" in desk.failed("symbols", path="a.json")
     assert "is a folder" in desk.failed("symbols", path="src")
     assert desk.ok("symbols", path="a.py") == "It defines nothing."
     assert "too large" in desk.failed("symbols", path="big.py")

@@ -23,12 +23,12 @@ def read(path: str, body: Json) -> Request:
         model=body.get("model", ""),
         stream=bool(body.get("stream")),
         system="\n".join(system),
-        said=joined(_said(message) for message in messages if message["role"] not in ("system", "developer")),
+        said=joined(_read_message(message) for message in messages if message["role"] not in ("system", "developer")),
         tools=tuple(tool["function"]["name"] for tool in body.get("tools", []) if "function" in tool),
     )
 
 
-def _said(message: Json) -> Said:
+def _read_message(message: Json) -> Said:
     calls = tuple(call["id"] for call in message.get("tool_calls") or ())
     return Said(message["role"], text_of(message.get("content")), calls, message.get("tool_call_id", ""))
 
@@ -43,7 +43,7 @@ def whole(exchange: Exchange) -> Json:
             {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
             for id_, name, arguments in exchange.calls
         ]
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(exchange)}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(exchange)}
     return _envelope(exchange, "chat.completion") | {"choices": [choice], "usage": _usage(exchange)}
 
 
@@ -60,12 +60,12 @@ def stream(exchange: Exchange) -> Iterator[Frame]:
         yield chunk({"reasoning_content": part})
     for part in exchange.pieces(exchange.reply.text):
         yield chunk({"content": part})
-    for at, (id_, name, arguments) in enumerate(exchange.calls):
-        head = {"index": at, "id": id_, "type": "function", "function": {"name": name, "arguments": ""}}
+    for index, (id_, name, arguments) in enumerate(exchange.calls):
+        head = {"index": index, "id": id_, "type": "function", "function": {"name": name, "arguments": ""}}
         yield chunk({"tool_calls": [head]}, piece=False)
         for part in exchange.pieces(arguments):
-            yield chunk({"tool_calls": [{"index": at, "function": {"arguments": part}}]})
-    yield chunk({}, _finish(exchange), piece=False)
+            yield chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+    yield chunk({}, _finish_reason(exchange), piece=False)
     if with_usage:
         yield Frame(event(envelope | {"choices": [], "usage": _usage(exchange)}))
     yield Frame(b"data: [DONE]\n\n")
@@ -84,7 +84,7 @@ def _envelope(exchange: Exchange, kind: str) -> Json:
     return {"id": f"chatcmpl-{exchange.number}", "object": kind, "created": CREATED, "model": exchange.model}
 
 
-def _finish(exchange: Exchange) -> str:
+def _finish_reason(exchange: Exchange) -> str:
     return "tool_calls" if exchange.reply.calls and exchange.reply.finish == "stop" else exchange.reply.finish
 
 
