@@ -1,4 +1,7 @@
-"""`api:<provider>:<model>`: models that are reached over HTTP, through pydantic-ai's model interface."""
+"""`api:<provider>:<model>`: models that are reached over HTTP, through pydantic-ai's model interface.
+
+pydantic-ai and the providers' SDKs take seconds to import, so nothing of them may be imported before the first turn.
+"""
 
 from __future__ import annotations
 
