@@ -23,7 +23,7 @@ from proofstone.agents.backends.programs.acp.wire import Frames, Message, Outbox
 from proofstone.agents.backends.programs.activity import Mask, Notes
 from proofstone.agents.backends.programs.launching import errand_of, fault_from, has_acted, mask_for, prepared, turned
 from proofstone.agents.backends.programs.locating import Program
-from proofstone.agents.backends.programs.preset import Final as Said
+from proofstone.agents.backends.programs.preset import Final as Result
 from proofstone.agents.executors.context import Site
 from proofstone.agents.models import Conversation, Fault, FaultKind, Turn
 from proofstone.agents.rules.permission import Bounds
@@ -107,7 +107,7 @@ class _Exchange:
         self.frames = Frames(mask)
         self._number = 0
         self._pending = next(self._dialogue)
-        self.ended: Said | None = None
+        self.ended: Result | None = None
         self._send(self._pending)
 
     @property
@@ -140,7 +140,7 @@ class _Exchange:
             self._client.told(method, message.get("params"))
 
     def _give_up(self, why: str) -> None:
-        self.ended = Said("", fault=Fault(kind=FaultKind.FAILED, why=why))
+        self.ended = Result("", fault=Fault(kind=FaultKind.FAILED, why=why))
         self._outbox.hang_up()
 
     def _handle_answer(self, message: Message) -> None:

@@ -32,7 +32,7 @@ from proofstone.agents.backends.programs.activity import Mask, whole
 from proofstone.agents.backends.programs.lines import count_at, objects_at, text_at, value_at
 from proofstone.agents.backends.programs.locating import Program
 from proofstone.agents.backends.programs.preset import Errand, Preset
-from proofstone.agents.backends.programs.preset import Final as Said
+from proofstone.agents.backends.programs.preset import Final as Result
 from proofstone.agents.executors.context import Site
 from proofstone.agents.models import Fault, FaultKind, ToolCall
 from proofstone.agents.rules.permission import Allowed, Bounds, decide, from_root
@@ -90,7 +90,7 @@ class AgentError(Exception):
         super().__init__(self.text)
 
 
-Dialogue = Generator[Ask, Message, Said]
+Dialogue = Generator[Ask, Message, Result]
 
 
 class Talk:
@@ -107,7 +107,7 @@ class Talk:
         try:
             return (yield from self._run())
         except AgentError as error:
-            return Said("", usage=self._updates.usage({}), fault=self._fault(error))
+            return Result("", usage=self._updates.usage({}), fault=self._fault(error))
 
     def _run(self) -> Dialogue:
         greeting = yield Ask("initialize", _initialize_parameters(self._program.preset))
@@ -157,21 +157,21 @@ class Talk:
         except AgentError as error:
             self._updates.note(f"the {setting} {choice.value} was not set: {error.text}")
 
-    def _build_result(self, answer: Message) -> Said:
+    def _build_result(self, answer: Message) -> Result:
         usage, reason = self._updates.usage(answer), text_at(answer, "stopReason")
         text = self._updates.words
         if reason in _STOP_REASONS:
             kind, why = _STOP_REASONS[reason]
             refusal = f"it was refused: {self._updates.last_refusal}" if self._updates.last_refusal else ""
             lines = filter(None, (why, refusal, text.strip()[-_MAX_MESSAGE_CHARS:]))
-            return Said("", usage, fault=Fault(kind=kind, why="\n".join(lines)))
+            return Result("", usage, fault=Fault(kind=kind, why="\n".join(lines)))
         if not usage.tokens and _ERROR_TEXT.search(text):  # no model has written this
             why = f"{self._program.name}: {text.strip()}"[:_MAX_MESSAGE_CHARS]
-            return Said("", usage, fault=Fault(kind=_kind_of(text), why=why))
-        return Said(text, usage, cut=reason == "max_tokens")
+            return Result("", usage, fault=Fault(kind=_kind_of(text), why=why))
+        return Result(text, usage, cut=reason == "max_tokens")
 
-    def _build_failure(self, why: str) -> Said:
-        return Said("", fault=Fault(kind=FaultKind.FAILED, why=f"{self._program.name}: {why}"))
+    def _build_failure(self, why: str) -> Result:
+        return Result("", fault=Fault(kind=FaultKind.FAILED, why=f"{self._program.name}: {why}"))
 
     def _fault(self, error: AgentError) -> Fault:
         message = f"{self._program.name} answered {error.method} with an error: {error.text[:_MAX_MESSAGE_CHARS]}"
