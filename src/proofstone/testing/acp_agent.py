@@ -101,10 +101,10 @@ class Player:
 
     def write(self, arguments: Mapping[str, Any]) -> None:
         """Have the client write a file, and say the result."""
-        self.request({"method": "fs/write_text_file", "params": self._file_parameters(arguments)})
+        self.request({"method": "fs/write_text_file", "params": self._build_file_parameters(arguments)})
 
     def read(self, arguments: Mapping[str, Any]) -> None:
-        self.request({"method": "fs/read_text_file", "params": self._file_parameters(arguments)})
+        self.request({"method": "fs/read_text_file", "params": self._build_file_parameters(arguments)})
 
     def ask(self, arguments: Mapping[str, Any]) -> None:
         """Ask for permission, with a call (and options) from the script, and say the result."""
@@ -221,7 +221,7 @@ class Player:
         status = "completed" if ok else "failed"
         self._update({"sessionUpdate": "tool_call_update", "toolCallId": call["toolCallId"], "status": status})
 
-    def _file_parameters(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _build_file_parameters(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return {"sessionId": self._session, **arguments, "path": str(self._cwd / arguments["path"])}
 
     def _next_id(self) -> str:

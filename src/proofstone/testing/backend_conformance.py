@@ -80,7 +80,7 @@ class Finding(Contract):
     where: tuple[str, ...] = ()
 
 
-def _completion(_: Contract) -> Completion:
+def _build_completion(_: Contract) -> Completion:
     return Completion(status=CompletionStatus.DONE, summary="looked")
 
 
@@ -92,7 +92,7 @@ ROLE = Role(
     tools=READING,
     prompt="researcher.md",
     tier=1,
-    completion=_completion,
+    completion=_build_completion,
     tool_calls=8,
 )
 GOOD: Mapping[str, JsonValue] = {"finding": "an a", "where": ["a.txt"]}

@@ -184,7 +184,7 @@ class Probed:
 
 def probe(backend: Backend, site: Site, seconds: float = SECONDS) -> Probed:
     began = time.monotonic()
-    outcome = backend.turn(_probe_conversation(), site, seconds)
+    outcome = backend.turn(_build_probe(), site, seconds)
     milliseconds = round(1000 * (time.monotonic() - began))
     spec = backend.identity.spec
     if isinstance(outcome, Fault):
@@ -192,7 +192,7 @@ def probe(backend: Backend, site: Site, seconds: float = SECONDS) -> Probed:
     return Probed(spec, _explain_failure(outcome), outcome.model, milliseconds, outcome.usage)
 
 
-def _probe_conversation() -> Conversation:
+def _build_probe() -> Conversation:
     return Conversation(
         occasion=Occasion(run_id="probe", role="probe"),
         instructions="This is a test of the connection. Answer at once with the given schema. Do not use tools.",

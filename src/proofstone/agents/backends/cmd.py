@@ -73,9 +73,9 @@ class CommandBackend:
             )
         )
         if outcome := ran(execution):
-            return fault_of(outcome, _last_lines(errors, stdout))
+            return fault_of(outcome, _read_last_lines(errors, stdout))
         if execution.exit_code:
-            return _crash_fault(execution, _last_lines(errors, stdout))
+            return _build_crash_fault(execution, _read_last_lines(errors, stdout))
         written = read_written(answer, MOST_BYTES)
         if written is None:
             return self._read_turn(conversation, "its output", stdout.all)
@@ -125,14 +125,14 @@ def fault_of(ended: Ran, last_lines: str = "") -> Fault:
     return Fault(kind=FaultKind.FAILED, why=claimed_error or "the program reported that it failed")
 
 
-def _crash_fault(execution: Execution, last_lines: str) -> Fault:
+def _build_crash_fault(execution: Execution, last_lines: str) -> Fault:
     why = f"ended with exit code {execution.exit_code}"
     if execution.exit_code in (126, 127):
         why += " (the command cannot be started: it sees only committed files and its own /tmp; see docs/gate.md)"
     return Fault(kind=FaultKind.CRASHED, why=f"{why}\n{last_lines}".rstrip())
 
 
-def _last_lines(errors: Path, stdout: _Stdout) -> str:
+def _read_last_lines(errors: Path, stdout: _Stdout) -> str:
     """Return the last lines of standard error or, if it is empty, of standard output."""
     written = read_written(errors, MOST_BYTES)
     if isinstance(written, Malformed):

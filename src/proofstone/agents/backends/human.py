@@ -172,13 +172,13 @@ class _Prompt:
 
     def _build_call(self, text: str) -> Turn | None:
         name, _, rest = text.partition(" ")
-        arguments = _parse_arguments(rest.strip(), self._parameters(name))
+        arguments = _parse_arguments(rest.strip(), self._find_parameters(name))
         if arguments is None:
             self._site.say(f"`{rest.strip()}`: write key=value, or a JSON object")
             return None
         return _build_turn(calls=calls_in(self._conversation, [Call(name, arguments)]))
 
-    def _parameters(self, name: str) -> Mapping[str, JsonValue]:
+    def _find_parameters(self, name: str) -> Mapping[str, JsonValue]:
         schemas = [tool.parameters.get("properties") for tool in self._conversation.tools if tool.name == name]
         return schemas[0] if schemas and isinstance(schemas[0], Mapping) else {}
 

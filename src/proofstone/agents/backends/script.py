@@ -146,7 +146,7 @@ class ScriptedBackend:
         output, acted = _Output(site), False
         if site.cancel.is_set():
             return Fault(kind=FaultKind.CANCELLED, why="interrupted")
-        for number, step in _steps_of(entry, conversation):
+        for number, step in _select_steps(entry, conversation):
             match step.name:
                 case "say":
                     output.add(step.given["text"])
@@ -197,7 +197,7 @@ class _Output:
         self._site.hear(piece)
 
 
-def _steps_of(entry: Entry, conversation: Conversation) -> Iterator[tuple[int, Step]]:
+def _select_steps(entry: Entry, conversation: Conversation) -> Iterator[tuple[int, Step]]:
     """Yield the steps of this turn with their numbers."""
     if conversation.repairs and "repair" not in entry.match:
         return

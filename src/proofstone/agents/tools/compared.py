@@ -96,7 +96,7 @@ class Compared:
         target = self.tree.link(names)
         if target is not None:
             content = os.fsencode(target)
-            return _CurrentFile(SYMLINK, _blob_id(algorithm, len(content), [content]), content)
+            return _CurrentFile(SYMLINK, _compute_blob_id(algorithm, len(content), [content]), content)
         try:
             with self.tree.opened(names) as file:
                 return self._read(file, algorithm, base.thing)
@@ -112,11 +112,13 @@ class Compared:
         mode = "100755" if info.st_mode & stat.S_IXUSR else "100644"
         if info.st_size > _MAX_FILE_BYTES:
             same_size = self.git.maybe("cat-file", "-s", before) == str(info.st_size)
-            return _CurrentFile(mode, _blob_id(algorithm, info.st_size, self._chunks(file)) if same_size else "", None)
+            return _CurrentFile(
+                mode, _compute_blob_id(algorithm, info.st_size, self._read_chunks(file)) if same_size else "", None
+            )
         content = file.read(_MAX_FILE_BYTES + 1)
-        return _CurrentFile(mode, _blob_id(algorithm, len(content), [content]), content)
+        return _CurrentFile(mode, _compute_blob_id(algorithm, len(content), [content]), content)
 
-    def _chunks(self, file: BinaryIO) -> Iterator[bytes]:
+    def _read_chunks(self, file: BinaryIO) -> Iterator[bytes]:
         while not self.deadline.over and (part := file.read(_CHUNK_BYTES)):
             yield part
 
@@ -176,7 +178,7 @@ def _find_converted(git: Git, paths: Iterable[bytes]) -> list[bytes]:
     """Return the paths that the attributes in the index convert, apart from line endings."""
     input_paths = b"".join(path + b"\0" for path in paths)
     records = git.records("check-attr", "--cached", "-z", "--stdin", *_CONVERTING_ATTRIBUTES, stdin=input_paths)
-    filters = _configured_filters(git)
+    filters = _list_filters(git)
     triples = zip(records[::3], records[1::3], records[2::3], strict=True)
     converted_paths = (path for path, name, value in triples if _converts(name, value, filters))
     return list(dict.fromkeys(converted_paths))
@@ -186,13 +188,13 @@ def _converts(name: bytes, value: bytes, filters: set[bytes]) -> bool:
     return value in filters if name == b"filter" else value not in (b"unspecified", b"unset")
 
 
-def _configured_filters(git: Git) -> set[bytes]:
+def _list_filters(git: Git) -> set[bytes]:
     """Return the filters that the user has configured. Others convert nothing."""
     settings = git.maybe("config", "--name-only", "--get-regexp", r"^filter\.") or ""
     return {os.fsencode(name.split(".", 1)[1].rpartition(".")[0]) for name in settings.split("\n") if name}
 
 
-def _blob_id(algorithm: str, size: int, parts: Iterable[bytes]) -> str:
+def _compute_blob_id(algorithm: str, size: int, parts: Iterable[bytes]) -> str:
     """Return git's id of the blob."""
     state = hashlib.new(algorithm, b"blob %d\0" % size, usedforsecurity=False)
     for part in parts:

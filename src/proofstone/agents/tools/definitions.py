@@ -139,13 +139,13 @@ def _explain_doubt(path: str, content: bytes, name: str) -> str:
     code = [line.code for line in lines]
     attribute = re.compile(rf"(?:\b(?:self|this)\.|@){re.escape(name)}\s*(?::[^=\n]*)?=(?!=)")
     bare_name = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)(?!\s*(?:\(|\.|::))")
-    top_level_code = _IMPORTS.sub("", "\n".join(_outside_functions(code, content, language)))
+    top_level_code = _IMPORTS.sub("", "\n".join(_blank_functions(code, content, language)))
     if attribute.search("\n".join(code)) or bare_name.search(top_level_code):
         return "where it may be a field, a member or one of several names, which the outline does not contain"
     return ""
 
 
-def _outside_functions(code: list[str], content: bytes, language: str) -> Iterator[str]:
+def _blank_functions(code: list[str], content: bytes, language: str) -> Iterator[str]:
     function_lines: set[int] = set()
     last = 0
     for definition in definitions(content, language):

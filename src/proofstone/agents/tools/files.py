@@ -89,10 +89,10 @@ def list_folder(tree: Tree, wanted: List, _deadline: Deadline) -> str:
         return f"{shown(wanted.path or '.')}: an empty folder."
     hidden = len(entries) - LISTED
     note = f"not shown: {hidden:,} more of {len(entries):,}; use `glob`" if hidden > 0 else ""
-    return with_notes(map(_entry_line, entries[:LISTED]), [note])
+    return with_notes(map(_render_entry, entries[:LISTED]), [note])
 
 
-def _entry_line(entry: Entry) -> str:
+def _render_entry(entry: Entry) -> str:
     name = shown(entry.at[-1])
     if entry.link is not None:
         return f"{name} -> {shown(entry.link)}"
@@ -162,7 +162,7 @@ def edit(tree: Tree, wanted: Edit, _deadline: Deadline) -> str:
         )
     if len(offsets) > 1 and not wanted.all:
         raise FailedError(
-            f"`old` is {_render_count(offsets)} in {shown(wanted.path)}: in {_line_numbers(content, offsets)}. "
+            f"`old` is {_render_count(offsets)} in {shown(wanted.path)}: in {_render_line_numbers(content, offsets)}. "
             "Nothing was changed. Include more of the surrounding lines, or set `all`."
         )
     changed = content.replace(old, new) if wanted.all else content.replace(old, new, 1)
@@ -171,7 +171,7 @@ def edit(tree: Tree, wanted: Edit, _deadline: Deadline) -> str:
             f"The file would have {len(changed):,} bytes; {WRITE_BYTES:,} are allowed. Nothing was changed."
         )
     tree.write(names, changed)
-    return f"Changed {shown(wanted.path)}: {_line_numbers(content, offsets)}."
+    return f"Changed {shown(wanted.path)}: {_render_line_numbers(content, offsets)}."
 
 
 def _match_line_endings(content: bytes, old: str, new: str) -> tuple[bytes, bytes]:
@@ -200,7 +200,7 @@ def _render_count(offsets: Sequence[int]) -> str:
     return f"{_MAX_OFFSETS} times or more" if len(offsets) == _MAX_OFFSETS else f"{len(offsets)} times"
 
 
-def _line_numbers(content: bytes, offsets: Sequence[int]) -> str:
+def _render_line_numbers(content: bytes, offsets: Sequence[int]) -> str:
     numbers = dict.fromkeys(content.count(b"\n", 0, offset) + 1 for offset in offsets[:_MAX_SHOWN_OFFSETS])
     more = " and more" if len(offsets) > _MAX_SHOWN_OFFSETS else ""
     return f"line{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}{more}"

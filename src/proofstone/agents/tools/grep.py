@@ -73,7 +73,7 @@ class _Texts:
     def batches(self) -> Iterator[list[_Text]]:
         batch: list[_Text] = []
         size = 0
-        for text in self._texts():
+        for text in self._read_texts():
             batch.append(text)
             size += len(text.content)
             if size > _BATCH_BYTES or len(batch) == _BATCH_FILES:
@@ -82,7 +82,7 @@ class _Texts:
         if batch:
             yield batch
 
-    def _texts(self) -> Iterator[_Text]:
+    def _read_texts(self) -> Iterator[_Text]:
         for entry in self.walk:
             if not entry.file or (self.glob and not matches(self.glob, entry.path)):
                 continue

@@ -61,7 +61,9 @@ class History:
             f"--max-count={wanted.limit + 1}",
             "--format=%h %as %an: %s",
         )
-        output = self._text((*arguments, revision, "--", *(_pathspecs(path) if path else ()))).removesuffix("\n")
+        output = self._read_text((*arguments, revision, "--", *(_build_pathspecs(path) if path else ()))).removesuffix(
+            "\n"
+        )
         if not output:
             return "No commit changed it." if path else "There is no commit."
         lines = output.split("\n")  # not `splitlines`: a subject may contain other line separators
@@ -75,7 +77,7 @@ class History:
         revision = self._resolve_revision(Tool.GIT_SHOW, wanted.revision)
         if wanted.path:
             return self._show_file(wanted, revision)
-        header = self._text(
+        header = self._read_text(
             ("show", "--no-patch", "--no-color", "--no-show-signature", f"--format={_COMMIT_FORMAT}", revision)
         )
         # Compare with the first parent; compare a root commit with the empty tree.
@@ -101,7 +103,7 @@ class History:
         comparison = Compared(self.git, self.tree, self.deadline)
         comparison.look(base.values())
         self.git.run("read-tree", self.commit)
-        new = [shown(os.fsdecode(file)) for file in self._new_files(path) if file not in base]
+        new = [shown(os.fsdecode(file)) for file in self._list_new_files(path) if file not in base]
         comparison.take_back_conversions(base)
         self.git.run("read-tree", revision)
         comparison.put_into_index(scratch, base)
@@ -111,28 +113,28 @@ class History:
         return with_notes([difference], [*comparison.notes(), new_note, more_note])
 
     def _list_tree(self, revision: str, path: tuple[str, ...]) -> list[Held]:
-        listing = self._bytes(("ls-tree", "-r", "-z", revision, "--", *_pathspecs(path)), _MAX_NAMES_BYTES)
+        listing = self._read_bytes(("ls-tree", "-r", "-z", revision, "--", *_build_pathspecs(path)), _MAX_NAMES_BYTES)
         if listing.cut:
             raise FailedError("There are too many files to compare. Name a `path`.")
         records = (record.partition(b"\t") for record in listing.data.split(b"\0") if record)
         return [Held(meta[:6].decode("ascii"), meta.split()[2].decode("ascii"), name) for meta, _, name in records]
 
-    def _new_files(self, path: tuple[str, ...]) -> list[bytes]:
+    def _list_new_files(self, path: tuple[str, ...]) -> list[bytes]:
         """Return the files that git does not know yet. Git lists names only, and so reads no files but `.gitignore`."""
         files = self.tree.root
         in_tree = replace(self, git=replace(self.git, directory=files, work_tree=files))
-        arguments = ("ls-files", "--others", "--exclude-standard", "-z", "--", *_pathspecs(path))
-        return [name for name in in_tree._bytes(arguments, _MAX_NAMES_BYTES).data.split(b"\0") if name]
+        arguments = ("ls-files", "--others", "--exclude-standard", "-z", "--", *_build_pathspecs(path))
+        return [name for name in in_tree._read_bytes(arguments, _MAX_NAMES_BYTES).data.split(b"\0") if name]
 
     def _render_difference(self, arguments: tuple[str, ...], path: tuple[str, ...]) -> str:
         command, *rest = arguments
-        pathspecs = ("--", *_pathspecs(path))
-        changed = self._bytes((command, "--name-only", "-z", *_DIFF_OPTIONS, *rest, *pathspecs), _MAX_NAMES_BYTES)
+        pathspecs = ("--", *_build_pathspecs(path))
+        changed = self._read_bytes((command, "--name-only", "-z", *_DIFF_OPTIONS, *rest, *pathspecs), _MAX_NAMES_BYTES)
         hidden = [name for name in map(os.fsdecode, changed.data.split(b"\0")) if name and self.tree.is_secret(name)]
         if changed.cut or len(hidden) > _MAX_SECRETS:
             raise FailedError("Too many files changed to show them. Name a `path`.")
         shown_pathspecs = (*pathspecs, *(f":(top,exclude,literal){name}" for name in hidden))
-        patch = self._text((command, "--patch", *_DIFF_OPTIONS, *rest, *shown_pathspecs))
+        patch = self._read_text((command, "--patch", *_DIFF_OPTIONS, *rest, *shown_pathspecs))
         note = f"not shown because they may hold secrets: {', '.join(map(shown, hidden[:20]))}" if hidden else ""
         return with_notes([patch.rstrip("\n") or "Nothing differs."], [note])
 
@@ -143,13 +145,15 @@ class History:
         object_name = f"{revision}:{path}"
         kind = self.git.maybe("cat-file", "-t", object_name)
         if kind == "tree":
-            entries = self._bytes(("ls-tree", "--name-only", "-z", object_name), _MAX_NAMES_BYTES).data.split(b"\0")
+            entries = self._read_bytes(("ls-tree", "--name-only", "-z", object_name), _MAX_NAMES_BYTES).data.split(
+                b"\0"
+            )
             entry_names = [shown(os.fsdecode(name)) for name in entries if name]
             hidden_note = f"not shown: {len(entry_names) - LISTED:,} more" if len(entry_names) > LISTED else ""
             return with_notes(entry_names[:LISTED], [hidden_note])
         if kind != "blob":
             raise FailedError(f"{shown(path)} is not in {wanted.revision}.")
-        content = self._bytes(("cat-file", "blob", object_name), _MAX_FILE_BYTES)
+        content = self._read_bytes(("cat-file", "blob", object_name), _MAX_FILE_BYTES)
         if content.cut:
             raise FailedError(f"{shown(path)} is too large for this tool: {counted(_MAX_FILE_BYTES, 'byte')} at most.")
         return page(path, content.data, wanted.offset, wanted.limit)
@@ -166,15 +170,15 @@ class History:
             raise outside(revision, "it is not in the history of the commit that the work started from")
         return commit_id
 
-    def _text(self, arguments: tuple[str, ...]) -> str:
-        output = self._bytes(arguments, _MAX_SHOWN_BYTES)
+    def _read_text(self, arguments: tuple[str, ...]) -> str:
+        output = self._read_bytes(arguments, _MAX_SHOWN_BYTES)
         text = output.data.decode("utf-8", "replace")
         if output.cut:
             text = text.rpartition("\n")[0] or text
             text += f"\n[cut after {counted(_MAX_SHOWN_BYTES, 'byte')}: name a `path`, or a lower `limit`]"
         return text
 
-    def _bytes(self, arguments: tuple[str, ...], limit: int) -> _Output:
+    def _read_bytes(self, arguments: tuple[str, ...], limit: int) -> _Output:
         # The Git wrapper takes all paths literally. Exclusions need the long form, which marks literal paths itself.
         git = replace(self.git, variables={**self.git.variables, "GIT_LITERAL_PATHSPECS": "0"})
         with git.start(*arguments) as process:
@@ -190,7 +194,7 @@ class _Output:
     cut: bool
 
 
-def _pathspecs(path: Iterable[str]) -> tuple[str, ...]:
+def _build_pathspecs(path: Iterable[str]) -> tuple[str, ...]:
     joined = "/".join(path)
     return (f":(top,literal){joined}",) if joined else (":(top)",)
 
@@ -246,7 +250,7 @@ class CommitText:
 
     def changes(self, text: str) -> Quoted:
         """Return whether the change contains the text: as it was before, as it is now, or as shown, with the signs."""
-        readings = (_side_reading("-"), _side_reading("+"), _shown_reading)
+        readings = (_build_side_reading("-"), _build_side_reading("+"), _read_as_shown)
         return next((match for reading in readings if (match := self._match_reading(text, reading))), Quoted.NOT)
 
     def _match_reading(self, text: str, reading: Callable[[str], str | None]) -> Quoted:
@@ -273,7 +277,7 @@ def _join_lines(lines: Iterable[str | None]) -> str:
     return "\n".join(line for line in lines if line is not None)
 
 
-def _side_reading(sign: str) -> Callable[[str], str | None]:
+def _build_side_reading(sign: str) -> Callable[[str], str | None]:
     """Read the file of one side: lines of the other side are dropped, and lines that are not of the file are breaks."""
 
     def read(line: str) -> str | None:
@@ -284,6 +288,6 @@ def _side_reading(sign: str) -> Callable[[str], str | None]:
     return read
 
 
-def _shown_reading(line: str) -> str:
+def _read_as_shown(line: str) -> str:
     """Read a line as shown, except for hunk headers: git appends a line from further up to them."""
     return _BREAK if line.startswith("@@") else line

@@ -56,7 +56,7 @@ def run(ground: Ground, wanted: Run, deadline: Deadline) -> str:
     seconds = min(wanted.seconds, deadline.left)
     execution = ground.run(ShellJob(wanted.command, seconds=seconds, on_output=output.add))
     message = "\n".join(filter(None, (ending(execution, seconds), output.text or "It printed nothing.")))
-    if execution.exit_code is None or _signal_name(execution.exit_code):
+    if execution.exit_code is None or _find_signal(execution.exit_code):
         raise FailedError(message)
     return message
 
@@ -71,11 +71,11 @@ def ending(execution: Execution, seconds: float) -> str:
         return "It was ended: the work has been stopped."
     if execution.limit:
         return f"It was ended: {execution.limit}."
-    signal_name = _signal_name(execution.exit_code or 0)
+    signal_name = _find_signal(execution.exit_code or 0)
     return f"Exit code {execution.exit_code}{f': ended by {signal_name}' if signal_name else ''}."
 
 
-def _signal_name(code: int) -> str:
+def _find_signal(code: int) -> str:
     """Return the signal that a shell's exit code stands for."""
     return signal.Signals(code - 128).name if code - 128 in {member.value for member in signal.Signals} else ""
 
@@ -110,7 +110,7 @@ _MAX_WEB_HEAD_CHARS: Final = 15_000
 
 def web_search(ground: Ground, wanted: WebSearch, deadline: Deadline) -> str:
     if ground.web is None or ground.web.search is None:
-        raise AssertionError("a toolbox offers a search only where somebody searches")
+        raise AssertionError("a toolbox offers a search only with a search provider")
     text = ground.web.search(wanted.query, deadline.left, ground.cancel)
     return _shorten(text) or "It found nothing."
 
@@ -118,7 +118,7 @@ def web_search(ground: Ground, wanted: WebSearch, deadline: Deadline) -> str:
 def fetch(ground: Ground, wanted: WebFetch, deadline: Deadline) -> str:
     """Fetch a page. Its addresses are shown in full, because claims about the page are looked up by them."""
     if ground.web is None or ground.web.fetch is None:
-        raise AssertionError("a toolbox offers pages only where somebody fetches them")
+        raise AssertionError("a toolbox offers pages only with a fetch provider")
     page = ground.web.fetch(wanted.url, deadline.left, ground.cancel)
     return Page(page.addresses, _shorten(page.text) or "The page is empty.").shown()
 

@@ -124,7 +124,7 @@ def _find_definitions(tree: Tree, wanted: Symbols, deadline: Deadline) -> str:
     name = tuple(wanted.name.replace("::", ".").split("."))
     walk = Walk(tree, tree.readable(wanted.path), deadline)
     places: list[str] = []
-    for path, content in _sources(tree, walk, name[-1].encode()):
+    for path, content in _find_sources(tree, walk, name[-1].encode()):
         language = outlined_language(path, content)
         if language is None:
             continue
@@ -139,7 +139,7 @@ def _find_definitions(tree: Tree, wanted: Symbols, deadline: Deadline) -> str:
     return with_notes(places[:MATCHES] or [f"Nothing called {shown(wanted.name)} is defined."], walk.left_out)
 
 
-def _sources(tree: Tree, walk: Walk, name: bytes) -> Iterator[tuple[str, bytes]]:
+def _find_sources(tree: Tree, walk: Walk, name: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield the files in which the name occurs: only these are worth parsing."""
     for entry in walk:
         if not entry.file or tree.is_secret(entry.path):
@@ -186,7 +186,7 @@ def definitions(content: bytes, language: str) -> Iterator[Definition]:
                 kind,
                 enclosing,
                 node.start_point[0] + 1,
-                _last_line(node),
+                _find_last_line(node),
                 header=_extract_header(node, content, kind),
                 receiver=_find_receiver(node),
                 exported=_is_exported(node),
@@ -194,7 +194,7 @@ def definitions(content: bytes, language: str) -> Iterator[Definition]:
         pending += ((child, enclosing) for child in reversed(node.named_children))
 
 
-def _last_line(node: Node) -> int:
+def _find_last_line(node: Node) -> int:
     row, column = node.end_point
     return row + 1 if column or row == node.start_point[0] else row
 
@@ -222,12 +222,12 @@ def _extract_header(node: Node, content: bytes, kind: str) -> str:
     arrow = value.child_by_field_name("body") if value is not None else None
     end = node.child_by_field_name("body") or arrow or value
     stop = end.start_byte if end is not None else node.end_byte
-    text = b"".join(_without_comments(node, content, stop)).decode("utf-8", "replace")
+    text = b"".join(_skip_comments(node, content, stop)).decode("utf-8", "replace")
     # A struct in Go has no body of its own: it is a type that is given a name.
     return " ".join((text.partition("{")[0] if node.type == "type_spec" else text).split())
 
 
-def _without_comments(node: Node, content: bytes, stop: int) -> Iterator[bytes]:
+def _skip_comments(node: Node, content: bytes, stop: int) -> Iterator[bytes]:
     position, pending = node.start_byte, [node]
     while pending:
         current = pending.pop()

@@ -91,19 +91,21 @@ class Toolbox:
         try:
             text = self._run_tool(call, seconds)
         except RefusedError as refused:
-            return self._result(call, refused.text, refused=refused)
+            return self._build_result(call, refused.text, refused=refused)
         except FailedError as failed:
-            return self._result(call, failed.text, ok=False)
+            return self._build_result(call, failed.text, ok=False)
         except FileNotFoundError:
-            missing = f"There is no {_shown_path(call)}. Use `list` or `glob` to see what there is."
-            return self._result(call, missing, ok=False)
+            missing = f"There is no {_render_path(call)}. Use `list` or `glob` to see what there is."
+            return self._build_result(call, missing, ok=False)
         except OSError as error:  # the file that the agent named cannot be read or written
-            return self._result(call, f"{_shown_path(call)}: {error.strerror}.", ok=False)
-        return self._result(call, text)
+            return self._build_result(call, f"{_render_path(call)}: {error.strerror}.", ok=False)
+        return self._build_result(call, text)
 
-    def _result(self, call: ToolCall, text: str, *, ok: bool = True, refused: RefusedError | None = None) -> ToolResult:
+    def _build_result(
+        self, call: ToolCall, text: str, *, ok: bool = True, refused: RefusedError | None = None
+    ) -> ToolResult:
         """Return the result for the agent and the ledger, without the user's secrets."""
-        return _result(call, self._ground.mask.text(text), ok=ok, refused=refused)
+        return _build_result(call, self._ground.mask.text(text), ok=ok, refused=refused)
 
     def _run_tool(self, call: ToolCall, seconds: float | None) -> str:
         tool = self._tools.get(call.name)
@@ -121,12 +123,12 @@ class Toolbox:
 def spec(tool: Tool) -> ToolSpec:
     """Return the description of a tool for an agent."""
     schema = ARGUMENTS[tool].model_json_schema()
-    schema["properties"] = {name: _without_title(field) for name, field in schema["properties"].items()}
+    schema["properties"] = {name: _remove_title(field) for name, field in schema["properties"].items()}
     description = " ".join(str(schema.pop("description")).split())
-    return ToolSpec(name=tool.value, description=description, parameters=_without_title(schema))
+    return ToolSpec(name=tool.value, description=description, parameters=_remove_title(schema))
 
 
-def _without_title(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _remove_title(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Remove the title, which only repeats the name."""
     return {key: value for key, value in schema.items() if key != "title"}
 
@@ -156,12 +158,12 @@ def _validate_arguments(tool: Tool, call: ToolCall) -> Contract:
         raise invalid(tool, in_words(error)) from error
 
 
-def _shown_path(call: ToolCall) -> str:
+def _render_path(call: ToolCall) -> str:
     path = call.arguments.get("path")
     return shown(path) if isinstance(path, str) and path else "such file"
 
 
-def _result(call: ToolCall, text: str, *, ok: bool = True, refused: RefusedError | None = None) -> ToolResult:
+def _build_result(call: ToolCall, text: str, *, ok: bool = True, refused: RefusedError | None = None) -> ToolResult:
     rule = refused.rule if refused else None
     return ToolResult(
         call_id=call.id, name=call.name[:_MAX_NAME_CHARS], text=text, ok=ok and rule is None, refused=rule
@@ -179,28 +181,28 @@ def _build_handler(kind: type[_Arguments], function: Callable[[Ground, _Argument
     return handle
 
 
-def _tree_handler(kind: type[_Arguments], function: Callable[[Tree, _Arguments, Deadline], str]) -> _Handler:
+def _build_tree_handler(kind: type[_Arguments], function: Callable[[Tree, _Arguments, Deadline], str]) -> _Handler:
     return _build_handler(kind, lambda ground, arguments, deadline: function(Tree(ground), arguments, deadline))
 
 
-def _history_handler(kind: type[_Arguments], function: Callable[[History, _Arguments], str]) -> _Handler:
+def _build_history_handler(kind: type[_Arguments], function: Callable[[History, _Arguments], str]) -> _Handler:
     return _build_handler(
         kind, lambda ground, arguments, deadline: ask(ground, deadline, lambda history: function(history, arguments))
     )
 
 
 _HANDLERS: Final[dict[Tool, _Handler]] = {
-    Tool.READ: _tree_handler(Read, reading.read),
-    Tool.LIST: _tree_handler(List, reading.list_folder),
-    Tool.GLOB: _tree_handler(Glob, reading.glob),
-    Tool.GREP: _tree_handler(Grep, grep),
-    Tool.GIT_LOG: _history_handler(GitLog, History.log),
-    Tool.GIT_SHOW: _history_handler(GitShow, History.show),
-    Tool.GIT_DIFF: _history_handler(GitDiff, History.diff),
-    Tool.SYMBOLS: _tree_handler(Symbols, symbols),
-    Tool.WRITE: _tree_handler(Write, writing.write),
-    Tool.EDIT: _tree_handler(Edit, writing.edit),
-    Tool.DELETE: _tree_handler(Delete, writing.delete),
+    Tool.READ: _build_tree_handler(Read, reading.read),
+    Tool.LIST: _build_tree_handler(List, reading.list_folder),
+    Tool.GLOB: _build_tree_handler(Glob, reading.glob),
+    Tool.GREP: _build_tree_handler(Grep, grep),
+    Tool.GIT_LOG: _build_history_handler(GitLog, History.log),
+    Tool.GIT_SHOW: _build_history_handler(GitShow, History.show),
+    Tool.GIT_DIFF: _build_history_handler(GitDiff, History.diff),
+    Tool.SYMBOLS: _build_tree_handler(Symbols, symbols),
+    Tool.WRITE: _build_tree_handler(Write, writing.write),
+    Tool.EDIT: _build_tree_handler(Edit, writing.edit),
+    Tool.DELETE: _build_tree_handler(Delete, writing.delete),
     Tool.RUN: _build_handler(Run, run),
     Tool.MEMORY_SEARCH: _build_handler(MemorySearch, memory.search),
     Tool.WEB_SEARCH: _build_handler(WebSearch, web.web_search),
@@ -224,9 +226,9 @@ class ToolCounts:
         with self._lock:
             limit, combined = self._budget.limit(mode, kind), self._budget.combined(kind)
             if self._used[mode, kind] >= limit:
-                return _exhausted_message(kind, f"you had {limit}" if limit else "you have none in this mode")
+                return _render_exhausted(kind, f"you had {limit}" if limit else "you have none in this mode")
             if sum(used for (_, used_kind), used in self._used.items() if used_kind is kind) >= combined:
-                return _exhausted_message(kind, f"all modes together had {combined}")
+                return _render_exhausted(kind, f"all modes together had {combined}")
             self._used[mode, kind] += 1
             return ""
 
@@ -238,7 +240,7 @@ class ToolCounts:
     def seen(self, mode: Mode, results: Iterable[ToolResult]) -> None:
         """Count the results that an earlier process recorded: a resumed run gets no fresh budget."""
         for result in results:
-            if result.refused is None and not result.repeated and (kind := _budget_kind(result.name)):
+            if result.refused is None and not result.repeated and (kind := _find_budget_kind(result.name)):
                 with self._lock:
                     self._used[mode, kind] += 1
 
@@ -261,10 +263,10 @@ class BudgetedTools:
         return BudgetedTools(self._tools.within(scope), self._mode, self._counts)
 
     def call(self, call: ToolCall, seconds: float | None = None) -> ToolResult:
-        kind = _budget_kind(call.name)
+        kind = _find_budget_kind(call.name)
         if kind is None or not self._offers(call.name):
             return self._tools.call(call, seconds)  # the tool is not counted, or is refused there
-        if why := self._search_refusal(call) or self._counts.take(self._mode, kind):
+        if why := self._find_search_refusal(call) or self._counts.take(self._mode, kind):
             return ToolResult(call_id=call.id, name=call.name, text=why, ok=False, refused=RefusalRule.BUDGET)
         result = self._tools.call(call, seconds)
         if result.refused is not None:
@@ -274,7 +276,7 @@ class BudgetedTools:
     def _offers(self, name: str) -> bool:
         return any(spec.name == name for spec in self._tools.specs)
 
-    def _search_refusal(self, call: ToolCall) -> str:
+    def _find_search_refusal(self, call: ToolCall) -> str:
         """Return why a search is refused for its reason, else an empty text. The tool itself reports an invalid
         reason."""
         reason = call.arguments.get("reason")
@@ -283,11 +285,11 @@ class BudgetedTools:
         return why_no_search(self._mode, reason)
 
 
-def _budget_kind(name: str) -> BudgetKind | None:
+def _find_budget_kind(name: str) -> BudgetKind | None:
     return KINDS[Tool(name)] if name in KINDS else None
 
 
-def _exhausted_message(kind: BudgetKind, budget: str) -> str:
+def _render_exhausted(kind: BudgetKind, budget: str) -> str:
     return (
         f"No more {kind} calls: {budget} for this iteration. "
         "Answer with what you know, and say what you could not check."

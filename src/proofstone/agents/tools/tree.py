@@ -192,7 +192,7 @@ class Tree:
     def write(self, at: Names, content: bytes) -> bool:
         """Replace a file atomically and keep its mode. Return whether it is new."""
         with self._open_folder(at[:-1], create=True) as folder:
-            mode = self._mode(at, folder)
+            mode = self._read_mode(at, folder)
             temporary = f".{secrets.token_hex(8)}.new"
             try:
                 _write_new(temporary, folder, content, mode)
@@ -282,7 +282,7 @@ class Tree:
                 info = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 yield info.st_dev, info.st_ino
 
-    def _mode(self, at: Names, folder: int) -> int | None:
+    def _read_mode(self, at: Names, folder: int) -> int | None:
         """Return the mode of the existing file, or None if there is none."""
         try:
             mode = os.stat(at[-1], dir_fd=folder, follow_symlinks=False).st_mode

@@ -45,22 +45,28 @@ def _read_message(message: Json) -> Iterator[Said]:
 
 
 def whole(exchange: Exchange) -> Json:
-    blocks = [block for block, _ in _blocks(exchange)]
-    return _message(exchange) | {"content": blocks, "stop_reason": _stop_reason(exchange), "usage": _usage(exchange)}
+    blocks = [block for block, _ in _build_blocks(exchange)]
+    return _build_message(exchange) | {
+        "content": blocks,
+        "stop_reason": _get_stop_reason(exchange),
+        "usage": _build_usage(exchange),
+    }
 
 
 def stream(exchange: Exchange) -> Iterator[Frame]:
     def frame(kind: str, piece: bool = False, **fields: object) -> Frame:
         return Frame(event({"type": kind, **fields}, kind), piece)
 
-    yield frame("message_start", message=_message(exchange) | {"usage": _usage(exchange) | {"output_tokens": 1}})
+    yield frame(
+        "message_start", message=_build_message(exchange) | {"usage": _build_usage(exchange) | {"output_tokens": 1}}
+    )
     yield frame("ping")
-    for index, (block, deltas) in enumerate(_blocks(exchange)):
+    for index, (block, deltas) in enumerate(_build_blocks(exchange)):
         yield frame("content_block_start", index=index, content_block=block | _EMPTY[block["type"]])
         for delta in deltas:
             yield frame("content_block_delta", True, index=index, delta=delta)
         yield frame("content_block_stop", index=index)
-    delta = {"stop_reason": _stop_reason(exchange), "stop_sequence": None}
+    delta = {"stop_reason": _get_stop_reason(exchange), "stop_sequence": None}
     yield frame("message_delta", delta=delta, usage={"output_tokens": exchange.reply.output_tokens})
     yield frame("message_stop")
 
@@ -74,7 +80,7 @@ def stream_error(message: str, sent: int) -> bytes:
     return event(error(HttpError(529, message)), "error")
 
 
-def _blocks(exchange: Exchange) -> Iterator[tuple[Json, list[Json]]]:
+def _build_blocks(exchange: Exchange) -> Iterator[tuple[Json, list[Json]]]:
     """Yield each block, and the deltas with which it grows in a stream."""
     reply = exchange.reply
     if reply.thoughts:
@@ -106,7 +112,7 @@ def _parse_arguments(arguments: str) -> object:
         return arguments
 
 
-def _message(exchange: Exchange) -> Json:
+def _build_message(exchange: Exchange) -> Json:
     return {
         "id": f"msg_{exchange.number}",
         "type": "message",
@@ -118,12 +124,12 @@ def _message(exchange: Exchange) -> Json:
     }
 
 
-def _stop_reason(exchange: Exchange) -> str:
+def _get_stop_reason(exchange: Exchange) -> str:
     reply = exchange.reply
     return "tool_use" if reply.calls and reply.finish == "stop" else _STOP_REASONS[reply.finish]
 
 
-def _usage(exchange: Exchange) -> Json:
+def _build_usage(exchange: Exchange) -> Json:
     reply = exchange.reply
     return {
         "input_tokens": reply.input_tokens - reply.cached_tokens,

@@ -40,19 +40,21 @@ def read(path: str, body: Json) -> Request:
 def _read_content(content: Json) -> Iterator[Said]:
     parts: list[Json] = content.get("parts") or []
     if content.get("role") == "model":
-        calls = tuple(_call_id(part["functionCall"]) for part in parts if "functionCall" in part)
+        calls = tuple(_get_call_id(part["functionCall"]) for part in parts if "functionCall" in part)
         yield Said("assistant", text_of([part for part in parts if not part.get("thought")]), calls)
         return
     for part in parts:
         if "functionResponse" in part:
             yield Said(
-                "tool", _read_result(part["functionResponse"]["response"]), answers=_call_id(part["functionResponse"])
+                "tool",
+                _read_result(part["functionResponse"]["response"]),
+                answers=_get_call_id(part["functionResponse"]),
             )
         elif "text" in part:
             yield Said("user", part["text"])
 
 
-def _call_id(call: Json) -> str:
+def _get_call_id(call: Json) -> str:
     """Return the id of the call, or its name: ids are optional in this protocol."""
     return str(call.get("id") or call["name"])
 
@@ -65,7 +67,7 @@ def _read_result(response: Json) -> str:
 
 
 def whole(exchange: Exchange) -> Json:
-    finish, calls = _calls(exchange)
+    finish, calls = _build_calls(exchange)
     reply = exchange.reply
     parts = _build_parts(
         exchange, [reply.thoughts] if reply.thoughts else [], [reply.text] if reply.text else [], calls
@@ -74,7 +76,7 @@ def whole(exchange: Exchange) -> Json:
 
 
 def stream(exchange: Exchange) -> Iterator[Frame]:
-    finish, calls = _calls(exchange)
+    finish, calls = _build_calls(exchange)
     thoughts, texts = exchange.pieces(exchange.reply.thoughts), exchange.pieces(exchange.reply.text)
     for part in _build_parts(exchange, thoughts, texts, calls):
         yield Frame(event(_build_answer(exchange, [part])), piece=True)
@@ -94,7 +96,7 @@ def stream_error(message: str, sent: int) -> bytes:
     return event(error(HttpError(503, message)))
 
 
-def _calls(exchange: Exchange) -> tuple[str, list[Json]]:
+def _build_calls(exchange: Exchange) -> tuple[str, list[Json]]:
     """Return the finish reason and the parts with the calls."""
     parts = []
     for id_, name, arguments in exchange.calls:

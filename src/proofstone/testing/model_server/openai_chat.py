@@ -43,13 +43,13 @@ def whole(exchange: Exchange) -> Json:
             {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
             for id_, name, arguments in exchange.calls
         ]
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(exchange)}
-    return _envelope(exchange, "chat.completion") | {"choices": [choice], "usage": _usage(exchange)}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _get_finish_reason(exchange)}
+    return _build_envelope(exchange, "chat.completion") | {"choices": [choice], "usage": _build_usage(exchange)}
 
 
 def stream(exchange: Exchange) -> Iterator[Frame]:
     with_usage = bool((exchange.body.get("stream_options") or {}).get("include_usage"))
-    envelope = _envelope(exchange, "chat.completion.chunk") | ({"usage": None} if with_usage else {})
+    envelope = _build_envelope(exchange, "chat.completion.chunk") | ({"usage": None} if with_usage else {})
 
     def chunk(delta: Json, finish: str | None = None, piece: bool = True) -> Frame:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
@@ -65,9 +65,9 @@ def stream(exchange: Exchange) -> Iterator[Frame]:
         yield chunk({"tool_calls": [head]}, piece=False)
         for part in exchange.pieces(arguments):
             yield chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
-    yield chunk({}, _finish_reason(exchange), piece=False)
+    yield chunk({}, _get_finish_reason(exchange), piece=False)
     if with_usage:
-        yield Frame(event(envelope | {"choices": [], "usage": _usage(exchange)}))
+        yield Frame(event(envelope | {"choices": [], "usage": _build_usage(exchange)}))
     yield Frame(b"data: [DONE]\n\n")
 
 
@@ -80,15 +80,15 @@ def stream_error(message: str, sent: int) -> bytes:
     return event(error(HttpError(503, message)))
 
 
-def _envelope(exchange: Exchange, kind: str) -> Json:
+def _build_envelope(exchange: Exchange, kind: str) -> Json:
     return {"id": f"chatcmpl-{exchange.number}", "object": kind, "created": CREATED, "model": exchange.model}
 
 
-def _finish_reason(exchange: Exchange) -> str:
+def _get_finish_reason(exchange: Exchange) -> str:
     return "tool_calls" if exchange.reply.calls and exchange.reply.finish == "stop" else exchange.reply.finish
 
 
-def _usage(exchange: Exchange) -> Json:
+def _build_usage(exchange: Exchange) -> Json:
     reply = exchange.reply
     return {
         "prompt_tokens": reply.input_tokens,

@@ -40,10 +40,10 @@ def _read_item(item: Json) -> Said:
 
 def whole(exchange: Exchange) -> Json:
     reason = _INCOMPLETE.get(exchange.reply.finish)
-    return _response(exchange, "incomplete" if reason else "completed") | {
-        "output": list(_items(exchange)),
+    return _build_response_body(exchange, "incomplete" if reason else "completed") | {
+        "output": list(_build_items(exchange)),
         "incomplete_details": {"reason": reason} if reason else None,
-        "usage": _usage(exchange),
+        "usage": _build_usage(exchange),
     }
 
 
@@ -54,12 +54,12 @@ def stream(exchange: Exchange) -> Iterator[Frame]:
         data = {"type": kind, "sequence_number": next(numbers), **fields}
         return Frame(event(data, kind), piece)
 
-    started = _response(exchange, "in_progress")
+    started = _build_response_body(exchange, "in_progress")
     yield frame("response.created", response=started)
     yield frame("response.in_progress", response=started)
-    for index, item in enumerate(_items(exchange)):
+    for index, item in enumerate(_build_items(exchange)):
         yield frame("response.output_item.added", output_index=index, item=item | _EMPTY[item["type"]])
-        for kind, piece, fields in _growth_events(exchange, item):
+        for kind, piece, fields in _build_growth_events(exchange, item):
             yield frame(kind, piece, output_index=index, item_id=item["id"], **fields)
         yield frame("response.output_item.done", output_index=index, item=item)
     response = whole(exchange)
@@ -75,14 +75,14 @@ def stream_error(message: str, sent: int) -> bytes:
     return event(data, "error")
 
 
-def _items(exchange: Exchange) -> Iterator[Json]:
+def _build_items(exchange: Exchange) -> Iterator[Json]:
     reply, number = exchange.reply, exchange.number
     status = {"status": "completed"}
     if reply.thoughts:
         summary = [{"type": "summary_text", "text": reply.thoughts}]
         yield {"id": f"rs_{number}", "type": "reasoning", "summary": summary, "encrypted_content": f"sealed-{number}"}
     if reply.text:
-        part = _text_part(reply.text)
+        part = _build_text_part(reply.text)
         yield {"id": f"msg_{number}", "type": "message", "role": "assistant", "content": [part]} | status
     for id_, name, arguments in exchange.calls:
         call = {"id": f"fc_{id_}", "type": "function_call", "call_id": id_, "name": name, "arguments": arguments}
@@ -97,7 +97,7 @@ _EMPTY: dict[str, Json] = {
 """Fields that are empty when an item begins."""
 
 
-def _growth_events(exchange: Exchange, item: Json) -> Iterator[tuple[str, bool, Json]]:
+def _build_growth_events(exchange: Exchange, item: Json) -> Iterator[tuple[str, bool, Json]]:
     """Yield the events between the beginning and the end of an item: `(kind, whether it is a piece, fields)`."""
     if item["type"] == "function_call":
         for part in exchange.pieces(item["arguments"]):
@@ -105,21 +105,21 @@ def _growth_events(exchange: Exchange, item: Json) -> Iterator[tuple[str, bool, 
         done = {"arguments": item["arguments"], "name": item["name"]}
         yield "response.function_call_arguments.done", False, done
     elif item["type"] == "message":
-        yield from _text_events(exchange, item["content"][0])
+        yield from _build_text_events(exchange, item["content"][0])
     else:
-        yield from _summary_events(exchange, item["summary"][0])
+        yield from _build_summary_events(exchange, item["summary"][0])
 
 
-def _text_events(exchange: Exchange, part: Json) -> Iterator[tuple[str, bool, Json]]:
+def _build_text_events(exchange: Exchange, part: Json) -> Iterator[tuple[str, bool, Json]]:
     position = {"content_index": 0}
-    yield "response.content_part.added", False, position | {"part": _text_part("")}
+    yield "response.content_part.added", False, position | {"part": _build_text_part("")}
     for text in exchange.pieces(part["text"]):
         yield "response.output_text.delta", True, position | {"delta": text, "logprobs": []}
     yield "response.output_text.done", False, position | {"text": part["text"], "logprobs": []}
     yield "response.content_part.done", False, position | {"part": part}
 
 
-def _summary_events(exchange: Exchange, part: Json) -> Iterator[tuple[str, bool, Json]]:
+def _build_summary_events(exchange: Exchange, part: Json) -> Iterator[tuple[str, bool, Json]]:
     position = {"summary_index": 0}
     yield "response.reasoning_summary_part.added", False, position | {"part": part | {"text": ""}}
     for text in exchange.pieces(part["text"]):
@@ -128,11 +128,11 @@ def _summary_events(exchange: Exchange, part: Json) -> Iterator[tuple[str, bool,
     yield "response.reasoning_summary_part.done", False, position | {"part": part}
 
 
-def _text_part(text: str) -> Json:
+def _build_text_part(text: str) -> Json:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _response(exchange: Exchange, status: str) -> Json:
+def _build_response_body(exchange: Exchange, status: str) -> Json:
     return {
         "id": f"resp_{exchange.number}",
         "object": "response",
@@ -151,7 +151,7 @@ def _response(exchange: Exchange, status: str) -> Json:
     }
 
 
-def _usage(exchange: Exchange) -> Json:
+def _build_usage(exchange: Exchange) -> Json:
     reply = exchange.reply
     return {
         "input_tokens": reply.input_tokens,

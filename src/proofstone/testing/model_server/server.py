@@ -152,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.asked.append(request_seen)
         fault = incoherent(request.said)
         answer = HttpError(400, fault) if fault else self.server.answer(request_seen)
-        reply = answer if isinstance(answer, Reply) else _partial_reply(answer)
+        reply = answer if isinstance(answer, Reply) else _build_partial_reply(answer)
         self._answer(wire, answer, request.stream, Exchange(request.model, body, reply, next(self.server.numbers)))
 
     def _build_request(self, protocol: WireProtocol, request: Request, body: Json) -> Asked:
@@ -224,7 +224,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
 
-def _partial_reply(answer: Answer) -> Reply:
+def _build_partial_reply(answer: Answer) -> Reply:
     """Return the reply that is cut short: it has more pieces than are sent."""
     pieces = 1 + (answer.after_pieces or 0 if isinstance(answer, Disconnect | StreamError) else 0)
     return Reply(text="word " * pieces, pieces=pieces)

@@ -88,7 +88,7 @@ class Session:
     async def turn(self, conversation: Conversation, hear: Hear, seconds: float | None) -> Turn | Fault:
         history = messages.messages(conversation, self._choice.name)
         parameters = messages.parameters(conversation, self._choice.settings.answer)
-        settings = self._settings(conversation)
+        settings = self._build_settings(conversation)
         try:
             async with asyncio.timeout(seconds) as deadline:
                 response = messages.sound(await self._request(history, settings, parameters, hear))
@@ -115,14 +115,14 @@ class Session:
         size = 0
         async with model.request_stream(history, settings, parameters) as stream:
             async for event in stream:
-                size += _added_size(event)
+                size += _count_added(event)
                 if size > LARGEST:
                     raise TooLargeError(LARGEST)
-                if text := _text_of(event):
+                if text := _get_text(event):
                     hear(messages.writable(text))
             return stream.get()
 
-    def _settings(self, conversation: Conversation) -> ModelSettings:
+    def _build_settings(self, conversation: Conversation) -> ModelSettings:
         choice = self._choice
         settings: dict[str, object] = {"cache": True}
         if choice.settings.max_output_tokens is not None:
@@ -152,7 +152,7 @@ class Session:
         return response.finish_reason is None and (self._choice.settings.stream or not response.parts)
 
 
-def _added_size(event: ModelResponseStreamEvent) -> int:
+def _count_added(event: ModelResponseStreamEvent) -> int:
     """Return the number of characters that the event adds to the answer."""
     match event:
         case PartStartEvent(part=TextPart(content=text) | ThinkingPart(content=text) | ToolCallPart(args=text)):
@@ -167,7 +167,7 @@ def _added_size(event: ModelResponseStreamEvent) -> int:
             return 0
 
 
-def _text_of(event: ModelResponseStreamEvent) -> str:
+def _get_text(event: ModelResponseStreamEvent) -> str:
     match event:
         case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
             return text

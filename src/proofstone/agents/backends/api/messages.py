@@ -206,7 +206,7 @@ def turn(response: ModelResponse, author: str, usd: float | None) -> Turn:
 
 def _join_text(response: ModelResponse, broken_answer: ToolCallPart | None) -> str:
     if broken_answer:
-        return _raw_arguments(broken_answer)
+        return _get_raw_arguments(broken_answer)
     return "".join(part.content for part in response.parts if isinstance(part, TextPart))
 
 
@@ -240,7 +240,7 @@ def _clean_parts(parts: Sequence[ModelResponsePart]) -> list[ModelResponsePart]:
             size += len(part.content)
         elif isinstance(part, ToolCallPart):
             part = _clean_call(part, seen)
-            size += len(_raw_arguments(part))
+            size += len(_get_raw_arguments(part))
             seen.add(part.tool_call_id)
         cleaned.append(part)
     if size > LARGEST:
@@ -255,7 +255,7 @@ def _clean_call(part: ToolCallPart, seen: Container[str]) -> ToolCallPart:
         part,
         # One extra character is kept as a sign that the name was cut.
         tool_name=part.tool_name[: LONGEST_NAME + 1],
-        args=writable(_raw_arguments(part)),
+        args=writable(_get_raw_arguments(part)),
         tool_call_id=next(candidate for candidate in ids if candidate not in seen),
     )
 
@@ -267,7 +267,7 @@ def writable(text: str) -> str:
 
 def _parse_arguments(part: ToolCallPart) -> tuple[dict[str, JsonValue] | None, str]:
     """Return the arguments, or why they cannot be read."""
-    raw = _raw_arguments(part)
+    raw = _get_raw_arguments(part)
     try:
         value = pydantic_core.from_json(raw or "{}", allow_inf_nan=False)
     except ValueError as error:
@@ -277,7 +277,7 @@ def _parse_arguments(part: ToolCallPart) -> tuple[dict[str, JsonValue] | None, s
     return (value, "") if isinstance(value, dict) else (None, f"not an object but {raw[:80]}")
 
 
-def _raw_arguments(part: ToolCallPart) -> str:
+def _get_raw_arguments(part: ToolCallPart) -> str:
     return part.args if isinstance(part.args, str) else json.dumps(part.args or {}, ensure_ascii=False)
 
 

@@ -112,22 +112,22 @@ def connect(choice: Choice) -> Connection:
     return Connection(_BUILDERS[choice.provider.wire](choice, http), http)
 
 
-def _openai_chat(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
+def _build_openai_chat(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
     # Do not take a stream without its end for a short answer.
     strict = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
-    return OpenAIChatModel(choice.model, provider=_openai_provider(choice, http), profile=strict)
+    return OpenAIChatModel(choice.model, provider=_build_openai_provider(choice, http), profile=strict)
 
 
-def _openai_responses(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
+def _build_openai_responses(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
     from pydantic_ai.models.openai import OpenAIResponsesModel
 
-    return OpenAIResponsesModel(choice.model, provider=_openai_provider(choice, http))
+    return OpenAIResponsesModel(choice.model, provider=_build_openai_provider(choice, http))
 
 
-def _openai_provider(choice: Choice, http: httpx2.AsyncClient) -> Any:  # noqa: ANN401  two classes without a base
+def _build_openai_provider(choice: Choice, http: httpx2.AsyncClient) -> Any:  # noqa: ANN401  two classes without a base
     from openai import AsyncOpenAI
     from pydantic_ai.providers.openai import OpenAIProvider
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
@@ -138,10 +138,10 @@ def _openai_provider(choice: Choice, http: httpx2.AsyncClient) -> Any:  # noqa: 
     # These were read from the environment, and concern only OpenAI.
     client.organization = client.project = client.admin_api_key = None
     client._custom_headers = {}
-    return OpenAICompatibleProvider(choice.provider_name, openai_client=client, profile=_profile(choice))
+    return OpenAICompatibleProvider(choice.provider_name, openai_client=client, profile=_find_profile(choice))
 
 
-def _profile(choice: Choice) -> ModelProfile | None:
+def _find_profile(choice: Choice) -> ModelProfile | None:
     """Return the special features of a provider's models, such as sending their reasoning back to them."""
     if choice.provider_name == "deepseek":
         from pydantic_ai.providers.deepseek import DeepSeekProvider
@@ -154,7 +154,7 @@ def _profile(choice: Choice) -> ModelProfile | None:
     return None
 
 
-def _anthropic(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
+def _build_anthropic(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
     from anthropic import AsyncAnthropic
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -167,7 +167,7 @@ def _anthropic(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
     return AnthropicModel(choice.model, provider=AnthropicProvider(anthropic_client=client))
 
 
-def _google(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
+def _build_google(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
     from google.genai.types import HttpRetryOptions
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
@@ -182,10 +182,10 @@ def _google(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
 
 
 _BUILDERS: Final = {
-    Wire.OPENAI_CHAT: _openai_chat,
-    Wire.OPENAI_RESPONSES: _openai_responses,
-    Wire.ANTHROPIC: _anthropic,
-    Wire.GOOGLE: _google,
+    Wire.OPENAI_CHAT: _build_openai_chat,
+    Wire.OPENAI_RESPONSES: _build_openai_responses,
+    Wire.ANTHROPIC: _build_anthropic,
+    Wire.GOOGLE: _build_google,
 }
 
 

@@ -36,7 +36,7 @@ class CliBackend:
             execution = site.run(replace(ready.job, on_output=reader.add))
             reader.end()
             last_lines = ready.last_lines()
-        final = _final_output(stream, execution, last_lines)
+        final = _build_final(stream, execution, last_lines)
         turn = turned(conversation, final, self.program, notes.mask)
         return turn.model_copy(update={"acted": has_acted(conversation, execution)})
 
@@ -44,7 +44,7 @@ class CliBackend:
         """Do nothing: this backend holds no resources."""
 
 
-def _final_output(stream: Stream, execution: Execution, last_lines: str) -> Final:
+def _build_final(stream: Stream, execution: Execution, last_lines: str) -> Final:
     """Return the program's own result, with a fault added if it did not end normally.
 
     A fault that the program reports itself takes precedence: one program ends with the provider's status as its exit

@@ -77,16 +77,16 @@ def prepared(
             # PROOFSTONE_TASK tells our own commands that an agent runs them; they refuse what only a person may do.
             env={"PROOFSTONE_TASK": "in the prompt", **variables, **invocation.variables},
             reads={
-                _variable_name(name): _write_file(folder / "given" / name, content)
+                _get_variable(name): _write_file(folder / "given" / name, content)
                 for name, content in input_files.items()
             },
             writes={"PROOFSTONE_ERRORS": errors},
             home=_build_home(program, invocation, folder / "home"),
             hosts=allowed_hosts(program, {**variables, **invocation.variables}),
-            visible=_program_folders(program.argv[0]),
+            visible=_list_program_folders(program.argv[0]),
             shown=False,
             say=site.say,
-            on_refused=lambda host: notes.add_later(_refused_connection(host)),
+            on_refused=lambda host: notes.add_later(_build_refusal(host)),
             mask=notes.mask.raw,
         )
         yield Prepared(job, errors, notes.mask)
@@ -162,20 +162,20 @@ def person_variables(program: Program) -> dict[str, str]:
 
 def allowed_hosts(program: Program, variables: Mapping[str, str]) -> tuple[str, ...]:
     default_hosts = program.preset.hosts if program.preset else ()
-    hosts_in_urls = [host for value in variables.values() if (host := _host_in(value))]
+    hosts_in_urls = [host for value in variables.values() if (host := _parse_host(value))]
     return tuple(dict.fromkeys((*default_hosts, *program.settings.hosts, *hosts_in_urls)))
 
 
-def _login_folders(program: Program) -> tuple[str, ...]:
+def _list_login_folders(program: Program) -> tuple[str, ...]:
     """Return the paths below HOME that hold the login."""
     return (*(program.preset.login if program.preset else ()), *program.settings.share)
 
 
-def _refused_connection(host: str) -> Activity:
+def _build_refusal(host: str) -> Activity:
     return Activity(kind=ActivityKind.REFUSED, name="network", text=f"a connection to {host}, which is not allowed")
 
 
-def _program_folders(path: str) -> tuple[Path, ...]:
+def _list_program_folders(path: str) -> tuple[Path, ...]:
     """Return the folders that the program needs in order to run: where it is called, where each link on the way is,
     where it really is, and our own interpreter, which runs the hook."""
     current, folders = Path(path), [Path(path).parent]
@@ -187,7 +187,7 @@ def _program_folders(path: str) -> tuple[Path, ...]:
     return (*dict.fromkeys((*folders, modules)), Path(sys.base_prefix))
 
 
-def _host_in(value: str) -> str:
+def _parse_host(value: str) -> str:
     try:
         url = urlsplit(value)
         port = url.port or _PORTS.get(url.scheme)
@@ -200,7 +200,7 @@ def _build_home(program: Program, invocation: Invocation, folder: Path) -> OwnHo
     """Build a fresh HOME that shares the user's login. Settings of the preset are written only if the user has none."""
     folder.mkdir(mode=0o700)
     real = Path.home()
-    shared = tuple((real / name, name) for name in _login_folders(program) if (real / name).exists())
+    shared = tuple((real / name, name) for name in _list_login_folders(program) if (real / name).exists())
     startup = program.preset.startup if program.preset else ()
     for name, content in invocation.home.items():
         if not any(Path(name).is_relative_to(shared_name) for _, shared_name in shared):
@@ -229,10 +229,10 @@ def _build_command(program: Program, invocation: Invocation) -> str:
 
 
 def _quote_argument(argument: str | Given) -> str:
-    return f'"${_variable_name(argument.name)}"' if isinstance(argument, Given) else shlex.quote(argument)
+    return f'"${_get_variable(argument.name)}"' if isinstance(argument, Given) else shlex.quote(argument)
 
 
-def _variable_name(name: str) -> str:
+def _get_variable(name: str) -> str:
     return name.partition(".")[0]
 
 
@@ -244,16 +244,16 @@ def _build_claim(conversation: Conversation, text: str, *, cut: bool) -> dict[st
     if not cut and not isinstance(parse(text.encode("utf-8", "replace"), model), Malformed):
         return None
     evidence = text.strip()[-_MAX_EVIDENCE_CHARS:]
-    return _subtask_claim(evidence, cut=cut) if is_subtask else _task_claim(evidence, cut=cut)
+    return _build_subtask_claim(evidence, cut=cut) if is_subtask else _build_task_claim(evidence, cut=cut)
 
 
-def _task_claim(evidence: str, *, cut: bool) -> dict[str, JsonValue]:
+def _build_task_claim(evidence: str, *, cut: bool) -> dict[str, JsonValue]:
     if cut:
         return {"status": ExecutorStatus.FAILURE, "error": _CUT_OFF, "evidence": evidence}
     return {"status": ExecutorStatus.SUCCESS, "evidence": evidence}
 
 
-def _subtask_claim(evidence: str, *, cut: bool) -> dict[str, JsonValue]:
+def _build_subtask_claim(evidence: str, *, cut: bool) -> dict[str, JsonValue]:
     """Return the claim for a subtask of the control loop, where the text is the output, too."""
     completion: dict[str, JsonValue] = (
         {"status": "ERROR", "summary": _CUT_OFF} if cut else {"status": "DONE", "summary": "done"}

@@ -83,24 +83,24 @@ def text_at(value: JsonValue | Mapping[str, JsonValue], *path: str) -> str:
 
 def count_at(value: JsonValue | Mapping[str, JsonValue], *path: str) -> int:
     """Return the whole number at the path, such as a number of tokens, or 0."""
-    return int(_plausible_number(value_at(value, *path)) or 0)
+    return int(_check_number(value_at(value, *path)) or 0)
 
 
 def amount_at(value: JsonValue | Mapping[str, JsonValue], *path: str) -> float | None:
     """Return the amount of money at the path, or None."""
-    value_found = _plausible_number(value_at(value, *path))
+    value_found = _check_number(value_at(value, *path))
     return None if value_found is None else float(value_found)
 
 
 def amount_in(text: str | None) -> float | None:
     """Return the number that the text spells, such as an amount of money, or None."""
     try:
-        return None if text is None else _plausible_number(float(text))
+        return None if text is None else _check_number(float(text))
     except ValueError:
         return None
 
 
-def _plausible_number(value_found: object) -> float | None:
+def _check_number(value_found: object) -> float | None:
     """Return the number if it can be a count of tokens or an amount of money, else None."""
     if isinstance(value_found, bool) or not isinstance(value_found, int | float):
         return None

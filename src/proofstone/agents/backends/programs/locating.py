@@ -50,7 +50,7 @@ class Program:
         )
 
 
-def _preset_for_cli(spec: str) -> tuple[Preset, str]:
+def _find_cli_preset(spec: str) -> tuple[Preset, str]:
     """Return the preset and the model that `cli:<preset>[:<model>]` names."""
     name, _, model = spec.partition(":")[2].partition(":")
     preset = PRESETS.get(name)
@@ -65,7 +65,7 @@ def _preset_for_cli(spec: str) -> tuple[Preset, str]:
 
 
 def locate_cli(spec: str, programs: Mapping[str, ProgramSettings], outside: Path) -> Program:
-    preset, model = _preset_for_cli(spec)
+    preset, model = _find_cli_preset(spec)
     settings = programs.get(preset.name, ProgramSettings())
     path = _locate(spec, preset.program, settings, outside, preset.install)
     return Program(spec, preset.name, (path,), preset, settings, model or settings.model)
@@ -82,7 +82,7 @@ def locate_acp(spec: str, programs: Mapping[str, ProgramSettings], outside: Path
     except ValueError as error:
         raise InputError(f"{spec!r}: {error}", hint="quote it as for a shell") from error
     if not words:
-        hint = f"write acp:<preset> ({', '.join(_acp_presets())}) or acp:<command>"
+        hint = f"write acp:<preset> ({', '.join(_list_acp_presets())}) or acp:<command>"
         raise InputError(f"{spec!r} names no program", hint=hint)
     known = PRESETS.get(words[0]) if len(words) == 1 else None
     if known and known.acp:
@@ -101,10 +101,10 @@ def locate_acp(spec: str, programs: Mapping[str, ProgramSettings], outside: Path
 def is_named_preset(spec: str) -> bool:
     """Return whether a spec names only a preset, so that the preset alone decides what is run."""
     kind, _, rest = spec.partition(":")
-    return kind == "cli" or (kind == "acp" and rest in _acp_presets())
+    return kind == "cli" or (kind == "acp" and rest in _list_acp_presets())
 
 
-def _acp_presets() -> tuple[str, ...]:
+def _list_acp_presets() -> tuple[str, ...]:
     return tuple(name for name, preset in PRESETS.items() if preset.acp)
 
 
@@ -128,7 +128,7 @@ def _locate(
 def _build_hint(settings: ProgramSettings, program: str, install: str) -> str:
     if settings.path:
         return f"correct `path` under [programs] in your own file, or remove it to have {program} looked up on PATH"
-    similar = get_close_matches(program, _acp_presets(), 1)
+    similar = get_close_matches(program, _list_acp_presets(), 1)
     return f"install it: {install}" if install else f"did you mean acp:{similar[0]}?" if similar else ""
 
 

@@ -80,12 +80,12 @@ class AcpBackend:
         self, conversation: Conversation, execution: Execution, exchange: _Exchange, clock: _Clock
     ) -> Turn | Fault:
         if exchange.ended is None or execution.cancelled:
-            return fault_from(execution, "") or self._unanswered_fault(execution, exchange)
+            return fault_from(execution, "") or self._build_unanswered_fault(execution, exchange)
         if clock.is_late:  # whatever the agent says: some report a normal end of the turn
             return Fault(kind=FaultKind.TIMEOUT, why="told to stop shortly before its deadline")
         return turned(conversation, exchange.ended, self.program, exchange.mask)
 
-    def _unanswered_fault(self, execution: Execution, exchange: _Exchange) -> Fault:
+    def _build_unanswered_fault(self, execution: Execution, exchange: _Exchange) -> Fault:
         """Return the fault for a program that has ended without an answer to the prompt."""
         unanswered = f"without an answer to {exchange.waiting_for}"
         if execution.ended:
@@ -155,7 +155,7 @@ class _Exchange:
     def _advance(self, message: Message) -> Ask:
         if "error" in message:
             return self._dialogue.throw(AgentError(self._pending.method, message["error"], self.mask))
-        return self._dialogue.send(_as_object(message["result"]))
+        return self._dialogue.send(_to_object(message["result"]))
 
     def _send(self, request: Ask) -> None:
         self._number += 1
@@ -206,7 +206,7 @@ class _Clock:
                 self.enough.set()
 
 
-def _as_object(value: JsonValue) -> Message:
+def _to_object(value: JsonValue) -> Message:
     return value if isinstance(value, dict) else {}
 
 

@@ -52,14 +52,14 @@ def mode_for(offer: Offer, wanted: str) -> Choice | None:
     if modes:
         id = asking_mode(modes, wanted)
         return Choice("session/set_mode", {"modeId": id}, id) if id else None
-    for option in _options(offer, "mode"):
-        id = asking_mode([Mode(value, name) for value, name in _values(option)], wanted)
+    for option in _find_options(offer, "mode"):
+        id = asking_mode([Mode(value, name) for value, name in _list_values(option)], wanted)
         return _select_option(option, id) if id else None
     return None
 
 
 def has_modes(offer: Offer) -> bool:
-    return bool(objects_at(offer, "modes", "availableModes")) or any(_options(offer, "mode"))
+    return bool(objects_at(offer, "modes", "availableModes")) or any(_find_options(offer, "mode"))
 
 
 def asking_mode(modes: Sequence[Mode], wanted: str = "") -> str:
@@ -87,8 +87,8 @@ def _normalize(text: str) -> str:
 
 def model_for(offer: Offer, model: str) -> Choice | None:
     """Return how to set the model, or None if the agent does not offer it."""
-    for option in _options(offer, "model"):
-        for value, name in _values(option):
+    for option in _find_options(offer, "model"):
+        for value, name in _list_values(option):
             if _matches_model(model, value, name):
                 return _select_option(option, value)
     for model_offer in objects_at(offer, "models", "availableModels"):
@@ -100,16 +100,16 @@ def model_for(offer: Offer, model: str) -> Choice | None:
 
 def has_model(offer: Offer, model: str) -> bool:
     """Return whether the session already has this model."""
-    return _matches_model(model, *_current_models(offer))
+    return _matches_model(model, *_list_current_models(offer))
 
 
 def tells_model(offer: Offer) -> bool:
     """Return whether the agent reports which model the session has."""
-    return any(_current_models(offer))
+    return any(_list_current_models(offer))
 
 
-def _current_models(offer: Offer) -> list[str]:
-    options = [text_at(option, "currentValue") for option in _options(offer, "model")]
+def _list_current_models(offer: Offer) -> list[str]:
+    options = [text_at(option, "currentValue") for option in _find_options(offer, "model")]
     return [*options, text_at(offer, "models", "currentModelId")]
 
 
@@ -139,13 +139,13 @@ def _uses_api_key(method: Mapping[str, JsonValue]) -> bool:
     return "apikey" in _normalize(text_at(method, "id")) or "apikey" in _normalize(text_at(method, "name"))
 
 
-def _options(offer: Offer, category: str) -> Iterator[Mapping[str, JsonValue]]:
+def _find_options(offer: Offer, category: str) -> Iterator[Mapping[str, JsonValue]]:
     for option in objects_at(offer, "configOptions"):
         if text_at(option, "type") == "select" and category in (text_at(option, "category"), text_at(option, "id")):
             yield option
 
 
-def _values(option: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
+def _list_values(option: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
     """Yield value and name of each choice, including those in groups."""
     for choice in objects_at(option, "options"):
         if value_at(choice, "value") is not None:

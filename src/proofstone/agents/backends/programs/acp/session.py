@@ -107,21 +107,21 @@ class Talk:
         try:
             return (yield from self._run())
         except AgentError as error:
-            return Result("", usage=self._updates.usage({}), fault=self._fault(error))
+            return Result("", usage=self._updates.usage({}), fault=self._build_fault(error))
 
     def _run(self) -> Dialogue:
-        greeting = yield Ask("initialize", _initialize_parameters(self._program.preset))
+        greeting = yield Ask("initialize", _build_initialize_parameters(self._program.preset))
         if (version := count_at(greeting, "protocolVersion")) != PROTOCOL:
             return self._build_failure(f"it uses version {version} of the protocol instead of {PROTOCOL}")
         methods = objects_at(greeting, "authMethods")
         try:
-            offer = yield self._new_session()
+            offer = yield self._request_session()
         except AgentError as error:
             method = login_for(methods, self._variables) if error.code == AUTH_REQUIRED else ""
             if not method:
                 raise
             yield Ask("authenticate", {"methodId": method})
-            offer = yield self._new_session()
+            offer = yield self._request_session()
         self.session = text_at(offer, "sessionId")
         yield from self._set_mode(offer)
         yield from self._set_model(offer)
@@ -130,7 +130,7 @@ class Talk:
         self._updates.end()
         return self._build_result(answer)
 
-    def _new_session(self) -> Ask:
+    def _request_session(self) -> Ask:
         return Ask("session/new", {"cwd": str(self._errand.root), "mcpServers": []})
 
     def _set_mode(self, offer: Message) -> Generator[Ask, Message, None]:
@@ -167,31 +167,31 @@ class Talk:
             return Result("", usage, fault=Fault(kind=kind, why="\n".join(lines)))
         if not usage.tokens and _ERROR_TEXT.search(text):  # no model has written this
             why = f"{self._program.name}: {text.strip()}"[:_MAX_MESSAGE_CHARS]
-            return Result("", usage, fault=Fault(kind=_kind_of(text), why=why))
+            return Result("", usage, fault=Fault(kind=_classify(text), why=why))
         return Result(text, usage, cut=reason == "max_tokens")
 
     def _build_failure(self, why: str) -> Result:
         return Result("", fault=Fault(kind=FaultKind.FAILED, why=f"{self._program.name}: {why}"))
 
-    def _fault(self, error: AgentError) -> Fault:
+    def _build_fault(self, error: AgentError) -> Fault:
         message = f"{self._program.name} answered {error.method} with an error: {error.text[:_MAX_MESSAGE_CHARS]}"
         if error.code == AUTH_REQUIRED:
-            return Fault(kind=FaultKind.DENIED, why=f"{message}\n{self._how_to_log_in()}")
-        kind = _kind_of(f"{error.code} {error.text}")
-        return Fault(kind=kind, why=f"{message}\n{self._how_to_log_in()}" if kind is FaultKind.DENIED else message)
+            return Fault(kind=FaultKind.DENIED, why=f"{message}\n{self._describe_login()}")
+        kind = _classify(f"{error.code} {error.text}")
+        return Fault(kind=kind, why=f"{message}\n{self._describe_login()}" if kind is FaultKind.DENIED else message)
 
-    def _how_to_log_in(self) -> str:
+    def _describe_login(self) -> str:
         preset = self._program.preset
         keys = preset.key_variables if preset else ()
         key = f", or set its key ({' or '.join(keys)})" if keys else ", or name its key under `pass` in your settings"
         return f"start {self._program.argv[0]} once by yourself and log in{key}"
 
 
-def _kind_of(text: str) -> FaultKind:
+def _classify(text: str) -> FaultKind:
     return next((kind for pattern, kind in _FAULT_PATTERNS if pattern.search(text)), FaultKind.FAILED)
 
 
-def _initialize_parameters(preset: Preset | None) -> Message:
+def _build_initialize_parameters(preset: Preset | None) -> Message:
     files: Message = {"readTextFile": preset is None or preset.acp_reads, "writeTextFile": True}
     return {
         "protocolVersion": PROTOCOL,

@@ -69,22 +69,22 @@ def invoke(errand: Errand) -> Invocation:
         arguments += [f"--model={errand.model}"]
     if errand.schema is not None:
         arguments += ["--json-schema", json.dumps(errand.schema)]
-    handed = {"PROOFSTONE_SETTINGS": _settings(), **hook_files(errand)}
-    return Invocation(tuple(arguments), _variables(errand), stdin=errand.prompt, handed=handed)
+    handed = {"PROOFSTONE_SETTINGS": _build_settings(), **hook_files(errand)}
+    return Invocation(tuple(arguments), _build_variables(errand), stdin=errand.prompt, handed=handed)
 
 
 def acp(errand: Errand) -> Invocation:
     """Build the command line of the adapter, which has no options and takes the model from a variable."""
     model = {"ANTHROPIC_MODEL": errand.model} if errand.model else {}
-    return Invocation((), {**_variables(errand), **model})
+    return Invocation((), {**_build_variables(errand), **model})
 
 
-def _variables(errand: Errand) -> dict[str, str]:
+def _build_variables(errand: Errand) -> dict[str, str]:
     retries = {name: value for name, value in _RETRIES.items() if name not in errand.variables}
     return {**_QUIET, **retries}
 
 
-def _settings() -> str:
+def _build_settings() -> str:
     hook = {"matcher": "|".join(_EDITING), "hooks": [{"type": "command", "command": hook_command()}]}
     return json.dumps({"disableAllHooks": False, "hooks": {"PreToolUse": [hook]}})
 
@@ -124,7 +124,7 @@ class ClaudeStream:
         if result is None:
             fault = Fault(kind=FaultKind.FAILED, why="it ended without a result") if exit_code == 0 else None
             return Final("", self._earlier_usage + self._last_usage, self._model, fault)
-        return Final(_extract_answer(result), self._total_usage(result), self._model, self._find_fault(result))
+        return Final(_extract_answer(result), self._compute_usage(result), self._model, self._find_fault(result))
 
     def _read_message(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
         self._error = named(text_at(event, "error"))
@@ -163,13 +163,13 @@ class ClaudeStream:
                 self._requests + 1,
                 self._earlier_usage + self._last_usage,
             )
-        self._last_usage = _usage_at(event, "message", "usage")
+        self._last_usage = _read_usage(event, "message", "usage")
 
-    def _total_usage(self, result: Mapping[str, JsonValue]) -> Usage:
+    def _compute_usage(self, result: Mapping[str, JsonValue]) -> Usage:
         models = value_at(result, "modelUsage")
         bases = [text_at(model, "costBasis") for model in models.values()] if isinstance(models, dict) else []
         is_unknown_price = "unknown" in bases
-        return _usage_at(result, "usage").model_copy(
+        return _read_usage(result, "usage").model_copy(
             update={
                 "requests": max(self._requests, 1),
                 "usd": None if is_unknown_price else amount_at(result, "total_cost_usd"),
@@ -215,7 +215,7 @@ def _extract_answer(result: Mapping[str, JsonValue]) -> str:
         return ""
 
 
-def _usage_at(event: Mapping[str, JsonValue], *path: str) -> Usage:
+def _read_usage(event: Mapping[str, JsonValue], *path: str) -> Usage:
     counts = value_at(event, *path)
     read, written = count_at(counts, "cache_read_input_tokens"), count_at(counts, "cache_creation_input_tokens")
     return Usage(

@@ -66,9 +66,9 @@ def invoke(errand: Errand) -> Invocation:
     hook = f'[{{matcher="Bash|apply_patch",hooks=[{{type="command",command={json.dumps(hook_command())}}}]}}]'
     arguments = [
         "exec", "--json", "--ephemeral", "--skip-git-repo-check", "--ignore-user-config", "--ignore-rules",
-        "-C", str(errand.root), *_sandbox_settings(errand),
-        _TRUST_OPTION, *_as_options(f"hooks.PreToolUse={hook}"),
-        *_as_options(*_OFFLINE_SETTINGS), *_provider_settings(errand),
+        "-C", str(errand.root), *_build_sandbox_settings(errand),
+        _TRUST_OPTION, *_build_options(f"hooks.PreToolUse={hook}"),
+        *_build_options(*_OFFLINE_SETTINGS), *_build_provider_settings(errand),
     ]  # fmt: skip
     if errand.model:
         arguments += [f"--model={errand.model}"]
@@ -77,27 +77,33 @@ def invoke(errand: Errand) -> Invocation:
 
 def acp(errand: Errand) -> Invocation:
     """Build the command line. It asks because of its approval policy, which any session mode would override."""
-    model = _as_options(f"model={json.dumps(errand.model)}") if errand.model else []
-    policy = _as_options('approval_policy="untrusted"')
+    model = _build_options(f"model={json.dumps(errand.model)}") if errand.model else []
+    policy = _build_options('approval_policy="untrusted"')
     return Invocation(
-        (*policy, *_sandbox_settings(errand), *_as_options(*_OFFLINE_SETTINGS), *_provider_settings(errand), *model)
+        (
+            *policy,
+            *_build_sandbox_settings(errand),
+            *_build_options(*_OFFLINE_SETTINGS),
+            *_build_provider_settings(errand),
+            *model,
+        )
     )
 
 
-def _sandbox_settings(errand: Errand) -> list[str]:
+def _build_sandbox_settings(errand: Errand) -> list[str]:
     """Return the sandbox as settings: `-s` could not be given a second time in the user's `arguments`."""
     if errand.level is Assurance.LANDLOCK or (errand.level is Assurance.BUBBLEWRAP and os.geteuid() == 0):
-        return _as_options('sandbox_mode="danger-full-access"')
+        return _build_options('sandbox_mode="danger-full-access"')
     mode = "workspace-write" if errand.scope else "read-only"
     tree_only = ("exclude_slash_tmp=true", "exclude_tmpdir_env_var=true")
-    return _as_options(f'sandbox_mode="{mode}"', *(f"sandbox_workspace_write.{setting}" for setting in tree_only))
+    return _build_options(f'sandbox_mode="{mode}"', *(f"sandbox_workspace_write.{setting}" for setting in tree_only))
 
 
-def _as_options(*settings: str) -> list[str]:
+def _build_options(*settings: str) -> list[str]:
     return [word for setting in settings for word in ("-c", setting)]
 
 
-def _provider_settings(errand: Errand) -> list[str]:
+def _build_provider_settings(errand: Errand) -> list[str]:
     """Return the provider as settings: there is no variable for its URL."""
     url = errand.variables.get("OPENAI_BASE_URL")
     if not url:
@@ -105,7 +111,7 @@ def _provider_settings(errand: Errand) -> list[str]:
     key = next((name for name in _KEYS if errand.variables.get(name)), "")
     secret = f',env_key="{key}"' if key else ""
     provider = f'{{name="given",base_url={json.dumps(url)},wire_api="responses"{secret}}}'
-    return _as_options('model_provider="given"', f"model_providers.given={provider}")
+    return _build_options('model_provider="given"', f"model_providers.given={provider}")
 
 
 class CodexStream:
@@ -123,7 +129,7 @@ class CodexStream:
             case "item.completed":
                 return self._read_item(value_at(event, "item"))
             case "turn.completed":
-                self._usage += _usage_of(value_at(event, "usage"))
+                self._usage += _read_usage(value_at(event, "usage"))
                 self._failed = False
             case "turn.failed":
                 self._error = text_at(event, "error", "message") or self._error
@@ -155,7 +161,7 @@ def _read_started(item: JsonValue) -> list[Activity]:
         case "command_execution":
             return [Activity(kind=ActivityKind.TOOL, name="shell", text=shown(text_at(item, "command")))]
         case "file_change":
-            return [Activity(kind=ActivityKind.TOOL, name="apply_patch", paths=_changed_paths(item))]
+            return [Activity(kind=ActivityKind.TOOL, name="apply_patch", paths=_list_changed_paths(item))]
         case "mcp_tool_call":
             server = shown(text_at(item, "server"))
             return [Activity(kind=ActivityKind.TOOL, name=named(text_at(item, "tool")), text=server)]
@@ -169,17 +175,17 @@ def _read_completed(item: JsonValue) -> list[Activity]:
             text = shown(text_at(item, "aggregated_output"))
             return [Activity(kind=ActivityKind.RESULT, name="shell", text=text, ok=ok)]
         case "file_change":
-            return [Activity(kind=ActivityKind.RESULT, name="apply_patch", paths=_changed_paths(item), ok=ok)]
+            return [Activity(kind=ActivityKind.RESULT, name="apply_patch", paths=_list_changed_paths(item), ok=ok)]
         case "mcp_tool_call":
             return [Activity(kind=ActivityKind.RESULT, name=named(text_at(item, "tool")), ok=ok)]
     return []
 
 
-def _changed_paths(item: JsonValue) -> tuple[str, ...]:
+def _list_changed_paths(item: JsonValue) -> tuple[str, ...]:
     return paths_of(*(text_at(change, "path") for change in objects_at(item, "changes")))
 
 
-def _usage_of(counts: JsonValue) -> Usage:
+def _read_usage(counts: JsonValue) -> Usage:
     return Usage(
         input_tokens=count_at(counts, "input_tokens"),
         output_tokens=count_at(counts, "output_tokens"),

@@ -33,7 +33,7 @@ def invoke(errand: Errand) -> Invocation:
     model = (f"--model={errand.model}",) if errand.model else ()
     arguments = (
         "--output-format", "json", "--stream", "off", "--no-color", "--no-ask-user", "--disallow-temp-dir",
-        "--allow-all-tools", *_denied_tools(errand), *_OPTIONS, *model,
+        "--allow-all-tools", *_list_denied_tools(errand), *_OPTIONS, *model,
     )  # fmt: skip
     return Invocation(arguments, stdin=errand.prompt)
 
@@ -41,10 +41,10 @@ def invoke(errand: Errand) -> Invocation:
 def acp(errand: Errand) -> Invocation:
     """Build the command line with which it asks before every edit and command."""
     model = (f"--model={errand.model}",) if errand.model else ()
-    return Invocation(("--acp", "--disallow-temp-dir", *_denied_tools(errand), *_OPTIONS, *model))
+    return Invocation(("--acp", "--disallow-temp-dir", *_list_denied_tools(errand), *_OPTIONS, *model))
 
 
-def _denied_tools(errand: Errand) -> Iterator[str]:
+def _list_denied_tools(errand: Errand) -> Iterator[str]:
     """Yield the options that deny tools. A denial overrides every permission."""
     if not errand.scope:
         yield "--deny-tool=write"

@@ -37,19 +37,19 @@ _LAST_STATUS = range(400, 512)
 
 def invoke(errand: Errand) -> Invocation:
     return Invocation(
-        (*_arguments(errand), "--output-format", "stream-json", "--approval-mode", "default"),
+        (*_build_arguments(errand), "--output-format", "stream-json", "--approval-mode", "default"),
         _VARIABLES,
         stdin=errand.prompt,
-        home=_home(errand, decides=True),
+        home=_build_home(errand, decides=True),
     )
 
 
 def acp(errand: Errand) -> Invocation:
     """Build the command line with which the client is asked about every edit and command. The rules only deny tools."""
-    return Invocation(("--acp", *_arguments(errand)), _VARIABLES, home=_home(errand, decides=False))
+    return Invocation(("--acp", *_build_arguments(errand)), _VARIABLES, home=_build_home(errand, decides=False))
 
 
-def _arguments(errand: Errand) -> tuple[str, ...]:
+def _build_arguments(errand: Errand) -> tuple[str, ...]:
     return ("--skip-trust", "--extensions", "none", *((f"--model={errand.model}",) if errand.model else ()))
 
 
@@ -60,53 +60,54 @@ _VARIABLES = {
 }
 
 
-def _home(errand: Errand, *, decides: bool) -> dict[str, str]:
+def _build_home(errand: Errand, *, decides: bool) -> dict[str, str]:
     settings = {
-        "security": {"auth": {"selectedType": _authentication(errand.variables)}},
+        "security": {"auth": {"selectedType": _choose_authentication(errand.variables)}},
         "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False, "maxAttempts": _ATTEMPTS},
         "privacy": {"usageStatisticsEnabled": False},
         "telemetry": {"enabled": False},
     }
     return {
         ".gemini/settings.json": json.dumps(settings),
-        ".gemini/policies/proofstone.toml": _policy(errand, decides=decides),
+        ".gemini/policies/proofstone.toml": _build_policy(errand, decides=decides),
     }
 
 
-def _authentication(variables: Mapping[str, str]) -> str:
+def _choose_authentication(variables: Mapping[str, str]) -> str:
     """Return the kind of login. The program does not start unless its settings name one."""
     if variables.get("GOOGLE_GENAI_USE_VERTEXAI"):
         return "vertex-ai"
     return "gemini-api-key" if variables.get("GEMINI_API_KEY") else "oauth-personal"
 
 
-def _policy(errand: Errand, *, decides: bool) -> str:
+def _build_policy(errand: Errand, *, decides: bool) -> str:
     """Return the rules of its policy engine, as TOML. The matching rule with the highest priority decides.
 
     A tool that is denied for all arguments is not even offered to the model."""
-    rules = [_rule(900, "deny", _FETCHING), _rule(900, "deny", ("*",), mcpName="*")]
+    rules = [_build_rule(900, "deny", _FETCHING), _build_rule(900, "deny", ("*",), mcpName="*")]
     if not errand.may_run:
-        rules.append(_rule(900, "deny", _RUNNING))
+        rules.append(_build_rule(900, "deny", _RUNNING))
     elif decides:
-        rules.append(_rule(900, "allow", _RUNNING, allowRedirection=True))
+        rules.append(_build_rule(900, "allow", _RUNNING, allowRedirection=True))
     if not errand.scope:
-        rules.append(_rule(900, "deny", _EDITING))
+        rules.append(_build_rule(900, "deny", _EDITING))
     elif decides:
         rules += [
-            _rule(800, "allow", _EDITING, argsPattern=within(pattern, str(errand.root))) for pattern in errand.scope
+            _build_rule(800, "allow", _EDITING, argsPattern=within(pattern, str(errand.root)))
+            for pattern in errand.scope
         ]
-        rules.append(_rule(700, "deny", _EDITING, argsPattern=".", denyMessage=_refusal_message(errand.scope)))
+        rules.append(_build_rule(700, "deny", _EDITING, argsPattern=".", denyMessage=_render_refusal(errand.scope)))
     return "\n".join(rules)
 
 
-def _rule(priority: int, decision: str, tools: tuple[str, ...], **extra: str | bool) -> str:
+def _build_rule(priority: int, decision: str, tools: tuple[str, ...], **extra: str | bool) -> str:
     fields_written = {"toolName": list(tools), "decision": decision, "priority": priority, **extra}
     # JSON text, lists, numbers and booleans are TOML as well, except for one character.
     lines = (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in fields_written.items())
     return "[[rule]]\n" + "\n".join(lines).replace("\x7f", "\\u007f") + "\n"
 
 
-def _refusal_message(scope: tuple[str, ...]) -> str:
+def _render_refusal(scope: tuple[str, ...]) -> str:
     return (
         f"This file is not yours to change. You may change: {', '.join(scope)}. If another must change too, name it in "
         "`files_requested`."
@@ -124,7 +125,7 @@ def within(pattern: str, root: str) -> str:
     pieces = (
         '[^"\\\\]*' if plain in ("", ".") else "".join(map(_translate, re.findall(r"\*\*/|\*\*|.", plain, re.DOTALL)))
     )
-    prefix = f'\\x00"file_path":"(?:|\\./|{_literal(root.rstrip("/"))}/)'
+    prefix = f'\\x00"file_path":"(?:|\\./|{_escape(root.rstrip("/"))}/)'
     no_traversal = r'(?!(?:|[^\x00]*/)(?:\.|\.\.|)(?:/|"\x00))'
     return rf'{prefix}{no_traversal}{pieces}(?:|/[^"\\]*)"\x00'
 
@@ -140,10 +141,10 @@ def _translate(piece: str) -> str:
         case "?":
             return r'[^/"\\]'
         case _:
-            return _literal(piece)
+            return _escape(piece)
 
 
-def _literal(text: str) -> str:
+def _escape(text: str) -> str:
     return re.escape(json.dumps(text, ensure_ascii=False)[1:-1])
 
 
@@ -210,9 +211,9 @@ class GeminiStream:
             usd=None,
         )
         text = "".join(self._pieces).strip() or self._text.strip()
-        return Final(text, usage, self._main_model(stats), self._find_fault(exit_code))
+        return Final(text, usage, self._find_main_model(stats), self._find_fault(exit_code))
 
-    def _main_model(self, stats: JsonValue) -> str:
+    def _find_main_model(self, stats: JsonValue) -> str:
         """Return the model that did most of the work: in automatic mode, the program may use several."""
         models = value_at(stats, "models")
         if not isinstance(models, Mapping) or not models:

@@ -47,7 +47,7 @@ _KINDS: Mapping[str, FaultKind] = {
 
 
 def invoke(errand: Errand) -> Invocation:
-    model = (f"--model={_model_name(errand)}",) if errand.model else ()
+    model = (f"--model={_build_model_name(errand)}",) if errand.model else ()
     edit = {
         "*": "deny",
         **{translated: "allow" for pattern in errand.scope for translated in _translate_pattern(pattern, errand.root)},
@@ -77,7 +77,7 @@ def _build_config(errand: Errand, edit: Mapping[str, str], bash_permission: str)
         },
     }
     if errand.model:
-        config["model"] = _model_name(errand)
+        config["model"] = _build_model_name(errand)
     if _uses_base_url(errand):
         config["provider"] = {_PROVIDER_NAME: _build_provider(errand)}
     return json.dumps(config)
@@ -95,7 +95,7 @@ def _translate_pattern(pattern: str, root: Path) -> Iterator[str]:
             yield from (f"{prefix}{plain}", f"{prefix}{plain}/*")
 
 
-def _model_name(errand: Errand) -> str:
+def _build_model_name(errand: Errand) -> str:
     return f"{_PROVIDER_NAME}/{errand.model}" if _uses_base_url(errand) else errand.model
 
 
@@ -132,7 +132,7 @@ class OpencodeStream:
             case "tool_use":
                 return _read_call(part)
             case "step_finish":
-                self._usage += _usage_of(part)
+                self._usage += _read_usage(part)
                 self._fault = None
             case "error":
                 self._fault = _build_fault(value_at(event, "error"))
@@ -162,7 +162,7 @@ def _read_call(part: JsonValue) -> list[Activity]:
     return [tool, Activity(kind=ActivityKind.RESULT, name=name, text=shown(output), paths=paths, ok=ok)]
 
 
-def _usage_of(part: JsonValue) -> Usage:
+def _read_usage(part: JsonValue) -> Usage:
     read, written = count_at(part, "tokens", "cache", "read"), count_at(part, "tokens", "cache", "write")
     return Usage(
         requests=1,

@@ -40,14 +40,14 @@ _API_ERROR = re.compile(r"^\[API Error: (?:(\d{3})\b)?", re.MULTILINE)
 _NO_LOGIN = ("No auth type is selected", "Missing API key")
 _NO_STRUCTURE = "Model produced plain text"
 _DECLINED = "Qwen Code requires permission"
-_HOOK_REFUSALS = ("is not yours to change", "It cannot be told which file")
+_HOOK_REFUSALS = ("is not yours to change", "It is not clear which file")
 """Phrases of `scope_hook`."""
 
 
 def invoke(errand: Errand) -> Invocation:
     schema = () if errand.schema is None else ("--json-schema", json.dumps(errand.schema))
     return Invocation(
-        (*_arguments(errand), "--output-format", "stream-json", "--approval-mode", "yolo", *schema),
+        (*_build_arguments(errand), "--output-format", "stream-json", "--approval-mode", "yolo", *schema),
         _VARIABLES,
         stdin=errand.prompt,
         handed=_build_files(errand),
@@ -57,10 +57,10 @@ def invoke(errand: Errand) -> Invocation:
 def acp(errand: Errand) -> Invocation:
     """Build the command line with which the client is asked about every edit and every command."""
     settings = {"QWEN_CODE_SYSTEM_SETTINGS_PATH": json.dumps(_SETTINGS)}
-    return Invocation(("--acp", *_arguments(errand)), _VARIABLES, handed=settings)
+    return Invocation(("--acp", *_build_arguments(errand)), _VARIABLES, handed=settings)
 
 
-def _arguments(errand: Errand) -> tuple[str, ...]:
+def _build_arguments(errand: Errand) -> tuple[str, ...]:
     auth_type = next((method for key, method in _AUTHENTICATIONS.items() if errand.variables.get(key)), "")
     excluded = (*_FETCHING, *(() if errand.scope else _EDITING), *(() if errand.may_run else _RUNNING))
     return (

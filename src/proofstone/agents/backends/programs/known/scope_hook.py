@@ -44,7 +44,7 @@ def refusal(
     if not names and call.get("tool_name") == _SHELL:
         return None
     if not names:
-        return "It cannot be told which file this would change. Edit one file, by its path."
+        return "It is not clear which file this would change. Edit one file and give its path."
     root = root.resolve()
     for name in names:
         path = (root / name).resolve()  # a write through a link changes its target

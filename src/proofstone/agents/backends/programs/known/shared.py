@@ -31,7 +31,7 @@ def hook_command() -> str:
     """
     python = shlex.quote(str(Path(sys.executable).resolve()))
     run = f'{python} -I -S -B "$PROOFSTONE_HOOK" "$PROOFSTONE_GLOBS" "$PROOFSTONE_SCOPE"'
-    return f"{run} || {{ echo 'It cannot be told whether this is yours to change.' >&2; exit 2; }}"
+    return f"{run} || {{ echo 'Could not check whether you may change this file.' >&2; exit 2; }}"
 
 
 def hook_files(errand: Errand) -> dict[str, str]:
