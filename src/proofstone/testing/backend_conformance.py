@@ -123,6 +123,8 @@ class Table:
 
 
 class BackendConformance:
+    """The tests that every backend must pass."""
+
     broken: ClassVar[frozenset[FaultKind]] = frozenset((FaultKind.CRASHED,))
     """The kinds of fault that a crash of the other side may have."""
 

@@ -102,6 +102,8 @@ ONE_OF_EACH: tuple[Row, ...] = (
 
 
 class LedgerConformance:
+    """The tests that every ledger must pass."""
+
     @pytest.fixture
     def ledger(self, open_ledger: OpenLedger) -> Ledger:
         """An empty ledger. `open_ledger` closes what it opened."""

@@ -46,6 +46,8 @@ _FALLBACK_KINDS: Final = (FaultKind.UNAVAILABLE, FaultKind.DENIED, FaultKind.REJ
 
 @dataclass(frozen=True)
 class Fallback:
+    """Several backends as one: if one cannot serve, the next is asked."""
+
     backends: Sequence[Backend]
     """At least one; no two have the same spec."""
 
@@ -173,6 +175,8 @@ class Echo(Contract):
 
 @dataclass(frozen=True)
 class Probed:
+    """The result of a probe."""
+
     spec: str
     fault: str = ""
     """Why the backend cannot be used; empty if it answered."""

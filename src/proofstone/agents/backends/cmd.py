@@ -36,6 +36,8 @@ _PRICE_UNKNOWN = Usage(requests=1, usd=None)
 
 @dataclass(frozen=True)
 class CommandBackend:
+    """A backend that runs a shell command line for every turn."""
+
     command: str
 
     @property

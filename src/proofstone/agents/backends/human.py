@@ -34,6 +34,8 @@ _NO_COST = Usage(requests=1)
 
 @dataclass(frozen=True)
 class HumanBackend:
+    """A backend that asks a person at the terminal."""
+
     listen: Listen | None = None
     """Reads a line from the terminal. None: there is no terminal."""
     identity: Identity = field(default=Identity("human", answers=lambda _role, _asked: False), init=False)

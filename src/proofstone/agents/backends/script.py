@@ -129,6 +129,8 @@ def _encode(text: str) -> bytes:
 
 
 class ScriptedBackend:
+    """A backend that follows a script."""
+
     def __init__(self, script: Script, spec: str) -> None:
         self._script = script
         self._spec = spec

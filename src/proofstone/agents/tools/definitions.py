@@ -56,6 +56,8 @@ _IMPORTS: Final = re.compile(
 
 @dataclass(frozen=True)
 class Defined:
+    """Whether a name is defined, and where."""
+
     holds: bool | None
     """None: unknown."""
     where: str
@@ -156,6 +158,8 @@ def _blank_functions(code: list[str], content: bytes, language: str) -> Iterator
 
 
 class Quoted(Enum):
+    """How a text occurs in another."""
+
     NOT = "not"
     EXACTLY = "exactly"
     BUT_FOR_SPACE = "but for its white space"

@@ -46,6 +46,8 @@ _MAX_SECRETS: Final = 1000
 
 @dataclass(frozen=True)
 class History:
+    """The history of a commit, as the tools show it."""
+
     git: Git
     commit: str
     tree: Tree
@@ -239,6 +241,8 @@ _BREAK: Final = "\0"
 
 @dataclass(frozen=True)
 class CommitText:
+    """The output of `git_show` for a commit, split into its parts."""
+
     message: str
     change: tuple[str, ...]
     """The lines of the difference to the first parent."""

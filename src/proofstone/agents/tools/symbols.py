@@ -74,6 +74,8 @@ _IDENTIFIERS: Final = frozenset({"simple_identifier", "type_identifier", "identi
 
 @dataclass(frozen=True)
 class Definition:
+    """A class, function or other definition in a source file."""
+
     kind: str
     name: tuple[str, ...]
     """The name, after the names of what it is defined in."""

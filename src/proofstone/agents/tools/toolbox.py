@@ -75,6 +75,8 @@ class Tools(Protocol):
 
 
 class Toolbox:
+    """Carries out the tool calls of one agent."""
+
     def __init__(self, ground: Ground, allowed: Collection[Tool]) -> None:
         """Offer the allowed tools, except those that the ground cannot serve: commands without a sandbox, the web
         without a provider."""

@@ -99,6 +99,8 @@ class Walk:
 
 
 class Tree:
+    """The files that the tools of one agent may access."""
+
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
 

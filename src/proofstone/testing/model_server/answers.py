@@ -10,6 +10,8 @@ from typing import Literal, TypeAlias
 
 
 class WireProtocol(StrEnum):
+    """The protocols that the server speaks."""
+
     OPENAI_CHAT = "openai-chat"
     OPENAI_RESPONSES = "openai-responses"
     ANTHROPIC = "anthropic"
@@ -37,6 +39,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Reply:
+    """A normal answer."""
+
     text: str = ""
     calls: tuple[tuple[str, Mapping[str, object]], ...] = ()
     """`(tool, arguments)`."""
@@ -56,6 +60,8 @@ class Reply:
 
 @dataclass(frozen=True)
 class HttpError:
+    """An answer with an HTTP error status."""
+
     status: int
     message: str = "the model server was told to fail"
     retry_after: float | None = None

@@ -37,6 +37,8 @@ from proofstone.config.providers import Wire
 
 
 class ApiBackend:
+    """A backend whose turns are requests to one model of a provider."""
+
     def __init__(self, choice: Choice) -> None:
         self._choice = choice
         self._lock = threading.Lock()

@@ -24,6 +24,8 @@ _CLOSE_SECONDS: Final = 5.0
 
 
 class EventLoop:
+    """An asyncio event loop in a thread of its own."""
+
     def __init__(self) -> None:
         self._started = threading.Event()
         self._thread = threading.Thread(

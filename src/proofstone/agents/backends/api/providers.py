@@ -39,6 +39,8 @@ MOST_TOKENS: Final = 10**12
 
 
 class TooLargeError(RuntimeError):
+    """The provider sent a larger answer than is accepted."""
+
     def __init__(self, largest: int) -> None:
         super().__init__(f"its answer is larger than {largest // 2**20} MiB")
 
@@ -63,6 +65,8 @@ class BoundedTransport(httpx2.AsyncHTTPTransport):
 
 
 class _LimitedStream(httpx2.AsyncByteStream):
+    """A response body that raises an error when it grows too large."""
+
     def __init__(self, response: httpx2.Response, largest: int) -> None:
         self._response = response
         self._largest = largest
@@ -91,6 +95,8 @@ _NO_KEY: Final = "none"
 
 @dataclass(frozen=True)
 class Connection:
+    """A model of pydantic-ai and the HTTP client that it uses."""
+
     model: Model[Any]
     http: httpx2.AsyncClient | None
     """None: the model has its own client."""

@@ -29,6 +29,8 @@ _MIN_CHARS: Final = 8
 
 @dataclass(frozen=True)
 class Mask:
+    """Hides the keys of a program in its output."""
+
     values: tuple[str, ...] = ()
     """The longest first, because one may be a part of another."""
 
@@ -85,6 +87,8 @@ _MAX_PATHS = 20
 
 
 class Notes:
+    """Records and shows the activities of one turn."""
+
     def __init__(self, site: Site, mask: Mask) -> None:
         self._site = site
         self.mask = mask

@@ -18,6 +18,8 @@ from proofstone.sandbox.job import Execution
 
 @dataclass(frozen=True)
 class CliBackend:
+    """A backend that runs a headless coding agent for every turn."""
+
     program: Program
 
     @property

@@ -45,6 +45,8 @@ _MAX_LINKS = 40
 
 @dataclass(frozen=True)
 class Prepared:
+    """A job that is ready to run, and where its standard error goes."""
+
     job: ShellJob
     errors: Path
     mask: Mask

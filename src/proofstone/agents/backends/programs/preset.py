@@ -60,6 +60,8 @@ class Errand:
 
 @dataclass(frozen=True)
 class Invocation:
+    """How a program is started: arguments, variables, standard input and files."""
+
     arguments: tuple[str | Given, ...]
     """The arguments after the program's name."""
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -98,6 +100,8 @@ class Stream(Protocol):
 
 @dataclass(frozen=True)
 class Preset:
+    """The description of one program."""
+
     name: str
     """For example `claude`."""
     program: str

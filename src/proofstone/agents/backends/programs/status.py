@@ -19,6 +19,8 @@ from proofstone.sandbox.gateway import allowed
 
 @dataclass(frozen=True)
 class ProgramStanding:
+    """What is known about one program on this machine."""
+
     name: str
     ways: tuple[str, ...]
     """The specs that name it: `cli:claude`, `acp:claude`."""

@@ -38,6 +38,8 @@ _CANCEL_SECONDS: Final = 5.0
 
 @dataclass(frozen=True)
 class AcpBackend:
+    """A backend that runs one session with an agent of the Agent Client Protocol for every turn."""
+
     program: Program
     patience: float = 120.0
     """Seconds for the first answer. A program that does not speak the protocol would never give one."""

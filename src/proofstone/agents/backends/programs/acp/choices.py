@@ -25,6 +25,8 @@ _UNATTENDED: Final = re.compile(r"auto|yolo|bypass|full|accept|dontask|neverask|
 
 @dataclass(frozen=True)
 class Mode:
+    """A session mode that the agent offers."""
+
     id: str
     name: str = ""
 

@@ -74,6 +74,8 @@ _ERROR_TEXT: Final = re.compile(
 
 @dataclass(frozen=True)
 class Ask:
+    """A request to the agent."""
+
     method: str
     parameters: Message
 
@@ -94,6 +96,8 @@ Dialogue = Generator[Ask, Message, Result]
 
 
 class Talk:
+    """The requests of one session, from `initialize` to the prompt."""
+
     def __init__(self, program: Program, errand: Errand, updates: Heard, variables: Collection[str]) -> None:
         """`variables`: those that the program has."""
         self._program = program
@@ -219,6 +223,8 @@ class NotServedError(Exception):
 
 
 class Client:
+    """Answers the agent's requests by the task's scope."""
+
     def __init__(self, site: Site, updates: Heard, bounds: Bounds) -> None:
         self._updates = updates
         self._bounds = bounds

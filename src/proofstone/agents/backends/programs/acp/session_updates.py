@@ -59,6 +59,8 @@ class Call:
 
 
 class Heard:
+    """Collects and records the updates of one session."""
+
     def __init__(self, site: Site, root: str, notes: Notes) -> None:
         """`notes`: those of the turn. They must not show messages, which are shown here piece by piece."""
         self._site = site
