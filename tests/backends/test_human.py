@@ -129,7 +129,7 @@ def test_a_file_that_cannot_be_read_is_asked_for_again(plain: Bench, tmp_path: P
 
 def test_they_can_say_that_it_cannot_be_done(plain: Bench) -> None:
     assert asked(plain, "failed there is no a.txt") == Fault(kind=FaultKind.FAILED, why="there is no a.txt")
-    assert asked(plain, "failed") == Fault(kind=FaultKind.FAILED, why="the person gave it up")
+    assert asked(plain, "failed") == Fault(kind=FaultKind.FAILED, why="the person gave up")
     turn = asked(plain, "failed: yes\n.")
     assert isinstance(turn, Turn) and turn.answer == {"failed": "yes"}
 
@@ -139,13 +139,13 @@ def test_they_are_shown_what_an_agent_would_be(plain: Bench) -> None:
     said = talk(role="reviewer", focus="security", task="task-02", task_name="Greet", attempt=2, instructions=rules)
     asked(plain, "finding: x\n.", said)
     told = "\n".join(plain.said)
-    assert "asked as reviewer:security, task-02 (Greet), attempt 2" in told
+    assert "You answer as reviewer:security, task-02 (Greet), attempt 2" in told
     assert "rule 12\n… and 8 more lines of instructions\n" in told
     assert "What is in a.txt?" in told
     assert "  finding: text – What was found.\n" in told
     assert "  where: a list of: an object, may be left out\n    path: text\n" in told
     assert "  level: low | high or null, may be left out\n" in told
-    assert "`!read path=src/a.py`. You have: read." in told and "a single `.`" in told and "`@FILE`" in told
+    assert "`!read path=src/a.py`. Your tools: read." in told and "a single `.`" in told and "`@FILE`" in told
 
 
 def test_later_they_are_shown_what_is_new_and_everything_if_they_ask(plain: Bench) -> None:

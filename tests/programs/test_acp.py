@@ -111,9 +111,9 @@ NOT_SERVED: list[tuple[Step, str, int]] = [
     ({"read": {"path": "src"}}, "is a folder", -32602),
     ({"read": {"path": "new.txt"}}, "Resource not found: ", -32002),
     ({"request": {"method": "terminal/create", "params": {"command": "ls"}}}, "is not served here", -32601),
-    ({"request": {"method": "fs/write_text_file", "params": {"path": "a.txt"}}}, "There is no content", -32602),
-    ({"request": {"method": "fs/write_text_file", "params": 3}}, "There is no content", -32602),
-    ({"request": {"method": "session/request_permission"}}, "There is no tool call", -32602),
+    ({"request": {"method": "fs/write_text_file", "params": {"path": "a.txt"}}}, "The request has no content", -32602),
+    ({"request": {"method": "fs/write_text_file", "params": 3}}, "The request has no content", -32602),
+    ({"request": {"method": "session/request_permission"}}, "The request has no tool call", -32602),
 ]
 
 

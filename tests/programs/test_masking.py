@@ -109,7 +109,7 @@ SPOKEN: dict[str, tuple[list[Step], str]] = {
     "in a call": ([{"edit": {"path": f"{KEY}.txt", "content": "", "ask": True}}], "….txt"),
     "in an error": ([{"fail": {"code": -32603, "message": f"no: {KEY}"}}], "no: …"),
     "in a long error": ([{"fail": {"code": -32603, "message": f"401 {'x' * 1984}{KEY}"}}], "x…\nstart "),
-    "when it stops": ([{"say": KEY}, {"stop": {"stopReason": "refusal"}}], "refuses to go on\n…"),
+    "when it stops": ([{"say": KEY}, {"stop": {"stopReason": "refusal"}}], "refuses to continue\n…"),
     "when it breaks down": ([{"complain": f"lost {KEY}"}, {"exit": 1}], "lost …"),
     "in what is no message": (
         [{"print_bytes": base64.b64encode(f"{'-' * 990}{KEY}\n".encode()).decode()}, {"exit": 1}],

@@ -114,7 +114,7 @@ def test_a_call_that_names_no_file_is_denied(tmp_path: Path, tree: Path, call: o
 def test_a_hook_that_breaks_down_denies_with_a_reason(tmp_path: Path, tree: Path, call: object) -> None:
     ended = ran(tmp_path, call)
     assert ended.returncode == 2
-    assert "It cannot be told whether this is yours to change." in ended.stderr
+    assert "Could not check whether you may change this file." in ended.stderr
 
 
 @pytest.mark.parametrize("name", ["PROOFSTONE_HOOK", "PROOFSTONE_GLOBS", "PROOFSTONE_SCOPE"])

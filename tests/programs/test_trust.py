@@ -62,7 +62,7 @@ def test_a_path_into_the_repository_is_refused(
     monkeypatch.chdir(root)
     with pytest.raises(InputError) as caught:
         locate_cli("cli:claude", {"claude": ProgramSettings(path=path.format(root=root))}, root)
-    assert "lies in the repository" in caught.value.message
+    assert "is in the repository" in caught.value.message
 
 
 def test_a_command_line_that_only_the_repository_names_is_not_run(shop: tuple[Workshop, Path]) -> None:

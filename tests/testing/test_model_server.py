@@ -286,7 +286,7 @@ def _post(server: ModelServer) -> http.client.HTTPConnection:
 def test_a_script_at_its_end_says_so() -> None:
     with ModelServer([Reply("only this")]) as server:
         assert CLIENTS[CHAT](server, False).text == "only this"
-        with pytest.raises(openai.InternalServerError, match="the script of the model server is at its end"):
+        with pytest.raises(openai.InternalServerError, match="the script of the model server has no more answers"):
             CLIENTS[CHAT](server, False)
 
 

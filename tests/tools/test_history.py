@@ -183,7 +183,7 @@ def test_secret_files_are_left_out_of_what_is_shown(place: Place) -> None:
     ]
     for tool, arguments in calls:
         shown = desk.ok(tool, **arguments)
-        assert HIDDEN not in shown and "not shown, for they may hold secrets: .env" in shown
+        assert HIDDEN not in shown and "not shown because they may hold secrets: .env" in shown
     assert "+b" in desk.ok("git_show") and "deep/[x]/id_rsa" in desk.ok("git_show")
     assert desk.refused("git_show", path=".env") == "secret"
     assert HIDDEN not in desk.ok("git_diff", path=".env")
@@ -249,7 +249,7 @@ def test_what_a_filter_of_the_persons_converts_is_said_not_to_be_compared(place:
     (desk.files / "y.bin").unlink()
     desk.put("a.txt", "one\n2\n")
     said = desk.ok("git_diff")
-    assert "-two\n+2" in said and "[not compared, for git converts them on their way into a commit: x.bin]" in said
+    assert "-two\n+2" in said and "[not compared because git converts them when they are committed: x.bin]" in said
     assert "deleted file" in said and not (tmp_path / "ran").exists()
 
 
@@ -309,7 +309,7 @@ def test_a_file_without_end_does_not_hold_it_up(place: Place) -> None:
     os.truncate(desk.files / "a.txt", 1 << 40)
     desk.put("src/run.py", "x = 2\n")
     said = desk.ok("git_diff")
-    assert "+x = 2" in said and "not shown, for they are too large: a.txt" in said
+    assert "+x = 2" in said and "not shown because they are too large: a.txt" in said
 
 
 def test_the_work_tree_and_the_store_stay_as_they_are(place: Place) -> None:

@@ -24,7 +24,7 @@ def test_a_file_is_shown_with_line_numbers(desk: Desk) -> None:
         (b"a\r\nb\r\n", "1\ta\n2\tb\n[the lines end in CRLF]"),
         (
             b"caf\xe9\n",
-            "1\tcaf\N{REPLACEMENT CHARACTER}\n[not UTF-8: \N{REPLACEMENT CHARACTER} stands for what is not]",
+            "1\tcaf\N{REPLACEMENT CHARACTER}\n[not UTF-8: \N{REPLACEMENT CHARACTER} replaces the invalid bytes]",
         ),
         ("naïve ☃ \u2028 \x0c x\n".encode(), "1\tnaïve ☃ \u2028 \x0c x"),
         (b"\x89PNG\0\0", "a.txt: a binary file of 6 bytes; it is not shown."),
@@ -39,17 +39,17 @@ def test_what_a_file_holds_is_shown_for_what_it_is(desk: Desk, content: bytes, s
 def test_a_long_file_is_read_in_parts_to_its_end(desk: Desk) -> None:
     desk.put("long.txt", "".join(f"line {number}\n" for number in range(1, 4502)))
     first = desk.ok("read", path="long.txt").splitlines()
-    assert first[-1] == "[lines 1-2000 of 4501; go on with offset 2001]" and len(first) == 2001
+    assert first[-1] == "[lines 1-2000 of 4501; continue with offset 2001]" and len(first) == 2001
     assert desk.ok("read", path="long.txt", offset=4501) == "4501\tline 4501"
     some = desk.ok("read", path="long.txt", offset=10, limit=2)
-    assert some == "10\tline 10\n11\tline 11\n[lines 10-11 of 4501; go on with offset 12]"
+    assert some == "10\tline 10\n11\tline 11\n[lines 10-11 of 4501; continue with offset 12]"
     assert "only 4,501 lines" in desk.failed("read", path="long.txt", offset=4502)
 
 
 def test_a_wide_file_ends_at_the_byte_limit(desk: Desk) -> None:
     desk.put("wide.txt", ("é" * 1000 + "\n") * 100)
     shown = desk.ok("read", path="wide.txt")
-    assert len(shown.encode()) < 65 * 1024 and shown.endswith("[lines 1-32 of 100; go on with offset 33]")
+    assert len(shown.encode()) < 65 * 1024 and shown.endswith("[lines 1-32 of 100; continue with offset 33]")
 
 
 def test_a_long_line_is_cut_and_that_is_said(desk: Desk) -> None:
@@ -68,9 +68,9 @@ def test_a_huge_file_is_refused_without_reading_it(desk: Desk) -> None:
 
 def test_what_is_not_there_or_not_a_file_is_said(desk: Desk) -> None:
     desk.put("src/a.txt")
-    assert desk.failed("read", path="src/b.txt") == "There is no src/b.txt. `list` and `glob` show what there is."
-    assert "is a folder; `list`" in desk.failed("read", path="src")
-    assert "is a file; `read`" in desk.failed("list", path="src/a.txt")
+    assert desk.failed("read", path="src/b.txt") == "There is no src/b.txt. Use `list` or `glob` to see what there is."
+    assert "is a folder; use `list`" in desk.failed("read", path="src")
+    assert "is a file; use `read`" in desk.failed("list", path="src/a.txt")
     assert "There is no nowhere" in desk.failed("glob", pattern="*", path="nowhere")
     assert desk.failed("read", path="src/a.txt/b").startswith("src/a.txt/b: Not a directory")
 

@@ -40,12 +40,12 @@ def test_an_exit_code_is_a_result_and_a_signal_is_none(plain: Bench) -> None:
 
 def test_a_command_is_ended_at_its_deadline(plain: Bench) -> None:
     result = ran(plain, "echo begun; sleep 60", seconds=1)
-    assert not result.ok and "still ran after 1 s" in result.text and "begun" in result.text
+    assert not result.ok and "still running after 1 s" in result.text and "begun" in result.text
 
 
 def test_a_command_is_ended_at_the_callers_deadline(plain: Bench) -> None:
     result = ran(plain, "sleep 60", 1.0)
-    assert not result.ok and "still ran after 1 s" in result.text
+    assert not result.ok and "still running after 1 s" in result.text
 
 
 def test_a_flood_is_cut_in_the_middle_and_that_is_said(plain: Bench) -> None:

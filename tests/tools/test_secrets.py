@@ -89,7 +89,7 @@ def test_it_is_not_shown_as_the_same_file_by_another_name(desk: Desk) -> None:
         assert desk.refused(tool, path="hard.py", **arguments) == "secret"
     said = desk.ok("grep", pattern="password")
     assert HIDDEN not in said and "two.py:1" in said and said.endswith("[not searched: 1 file that may hold secrets]")
-    assert "not looked into, for it may hold secrets: hard.py" in desk.ok("symbols", name="password_12345")
+    assert "skipped because it may hold secrets: hard.py" in desk.ok("symbols", name="password_12345")
     assert desk.ok("read", path="two.py") == "1\tdef password(): pass"
 
 

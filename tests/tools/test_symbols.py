@@ -64,11 +64,11 @@ def test_what_has_no_outline_is_said(desk: Desk) -> None:
     desk.put("a.py", "")
     desk.put("big.py", "x = 1\n" * 100_000)
     (desk.files / "src").mkdir()
-    assert "no language" in desk.failed("symbols", path="a.json")
+    assert "cannot be outlined" in desk.failed("symbols", path="a.json")
     assert "is a folder" in desk.failed("symbols", path="src")
     assert desk.ok("symbols", path="a.py") == "It defines nothing."
     assert "too large" in desk.failed("symbols", path="big.py")
-    assert "[too large to be looked into: big.py]" in desk.ok("symbols", name="x")
+    assert "[too large to be searched: big.py]" in desk.ok("symbols", name="x")
 
 
 def test_deep_nesting_and_many_names_are_bounded(desk: Desk) -> None:

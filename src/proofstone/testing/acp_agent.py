@@ -1,17 +1,22 @@
-"""A coding agent that is none: it speaks the Agent Client Protocol and does what a script tells it to.
+"""A fake coding agent: it speaks the Agent Client Protocol and follows a script.
 
     python -m proofstone.testing.acp_agent SCRIPT.json
 
     {"runs": [{"steps": [{"edit": {"path": "a.txt", "content": "b\\n"}}, {"say": "Done."}]}]}
 
-A script holds `runs`: the one whose number is how often the prompt says `You said:` is played, among those whose `when`
-is in the prompt; the last one again, if there are no more. `begun` and `offer` are added to what it answers to
-`initialize` and `session/new`, `first` are steps before anything is answered, `key` names a variable without which it
-wants a login, `lingers` says that it does not end when its input does, `log` names a file for every message that it
-gets and sends, `calls_it` what it answers to a prompt that was cancelled. Steps are the methods of `Player` below.
+A script has `runs`. Only runs whose `when` is in the prompt count; the number of times that the prompt says `You said:`
+selects one of them, or the last one if there are not enough. Further keys:
+- `begun` and `offer` are added to the answers to `initialize` and `session/new`.
+- `first` has steps to take before anything is answered.
+- `key` names a variable without which the agent requires a login.
+- `lingers` makes the agent stay alive when its input ends.
+- `log` names a file for every message that is received or sent.
+- `calls_it` is the stop reason for a cancelled prompt.
 
-It has only the standard library, so that it starts quickly wherever it must, and it can break every rule of the
-protocol: that is what it is for. Tests hold what it says when it keeps to them against the protocol's own schema.
+The steps are the methods of `Player` below.
+
+It uses only the standard library, so that it starts quickly everywhere, and it can break every rule of the protocol:
+that is its purpose. Tests check its regular messages against the protocol's own schema.
 """
 
 from __future__ import annotations
@@ -32,7 +37,7 @@ _OPTIONS = [
     {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
     {"optionId": "no", "name": "Reject", "kind": "reject_once"},
 ]
-_LONG = 3000.0
+_LONG_SECONDS = 3000.0
 
 
 class CancelledError(Exception):
@@ -40,7 +45,7 @@ class CancelledError(Exception):
 
 
 class Player:
-    """One session. Each public method is a step of a script, and takes what stands beside its name there."""
+    """One session. Each public method is a step of a script; its argument is the value next to its name there."""
 
     def __init__(self, script: Mapping[str, Any]) -> None:
         self._script = script
@@ -58,60 +63,63 @@ class Player:
             if "id" in message and "method" in message:
                 self._serve(message)
         if self._script.get("lingers"):
-            time.sleep(_LONG)
+            time.sleep(_LONG_SECONDS)
 
     def play(self, step: Mapping[str, Any]) -> None:
-        ((name, given),) = step.items()
-        getattr(self, name)(given)
+        ((name, arguments),) = step.items()
+        getattr(self, name)(arguments)
 
     def say(self, text: str) -> None:
         self._update({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}})
 
     def spell(self, text: str) -> None:
-        """The same, in pieces."""
-        for at in range(0, len(text), 5):
-            self.say(text[at : at + 5])
+        """Say a text in pieces."""
+        for start in range(0, len(text), 5):
+            self.say(text[start : start + 5])
 
     def think(self, text: str) -> None:
         self._update({"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": text}})
 
-    def edit(self, given: Mapping[str, Any]) -> None:
-        """A file, by itself, if it may; `ask: false`: without asking."""
-        path = self._cwd / given["path"]
-        call = self._call("edit", f"Edit {given['path']}", str(path), {"file_path": str(path)})
-        call["content"] = [{"type": "diff", "path": str(path), "newText": given["content"]}]
+    def edit(self, arguments: Mapping[str, Any]) -> None:
+        """Edit a file itself, if the client permits it; `ask: false`: without asking."""
+        path = self._cwd / arguments["path"]
+        call = self._build_call("edit", f"Edit {arguments['path']}", str(path), {"file_path": str(path)})
+        call["content"] = [{"type": "diff", "path": str(path), "newText": arguments["content"]}]
         self._update({"sessionUpdate": "tool_call", "status": "pending", **call})
-        allowed = given.get("ask", True) is False or self._may(call)
+        allowed = arguments.get("ask", True) is False or self._ask_permission(call)
         if allowed:
-            path.write_text(given["content"])
-        self._over(call, ok=allowed)
+            path.write_text(arguments["content"])
+        self._report_end(call, ok=allowed)
 
     def shell(self, command: str) -> None:
-        call = self._call("execute", command, None, {"command": command})
+        call = self._build_call("execute", command, None, {"command": command})
         self._update({"sessionUpdate": "tool_call", "status": "pending", **call})
-        allowed = self._may(call)
+        allowed = self._ask_permission(call)
         if allowed:
             subprocess.run(command, shell=True, cwd=self._cwd, check=False, stdin=subprocess.DEVNULL)  # noqa: S602
-        self._over(call, ok=allowed)
+        self._report_end(call, ok=allowed)
 
-    def write(self, given: Mapping[str, Any]) -> None:
-        """A file, by the client; what came of it is said."""
-        self.request({"method": "fs/write_text_file", "params": self._at(given)})
+    def write(self, arguments: Mapping[str, Any]) -> None:
+        """Have the client write a file, and say the result."""
+        self.request({"method": "fs/write_text_file", "params": self._build_file_parameters(arguments)})
 
-    def read(self, given: Mapping[str, Any]) -> None:
-        self.request({"method": "fs/read_text_file", "params": self._at(given)})
+    def read(self, arguments: Mapping[str, Any]) -> None:
+        self.request({"method": "fs/read_text_file", "params": self._build_file_parameters(arguments)})
 
-    def ask(self, given: Mapping[str, Any]) -> None:
-        """For permission, with a call (and options) of the script's own; what came of it is said."""
-        call = {"toolCallId": self._id(), **json.loads(json.dumps(given["call"]).replace("ROOT", str(self._cwd)))}
-        asked = {"sessionId": self._session, "toolCall": call, "options": given.get("options", _OPTIONS)}
-        self.request({"method": "session/request_permission", "params": asked})
+    def ask(self, arguments: Mapping[str, Any]) -> None:
+        """Ask for permission, with a call (and options) from the script, and say the result."""
+        call = {
+            "toolCallId": self._next_id(),
+            **json.loads(json.dumps(arguments["call"]).replace("ROOT", str(self._cwd))),
+        }
+        parameters = {"sessionId": self._session, "toolCall": call, "options": arguments.get("options", _OPTIONS)}
+        self.request({"method": "session/request_permission", "params": parameters})
 
-    def request(self, given: Mapping[str, Any]) -> None:
-        """Anything of the client; what came of it is said."""
-        answer = self._request(given["method"], given.get("params", {}))
-        kept = {key: value for key, value in answer.items() if key in ("result", "error")}
-        self.say(json.dumps(kept, ensure_ascii=False) + "\n")
+    def request(self, arguments: Mapping[str, Any]) -> None:
+        """Send any request to the client, and say the result."""
+        answer = self._request(arguments["method"], arguments.get("params", {}))
+        outcome = {key: value for key, value in answer.items() if key in ("result", "error")}
+        self.say(json.dumps(outcome, ensure_ascii=False) + "\n")
 
     def tell(self, update: Mapping[str, Any]) -> None:
         self._update(update)
@@ -121,7 +129,7 @@ class Player:
             self.think(f"{number} ")
 
     def print(self, text: str) -> None:
-        """What is no message."""
+        """Print a line that is not a message."""
         self._wire.print(text.encode() + b"\n")
 
     def print_bytes(self, coded: str) -> None:
@@ -132,21 +140,21 @@ class Player:
         sys.stderr.flush()
 
     def leave_child(self, seconds: str) -> None:
-        """A process that outlives it."""
+        """Leave a process behind that outlives the agent."""
         subprocess.Popen(["sleep", seconds], stdin=subprocess.DEVNULL, start_new_session=True)
 
     def wait(self, seconds: float) -> None:
         time.sleep(seconds)
 
     def hang(self, _: object) -> None:
-        """Until it is cancelled."""
+        """Wait until the turn is cancelled."""
         while (message := self._wire.receive()) is not None:
             if message.get("method") == "session/cancel":
                 raise CancelledError
 
     def sleep(self, _: object) -> None:
-        """Whatever it is told."""
-        time.sleep(_LONG)
+        """Wait, and ignore all messages."""
+        time.sleep(_LONG_SECONDS)
 
     def exit(self, code: int) -> NoReturn:
         os._exit(code)
@@ -155,99 +163,105 @@ class Player:
         os.kill(os.getpid(), signal.SIGKILL)
 
     def stop(self, answer: Mapping[str, Any]) -> None:
-        """What the prompt is answered with, at the end: `{"stopReason": "refusal"}`."""
+        """Set the answer to the prompt: `{"stopReason": "refusal"}`."""
         self._answer |= answer
 
     def fail(self, error: Mapping[str, Any]) -> None:
-        """The prompt is answered with an error."""
+        """Answer the prompt with an error."""
         self._answer = {"error": dict(error)}
 
     def _serve(self, message: Mapping[str, Any]) -> None:
-        given = message.get("params") or {}
+        parameters = message.get("params") or {}
         match message["method"]:
             case "initialize":
-                said = {"protocolVersion": 1, "agentCapabilities": {}, "authMethods": []}
-                self._reply(message, {**said, **self._script.get("begun", {})})
+                greeting = {"protocolVersion": 1, "agentCapabilities": {}, "authMethods": []}
+                self._reply(message, {**greeting, **self._script.get("begun", {})})
             case "authenticate":
                 self._logged_in = os.environ.get(self._script["key"]) is not None
                 self._reply(message, {})
             case "session/new" if "key" in self._script and not self._logged_in:
                 self._reply(message, {"error": {"code": -32000, "message": "Authentication required"}})
             case "session/new":
-                self._cwd = Path(given["cwd"])
+                self._cwd = Path(parameters["cwd"])
                 self._reply(message, {"sessionId": self._session, **self._script.get("offer", {})})
             case "session/prompt":
-                self._prompted(message, "\n".join(block["text"] for block in given["prompt"]))
+                self._answer_prompt(message, "\n".join(block["text"] for block in parameters["prompt"]))
             case "session/set_mode" | "session/set_config_option" | "session/set_model":
-                self.complain(f"{message['method']} {json.dumps(given)}")
+                self.complain(f"{message['method']} {json.dumps(parameters)}")
                 self._reply(message, self._script.get("set", {}))
             case method:
                 self._reply(message, {"error": {"code": -32601, "message": f"there is no {method}"}})
 
-    def _prompted(self, message: Mapping[str, Any], prompt: str) -> None:
+    def _answer_prompt(self, message: Mapping[str, Any], prompt: str) -> None:
         turns = sum(line == "You said:" for line in prompt.splitlines())
-        fitting = [run for run in self._script["runs"] if run.get("when", "") in prompt]
+        matching_runs = [run for run in self._script["runs"] if run.get("when", "") in prompt]
         try:
-            for step in fitting[min(turns, len(fitting) - 1)]["steps"]:
+            for step in matching_runs[min(turns, len(matching_runs) - 1)]["steps"]:
                 self.play(step)
         except CancelledError:
             self._answer["stopReason"] = self._script.get("calls_it", "cancelled")
         self._reply(message, self._answer)
 
-    def _call(self, kind: str, title: str, path: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _build_call(self, kind: str, title: str, path: str | None, raw_input: Mapping[str, Any]) -> dict[str, Any]:
         locations = [{"path": path}] if path else []
-        return {"toolCallId": self._id(), "kind": kind, "title": title, "locations": locations, "rawInput": given}
+        return {
+            "toolCallId": self._next_id(),
+            "kind": kind,
+            "title": title,
+            "locations": locations,
+            "rawInput": raw_input,
+        }
 
-    def _may(self, call: Mapping[str, Any]) -> bool:
-        asked = {"sessionId": self._session, "toolCall": dict(call), "options": _OPTIONS}
-        answer = self._request("session/request_permission", asked)
+    def _ask_permission(self, call: Mapping[str, Any]) -> bool:
+        parameters = {"sessionId": self._session, "toolCall": dict(call), "options": _OPTIONS}
+        answer = self._request("session/request_permission", parameters)
         return answer.get("result", {}).get("outcome", {}).get("optionId") in ("yes", "always")
 
-    def _over(self, call: Mapping[str, Any], *, ok: bool) -> None:
+    def _report_end(self, call: Mapping[str, Any], *, ok: bool) -> None:
         status = "completed" if ok else "failed"
         self._update({"sessionUpdate": "tool_call_update", "toolCallId": call["toolCallId"], "status": status})
 
-    def _at(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        return {"sessionId": self._session, **given, "path": str(self._cwd / given["path"])}
+    def _build_file_parameters(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return {"sessionId": self._session, **arguments, "path": str(self._cwd / arguments["path"])}
 
-    def _id(self) -> str:
+    def _next_id(self) -> str:
         self._number += 1
         return f"call-{self._number}"
 
     def _update(self, update: Mapping[str, Any]) -> None:
         self._wire.send({"method": "session/update", "params": {"sessionId": self._session, "update": dict(update)}})
 
-    def _request(self, method: str, given: object) -> dict[str, Any]:
-        id = self._id()
-        self._wire.send({"id": id, "method": method, "params": given})
+    def _request(self, method: str, parameters: object) -> dict[str, Any]:
+        id = self._next_id()
+        self._wire.send({"id": id, "method": method, "params": parameters})
         while (message := self._wire.receive()) is not None:
             if message.get("method") == "session/cancel":
                 raise CancelledError
             if message.get("id") == id and "method" not in message:
                 return message
-        sys.exit("the client has gone")
+        sys.exit("the client has disconnected")
 
-    def _reply(self, message: Mapping[str, Any], said: Mapping[str, Any]) -> None:
-        answer = {"error": said["error"]} if "error" in said else {"result": dict(said)}
+    def _reply(self, message: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        answer = {"error": result["error"]} if "error" in result else {"result": dict(result)}
         self._wire.send({"id": message["id"], **answer})
 
 
 class Wire:
-    """Standard input and output, and a log of what goes through them."""
+    """Standard input and output, with a log of the messages."""
 
     def __init__(self, log: str | None) -> None:
         self._log = Path(log) if log else None
 
     def send(self, message: Mapping[str, Any]) -> None:
         text = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False)
-        self._note("sent", text)
+        self._log_message("sent", text)
         self.print(text.encode("utf-8", "surrogatepass") + b"\n")
 
     def receive(self) -> dict[str, Any] | None:
         line = sys.stdin.buffer.readline()
         if not line:
             return None
-        self._note("got", line.decode())
+        self._log_message("got", line.decode())
         message: dict[str, Any] = json.loads(line)
         return message
 
@@ -255,10 +269,10 @@ class Wire:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
 
-    def _note(self, way: str, text: str) -> None:
+    def _log_message(self, direction: str, text: str) -> None:
         if self._log:
             with self._log.open("a", encoding="utf-8") as file:
-                file.write(json.dumps([way, json.loads(text)]) + "\n")
+                file.write(json.dumps([direction, json.loads(text)]) + "\n")
 
 
 if __name__ == "__main__":

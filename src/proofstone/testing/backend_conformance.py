@@ -1,10 +1,10 @@
-"""What every backend must do, whoever stands behind it. Subclass `BackendConformance` and give it `stage`.
+"""Tests that every backend must pass, whatever is behind it. Subclass `BackendConformance` and define `stage`.
 
     class TestMine(BackendConformance):
         @pytest.fixture
         def stage(self, site): return lambda *plays: MyBackend(what, behaves, like, plays)
 
-`stage(*plays)` is a backend whose other side does these things, turn by turn. Each test is a whole dispatch: real
+`stage(*plays)` returns a backend whose other side does these things, turn by turn. Each test is a whole dispatch: real
 tools, a real ledger, the engine's own loop.
 """
 
@@ -37,21 +37,21 @@ from proofstone.ledger.sqlite import SqliteLedger
 
 @dataclass(frozen=True)
 class Says:
-    """The answer, as the backend gives answers."""
+    """Give an answer, in the form in which the backend gives answers."""
 
     answer: Mapping[str, JsonValue]
 
 
 @dataclass(frozen=True)
 class Writes:
-    """Text, as it stands, in place of an answer."""
+    """Write a text, unchanged, instead of an answer."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Calls:
-    """A tool, before it answers."""
+    """Call a tool before answering."""
 
     name: str
     arguments: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -59,12 +59,12 @@ class Calls:
 
 @dataclass(frozen=True)
 class Hangs:
-    """It says nothing for a very long time."""
+    """Send nothing for a very long time."""
 
 
 @dataclass(frozen=True)
 class Crashes:
-    """It breaks down without a word."""
+    """Crash without a message."""
 
 
 Play = Says | Writes | Calls | Hangs | Crashes
@@ -80,7 +80,7 @@ class Finding(Contract):
     where: tuple[str, ...] = ()
 
 
-def _completion(_: Contract) -> Completion:
+def _build_completion(_: Contract) -> Completion:
     return Completion(status=CompletionStatus.DONE, summary="looked")
 
 
@@ -92,7 +92,7 @@ ROLE = Role(
     tools=READING,
     prompt="researcher.md",
     tier=1,
-    completion=_completion,
+    completion=_build_completion,
     tool_calls=8,
 )
 GOOD: Mapping[str, JsonValue] = {"finding": "an a", "where": ["a.txt"]}
@@ -101,7 +101,7 @@ _READ = Calls("read", {"path": "a.txt"})
 
 @dataclass
 class Table:
-    """Where dispatches are made and recorded."""
+    """Makes dispatches and records them."""
 
     ledger: SqliteLedger
     site: Site
@@ -118,21 +118,23 @@ class Table:
         return [stored.row for stored in self.ledger.read(MessageRow, run_id="run-1")]
 
     def types(self) -> list[str]:
-        """Of what was said to and by the engine. What a program does by itself in between is its own affair."""
+        """Return the types of the messages to and from the engine, without the activities of a program in between."""
         return [row.type for row in self.messages() if row.type != "Activity"]
 
 
 class BackendConformance:
+    """The tests that every backend must pass."""
+
     broken: ClassVar[frozenset[FaultKind]] = frozenset((FaultKind.CRASHED,))
-    """What a breakdown of the other side is called."""
+    """The kinds of fault that a crash of the other side may have."""
 
     @pytest.fixture
     def stage(self) -> Stage:
-        raise NotImplementedError("a subclass says how its other side is made to behave")
+        raise NotImplementedError("a subclass must define how its other side behaves")
 
     @pytest.fixture
     def table(self, tmp_path: Path, site: Site) -> Iterator[Table]:
-        """Overridden where the site must be another one."""
+        """Override this if the backend needs another site."""
         (site.work_tree / "a.txt").write_text("a\n")
         with SqliteLedger(tmp_path / "ledger" / "ledger.sqlite") as ledger:
             yield Table(ledger, site)
@@ -188,13 +190,13 @@ class BackendConformance:
     def test_it_ends_when_it_is_cancelled(self, stage: Stage, table: Table) -> None:
         backend = stage(_READ, Hangs())
         done: list[Dispatched] = []
-        work = threading.Thread(target=lambda: done.append(table.dispatch(backend, seconds=None)))
-        work.start()
+        thread = threading.Thread(target=lambda: done.append(table.dispatch(backend, seconds=None)))
+        thread.start()
         while "ToolResult" not in table.types():
             time.sleep(0.02)
         table.site.cancel.set()
-        work.join(30)
-        assert not work.is_alive()
+        thread.join(30)
+        assert not thread.is_alive()
         backend.close()
         assert done[0].fault is not None and done[0].fault.kind is FaultKind.CANCELLED
 
@@ -240,8 +242,8 @@ class BackendConformance:
         backend = stage(_READ, Says({"finding": 1}), Says(GOOD))
         table.dispatch(backend)
         backend.close()
-        said = ["Dispatch", "Turn", "ToolResult", "Turn", "Repair", "Turn", "Output"]
-        assert table.types() == said
+        expected_types = ["Dispatch", "Turn", "ToolResult", "Turn", "Repair", "Turn", "Output"]
+        assert table.types() == expected_types
         assert {row.payload["dispatch"] for row in table.messages()} == {"s/researcher"}
 
     def test_who_it_is_can_be_told_without_asking(self, stage: Stage) -> None:

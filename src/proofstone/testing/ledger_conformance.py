@@ -1,4 +1,4 @@
-"""What every ledger must do, whatever keeps it. Subclass `LedgerConformance` and give it `open_ledger`.
+"""Tests that every ledger must pass, whatever stores it. Subclass `LedgerConformance` and define `open_ledger`.
 
     class TestMine(LedgerConformance):
         @pytest.fixture
@@ -102,9 +102,11 @@ ONE_OF_EACH: tuple[Row, ...] = (
 
 
 class LedgerConformance:
+    """The tests that every ledger must pass."""
+
     @pytest.fixture
     def ledger(self, open_ledger: OpenLedger) -> Ledger:
-        """An empty one. `open_ledger` closes what it opened."""
+        """An empty ledger. `open_ledger` closes what it opened."""
         return open_ledger()
 
     @pytest.mark.parametrize("row", ONE_OF_EACH, ids=lambda row: type(row).__name__)
@@ -165,7 +167,7 @@ class LedgerConformance:
         assert [stored.seq for stored in ledger.read(CheckRow, newest=True, limit=2, run_id="r1")] == [4, 3]
 
     def test_an_append_may_depend_on_what_the_last_row_is(self, ledger: Ledger) -> None:
-        """Looked at together with all its conditions: one that does not hold is enough."""
+        """All conditions are checked together: one that does not hold is enough."""
         none = Last(CheckRow, {"run_id": "r1", "tree": None})
         assert ledger.append(check_row("r1"), check_row("r1"), provided=[none]) == (1, 2)
         assert ledger.append(check_row("r1"), provided=[none]) == ()
@@ -183,16 +185,16 @@ class LedgerConformance:
         def work(ledger: Ledger) -> None:
             for _ in range(10):
                 last = ledger.read(CheckRow, newest=True, limit=1)
-                known = Last(CheckRow, {"run_id": "run-1"}, seq=last[0].seq if last else 0)
-                written.extend(ledger.append(check_row(), provided=[known]))
+                condition = Last(CheckRow, {"run_id": "run-1"}, seq=last[0].seq if last else 0)
+                written.extend(ledger.append(check_row(), provided=[condition]))
 
         threads = [threading.Thread(target=work, args=(ledger,)) for ledger in connections]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert sorted(written) == list(range(1, len(written) + 1)), "each built on the one before"
-        assert len(written) >= 10, "whoever comes first is written, so one is in every round"
+        assert sorted(written) == list(range(1, len(written) + 1)), "each append builds on the one before"
+        assert len(written) >= 10, "the first append of every round is written"
 
     def test_a_message_is_there_once_by_its_id(self, ledger: Ledger) -> None:
         def message(run: str, id: str) -> MessageRow:
@@ -307,10 +309,10 @@ class LedgerConformance:
         ledger.append(check_row())
         again = open_ledger()
         assert again.checkpoint() == since
-        found = again.verify(since=since)
-        assert (found.ok, found.start, found.head.seq) == (True, since.seq, since.seq + 1)
-        elsewhere = since.model_copy(update={"hash": "0" * 64})
-        assert again.verify(since=elsewhere).start == 0, "what is not in the chain is no place to begin"
+        verification = again.verify(since=since)
+        assert (verification.ok, verification.start, verification.head.seq) == (True, since.seq, since.seq + 1)
+        not_in_chain = since.model_copy(update={"hash": "0" * 64})
+        assert again.verify(since=not_in_chain).start == 0, "verification cannot begin at a hash outside the chain"
 
     def test_the_rows_of_a_run_can_be_read_alone(self, ledger: Ledger) -> None:
         ledger.append(check_row("r1"), check_row("r2"), EventRow(run_id="r1", type="run.finished"))

@@ -116,8 +116,8 @@ def _request_seeds() -> Sequence[bytes]:
 
 def _human(data: bytes) -> None:
     text = text_of(data)
-    human._yaml(text)
-    human._arguments(text, {"path": {"type": "string"}})
+    human._parse_yaml(text)
+    human._parse_arguments(text, {"path": {"type": "string"}})
 
 
 def _calls(data: bytes) -> None:

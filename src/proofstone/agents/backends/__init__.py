@@ -1,4 +1,4 @@
-"""Backends: whoever can add a turn to a conversation. One Protocol; which one serves a role is the person's choice."""
+"""Backends: everything that can add a turn to a conversation. The user chooses which backend serves which role."""
 
 from __future__ import annotations
 
@@ -12,32 +12,35 @@ from proofstone.agents.models import Conversation, Fault, Turn
 
 @dataclass(frozen=True)
 class Identity:
-    """Who stands behind a backend, as far as it can be told without asking."""
+    """Who is behind a backend, as far as it is known without a request."""
 
     spec: str
-    """As the person wrote it: `api:openai:gpt-5`."""
+    """The spec as the user wrote it: `api:openai:gpt-5`."""
     vendor: str | None = None
     """`openai`; None for programs, people and scripts."""
     model: str | None = None
     answers: Callable[[str, str], bool] = field(default=lambda _role, _asked: True, compare=False, repr=False)
-    """Whether it has an answer to what is asked of a role in the middle of its work. Who thinks always has."""
+    """Whether the backend can answer a question that a role is asked in the middle of its work. A model always can."""
 
 
 class Backend(Protocol):
-    """Rules, for every implementation (`proofstone.testing.backend_conformance` holds them to it):
-    - it adds one turn, and carries out no tool itself;
-    - it returns a Fault instead of raising, whatever the other side does; an error that the person must put right
-      before anything can work (a script without a matching entry) is raised as an InputError;
-    - it ends soon after `site.cancel` is set (CANCELLED) or the deadline is over (TIMEOUT), leaving no process behind;
-    - what it hears while the turn lasts goes to `site.hear`, piece by piece.
+    """Add turns to a conversation.
+
+    Every implementation follows these rules (`proofstone.testing.backend_conformance` tests them):
+    - A backend adds one turn and does not carry out tools itself.
+    - It returns a Fault instead of raising, whatever the other side does. An error that the user must fix before
+      anything can work (a script without a matching entry) is raised as an InputError.
+    - It ends soon after `site.cancel` is set (CANCELLED) or the deadline has passed (TIMEOUT), and leaves no process
+      behind.
+    - It passes output that arrives during the turn to `site.hear`, piece by piece.
     """
 
     @property
     def identity(self) -> Identity: ...
 
     def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
-        """`seconds`: how long this turn may take; None: as long as a person needs."""
+        """Return the next turn. `seconds` limits how long it may take; None sets no limit, for a person."""
         ...
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Release the resources that the backend holds."""

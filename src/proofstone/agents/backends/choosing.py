@@ -1,13 +1,14 @@
-"""Several backends as one: if one cannot serve, the next is asked.
+"""Build the backend that the user's specs name.
 
-Whoever wrote the last turn is asked first, because it knows its own thoughts; else the order is the person's. What a
-backend keeps in `Turn.provider_state` is given back to it alone. The next one works in what those before it left: what
-they did behind the runtime's back counts as its own. What is asked in the middle of the work goes to those who can
-answer it.
+This is the only module that knows which kind of spec is which implementation. Several specs become one `Fallback`:
+- If a backend cannot serve, the next one is asked.
+- The backend that wrote the last turn is asked first, because it knows its own thoughts. After that, the user's order
+  holds.
+- A backend gets back only its own `Turn.provider_state`.
+- The next backend works on what the earlier ones left: their changes behind the runtime's back count as its own.
+- A question in the middle of the work goes to the backends that can answer it.
 
-From words to backends: the one place that knows which kind of spec is which implementation.
-
-One short question to a backend, to see whether it answers as it should. It costs what it costs: a few tokens.
+`probe` asks a backend one short question to see whether it answers correctly. This costs a few tokens.
 """
 
 from __future__ import annotations
@@ -39,14 +40,16 @@ from proofstone.common.models import Contract, Usage
 from proofstone.config.person import Person, PersonSettings
 from proofstone.errors import InputError
 
-_NEXT: Final = (FaultKind.UNAVAILABLE, FaultKind.DENIED, FaultKind.REJECTED, FaultKind.FILTERED)
-"""What another one may do better. A deadline or a cancellation holds for all of them."""
+_FALLBACK_KINDS: Final = (FaultKind.UNAVAILABLE, FaultKind.DENIED, FaultKind.REJECTED, FaultKind.FILTERED)
+"""Faults after which another backend may succeed. A deadline or a cancellation applies to all of them."""
 
 
 @dataclass(frozen=True)
 class Fallback:
+    """Several backends as one: if one cannot serve, the next is asked."""
+
     backends: Sequence[Backend]
-    """At least one; no two of the same spec."""
+    """At least one; no two have the same spec."""
 
     @property
     def identity(self) -> Identity:
@@ -55,72 +58,72 @@ class Fallback:
     def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
         ends = None if seconds is None else time.monotonic() + seconds
         faults: list[Fault] = []
-        for backend in self._in_order(conversation):
+        for backend in self._order_backends(conversation):
             left = None if ends is None else ends - time.monotonic()
             if left is not None and left <= 0:
                 break
             spec = backend.identity.spec
-            outcome = backend.turn(_for(conversation, spec), site, left)
+            outcome = backend.turn(_adapt_conversation(conversation, spec), site, left)
             if isinstance(outcome, Turn):
                 state: JsonValue = {"backend": spec, "state": outcome.provider_state}
                 usage = sum((fault.usage for fault in faults), outcome.usage)
                 acted = outcome.acted or any(fault.acted for fault in faults)
                 return outcome.model_copy(update={"provider_state": state, "usage": usage, "acted": acted})
             faults.append(outcome)
-            if outcome.kind not in _NEXT:
+            if outcome.kind not in _FALLBACK_KINDS:
                 break
-        return _together(faults)
+        return _combine_faults(faults)
 
     def close(self) -> None:
         with ExitStack() as closing:
             for backend in self.backends:
                 closing.callback(backend.close)
 
-    def _in_order(self, conversation: Conversation) -> list[Backend]:
+    def _order_backends(self, conversation: Conversation) -> list[Backend]:
         turns = [entry for entry in conversation.entries if isinstance(entry, Turn)]
-        last = _author(turns[-1]) if turns else None
+        last = _get_author(turns[-1]) if turns else None
         able = [backend for backend in self.backends if _can_answer(backend, conversation)]
         return sorted(able or self.backends[:1], key=lambda backend: backend.identity.spec != last)
 
 
 def _can_answer(backend: Backend, conversation: Conversation) -> bool:
-    """Whoever has nothing to say to a question in the middle of the work would take it for the work."""
-    asked = conversation.asked
-    return not asked or backend.identity.answers(conversation.occasion.role, asked)
+    """Return whether the backend can answer. One that cannot would take the question for the work itself."""
+    question = conversation.asked
+    return not question or backend.identity.answers(conversation.occasion.role, question)
 
 
-def _together(faults: Sequence[Fault]) -> Fault:
-    """What they come to. If one could not be reached, asking again may help, whatever the others say."""
+def _combine_faults(faults: Sequence[Fault]) -> Fault:
+    """Combine the faults into one. If a backend was unavailable, asking again may help, whatever the others say."""
     if not faults:
         return Fault(kind=FaultKind.TIMEOUT, why="no time was left to ask a model")
     transient = [fault for fault in faults if fault.kind is FaultKind.UNAVAILABLE]
     pauses = [fault.retry_after for fault in transient if fault.retry_after is not None]
     last = faults[-1]
-    helps = bool(transient) and last.kind in _NEXT
+    can_retry = bool(transient) and last.kind in _FALLBACK_KINDS
     return Fault(
-        kind=FaultKind.UNAVAILABLE if helps else last.kind,
+        kind=FaultKind.UNAVAILABLE if can_retry else last.kind,
         why="\n".join(fault.why for fault in faults),
-        retry_after=min(pauses, default=None) if helps else last.retry_after,
+        retry_after=min(pauses, default=None) if can_retry else last.retry_after,
         usage=sum((fault.usage for fault in faults), Usage()),
         acted=any(fault.acted for fault in faults),
     )
 
 
-def _for(conversation: Conversation, spec: str) -> Conversation:
+def _adapt_conversation(conversation: Conversation, spec: str) -> Conversation:
     return conversation.model_copy(
-        update={"entries": tuple(_as_seen_by(spec, entry) for entry in conversation.entries)}
+        update={"entries": tuple(_adapt_entry(spec, entry) for entry in conversation.entries)}
     )
 
 
-def _as_seen_by(spec: str, entry: Entry) -> Entry:
+def _adapt_entry(spec: str, entry: Entry) -> Entry:
     if not isinstance(entry, Turn):
         return entry
     state = entry.provider_state
-    own = state.get("state") if isinstance(state, dict) and _author(entry) == spec else None
-    return entry.model_copy(update={"provider_state": own})
+    own_state = state.get("state") if isinstance(state, dict) and _get_author(entry) == spec else None
+    return entry.model_copy(update={"provider_state": own_state})
 
 
-def _author(turn: Turn) -> JsonValue:
+def _get_author(turn: Turn) -> JsonValue:
     return turn.provider_state.get("backend") if isinstance(turn.provider_state, dict) else None
 
 
@@ -132,21 +135,21 @@ def backend_from(
     listen: Listen | None = None,
     person: Person | None = None,
 ) -> Backend:
-    """The backend that the specs name, the later ones as fallbacks. A script's path counts from `folder`; coding agents
-    are never looked for in the repository at `root`.
+    """Build the backend that the specs name; specs after the first are fallbacks.
 
-    An InputError says what a spec lacks: its provider, key, package, program or file.
+    A script's path is relative to `folder`. Coding agents are never looked for in the repository at `root`. An
+    InputError says what a spec lacks: its provider, key, package, program or file.
     """
-    theirs = person.settings if person else PersonSettings()
+    settings = person.settings if person else PersonSettings()
 
-    def one(spec: str) -> Backend:
+    def build(spec: str) -> Backend:
         kind, _, rest = spec.partition(":")
         if kind == "api":
-            return api_backend(spec, person.providers if person else None, theirs.models)
+            return api_backend(spec, person.providers if person else None, settings.models)
         if kind == "cli" and rest.strip():
-            return CliBackend(locate_cli(spec, theirs.programs, root or folder))
+            return CliBackend(locate_cli(spec, settings.programs, root or folder))
         if kind == "acp" and rest.strip():
-            return AcpBackend(locate_acp(spec, theirs.programs, root or folder))
+            return AcpBackend(locate_acp(spec, settings.programs, root or folder))
         if kind == "cmd" and rest.strip():
             return CommandBackend(rest)
         if spec == "human":
@@ -156,9 +159,9 @@ def backend_from(
         raise unknown("agent", spec)
 
     if not specs:
-        raise InputError("no backend is named", hint=f"one of: {KINDS}")
-    named = [one(spec) for spec in dict.fromkeys(specs)]
-    return named[0] if len(named) == 1 else Fallback(named)
+        raise InputError("no backend is given", hint=f"name one of: {KINDS}")
+    backends = [build(spec) for spec in dict.fromkeys(specs)]
+    return backends[0] if len(backends) == 1 else Fallback(backends)
 
 
 SECONDS: Final = 60.0
@@ -172,37 +175,39 @@ class Echo(Contract):
 
 @dataclass(frozen=True)
 class Probed:
+    """The result of a probe."""
+
     spec: str
     fault: str = ""
-    """Why it is of no use, in words; empty: it answered."""
+    """Why the backend cannot be used; empty if it answered."""
     model: str = ""
-    """Who answered, as they call themselves."""
+    """The model that answered, as it reports itself."""
     milliseconds: int = 0
     usage: Usage = field(default_factory=Usage)
 
 
 def probe(backend: Backend, site: Site, seconds: float = SECONDS) -> Probed:
     began = time.monotonic()
-    outcome = backend.turn(_question(), site, seconds)
-    took = round(1000 * (time.monotonic() - began))
+    outcome = backend.turn(_build_probe(), site, seconds)
+    milliseconds = round(1000 * (time.monotonic() - began))
     spec = backend.identity.spec
     if isinstance(outcome, Fault):
-        return Probed(spec, f"{outcome.kind}: {outcome.why}", milliseconds=took)
-    return Probed(spec, _wrong(outcome), outcome.model, took, outcome.usage)
+        return Probed(spec, f"{outcome.kind}: {outcome.why}", milliseconds=milliseconds)
+    return Probed(spec, _explain_failure(outcome), outcome.model, milliseconds, outcome.usage)
 
 
-def _question() -> Conversation:
+def _build_probe() -> Conversation:
     return Conversation(
         occasion=Occasion(run_id="probe", role="probe"),
-        instructions="This is a test of the connection. Answer at once, by the schema, and use no tools.",
+        instructions="This is a test of the connection. Answer at once with the given schema. Do not use tools.",
         tools=(),
         output_schema=Echo.model_json_schema(),
         entries=(Told(text="Repeat the word `proofstone`."),),
     )
 
 
-def _wrong(turn: Turn) -> str:
+def _explain_failure(turn: Turn) -> str:
     if turn.calls:
-        return f"malformed: it called the tool {turn.calls[0].name}, which it does not have, instead of answering"
-    said = validated(turn.answer, Echo) if turn.answer is not None else parse(turn.text.encode(), Echo)
-    return f"malformed: {said.why}" if isinstance(said, Malformed) else ""
+        return f"malformed: it called the tool {turn.calls[0].name}, which was not offered, instead of answering"
+    answer = validated(turn.answer, Echo) if turn.answer is not None else parse(turn.text.encode(), Echo)
+    return f"malformed: {answer.why}" if isinstance(answer, Malformed) else ""

@@ -1,14 +1,13 @@
-"""What a scripted agent does itself, behind the runtime's back, as an external program would.
+"""`script:FILE.yaml` as a backend: an agent that follows a script, for tests, demonstrations and reproductions.
 
-Files are written by the engine, so a path that leaves the work tree, also through a link, is refused; commands run in
-the sandbox like anybody's.
+Steps other than tool calls are done here, without the runtime, as an external program would do them. The engine writes
+the files, so a path that leaves the work tree, even through a symbolic link, is refused. Commands run in the sandbox
+like those of any other agent.
 
-`script:FILE.yaml` as a backend: turns by the book, for tests, demonstrations and reproductions.
-
-The n-th turn since the engine last spoke takes the steps up to and with the n-th call of tools; the last one, what is
-left, and then the answer. So nothing need be remembered between turns, and a dispatch that is taken up again goes on
-where it was; only how often a breakdown has happened is counted. On a repair, an entry that does not speak of it gives
-its answer again and repeats no step.
+The n-th turn since the last engine message takes the steps up to and including the n-th tool call; the last turn takes
+the remaining steps and then gives the answer. So no state is needed between turns, and a resumed dispatch continues
+where it stopped. Only the number of times that a breakdown has happened is counted. On a repair, an entry that does not
+match on `repair` gives its answer again and repeats no step.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ ACTS: Final = ("write", "append", "edit", "delete", "run")
 
 
 class Steps:
-    """The steps of one turn that need no runtime, taken one after the other within one deadline."""
+    """Take the steps of one turn that need no runtime, one after the other, within one deadline."""
 
     def __init__(self, script: Script, site: Site, seconds: float | None) -> None:
         self._script = script
@@ -49,7 +48,7 @@ class Steps:
         return None if self._seconds is None else max(0.0, self._seconds - (time.monotonic() - self._started))
 
     def take(self, step: Step) -> Fault | None:
-        """Do it; how the turn has ended, if this was its end."""
+        """Take a step. Return a fault if the step ends the turn."""
         if self._site.cancel.is_set():
             return _INTERRUPTED
         match step.name:
@@ -73,32 +72,32 @@ class Steps:
 
     def _run(self, command: str) -> Fault | None:
         execution = self._site.run(ShellJob(command, self._left))
-        if ended := ran(execution):
-            return fault_of(ended)
+        if outcome := ran(execution):
+            return fault_of(outcome)
         code = execution.exit_code
         return Fault(kind=FaultKind.FAILED, why=f"`{command}` ended with exit code {code}") if code else None
 
     def _edit(self, step: Step) -> None:
-        at = self._inside(step, follow=step.name != "delete")
+        path = self._resolve_path(step, follow=step.name != "delete")
         try:
             match step.name:
                 case "write":
-                    at.parent.mkdir(parents=True, exist_ok=True)
-                    at.write_bytes(_encoded(step.given["content"]))
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(_encode(step.given["content"]))
                 case "append":
-                    at.parent.mkdir(parents=True, exist_ok=True)
-                    with at.open("ab") as file:
-                        file.write(_encoded(step.given["content"]))
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    with path.open("ab") as file:
+                        file.write(_encode(step.given["content"]))
                 case "edit":
-                    at.write_bytes(self._replaced(step, at.read_bytes()))
+                    path.write_bytes(self._replace_text(step, path.read_bytes()))
                 case "delete":
-                    remove(at) if at.is_dir() and not at.is_symlink() else at.unlink()
+                    remove(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         except OSError as error:
-            said = f"{step.name}: {step.given['path']}: {error.strerror}"
-            raise self._script.wrong(step.line, said, "a step can only do what the work tree allows") from error
+            message = f"{step.name}: {step.given['path']}: {error.strerror}"
+            raise self._script.wrong(step.line, message, "a step can only do what the work tree allows") from error
 
-    def _replaced(self, step: Step, content: bytes) -> bytes:
-        old, new = _encoded(step.given["old"]), _encoded(step.given["new"])
+    def _replace_text(self, step: Step, content: bytes) -> bytes:
+        old, new = _encode(step.given["old"]), _encode(step.given["new"])
         count = content.count(old) if old else 0
         if count != 1:
             raise self._script.wrong(
@@ -108,12 +107,12 @@ class Steps:
             )
         return content.replace(old, new)
 
-    def _inside(self, step: Step, *, follow: bool) -> Path:
-        """Where the path really leads, which is in the work tree. A link to be deleted is not followed."""
-        top = Path(os.path.realpath(self._site.work_tree))
-        at = top / step.given["path"]
-        real = Path(os.path.realpath(at)) if follow else Path(os.path.realpath(at.parent)) / at.name
-        if real == top or not real.is_relative_to(top) or ".." in at.parts:
+    def _resolve_path(self, step: Step, *, follow: bool) -> Path:
+        """Return the real path, which must be in the work tree. A link that is to be deleted is not followed."""
+        root = Path(os.path.realpath(self._site.work_tree))
+        path = root / step.given["path"]
+        real = Path(os.path.realpath(path)) if follow else Path(os.path.realpath(path.parent)) / path.name
+        if real == root or not real.is_relative_to(root) or ".." in path.parts:
             raise self._script.wrong(
                 step.line,
                 f"{step.name}: {step.given['path']!r} leads out of the work tree",
@@ -125,16 +124,18 @@ class Steps:
 _INTERRUPTED: Final = Fault(kind=FaultKind.CANCELLED, why="interrupted")
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
 class ScriptedBackend:
+    """A backend that follows a script."""
+
     def __init__(self, script: Script, spec: str) -> None:
         self._script = script
         self._spec = spec
-        self._happened: Counter[tuple[Occasion, int, int]] = Counter()
-        self._counting = threading.Lock()
+        self._breakdown_counts: Counter[tuple[Occasion, int, int]] = Counter()
+        self._lock = threading.Lock()
 
     @property
     def identity(self) -> Identity:
@@ -143,50 +144,50 @@ class ScriptedBackend:
     def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
         occasion = conversation.occasion
         entry = self._script.entry(occasion.role, facts_of(conversation))
-        work = Steps(self._script, site, seconds)
-        said, acted = _Said(site), False
+        steps = Steps(self._script, site, seconds)
+        output, acted = _Output(site), False
         if site.cancel.is_set():
             return Fault(kind=FaultKind.CANCELLED, why="interrupted")
-        for number, step in _steps_of(entry, conversation):
+        for number, step in _select_steps(entry, conversation):
             match step.name:
                 case "say":
-                    said.add(step.given["text"])
+                    output.add(step.given["text"])
                 case "tools":
                     calls = calls_in(conversation, step.calls)
-                    return Turn(text=said.text, calls=calls, model=self._spec, usage=entry.usage, acted=acted)
+                    return Turn(text=output.text, calls=calls, model=self._spec, usage=entry.usage, acted=acted)
                 case "error" if step.breakdown:
-                    if self._breaks(step.breakdown, occasion, entry, number):
+                    if self._should_fail(step.breakdown, occasion, entry, number):
                         return Fault(kind=step.breakdown.kind, why=step.breakdown.why, usage=entry.usage)
                 case _:
                     acted = acted or step.name in ACTS
-                    if fault := work.take(step):
+                    if fault := steps.take(step):
                         return fault
-        return self._answer(entry, said).model_copy(update={"acted": acted})
+        return self._answer(entry, output).model_copy(update={"acted": acted})
 
     def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: this backend holds no resources."""
 
-    def _breaks(self, breakdown: Breakdown, occasion: Occasion, entry: Entry, step: int) -> bool:
-        """Whether it happens this time. What is asked again in another dispatch counts on."""
-        place = (occasion.model_copy(update={"dispatch": 1}), self._script.entries.index(entry), step)
-        with self._counting:
-            self._happened[place] += 1
-            return breakdown.times is None or self._happened[place] <= breakdown.times
+    def _should_fail(self, breakdown: Breakdown, occasion: Occasion, entry: Entry, step: int) -> bool:
+        """Return whether the breakdown happens this time. Later dispatches of the same question continue the count."""
+        key = (occasion.model_copy(update={"dispatch": 1}), self._script.entries.index(entry), step)
+        with self._lock:
+            self._breakdown_counts[key] += 1
+            return breakdown.times is None or self._breakdown_counts[key] <= breakdown.times
 
-    def _answer(self, entry: Entry, said: _Said) -> Turn:
+    def _answer(self, entry: Entry, output: _Output) -> Turn:
         answer = entry.output
         if entry.raw is not None:
-            said.add(entry.raw.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
+            output.add(entry.raw.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
         elif answer is None and entry.role == "executor":
             answer = {"status": "success"}  # a program that ends and says nothing
         elif answer is not None and not isinstance(answer, Mapping):
-            said.add(json.dumps(answer, ensure_ascii=False))
-        given = answer if isinstance(answer, Mapping) and entry.raw is None else None
-        return Turn(text=said.text, answer=given, model=self._spec, usage=entry.usage)
+            output.add(json.dumps(answer, ensure_ascii=False))
+        mapping = answer if isinstance(answer, Mapping) and entry.raw is None else None
+        return Turn(text=output.text, answer=mapping, model=self._spec, usage=entry.usage)
 
 
-class _Said:
-    """What is said in one turn, heard while it is."""
+class _Output:
+    """The text of one turn, passed on as it grows."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -198,8 +199,8 @@ class _Said:
         self._site.hear(piece)
 
 
-def _steps_of(entry: Entry, conversation: Conversation) -> Iterator[tuple[int, Step]]:
-    """The steps of this turn, with their numbers."""
+def _select_steps(entry: Entry, conversation: Conversation) -> Iterator[tuple[int, Step]]:
+    """Yield the steps of this turn with their numbers."""
     if conversation.repairs and "repair" not in entry.match:
         return
     calls_before = 0

@@ -1,1 +1,1 @@
-"""Tools for in-process agents: what each may do is enforced at the call, whatever the agent was told or says."""
+"""Tools for in-process agents. What a role may do is enforced at each call, whatever the agent was told or says."""

@@ -1,11 +1,11 @@
-"""Whether a name is defined, and where; or whether that cannot be told.
+"""Check whether a name is defined, and whether a text occurs where somebody claims it does.
 
-That it is defined is seen by the tool that agents have for it. That it is not is harder to be sure of: the outline
-knows functions, types and the values of a file, but no fields, no members of an enumeration, no names that are bound in
-a pattern. So nothing is called undefined unless the name either does not occur, or only where it is plainly used:
-called, qualified, imported, or inside of a function, in a language whose grammar is sure.
+The `symbols` tool finds definitions. It is harder to be sure that a name is not defined: the outline contains
+functions, types and the top-level values of a file, but no fields, no members of an enumeration, and no names that a
+pattern binds. So a name counts as undefined only if it does not occur, or occurs only where it is clearly used: called,
+qualified, imported, or inside a function, in a language with a reliable grammar.
 
-Whether a text stands where somebody says that it does: to the letter, or but for its white space.
+A text may occur exactly, or with different white space.
 """
 
 from __future__ import annotations
@@ -25,12 +25,25 @@ from proofstone.agents.tools.tree import Entry, TooLargeError, Tree, Walk
 from proofstone.check.variants.views import views
 from proofstone.sources.syntax import language_of, syntax_errors
 
-_FILE_BYTES: Final = 16 << 20
-_OUTLINED_BYTES: Final = 512 << 10
-"""What the tool takes the time to parse."""
-_DATA: Final = frozenset({"json", "toml", "yaml"})
-_PROSE: Final = (".md", ".markdown", ".rst", ".adoc", ".txt", ".log", ".csv", ".tsv", ".lock", ".svg", ".xml", ".patch")
-"""Files that speak of names and define none: a plan above all, which names what is not there yet."""
+_MAX_FILE_BYTES: Final = 16 << 20
+_MAX_OUTLINED_BYTES: Final = 512 << 10
+"""The largest file that the tool parses."""
+_DATA_LANGUAGES: Final = frozenset({"json", "toml", "yaml"})
+_PROSE_SUFFIXES: Final = (
+    ".md",
+    ".markdown",
+    ".rst",
+    ".adoc",
+    ".txt",
+    ".log",
+    ".csv",
+    ".tsv",
+    ".lock",
+    ".svg",
+    ".xml",
+    ".patch",
+)
+"""Files that mention names and define none: above all a plan, which names what does not exist yet."""
 _IMPORTS: Final = re.compile(
     r"""^[ \t]* (?: from\b [^\n(]* \bimport\b [ \t]* \( [^)]{0,4000} \)
                   | from\b [^\n]*
@@ -38,58 +51,60 @@ _IMPORTS: Final = re.compile(
                   | (?:pub [ \t]+)? use\b [^;=]{0,4000} ; )""",
     re.MULTILINE | re.VERBOSE,
 )
-"""Bounded, so that a file made for it cannot hold up the search."""
+"""The repetitions are bounded, so that a malicious file cannot slow down the search."""
 
 
 @dataclass(frozen=True)
 class Defined:
+    """Whether a name is defined, and where."""
+
     holds: bool | None
-    """None: it cannot be told."""
+    """None: unknown."""
     where: str
-    """Or why not."""
+    """Where it is defined, or why it is not or may not be."""
 
 
 def defined(tree: Tree, name: str, path: str, deadline: Deadline) -> Defined:
-    """`path`: a file or folder to stay within; empty: anywhere."""
+    """Check whether a name is defined. `path` limits the search to a file or folder; empty: no limit."""
     parts = name.replace("::", ".").split(".")
-    if found := _found(tree, ".".join(parts), path, deadline):
-        return Defined(True, found)
-    if len(parts) > 1 and (other := _found(tree, parts[-1], path, deadline)):
-        return Defined(None, f"{shown(parts[-1])} is defined, though not as {shown(name)}: {other}")
-    if doubt := next(_doubts(tree, parts[-1], path, deadline), None):
-        return Defined(None, doubt)
+    if location := _find_definition(tree, ".".join(parts), path, deadline):
+        return Defined(True, location)
+    if len(parts) > 1 and (other_location := _find_definition(tree, parts[-1], path, deadline)):
+        return Defined(None, f"{shown(parts[-1])} is defined, though not as {shown(name)}: {other_location}")
+    if reason := next(_find_doubts(tree, parts[-1], path, deadline), None):
+        return Defined(None, reason)
     within = f" in {shown(path)}" if path else ""
     return Defined(False, f"nothing called {shown(name)} is defined{within}")
 
 
-def _found(tree: Tree, name: str, path: str, deadline: Deadline) -> str:
-    """The first place; nothing if there is none."""
+def _find_definition(tree: Tree, name: str, path: str, deadline: Deadline) -> str:
+    """Return the first location, or an empty text."""
     first = symbols(tree, Symbols(path=path, name=name), deadline).partition("\n")[0]
     return "" if first == f"Nothing called {shown(name)} is defined." else first
 
 
-def _doubts(tree: Tree, name: str, path: str, deadline: Deadline) -> Iterator[str]:
-    """Why it may be defined all the same: everything that was looked for is looked at again, with less trust."""
+def _find_doubts(tree: Tree, name: str, path: str, deadline: Deadline) -> Iterator[str]:
+    """Yield why the name may be defined after all: all files are searched again, with less trust in the outline."""
     walk = Walk(tree, tree.readable(path), deadline)
     word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
     for entry in walk:
-        content = _text(tree, entry, walk)
+        content = _read_text(tree, entry, walk)
         if not word.search(content.decode("utf-8", "replace")):
             continue
         if entry.at != walk.start and is_prose(entry.path, content):
             continue
-        if doubt := _doubt(entry.path, content, name):
-            yield f"{shown(name)} occurs in {shown(entry.path)}, {doubt}"
+        if reason := _explain_doubt(entry.path, content, name):
+            yield f"{shown(name)} occurs in {shown(entry.path)}, {reason}"
     if walk.left_out:
-        yield f"no {shown(name)} is seen, but not all was looked at: {walk.left_out[0]}"
+        yield f"{shown(name)} was not found, but not everything was searched: {walk.left_out[0]}"
 
 
-def _text(tree: Tree, entry: Entry, walk: Walk) -> bytes:
-    """Empty, if it is none that anybody would look for a definition in."""
+def _read_text(tree: Tree, entry: Entry, walk: Walk) -> bytes:
+    """Return the content, or nothing if the file cannot contain a definition."""
     if not entry.file:
         return b""
     try:
-        content = _read(tree, entry)
+        content = _read_allowed(tree, entry)
     except RefusedError:
         why = "it may hold secrets"
     except TooLargeError:
@@ -98,65 +113,67 @@ def _text(tree: Tree, entry: Entry, walk: Walk) -> bytes:
         why = str(error.strerror)
     else:
         return b"" if is_binary(content) else content
-    if language_of(entry.path, b"") not in (None, *_DATA):
+    if language_of(entry.path, b"") not in (None, *_DATA_LANGUAGES):
         walk.left_out.append(f"{shown(entry.path)}: {why}")
     return b""
 
 
-def _read(tree: Tree, entry: Entry) -> bytes:
+def _read_allowed(tree: Tree, entry: Entry) -> bytes:
     if tree.is_secret(entry.path):
         raise secret(entry.path)
-    return tree.read(entry.at, _FILE_BYTES)
+    return tree.read(entry.at, _MAX_FILE_BYTES)
 
 
 def is_prose(path: str, content: bytes) -> bool:
-    """Whether a file defines nothing that code could use."""
-    return path.lower().endswith(_PROSE) or language_of(path, content) in _DATA
+    """Return whether a file defines nothing that code could use."""
+    return path.lower().endswith(_PROSE_SUFFIXES) or language_of(path, content) in _DATA_LANGUAGES
 
 
-def _doubt(path: str, content: bytes, name: str) -> str:
-    """Why it may be defined there after all; nothing if it is plainly not."""
-    if len(content) > _OUTLINED_BYTES:
+def _explain_doubt(path: str, content: bytes, name: str) -> str:
+    """Return why the name may be defined in the file after all, or an empty text if it is clearly not."""
+    if len(content) > _MAX_OUTLINED_BYTES:
         return "which is too large to be outlined"
     lines, language = views(path, content), language_of(path, content)
     if lines is None or language is None:
-        return "and definitions in such a file are not known for sure"
+        return "and definitions in such a file cannot be found reliably"
     if syntax_errors(path, content):
-        return "which cannot be parsed as a whole"
+        return "which cannot be parsed completely"
     code = [line.code for line in lines]
     attribute = re.compile(rf"(?:\b(?:self|this)\.|@){re.escape(name)}\s*(?::[^=\n]*)?=(?!=)")
-    bound = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)(?!\s*(?:\(|\.|::))")
-    open_code = _IMPORTS.sub("", "\n".join(_outside_functions(code, content, language)))
-    if attribute.search("\n".join(code)) or bound.search(open_code):
-        return "where it may be a field, a member or one of several names: the outline does not know those"
+    bare_name = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)(?!\s*(?:\(|\.|::))")
+    top_level_code = _IMPORTS.sub("", "\n".join(_blank_functions(code, content, language)))
+    if attribute.search("\n".join(code)) or bare_name.search(top_level_code):
+        return "where it may be a field, a member or one of several names, which the outline does not contain"
     return ""
 
 
-def _outside_functions(code: list[str], content: bytes, language: str) -> Iterator[str]:
-    inside: set[int] = set()
+def _blank_functions(code: list[str], content: bytes, language: str) -> Iterator[str]:
+    function_lines: set[int] = set()
     last = 0
     for definition in definitions(content, language):
-        if definition.kind == "function":  # what is nested in another has been counted with it
-            inside.update(range(max(definition.first, last + 1), definition.last + 1))
+        if definition.kind == "function":  # a nested function has been counted with the outer one
+            function_lines.update(range(max(definition.first, last + 1), definition.last + 1))
             last = max(last, definition.last)
-    return ("" if number in inside else line for number, line in enumerate(code, start=1))
+    return ("" if number in function_lines else line for number, line in enumerate(code, start=1))
 
 
 class Quoted(Enum):
+    """How a text occurs in another."""
+
     NOT = "not"
     EXACTLY = "exactly"
     BUT_FOR_SPACE = "but for its white space"
-    """Words are the same; lines were broken or indented in another way."""
+    """The words are the same, but lines are broken or indented differently."""
 
     def __bool__(self) -> bool:
         return self is not Quoted.NOT
 
 
 def quoted(text: str, within: str, beside: str = "") -> Quoted:
-    """`beside`: the part of it in which an occurrence does not count."""
+    """Return whether the text occurs in `within`. Occurrences in `beside`, a part of it, do not count."""
     if _count(text, within) > _count(text, beside):
         return Quoted.EXACTLY
-    text, within, beside = (" ".join(item.split()) for item in (text, within, beside))
+    text, within, beside = (" ".join(part.split()) for part in (text, within, beside))
     return Quoted.BUT_FOR_SPACE if _count(text, within) > _count(text, beside) else Quoted.NOT
 
 

@@ -1,7 +1,4 @@
-"""The tools that show files as they are: read, list and glob.
-
-The tools that change files: write, edit and delete.
-"""
+"""The tools that show files (`read`, `list`, `glob`) and those that change them (`write`, `edit`, `delete`)."""
 
 from __future__ import annotations
 
@@ -16,22 +13,22 @@ from proofstone.agents.tools.tree import Entry, Names, Tree, Walk
 from proofstone.common.globs import matches
 from proofstone.common.text import counted
 
-_FILE_BYTES: Final = 16 << 20
-_SHOWN_BYTES: Final = 64 << 10
-_LINE: Final = 2000
-_LOOKED_AT: Final = 8192
-"""Bytes in which a NUL says that a file is binary."""
+_MAX_FILE_BYTES: Final = 16 << 20
+_MAX_SHOWN_BYTES: Final = 64 << 10
+_MAX_LINE_CHARS: Final = 2000
+_BINARY_PREFIX_BYTES: Final = 8192
+"""A NUL among the first bytes marks a binary file."""
 
 
 def read(tree: Tree, wanted: Read, _deadline: Deadline) -> str:
-    at = tree.readable(wanted.path)
-    if tree.entry(at).folder:
-        raise FailedError(f"{shown(wanted.path)} is a folder; `list` shows what it holds.")
-    return page(wanted.path, tree.read(at, _FILE_BYTES), wanted.offset, wanted.limit)
+    names = tree.readable(wanted.path)
+    if tree.entry(names).folder:
+        raise FailedError(f"{shown(wanted.path)} is a folder; use `list` to see what is in it.")
+    return page(wanted.path, tree.read(names, _MAX_FILE_BYTES), wanted.offset, wanted.limit)
 
 
 def page(path: str, content: bytes, offset: int, limit: int) -> str:
-    """A part of a text, with line numbers, and what was left out of it."""
+    """Return a part of a text with line numbers, and notes about what was left out."""
     if is_binary(content):
         return f"{shown(path)}: a binary file of {counted(len(content), 'byte')}; it is not shown."
     lines = content.split(b"\n")
@@ -41,38 +38,38 @@ def page(path: str, content: bytes, offset: int, limit: int) -> str:
         return f"{shown(path)}: an empty file."
     if offset > len(lines):
         raise FailedError(f"{shown(path)} has only {counted(len(lines), 'line')}.")
-    numbered = _numbered(lines, offset, limit)
-    last = offset + len(numbered) - 1
+    numbered_lines = _number_lines(lines, offset, limit)
+    last = offset + len(numbered_lines) - 1
     notes = [
-        f"lines {offset}-{last} of {len(lines)}; go on with offset {last + 1}" if last < len(lines) else "",
+        f"lines {offset}-{last} of {len(lines)}; continue with offset {last + 1}" if last < len(lines) else "",
         "the lines end in CRLF" if lines[offset - 1].endswith(b"\r") else "",
-        "not UTF-8: \N{REPLACEMENT CHARACTER} stands for what is not" if not _is_utf8(content) else "",
+        "not UTF-8: \N{REPLACEMENT CHARACTER} replaces the invalid bytes" if not _is_utf8(content) else "",
         "the last line has no newline" if last == len(lines) and not content.endswith(b"\n") else "",
     ]
-    return with_notes(numbered, notes)
+    return with_notes(numbered_lines, notes)
 
 
-def _numbered(lines: Sequence[bytes], offset: int, limit: int) -> list[str]:
-    """As many as fit; at least one."""
+def _number_lines(lines: Sequence[bytes], offset: int, limit: int) -> list[str]:
+    """Return as many lines as fit, and at least one."""
     shown_lines: list[str] = []
-    left = _SHOWN_BYTES
+    remaining = _MAX_SHOWN_BYTES
     for number, raw in enumerate(lines[offset - 1 : offset - 1 + limit], offset):
-        line = f"{number}\t{_line(raw)}"
-        left -= len(line.encode()) + 1
-        if left < 0 and shown_lines:
+        line = f"{number}\t{_render_line(raw)}"
+        remaining -= len(line.encode()) + 1
+        if remaining < 0 and shown_lines:
             break
         shown_lines.append(line)
     return shown_lines
 
 
-def _line(raw: bytes) -> str:
+def _render_line(raw: bytes) -> str:
     text = raw.removesuffix(b"\r").decode("utf-8", "replace")
-    more = len(text) - _LINE
-    return text if more <= 0 else f"{text[:_LINE]}… [{more:,} more characters on this line]"
+    hidden = len(text) - _MAX_LINE_CHARS
+    return text if hidden <= 0 else f"{text[:_MAX_LINE_CHARS]}… [{hidden:,} more characters on this line]"
 
 
 def is_binary(content: bytes) -> bool:
-    return b"\0" in content[:_LOOKED_AT]
+    return b"\0" in content[:_BINARY_PREFIX_BYTES]
 
 
 def _is_utf8(content: bytes) -> bool:
@@ -84,18 +81,18 @@ def _is_utf8(content: bytes) -> bool:
 
 
 def list_folder(tree: Tree, wanted: List, _deadline: Deadline) -> str:
-    at = tree.resolved(wanted.path)
-    if not tree.entry(at).folder:
-        raise FailedError(f"{shown(wanted.path)} is a file; `read` shows it.")
-    entries = tree.listed(at)
+    names = tree.resolved(wanted.path)
+    if not tree.entry(names).folder:
+        raise FailedError(f"{shown(wanted.path)} is a file; use `read` to see it.")
+    entries = tree.listed(names)
     if not entries:
         return f"{shown(wanted.path or '.')}: an empty folder."
-    left = len(entries) - LISTED
-    note = f"not shown: {left:,} more of {len(entries):,}; use `glob`" if left > 0 else ""
-    return with_notes(map(_entry_line, entries[:LISTED]), [note])
+    hidden = len(entries) - LISTED
+    note = f"not shown: {hidden:,} more of {len(entries):,}; use `glob`" if hidden > 0 else ""
+    return with_notes(map(_render_entry, entries[:LISTED]), [note])
 
 
-def _entry_line(entry: Entry) -> str:
+def _render_entry(entry: Entry) -> str:
     name = shown(entry.at[-1])
     if entry.link is not None:
         return f"{name} -> {shown(entry.link)}"
@@ -104,128 +101,130 @@ def _entry_line(entry: Entry) -> str:
 
 def glob(tree: Tree, wanted: Glob, deadline: Deadline) -> str:
     walk = Walk(tree, tree.resolved(wanted.path), deadline)
-    found: list[str] = []
+    paths: list[str] = []
     for entry in walk:
         if matches(wanted.pattern, entry.path):
-            if len(found) == LISTED:
+            if len(paths) == LISTED:
                 walk.left_out.append(f"more than {LISTED} files match: narrow the pattern, or use `path`")
                 break
-            found.append(shown(entry.path))
-    if not found:
+            paths.append(shown(entry.path))
+    if not paths:
         hint = f" `**/{wanted.pattern}` looks in all folders." if "/" not in wanted.pattern else ""
-        found = [f"No file matches {shown(wanted.pattern)}.{hint}"]
-    return with_notes(found, walk.left_out)
+        paths = [f"No file matches {shown(wanted.pattern)}.{hint}"]
+    return with_notes(paths, walk.left_out)
 
 
-_MOST_PLACES: Final = 100
-_SHOWN_PLACES: Final = 10
-_NEAR_LINES: Final = 5000
-_NEAR: Final = 3
-_WRITING_LINE: Final = 200
+_MAX_OFFSETS: Final = 100
+_MAX_SHOWN_OFFSETS: Final = 10
+_MAX_COMPARED_LINES: Final = 5000
+_MAX_SIMILAR: Final = 3
+_MAX_COMPARED_CHARS: Final = 200
 
 
 def write(tree: Tree, wanted: Write, _deadline: Deadline) -> str:
-    at = tree.writable(wanted.path)
+    names = tree.writable(wanted.path)
     content = wanted.content.encode()
     if len(content) > WRITE_BYTES:
         raise invalid(Tool.WRITE, f"content: it has {len(content):,} bytes; {WRITE_BYTES:,} are allowed.")
-    before = _before(tree, at)
-    new = tree.write(at, content)
-    note = "the lines of the file ended in CRLF; now they end in LF" if _lost_returns(before, content) else ""
-    said = f"{'Made' if new else 'Wrote'} {shown(wanted.path)}: {counted(_lines(content), 'line')}."
-    return with_notes([said], [note])
+    before = _read_old_content(tree, names)
+    new = tree.write(names, content)
+    note = "the lines of the file ended in CRLF; now they end in LF" if _has_lost_crlf(before, content) else ""
+    summary = f"{'Made' if new else 'Wrote'} {shown(wanted.path)}: {counted(_count_lines(content), 'line')}."
+    return with_notes([summary], [note])
 
 
-def _before(tree: Tree, at: Names) -> bytes:
-    """What is there now, for a word about it; nothing where that cannot be told."""
+def _read_old_content(tree: Tree, names: Names) -> bytes:
+    """Return the current content for the note about line endings, or nothing if it cannot be read."""
     try:
-        return tree.read(at, WRITE_BYTES)
+        return tree.read(names, WRITE_BYTES)
     except (OSError, FailedError):
         return b""
 
 
-def _lost_returns(before: bytes, after: bytes) -> bool:
+def _has_lost_crlf(before: bytes, after: bytes) -> bool:
     return b"\r\n" in before and b"\n" in after and b"\r\n" not in after
 
 
-def _lines(content: bytes) -> int:
+def _count_lines(content: bytes) -> int:
     return content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
 
 
 def edit(tree: Tree, wanted: Edit, _deadline: Deadline) -> str:
-    at = tree.writable(wanted.path)
+    names = tree.writable(wanted.path)
     if wanted.old == wanted.new:
         raise invalid(Tool.EDIT, "new: it is the same as `old`.")
-    content = tree.read(at, WRITE_BYTES)
-    old, new = _as_in(content, wanted.old, wanted.new)
-    places = _places(content, old)
-    if not places:
-        raise FailedError(f"`old` is not in {shown(wanted.path)}. Nothing was changed.{_near(content, wanted.old)}")
-    if len(places) > 1 and not wanted.all:
+    content = tree.read(names, WRITE_BYTES)
+    old, new = _match_line_endings(content, wanted.old, wanted.new)
+    offsets = _find_offsets(content, old)
+    if not offsets:
         raise FailedError(
-            f"`old` is {_times(places)} in {shown(wanted.path)}: in {_line_numbers(content, places)}. "
-            "Nothing was changed. Take more of the lines around it, or set `all`."
+            f"`old` is not in {shown(wanted.path)}. Nothing was changed.{_suggest_lines(content, wanted.old)}"
+        )
+    if len(offsets) > 1 and not wanted.all:
+        raise FailedError(
+            f"`old` is {_render_count(offsets)} in {shown(wanted.path)}: in {_render_line_numbers(content, offsets)}. "
+            "Nothing was changed. Include more of the surrounding lines, or set `all`."
         )
     changed = content.replace(old, new) if wanted.all else content.replace(old, new, 1)
     if len(changed) > WRITE_BYTES:
         raise FailedError(
             f"The file would have {len(changed):,} bytes; {WRITE_BYTES:,} are allowed. Nothing was changed."
         )
-    tree.write(at, changed)
-    return f"Changed {shown(wanted.path)}: {_line_numbers(content, places)}."
+    tree.write(names, changed)
+    return f"Changed {shown(wanted.path)}: {_render_line_numbers(content, offsets)}."
 
 
-def _as_in(content: bytes, old: str, new: str) -> tuple[bytes, bytes]:
-    """Both as the file has them: an agent that is shown lines does not see that they end in CRLF."""
+def _match_line_endings(content: bytes, old: str, new: str) -> tuple[bytes, bytes]:
+    """Return both texts with the file's line endings: an agent does not see that the lines end in CRLF."""
     before, after = old.encode(), new.encode()
     if before in content or b"\n" not in before + after or b"\r\n" not in content:
         return before, after
-    return _with_returns(before), _with_returns(after)
+    return _to_crlf(before), _to_crlf(after)
 
 
-def _with_returns(text: bytes) -> bytes:
+def _to_crlf(text: bytes) -> bytes:
     return text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
 
 
-def _places(content: bytes, old: bytes) -> list[int]:
-    """Where it begins, also where it overlaps itself; the first of many."""
-    found: list[int] = []
-    at = content.find(old)
-    while at >= 0 and len(found) < _MOST_PLACES:
-        found.append(at)
-        at = content.find(old, at + 1)
-    return found
+def _find_offsets(content: bytes, old: bytes) -> list[int]:
+    """Return the offsets of the text, including overlapping ones, up to a limit."""
+    offsets: list[int] = []
+    offset = content.find(old)
+    while offset >= 0 and len(offsets) < _MAX_OFFSETS:
+        offsets.append(offset)
+        offset = content.find(old, offset + 1)
+    return offsets
 
 
-def _times(places: Sequence[int]) -> str:
-    return f"{_MOST_PLACES} times or more" if len(places) == _MOST_PLACES else f"{len(places)} times"
+def _render_count(offsets: Sequence[int]) -> str:
+    return f"{_MAX_OFFSETS} times or more" if len(offsets) == _MAX_OFFSETS else f"{len(offsets)} times"
 
 
-def _line_numbers(content: bytes, places: Sequence[int]) -> str:
-    numbers = dict.fromkeys(content.count(b"\n", 0, at) + 1 for at in places[:_SHOWN_PLACES])
-    more = " and further on" if len(places) > _SHOWN_PLACES else ""
+def _render_line_numbers(content: bytes, offsets: Sequence[int]) -> str:
+    numbers = dict.fromkeys(content.count(b"\n", 0, offset) + 1 for offset in offsets[:_MAX_SHOWN_OFFSETS])
+    more = " and more" if len(offsets) > _MAX_SHOWN_OFFSETS else ""
     return f"line{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}{more}"
 
 
-def _near(content: bytes, old: str) -> str:
-    """The lines that are most like the first one of what was looked for."""
-    wanted = next((line.strip() for line in old.splitlines() if line.strip()), "")[:_WRITING_LINE]
-    lines = content.decode("utf-8", "replace").splitlines()[:_NEAR_LINES]
-    found = list(_alike(wanted, lines)) if wanted else []
-    if not found:
+def _suggest_lines(content: bytes, old: str) -> str:
+    """Return the lines that are most similar to the first line of the text that was not found."""
+    first_line = next((line.strip() for line in old.splitlines() if line.strip()), "")[:_MAX_COMPARED_CHARS]
+    lines = content.decode("utf-8", "replace").splitlines()[:_MAX_COMPARED_LINES]
+    numbers = list(_find_similar(first_line, lines)) if first_line else []
+    if not numbers:
         return " Read the file again: it may have changed."
     return "\n".join(
-        (" Lines like its first one:", *(f"{number}\t{lines[number - 1][:_WRITING_LINE]}" for number in found))
+        (" Similar to its first line:", *(f"{number}\t{lines[number - 1][:_MAX_COMPARED_CHARS]}" for number in numbers))
     )
 
 
-def _alike(wanted: str, lines: Sequence[str]) -> Iterator[int]:
-    stripped = [line.strip()[:_WRITING_LINE] for line in lines]
-    same = [number for number, line in enumerate(stripped, 1) if line == wanted]
-    if same:
-        yield from same[:_NEAR]
+def _find_similar(text: str, lines: Sequence[str]) -> Iterator[int]:
+    stripped = [line.strip()[:_MAX_COMPARED_CHARS] for line in lines]
+    equal = [number for number, line in enumerate(stripped, 1) if line == text]
+    if equal:
+        yield from equal[:_MAX_SIMILAR]
         return
-    for line in get_close_matches(wanted, set(stripped), n=_NEAR, cutoff=0.6):
+    for line in get_close_matches(text, set(stripped), n=_MAX_SIMILAR, cutoff=0.6):
         yield stripped.index(line) + 1
 
 

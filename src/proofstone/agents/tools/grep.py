@@ -1,4 +1,4 @@
-"""Grep: lines by a regular expression. Texts are read here, and matched by `searcher.py`, which is ended in time."""
+"""The `grep` tool. Files are read here and matched by `searcher.py`, a process that can be ended in time."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ _TICK: Final = 0.2
 
 def grep(tree: Tree, wanted: Grep, deadline: Deadline) -> str:
     texts = _Texts(tree, Walk(tree, tree.readable(wanted.path), deadline), wanted.glob)
-    found: list[str] = []
+    matches_found: list[str] = []
     searched = 0
     notes: list[str] = []
     for batch in texts.batches():
-        matched = _searched(wanted, batch, wanted.limit + 1 - len(found), deadline)
-        if matched is None:
+        batch_matches = _search_batch(wanted, batch, wanted.limit + 1 - len(matches_found), deadline)
+        if batch_matches is None:
             notes.append("stopped: matching takes too long; use a simpler pattern, or narrow it with `path` or `glob`")
             break
-        found += matched
+        matches_found += batch_matches
         searched += len(batch)
-        if len(found) > wanted.limit:
-            found.pop()
+        if len(matches_found) > wanted.limit:
+            matches_found.pop()
             notes.append(f"more than {wanted.limit} lines match: narrow the pattern, or use `path` or `glob`")
             break
-    lines = found or [f"Nothing matches in {counted(searched, 'file')}."]
+    lines = matches_found or [f"Nothing matches in {counted(searched, 'file')}."]
     return with_notes(lines, (*notes, *texts.notes()))
 
 
 def first_line(name: str, content: bytes, pattern: str, deadline: Deadline) -> str:
-    """The first line of a text that matches, with its place; empty: none does."""
-    found = _searched(Grep(pattern=pattern), [_Text(name, content)], 1, deadline)
-    if found is None:
+    """Return the first line of a text that matches, with its position, or an empty text."""
+    matching = _search_batch(Grep(pattern=pattern), [_Text(name, content)], 1, deadline)
+    if matching is None:
         raise FailedError("matching takes too long")
-    return found[0] if found else ""
+    return matching[0] if matching else ""
 
 
 @dataclass
@@ -62,7 +62,7 @@ class _Text:
 
 @dataclass
 class _Texts:
-    """The files that are searched, and what is said of the others."""
+    """The files that are searched, and notes about the others."""
 
     tree: Tree
     walk: Walk
@@ -73,7 +73,7 @@ class _Texts:
     def batches(self) -> Iterator[list[_Text]]:
         batch: list[_Text] = []
         size = 0
-        for text in self._texts():
+        for text in self._read_texts():
             batch.append(text)
             size += len(text.content)
             if size > _BATCH_BYTES or len(batch) == _BATCH_FILES:
@@ -82,7 +82,7 @@ class _Texts:
         if batch:
             yield batch
 
-    def _texts(self) -> Iterator[_Text]:
+    def _read_texts(self) -> Iterator[_Text]:
         for entry in self.walk:
             if not entry.file or (self.glob and not matches(self.glob, entry.path)):
                 continue
@@ -110,25 +110,25 @@ class _Texts:
             yield f"not searched: {counted(self.secret, 'file')} that may hold secrets"
 
 
-def _searched(wanted: Grep, batch: list[_Text], most: int, deadline: Deadline) -> list[str] | None:
-    """The lines that match; None: there was not enough time."""
-    asked = {
+def _search_batch(wanted: Grep, batch: list[_Text], limit: int, deadline: Deadline) -> list[str] | None:
+    """Return the matching lines, or None if there was not enough time."""
+    request = {
         "pattern": wanted.pattern,
         "ignore_case": wanted.ignore_case,
-        "most": most,
+        "most": limit,
         "seconds": math.ceil(deadline.left) + 1,
     }
     texts = (piece for text in batch for piece in (len(text.content).to_bytes(8, "big"), text.content))
-    said = _answer(b"".join((json.dumps(asked).encode(), b"\n", *texts)), deadline)
-    if said is None:
+    output = _run_searcher(b"".join((json.dumps(request).encode(), b"\n", *texts)), deadline)
+    if output is None:
         return None
-    answer: dict[str, Any] = json.loads(said) if said else {"error": "it needs too much memory or time"}
+    answer: dict[str, Any] = json.loads(output) if output else {"error": "it needs too much memory or time"}
     if "error" in answer:
-        raise invalid(Tool.GREP, f"pattern: {answer['error']}. It is a regular expression of Python's `re`.")
+        raise invalid(Tool.GREP, f"pattern: {answer['error']}. Use a regular expression of Python's `re`.")
     return [f"{shown(batch[number].path)}:{line}: {text}" for number, line, text in answer["found"]]
 
 
-def _answer(asked: bytes, deadline: Deadline) -> bytes | None:
+def _run_searcher(request: bytes, deadline: Deadline) -> bytes | None:
     with subprocess.Popen(
         [sys.executable, "-I", "-S", str(_SEARCHER)],
         stdin=subprocess.PIPE,
@@ -137,16 +137,16 @@ def _answer(asked: bytes, deadline: Deadline) -> bytes | None:
         env={},
     ) as process:
         try:
-            return _heard(process, asked, deadline)
+            return _communicate(process, request, deadline)
         finally:
             process.kill()
 
 
-def _heard(process: subprocess.Popen[bytes], asked: bytes, deadline: Deadline) -> bytes | None:
-    told: bytes | None = asked
+def _communicate(process: subprocess.Popen[bytes], request: bytes, deadline: Deadline) -> bytes | None:
+    remaining: bytes | None = request
     while not deadline.over:
         try:
-            return process.communicate(told, timeout=_TICK)[0]
+            return process.communicate(remaining, timeout=_TICK)[0]
         except subprocess.TimeoutExpired:
-            told = None  # it goes on with what is left of it
+            remaining = None  # a further call goes on with the rest of the input
     return None

@@ -1,14 +1,13 @@
-"""The tools that look at history: log, show and diff.
+"""The tools that show history: `git_log`, `git_show` and `git_diff`.
 
-Git is asked at the engine's own store, where nothing that an agent wrote runs or lies; how files are compared with it
-is said in `compared.py`. That store also holds drafts of other tasks, so a revision counts only if it belongs to the
-history of the commit that the work started from. Files that may hold secrets are left out of what is shown.
+Git runs in the engine's own store, where nothing that an agent wrote is run or stored; `compared.py` compares files
+with it. That store also holds drafts of other tasks, so a revision is accepted only if it belongs to the history of the
+commit that the work started from. Files that may hold secrets are not shown.
 
-A commit as `git_show` shows it, taken apart: what it says, what it changes, and what was not shown.
-
-Lines of a difference bear a sign, those of a message are indented, and a line that begins with a square bracket is a
-note of the tool's: none can be taken for another, whatever a commit holds. A text is changed by a commit when it
-stands in a line that was added or taken away; the lines around those were there before and are there still.
+`CommitText` splits the output of `git_show` into the message, the change and the notes. Lines of a difference have a
+sign, those of a message are indented, and a line that begins with a square bracket is a note of the tool: none can be
+taken for another, whatever a commit contains. A commit changes a text if the text is in an added or removed line; the
+context lines were there before and still are.
 """
 
 from __future__ import annotations
@@ -35,150 +34,158 @@ from proofstone.errors import RepositoryError
 from proofstone.git.objects import Held
 from proofstone.git.program import Git
 
-_SHOWN_BYTES: Final = 64 << 10
-_NAMES_BYTES: Final = 16 << 20
-_FILE_BYTES: Final = 16 << 20
-_PLAIN: Final = ("--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
-"""For everything that shows differences: no program is run, and no repository inside this one is looked into."""
-_COMMIT: Final = "commit %H%nauthor %an <%ae>%ndate   %aI%n%n%w(0,4,4)%B"
+_MAX_SHOWN_BYTES: Final = 64 << 10
+_MAX_NAMES_BYTES: Final = 16 << 20
+_MAX_FILE_BYTES: Final = 16 << 20
+_DIFF_OPTIONS: Final = ("--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+"""Options for everything that shows differences: no program is run, and no submodule is entered."""
+_COMMIT_FORMAT: Final = "commit %H%nauthor %an <%ae>%ndate   %aI%n%n%w(0,4,4)%B"
 _TICK: Final = 0.1
-_MOST_SECRETS: Final = 1000
+_MAX_SECRETS: Final = 1000
 
 
 @dataclass(frozen=True)
 class History:
+    """The history of a commit, as the tools show it."""
+
     git: Git
     commit: str
     tree: Tree
     deadline: Deadline
 
     def log(self, wanted: GitLog) -> str:
-        revision = self._revision(Tool.GIT_LOG, wanted.revision)
+        revision = self._resolve_revision(Tool.GIT_LOG, wanted.revision)
         path = names(wanted.path)
-        asked = (
+        arguments = (
             "log",
             "--no-color",
             "--no-show-signature",
             f"--max-count={wanted.limit + 1}",
             "--format=%h %as %an: %s",
         )
-        said = self._text((*asked, revision, "--", *(_pathspecs(path) if path else ()))).removesuffix("\n")
-        if not said:
+        output = self._read_text((*arguments, revision, "--", *(_build_pathspecs(path) if path else ()))).removesuffix(
+            "\n"
+        )
+        if not output:
             return "No commit changed it." if path else "There is no commit."
-        lines = said.split("\n")  # and at nothing else that a subject may hold
+        lines = output.split("\n")  # not `splitlines`: a subject may contain other line separators
         if len(lines) <= wanted.limit:
-            return said
+            return output
         older = lines[wanted.limit].partition(" ")[0]
-        more = f"there are older commits; raise `limit`, or go on from revision {older}"
-        return with_notes(lines[: wanted.limit], [more])
+        note = f"there are older commits; raise `limit`, or continue from revision {older}"
+        return with_notes(lines[: wanted.limit], [note])
 
     def show(self, wanted: GitShow) -> str:
-        revision = self._revision(Tool.GIT_SHOW, wanted.revision)
+        revision = self._resolve_revision(Tool.GIT_SHOW, wanted.revision)
         if wanted.path:
-            return self._file(wanted, revision)
-        said = self._text(("show", "--no-patch", "--no-color", "--no-show-signature", f"--format={_COMMIT}", revision))
-        # Against the first parent; a commit without one against nothing.
+            return self._show_file(wanted, revision)
+        header = self._read_text(
+            ("show", "--no-patch", "--no-color", "--no-show-signature", f"--format={_COMMIT_FORMAT}", revision)
+        )
+        # Compare with the first parent; compare a root commit with the empty tree.
         parent = self.git.maybe("rev-parse", "--verify", "--quiet", f"{revision}^1")
-        compared = (parent, revision) if parent else ("--root", "--no-commit-id", revision)
-        return f"{said.rstrip()}\n\n{self._difference(('diff-tree', '-r', *compared), ())}"
+        revisions = (parent, revision) if parent else ("--root", "--no-commit-id", revision)
+        return f"{header.rstrip()}\n\n{self._render_difference(('diff-tree', '-r', *revisions), ())}"
 
     def diff(self, wanted: GitDiff) -> str:
-        revision = self._revision(Tool.GIT_DIFF, wanted.revision)
+        revision = self._resolve_revision(Tool.GIT_DIFF, wanted.revision)
         path = names(wanted.path)
         if wanted.to:
-            other = self._revision(Tool.GIT_DIFF, wanted.to)
-            return self._difference(("diff-tree", "-r", revision, other), path)
+            other = self._resolve_revision(Tool.GIT_DIFF, wanted.to)
+            return self._render_difference(("diff-tree", "-r", revision, other), path)
         with tempfile.TemporaryDirectory(prefix="proofstone-diff-") as folder:
             scratch = Path(folder)
-            aside = replace(self, git=scratch_git(self.git, scratch))
-            return aside._against_files(scratch, revision, path)
+            scratch_history = replace(self, git=scratch_git(self.git, scratch))
+            return scratch_history._compare_with_files(scratch, revision, path)
 
-    def _against_files(self, scratch: Path, revision: str, path: tuple[str, ...]) -> str:
-        # What came about after the revision is compared with nothing.
-        since = {item.path: Held("", "", item.path) for item in self._held(self.commit, path)}
-        base = since | {item.path: item for item in self._held(revision, path)}
-        compared = Compared(self.git, self.tree, self.deadline)
-        compared.look(base.values())
+    def _compare_with_files(self, scratch: Path, revision: str, path: tuple[str, ...]) -> str:
+        # Files that were added after the revision are compared with nothing.
+        later = {held.path: Held("", "", held.path) for held in self._list_tree(self.commit, path)}
+        base = later | {held.path: held for held in self._list_tree(revision, path)}
+        comparison = Compared(self.git, self.tree, self.deadline)
+        comparison.look(base.values())
         self.git.run("read-tree", self.commit)
-        new = [shown(os.fsdecode(file)) for file in self._new_files(path) if file not in base]
-        compared.take_back_conversions(base)
+        new = [shown(os.fsdecode(file)) for file in self._list_new_files(path) if file not in base]
+        comparison.take_back_conversions(base)
         self.git.run("read-tree", revision)
-        compared.put_into_index(scratch, base)
-        difference = self._difference(("diff-index", "--cached", revision), path)
-        listed = f"new files, not shown here: {', '.join(new[:LISTED])}" if new else ""
-        more = f"and {counted(len(new) - LISTED, 'further new file')}" if len(new) > LISTED else ""
-        return with_notes([difference], [*compared.notes(), listed, more])
+        comparison.put_into_index(scratch, base)
+        difference = self._render_difference(("diff-index", "--cached", revision), path)
+        new_note = f"new files, not shown here: {', '.join(new[:LISTED])}" if new else ""
+        more_note = f"and {counted(len(new) - LISTED, 'further new file')}" if len(new) > LISTED else ""
+        return with_notes([difference], [*comparison.notes(), new_note, more_note])
 
-    def _held(self, revision: str, path: tuple[str, ...]) -> list[Held]:
-        listed = self._bytes(("ls-tree", "-r", "-z", revision, "--", *_pathspecs(path)), _NAMES_BYTES)
-        if listed.cut:
-            raise FailedError("There are too many files to be compared. Name a `path`.")
-        records = (record.partition(b"\t") for record in listed.data.split(b"\0") if record)
+    def _list_tree(self, revision: str, path: tuple[str, ...]) -> list[Held]:
+        listing = self._read_bytes(("ls-tree", "-r", "-z", revision, "--", *_build_pathspecs(path)), _MAX_NAMES_BYTES)
+        if listing.cut:
+            raise FailedError("There are too many files to compare. Name a `path`.")
+        records = (record.partition(b"\t") for record in listing.data.split(b"\0") if record)
         return [Held(meta[:6].decode("ascii"), meta.split()[2].decode("ascii"), name) for meta, _, name in records]
 
-    def _new_files(self, path: tuple[str, ...]) -> list[bytes]:
-        """What git does not know yet. It is asked for names, and so reads no file but those that ignore some."""
+    def _list_new_files(self, path: tuple[str, ...]) -> list[bytes]:
+        """Return the files that git does not know yet. Git lists names only, and so reads no files but `.gitignore`."""
         files = self.tree.root
-        looking = replace(self, git=replace(self.git, directory=files, work_tree=files))
-        asked = ("ls-files", "--others", "--exclude-standard", "-z", "--", *_pathspecs(path))
-        return [name for name in looking._bytes(asked, _NAMES_BYTES).data.split(b"\0") if name]
+        in_tree = replace(self, git=replace(self.git, directory=files, work_tree=files))
+        arguments = ("ls-files", "--others", "--exclude-standard", "-z", "--", *_build_pathspecs(path))
+        return [name for name in in_tree._read_bytes(arguments, _MAX_NAMES_BYTES).data.split(b"\0") if name]
 
-    def _difference(self, asked: tuple[str, ...], path: tuple[str, ...]) -> str:
-        command, *rest = asked
-        places = ("--", *_pathspecs(path))
-        changed = self._bytes((command, "--name-only", "-z", *_PLAIN, *rest, *places), _NAMES_BYTES)
+    def _render_difference(self, arguments: tuple[str, ...], path: tuple[str, ...]) -> str:
+        command, *rest = arguments
+        pathspecs = ("--", *_build_pathspecs(path))
+        changed = self._read_bytes((command, "--name-only", "-z", *_DIFF_OPTIONS, *rest, *pathspecs), _MAX_NAMES_BYTES)
         hidden = [name for name in map(os.fsdecode, changed.data.split(b"\0")) if name and self.tree.is_secret(name)]
-        if changed.cut or len(hidden) > _MOST_SECRETS:
-            raise FailedError("It changed too many files to be shown. Name a `path`.")
-        shown_places = (*places, *(f":(top,exclude,literal){name}" for name in hidden))
-        said = self._text((command, "--patch", *_PLAIN, *rest, *shown_places))
-        note = f"not shown, for they may hold secrets: {', '.join(map(shown, hidden[:20]))}" if hidden else ""
-        return with_notes([said.rstrip("\n") or "Nothing differs."], [note])
+        if changed.cut or len(hidden) > _MAX_SECRETS:
+            raise FailedError("Too many files changed to show them. Name a `path`.")
+        shown_pathspecs = (*pathspecs, *(f":(top,exclude,literal){name}" for name in hidden))
+        patch = self._read_text((command, "--patch", *_DIFF_OPTIONS, *rest, *shown_pathspecs))
+        note = f"not shown because they may hold secrets: {', '.join(map(shown, hidden[:20]))}" if hidden else ""
+        return with_notes([patch.rstrip("\n") or "Nothing differs."], [note])
 
-    def _file(self, wanted: GitShow, revision: str) -> str:
-        path = "/".join(names(wanted.path))  # what is a link leads nowhere in git
+    def _show_file(self, wanted: GitShow, revision: str) -> str:
+        path = "/".join(names(wanted.path))  # git does not follow links
         if self.tree.is_secret(path):
             raise secret(path)
-        thing = f"{revision}:{path}"
-        kind = self.git.maybe("cat-file", "-t", thing)
+        object_name = f"{revision}:{path}"
+        kind = self.git.maybe("cat-file", "-t", object_name)
         if kind == "tree":
-            found = self._bytes(("ls-tree", "--name-only", "-z", thing), _NAMES_BYTES).data.split(b"\0")
-            listed = [shown(os.fsdecode(name)) for name in found if name]
-            left = f"not shown: {len(listed) - LISTED:,} more" if len(listed) > LISTED else ""
-            return with_notes(listed[:LISTED], [left])
+            entries = self._read_bytes(("ls-tree", "--name-only", "-z", object_name), _MAX_NAMES_BYTES).data.split(
+                b"\0"
+            )
+            entry_names = [shown(os.fsdecode(name)) for name in entries if name]
+            hidden_note = f"not shown: {len(entry_names) - LISTED:,} more" if len(entry_names) > LISTED else ""
+            return with_notes(entry_names[:LISTED], [hidden_note])
         if kind != "blob":
             raise FailedError(f"{shown(path)} is not in {wanted.revision}.")
-        content = self._bytes(("cat-file", "blob", thing), _FILE_BYTES)
+        content = self._read_bytes(("cat-file", "blob", object_name), _MAX_FILE_BYTES)
         if content.cut:
-            raise FailedError(f"{shown(path)} is too large for this tool: {counted(_FILE_BYTES, 'byte')} at most.")
+            raise FailedError(f"{shown(path)} is too large for this tool: {counted(_MAX_FILE_BYTES, 'byte')} at most.")
         return page(path, content.data, wanted.offset, wanted.limit)
 
-    def _revision(self, tool: Tool, revision: str) -> str:
-        """Its id."""
+    def _resolve_revision(self, tool: Tool, revision: str) -> str:
+        """Return the id of a revision."""
         require_revision(tool, revision)
         head, _, _ = revision.partition("^")[0].partition("~")
-        spelled = self.commit + revision[len(head) :] if head in ("HEAD", "@") else revision
-        found = self.git.maybe("rev-parse", "--verify", "--quiet", f"{spelled}^{{commit}}")
-        if found is None:
-            raise FailedError(f"There is no commit {shown(revision)}. `git_log` lists those that there are.")
-        if self.git.run("merge-base", "--is-ancestor", found, self.commit, accept=(0, 1)).returncode:
+        expression = self.commit + revision[len(head) :] if head in ("HEAD", "@") else revision
+        commit_id = self.git.maybe("rev-parse", "--verify", "--quiet", f"{expression}^{{commit}}")
+        if commit_id is None:
+            raise FailedError(f"There is no commit {shown(revision)}. Use `git_log` to list the commits.")
+        if self.git.run("merge-base", "--is-ancestor", commit_id, self.commit, accept=(0, 1)).returncode:
             raise outside(revision, "it is not in the history of the commit that the work started from")
-        return found
+        return commit_id
 
-    def _text(self, asked: tuple[str, ...]) -> str:
-        output = self._bytes(asked, _SHOWN_BYTES)
+    def _read_text(self, arguments: tuple[str, ...]) -> str:
+        output = self._read_bytes(arguments, _MAX_SHOWN_BYTES)
         text = output.data.decode("utf-8", "replace")
         if output.cut:
             text = text.rpartition("\n")[0] or text
-            text += f"\n[cut after {counted(_SHOWN_BYTES, 'byte')}: name a `path`, or a lower `limit`]"
+            text += f"\n[cut after {counted(_MAX_SHOWN_BYTES, 'byte')}: name a `path`, or a lower `limit`]"
         return text
 
-    def _bytes(self, asked: tuple[str, ...], most: int) -> _Output:
-        # The wrapper takes paths to the letter, always; here exclusions need the long form, which says so itself.
+    def _read_bytes(self, arguments: tuple[str, ...], limit: int) -> _Output:
+        # The Git wrapper takes all paths literally. Exclusions need the long form, which marks literal paths itself.
         git = replace(self.git, variables={**self.git.variables, "GIT_LITERAL_PATHSPECS": "0"})
-        with git.start(*asked) as process:
+        with git.start(*arguments) as process:
             try:
-                return _heard(process, most, self.deadline, asked[0])
+                return _read_output(process, limit, self.deadline, arguments[0])
             finally:
                 process.kill()
 
@@ -189,19 +196,19 @@ class _Output:
     cut: bool
 
 
-def _pathspecs(path: Iterable[str]) -> tuple[str, ...]:
+def _build_pathspecs(path: Iterable[str]) -> tuple[str, ...]:
     joined = "/".join(path)
     return (f":(top,literal){joined}",) if joined else (":(top)",)
 
 
-def _heard(process: subprocess.Popen[bytes], most: int, deadline: Deadline, command: str) -> _Output:
+def _read_output(process: subprocess.Popen[bytes], limit: int, deadline: Deadline, command: str) -> _Output:
     if process.stdin is None or process.stdout is None:
         raise AssertionError("git is always started with pipes")
     process.stdin.close()
     data = bytearray()
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
-        while len(data) <= most:
+        while len(data) <= limit:
             if deadline.over:
                 raise FailedError(f"git {command} took too long. Name a `path`, or a lower `limit`.")
             if selector.select(_TICK):
@@ -209,13 +216,13 @@ def _heard(process: subprocess.Popen[bytes], most: int, deadline: Deadline, comm
                 if not piece:
                     break
                 data += piece
-    if len(data) <= most and process.wait() != 0:
-        raise FailedError(f"git {command} could not be done: exit code {process.returncode}.")
-    return _Output(bytes(data[:most]), cut=len(data) > most)
+    if len(data) <= limit and process.wait() != 0:
+        raise FailedError(f"git {command} failed with exit code {process.returncode}.")
+    return _Output(bytes(data[:limit]), cut=len(data) > limit)
 
 
 def ask(ground: Ground, deadline: Deadline, question: Callable[[History], str]) -> str:
-    """The answer. That git cannot give one is a result like any other."""
+    """Answer a question about the history. An error of git becomes a failed result."""
     if ground.git is None or ground.commit is None:
         raise AssertionError("a toolbox offers history only where there is one")
     try:
@@ -224,19 +231,21 @@ def ask(ground: Ground, deadline: Deadline, question: Callable[[History], str]) 
         raise FailedError(f"{error.message}.") from error
 
 
-_HEAD: Final = 4
-"""Lines before the message: id, author, date, and an empty one."""
+_HEADER_LINES: Final = 4
+"""Lines before the message: id, author, date, and an empty line."""
 _INDENT: Final = "    "
 _EMPTY: Final = "Nothing differs."
 _BREAK: Final = "\0"
-"""Between lines that do not follow each other: a text that goes across is none."""
+"""Separates lines that do not follow each other: a text across a break does not count."""
 
 
 @dataclass(frozen=True)
 class CommitText:
+    """The output of `git_show` for a commit, split into its parts."""
+
     message: str
     change: tuple[str, ...]
-    """The lines of the difference to its first parent."""
+    """The lines of the difference to the first parent."""
     left_out: tuple[str, ...]
     """What was not shown, and why."""
 
@@ -244,21 +253,23 @@ class CommitText:
         return quoted(text, self.message)
 
     def changes(self, text: str) -> Quoted:
-        """As it was before, as it is now, or as it is shown, with the signs."""
-        readings = (_without("-"), _without("+"), _as_shown)
-        return next((found for reading in readings if (found := self._read(text, reading))), Quoted.NOT)
+        """Return whether the change contains the text: as it was before, as it is now, or as shown, with the signs."""
+        readings = (_build_side_reading("-"), _build_side_reading("+"), _read_as_shown)
+        return next((match for reading in readings if (match := self._match_reading(text, reading))), Quoted.NOT)
 
-    def _read(self, text: str, reading: Callable[[str], str | None]) -> Quoted:
+    def _match_reading(self, text: str, reading: Callable[[str], str | None]) -> Quoted:
         lines = [(line, reading(line)) for line in self.change]
-        whole = _joined(read for _, read in lines)
-        around = _joined(read if line.startswith(" ") or read is None else _BREAK for line, read in lines)
-        return quoted(text, whole, beside=around)
+        changed_text = _join_lines(text_read for _, text_read in lines)
+        context = _join_lines(
+            text_read if line.startswith(" ") or text_read is None else _BREAK for line, text_read in lines
+        )
+        return quoted(text, changed_text, beside=context)
 
 
 def commit_text(history: History, revision: str) -> CommitText:
     lines = history.show(GitShow(revision=revision)).split("\n")
-    message = list(takewhile(lambda line: not line.strip() or line.startswith(_INDENT), lines[_HEAD:]))
-    rest = lines[_HEAD + len(message) :]
+    message = list(takewhile(lambda line: not line.strip() or line.startswith(_INDENT), lines[_HEADER_LINES:]))
+    rest = lines[_HEADER_LINES + len(message) :]
     return CommitText(
         message="\n".join(line.removeprefix(_INDENT) for line in message).strip(),
         change=tuple(line for line in rest if line != _EMPTY and not line.startswith("[")),
@@ -266,12 +277,12 @@ def commit_text(history: History, revision: str) -> CommitText:
     )
 
 
-def _joined(lines: Iterable[str | None]) -> str:
+def _join_lines(lines: Iterable[str | None]) -> str:
     return "\n".join(line for line in lines if line is not None)
 
 
-def _without(sign: str) -> Callable[[str], str | None]:
-    """The file of one side: lines of the other are not there, and what is no line of a file parts those around it."""
+def _build_side_reading(sign: str) -> Callable[[str], str | None]:
+    """Read the file of one side: lines of the other side are dropped, and lines that are not of the file are breaks."""
 
     def read(line: str) -> str | None:
         if line.startswith((sign, "\\")):
@@ -281,6 +292,6 @@ def _without(sign: str) -> Callable[[str], str | None]:
     return read
 
 
-def _as_shown(line: str) -> str:
-    """But not where a part begins: behind that stands a line from further up, which git takes for a heading."""
+def _read_as_shown(line: str) -> str:
+    """Read a line as shown, except for hunk headers: git appends a line from further up to them."""
     return _BREAK if line.startswith("@@") else line

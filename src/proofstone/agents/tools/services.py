@@ -1,8 +1,6 @@
-"""The tool that runs commands, in the sandbox.
+"""The tools that run commands in the sandbox, search the memory, and access the web through the user's providers.
 
-The tool that searches the memory. What it shows is data: whatever an entry says, nobody has to follow it.
-
-The tools that look at the web, through whoever the person has named. What they show is data, and bounded.
+What the memory and the web return is data, limited in size; nobody has to follow what it says.
 """
 
 from __future__ import annotations
@@ -20,8 +18,8 @@ from proofstone.agents.web.pages import Page
 from proofstone.errors import InputError
 from proofstone.sandbox.job import Execution
 
-_HEAD: Final = 10 << 10
-_TAIL: Final = 20 << 10
+_MAX_HEAD_BYTES: Final = 10 << 10
+_MAX_TAIL_BYTES: Final = 20 << 10
 
 
 @dataclass
@@ -34,20 +32,20 @@ class Ends:
 
     def add(self, data: bytes) -> None:
         self.size += len(data)
-        free = _HEAD - len(self.head)
+        free = _MAX_HEAD_BYTES - len(self.head)
         self.head += data[:free]
         self.tail += data[free:]
-        del self.tail[:-_TAIL]
+        del self.tail[:-_MAX_TAIL_BYTES]
 
     @property
     def text(self) -> str:
-        left = self.size - len(self.head) - len(self.tail)
-        if not left:
-            return _decoded(self.head + self.tail)
-        return f"{_decoded(self.head)}\n[{left:,} bytes of the output left out here]\n{_decoded(self.tail)}"
+        omitted = self.size - len(self.head) - len(self.tail)
+        if not omitted:
+            return _decode(self.head + self.tail)
+        return f"{_decode(self.head)}\n[{omitted:,} bytes of the output left out here]\n{_decode(self.tail)}"
 
 
-def _decoded(data: bytearray) -> str:
+def _decode(data: bytearray) -> str:
     return data.decode("utf-8", "replace").strip("\n")
 
 
@@ -56,79 +54,79 @@ def run(ground: Ground, wanted: Run, deadline: Deadline) -> str:
         raise AssertionError("a toolbox offers commands only where they can be run")
     output = Ends()
     seconds = min(wanted.seconds, deadline.left)
-    done = ground.run(ShellJob(wanted.command, seconds=seconds, on_output=output.add))
-    said = "\n".join(filter(None, (ending(done, seconds), output.text or "It printed nothing.")))
-    if done.exit_code is None or _signal(done.exit_code):
-        raise FailedError(said)
-    return said
+    execution = ground.run(ShellJob(wanted.command, seconds=seconds, on_output=output.add))
+    message = "\n".join(filter(None, (ending(execution, seconds), output.text or "It printed nothing.")))
+    if execution.exit_code is None or _find_signal(execution.exit_code):
+        raise FailedError(message)
+    return message
 
 
-def ending(done: Execution, seconds: float) -> str:
-    """How a command came to its end, in words."""
-    if done.setup_error:
-        return f"It could not be started: {done.setup_error}"
-    if done.timed_out:
-        return f"It was ended: {done.limit or f'it still ran after {seconds:.0f} s'}."
-    if done.cancelled:
+def ending(execution: Execution, seconds: float) -> str:
+    """Describe how a command ended."""
+    if execution.setup_error:
+        return f"It could not be started: {execution.setup_error}"
+    if execution.timed_out:
+        return f"It was ended: {execution.limit or f'it was still running after {seconds:.0f} s'}."
+    if execution.cancelled:
         return "It was ended: the work has been stopped."
-    if done.limit:
-        return f"It was ended: {done.limit}."
-    killed = _signal(done.exit_code or 0)
-    return f"Exit code {done.exit_code}{f': ended by {killed}' if killed else ''}."
+    if execution.limit:
+        return f"It was ended: {execution.limit}."
+    signal_name = _find_signal(execution.exit_code or 0)
+    return f"Exit code {execution.exit_code}{f': ended by {signal_name}' if signal_name else ''}."
 
 
-def _signal(code: int) -> str:
-    """The signal that a shell's exit code speaks of."""
-    return signal.Signals(code - 128).name if code - 128 in {Signal.value for Signal in signal.Signals} else ""
+def _find_signal(code: int) -> str:
+    """Return the signal that a shell's exit code stands for."""
+    return signal.Signals(code - 128).name if code - 128 in {member.value for member in signal.Signals} else ""
 
 
-_MOST: Final = 10
-_CONTENT: Final = 1800
-"""Characters of one entry: ten of them are a page."""
+_MAX_ENTRIES: Final = 10
+_MAX_CONTENT_CHARS: Final = 1800
+"""Characters of one entry; ten entries are a page."""
 
 
 def search(ground: Ground, wanted: MemorySearch, _deadline: Deadline) -> str:
     if ground.memory is None:
         raise AssertionError("a toolbox offers the memory only where there is one")
     try:
-        found = ground.memory.search((wanted.query,), _MOST)
+        entries = ground.memory.search((wanted.query,), _MAX_ENTRIES)
     except InputError as error:  # somebody has edited its file
         raise FailedError(f"The memory cannot be read: {error.message}") from error
-    if not found:
+    if not entries:
         return f"The memory has nothing about {shown(wanted.query)}."
-    return "\n\n".join(map(_entry, found))
+    return "\n\n".join(map(_render_entry, entries))
 
 
-def _entry(entry: MemoryEntry) -> str:
-    more = len(entry.content) - _CONTENT
-    content = entry.content if more <= 0 else f"{entry.content[:_CONTENT]}… [{more:,} more characters]"
+def _render_entry(entry: MemoryEntry) -> str:
+    omitted = len(entry.content) - _MAX_CONTENT_CHARS
+    content = entry.content if omitted <= 0 else f"{entry.content[:_MAX_CONTENT_CHARS]}… [{omitted:,} more characters]"
     return f"{shown(entry.entry_id)} ({entry.type}, {shown(entry.timestamp)})\n{content}"
 
 
 MOST: Final = 20_000
 """Characters of one result."""
-_WEB_HEAD: Final = 15_000
+_MAX_WEB_HEAD_CHARS: Final = 15_000
 
 
 def web_search(ground: Ground, wanted: WebSearch, deadline: Deadline) -> str:
     if ground.web is None or ground.web.search is None:
-        raise AssertionError("a toolbox offers a search only where somebody searches")
-    found = ground.web.search(wanted.query, deadline.left, ground.cancel)
-    return _bounded(found) or "It found nothing."
+        raise AssertionError("a toolbox offers a search only with a search provider")
+    text = ground.web.search(wanted.query, deadline.left, ground.cancel)
+    return _shorten(text) or "It found nothing."
 
 
 def fetch(ground: Ground, wanted: WebFetch, deadline: Deadline) -> str:
-    """Under the page's addresses, which are shown whole: claims about the page are looked up by them."""
+    """Fetch a page. Its addresses are shown in full, because claims about the page are looked up by them."""
     if ground.web is None or ground.web.fetch is None:
-        raise AssertionError("a toolbox offers pages only where somebody fetches them")
+        raise AssertionError("a toolbox offers pages only with a fetch provider")
     page = ground.web.fetch(wanted.url, deadline.left, ground.cancel)
-    return Page(page.addresses, _bounded(page.text) or "The page is empty.").shown()
+    return Page(page.addresses, _shorten(page.text) or "The page is empty.").shown()
 
 
-def _bounded(text: str) -> str:
-    """Without its middle, if it is long."""
-    text = text.encode("utf-8", "replace").decode().strip()  # JSON can spell half a character
-    left = len(text) - MOST
-    if left <= 0:
+def _shorten(text: str) -> str:
+    """Leave out the middle of a long text."""
+    text = text.encode("utf-8", "replace").decode().strip()  # JSON can contain unpaired surrogates
+    omitted = len(text) - MOST
+    if omitted <= 0:
         return text
-    return f"{text[:_WEB_HEAD]}\n[{left:,} characters left out here]\n{text[_WEB_HEAD - MOST :]}"
+    return f"{text[:_MAX_WEB_HEAD_CHARS]}\n[{omitted:,} characters left out here]\n{text[_MAX_WEB_HEAD_CHARS - MOST :]}"

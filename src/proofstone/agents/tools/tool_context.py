@@ -1,4 +1,4 @@
-"""What the tools of one agent act on, and until when."""
+"""What the tools of one agent work on, and their deadline."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from proofstone.sandbox.job import Execution
 
 @dataclass(frozen=True)
 class Ground:
-    """Made by the engine for one dispatch."""
+    """What the tools of one dispatch work on. The engine builds it."""
 
     files: Path
-    """The folder: a task's private work tree, or a checkout. The path itself must be no link."""
+    """The folder: the private work tree of a task, or a checkout. The path itself must not be a link."""
     scope: tuple[str, ...] = ()
     """Paths and patterns (`proofstone.common.globs`) that may be changed."""
     run: Callable[[ShellJob], Execution] | None = None
-    """Runs a command line in the sandbox; None: there is no running commands."""
+    """Runs a command line in the sandbox; None: commands cannot be run."""
     git: Git | None = None
-    """At the engine's private store; None: there is no history to look at."""
+    """The engine's private store; None: there is no history to show."""
     commit: str | None = None
-    """What the agent calls HEAD. Its ancestors are all of the history that can be seen."""
+    """The agent's HEAD. Only its ancestors can be seen."""
     secret: tuple[str, ...] = ()
     """Further patterns of files that are never shown."""
     memory: Memory | None = None
-    """None: there is nothing to remember, or the role may not (`agents.rules.tool_rules`)."""
+    """None: there is no memory, or the role may not use it (`agents.rules.tool_rules`)."""
     web: Web | None = None
-    """None: nobody looks at the web."""
+    """None: there is no access to the web."""
     cancel: threading.Event = field(default_factory=threading.Event)
     mask: SecretMask = NO_SECRETS
-    """Values that are taken out of everything that a tool shows."""
+    """Hides secret values in everything that a tool shows."""
 
 
 class Deadline:
-    """How long one call may still take."""
+    """How much time one call has left."""
 
     def __init__(self, seconds: float, cancel: threading.Event) -> None:
         self._end = time.monotonic() + seconds
@@ -55,7 +55,7 @@ class Deadline:
 
     @property
     def over(self) -> bool:
-        """Whether the time is up. That the work has been stopped ends the call at once."""
+        """Whether the time is up. If the work has been stopped, raise an error that ends the call at once."""
         if self._cancel.is_set():
             raise FailedError("The work has been stopped.")
         return self.left == 0

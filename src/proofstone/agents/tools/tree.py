@@ -1,9 +1,9 @@
-"""The files of a ground, reached so that no path and no link leads out of it.
+"""Access the files of a ground so that no path and no link leads out of it.
 
-A path is first resolved: link by link, by reading them and not by following. What comes of that has no link in it, and
-is then opened name by name from the root, each within the folder before it and never through a link. Whoever swaps a
-link in between makes the opening fail; nothing outside is ever touched. The rules on secrets and scope are asked about
-the resolved path, which is the one that is opened; a file that bears several names is asked about as what it is.
+A path is first resolved: links are read one by one, not followed. The result has no link in it, and is then opened name
+by name from the root, each within the folder before it and never through a link. If somebody swaps in a link meanwhile,
+opening fails; nothing outside is ever touched. The rules on secrets and scope are applied to the resolved path, which
+is the one that is opened. A file with several names is checked as the file that it is.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from proofstone.common.text import counted
 
 Names = tuple[str, ...]
 
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# NONBLOCK: opening a pipe would wait for somebody to write to it.
-_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_MOST_LINKS: Final = 40
-_MOST_ENTRIES: Final = 200_000
-_DEEPEST: Final = 100
+_FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# NONBLOCK: opening a pipe would otherwise wait for a writer.
+_FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MAX_LINKS: Final = 40
+_MAX_ENTRIES: Final = 200_000
+_MAX_DEPTH: Final = 100
 
 
 class TooLargeError(FailedError):
-    """The file has more bytes than were asked for."""
+    """The file has more bytes than the tool reads."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One of a folder's."""
+    """An entry of a folder."""
 
     at: Names
     folder: bool
     link: str | None = None
-    """Where it leads, if it is a link; then it is not a folder, whatever it leads to."""
+    """The target, if this is a link. A link is never a folder, whatever it leads to."""
     file: bool = True
 
     @property
@@ -65,40 +65,42 @@ class Entry:
 
 @dataclass
 class Walk:
-    """Everything below a place, in the order of the paths, as far as the bounds allow."""
+    """Everything below a folder, in the order of the paths, as far as the limits allow."""
 
     tree: Tree
     start: Names
     deadline: Deadline
     left_out: list[str] = field(default_factory=list)
-    """What was not looked at, and why. Complete when the walk has ended."""
+    """What was skipped, and why. Complete when the walk has ended."""
 
     def __iter__(self) -> Iterator[Entry]:
         first = self.tree.entry(self.start)
-        waiting, seen = [first], 0
-        while waiting:
-            entry = waiting.pop()
-            seen += 1
-            if seen > _MOST_ENTRIES or self.deadline.over:
-                why = "time" if seen <= _MOST_ENTRIES else f"{_MOST_ENTRIES:,} files and folders"
+        pending, visited = [first], 0
+        while pending:
+            entry = pending.pop()
+            visited += 1
+            if visited > _MAX_ENTRIES or self.deadline.over:
+                why = "time" if visited <= _MAX_ENTRIES else f"{_MAX_ENTRIES:,} files and folders"
                 self.left_out.append(f"stopped after {why}, at {shown(entry.path)}: narrow it with `path`")
                 return
             if not entry.folder:
                 yield entry
-            elif len(entry.at) > _DEEPEST:
-                self.left_out.append(f"not looked into: {shown(entry.path)[:200]}: nested too deeply")
+            elif len(entry.at) > _MAX_DEPTH:
+                self.left_out.append(f"skipped: {shown(entry.path)[:200]}: nested too deeply")
             elif entry is first or entry.at[-1] not in OF_TOOLS:
-                waiting += reversed(self._listed(entry))
+                pending += reversed(self._list_folder(entry))
 
-    def _listed(self, folder: Entry) -> list[Entry]:
+    def _list_folder(self, folder: Entry) -> list[Entry]:
         try:
             return self.tree.listed(folder.at)
         except OSError as error:
-            self.left_out.append(f"not looked into: {shown(folder.path)}: {error.strerror}")
+            self.left_out.append(f"skipped: {shown(folder.path)}: {error.strerror}")
             return []
 
 
 class Tree:
+    """The files that the tools of one agent may access."""
+
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
 
@@ -107,44 +109,44 @@ class Tree:
         return self._ground.files
 
     def resolved(self, path: str) -> Names:
-        """Where a path really leads; beyond what is there, the names as they are."""
-        waiting, at, links = list(reversed(names(path))), list[str](), 0
-        while waiting:
-            name = waiting.pop()
-            if name == "..":  # of a link
-                if not at:
+        """Return where a path really leads. Names that do not exist are kept as they are."""
+        pending, resolved_names, links = list(reversed(names(path))), list[str](), 0
+        while pending:
+            name = pending.pop()
+            if name == "..":  # in the target of a link
+                if not resolved_names:
                     raise outside(path, "a link on the way leads out of the project")
-                at.pop()
+                resolved_names.pop()
                 continue
             refuse_git(name, path)
-            target = self.link((*at, name))
+            target = self.link((*resolved_names, name))
             if target is None:
-                at.append(name)
+                resolved_names.append(name)
                 continue
             links += 1
             if target.startswith("/"):
                 raise outside(path, "a link on the way leads out of the project")
-            if links > _MOST_LINKS:
-                raise outside(path, "its links have no end")
-            waiting += (part for part in reversed(target.split("/")) if part not in ("", "."))
-        return tuple(at)
+            if links > _MAX_LINKS:
+                raise outside(path, "its links form a loop")
+            pending += (part for part in reversed(target.split("/")) if part not in ("", "."))
+        return tuple(resolved_names)
 
     def readable(self, path: str) -> Names:
-        """A place whose contents an agent may see."""
-        at = self.resolved(path)
-        self._refuse_secret(path, "/".join(names(path)), at)
-        return at
+        """Return the real location of a path whose contents the agent may see."""
+        real = self.resolved(path)
+        self._refuse_secret(path, "/".join(names(path)), real)
+        return real
 
     def writable(self, path: str, *, itself: bool = False) -> Names:
-        """A place that an agent may write. `itself`: a link there is meant, and not what it leads to."""
-        given = names(path)
-        if not given:
+        """Return the location of a path that the agent may write. `itself`: a link there is meant, not its target."""
+        given_names = names(path)
+        if not given_names:
             raise FailedError("The project's root is a folder. Name a file.")
-        real = (*self.resolved("/".join(given[:-1])), given[-1]) if itself else self.resolved(path)
-        self._refuse_secret(path, "/".join(given), real)
-        if real != given:
+        real = (*self.resolved("/".join(given_names[:-1])), given_names[-1]) if itself else self.resolved(path)
+        self._refuse_secret(path, "/".join(given_names), real)
+        if real != given_names:
             raise FailedError(
-                f"{shown(path)} leads through a symbolic link, and nothing is written through one. "
+                f"{shown(path)} leads through a symbolic link, and the tools do not write through links. "
                 f"Its real path is {shown('/'.join(real))}."
             )
         require_scope("/".join(real), self._ground.scope)
@@ -153,65 +155,65 @@ class Tree:
     def is_secret(self, path: str) -> bool:
         return is_secret(path, self._ground.secret)
 
-    def _refuse_secret(self, path: str, given: str, real: Names) -> None:
-        if self.is_secret(given) or self.is_secret("/".join(real)):
+    def _refuse_secret(self, path: str, given_path: str, real: Names) -> None:
+        if self.is_secret(given_path) or self.is_secret("/".join(real)):
             raise secret(path)
 
     def entry(self, at: Names) -> Entry:
         if not at:
             return Entry(at, folder=True)
-        with self._folder(at[:-1]) as folder:
+        with self._open_folder(at[:-1]) as folder:
             info = os.stat(at[-1], dir_fd=folder, follow_symlinks=False)
         return Entry(at, folder=stat.S_ISDIR(info.st_mode), file=stat.S_ISREG(info.st_mode))
 
     def listed(self, at: Names) -> list[Entry]:
-        """What a folder holds, by name. What git keeps for itself is not there."""
-        with self._folder(at) as folder, os.scandir(folder) as found:
+        """Return the entries of a folder by name, without git's own."""
+        with self._open_folder(at) as folder, os.scandir(folder) as scan:
             entries = [
                 Entry(
-                    (*at, item.name),
-                    folder=item.is_dir(follow_symlinks=False),
-                    link=os.readlink(item.name, dir_fd=folder) if item.is_symlink() else None,
-                    file=item.is_file(follow_symlinks=False),
+                    (*at, child.name),
+                    folder=child.is_dir(follow_symlinks=False),
+                    link=os.readlink(child.name, dir_fd=folder) if child.is_symlink() else None,
+                    file=child.is_file(follow_symlinks=False),
                 )
-                for item in found
-                if not is_git(item.name)
+                for child in scan
+                if not is_git(child.name)
             ]
         return sorted(entries, key=lambda entry: entry.at)
 
-    def read(self, at: Names, most: int) -> bytes:
-        """All of a file. One with more than `most` bytes is an error."""
+    def read(self, at: Names, limit: int) -> bytes:
+        """Return the content of a file. More than `limit` bytes are an error."""
         if not at:
             raise FailedError("The project's root is a folder, not a file.")
         with self.opened(at) as file:
-            content = file.read(most + 1)
-        if len(content) > most:
-            raise TooLargeError(f"{shown('/'.join(at))} is too large for this tool: {counted(most, 'byte')} at most.")
+            content = file.read(limit + 1)
+        if len(content) > limit:
+            raise TooLargeError(f"{shown('/'.join(at))} is too large for this tool: {counted(limit, 'byte')} at most.")
         return content
 
     def write(self, at: Names, content: bytes) -> bool:
-        """Put a file there, in one step; its mode stays. Whether it is new."""
-        with self._folder(at[:-1], make=True) as folder:
-            mode = self._mode(at, folder)
-            aside = f".{secrets.token_hex(8)}.new"
+        """Replace a file atomically and keep its mode. Return whether it is new."""
+        with self._open_folder(at[:-1], create=True) as folder:
+            mode = self._read_mode(at, folder)
+            temporary = f".{secrets.token_hex(8)}.new"
             try:
-                _write(aside, folder, content, mode)
-                os.replace(aside, at[-1], src_dir_fd=folder, dst_dir_fd=folder)
+                _write_new(temporary, folder, content, mode)
+                os.replace(temporary, at[-1], src_dir_fd=folder, dst_dir_fd=folder)
             except OSError:
-                _unlink_if_there(aside, folder)
+                _unlink_if_there(temporary, folder)
                 raise
         return mode is None
 
     def delete(self, at: Names) -> None:
-        with self._folder(at[:-1]) as folder:
+        with self._open_folder(at[:-1]) as folder:
             if stat.S_ISDIR(os.stat(at[-1], dir_fd=folder, follow_symlinks=False).st_mode):
                 raise FailedError(f"{shown('/'.join(at))} is a folder. Delete its files one by one.")
             os.unlink(at[-1], dir_fd=folder)
 
     def link(self, at: Names) -> str | None:
-        """Where it leads, if it is a link. The names before it hold none."""
+        """Return the target if this is a link. The names before it must not contain links."""
         try:
-            with self._folder(at[:-1]) as folder:
+            with self._open_folder(at[:-1]) as folder:
                 return os.readlink(at[-1], dir_fd=folder)
         except OSError as error:
             if error.errno in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR):
@@ -219,23 +221,23 @@ class Tree:
             raise
 
     @contextmanager
-    def _folder(self, at: Names, *, make: bool = False) -> Iterator[int]:
-        folder = os.open(self.root, _FOLDER)
+    def _open_folder(self, at: Names, *, create: bool = False) -> Iterator[int]:
+        folder = os.open(self.root, _FOLDER_FLAGS)
         try:
             for name in at:
-                folder = _into(folder, name, make=make)
+                folder = _open_subfolder(folder, name, create=create)
             yield folder
         finally:
             os.close(folder)
 
     @contextmanager
     def opened(self, at: Names) -> Iterator[BinaryIO]:
-        with self._folder(at[:-1]) as folder:
-            descriptor = os.open(at[-1], _FILE, dir_fd=folder)
+        with self._open_folder(at[:-1]) as folder:
+            descriptor = os.open(at[-1], _FILE_FLAGS, dir_fd=folder)
         try:
             info = os.fstat(descriptor)
             if not stat.S_ISREG(info.st_mode):
-                raise FailedError(f"{shown('/'.join(at))} is {_kind(info.st_mode)}, not a file.")
+                raise FailedError(f"{shown('/'.join(at))} is {_describe_kind(info.st_mode)}, not a file.")
             if info.st_nlink > 1:
                 self._refuse_hard_link(at, info)
             with os.fdopen(descriptor, "rb", closefd=False) as file:
@@ -244,67 +246,69 @@ class Tree:
             os.close(descriptor)
 
     def _refuse_hard_link(self, at: Names, info: os.stat_result) -> None:
-        """A secret file is not shown under another name that is the file itself."""
+        """Refuse a hard link to a secret file, which would show it under another name."""
         path = "/".join(at)
-        if not self.is_secret(path) and (self._secrets is None or (info.st_dev, info.st_ino) in self._secrets):
+        if not self.is_secret(path) and (
+            self._secret_identities is None or (info.st_dev, info.st_ino) in self._secret_identities
+        ):
             raise secret(path)
 
     @cached_property
-    def _secrets(self) -> frozenset[tuple[int, int]] | None:
-        """What the secret files are, by device and number; None: not all can be looked through."""
+    def _secret_identities(self) -> frozenset[tuple[int, int]] | None:
+        """The device and inode numbers of the secret files; None: not all folders can be searched."""
         try:
-            return self._looked_through()
+            return self._find_secrets()
         except OSError:
             return None
 
-    def _looked_through(self) -> frozenset[tuple[int, int]] | None:
-        found: set[tuple[int, int]] = set()
-        waiting: list[Names] = [()]
-        left = _MOST_ENTRIES
-        while waiting:
-            at = waiting.pop()
+    def _find_secrets(self) -> frozenset[tuple[int, int]] | None:
+        identities: set[tuple[int, int]] = set()
+        pending: list[Names] = [()]
+        remaining = _MAX_ENTRIES
+        while pending:
+            at = pending.pop()
             entries = self.listed(at)
-            left -= len(entries)
-            if left < 0 or len(at) > _DEEPEST:
+            remaining -= len(entries)
+            if remaining < 0 or len(at) > _MAX_DEPTH:
                 return None
-            waiting += (entry.at for entry in entries if entry.folder)
-            found.update(self._identities(at, [entry for entry in entries if entry.file]))
-        return frozenset(found)
+            pending += (entry.at for entry in entries if entry.folder)
+            identities.update(self._identify_secrets(at, [entry for entry in entries if entry.file]))
+        return frozenset(identities)
 
-    def _identities(self, at: Names, files: list[Entry]) -> Iterator[tuple[int, int]]:
-        hidden = [entry.at[-1] for entry in files if self.is_secret(entry.path)]
-        if not hidden:
+    def _identify_secrets(self, at: Names, files: list[Entry]) -> Iterator[tuple[int, int]]:
+        secret_names = [entry.at[-1] for entry in files if self.is_secret(entry.path)]
+        if not secret_names:
             return
-        with self._folder(at) as folder:
-            for name in hidden:
+        with self._open_folder(at) as folder:
+            for name in secret_names:
                 info = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 yield info.st_dev, info.st_ino
 
-    def _mode(self, at: Names, folder: int) -> int | None:
-        """The mode of the file that is there; None: nothing is."""
+    def _read_mode(self, at: Names, folder: int) -> int | None:
+        """Return the mode of the existing file, or None if there is none."""
         try:
             mode = os.stat(at[-1], dir_fd=folder, follow_symlinks=False).st_mode
         except FileNotFoundError:
             return None
         if not stat.S_ISREG(mode):
-            raise FailedError(f"{shown('/'.join(at))} is {_kind(mode)}, not a file.")
+            raise FailedError(f"{shown('/'.join(at))} is {_describe_kind(mode)}, not a file.")
         return stat.S_IMODE(mode)
 
 
-def _into(folder: int, name: str, *, make: bool) -> int:
-    """The folder of that name, in place of the one around it. On an error that one stays open: it is the caller's."""
+def _open_subfolder(folder: int, name: str, *, create: bool) -> int:
+    """Open a subfolder and close the folder around it. On an error, that folder stays open: the caller closes it."""
     try:
-        inner = os.open(name, _FOLDER, dir_fd=folder)
+        subfolder = os.open(name, _FOLDER_FLAGS, dir_fd=folder)
     except FileNotFoundError:
-        if not make:
+        if not create:
             raise
         os.mkdir(name, dir_fd=folder)
-        inner = os.open(name, _FOLDER, dir_fd=folder)
+        subfolder = os.open(name, _FOLDER_FLAGS, dir_fd=folder)
     os.close(folder)
-    return inner
+    return subfolder
 
 
-def _write(name: str, folder: int, content: bytes, mode: int | None) -> None:
+def _write_new(name: str, folder: int, content: bytes, mode: int | None) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(name, "wb", opener=lambda path, _flags: os.open(path, flags, 0o666, dir_fd=folder)) as file:
         if mode is not None:
@@ -327,5 +331,5 @@ _KINDS: Final[tuple[tuple[Callable[[int], bool], str], ...]] = (
 )
 
 
-def _kind(mode: int) -> str:
-    return next((word for test, word in _KINDS if test(mode)), "a device")
+def _describe_kind(mode: int) -> str:
+    return next((description for test, description in _KINDS if test(mode)), "a device")

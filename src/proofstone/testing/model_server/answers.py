@@ -1,4 +1,4 @@
-"""What the model server is asked and what it can be told to answer, in words that no protocol owns."""
+"""What the model server is asked and what it can answer, independent of the protocol."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Literal, TypeAlias
 
 
 class WireProtocol(StrEnum):
+    """The protocols that the server speaks."""
+
     OPENAI_CHAT = "openai-chat"
     OPENAI_RESPONSES = "openai-responses"
     ANTHROPIC = "anthropic"
@@ -18,7 +20,7 @@ class WireProtocol(StrEnum):
 
 @dataclass(frozen=True)
 class Asked:
-    """A request, as it came in."""
+    """A request that the server received."""
 
     protocol: WireProtocol
     model: str
@@ -29,27 +31,28 @@ class Asked:
     """`("user" | "assistant" | "tool", text)` in order. A turn that only called tools has an empty text; thoughts are
     left out."""
     tools: tuple[str, ...]
-    """The names of those offered."""
+    """The names of the offered tools."""
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """The names are in lower case."""
     body: Mapping[str, object]
 
 
 @dataclass(frozen=True)
 class Reply:
+    """A normal answer."""
+
     text: str = ""
     calls: tuple[tuple[str, Mapping[str, object]], ...] = ()
     """`(tool, arguments)`."""
     raw_arguments: str | None = None
-    """In place of the arguments of every call: this text as it stands, though it be no JSON."""
+    """Sent unchanged instead of the arguments of every call, even if it is not JSON."""
     thoughts: str = ""
     input_tokens: int = 11
-    """All of them, those from the cache too."""
+    """All input tokens, including those from the cache."""
     output_tokens: int = 7
     cached_tokens: int = 0
     pieces: int = 4
-    """How many a streamed text comes in, and streamed thoughts and arguments; fewer if there are not as many
-    characters."""
+    """The number of pieces in which text, thoughts and arguments are streamed; fewer if there are fewer characters."""
     pause: float = 0.0
     """Seconds after each piece."""
     finish: Literal["stop", "length", "content_filter"] = "stop"
@@ -57,32 +60,34 @@ class Reply:
 
 @dataclass(frozen=True)
 class HttpError:
+    """An answer with an HTTP error status."""
+
     status: int
     message: str = "the model server was told to fail"
     retry_after: float | None = None
     """Seconds."""
     code: str = ""
-    """The provider's own word for it, if not the one that goes with the status: `insufficient_quota`."""
+    """The provider's own error code, if it is not the default for the status: `insufficient_quota`."""
 
 
 @dataclass(frozen=True)
 class Disconnect:
-    """The connection ends: before anything was said, or in the middle of an answer."""
+    """Close the connection: before the answer, or in the middle of it."""
 
     after_pieces: int | None = None
-    """Of a stream. An answer that is not streamed ends half-way through its body."""
+    """Pieces of a stream. An answer that is not streamed ends in the middle of its body."""
 
 
 @dataclass(frozen=True)
 class Hang:
-    """Nothing is said for so long, or until the server closes; then the connection ends."""
+    """Send nothing for this long, or until the server closes; then close the connection."""
 
     seconds: float = 3600
 
 
 @dataclass(frozen=True)
 class Garbage:
-    """What a proxy or a login page says in the provider's place."""
+    """What a proxy or a login page sends in the provider's place."""
 
     body: bytes = b"<html>nope"
     status: int = 200
@@ -90,7 +95,7 @@ class Garbage:
 
 @dataclass(frozen=True)
 class StreamError:
-    """A stream that begins well and ends in an error. Where nothing is streamed: a plain error of status 503."""
+    """A stream that begins well and ends with an error. Without streaming, a plain error with status 503."""
 
     after_pieces: int = 1
     message: str = "overloaded"
@@ -98,16 +103,16 @@ class StreamError:
 
 Answer: TypeAlias = Reply | HttpError | Disconnect | Hang | Garbage | StreamError
 
-AT_ITS_END = HttpError(500, "the script of the model server is at its end")
+AT_ITS_END = HttpError(500, "the script of the model server has no more answers")
 
 
 def scripted(turns: Sequence[Answer]) -> Callable[[Asked], Answer]:
-    """One after the other, whoever asks; an error once they are used up."""
-    left = iter(turns)
-    taking = threading.Lock()
+    """Give the answers one after the other, whoever asks, and then an error."""
+    remaining = iter(turns)
+    lock = threading.Lock()
 
     def answer(_: Asked) -> Answer:
-        with taking:
-            return next(left, AT_ITS_END)
+        with lock:
+            return next(remaining, AT_ITS_END)
 
     return answer

@@ -1,4 +1,4 @@
-"""Anthropic's messages: an answer is a list of blocks, and a stream tells of each as it begins, grows and ends."""
+"""Anthropic's messages: an answer is a list of blocks; a stream reports how each begins, grows and ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ERRORS = {
     503: "overloaded_error",
     529: "overloaded_error",
 }
-_STOPS = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
+_STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
 
 
 def read(path: str, body: Json) -> Request:
@@ -26,12 +26,12 @@ def read(path: str, body: Json) -> Request:
         model=body.get("model", ""),
         stream=bool(body.get("stream")),
         system=text_of(body.get("system")),
-        said=joined(part for message in body.get("messages", []) for part in _said(message)),
+        said=joined(part for message in body.get("messages", []) for part in _read_message(message)),
         tools=tuple(tool["name"] for tool in body.get("tools", [])),
     )
 
 
-def _said(message: Json) -> Iterator[Said]:
+def _read_message(message: Json) -> Iterator[Said]:
     content = message["content"]
     blocks: list[Json] = [{"type": "text", "text": content}] if isinstance(content, str) else content
     if message["role"] == "assistant":
@@ -45,22 +45,28 @@ def _said(message: Json) -> Iterator[Said]:
 
 
 def whole(exchange: Exchange) -> Json:
-    blocks = [block for block, _ in _blocks(exchange)]
-    return _message(exchange) | {"content": blocks, "stop_reason": _stop(exchange), "usage": _usage(exchange)}
+    blocks = [block for block, _ in _build_blocks(exchange)]
+    return _build_message(exchange) | {
+        "content": blocks,
+        "stop_reason": _get_stop_reason(exchange),
+        "usage": _build_usage(exchange),
+    }
 
 
 def stream(exchange: Exchange) -> Iterator[Frame]:
     def frame(kind: str, piece: bool = False, **fields: object) -> Frame:
         return Frame(event({"type": kind, **fields}, kind), piece)
 
-    yield frame("message_start", message=_message(exchange) | {"usage": _usage(exchange) | {"output_tokens": 1}})
+    yield frame(
+        "message_start", message=_build_message(exchange) | {"usage": _build_usage(exchange) | {"output_tokens": 1}}
+    )
     yield frame("ping")
-    for at, (block, deltas) in enumerate(_blocks(exchange)):
-        yield frame("content_block_start", index=at, content_block=block | _EMPTY[block["type"]])
+    for index, (block, deltas) in enumerate(_build_blocks(exchange)):
+        yield frame("content_block_start", index=index, content_block=block | _EMPTY[block["type"]])
         for delta in deltas:
-            yield frame("content_block_delta", True, index=at, delta=delta)
-        yield frame("content_block_stop", index=at)
-    delta = {"stop_reason": _stop(exchange), "stop_sequence": None}
+            yield frame("content_block_delta", True, index=index, delta=delta)
+        yield frame("content_block_stop", index=index)
+    delta = {"stop_reason": _get_stop_reason(exchange), "stop_sequence": None}
     yield frame("message_delta", delta=delta, usage={"output_tokens": exchange.reply.output_tokens})
     yield frame("message_stop")
 
@@ -74,8 +80,8 @@ def stream_error(message: str, sent: int) -> bytes:
     return event(error(HttpError(529, message)), "error")
 
 
-def _blocks(exchange: Exchange) -> Iterator[tuple[Json, list[Json]]]:
-    """Each block, and how it grows in a stream."""
+def _build_blocks(exchange: Exchange) -> Iterator[tuple[Json, list[Json]]]:
+    """Yield each block, and the deltas with which it grows in a stream."""
     reply = exchange.reply
     if reply.thoughts:
         signature = f"signature-{exchange.number}"
@@ -87,7 +93,7 @@ def _blocks(exchange: Exchange) -> Iterator[tuple[Json, list[Json]]]:
         yield {"type": "text", "text": reply.text}, deltas
     for id_, name, arguments in exchange.calls:
         deltas = [{"type": "input_json_delta", "partial_json": part} for part in exchange.pieces(arguments)]
-        yield {"type": "tool_use", "id": id_, "name": name, "input": _parsed(arguments)}, deltas
+        yield {"type": "tool_use", "id": id_, "name": name, "input": _parse_arguments(arguments)}, deltas
 
 
 _EMPTY: dict[str, Json] = {
@@ -95,18 +101,18 @@ _EMPTY: dict[str, Json] = {
     "text": {"text": ""},
     "tool_use": {"input": {}},
 }
-"""What a block lacks as it begins."""
+"""Fields that are empty when a block begins."""
 
 
-def _parsed(arguments: str) -> object:
-    """A whole answer holds the arguments as JSON. What is none can only be sent as the text that it is."""
+def _parse_arguments(arguments: str) -> object:
+    """Parse the arguments, because a complete answer holds them as JSON. Invalid JSON can only be sent as text."""
     try:
         return json.loads(arguments)
     except ValueError:
         return arguments
 
 
-def _message(exchange: Exchange) -> Json:
+def _build_message(exchange: Exchange) -> Json:
     return {
         "id": f"msg_{exchange.number}",
         "type": "message",
@@ -118,12 +124,12 @@ def _message(exchange: Exchange) -> Json:
     }
 
 
-def _stop(exchange: Exchange) -> str:
+def _get_stop_reason(exchange: Exchange) -> str:
     reply = exchange.reply
-    return "tool_use" if reply.calls and reply.finish == "stop" else _STOPS[reply.finish]
+    return "tool_use" if reply.calls and reply.finish == "stop" else _STOP_REASONS[reply.finish]
 
 
-def _usage(exchange: Exchange) -> Json:
+def _build_usage(exchange: Exchange) -> Json:
     reply = exchange.reply
     return {
         "input_tokens": reply.input_tokens - reply.cached_tokens,

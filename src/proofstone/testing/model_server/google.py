@@ -1,6 +1,7 @@
-"""Google's Gemini: the model and whether to stream are in the path; a stream is a row of answers, each with some parts.
+"""Google's Gemini: the model and whether to stream are in the path; a stream is a series of answers with some parts
+each.
 
-A call of a tool comes whole, and its arguments are JSON: a model that wrote them badly is reported, not passed on.
+A tool call arrives complete, and its arguments are JSON: malformed arguments are reported, not passed on.
 """
 
 from __future__ import annotations
@@ -31,48 +32,55 @@ def read(path: str, body: Json) -> Request:
         model=model,
         stream=method == "streamGenerateContent",
         system=text_of((body.get("systemInstruction") or {}).get("parts")),
-        said=joined(part for content in body.get("contents", []) for part in _said(content)),
+        said=joined(part for content in body.get("contents", []) for part in _read_content(content)),
         tools=tuple(tool["name"] for group in groups for tool in group.get("functionDeclarations", [])),
     )
 
 
-def _said(content: Json) -> Iterator[Said]:
+def _read_content(content: Json) -> Iterator[Said]:
     parts: list[Json] = content.get("parts") or []
     if content.get("role") == "model":
-        calls = tuple(_name(part["functionCall"]) for part in parts if "functionCall" in part)
+        calls = tuple(_get_call_id(part["functionCall"]) for part in parts if "functionCall" in part)
         yield Said("assistant", text_of([part for part in parts if not part.get("thought")]), calls)
         return
     for part in parts:
         if "functionResponse" in part:
-            yield Said("tool", _result(part["functionResponse"]["response"]), answers=_name(part["functionResponse"]))
+            yield Said(
+                "tool",
+                _read_result(part["functionResponse"]["response"]),
+                answers=_get_call_id(part["functionResponse"]),
+            )
         elif "text" in part:
             yield Said("user", part["text"])
 
 
-def _name(call: Json) -> str:
-    """Ids are not obligatory here."""
+def _get_call_id(call: Json) -> str:
+    """Return the id of the call, or its name: ids are optional in this protocol."""
     return str(call.get("id") or call["name"])
 
 
-def _result(response: Json) -> str:
-    """A result is an object here. Where it has nothing but one text, under whatever name, that is what was meant."""
-    only = list(response.values())
-    return only[0] if len(only) == 1 and isinstance(only[0], str) else json.dumps(response)
+def _read_result(response: Json) -> str:
+    """Return the text of a result. Here it is an object; if its only value is a text, under any name, that is the
+    result."""
+    values = list(response.values())
+    return values[0] if len(values) == 1 and isinstance(values[0], str) else json.dumps(response)
 
 
 def whole(exchange: Exchange) -> Json:
-    finish, calls = _calls(exchange)
+    finish, calls = _build_calls(exchange)
     reply = exchange.reply
-    parts = _signed(exchange, [reply.thoughts] if reply.thoughts else [], [reply.text] if reply.text else [], calls)
-    return _answer(exchange, parts, finish)
+    parts = _build_parts(
+        exchange, [reply.thoughts] if reply.thoughts else [], [reply.text] if reply.text else [], calls
+    )
+    return _build_answer(exchange, parts, finish)
 
 
 def stream(exchange: Exchange) -> Iterator[Frame]:
-    finish, calls = _calls(exchange)
+    finish, calls = _build_calls(exchange)
     thoughts, texts = exchange.pieces(exchange.reply.thoughts), exchange.pieces(exchange.reply.text)
-    for part in _signed(exchange, thoughts, texts, calls):
-        yield Frame(event(_answer(exchange, [part])), piece=True)
-    yield Frame(event(_answer(exchange, [{"text": ""}], finish)))
+    for part in _build_parts(exchange, thoughts, texts, calls):
+        yield Frame(event(_build_answer(exchange, [part])), piece=True)
+    yield Frame(event(_build_answer(exchange, [{"text": ""}], finish)))
 
 
 def error(error: HttpError) -> Json:
@@ -88,18 +96,18 @@ def stream_error(message: str, sent: int) -> bytes:
     return event(error(HttpError(503, message)))
 
 
-def _calls(exchange: Exchange) -> tuple[str, list[Json]]:
-    """How the answer finishes, and the parts with its calls."""
+def _build_calls(exchange: Exchange) -> tuple[str, list[Json]]:
+    """Return the finish reason and the parts with the calls."""
     parts = []
     for id_, name, arguments in exchange.calls:
-        parsed = _parsed(arguments)
+        parsed = _parse_arguments(arguments)
         if parsed is None:
             return "MALFORMED_FUNCTION_CALL", []
         parts.append({"functionCall": {"id": id_, "name": name, "args": parsed}})
     return _FINISHES[exchange.reply.finish], parts
 
 
-def _parsed(arguments: str) -> Json | None:
+def _parse_arguments(arguments: str) -> Json | None:
     try:
         parsed = json.loads(arguments)
     except ValueError:
@@ -107,17 +115,17 @@ def _parsed(arguments: str) -> Json | None:
     return parsed if isinstance(parsed, dict) else None
 
 
-def _signed(exchange: Exchange, thoughts: list[str], texts: list[str], calls: list[Json]) -> list[Json]:
-    """All parts. Thoughts leave a signature, which the client is to send back: on the first call, or else on the last
-    of the text."""
-    said: list[Json] = [{"text": text} for text in texts]
-    if thoughts and (said or calls):
+def _build_parts(exchange: Exchange, thoughts: list[str], texts: list[str], calls: list[Json]) -> list[Json]:
+    """Return all parts. Thoughts leave a signature, which the client must send back: on the first call, or else on the
+    last text part."""
+    text_parts: list[Json] = [{"text": text} for text in texts]
+    if thoughts and (text_parts or calls):
         signature = base64.b64encode(b"signature-%d" % exchange.number).decode()
-        (calls[0] if calls else said[-1])["thoughtSignature"] = signature
-    return [*({"text": text, "thought": True} for text in thoughts), *said, *calls]
+        (calls[0] if calls else text_parts[-1])["thoughtSignature"] = signature
+    return [*({"text": text, "thought": True} for text in thoughts), *text_parts, *calls]
 
 
-def _answer(exchange: Exchange, parts: list[Json], finish: str | None = None) -> Json:
+def _build_answer(exchange: Exchange, parts: list[Json], finish: str | None = None) -> Json:
     reply = exchange.reply
     candidate: Json = {"index": 0, "content": {"role": "model", "parts": parts}}
     if finish is not None:

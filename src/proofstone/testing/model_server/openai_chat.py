@@ -23,12 +23,12 @@ def read(path: str, body: Json) -> Request:
         model=body.get("model", ""),
         stream=bool(body.get("stream")),
         system="\n".join(system),
-        said=joined(_said(message) for message in messages if message["role"] not in ("system", "developer")),
+        said=joined(_read_message(message) for message in messages if message["role"] not in ("system", "developer")),
         tools=tuple(tool["function"]["name"] for tool in body.get("tools", []) if "function" in tool),
     )
 
 
-def _said(message: Json) -> Said:
+def _read_message(message: Json) -> Said:
     calls = tuple(call["id"] for call in message.get("tool_calls") or ())
     return Said(message["role"], text_of(message.get("content")), calls, message.get("tool_call_id", ""))
 
@@ -43,13 +43,13 @@ def whole(exchange: Exchange) -> Json:
             {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
             for id_, name, arguments in exchange.calls
         ]
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(exchange)}
-    return _envelope(exchange, "chat.completion") | {"choices": [choice], "usage": _usage(exchange)}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _get_finish_reason(exchange)}
+    return _build_envelope(exchange, "chat.completion") | {"choices": [choice], "usage": _build_usage(exchange)}
 
 
 def stream(exchange: Exchange) -> Iterator[Frame]:
     with_usage = bool((exchange.body.get("stream_options") or {}).get("include_usage"))
-    envelope = _envelope(exchange, "chat.completion.chunk") | ({"usage": None} if with_usage else {})
+    envelope = _build_envelope(exchange, "chat.completion.chunk") | ({"usage": None} if with_usage else {})
 
     def chunk(delta: Json, finish: str | None = None, piece: bool = True) -> Frame:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
@@ -60,14 +60,14 @@ def stream(exchange: Exchange) -> Iterator[Frame]:
         yield chunk({"reasoning_content": part})
     for part in exchange.pieces(exchange.reply.text):
         yield chunk({"content": part})
-    for at, (id_, name, arguments) in enumerate(exchange.calls):
-        head = {"index": at, "id": id_, "type": "function", "function": {"name": name, "arguments": ""}}
+    for index, (id_, name, arguments) in enumerate(exchange.calls):
+        head = {"index": index, "id": id_, "type": "function", "function": {"name": name, "arguments": ""}}
         yield chunk({"tool_calls": [head]}, piece=False)
         for part in exchange.pieces(arguments):
-            yield chunk({"tool_calls": [{"index": at, "function": {"arguments": part}}]})
-    yield chunk({}, _finish(exchange), piece=False)
+            yield chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+    yield chunk({}, _get_finish_reason(exchange), piece=False)
     if with_usage:
-        yield Frame(event(envelope | {"choices": [], "usage": _usage(exchange)}))
+        yield Frame(event(envelope | {"choices": [], "usage": _build_usage(exchange)}))
     yield Frame(b"data: [DONE]\n\n")
 
 
@@ -80,15 +80,15 @@ def stream_error(message: str, sent: int) -> bytes:
     return event(error(HttpError(503, message)))
 
 
-def _envelope(exchange: Exchange, kind: str) -> Json:
+def _build_envelope(exchange: Exchange, kind: str) -> Json:
     return {"id": f"chatcmpl-{exchange.number}", "object": kind, "created": CREATED, "model": exchange.model}
 
 
-def _finish(exchange: Exchange) -> str:
+def _get_finish_reason(exchange: Exchange) -> str:
     return "tool_calls" if exchange.reply.calls and exchange.reply.finish == "stop" else exchange.reply.finish
 
 
-def _usage(exchange: Exchange) -> Json:
+def _build_usage(exchange: Exchange) -> Json:
     reply = exchange.reply
     return {
         "prompt_tokens": reply.input_tokens,

@@ -1,4 +1,4 @@
-"""OpenAI's responses: an answer is a list of items, and a stream tells of each as it begins, grows and ends."""
+"""OpenAI's responses: an answer is a list of items; a stream reports how each begins, grows and ends."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from proofstone.testing.model_server.answers import HttpError
 from proofstone.testing.model_server.wire import CREATED, Exchange, Frame, Json, Request, Said, event, joined, text_of
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
-_STEERING = ("system", "developer")
+_SYSTEM_ROLES = ("system", "developer")
 
 
 def read(path: str, body: Json) -> Request:
-    given = body.get("input", [])
-    items: list[Json] = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    raw_input = body.get("input", [])
+    items: list[Json] = [{"role": "user", "content": raw_input}] if isinstance(raw_input, str) else raw_input
     system = [body.get("instructions") or ""]
-    system += [text_of(item["content"]) for item in items if item.get("role") in _STEERING]
+    system += [text_of(item["content"]) for item in items if item.get("role") in _SYSTEM_ROLES]
     return Request(
         model=body.get("model", ""),
         stream=bool(body.get("stream")),
         system="\n".join(text for text in system if text),
-        said=joined(_said(item) for item in items if item.get("role") not in _STEERING),
+        said=joined(_read_item(item) for item in items if item.get("role") not in _SYSTEM_ROLES),
         tools=tuple(tool["name"] for tool in body.get("tools", []) if tool["type"] == "function"),
     )
 
 
-def _said(item: Json) -> Said:
+def _read_item(item: Json) -> Said:
     kind = item.get("type", "message")
     if kind == "function_call":
         return Said("assistant", calls=(item["call_id"],))
@@ -40,10 +40,10 @@ def _said(item: Json) -> Said:
 
 def whole(exchange: Exchange) -> Json:
     reason = _INCOMPLETE.get(exchange.reply.finish)
-    return _response(exchange, "incomplete" if reason else "completed") | {
-        "output": list(_items(exchange)),
+    return _build_response_body(exchange, "incomplete" if reason else "completed") | {
+        "output": list(_build_items(exchange)),
         "incomplete_details": {"reason": reason} if reason else None,
-        "usage": _usage(exchange),
+        "usage": _build_usage(exchange),
     }
 
 
@@ -54,16 +54,16 @@ def stream(exchange: Exchange) -> Iterator[Frame]:
         data = {"type": kind, "sequence_number": next(numbers), **fields}
         return Frame(event(data, kind), piece)
 
-    begun = _response(exchange, "in_progress")
-    yield frame("response.created", response=begun)
-    yield frame("response.in_progress", response=begun)
-    for at, item in enumerate(_items(exchange)):
-        yield frame("response.output_item.added", output_index=at, item=item | _EMPTY[item["type"]])
-        for kind, piece, fields in _growth(exchange, item):
-            yield frame(kind, piece, output_index=at, item_id=item["id"], **fields)
-        yield frame("response.output_item.done", output_index=at, item=item)
-    ended = whole(exchange)
-    yield frame(f"response.{ended['status']}", response=ended)
+    started = _build_response_body(exchange, "in_progress")
+    yield frame("response.created", response=started)
+    yield frame("response.in_progress", response=started)
+    for index, item in enumerate(_build_items(exchange)):
+        yield frame("response.output_item.added", output_index=index, item=item | _EMPTY[item["type"]])
+        for kind, piece, fields in _build_growth_events(exchange, item):
+            yield frame(kind, piece, output_index=index, item_id=item["id"], **fields)
+        yield frame("response.output_item.done", output_index=index, item=item)
+    response = whole(exchange)
+    yield frame(f"response.{response['status']}", response=response)
 
 
 def error(error: HttpError) -> Json:
@@ -75,14 +75,14 @@ def stream_error(message: str, sent: int) -> bytes:
     return event(data, "error")
 
 
-def _items(exchange: Exchange) -> Iterator[Json]:
+def _build_items(exchange: Exchange) -> Iterator[Json]:
     reply, number = exchange.reply, exchange.number
     status = {"status": "completed"}
     if reply.thoughts:
         summary = [{"type": "summary_text", "text": reply.thoughts}]
         yield {"id": f"rs_{number}", "type": "reasoning", "summary": summary, "encrypted_content": f"sealed-{number}"}
     if reply.text:
-        part = _text_part(reply.text)
+        part = _build_text_part(reply.text)
         yield {"id": f"msg_{number}", "type": "message", "role": "assistant", "content": [part]} | status
     for id_, name, arguments in exchange.calls:
         call = {"id": f"fc_{id_}", "type": "function_call", "call_id": id_, "name": name, "arguments": arguments}
@@ -94,45 +94,45 @@ _EMPTY: dict[str, Json] = {
     "message": {"content": [], "status": "in_progress"},
     "function_call": {"arguments": "", "status": "in_progress"},
 }
-"""What an item lacks as it begins."""
+"""Fields that are empty when an item begins."""
 
 
-def _growth(exchange: Exchange, item: Json) -> Iterator[tuple[str, bool, Json]]:
-    """The events between an item's beginning and its end: `(kind, whether it is a piece, fields)`."""
+def _build_growth_events(exchange: Exchange, item: Json) -> Iterator[tuple[str, bool, Json]]:
+    """Yield the events between the beginning and the end of an item: `(kind, whether it is a piece, fields)`."""
     if item["type"] == "function_call":
         for part in exchange.pieces(item["arguments"]):
             yield "response.function_call_arguments.delta", True, {"delta": part}
         done = {"arguments": item["arguments"], "name": item["name"]}
         yield "response.function_call_arguments.done", False, done
     elif item["type"] == "message":
-        yield from _text_growth(exchange, item["content"][0])
+        yield from _build_text_events(exchange, item["content"][0])
     else:
-        yield from _summary_growth(exchange, item["summary"][0])
+        yield from _build_summary_events(exchange, item["summary"][0])
 
 
-def _text_growth(exchange: Exchange, part: Json) -> Iterator[tuple[str, bool, Json]]:
-    where = {"content_index": 0}
-    yield "response.content_part.added", False, where | {"part": _text_part("")}
+def _build_text_events(exchange: Exchange, part: Json) -> Iterator[tuple[str, bool, Json]]:
+    position = {"content_index": 0}
+    yield "response.content_part.added", False, position | {"part": _build_text_part("")}
     for text in exchange.pieces(part["text"]):
-        yield "response.output_text.delta", True, where | {"delta": text, "logprobs": []}
-    yield "response.output_text.done", False, where | {"text": part["text"], "logprobs": []}
-    yield "response.content_part.done", False, where | {"part": part}
+        yield "response.output_text.delta", True, position | {"delta": text, "logprobs": []}
+    yield "response.output_text.done", False, position | {"text": part["text"], "logprobs": []}
+    yield "response.content_part.done", False, position | {"part": part}
 
 
-def _summary_growth(exchange: Exchange, part: Json) -> Iterator[tuple[str, bool, Json]]:
-    where = {"summary_index": 0}
-    yield "response.reasoning_summary_part.added", False, where | {"part": part | {"text": ""}}
+def _build_summary_events(exchange: Exchange, part: Json) -> Iterator[tuple[str, bool, Json]]:
+    position = {"summary_index": 0}
+    yield "response.reasoning_summary_part.added", False, position | {"part": part | {"text": ""}}
     for text in exchange.pieces(part["text"]):
-        yield "response.reasoning_summary_text.delta", True, where | {"delta": text}
-    yield "response.reasoning_summary_text.done", False, where | {"text": part["text"]}
-    yield "response.reasoning_summary_part.done", False, where | {"part": part}
+        yield "response.reasoning_summary_text.delta", True, position | {"delta": text}
+    yield "response.reasoning_summary_text.done", False, position | {"text": part["text"]}
+    yield "response.reasoning_summary_part.done", False, position | {"part": part}
 
 
-def _text_part(text: str) -> Json:
+def _build_text_part(text: str) -> Json:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _response(exchange: Exchange, status: str) -> Json:
+def _build_response_body(exchange: Exchange, status: str) -> Json:
     return {
         "id": f"resp_{exchange.number}",
         "object": "response",
@@ -151,7 +151,7 @@ def _response(exchange: Exchange, status: str) -> Json:
     }
 
 
-def _usage(exchange: Exchange) -> Json:
+def _build_usage(exchange: Exchange) -> Json:
     reply = exchange.reply
     return {
         "input_tokens": reply.input_tokens,

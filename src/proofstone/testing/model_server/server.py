@@ -1,6 +1,6 @@
-"""The server itself: takes requests, asks what to answer, and sends it, whole or piece by piece.
+"""The server: it receives requests, asks what to answer, and sends the answer, complete or piece by piece.
 
-It closes at once, whatever it is in the middle of: every wait is a wait for its closing, and open connections are cut.
+It closes at once, whatever it is doing: every wait also waits for closing, and open connections are cut.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _GOOGLE_METHODS = (":generateContent", ":streamGenerateContent")
 
 
 class ModelServer:
-    """Serves from the moment it is made until it is closed; a context manager."""
+    """Serve from the moment of creation until it is closed. A context manager."""
 
     def __init__(self, answer: Callable[[Asked], Answer] | Sequence[Answer]) -> None:
-        """`answer` is called in the thread of the request, and closing waits for it. What it raises ends the
-        connection, and is raised again when the server closes. A sequence is used up one by one."""
+        """`answer` is called in the thread of the request, and closing waits for it. An exception in it ends the
+        connection and is raised again when the server closes. A sequence is used up one by one."""
         self.asked: list[Asked] = []
-        """Every request that could be read, in the order in which they came."""
+        """Every request that could be read, in the order of arrival."""
         self._listener = _Listener(answer if callable(answer) else scripted(answer), self.asked)
         self._thread = threading.Thread(target=self._listener.serve_forever, args=(0.01,), name="model server")
         self._thread.start()
@@ -63,9 +63,9 @@ class ModelServer:
         return f"http://127.0.0.1:{self._listener.server_address[1]}"
 
     def base_url(self, protocol: WireProtocol) -> str:
-        """What the provider's library must be given as the address of its provider."""
-        openai = protocol in (WireProtocol.OPENAI_CHAT, WireProtocol.OPENAI_RESPONSES)
-        return f"{self.url}/v1" if openai else self.url
+        """Return the address to give to the provider's library."""
+        is_openai = protocol in (WireProtocol.OPENAI_CHAT, WireProtocol.OPENAI_RESPONSES)
+        return f"{self.url}/v1" if is_openai else self.url
 
     def close(self) -> None:
         self._listener.closing.set()
@@ -86,7 +86,7 @@ class ModelServer:
 
 
 class _Listener(ThreadingTCPServer):
-    """Knows its open connections, so that it can cut them, and waits for their threads to end."""
+    """Track the open connections, so that they can be cut, and wait for their threads to end."""
 
     request_queue_size = 128
 
@@ -97,34 +97,34 @@ class _Listener(ThreadingTCPServer):
         self.closing = threading.Event()
         self.failures: list[BaseException] = []
         self._connections: set[socket.socket] = set()
-        self._guard = threading.Lock()
-        super().__init__(("127.0.0.1", 0), _Conversation)
+        self._lock = threading.Lock()
+        super().__init__(("127.0.0.1", 0), _Handler)
 
     def get_request(self) -> tuple[socket.socket, object]:
         connection, address = super().get_request()
-        with self._guard:
+        with self._lock:
             self._connections.add(connection)
         return connection, address
 
     def shutdown_request(self, request: socket.socket) -> None:  # type: ignore[override]  # TCP: never a datagram
-        with self._guard:
+        with self._lock:
             self._connections.discard(request)
             super().shutdown_request(request)
 
     def cut(self) -> None:
-        with self._guard:
+        with self._lock:
             for connection in self._connections:
-                with suppress(OSError):  # the client has gone already
+                with suppress(OSError):  # the client has already disconnected
                     connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: object, client_address: object) -> None:
         error = sys.exc_info()[1]
-        if error is not None and not isinstance(error, ConnectionError):  # clients may go whenever they like
+        if error is not None and not isinstance(error, ConnectionError):  # clients may disconnect at any time
             self.failures.append(error)
 
 
-class _Conversation(BaseHTTPRequestHandler):
-    """One connection, which may carry several requests."""
+class _Handler(BaseHTTPRequestHandler):
+    """Handle one connection, which may carry several requests."""
 
     server: _Listener
     protocol_version = "HTTP/1.1"
@@ -140,28 +140,28 @@ class _Conversation(BaseHTTPRequestHandler):
         elif protocol is None:
             self._fail(openai_chat, HttpError(404, f"there is nothing at {path}"))
         else:
-            self._converse(protocol, path, json.loads(body))
+            self._handle(protocol, path, json.loads(body))
 
     def log_message(self, format: str, *args: object) -> None:
-        """Whoever wants to know what was asked looks at `ModelServer.asked`."""
+        """Log nothing: requests are kept in `ModelServer.asked`."""
 
-    def _converse(self, protocol: WireProtocol, path: str, body: Json) -> None:
+    def _handle(self, protocol: WireProtocol, path: str, body: Json) -> None:
         wire = _WIRES[protocol]
         request = wire.read(path, body)
-        asked = self._asked(protocol, request, body)
-        self.server.asked.append(asked)
+        request_seen = self._build_request(protocol, request, body)
+        self.server.asked.append(request_seen)
         fault = incoherent(request.said)
-        answer = HttpError(400, fault) if fault else self.server.answer(asked)
-        reply = answer if isinstance(answer, Reply) else _unfinished(answer)
+        answer = HttpError(400, fault) if fault else self.server.answer(request_seen)
+        reply = answer if isinstance(answer, Reply) else _build_partial_reply(answer)
         self._answer(wire, answer, request.stream, Exchange(request.model, body, reply, next(self.server.numbers)))
 
-    def _asked(self, protocol: WireProtocol, request: Request, body: Json) -> Asked:
+    def _build_request(self, protocol: WireProtocol, request: Request, body: Json) -> Asked:
         return Asked(
             protocol=protocol,
             model=request.model,
             stream=request.stream,
             system=request.system,
-            messages=tuple((said.role, said.text) for said in request.said),
+            messages=tuple((part.role, part.text) for part in request.said),
             tools=request.tools,
             headers={name.lower(): value for name, value in self.headers.items()},
             body=body,
@@ -176,7 +176,7 @@ class _Conversation(BaseHTTPRequestHandler):
             case HttpError():
                 self._fail(wire, answer)
             case StreamError() if stream:
-                sent = list(_until(answer.after_pieces, wire.stream(exchange)))
+                sent = list(_take_pieces(answer.after_pieces, wire.stream(exchange)))
                 self._stream([*sent, Frame(wire.stream_error(answer.message, len(sent)))])
             case StreamError():
                 self._fail(wire, HttpError(503, answer.message))
@@ -188,13 +188,13 @@ class _Conversation(BaseHTTPRequestHandler):
             case Disconnect(after_pieces=None):
                 self.close_connection = True
             case Disconnect(after_pieces=int(pieces)) if stream:
-                self._stream(_until(pieces, wire.stream(exchange)), to_its_end=False)
+                self._stream(_take_pieces(pieces, wire.stream(exchange)), is_complete=False)
             case Disconnect():
                 self._send_half(encoded(wire.whole(exchange)))
 
     def _fail(self, wire: Wire, error: HttpError) -> None:
-        wait = {} if error.retry_after is None else {"retry-after": f"{error.retry_after:g}"}
-        self._send(error.status, encoded(wire.error(error)), wait)
+        headers = {} if error.retry_after is None else {"retry-after": f"{error.retry_after:g}"}
+        self._send(error.status, encoded(wire.error(error)), headers)
 
     def _send(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
         self._begin(status, {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})})
@@ -205,14 +205,14 @@ class _Conversation(BaseHTTPRequestHandler):
         self.wfile.write(body[: len(body) // 2])
         self.close_connection = True
 
-    def _stream(self, frames: Iterable[Frame], pause: float = 0.0, to_its_end: bool = True) -> None:
+    def _stream(self, frames: Iterable[Frame], pause: float = 0.0, is_complete: bool = True) -> None:
         self._begin(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"})
         for frame in frames:
             self.wfile.write(b"%x\r\n%s\r\n" % (len(frame.data), frame.data))
             if frame.piece and pause and self.server.closing.wait(pause):
-                to_its_end = False
+                is_complete = False
                 break
-        if to_its_end:
+        if is_complete:
             self.wfile.write(b"0\r\n\r\n")
         else:
             self.close_connection = True
@@ -224,14 +224,14 @@ class _Conversation(BaseHTTPRequestHandler):
         self.end_headers()
 
 
-def _unfinished(answer: Answer) -> Reply:
-    """What is said before it breaks off: of more pieces than are sent."""
+def _build_partial_reply(answer: Answer) -> Reply:
+    """Return the reply that is cut short: it has more pieces than are sent."""
     pieces = 1 + (answer.after_pieces or 0 if isinstance(answer, Disconnect | StreamError) else 0)
     return Reply(text="word " * pieces, pieces=pieces)
 
 
-def _until(pieces: int, frames: Iterable[Frame]) -> Iterator[Frame]:
-    """What comes before the piece after these."""
+def _take_pieces(pieces: int, frames: Iterable[Frame]) -> Iterator[Frame]:
+    """Yield the frames up to this number of pieces."""
     for frame in frames:
         pieces -= frame.piece
         if pieces < 0:

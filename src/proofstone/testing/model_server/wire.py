@@ -1,4 +1,4 @@
-"""What the protocols have in common: how each is read and written, and what all of them ask of a conversation."""
+"""What the protocols have in common: reading, writing, and the rules that every conversation must follow."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from proofstone.testing.model_server.answers import HttpError, Reply
 Json: TypeAlias = dict[str, Any]
 
 CREATED = 1_700_000_000
-"""Nothing that the server says depends on when it says it."""
+"""A fixed time: no answer depends on the clock."""
 
 _LINE_ENDS = re.compile("[\x85\u2028\u2029]")
-"""Plain characters to JSON, ends of a line to some who read streams line by line. Providers escape them."""
+"""Plain characters in JSON, but line ends to some readers of streams. Providers escape them."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class Said:
     role: str
     text: str = ""
     calls: tuple[str, ...] = ()
-    """Ids of the tool calls made."""
+    """The ids of the tool calls."""
     answers: str = ""
-    """Id of the tool call that this is the result of."""
+    """The id of the tool call that this is the result of."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a protocol's request says, before it is known to make sense."""
+    """The content of a protocol's request, before it is validated."""
 
     model: str
     stream: bool
@@ -44,24 +44,24 @@ class Request:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A reply, and what of the request it depends on."""
+    """A reply, and the parts of the request that it depends on."""
 
     model: str
     body: Json
     reply: Reply
     number: int
-    """Of the request: ids differ from one to the next."""
+    """The number of the request, which makes ids unique."""
 
     @property
     def calls(self) -> Iterator[tuple[str, str, str]]:
-        """`(id, name, text of the arguments)`."""
-        for at, (name, arguments) in enumerate(self.reply.calls):
+        """`(id, name, arguments as text)`."""
+        for index, (name, arguments) in enumerate(self.reply.calls):
             raw = self.reply.raw_arguments
-            yield f"call_{self.number}_{at}", name, json.dumps(arguments, ensure_ascii=False) if raw is None else raw
+            yield f"call_{self.number}_{index}", name, json.dumps(arguments, ensure_ascii=False) if raw is None else raw
 
     def pieces(self, text: str) -> list[str]:
         length = max(1, -(-len(text) // max(1, self.reply.pieces)))
-        return [text[at : at + length] for at in range(0, len(text), length)]
+        return [text[start : start + length] for start in range(0, len(text), length)]
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,11 @@ class Frame:
 
     data: bytes
     piece: bool = False
-    """They carry a part of the text, the thoughts or the arguments."""
+    """Whether the bytes carry a part of the text, the thoughts or the arguments."""
 
 
 class Wire(Protocol):
-    """A protocol. Each is a module with these functions."""
+    """A protocol. Each implementation is a module with these functions."""
 
     def read(self, path: str, body: Json) -> Request: ...
 
@@ -85,23 +85,23 @@ class Wire(Protocol):
     def error(self, error: HttpError) -> Json: ...
 
     def stream_error(self, message: str, sent: int) -> bytes:
-        """`sent`: frames before it."""
+        """Return the error event. `sent` is the number of frames before it."""
         ...
 
 
 def encoded(data: Mapping[str, object]) -> bytes:
     text = json.dumps(data, ensure_ascii=False)
-    # Half of a surrogate pair has no UTF-8, but its escape is JSON.
+    # An unpaired surrogate cannot be encoded in UTF-8, but its escape is valid JSON.
     return _LINE_ENDS.sub(lambda end: f"\\u{ord(end[0]):04x}", text).encode("utf-8", "backslashreplace")
 
 
 def event(data: Mapping[str, object], name: str = "") -> bytes:
-    """A server-sent event."""
+    """Encode a server-sent event."""
     return (f"event: {name}\n".encode() if name else b"") + b"data: " + encoded(data) + b"\n\n"
 
 
 def text_of(content: object) -> str:
-    """Content is a text or a list of parts, some of which are texts."""
+    """Return the text of content, which is a text or a list of parts, some of which are texts."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
@@ -109,7 +109,7 @@ def text_of(content: object) -> str:
 
 
 def joined(said: Iterable[Said]) -> tuple[Said, ...]:
-    """A turn of the assistant is one, in however many parts it was sent."""
+    """Join consecutive parts of the assistant into one turn."""
     turns: list[Said] = []
     for part in said:
         if turns and part.role == turns[-1].role == "assistant":
@@ -121,16 +121,16 @@ def joined(said: Iterable[Said]) -> tuple[Said, ...]:
 
 
 def incoherent(said: Sequence[Said]) -> str | None:
-    """Why no provider would take this conversation: each call has its result before anything else is said."""
+    """Return why a provider would refuse the conversation: each call needs its result before anything else is said."""
     if not said:
         return "there are no messages"
-    waiting: list[str] = []
+    open_calls: list[str] = []
     for part in said:
         if part.answers:
-            if part.answers not in waiting:
+            if part.answers not in open_calls:
                 return f"a tool result answers {part.answers}, which was not called just before"
-            waiting.remove(part.answers)
-        elif waiting:
+            open_calls.remove(part.answers)
+        elif open_calls:
             break
-        waiting.extend(part.calls)
-    return f"tool calls without a result: {', '.join(waiting)}" if waiting else None
+        open_calls.extend(part.calls)
+    return f"tool calls without a result: {', '.join(open_calls)}" if open_calls else None

@@ -1,7 +1,6 @@
 """`api:<provider>:<model>`: models that are reached over HTTP, through pydantic-ai's model interface.
 
-pydantic-ai and the SDKs of the providers take seconds to import, so nothing of them is imported here; `session` and
-what it stands on are loaded with the first turn.
+pydantic-ai and the providers' SDKs take seconds to import, so nothing of them may be imported before the first turn.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ def api_backend(
     models: Mapping[str, ModelSettings] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> ApiBackend:
-    """Of `api:<provider>:<model>`. Providers and models are the person's, beside those that are built in.
+    """Build the backend of `api:<provider>:<model>`. The user's providers and models are added to the built-in ones.
 
-    Raises an InputError if the spec, the provider, its package or its key is not there.
+    Raise an InputError if the spec is wrong, or the provider, its package or its key is missing.
     """
     return ApiBackend(choose(spec, providers or {}, models or {}, os.environ if environ is None else environ))

@@ -1,7 +1,4 @@
-"""The `api:` backend: a turn is one request to a provider. Nothing of a provider is imported before the first one.
-
-One model that is being asked, over and over: a connection, and how a turn goes over it.
-"""
+"""The `api:` backend: a turn is one request to a provider. A connection is opened with the first turn."""
 
 from __future__ import annotations
 
@@ -40,6 +37,8 @@ from proofstone.config.providers import Wire
 
 
 class ApiBackend:
+    """A backend whose turns are requests to one model of a provider."""
+
     def __init__(self, choice: Choice) -> None:
         self._choice = choice
         self._lock = threading.Lock()
@@ -52,22 +51,22 @@ class ApiBackend:
     def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
         outcome: Turn | Fault | None = None
         if not site.cancel.is_set():
-            session, events = self._opened()
+            session, events = self._ensure_open()
             outcome = events.run(lambda hear: session.turn(conversation, hear, seconds), site.hear, site.cancel)
         why = f"the question to {self._choice.name} was cancelled"
         return outcome or Fault(kind=FaultKind.CANCELLED, why=why, usage=Usage(requests=1, usd=None))
 
     def close(self) -> None:
         with self._lock:
-            was_open, self._open = self._open, None
-        if was_open:
-            session, events = was_open
+            opened, self._open = self._open, None
+        if opened:
+            session, events = opened
             try:
                 events.run(lambda _: session.aclose())
             finally:
                 loop.give_back()
 
-    def _opened(self) -> tuple[Session, loop.EventLoop]:
+    def _ensure_open(self) -> tuple[Session, loop.EventLoop]:
         with self._lock:
             if self._open is None:
                 pass
@@ -77,53 +76,55 @@ class ApiBackend:
             return self._open
 
 
-# What pydantic-ai warns its own users of (settings that a model ignores, schemas that it adapts) is not for ours.
+# pydantic-ai warns its own users of ignored settings and adapted schemas. These warnings are not for our users.
 warnings.filterwarnings("ignore", module=r"pydantic_ai\..*")
 
 
 class Session:
+    """A connection to one model, over which turns are requested."""
+
     def __init__(self, choice: Choice) -> None:
         self._choice = choice
         self._connection = connect(choice)
 
     async def turn(self, conversation: Conversation, hear: Hear, seconds: float | None) -> Turn | Fault:
-        said = messages.messages(conversation, self._choice.name)
-        wanted = messages.parameters(conversation, self._choice.settings.answer)
-        settings = self._settings(conversation)
+        history = messages.messages(conversation, self._choice.name)
+        parameters = messages.parameters(conversation, self._choice.settings.answer)
+        settings = self._build_settings(conversation)
         try:
             async with asyncio.timeout(seconds) as deadline:
-                response = messages.sound(await self._ask(said, settings, wanted, hear))
-                turn = messages.turn(response, self._choice.name, self._cost(response))
+                response = messages.sound(await self._request(history, settings, parameters, hear))
+                turn = messages.turn(response, self._choice.name, self._compute_cost(response))
         except TimeoutError as error:
             return faults.late(self._choice, seconds) if deadline.expired() else faults.fault(error, self._choice)
         except faults.PEER_ERRORS as error:
             return faults.fault(error, self._choice)
-        fault = self._fault(response)
+        fault = self._find_fault(response)
         return fault.model_copy(update={"usage": turn.usage}) if fault else turn
 
     async def aclose(self) -> None:
         await self._connection.aclose()
 
-    async def _ask(
-        self, said: list[ModelMessage], settings: ModelSettings, wanted: ModelRequestParameters, hear: Hear
+    async def _request(
+        self, history: list[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters, hear: Hear
     ) -> ModelResponse:
         model = self._connection.model
         if not self._choice.settings.stream:
-            response = await model.request(said, settings, wanted)
+            response = await model.request(history, settings, parameters)
             if response.text:
                 hear(messages.writable(response.text))
             return response
         size = 0
-        async with model.request_stream(said, settings, wanted) as stream:
+        async with model.request_stream(history, settings, parameters) as stream:
             async for event in stream:
-                size += _size(event)
+                size += _count_added(event)
                 if size > LARGEST:
                     raise TooLargeError(LARGEST)
-                if text := _spoken(event):
+                if text := _get_text(event):
                     hear(messages.writable(text))
             return stream.get()
 
-    def _settings(self, conversation: Conversation) -> ModelSettings:
+    def _build_settings(self, conversation: Conversation) -> ModelSettings:
         choice = self._choice
         settings: dict[str, object] = {"cache": True}
         if choice.settings.max_output_tokens is not None:
@@ -134,14 +135,14 @@ class Session:
             settings["openai_prompt_cache_key"] = f"proofstone-{conversation.occasion.role}"
         if choice.provider.wire is Wire.OTHER and "max_retries" not in self._connection.model.unsupported_settings:
             settings["max_retries"] = 0
-        return cast(ModelSettings, settings)  # each kind of model has keys of its own beside the common ones
+        return cast(ModelSettings, settings)  # each kind of model has its own keys besides the common ones
 
-    def _cost(self, response: ModelResponse) -> float | None:
+    def _compute_cost(self, response: ModelResponse) -> float | None:
         choice = self._choice
         return prices.cost(response.usage, choice.provider_name, response.model_name or choice.model, choice.settings)
 
-    def _fault(self, response: ModelResponse) -> Fault | None:
-        """Why the response is no turn, if so. It is paid for all the same."""
+    def _find_fault(self, response: ModelResponse) -> Fault | None:
+        """Return why the response is not a turn, or None. The response must be paid for either way."""
         if response.finish_reason == "content_filter":
             return faults.filtered(self._choice, response.provider_details)
         if response.state != "complete" or response.finish_reason == "error" or self._is_unfinished(response):
@@ -149,26 +150,26 @@ class Session:
         return None
 
     def _is_unfinished(self, response: ModelResponse) -> bool:
-        """A stream whose end is missing looks like a short answer, and an answer without anything like an empty one."""
+        """Return whether the end is missing: a cut stream looks like a short answer, and no parts like an empty one."""
         return response.finish_reason is None and (self._choice.settings.stream or not response.parts)
 
 
-def _size(event: ModelResponseStreamEvent) -> int:
-    """Characters that the answer has grown by."""
+def _count_added(event: ModelResponseStreamEvent) -> int:
+    """Return the number of characters that the event adds to the answer."""
     match event:
-        case PartStartEvent(part=TextPart(content=grown) | ThinkingPart(content=grown) | ToolCallPart(args=grown)):
-            return len(grown or "")
+        case PartStartEvent(part=TextPart(content=text) | ThinkingPart(content=text) | ToolCallPart(args=text)):
+            return len(text or "")
         case PartDeltaEvent(
-            delta=TextPartDelta(content_delta=grown)
-            | ThinkingPartDelta(content_delta=grown)
-            | ToolCallPartDelta(args_delta=grown)
+            delta=TextPartDelta(content_delta=text)
+            | ThinkingPartDelta(content_delta=text)
+            | ToolCallPartDelta(args_delta=text)
         ):
-            return len(grown or "")
+            return len(text or "")
         case _:
             return 0
 
 
-def _spoken(event: ModelResponseStreamEvent) -> str:
+def _get_text(event: ModelResponseStreamEvent) -> str:
     match event:
         case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
             return text

@@ -1,11 +1,8 @@
-"""Which model of which provider: `api:<provider>:<model>` together with what is configured for it.
+"""Choose the model that `api:<provider>:<model>` names, with its settings, and compute what a turn cost.
 
-Everything that a person can have got wrong is found here, before anything of a provider is imported: the spelling, the
-name of the provider, the key, the package.
-
-What a turn cost: by the person's own prices, else by the table that comes with genai-prices, else not known.
-
-The table is the one that was installed; nothing is fetched.
+All user errors are found here, before the SDK of a provider is imported: a wrong spec, an unknown provider, a missing
+key or package. Costs come from the user's own prices, else from the installed table of genai-prices, else they are
+unknown; nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -29,8 +26,8 @@ _MODULES: Final[Mapping[Wire, str]] = {
     Wire.ANTHROPIC: "anthropic",
     Wire.GOOGLE: "google.genai",
 }
-_UNFIT: Final = frozenset("#?%\\")
-"""Some providers have the name of the model in the address, where these mean something else."""
+_FORBIDDEN: Final = frozenset("#?%\\")
+"""Some providers put the name of the model into the URL, where these characters have another meaning."""
 _INSTALL: Final[Mapping[str, str]] = {
     "pydantic_ai": "pip install proofstone",
     "openai": "pip install proofstone",
@@ -41,7 +38,7 @@ _INSTALL: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Choice:
-    """A model that can be asked, as far as this can be known without asking."""
+    """A model that can be asked, as far as this is known without a request."""
 
     spec: str
     provider_name: str
@@ -49,7 +46,7 @@ class Choice:
     model: str
     settings: ModelSettings
     key: str | None = field(repr=False)
-    """None: none is needed, or the provider's own package finds it."""
+    """None: no key is needed, or the provider's own package finds it."""
 
     @property
     def name(self) -> str:
@@ -61,14 +58,14 @@ class Choice:
 
     @property
     def is_openai(self) -> bool:
-        """OpenAI's own service, or a plain way to it; others that speak its protocol take less than it does."""
+        """Whether this is OpenAI's own service or a plain proxy of it. Other services with its protocol accept less."""
         return self.provider.wire in (Wire.OPENAI_CHAT, Wire.OPENAI_RESPONSES) and self.provider.vendor == "openai"
 
     @property
     def is_anthropic(self) -> bool:
-        """Anthropic's own service."""
-        at_home = urlsplit(self.provider.url or "").hostname == "api.anthropic.com"
-        return self.provider.wire is Wire.ANTHROPIC and at_home
+        """Whether this is Anthropic's own service."""
+        is_own_host = urlsplit(self.provider.url or "").hostname == "api.anthropic.com"
+        return self.provider.wire is Wire.ANTHROPIC and is_own_host
 
 
 def choose(
@@ -77,27 +74,27 @@ def choose(
     models: Mapping[str, ModelSettings],
     environ: Mapping[str, str],
 ) -> Choice:
-    """What a spec means here."""
+    """Return the model that a spec names, with its provider, settings and key."""
     scheme, _, rest = spec.partition(":")
     name, _, model = rest.partition(":")
     if scheme != "api" or not name or not model.strip():
         raise InputError(f"`{spec}` names no model", hint="write `api:<provider>:<model>`, such as `api:openai:gpt-5`")
-    _require_fit(spec, model)
+    _require_valid_name(spec, model)
     known = {**BUILT_IN, **providers}
     provider = known.get(name)
     if provider is None:
         raise InputError(
             f"`{spec}`: there is no provider `{name}`",
-            hint=f"there are {', '.join(sorted(known))}; others are set up under `[providers.{name}]`",
+            hint=f"use one of {', '.join(sorted(known))}, or set up your own under `[providers.{name}]`",
         )
     _require_packages(spec, provider)
     settings = model_settings(models, f"{name}:{model}")
-    return Choice(spec, name, provider, model, settings, _key(spec, provider, environ))
+    return Choice(spec, name, provider, model, settings, _read_key(spec, provider, environ))
 
 
-def _require_fit(spec: str, model: str) -> None:
+def _require_valid_name(spec: str, model: str) -> None:
     for character in model:
-        if character in _UNFIT or character.isspace() or not character.isprintable():
+        if character in _FORBIDDEN or character.isspace() or not character.isprintable():
             raise InputError(
                 f"{spec!a}: the name of a model cannot have {character!a} in it",
                 hint="write the name as the provider lists it, without spaces and without any of # ? % \\",
@@ -105,10 +102,10 @@ def _require_fit(spec: str, model: str) -> None:
 
 
 def _require_packages(spec: str, provider: Provider) -> None:
-    wanted = ["pydantic_ai"]
+    required = ["pydantic_ai"]
     if module := _MODULES.get(provider.wire):
-        wanted.append(module)
-    for module in wanted:
+        required.append(module)
+    for module in required:
         if not _is_installed(module):
             raise InputError(f"`{spec}` needs the package `{module}`, which is not installed", hint=_INSTALL[module])
 
@@ -116,11 +113,11 @@ def _require_packages(spec: str, provider: Provider) -> None:
 def _is_installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # of the package around it
+    except ModuleNotFoundError:  # the parent package is missing
         return False
 
 
-def _key(spec: str, provider: Provider, environ: Mapping[str, str]) -> str | None:
+def _read_key(spec: str, provider: Provider, environ: Mapping[str, str]) -> str | None:
     if provider.key_variable is None:
         return None
     key = environ.get(provider.key_variable, "").strip()
@@ -132,7 +129,7 @@ def _key(spec: str, provider: Provider, environ: Mapping[str, str]) -> str | Non
     return key
 
 
-# Our providers by the names that the table has for them.
+# Our names of providers that differ from those in the table.
 _TABLE_NAMES: Final[Mapping[str, str]] = {
     "openai-chat": "openai",
     "xai": "x-ai",
@@ -142,19 +139,19 @@ _TABLE_NAMES: Final[Mapping[str, str]] = {
 
 
 def cost(usage: RequestUsage, provider: str, model: str, settings: ModelSettings) -> float | None:
-    """In US dollars; None: not known."""
+    """Return the cost in US dollars, or None if it is unknown."""
     if usage.unmeasured_requests:
         return None
     if settings.input_usd is not None and settings.output_usd is not None:
-        return _by(settings, usage, settings.input_usd, settings.output_usd)
+        return _apply_prices(settings, usage, settings.input_usd, settings.output_usd)
     try:
         usd = float(calc_price(usage, model, provider_id=_TABLE_NAMES.get(provider, provider)).total_price)
-    except (LookupError, ValueError, ArithmeticError):  # a model it does not know; counts that do not add up
+    except (LookupError, ValueError, ArithmeticError):  # an unknown model, or counts that do not add up
         return None
     return usd if 0 <= usd < math.inf else None
 
 
-def _by(settings: ModelSettings, usage: RequestUsage, input_usd: float, output_usd: float) -> float:
+def _apply_prices(settings: ModelSettings, usage: RequestUsage, input_usd: float, output_usd: float) -> float:
     fresh = max(0, usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens)
     read = input_usd if settings.cache_read_usd is None else settings.cache_read_usd
     write = input_usd if settings.cache_write_usd is None else settings.cache_write_usd

@@ -1,8 +1,7 @@
-"""The one place where Proofstone is asynchronous: an event loop in a thread of its own, shared by all that talk to
-models.
+"""Run asynchronous work on an event loop in its own thread, shared by all connections to models.
 
-The engine works in threads. Whoever needs the loop leases it and gives it back; the first lease starts the thread, the
-last return ends it.
+This is the only place where Proofstone is asynchronous; the engine works in threads. A user of the loop leases it and
+gives it back. The first lease starts the thread, and the last return ends it.
 """
 
 from __future__ import annotations
@@ -18,13 +17,15 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 Hear = Callable[[str], None]
 
-_LOOK: Final = 0.05
-"""Seconds between two looks at whether work has been cancelled."""
-_PATIENCE: Final = 5.0
+_POLL_SECONDS: Final = 0.05
+"""Seconds between two checks whether the work has been cancelled."""
+_CLOSE_SECONDS: Final = 5.0
 """Seconds that cancelled work has to close its connection."""
 
 
 class EventLoop:
+    """An asyncio event loop in a thread of its own."""
+
     def __init__(self) -> None:
         self._started = threading.Event()
         self._thread = threading.Thread(
@@ -35,7 +36,7 @@ class EventLoop:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._loop.set_exception_handler(_note)
+        self._loop.set_exception_handler(_log_exception)
         self._stop = asyncio.Event()
         self._started.set()
         await self._stop.wait()
@@ -43,9 +44,9 @@ class EventLoop:
     def run(
         self, work: Callable[[Hear], Awaitable[T]], hear: Hear = lambda _: None, cancel: threading.Event | None = None
     ) -> T | None:
-        """What comes of the work; None: it was cancelled. What the work lets hear is heard in the caller's thread."""
+        """Run the work and return its result, or None if it was cancelled. `hear` is called in the caller's thread."""
         pieces: SimpleQueue[str | None] = SimpleQueue()
-        future = asyncio.run_coroutine_threadsafe(_until(work(pieces.put), cancel or threading.Event()), self._loop)
+        future = asyncio.run_coroutine_threadsafe(_run_until(work(pieces.put), cancel or threading.Event()), self._loop)
         future.add_done_callback(lambda _: pieces.put(None))
         try:
             for piece in iter(pieces.get, None):
@@ -61,21 +62,21 @@ class EventLoop:
         self._thread.join()
 
 
-async def _until(work: Awaitable[T], cancel: threading.Event) -> T | None:
+async def _run_until(work: Awaitable[T], cancel: threading.Event) -> T | None:
     task = asyncio.ensure_future(work)
     try:
-        while not (await asyncio.wait({task}, timeout=_LOOK))[0]:
+        while not (await asyncio.wait({task}, timeout=_POLL_SECONDS))[0]:
             if cancel.is_set():
                 return None
         return task.result()
     finally:
         if not task.done():
             task.cancel()
-            await asyncio.wait({task}, timeout=_PATIENCE)
+            await asyncio.wait({task}, timeout=_CLOSE_SECONDS)
 
 
-def _note(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What the libraries leave behind when a stream breaks. Whoever asked has been told of the break itself."""
+def _log_exception(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what libraries leave behind when a stream breaks. The caller has already seen the break itself."""
     logging.getLogger("proofstone.models").debug("%s", context.get("message"), exc_info=context.get("exception"))
 
 
@@ -85,8 +86,8 @@ _leases = 0
 
 
 def lease() -> EventLoop:
-    """The loop of this process. To be given back."""
-    global _shared, _leases  # noqa: PLW0603  one for the process is what it is for
+    """Return the event loop of this process. Call `give_back` when done."""
+    global _shared, _leases  # noqa: PLW0603  one loop for the whole process
     with _lock:
         _shared = _shared or EventLoop()
         _leases += 1
@@ -94,9 +95,10 @@ def lease() -> EventLoop:
 
 
 def give_back() -> None:
+    """Return a lease. The last one closes the loop."""
     global _shared, _leases  # noqa: PLW0603
     with _lock:
         _leases -= 1
-        ended, _shared = (_shared, None) if _leases == 0 else (None, _shared)
-        if ended:
-            ended.close()
+        unused, _shared = (_shared, None) if _leases == 0 else (None, _shared)
+        if unused:
+            unused.close()

@@ -1,4 +1,4 @@
-"""What a provider's errors mean to us: a kind, and words that tell a person what to do. The key is never in them."""
+"""Translate a provider's errors into faults: a kind, and a message that says what to do. It never contains the key."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from proofstone.agents.backends.api.providers import TooLargeError
 from proofstone.agents.models import Fault, FaultKind
 from proofstone.common.models import Usage
 
-_MOST = 500
-_SHORTEST_KEY = 6
-"""A shorter one is no key but a placeholder, and its letters are in every word."""
+_MAX_CHARS = 500
+_MIN_KEY_CHARS = 6
+"""A shorter value is a placeholder, not a key, and its letters would be found in every word."""
 
 PEER_ERRORS: Final = (
     httpx2.HTTPError,
     httpx2.InvalidURL,
     httpx2.StreamError,
-    RuntimeError,  # pydantic-ai's own are among them
-    # What the libraries trip over when an answer is not of the protocol.
+    RuntimeError,  # the base of pydantic-ai's own errors
+    # The libraries raise these when an answer does not follow the protocol.
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -30,66 +30,67 @@ PEER_ERRORS: Final = (
     TypeError,
     ValueError,
 )
-"""Everything that asking a model may raise. Only the asking itself stands under it."""
+"""Everything that a request to a model may raise. Only the request itself is guarded by it."""
 
-_IF_ALWAYS: Final = "wait, or set `stream = false` for the model if it always does"
+_STREAM_REMEDY: Final = "wait or, if this always happens, set `stream = false` for the model"
 
-# The first that fits.
+# The first row that matches applies.
 _TABLE: Final[tuple[tuple[type[Exception], FaultKind, str, str], ...]] = (
-    (TooLargeError, FaultKind.REJECTED, "says too much", "ask for less or use another model"),
-    (theirs.ContentFilterError, FaultKind.FILTERED, "withheld the answer", "word the task differently or use another"),
+    (TooLargeError, FaultKind.REJECTED, "sent too much", "ask for less or use another model"),
+    (theirs.ContentFilterError, FaultKind.FILTERED, "withheld the answer", "reword the task or use another model"),
     (theirs.ModelQuotaExceededError, FaultKind.DENIED, "has no quota or credit left", "top up the account"),
-    (theirs.ModelRateLimitError, FaultKind.UNAVAILABLE, "limits the rate", "wait, or ask less at the same time"),
+    (theirs.ModelRateLimitError, FaultKind.UNAVAILABLE, "limits the rate", "wait, or send fewer requests at once"),
     (theirs.ModelOverloadedError, FaultKind.UNAVAILABLE, "is overloaded", "wait, or use another model"),
     (theirs.ModelUnavailableError, FaultKind.UNAVAILABLE, "is not available", "wait, or use another model"),
-    (theirs.ModelServerError, FaultKind.UNAVAILABLE, "failed on its own side", "wait, or use another model"),
-    (theirs.ModelTimeoutError, FaultKind.UNAVAILABLE, "fell silent", "wait, or use another model"),
+    (theirs.ModelServerError, FaultKind.UNAVAILABLE, "had a server error", "wait, or use another model"),
+    (theirs.ModelTimeoutError, FaultKind.UNAVAILABLE, "stopped responding", "wait, or use another model"),
     (theirs.ModelConnectionError, FaultKind.UNAVAILABLE, "cannot be reached", "check `url` and the network"),
     (
         theirs.ModelContextWindowExceededError,
         FaultKind.REJECTED,
-        "does not take so long a conversation",
+        "does not accept such a long conversation",
         "give it less to read, or use a model with a larger window",
     ),
-    (theirs.ModelAuthenticationError, FaultKind.DENIED, "does not let us in", "check the key and what it allows"),
-    (theirs.ModelNotFoundError, FaultKind.DENIED, "is not known there", "check the name of the model and `url`"),
-    (theirs.ModelRequestRejectedError, FaultKind.REJECTED, "does not take the request", "see what it says"),
-    (theirs.ModelHTTPError, FaultKind.REJECTED, "does not take the request", "see what it says, and check `url`"),
-    (theirs.ModelAPIError, FaultKind.UNAVAILABLE, "broke off", _IF_ALWAYS),
-    (theirs.UserError, FaultKind.REJECTED, "cannot be asked this way", "use another model"),
+    (theirs.ModelAuthenticationError, FaultKind.DENIED, "denied access", "check the key and its permissions"),
+    (theirs.ModelNotFoundError, FaultKind.DENIED, "does not exist there", "check the name of the model and `url`"),
+    (theirs.ModelRequestRejectedError, FaultKind.REJECTED, "rejected the request", "see its message"),
+    (theirs.ModelHTTPError, FaultKind.REJECTED, "rejected the request", "see its message, and check `url`"),
+    (theirs.ModelAPIError, FaultKind.UNAVAILABLE, "broke off", _STREAM_REMEDY),
+    (theirs.UserError, FaultKind.REJECTED, "cannot be used this way", "use another model"),
     (httpx2.InvalidURL, FaultKind.REJECTED, "has no valid address", "check `url`"),
     (httpx2.HTTPError, FaultKind.UNAVAILABLE, "broke off", "check `url` and the network"),
     (httpx2.StreamError, FaultKind.UNAVAILABLE, "broke off", "check the network"),
-    (Exception, FaultKind.UNAVAILABLE, "gave an answer that is not of its protocol", "check `wire` and `url`"),
+    (Exception, FaultKind.UNAVAILABLE, "sent an answer that does not follow its protocol", "check `wire` and `url`"),
 )
 
 
-_REFUSED_AT_ONCE: Final = Usage(requests=1)
-"""Nobody charges for a call that they did not take."""
+_NOT_CHARGED: Final = Usage(requests=1)
+"""A refused request is not charged."""
 COST_UNKNOWN: Final = Usage(requests=1, usd=None)
-"""It was cut short: what was said until then may have to be paid."""
+"""The answer was cut short: what was sent until then may have to be paid."""
 
 
 def fault(error: Exception, choice: Choice) -> Fault:
-    error = next((cause for cause in _and_causes(error) if isinstance(cause, TooLargeError)), error)
+    """Return the fault for an error that a request raised."""
+    error = next((cause for cause in _walk_causes(error) if isinstance(cause, TooLargeError)), error)
     kind, what, remedy = next(row[1:] for row in _TABLE if isinstance(error, row[0]))
     if isinstance(error, theirs.ModelAuthenticationError) and choice.provider.key_variable:
-        remedy = f"check the key in `{choice.provider.key_variable}` and what it allows"
+        remedy = f"check the key in `{choice.provider.key_variable}` and its permissions"
     status = f" (HTTP {error.status_code})" if isinstance(error, theirs.ModelHTTPError) else ""
-    said = _bounded(_without_key(_said(error), choice.key))
-    why = f"{choice.name} {what}{status}: {said}; {remedy}"
-    usage = COST_UNKNOWN if isinstance(error, TooLargeError) else _REFUSED_AT_ONCE
+    message = _shorten(_hide_key(_extract_message(error), choice.key))
+    why = f"{choice.name} {what}{status}: {message}; {remedy}"
+    usage = COST_UNKNOWN if isinstance(error, TooLargeError) else _NOT_CHARGED
     return Fault(kind=kind, why=why, retry_after=getattr(error, "retry_after", None), usage=usage)
 
 
 def filtered(choice: Choice, details: Mapping[str, object] | None) -> Fault:
     reason = (details or {}).get("finish_reason") or "no reason given"
-    why = f"{choice.name} withheld the answer ({_bounded(str(reason))}); word the task differently or use another model"
+    why = f"{choice.name} withheld the answer ({_shorten(str(reason))}); reword the task or use another model"
     return Fault(kind=FaultKind.FILTERED, why=why)
 
 
 def broken_off(choice: Choice) -> Fault:
-    why = f"{choice.name} ended its answer without saying that it is complete; {_IF_ALWAYS}"
+    why = f"{choice.name} ended its answer without marking it complete; {_STREAM_REMEDY}"
     return Fault(kind=FaultKind.UNAVAILABLE, why=why)
 
 
@@ -98,26 +99,26 @@ def late(choice: Choice, seconds: float | None) -> Fault:
     return Fault(kind=FaultKind.TIMEOUT, why=why, usage=COST_UNKNOWN)
 
 
-def _and_causes(error: Exception) -> Iterator[Exception]:
-    """The SDKs wrap whatever goes wrong while they read."""
-    at: BaseException | None = error
-    while isinstance(at, Exception):
-        yield at
-        at = at.__cause__ or at.__context__
+def _walk_causes(error: Exception) -> Iterator[Exception]:
+    """Yield the error and its causes: the SDKs wrap whatever goes wrong while they read."""
+    current: BaseException | None = error
+    while isinstance(current, Exception):
+        yield current
+        current = current.__cause__ or current.__context__
 
 
-def _said(error: Exception) -> str:
-    """The provider's own words, out of whatever it wrapped them in."""
+def _extract_message(error: Exception) -> str:
+    """Return the provider's own message, without its wrappers."""
     body = getattr(error, "body", None)
     while isinstance(body, Mapping):
         body = body.get("error") or body.get("message") or str(dict(body))
     return str(body or error) or type(error).__name__
 
 
-def _without_key(text: str, key: str | None) -> str:
-    return text.replace(key, "…") if key and len(key) >= _SHORTEST_KEY else text
+def _hide_key(text: str, key: str | None) -> str:
+    return text.replace(key, "…") if key and len(key) >= _MIN_KEY_CHARS else text
 
 
-def _bounded(text: str) -> str:
+def _shorten(text: str) -> str:
     line = " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
-    return line if len(line) <= _MOST else f"{line[: _MOST - 1]}…"
+    return line if len(line) <= _MAX_CHARS else f"{line[: _MAX_CHARS - 1]}…"

@@ -1,14 +1,12 @@
-"""What a provider may send at most. Whatever is larger is nobody's answer, and is not taken into memory.
+"""Connect to a provider: pydantic-ai's model, on an HTTP client that is limited in where it goes and what it reads.
 
-What counts is what has to be held: bytes as they are after decompression. Providers with a client of their own making
-(`wire = "other"`) are outside of the transport; what they said is still measured before it becomes a turn.
+The SDKs read addresses, proxies, further keys, headers and retries from the environment. All of this is set explicitly
+here: the address always, only the configured proxy, only the chosen key, the headers of the environment only for the
+vendor that they are named after, and no retries, because the engine retries.
 
-From a choice to a connection: the model of pydantic-ai, on an HTTP client that goes where it was told and nowhere
-else.
-
-The SDKs look into the environment for addresses, proxies, further keys, headers and retries. All of it is said here
-instead: the address always, no proxy but the configured one, no key but the one chosen, the headers of the environment
-for the vendor that they are named after alone, and no retries, which are the engine's.
+A response that is larger than the limits below is not a real answer and is not read into memory. Bytes are counted
+after decompression, because that is what has to be held. Providers with their own client (`wire = "other"`) do not use
+this transport; their answer is measured before it becomes a turn.
 """
 
 from __future__ import annotations
@@ -28,43 +26,47 @@ from proofstone.config.providers import Wire
 from proofstone.errors import InputError
 
 LARGEST: Final = 16 * 2**20
-"""Of an answer, in bytes on the way and in characters at its end."""
+"""The largest answer, in bytes on the wire and in characters at the end."""
 LARGEST_STREAM: Final = 4 * LARGEST
-"""Of an answer that is sent while it is written: every token comes in an envelope of some hundred bytes, and models
-write more than a hundred thousand tokens."""
+"""The largest streamed answer: each token has an envelope of some hundred bytes, and models write more than a hundred
+thousand tokens."""
 MOST_CALLS: Final = 64
-"""Of one turn. The engine carries out fewer, and answers the others one by one."""
+"""Calls in one turn. The engine carries out fewer and answers the others one by one."""
 LONGEST_NAME: Final = 200
-"""Of a tool, of a call, of a model."""
+"""Characters in the name of a tool, a call or a model."""
 MOST_TOKENS: Final = 10**12
-"""No model reads or writes as many: whoever reports more has not counted."""
+"""No model reads or writes this many; a larger count is an error."""
 
 
 class TooLargeError(RuntimeError):
+    """The provider sent a larger answer than is accepted."""
+
     def __init__(self, largest: int) -> None:
         super().__init__(f"its answer is larger than {largest // 2**20} MiB")
 
 
 class BoundedTransport(httpx2.AsyncHTTPTransport):
-    """Ends a response that grows too large with `TooLargeError`, whoever reads it and however."""
+    """Raise `TooLargeError` when a response grows too large, whoever reads it."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         request.headers["accept-encoding"] = "identity"
         response = await super().handle_async_request(request)
         response.request = request
-        streamed = response.headers.get("content-type", "").startswith("text/event-stream")
+        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         headers = response.headers.copy()
-        for name in ("content-encoding", "content-length"):  # it is handed on decoded
+        for name in ("content-encoding", "content-length"):  # the body is passed on decoded
             headers.pop(name, None)
         return httpx2.Response(
             response.status_code,
             headers=headers,
-            stream=_Bounded(response, LARGEST_STREAM if streamed else LARGEST),
+            stream=_LimitedStream(response, LARGEST_STREAM if is_stream else LARGEST),
             extensions=response.extensions,
         )
 
 
-class _Bounded(httpx2.AsyncByteStream):
+class _LimitedStream(httpx2.AsyncByteStream):
+    """A response body that raises an error when it grows too large."""
+
     def __init__(self, response: httpx2.Response, largest: int) -> None:
         self._response = response
         self._largest = largest
@@ -77,7 +79,7 @@ class _Bounded(httpx2.AsyncByteStream):
                 line = (0 if b"\n" in piece else line) + len(piece) - 1 - piece.rfind(b"\n")
                 if size > self._largest:
                     raise TooLargeError(self._largest)
-                if line > LARGEST:  # the SDKs read it from its beginning with every piece that comes
+                if line > LARGEST:  # the SDKs rescan an unfinished line with every new piece
                     raise TooLargeError(LARGEST)
                 yield piece
 
@@ -85,51 +87,53 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._response.aclose()
 
 
-_SILENCE: Final = httpx2.Timeout(600, connect=10)
-"""How long a provider may say nothing. The deadline of a turn is the engine's and usually shorter."""
+_TIMEOUT: Final = httpx2.Timeout(600, connect=10)
+"""How long a provider may send nothing. The deadline of a turn is set by the engine and is usually shorter."""
 _NO_KEY: Final = "none"
-"""What is sent where no key is needed: the SDKs would look for one in the environment otherwise."""
+"""The key to send where none is needed: otherwise the SDKs would look for one in the environment."""
 
 
 @dataclass(frozen=True)
 class Connection:
+    """A model of pydantic-ai and the HTTP client that it uses."""
+
     model: Model[Any]
     http: httpx2.AsyncClient | None
-    """None: the model has a client of its own making."""
+    """None: the model has its own client."""
 
     async def aclose(self) -> None:
         if self.http:
             await self.http.aclose()
         else:
-            async with self.model:  # leaving it is what closes it
+            async with self.model:  # leaving the context closes it
                 pass
 
 
 def connect(choice: Choice) -> Connection:
     if choice.provider.wire is Wire.OTHER:
-        return Connection(_inferred(choice), None)
-    # With a transport of our own, the proxies of the environment are not looked up.
+        return Connection(_infer_model(choice), None)
+    # With our own transport, httpx does not look up proxies in the environment.
     transport = BoundedTransport(proxy=choice.provider.proxy)
-    http = create_async_httpx2_client(timeout=_SILENCE, transport=transport)
+    http = create_async_httpx2_client(timeout=_TIMEOUT, transport=transport)
     return Connection(_BUILDERS[choice.provider.wire](choice, http), http)
 
 
-def _openai_chat(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
+def _build_openai_chat(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
-    # A stream without its end is not taken for a short answer.
+    # Do not take a stream without its end for a short answer.
     strict = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
-    return OpenAIChatModel(choice.model, provider=_openai_provider(choice, http), profile=strict)
+    return OpenAIChatModel(choice.model, provider=_build_openai_provider(choice, http), profile=strict)
 
 
-def _openai_responses(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
+def _build_openai_responses(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
     from pydantic_ai.models.openai import OpenAIResponsesModel
 
-    return OpenAIResponsesModel(choice.model, provider=_openai_provider(choice, http))
+    return OpenAIResponsesModel(choice.model, provider=_build_openai_provider(choice, http))
 
 
-def _openai_provider(choice: Choice, http: httpx2.AsyncClient) -> Any:  # noqa: ANN401  two classes without a base
+def _build_openai_provider(choice: Choice, http: httpx2.AsyncClient) -> Any:  # noqa: ANN401  two classes without a base
     from openai import AsyncOpenAI
     from pydantic_ai.providers.openai import OpenAIProvider
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
@@ -137,14 +141,14 @@ def _openai_provider(choice: Choice, http: httpx2.AsyncClient) -> Any:  # noqa: 
     client = AsyncOpenAI(api_key=choice.key or _NO_KEY, base_url=choice.provider.url, http_client=http, max_retries=0)
     if choice.is_openai:
         return OpenAIProvider(openai_client=client)
-    # Read from the environment, and nobody else's business.
+    # These were read from the environment, and concern only OpenAI.
     client.organization = client.project = client.admin_api_key = None
     client._custom_headers = {}
-    return OpenAICompatibleProvider(choice.provider_name, openai_client=client, profile=_profile(choice))
+    return OpenAICompatibleProvider(choice.provider_name, openai_client=client, profile=_find_profile(choice))
 
 
-def _profile(choice: Choice) -> ModelProfile | None:
-    """What is particular about a provider's models, such as giving their reasoning back to them."""
+def _find_profile(choice: Choice) -> ModelProfile | None:
+    """Return the special features of a provider's models, such as sending their reasoning back to them."""
     if choice.provider_name == "deepseek":
         from pydantic_ai.providers.deepseek import DeepSeekProvider
 
@@ -156,7 +160,7 @@ def _profile(choice: Choice) -> ModelProfile | None:
     return None
 
 
-def _anthropic(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
+def _build_anthropic(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
     from anthropic import AsyncAnthropic
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -169,7 +173,7 @@ def _anthropic(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
     return AnthropicModel(choice.model, provider=AnthropicProvider(anthropic_client=client))
 
 
-def _google(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
+def _build_google(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
     from google.genai.types import HttpRetryOptions
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
@@ -184,14 +188,14 @@ def _google(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
 
 
 _BUILDERS: Final = {
-    Wire.OPENAI_CHAT: _openai_chat,
-    Wire.OPENAI_RESPONSES: _openai_responses,
-    Wire.ANTHROPIC: _anthropic,
-    Wire.GOOGLE: _google,
+    Wire.OPENAI_CHAT: _build_openai_chat,
+    Wire.OPENAI_RESPONSES: _build_openai_responses,
+    Wire.ANTHROPIC: _build_anthropic,
+    Wire.GOOGLE: _build_google,
 }
 
 
-def _inferred(choice: Choice) -> Model[Any]:
+def _infer_model(choice: Choice) -> Model[Any]:
     try:
         return infer_model(choice.name)
     except ImportError as error:
@@ -200,5 +204,5 @@ def _inferred(choice: Choice) -> Model[Any]:
             hint=f"pip install 'pydantic-ai-slim[{choice.provider_name}]'",
         ) from error
     except UserError as error:
-        said = str(error).partition(" To try Pydantic AI")[0]
-        raise InputError(f"`{choice.spec}` cannot be used: {said}") from error
+        message = str(error).partition(" To try Pydantic AI")[0]
+        raise InputError(f"`{choice.spec}` cannot be used: {message}") from error

@@ -1,13 +1,11 @@
-"""Keys of the person's that a program was given: whatever it says, they are neither shown nor kept.
+"""Record and show what a program does during a turn, limited in size and without the user's keys.
 
-Rules: a value counts by the name of its variable, and only if it is long enough to be one: a placeholder's letters are
-in every word. It is looked for as it is and as JSON spells it, and hidden too where a text ends in the middle of it.
+`Mask` hides the keys that a program was given. A value is secret by the name of its variable, and only if it is long
+enough: the letters of a short placeholder are in every word. It is hidden as it is and as JSON writes it, and also if a
+text ends in the middle of it.
 
-What a program is seen doing, on record and before whoever watches; bounded, whatever it does, and without the
-person's keys.
-
-One for each turn. What other threads see of it waits until the thread of the turn puts it on record: there an error of
-the ledger ends the turn, as it must, and in theirs it would be lost.
+There is one `Notes` for each turn. Activities from other threads wait until the thread of the turn records them: an
+error of the ledger must end the turn, and in another thread it would be lost.
 """
 
 from __future__ import annotations
@@ -24,132 +22,149 @@ from proofstone.agents.executors.context import Site
 from proofstone.agents.executors.output import HIDDEN, Flow, begun, without
 from proofstone.agents.models import Activity, ActivityKind
 
-_KEYS: Final = ("_KEY", "_TOKEN", "_SECRET", "_HEADERS")
-_HEADERS: Final = "_HEADERS"
-_SHORTEST: Final = 8
+_SECRET_SUFFIXES: Final = ("_KEY", "_TOKEN", "_SECRET", "_HEADERS")
+_HEADERS_SUFFIX: Final = "_HEADERS"
+_MIN_CHARS: Final = 8
 
 
 @dataclass(frozen=True)
 class Mask:
+    """Hides the keys of a program in its output."""
+
     values: tuple[str, ...] = ()
-    """The longest first: one may be a part of another."""
+    """The longest first, because one may be a part of another."""
 
     @staticmethod
     def of(variables: Mapping[str, str]) -> Mask:
-        found = {
-            spelt for name, value in variables.items() for secret in _secrets(name, value) for spelt in _spelt(secret)
+        spellings = {
+            spelling
+            for name, value in variables.items()
+            for secret in _find_secrets(name, value)
+            for spelling in _spell(secret)
         }
-        return Mask(tuple(sorted((item for item in found if len(item) >= _SHORTEST), key=len, reverse=True)))
+        return Mask(
+            tuple(sorted((spelling for spelling in spellings if len(spelling) >= _MIN_CHARS), key=len, reverse=True))
+        )
 
     @property
     def raw(self) -> tuple[bytes, ...]:
         return tuple(value.encode("utf-8", "surrogateescape") for value in self.values)
 
     def __call__(self, text: str) -> str:
-        known = without(text, self.values, HIDDEN)
-        whole = known.removesuffix(HIDDEN)
-        cut = begun(whole, self.values)
-        return f"{whole[:-cut]}{HIDDEN}" if cut >= _SHORTEST else known
+        masked = without(text, self.values, HIDDEN)
+        start = masked.removesuffix(HIDDEN)
+        partial = begun(start, self.values)
+        return f"{start[:-partial]}{HIDDEN}" if partial >= _MIN_CHARS else masked
 
     def flow(self) -> Flow[str]:
-        """For what comes in pieces."""
+        """Return a masking filter for text that arrives in pieces."""
         return Flow(self.values, HIDDEN)
 
 
-def _secrets(name: str, value: str) -> Iterator[str]:
-    if not name.endswith(_KEYS):
+def _find_secrets(name: str, value: str) -> Iterator[str]:
+    if not name.endswith(_SECRET_SUFFIXES):
         return
     yield value.strip()
-    if name.endswith(_HEADERS):  # `Name: value`, one a line; the value may say first of what scheme it is
+    if name.endswith(_HEADERS_SUFFIX):  # lines of `Name: value`; the value may begin with an authentication scheme
         for line in value.splitlines():
             header = line.partition(":")[2].strip()
             yield header
             yield header.partition(" ")[2].strip()
 
 
-def _spelt(value: str) -> set[str]:
+def _spell(value: str) -> set[str]:
     return {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
 
 
-_MOST = 500
-"""Refusals of one turn that go on record, and as many of everything else."""
-_MOST_SAID = 10
-"""Refusals of one turn of which a line stays before whoever watches."""
-_LONGEST = 2000
-"""Characters of one."""
-_SHOWN = 120
-_MOST_PATHS = 20
+_MAX_RECORDED = 500
+"""Refusals of one turn that are recorded, and as many other activities."""
+_MAX_SHOWN_REFUSALS = 10
+"""Refusals of one turn that are shown as a line to the user."""
+_MAX_CHARS = 2000
+"""Characters of one text that are recorded."""
+_MAX_LINE_CHARS = 120
+_MAX_PATHS = 20
 
 
 class Notes:
+    """Records and shows the activities of one turn."""
+
     def __init__(self, site: Site, mask: Mask) -> None:
         self._site = site
         self.mask = mask
-        """Of the program's keys."""
-        self._waiting: SimpleQueue[Activity] = SimpleQueue()
-        self._refusals: Counter[bool] = Counter()
-        """How many were refusals, and how many were not."""
+        """Hides the program's keys."""
+        self._queue: SimpleQueue[Activity] = SimpleQueue()
+        self._counts: Counter[bool] = Counter()
+        """How many activities were refusals (True), and how many were not (False)."""
 
     def add(self, activity: Activity) -> None:
-        """In the thread of the turn."""
+        """Record an activity, in the thread of the turn."""
         self.settle()
-        self._put(activity)
+        self._record(activity)
 
     def add_later(self, activity: Activity) -> None:
-        """In any thread."""
-        self._waiting.put(activity)
+        """Queue an activity, in any thread."""
+        self._queue.put(activity)
 
     def settle(self) -> None:
-        """Puts on record what waits, in the thread of the turn."""
+        """Record the queued activities, in the thread of the turn."""
         while True:
             try:
-                waiting = self._waiting.get_nowait()
+                activity = self._queue.get_nowait()
             except Empty:
                 return
-            self._put(waiting)
+            self._record(activity)
 
-    def _put(self, activity: Activity) -> None:
-        activity = self._masked(activity)
-        self._watched(activity)
-        refused = activity.kind is ActivityKind.REFUSED
-        self._refusals[refused] += 1
-        if self._refusals[refused] <= _MOST:
-            self._site.noted(self._bounded(activity))
-        elif self._refusals[refused] == _MOST + 1:
-            more = f"more than {_MOST} refusals: no further ones" if refused else f"more than {_MOST}: only refusals"
-            self._site.noted(Activity(kind=ActivityKind.NOTE, text=f"{more} from here on"))
+    def _record(self, activity: Activity) -> None:
+        activity = self._mask_activity(activity)
+        self._show(activity)
+        is_refusal = activity.kind is ActivityKind.REFUSED
+        self._counts[is_refusal] += 1
+        if self._counts[is_refusal] <= _MAX_RECORDED:
+            self._site.noted(self._shorten(activity))
+        elif self._counts[is_refusal] == _MAX_RECORDED + 1:
+            limit_note = (
+                f"more than {_MAX_RECORDED} refusals: no further ones"
+                if is_refusal
+                else f"more than {_MAX_RECORDED}: only refusals"
+            )
+            self._site.noted(Activity(kind=ActivityKind.NOTE, text=f"{limit_note} from here on"))
 
-    def _masked(self, activity: Activity) -> Activity:
+    def _mask_activity(self, activity: Activity) -> Activity:
         paths = tuple(map(self.mask, activity.paths))
         return activity.model_copy(
             update={"name": self.mask(activity.name), "text": self.mask(activity.text), "paths": paths}
         )
 
-    def _watched(self, activity: Activity) -> None:
+    def _show(self, activity: Activity) -> None:
         match activity.kind:
             case ActivityKind.SAID:
                 self._site.hear(f"{activity.text.rstrip()}\n")
             case ActivityKind.TOOL:
-                self._site.doing(f"▸ {_line(activity)}")
+                self._site.doing(f"▸ {_render_line(activity)}")
             case ActivityKind.REFUSED:
-                self._site.doing(f"✗ {_line(activity)}")
-                if self._refusals[True] < _MOST_SAID:
-                    self._site.say(f"refused: {_line(activity)}")
+                self._site.doing(f"✗ {_render_line(activity)}")
+                if self._counts[True] < _MAX_SHOWN_REFUSALS:
+                    self._site.say(f"refused: {_render_line(activity)}")
 
-    def _bounded(self, activity: Activity) -> Activity:
+    def _shorten(self, activity: Activity) -> Activity:
         root = self._site.seen_at or self._site.work_tree
-        paths = tuple(whole(relative(path, root)[:_LONGEST]) for path in activity.paths[:_MOST_PATHS])
+        paths = tuple(whole(relative(path, root)[:_MAX_CHARS]) for path in activity.paths[:_MAX_PATHS])
         return activity.model_copy(
-            update={"name": whole(activity.name[:_SHOWN]), "text": whole(activity.text[:_LONGEST]), "paths": paths}
+            update={
+                "name": whole(activity.name[:_MAX_LINE_CHARS]),
+                "text": whole(activity.text[:_MAX_CHARS]),
+                "paths": paths,
+            }
         )
 
 
-def _line(activity: Activity) -> str:
-    about = ", ".join(activity.paths) or activity.text
-    words = f"{activity.name} {about}" if activity.kind is ActivityKind.TOOL else f"{activity.name}: {activity.text}"
-    return " ".join(words.split())[:_SHOWN]
+def _render_line(activity: Activity) -> str:
+    subject = ", ".join(activity.paths) or activity.text
+    text = f"{activity.name} {subject}" if activity.kind is ActivityKind.TOOL else f"{activity.name}: {activity.text}"
+    return " ".join(text.split())[:_MAX_LINE_CHARS]
 
 
 def whole(text: str) -> str:
-    """Without halves of characters, which JSON can spell and nothing can keep."""
+    """Replace unpaired surrogates, which JSON can contain and UTF-8 cannot."""
     return text.encode("utf-8", "replace").decode()

@@ -18,6 +18,8 @@ from proofstone.sandbox.job import Execution
 
 @dataclass(frozen=True)
 class CliBackend:
+    """A backend that runs a headless coding agent for every turn."""
+
     program: Program
 
     @property
@@ -32,21 +34,24 @@ class CliBackend:
         stream = preset.stream()
         notes = Notes(site, mask_for(self.program))
         with prepared(self.program, invocation, site, seconds, notes) as ready:
-            heard = _Heard(stream, notes)
-            execution = site.run(replace(ready.job, on_output=heard.add))
-            heard.end()
+            reader = _OutputReader(stream, notes)
+            execution = site.run(replace(ready.job, on_output=reader.add))
+            reader.end()
             last_lines = ready.last_lines()
-        final = _final(stream, execution, last_lines)
-        came = turned(conversation, final, self.program, notes.mask)
-        return came.model_copy(update={"acted": has_acted(conversation, execution)})
+        final = _build_final(stream, execution, last_lines)
+        turn = turned(conversation, final, self.program, notes.mask)
+        return turn.model_copy(update={"acted": has_acted(conversation, execution)})
 
     def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: this backend holds no resources."""
 
 
-def _final(stream: Stream, execution: Execution, last_lines: str) -> Final:
-    """What the program says, unless it did not come to its own end: then, why. Its own word for a trouble goes first:
-    one of them ends with the provider's status for an exit code, which could pass for a signal."""
+def _build_final(stream: Stream, execution: Execution, last_lines: str) -> Final:
+    """Return the program's own result, with a fault added if it did not end normally.
+
+    A fault that the program reports itself takes precedence: one program ends with the provider's status as its exit
+    code, which looks like a signal.
+    """
     final = stream.final(execution.exit_code)
     if execution.exit_code is not None and final.fault is not None:
         return final
@@ -58,8 +63,8 @@ def _final(stream: Stream, execution: Execution, last_lines: str) -> Final:
     return replace(final, fault=Fault(kind=FaultKind.CRASHED, why=why))
 
 
-class _Heard:
-    """What the program prints, line by line."""
+class _OutputReader:
+    """Read what the program prints, line by line."""
 
     def __init__(self, stream: Stream, notes: Notes) -> None:
         self._stream = stream
@@ -68,12 +73,12 @@ class _Heard:
 
     def add(self, data: bytes) -> None:
         for line in self._lines.add(data):
-            self._line(line)
+            self._read_line(line)
 
     def end(self) -> None:
-        self._line(self._lines.end())
+        self._read_line(self._lines.end())
 
-    def _line(self, line: bytes) -> None:
+    def _read_line(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace")
         for activity in self._stream.line(text) if text.strip() else ():
             self._notes.add(activity)

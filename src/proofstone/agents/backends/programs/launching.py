@@ -1,5 +1,7 @@
-"""One run of a program, prepared: a HOME of its own with the real login in it, the variables that it may have, the
-hosts that it may reach; and what it said afterwards, as a turn.
+"""Prepare one run of a program and turn its output into a turn.
+
+The program gets its own HOME with the user's real login in it, the variables that it may have, and the hosts that it
+may reach.
 """
 
 from __future__ import annotations
@@ -31,57 +33,62 @@ from proofstone.agents.rules.answer import Malformed, parse
 from proofstone.machine.files import remove
 from proofstone.sandbox.job import Execution, OwnHome
 
-_MOST_ERRORS = 8 << 20
-_SHOWN_LINES = 20
-_MOST_WORDS = 8000
-"""Characters of an executor's own words that are kept as its evidence."""
-_CUT = "its model was cut off at the limit of output tokens, before it was done"
+_MAX_ERROR_BYTES = 8 << 20
+_MAX_SHOWN_LINES = 20
+_MAX_EVIDENCE_CHARS = 8000
+"""Characters of an executor's own text that are kept as its evidence."""
+_CUT_OFF = "its model was cut off at the limit of output tokens, before it was done"
 _PORTS: Mapping[str, int] = {"https": 443, "wss": 443, "http": 80, "ws": 80}
 EXECUTOR = "executor"
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 
 
 @dataclass(frozen=True)
 class Prepared:
+    """A job that is ready to run, and where its standard error goes."""
+
     job: ShellJob
     errors: Path
     mask: Mask
 
     def last_lines(self) -> str:
-        """The end of its standard error."""
-        written = read_written(self.errors, _MOST_ERRORS)
+        """Return the last lines of the program's standard error."""
+        written = read_written(self.errors, _MAX_ERROR_BYTES)
         if isinstance(written, Malformed):
             return f"(its standard error: {written.why})"
         tail = Tail()
         tail.add(self.mask((written or b"").decode("utf-8", "replace")).encode("utf-8", "replace"))
-        return tail.lines(_SHOWN_LINES)
+        return tail.lines(_MAX_SHOWN_LINES)
 
 
 @contextmanager
 def prepared(
     program: Program, invocation: Invocation, site: Site, seconds: float | None, notes: Notes
 ) -> Iterator[Prepared]:
-    """`notes`: of the turn; what still waits there when the run is over goes on record."""
+    """Prepare a run. When it is over, the activities that still wait in `notes`, those of the turn, are recorded."""
     folder = Path(tempfile.mkdtemp(prefix="program-", dir=site.scratch))
     try:
-        given = dict(invocation.handed) | (
+        input_files = dict(invocation.handed) | (
             {"PROOFSTONE_PROMPT": invocation.stdin} if invocation.stdin is not None else {}
         )
         errors = fresh_file(folder / "errors", "errors.txt")
         variables = person_variables(program)
         job = ShellJob(
-            command=_command(program, invocation),
+            command=_build_command(program, invocation),
             seconds=seconds,
-            # By PROOFSTONE_TASK our own commands know that no person is speaking, and refuse those that are a person's.
+            # PROOFSTONE_TASK tells our own commands that an agent runs them; they refuse what only a person may do.
             env={"PROOFSTONE_TASK": "in the prompt", **variables, **invocation.variables},
-            reads={_variable(name): _written(folder / "given" / name, content) for name, content in given.items()},
+            reads={
+                _get_variable(name): _write_file(folder / "given" / name, content)
+                for name, content in input_files.items()
+            },
             writes={"PROOFSTONE_ERRORS": errors},
-            home=_home(program, invocation, folder / "home"),
+            home=_build_home(program, invocation, folder / "home"),
             hosts=allowed_hosts(program, {**variables, **invocation.variables}),
-            visible=_installed_in(program.argv[0]),
+            visible=_list_program_folders(program.argv[0]),
             shown=False,
             say=site.say,
-            on_refused=lambda host: notes.add_later(_kept_from(host)),
+            on_refused=lambda host: notes.add_later(_build_refusal(host)),
             mask=notes.mask.raw,
         )
         yield Prepared(job, errors, notes.mask)
@@ -92,9 +99,9 @@ def prepared(
 
 def errand_of(program: Program, conversation: Conversation, site: Site) -> Errand:
     works = conversation.occasion.role == EXECUTOR
-    held = program.preset is not None and program.preset.schema and program.spec.startswith("cli:")
+    has_own_schema = program.preset is not None and program.preset.schema and program.spec.startswith("cli:")
     return Errand(
-        prompt=prompt_for_program(conversation, works=works, tools=not held),
+        prompt=prompt_for_program(conversation, works=works, tools=not has_own_schema),
         model=program.model,
         scope=site.scope,
         files=tuple(path for path in site.scope if (site.work_tree / path).is_file()),
@@ -107,16 +114,19 @@ def errand_of(program: Program, conversation: Conversation, site: Site) -> Erran
 
 
 def turned(conversation: Conversation, final: Final, program: Program, mask: Mask) -> Turn | Fault:
-    """What the program said, as a turn. An executor may say what it did in words of its own: it is a claim either way,
-    and asking again for its form would have all of the work done again."""
-    if final.fault is not None and not _is_only_malformed(final):
+    """Return the program's result as a turn.
+
+    An executor may describe its work in free text. It is a claim either way, and asking again for the right form would
+    make the executor repeat all of the work.
+    """
+    if final.fault is not None and not _is_malformed_answer(final):
         return final.fault.model_copy(update={"why": mask(final.fault.why), "usage": final.usage})
     works = conversation.occasion.role == EXECUTOR
     text = mask(whole(final.text))
     calls = () if works else calls_in(conversation, calls_wanted(text))
     return Turn(
         text="" if calls else text,
-        answer=_claim(conversation, text, cut=final.cut) if works and not conversation.asked else None,
+        answer=_build_claim(conversation, text, cut=final.cut) if works and not conversation.asked else None,
         calls=calls,
         cut=final.cut,
         model=mask(final.model) or program.spec,
@@ -125,19 +135,20 @@ def turned(conversation: Conversation, final: Final, program: Program, mask: Mas
     )
 
 
-def _is_only_malformed(final: Final) -> bool:
-    """The program itself would not take the answer of its model. It is shown what is wrong with it, like any other."""
+def _is_malformed_answer(final: Final) -> bool:
+    """Return whether the program itself rejected its model's answer. The model is shown why, as for any other
+    answer."""
     return final.fault is not None and final.fault.kind is FaultKind.MALFORMED and bool(final.text.strip())
 
 
 def fault_from(execution: Execution, last_lines: str) -> Fault | None:
-    """Why it did not come to its own end, if so."""
-    ended = ran(execution)
-    return fault_of(ended, last_lines) if ended else None
+    """Return why the execution did not end normally, or None if it did."""
+    outcome = ran(execution)
+    return fault_of(outcome, last_lines) if outcome else None
 
 
 def has_acted(conversation: Conversation, execution: Execution) -> bool:
-    """Whether it may have changed its work tree, however it ended."""
+    """Return whether the program may have changed the work tree, however it ended."""
     return conversation.occasion.role == EXECUTOR and not execution.setup_error
 
 
@@ -146,39 +157,39 @@ def mask_for(program: Program) -> Mask:
 
 
 def person_variables(program: Program) -> dict[str, str]:
-    """What the program is given of the person's: nothing but what the preset and the person name."""
-    named = (*(program.preset.keys if program.preset else ()), *program.settings.pass_through)
-    return {name: os.environ[name] for name in named if name in os.environ} | dict(program.settings.set)
+    """Return the user's variables for the program: only those that the preset and the user name."""
+    names = (*(program.preset.keys if program.preset else ()), *program.settings.pass_through)
+    return {name: os.environ[name] for name in names if name in os.environ} | dict(program.settings.set)
 
 
 def allowed_hosts(program: Program, variables: Mapping[str, str]) -> tuple[str, ...]:
-    usual = program.preset.hosts if program.preset else ()
-    named = [host for value in variables.values() if (host := _host_in(value))]
-    return tuple(dict.fromkeys((*usual, *program.settings.hosts, *named)))
+    default_hosts = program.preset.hosts if program.preset else ()
+    hosts_in_urls = [host for value in variables.values() if (host := _parse_host(value))]
+    return tuple(dict.fromkeys((*default_hosts, *program.settings.hosts, *hosts_in_urls)))
 
 
-def _login_folders(program: Program) -> tuple[str, ...]:
-    """Below HOME."""
+def _list_login_folders(program: Program) -> tuple[str, ...]:
+    """Return the paths below HOME that hold the login."""
     return (*(program.preset.login if program.preset else ()), *program.settings.share)
 
 
-def _kept_from(host: str) -> Activity:
+def _build_refusal(host: str) -> Activity:
     return Activity(kind=ActivityKind.REFUSED, name="network", text=f"a connection to {host}, which is not allowed")
 
 
-def _installed_in(path: str) -> tuple[Path, ...]:
-    """The folders that the program needs of itself: where it is called, where each link on the way lies, and where it
-    really is; and the interpreter of our own that its hook is run with."""
-    at, folders = Path(path), [Path(path).parent]
-    while at.is_symlink() and len(folders) < _MOST_LINKS:
-        at = Path(os.path.normpath(at.parent / at.readlink()))
-        folders.append(at.parent)
+def _list_program_folders(path: str) -> tuple[Path, ...]:
+    """Return the folders that the program needs in order to run: where it is called, where each link on the way is,
+    where it really is, and our own interpreter, which runs the hook."""
+    current, folders = Path(path), [Path(path).parent]
+    while current.is_symlink() and len(folders) < _MAX_LINKS:
+        current = Path(os.path.normpath(current.parent / current.readlink()))
+        folders.append(current.parent)
     real = Path(path).resolve()
-    modules = next((above.parent for above in real.parents if above.name == "node_modules"), real.parent)
+    modules = next((parent.parent for parent in real.parents if parent.name == "node_modules"), real.parent)
     return (*dict.fromkeys((*folders, modules)), Path(sys.base_prefix))
 
 
-def _host_in(value: str) -> str:
+def _parse_host(value: str) -> str:
     try:
         url = urlsplit(value)
         port = url.port or _PORTS.get(url.scheme)
@@ -187,58 +198,66 @@ def _host_in(value: str) -> str:
     return f"{url.hostname}:{port}" if url.hostname and port and url.scheme in _PORTS else ""
 
 
-def _home(program: Program, invocation: Invocation, folder: Path) -> OwnHome:
-    """Fresh, with the person's login shared into it; settings that the preset wants only where the person has none."""
+def _build_home(program: Program, invocation: Invocation, folder: Path) -> OwnHome:
+    """Build a fresh HOME that shares the user's login. Settings of the preset are written only if the user has none."""
     folder.mkdir(mode=0o700)
     real = Path.home()
-    shared = tuple((real / name, name) for name in _login_folders(program) if (real / name).exists())
+    shared = tuple((real / name, name) for name in _list_login_folders(program) if (real / name).exists())
     startup = program.preset.startup if program.preset else ()
     for name, content in invocation.home.items():
-        if not any(Path(name).is_relative_to(theirs) for _, theirs in shared):
-            _written(folder / name, content)
-    inside = [name for name in startup if any(Path(name).is_relative_to(theirs) for _, theirs in shared)]
+        if not any(Path(name).is_relative_to(shared_name) for _, shared_name in shared):
+            _write_file(folder / name, content)
+    startup_names = [
+        name for name in startup if any(Path(name).is_relative_to(shared_name) for _, shared_name in shared)
+    ]
     renewed = (*program.preset.renewed, *(f"{name}*" for name in program.settings.share)) if program.preset else None
-    return OwnHome(folder, shared, tuple((real / name, name) for name in inside), renewed)
+    return OwnHome(folder, shared, tuple((real / name, name) for name in startup_names), renewed)
 
 
-def _written(path: Path, content: str) -> Path:
+def _write_file(path: Path, content: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content.encode("utf-8", "replace"))
     return path
 
 
-def _command(program: Program, invocation: Invocation) -> str:
-    own = [shlex.quote(program.argv[0]), *map(_word, invocation.arguments), *map(_word, program.settings.arguments)]
-    read = ' <"$PROOFSTONE_PROMPT"' if invocation.stdin is not None else ""
-    return f'exec 2>"$PROOFSTONE_ERRORS"\nexec {" ".join(own)}{read}'
+def _build_command(program: Program, invocation: Invocation) -> str:
+    words = [
+        shlex.quote(program.argv[0]),
+        *map(_quote_argument, invocation.arguments),
+        *map(_quote_argument, program.settings.arguments),
+    ]
+    redirect = ' <"$PROOFSTONE_PROMPT"' if invocation.stdin is not None else ""
+    return f'exec 2>"$PROOFSTONE_ERRORS"\nexec {" ".join(words)}{redirect}'
 
 
-def _word(argument: str | Given) -> str:
-    return f'"${_variable(argument.name)}"' if isinstance(argument, Given) else shlex.quote(argument)
+def _quote_argument(argument: str | Given) -> str:
+    return f'"${_get_variable(argument.name)}"' if isinstance(argument, Given) else shlex.quote(argument)
 
 
-def _variable(name: str) -> str:
+def _get_variable(name: str) -> str:
     return name.partition(".")[0]
 
 
-def _claim(conversation: Conversation, text: str, *, cut: bool) -> dict[str, JsonValue] | None:
-    """What its words come to, where they are not of the schema; None where they are. One that was cut off had not come
-    to its end, whatever it had said until then."""
-    of_a_subtask = conversation.output_schema.get("title") == SolveExecutionOutput.__name__
-    form = SolveExecutionOutput if of_a_subtask else ExecutorResult
-    if not cut and not isinstance(parse(text.encode("utf-8", "replace"), form), Malformed):
+def _build_claim(conversation: Conversation, text: str, *, cut: bool) -> dict[str, JsonValue] | None:
+    """Return the claim that free text amounts to, or None if the text matches the schema. A text that was cut off
+    counts as a failure, whatever it says."""
+    is_subtask = conversation.output_schema.get("title") == SolveExecutionOutput.__name__
+    model = SolveExecutionOutput if is_subtask else ExecutorResult
+    if not cut and not isinstance(parse(text.encode("utf-8", "replace"), model), Malformed):
         return None
-    words = text.strip()[-_MOST_WORDS:]
-    return _claim_of_a_subtask(words, cut=cut) if of_a_subtask else _claim_of_a_task(words, cut=cut)
+    evidence = text.strip()[-_MAX_EVIDENCE_CHARS:]
+    return _build_subtask_claim(evidence, cut=cut) if is_subtask else _build_task_claim(evidence, cut=cut)
 
 
-def _claim_of_a_task(words: str, *, cut: bool) -> dict[str, JsonValue]:
+def _build_task_claim(evidence: str, *, cut: bool) -> dict[str, JsonValue]:
     if cut:
-        return {"status": ExecutorStatus.FAILURE, "error": _CUT, "evidence": words}
-    return {"status": ExecutorStatus.SUCCESS, "evidence": words}
+        return {"status": ExecutorStatus.FAILURE, "error": _CUT_OFF, "evidence": evidence}
+    return {"status": ExecutorStatus.SUCCESS, "evidence": evidence}
 
 
-def _claim_of_a_subtask(words: str, *, cut: bool) -> dict[str, JsonValue]:
-    """In the control loop, where the words are the result too."""
-    ended: dict[str, JsonValue] = {"status": "ERROR", "summary": _CUT} if cut else {"status": "DONE", "summary": "done"}
-    return {"completion": ended, "status": "failed" if cut else "completed", "output": words}
+def _build_subtask_claim(evidence: str, *, cut: bool) -> dict[str, JsonValue]:
+    """Return the claim for a subtask of the control loop, where the text is the output, too."""
+    completion: dict[str, JsonValue] = (
+        {"status": "ERROR", "summary": _CUT_OFF} if cut else {"status": "DONE", "summary": "done"}
+    )
+    return {"completion": completion, "status": "failed" if cut else "completed", "output": evidence}

@@ -1,6 +1,6 @@
-"""Reading what programs print: lines, of JSON mostly, of which nothing is certain.
+"""Read what programs print: lines, mostly of JSON, about which nothing is certain.
 
-Rules: nothing here raises for anything that a program can print; what is not of the expected shape is simply not there.
+Nothing here raises for anything that a program can print. A value of an unexpected shape counts as missing.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from pydantic import JsonValue
 from proofstone.agents.models import FaultKind
 
 LONGEST_LINE: Final = 32 << 20
-"""Bytes; what is longer is no event and no message of any program."""
-_MOST_COUNTED: Final = 10**15
-"""Of tokens, or of dollars; what is more is a mistake or a lie."""
-_MOST_SHOWN = 2000
+"""In bytes. A longer line is not an event or a message of any program."""
+_MAX_NUMBER: Final = 10**15
+"""Tokens or dollars. A larger number is an error or a lie."""
+_MAX_SHOWN_CHARS = 2000
 """Characters of a text that goes into an activity."""
 
 
 class Lines:
-    """From what comes in pieces to lines. One that is too long is left out, up to its end."""
+    """Split data that arrives in pieces into lines. A line that is too long is skipped up to its end."""
 
     def __init__(self, longest: int = LONGEST_LINE) -> None:
         self._longest = longest
@@ -31,21 +31,21 @@ class Lines:
         self._too_long = False
 
     def add(self, data: bytes) -> Iterator[bytes]:
-        """The lines that have come to their end."""
+        """Add data and yield the lines that are now complete."""
         *ends, rest = data.split(b"\n")
         for end in ends:
-            self._keep(end)
+            self._append(end)
             if not self._too_long:
                 yield bytes(self._line)
             self._line.clear()
             self._too_long = False
-        self._keep(rest)
+        self._append(rest)
 
     def end(self) -> bytes:
-        """What stands behind the last line."""
+        """Return what follows the last line end."""
         return bytes(self._line)
 
-    def _keep(self, data: bytes) -> None:
+    def _append(self, data: bytes) -> None:
         self._too_long = self._too_long or len(self._line) + len(data) > self._longest
         if self._too_long:
             self._line.clear()
@@ -54,78 +54,78 @@ class Lines:
 
 
 def fields(line: str) -> Mapping[str, JsonValue] | None:
-    """The object that the line holds; None: it holds none. JSON can spell half a character, which nothing can keep: it
-    becomes a question mark."""
+    """Return the JSON object in the line, or None. Unpaired surrogates, which UTF-8 cannot encode, become question
+    marks."""
     try:
-        read = json.loads(line)
+        parsed = json.loads(line)
         if "\\ud" in line or "\\uD" in line:
-            read = json.loads(json.dumps(read, ensure_ascii=False).encode("utf-8", "replace"))
+            parsed = json.loads(json.dumps(parsed, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
-    return read if isinstance(read, dict) else None
+    return parsed if isinstance(parsed, dict) else None
 
 
 def value_at(value: JsonValue | Mapping[str, JsonValue], *path: str) -> JsonValue:
-    """What lies at the path of keys; None: nothing does."""
-    found: object = value
+    """Return the value at the path of keys, or None."""
+    value_found: object = value
     for key in path:
-        if not isinstance(found, Mapping):
+        if not isinstance(value_found, Mapping):
             return None
-        found = found.get(key)
-    return found  # type: ignore[return-value]  # a part of a JsonValue is one
+        value_found = value_found.get(key)
+    return value_found  # type: ignore[return-value]  # a part of a JsonValue is a JsonValue
 
 
 def text_at(value: JsonValue | Mapping[str, JsonValue], *path: str) -> str:
-    """The text there; empty: there is none."""
-    found = value_at(value, *path)
-    return found if isinstance(found, str) else ""
+    """Return the text at the path, or an empty text."""
+    value_found = value_at(value, *path)
+    return value_found if isinstance(value_found, str) else ""
 
 
 def count_at(value: JsonValue | Mapping[str, JsonValue], *path: str) -> int:
-    """The whole number there, as of tokens; 0: there is none."""
-    return int(_sane(value_at(value, *path)) or 0)
+    """Return the whole number at the path, such as a number of tokens, or 0."""
+    return int(_check_number(value_at(value, *path)) or 0)
 
 
 def amount_at(value: JsonValue | Mapping[str, JsonValue], *path: str) -> float | None:
-    """The sum of money there; None: it is not told."""
-    found = _sane(value_at(value, *path))
-    return None if found is None else float(found)
+    """Return the amount of money at the path, or None."""
+    value_found = _check_number(value_at(value, *path))
+    return None if value_found is None else float(value_found)
 
 
 def amount_in(text: str | None) -> float | None:
-    """The number that the text is, as of money or tokens; None: it is none."""
+    """Return the number that the text spells, such as an amount of money, or None."""
     try:
-        return None if text is None else _sane(float(text))
+        return None if text is None else _check_number(float(text))
     except ValueError:
         return None
 
 
-def _sane(found: object) -> float | None:
-    """The number, if it can be one of tokens or of money."""
-    if isinstance(found, bool) or not isinstance(found, int | float):
+def _check_number(value_found: object) -> float | None:
+    """Return the number if it can be a count of tokens or an amount of money, else None."""
+    if isinstance(value_found, bool) or not isinstance(value_found, int | float):
         return None
-    return found if 0 <= found <= _MOST_COUNTED else None
+    return value_found if 0 <= value_found <= _MAX_NUMBER else None
 
 
 def objects_at(value: JsonValue | Mapping[str, JsonValue], *path: str) -> Sequence[Mapping[str, JsonValue]]:
-    """The objects of the list there; empty: there is no list."""
-    found = value_at(value, *path)
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    """Return the objects in the list at the path. If there is no list, return an empty one."""
+    value_found = value_at(value, *path)
+    return [element for element in value_found if isinstance(element, dict)] if isinstance(value_found, list) else []
 
 
 def relative(path: str, root: str | Path) -> str:
-    """The path from the root where it lies below it, and as it is where it does not."""
+    """Return the path relative to the root if it is below the root, else the path unchanged."""
     pure = PurePosixPath(path)
     return str(pure.relative_to(root)) if pure.is_absolute() and pure.is_relative_to(root) else path
 
 
 def shown(text: str) -> str:
-    """As much of the text as an activity carries."""
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+    """Shorten the text to what an activity carries."""
+    return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}…"
 
 
 def kind_of_status(status: int) -> FaultKind:
-    """What follows from the status with which a provider answered its program in the end."""
+    """Return the kind of fault that follows from the last HTTP status of the provider."""
     if status in (401, 402, 403, 404):
         return FaultKind.DENIED
     if status in (408, 409, 429) or status >= 500:

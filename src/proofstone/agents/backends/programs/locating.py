@@ -1,4 +1,5 @@
-"""From a spec to a program on this machine: `cli:claude`, `cli:codex:gpt-5`, `acp:goose`, `acp:my-agent --acp`."""
+"""Find the program that a spec names on this machine: `cli:claude`, `cli:codex:gpt-5`, `acp:goose`, `acp:my-agent
+--acp`."""
 
 from __future__ import annotations
 
@@ -23,139 +24,145 @@ from proofstone.errors import InputError
 from proofstone.machine.facts import is_inside, search_outside
 
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
-_SECONDS = 8
+_VERSION_SECONDS = 8
 
 
 @dataclass(frozen=True)
 class Program:
-    """One that is there."""
+    """A program that is installed."""
 
     spec: str
-    """As the person wrote it."""
+    """The spec as the user wrote it."""
     name: str
-    """Of its preset, or of the program itself where there is none."""
+    """The name of its preset or, if it has none, of the program itself."""
     argv: tuple[str, ...]
-    """Its path; of an `acp:` command that was written out, its arguments too."""
+    """Its path and, for an `acp:` command line, its arguments."""
     preset: Preset | None
     settings: ProgramSettings
     model: str = ""
 
     def acp_invocation(self, errand: Errand) -> Invocation:
-        """How it is made to speak the protocol: as the preset knows, or as the person wrote it out."""
-        known = self.preset.acp(errand) if self.preset and self.preset.acp else Invocation(())
-        arguments = self.argv[1:] or known.arguments
-        return Invocation(arguments, known.variables, handed=known.handed, home=known.home)
+        """Return how the program is started with the protocol: as the preset or the user's command line says."""
+        preset_invocation = self.preset.acp(errand) if self.preset and self.preset.acp else Invocation(())
+        arguments = self.argv[1:] or preset_invocation.arguments
+        return Invocation(
+            arguments, preset_invocation.variables, handed=preset_invocation.handed, home=preset_invocation.home
+        )
 
 
-def _preset_for_cli(spec: str) -> tuple[Preset, str]:
-    """The preset that `cli:<preset>[:<model>]` names, and the model."""
+def _find_cli_preset(spec: str) -> tuple[Preset, str]:
+    """Return the preset and the model that `cli:<preset>[:<model>]` names."""
     name, _, model = spec.partition(":")[2].partition(":")
     preset = PRESETS.get(name)
     if preset is None or preset.invoke is None:
-        known = [name for name, one in PRESETS.items() if one.invoke]
-        near = get_close_matches(name, known, 1)
-        hint = f"did you mean cli:{near[0]}?" if near else f"there are: {', '.join(known)}; or use cmd: or acp:"
+        known = [name for name, preset in PRESETS.items() if preset.invoke]
+        similar = get_close_matches(name, known, 1)
+        hint = f"did you mean cli:{similar[0]}?" if similar else f"there are: {', '.join(known)}; or use cmd: or acp:"
         raise InputError(f"{spec!r}: there is no preset of that name", hint=hint)
-    if model and not re.fullmatch(MODEL, model):  # it would be taken for an option
+    if model and not re.fullmatch(MODEL, model):  # the program would take it for an option
         raise InputError(f"{spec!r}: {model!r} is no model", hint="a model begins with a letter or a digit")
     return preset, model
 
 
 def locate_cli(spec: str, programs: Mapping[str, ProgramSettings], outside: Path) -> Program:
-    preset, model = _preset_for_cli(spec)
+    preset, model = _find_cli_preset(spec)
     settings = programs.get(preset.name, ProgramSettings())
-    path = _found(spec, preset.program, settings, outside, preset.install)
+    path = _locate(spec, preset.program, settings, outside, preset.install)
     return Program(spec, preset.name, (path,), preset, settings, model or settings.model)
 
 
 def locate_acp(spec: str, programs: Mapping[str, ProgramSettings], outside: Path) -> Program:
-    """One word that is a preset's name is started as the preset knows; anything else is a command line, without a
-    shell: what could be smuggled behind a `;` would have the login too."""
+    """Find the program of an `acp:` spec.
+
+    A single word that names a preset is started as the preset says. Anything else is a command line that is run without
+    a shell: a command behind a `;` would get access to the login, too.
+    """
     try:
         words = shlex.split(spec.partition(":")[2])
     except ValueError as error:
-        raise InputError(f"{spec!r}: {error}", hint="quote it as a shell would have it") from error
+        raise InputError(f"{spec!r}: {error}", hint="quote it as for a shell") from error
     if not words:
-        raise InputError(f"{spec!r} names no program", hint=f"acp:<preset> ({', '.join(_speaking())}) or acp:<command>")
+        hint = f"write acp:<preset> ({', '.join(_list_acp_presets())}) or acp:<command>"
+        raise InputError(f"{spec!r} names no program", hint=hint)
     known = PRESETS.get(words[0]) if len(words) == 1 else None
     if known and known.acp:
         settings = programs.get(known.name, ProgramSettings())
-        path = _found(
+        path = _locate(
             spec, known.acp_program or known.program, settings, outside, known.install, adapter=bool(known.acp_program)
         )
         return Program(spec, known.name, (path,), known, settings, settings.model)
-    preset = _by_program(words[0])
+    preset = _find_preset(words[0])
     name = preset.name if preset else Path(words[0]).name
     settings = programs.get(name, ProgramSettings())
-    path = _found(spec, words[0], settings, outside, preset.install if preset else "", adapter=True)
+    path = _locate(spec, words[0], settings, outside, preset.install if preset else "", adapter=True)
     return Program(spec, name, (path, *words[1:]), preset, settings, settings.model)
 
 
 def is_named_preset(spec: str) -> bool:
-    """Whether a spec names a preset and nothing more: then what is run is what the preset says."""
+    """Return whether a spec names only a preset, so that the preset alone decides what is run."""
     kind, _, rest = spec.partition(":")
-    return kind == "cli" or (kind == "acp" and rest in _speaking())
+    return kind == "cli" or (kind == "acp" and rest in _list_acp_presets())
 
 
-def _speaking() -> tuple[str, ...]:
+def _list_acp_presets() -> tuple[str, ...]:
     return tuple(name for name, preset in PRESETS.items() if preset.acp)
 
 
-def _by_program(word: str) -> Preset | None:
+def _find_preset(word: str) -> Preset | None:
     name = Path(word).name
-    return next((item for item in PRESETS.values() if name in (item.program, item.acp_program)), None)
+    return next((preset for preset in PRESETS.values() if name in (preset.program, preset.acp_program)), None)
 
 
-def _found(
+def _locate(
     spec: str, program: str, settings: ProgramSettings, outside: Path, install: str, *, adapter: bool = False
 ) -> str:
-    """Where it is. `path` of the settings is that of the program itself, and not of an adapter of its own."""
+    """Return the path of the program. `path` in the settings is that of the program itself, not of an adapter."""
     try:
         return program_path(program, ProgramSettings() if adapter else settings, outside)
     except InputError as error:
-        raise InputError(f"{spec}: {error.message}", hint=_remedy(settings, program, install) or error.hint) from error
+        raise InputError(
+            f"{spec}: {error.message}", hint=_build_hint(settings, program, install) or error.hint
+        ) from error
 
 
-def _remedy(settings: ProgramSettings, program: str, install: str) -> str:
+def _build_hint(settings: ProgramSettings, program: str, install: str) -> str:
     if settings.path:
-        return f"correct `path` under [programs] in your own file, or take it out: {program} is then looked for on PATH"
-    near = get_close_matches(program, _speaking(), 1)
-    return f"install it: {install}" if install else f"did you mean acp:{near[0]}?" if near else ""
+        return f"correct `path` under [programs] in your own file, or remove it to have {program} looked up on PATH"
+    similar = get_close_matches(program, _list_acp_presets(), 1)
+    return f"install it: {install}" if install else f"did you mean acp:{similar[0]}?" if similar else ""
 
 
 def program_path(program: str, settings: ProgramSettings, outside: Path) -> str:
-    """Where a program is, never in the work tree that `outside` is in."""
-    wanted = settings.path or program
-    if os.sep not in wanted:
-        found = shutil.which(wanted, path=search_outside(outside))
-        if found is None:
-            raise InputError(f"there is no program {wanted}", hint="its folder must be on PATH, outside the repository")
-        wanted = found
-    path = Path(wanted).expanduser()
+    """Return the path of a program, which must not be in the work tree that contains `outside`."""
+    name = settings.path or program
+    if os.sep not in name:
+        location = shutil.which(name, path=search_outside(outside))
+        if location is None:
+            raise InputError(f"there is no program {name}", hint="its folder must be on PATH, outside the repository")
+        name = location
+    path = Path(name).expanduser()
     if not (path.is_absolute() and path.is_file() and os.access(path, os.X_OK)):
-        raise InputError(f"{wanted} is no program", hint="an absolute path of a program, or a name on PATH")
+        raise InputError(f"{name} is no program", hint="give the absolute path of a program, or a name on PATH")
     if is_inside(path, outside):
-        raise InputError(
-            f"{wanted} lies in the repository, where a change decides what it is", hint="install it elsewhere"
-        )
+        raise InputError(f"{name} is in the repository, where a change could replace it", hint="install it elsewhere")
     return str(path)
 
 
 def version_of(path: str, outside: Path) -> str:
-    """What it says itself; empty if it does not. What it starts in turn, such as `node`, is no program of the work tree
-    that `outside` is in either."""
+    """Return the version that the program reports, or an empty text. The programs that it starts, such as `node`, are
+    not taken from the work tree that contains `outside` either."""
     try:
-        with tempfile.TemporaryDirectory(prefix="proofstone-home-") as home:  # some write to theirs even for this
-            said = _said_version(
+        with tempfile.TemporaryDirectory(prefix="proofstone-home-") as home:  # some write to HOME even for this
+            output = _run_version(
                 path, {**os.environ, "PATH": search_outside(outside), "NODE_OPTIONS": "", "HOME": home}
             )
-    except OSError:  # it is no program after all, which starting it will tell
+    except OSError:  # not a program after all, which starting it will show
         return ""
-    found = _VERSION.search(said)
-    return found.group() if found else ""
+    match = _VERSION.search(output)
+    return match.group() if match else ""
 
 
-def _said_version(path: str, variables: Mapping[str, str]) -> str:
+def _run_version(path: str, variables: Mapping[str, str]) -> str:
     with subprocess.Popen(
         [path, "--version"],
         cwd="/",
@@ -166,19 +173,19 @@ def _said_version(path: str, variables: Mapping[str, str]) -> str:
         text=True,
         errors="replace",
         start_new_session=True,
-    ) as asked:
+    ) as process:
         try:
-            return asked.communicate(timeout=_SECONDS)[0]
+            return process.communicate(timeout=_VERSION_SECONDS)[0]
         except subprocess.TimeoutExpired:
             return ""
         finally:
             with suppress(ProcessLookupError):
-                os.killpg(asked.pid, signal.SIGKILL)  # a wrapper leaves its child behind
+                os.killpg(process.pid, signal.SIGKILL)  # a wrapper leaves its child behind
 
 
 def is_older(version: str, minimum: str) -> bool:
-    return _numbers(version) < _numbers(minimum)
+    return _parse_version(version) < _parse_version(minimum)
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _parse_version(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))

@@ -1,4 +1,4 @@
-"""What is known of a program: data, and two functions: how it is started, and how its output is read."""
+"""The description of a program: data, a function that builds its command line, and a reader of its output."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from proofstone.agents.models import Activity, Fault
 from proofstone.common.models import Assurance, Usage
 
 NOT_TOLD = Usage(requests=1, usd=None)
-"""Of a program that does not say what it has used."""
+"""The usage of a program that does not report any."""
 
 
 class Limit(StrEnum):
-    """How far a program keeps itself to the files that it may change. The sandbox and the diff come after it."""
+    """How far a program itself keeps to the files that it may change. The sandbox and the diff check it afterwards."""
 
     PATHS = "paths"
-    """It refuses to change any other file, while it happens; a shell that it may use is not bound by that."""
+    """It refuses to change any other file. A shell that it may use is not bound by this."""
     TREE = "tree"
-    """It keeps to the work tree."""
+    """It stays within the work tree."""
     NONE = "none"
 
 
 @dataclass(frozen=True)
 class Given:
-    """An argument that names a file which the engine hands to the program, read-only."""
+    """An argument that names a file which the engine gives to the program, read-only."""
 
     name: str
     """A key of `Invocation.handed`."""
@@ -37,61 +37,62 @@ class Given:
 
 @dataclass(frozen=True)
 class Errand:
-    """What a program is to be started for."""
+    """What a program is started for."""
 
     prompt: str
     model: str = ""
-    """Empty: the program's own choice."""
+    """Empty: the program chooses."""
     scope: tuple[str, ...] = ()
-    """Paths and patterns, from the root of the work tree, that may be changed; empty: nothing may."""
+    """Paths and patterns, relative to the root of the work tree, that may be changed; empty: none."""
     files: tuple[str, ...] = ()
-    """Those of the scope that are there, and named without a pattern."""
+    """The files of the scope that exist and are named without a pattern."""
     may_run: bool = True
-    """Whether it may run commands."""
+    """Whether the program may run commands."""
     level: Assurance = Assurance.BUBBLEWRAP
-    """Of the sandbox that it is started in: a sandbox of its own may not work inside."""
+    """The level of the sandbox that the program runs in: its own sandbox may not work inside it."""
     root: Path = Path()
-    """The work tree, as the program sees it; it is started there."""
+    """The work tree as the program sees it, and its working directory."""
     schema: Mapping[str, JsonValue] | None = None
-    """Of the answer that is wanted; None: it may say what it did in its own words."""
+    """The schema of the answer; None: the program may describe its work in free text."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """What the program will be given of the person's: keys, URLs. It tells which provider they use."""
+    """The user's variables that the program is given: keys, URLs. They show which provider the user has."""
 
 
 @dataclass(frozen=True)
 class Invocation:
+    """How a program is started: arguments, variables, standard input and files."""
+
     arguments: tuple[str | Given, ...]
-    """Behind the program's name."""
+    """The arguments after the program's name."""
     variables: Mapping[str, str] = field(default_factory=dict)
     stdin: str | None = None
-    """What it reads: a prompt can be too long for an argument."""
+    """The standard input: a prompt can be too long for an argument."""
     handed: Mapping[str, str] = field(default_factory=dict)
-    """Files that it can read, by the name of the variable that tells it where: `PROOFSTONE_SETTINGS` → content. A name
-    may
-    have an ending, which is the file's: `PROOFSTONE_CONFIG.yaml`."""
+    """Files for the program to read, by the variable that holds their path: `PROOFSTONE_SETTINGS` → content. A name may
+    have a suffix, which becomes the file's: `PROOFSTONE_CONFIG.yaml`."""
     home: Mapping[str, str] = field(default_factory=dict)
-    """Files in its fresh HOME, by path; left out where the person's own folder is there."""
+    """Files in its fresh HOME, by path; left out if the user's own folder is shared there."""
 
 
 @dataclass(frozen=True)
 class Final:
-    """What came of one run of the program, as it says itself."""
+    """The result of one run of the program, as the program reports it."""
 
     text: str
-    """Its last words: the answer."""
+    """The last message: the answer."""
     usage: Usage = NOT_TOLD
     model: str = ""
     fault: Fault | None = None
-    """It says itself that it could not: no login, no credit, a limit."""
+    """The program's own report that it could not work: no login, no credit, a limit."""
     cut: bool = False
-    """Its model was ended at the limit of output tokens."""
+    """The model was stopped at the limit of output tokens."""
 
 
 class Stream(Protocol):
-    """Reads what a program prints, line by line. It never raises: a line that it does not know is nothing."""
+    """Read what a program prints, line by line. Never raise: an unknown line is ignored."""
 
     def line(self, text: str) -> Iterable[Activity]:
-        """What the line tells."""
+        """Return the activities that the line reports."""
         ...
 
     def final(self, exit_code: int | None) -> Final: ...
@@ -99,55 +100,59 @@ class Stream(Protocol):
 
 @dataclass(frozen=True)
 class Preset:
+    """The description of one program."""
+
     name: str
-    """`claude`."""
+    """For example `claude`."""
     program: str
-    """As it is called on PATH."""
+    """The name of the executable on PATH."""
     install: str
-    """How a person gets it."""
+    """How a user installs it."""
     minimum: str
     """The oldest version that is known to work: `2.1.0`."""
     invoke: Callable[[Errand], Invocation] | None
-    """None: it has no headless way that is worth it."""
+    """Builds the headless command line. None: the program has no useful headless mode."""
     stream: Callable[[], Stream] | None
     limit: Limit
     limits: str
-    """How that limit is set, in one line for a person."""
+    """How that limit is enforced, in one line for the user."""
     hosts: tuple[str, ...]
-    """Where its model and its login are, by default."""
+    """The default hosts of its model and its login."""
     keys: tuple[str, ...] = ()
-    """Variables of the person's that it is given if they are set: keys, URLs, names of models. The host of a URL among
-    them may be reached."""
+    """The user's variables that the program is given if they are set: keys, URLs, names of models. The hosts of these
+    URLs may be reached."""
     login: tuple[str, ...] = ()
-    """Files or folders below HOME that hold its login. Shared with the program, never copied."""
+    """Files or folders below HOME that hold its login. They are shared with the program, never copied."""
     logged_in: tuple[str, ...] = ()
-    """Files below HOME one of which is there once the person has logged in."""
+    """Files below HOME. At least one of them exists once the user has logged in."""
     startup: tuple[str, ...] = ()
-    """Below HOME, within `login`: what decides what the program does when it starts (settings, hooks, plug-ins). The
-    program may not change it, or it would act for whoever wrote it the next time the person starts it."""
+    """Paths below HOME, within `login`, that decide what the program does when it starts (settings, hooks, plug-ins).
+    The program may not change them: otherwise an agent could plant code that runs when the user next starts the
+    program."""
     renewed: tuple[str, ...] = ()
-    """Below HOME, patterns (`*` within a name) of the files that it renews when it renews its login, with their locks
-    and temporary names: the only things of a shared folder that it may change."""
+    """Patterns below HOME (`*` within a name) of the files that the program rewrites when it renews its login, with
+    their locks and temporary names. It may change nothing else in a shared folder."""
     acp: Callable[[Errand], Invocation] | None = None
-    """How it is started so that it speaks the Agent Client Protocol and asks before it changes anything; None: it does
-    not speak it. The errand's prompt is not used."""
+    """Builds the command line with which the program speaks the Agent Client Protocol and asks before it changes
+    anything. The errand's prompt is not used. None: the program does not speak the protocol."""
     acp_program: str = ""
-    """Where that is another program: an adapter."""
+    """The adapter, if another program speaks the protocol."""
     acp_reads: bool = True
-    """Whether it can be offered to read files through us. One that takes our word for a file that is not there as a
-    failure could make no new file."""
+    """Whether to offer the program to read files through us. A program that takes our "not found" for a failure could
+    not create a new file."""
     acp_mode: str = ""
-    """The session mode in which it asks, set explicitly (some start in one that overrides it); empty: it has none."""
+    """The session mode in which the program asks. It is set explicitly, because some start in another; empty: no
+    modes."""
     vendor: str | None = None
-    """Of its models, where it has only one's."""
+    """The vendor of its models, if it has models of only one."""
     schema: bool = False
-    """Whether it can be held to a JSON schema by an option of its own. All others are asked in words."""
+    """Whether it has an option that enforces a JSON schema. Other programs are asked in the prompt."""
     troubles: tuple[str, ...] = ()
-    """What is known to go wrong, one line each."""
+    """Known problems, one line each."""
 
     @property
     def key_variables(self) -> tuple[str, ...]:
-        """Those of `keys` that hold a key."""
+        """The variables in `keys` that hold a key."""
         return tuple(filter(is_key, self.keys))
 
 

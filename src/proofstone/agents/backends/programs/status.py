@@ -1,4 +1,4 @@
-"""What can be told of the known programs on this machine without asking any model."""
+"""Report what is known about the programs on this machine without asking a model."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ from proofstone.sandbox.gateway import allowed
 
 @dataclass(frozen=True)
 class ProgramStanding:
+    """What is known about one program on this machine."""
+
     name: str
     ways: tuple[str, ...]
-    """Of naming it: `cli:claude`, `acp:claude`."""
+    """The specs that name it: `cli:claude`, `acp:claude`."""
     path: str
-    """Empty: it is not there."""
+    """Empty: the program is not installed."""
     version: str
-    """Empty: it does not say."""
+    """Empty: the program does not report one."""
     minimum: str
     login: str
-    """Where a login or a key was found; empty: none was, which need not mean that there is none."""
+    """Where a login or a key was found. Empty: none was found, but there may still be one."""
     limit: Limit
     limits: str
     schema: bool
     install: str
     troubles: tuple[str, ...]
     adapter: str = ""
-    """The program that `acp:` needs beside it, if that is missing."""
+    """The program that `acp:` needs in addition, if it is missing."""
 
     @property
     def is_outdated(self) -> bool:
@@ -43,26 +45,29 @@ class ProgramStanding:
 
 
 def program_standings(programs: Mapping[str, ProgramSettings], outside: Path) -> tuple[ProgramStanding, ...]:
-    """All presets, in the order of the table. Each program is asked for its version."""
+    """Return the status of all presets, in the order of the table. Each program is asked for its version."""
     with ThreadPoolExecutor(len(PRESETS)) as pool:
         return tuple(
-            pool.map(lambda one: _standing(one, programs.get(one.name, ProgramSettings()), outside), PRESETS.values())
+            pool.map(
+                lambda preset: _build_status(preset, programs.get(preset.name, ProgramSettings()), outside),
+                PRESETS.values(),
+            )
         )
 
 
 def require_hosts(program: Program) -> None:
-    """An InputError where a host that it is to reach cannot be let in."""
+    """Raise an InputError if a host that the program must reach cannot be allowed."""
     allowed(allowed_hosts(program, person_variables(program)))
 
 
 def login_of(preset: Preset, settings: ProgramSettings) -> str:
-    """By what the program would be given: a file that is there once somebody has logged in, or a key."""
+    """Return where the login comes from: a file that exists once the user has logged in, or a key."""
     home = Path.home()
     for name in (*preset.logged_in, *settings.share):
         if (home / name).exists():
             return f"~/{name}"
-    named = [name for name in (*preset.keys, *settings.pass_through) if os.environ.get(name)]
-    return next(filter(is_key, (*named, *settings.set)), "")
+    set_names = [name for name in (*preset.keys, *settings.pass_through) if os.environ.get(name)]
+    return next(filter(is_key, (*set_names, *settings.set)), "")
 
 
 def how_to_log_in(preset: Preset) -> str:
@@ -71,8 +76,8 @@ def how_to_log_in(preset: Preset) -> str:
     return f"log in with `{preset.program}`{key}"
 
 
-def _standing(preset: Preset, settings: ProgramSettings, outside: Path) -> ProgramStanding:
-    path = _path(preset.program, settings, outside)
+def _build_status(preset: Preset, settings: ProgramSettings, outside: Path) -> ProgramStanding:
+    path = _find_path(preset.program, settings, outside)
     adapter = preset.acp_program
     return ProgramStanding(
         name=preset.name,
@@ -86,11 +91,11 @@ def _standing(preset: Preset, settings: ProgramSettings, outside: Path) -> Progr
         schema=preset.schema,
         install=preset.install,
         troubles=preset.troubles,
-        adapter=adapter if adapter and not _path(adapter, ProgramSettings(), outside) else "",
+        adapter=adapter if adapter and not _find_path(adapter, ProgramSettings(), outside) else "",
     )
 
 
-def _path(program: str, settings: ProgramSettings, outside: Path) -> str:
+def _find_path(program: str, settings: ProgramSettings, outside: Path) -> str:
     try:
         return program_path(program, settings, outside)
     except InputError:

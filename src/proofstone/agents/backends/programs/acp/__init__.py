@@ -1,1 +1,1 @@
-"""`acp:`: the Agent Client Protocol, spoken to a program over its standard input and output."""
+"""`acp:`: the Agent Client Protocol, over a program's standard input and output."""

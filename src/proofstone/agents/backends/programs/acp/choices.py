@@ -1,7 +1,7 @@
-"""What an agent of the Agent Client Protocol offers when a session begins, and what is chosen. Pure.
+"""Choose from what an agent offers when a session begins. Pure.
 
-A mode in which it asks before it changes anything, by name, for the protocol has no other mark of it; a way to log in
-that needs no person; the model that the person wants.
+Chosen are: a mode in which the agent asks before it changes anything, by its name, because the protocol does not mark
+such modes; a login that needs no person; the model that the user wants.
 """
 
 from __future__ import annotations
@@ -15,137 +15,146 @@ from pydantic import JsonValue
 
 from proofstone.agents.backends.programs.lines import objects_at, text_at, value_at
 
-# Ids and names of modes, in small letters and without anything between, the best first.
-_ASKING: Final = (
+# Ids and names of modes, in lower case and without punctuation, the best first.
+_ASKING_WORDS: Final = (
     "ask", "alwaysask", "askalways", "approve", "manual", "default", "normal", "suggest", "untrusted", "agent", "build",
     "readonly", "smartapprove",
 )  # fmt: skip
-_NOT_ASKING: Final = re.compile(r"auto|yolo|bypass|full|accept|dontask|neverask|noask|skip|danger|unrestrict|allowall")
+_UNATTENDED: Final = re.compile(r"auto|yolo|bypass|full|accept|dontask|neverask|noask|skip|danger|unrestrict|allowall")
 
 
 @dataclass(frozen=True)
 class Mode:
+    """A session mode that the agent offers."""
+
     id: str
     name: str = ""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What to ask the agent for: a method of the protocol, with its parameters beside the session."""
+    """A request to the agent: a method of the protocol, with its parameters besides the session."""
 
     method: str
     parameters: Mapping[str, JsonValue]
     value: str
-    """What is chosen, for a person."""
+    """The value that is chosen, to show to the user."""
 
 
 Offer = Mapping[str, JsonValue]
-"""What the agent said to `session/new`."""
+"""The agent's answer to `session/new`."""
 
 
 def mode_for(offer: Offer, wanted: str) -> Choice | None:
-    """The mode to be set. `wanted`: the one that the preset names, if the agent has it. None: it offers none in which
-    it would ask."""
-    modes = [Mode(text_at(item, "id"), text_at(item, "name")) for item in objects_at(offer, "modes", "availableModes")]
+    """Return the mode to set, or None if the agent offers none in which it asks.
+
+    `wanted` is the mode that the preset names; it is preferred if the agent has it.
+    """
+    modes = [Mode(text_at(mode, "id"), text_at(mode, "name")) for mode in objects_at(offer, "modes", "availableModes")]
     if modes:
         id = asking_mode(modes, wanted)
         return Choice("session/set_mode", {"modeId": id}, id) if id else None
-    for option in _options(offer, "mode"):
-        id = asking_mode([Mode(value, name) for value, name in _values(option)], wanted)
-        return _set(option, id) if id else None
+    for option in _find_options(offer, "mode"):
+        id = asking_mode([Mode(value, name) for value, name in _list_values(option)], wanted)
+        return _select_option(option, id) if id else None
     return None
 
 
 def has_modes(offer: Offer) -> bool:
-    return bool(objects_at(offer, "modes", "availableModes")) or any(_options(offer, "mode"))
+    return bool(objects_at(offer, "modes", "availableModes")) or any(_find_options(offer, "mode"))
 
 
 def asking_mode(modes: Sequence[Mode], wanted: str = "") -> str:
-    """The mode in which the agent asks before it changes anything; empty: none of them is known to."""
+    """Return the mode in which the agent asks before it changes anything, or an empty text if none is known to."""
     if any(mode.id == wanted for mode in modes):
         return wanted
-    asking = [mode for mode in modes if not any(map(_NOT_ASKING.search, _spelt(mode)))]
-    known = [(_ASKING.index(word), mode.id) for mode in asking for word in _spelt(mode) if word in _ASKING]
+    asking = [mode for mode in modes if not any(map(_UNATTENDED.search, _normalize_mode(mode)))]
+    known = [
+        (_ASKING_WORDS.index(word), mode.id)
+        for mode in asking
+        for word in _normalize_mode(mode)
+        if word in _ASKING_WORDS
+    ]
     return min(known)[1] if known else ""
 
 
-def _spelt(mode: Mode) -> tuple[str, str]:
-    """Some are addresses: what counts stands behind the `#`."""
-    return _plain(mode.id.rpartition("#")[2]), _plain(mode.name)
+def _normalize_mode(mode: Mode) -> tuple[str, str]:
+    """Return the id and the name of a mode for comparison. Some ids are URLs, of which only the fragment counts."""
+    return _normalize(mode.id.rpartition("#")[2]), _normalize(mode.name)
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.casefold())
 
 
 def model_for(offer: Offer, model: str) -> Choice | None:
-    """How the model is set; None: the agent does not offer it."""
-    for option in _options(offer, "model"):
-        for value, name in _values(option):
-            if _is(model, value, name):
-                return _set(option, value)
-    for item in objects_at(offer, "models", "availableModels"):
-        id = text_at(item, "modelId")
-        if _is(model, id, text_at(item, "name")):
+    """Return how to set the model, or None if the agent does not offer it."""
+    for option in _find_options(offer, "model"):
+        for value, name in _list_values(option):
+            if _matches_model(model, value, name):
+                return _select_option(option, value)
+    for model_offer in objects_at(offer, "models", "availableModels"):
+        id = text_at(model_offer, "modelId")
+        if _matches_model(model, id, text_at(model_offer, "name")):
             return Choice("session/set_model", {"modelId": id}, id)
     return None
 
 
 def has_model(offer: Offer, model: str) -> bool:
-    """Whether it is the model that the session has already."""
-    return _is(model, *_current_models(offer))
+    """Return whether the session already has this model."""
+    return _matches_model(model, *_list_current_models(offer))
 
 
 def tells_model(offer: Offer) -> bool:
-    """Whether it tells which model the session has."""
-    return any(_current_models(offer))
+    """Return whether the agent reports which model the session has."""
+    return any(_list_current_models(offer))
 
 
-def _current_models(offer: Offer) -> list[str]:
-    options = [text_at(option, "currentValue") for option in _options(offer, "model")]
+def _list_current_models(offer: Offer) -> list[str]:
+    options = [text_at(option, "currentValue") for option in _find_options(offer, "model")]
     return [*options, text_at(offer, "models", "currentModelId")]
 
 
-def _is(model: str, *called: str) -> bool:
-    """Some put the name of the provider before it."""
-    return any(name == model or name.endswith(f"/{model}") for name in called)
+def _matches_model(model: str, *names: str) -> bool:
+    """Return whether one of the names is that of the model. Some agents put the provider's name before it."""
+    return any(name == model or name.endswith(f"/{model}") for name in names)
 
 
-def login_for(methods: Sequence[Mapping[str, JsonValue]], given: Collection[str]) -> str:
-    """A way to log in for which everything is there: the variables with its key. Empty: all of them need a person."""
+def login_for(methods: Sequence[Mapping[str, JsonValue]], variables_set: Collection[str]) -> str:
+    """Return a login whose variables with the key are all set, or an empty text if every login needs a person."""
     for method in methods:
-        variables = [text_at(item, "name") for item in objects_at(method, "vars")] or _variables_in(method)
-        if variables and all(name in given for name in variables):
+        variables = [text_at(variable, "name") for variable in objects_at(method, "vars")] or _find_variables(method)
+        if variables and all(name in variables_set for name in variables):
             return text_at(method, "id")
     for method in methods:
-        if _takes_a_key(method) and any(name.endswith("_KEY") for name in given):
+        if _uses_api_key(method) and any(name.endswith("_KEY") for name in variables_set):
             return text_at(method, "id")
     return ""
 
 
-def _variables_in(method: Mapping[str, JsonValue]) -> list[str]:
-    """Those that its description names."""
+def _find_variables(method: Mapping[str, JsonValue]) -> list[str]:
+    """Return the variables that the description names."""
     return re.findall(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]*KEY\b", text_at(method, "description"))
 
 
-def _takes_a_key(method: Mapping[str, JsonValue]) -> bool:
-    return "apikey" in _plain(text_at(method, "id")) or "apikey" in _plain(text_at(method, "name"))
+def _uses_api_key(method: Mapping[str, JsonValue]) -> bool:
+    return "apikey" in _normalize(text_at(method, "id")) or "apikey" in _normalize(text_at(method, "name"))
 
 
-def _options(offer: Offer, category: str) -> Iterator[Mapping[str, JsonValue]]:
+def _find_options(offer: Offer, category: str) -> Iterator[Mapping[str, JsonValue]]:
     for option in objects_at(offer, "configOptions"):
         if text_at(option, "type") == "select" and category in (text_at(option, "category"), text_at(option, "id")):
             yield option
 
 
-def _values(option: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
-    """Value and name of each, also of those that stand in groups."""
-    for item in objects_at(option, "options"):
-        if value_at(item, "value") is not None:
-            yield text_at(item, "value"), text_at(item, "name")
-        for inner in objects_at(item, "options"):
-            yield text_at(inner, "value"), text_at(inner, "name")
+def _list_values(option: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
+    """Yield value and name of each choice, including those in groups."""
+    for choice in objects_at(option, "options"):
+        if value_at(choice, "value") is not None:
+            yield text_at(choice, "value"), text_at(choice, "name")
+        for nested in objects_at(choice, "options"):
+            yield text_at(nested, "value"), text_at(nested, "name")
 
 
-def _set(option: Mapping[str, JsonValue], value: str) -> Choice:
+def _select_option(option: Mapping[str, JsonValue], value: str) -> Choice:
     return Choice("session/set_config_option", {"configId": text_at(option, "id"), "value": value}, value)

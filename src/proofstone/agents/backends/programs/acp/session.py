@@ -1,11 +1,11 @@
-"""One session with an agent of the Agent Client Protocol: begin, log in if it must be, set mode and model, ask.
+"""One session with an agent of the Agent Client Protocol.
 
-The session is a generator that asks and is given answers; who carries them is no concern of its.
+`Talk` begins the session, logs in if necessary, sets mode and model, and sends the prompt. It is a generator that
+yields requests and receives answers; the caller transports them.
 
-What an agent of the Agent Client Protocol may ask of us: for permission, and for files to be read and written.
-
-Both are answered by the task's scope, so that an undeclared write is refused while it happens. Nothing else is served:
-commands run in the sandbox, where the agent is.
+`Client` answers the agent's own requests: for permission, and for files to be read and written. The task's scope
+decides, so an undeclared write is refused at once. Nothing else is served: commands run in the sandbox, where the agent
+is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from proofstone.agents.backends.programs.activity import Mask, whole
 from proofstone.agents.backends.programs.lines import count_at, objects_at, text_at, value_at
 from proofstone.agents.backends.programs.locating import Program
 from proofstone.agents.backends.programs.preset import Errand, Preset
-from proofstone.agents.backends.programs.preset import Final as Said
+from proofstone.agents.backends.programs.preset import Final as Result
 from proofstone.agents.executors.context import Site
 from proofstone.agents.models import Fault, FaultKind, ToolCall
 from proofstone.agents.rules.permission import Allowed, Bounds, decide, from_root
@@ -44,9 +44,9 @@ from proofstone.agents.tools.tree import Tree
 
 PROTOCOL: Final = 1
 AUTH_REQUIRED: Final = -32000
-_MOST_WHY: Final = 2000
-# What an agent says of a provider that fails it → what that is; the first that fits.
-_TROUBLES: Final = (
+_MAX_MESSAGE_CHARS: Final = 2000
+# What an agent says about a failing provider → the kind of fault; the first match applies.
+_FAULT_PATTERNS: Final = (
     (
         re.compile(
             r"\b(401|403)\b|unauthori[sz]ed|authenticat|api.?key|forbidden|\blog(ged)? ?in\b"
@@ -60,77 +60,81 @@ _TROUBLES: Final = (
         FaultKind.UNAVAILABLE,
     ),
 )
-_STOPS: Final[Mapping[str, tuple[FaultKind, str]]] = {
-    "refusal": (FaultKind.FILTERED, "the agent's model refuses to go on"),
-    # By itself: who cancels from here is not waiting for an answer. It would pass for the person's word otherwise.
-    "cancelled": (FaultKind.FAILED, "the agent ended its turn before it was done"),
+_STOP_REASONS: Final[Mapping[str, tuple[FaultKind, str]]] = {
+    "refusal": (FaultKind.FILTERED, "the agent's model refuses to continue"),
+    # The agent itself did this: after a cancellation by us, nobody waits for an answer.
+    "cancelled": (FaultKind.FAILED, "the agent ended its turn before it was finished"),
     "max_turn_requests": (FaultKind.FAILED, "the agent stopped at its limit of requests to its model"),
 }
-_TROUBLE_IN_WORDS: Final = re.compile(
+_ERROR_TEXT: Final = re.compile(
     r"Ran into this error: |Error: (Authentication failed with provider|Failed to get response from the AI model)"
 )
-"""How goose and copilot tell that their provider fails them: as if their model had said it."""
+"""How goose and copilot report a failing provider: as if their model had said it."""
 
 
 @dataclass(frozen=True)
 class Ask:
+    """A request to the agent."""
+
     method: str
     parameters: Message
 
 
 class AgentError(Exception):
-    """The agent's answer is an error."""
+    """The agent answered a request with an error."""
 
     def __init__(self, method: str, error: JsonValue, mask: Mask) -> None:
         self.method = method
         self.code = value_at(error, "code")
         detail = text_at(error, "data", "details") or text_at(error, "data", "message") or text_at(error, "data")
-        said = ": ".join(part for part in (text_at(error, "message"), detail) if part)
-        self.text = mask(said) or "an error without a word"
+        message = ": ".join(part for part in (text_at(error, "message"), detail) if part)
+        self.text = mask(message) or "an error without a message"
         super().__init__(self.text)
 
 
-Dialogue = Generator[Ask, Message, Said]
+Dialogue = Generator[Ask, Message, Result]
 
 
 class Talk:
-    def __init__(self, program: Program, errand: Errand, heard: Heard, given: Collection[str]) -> None:
-        """`given`: the variables that the program has."""
+    """The requests of one session, from `initialize` to the prompt."""
+
+    def __init__(self, program: Program, errand: Errand, updates: Heard, variables: Collection[str]) -> None:
+        """`variables`: those that the program has."""
         self._program = program
         self._errand = errand
-        self._heard = heard
-        self._given = given
+        self._updates = updates
+        self._variables = variables
         self.session = ""
-        """Its id; empty: there is none yet."""
+        """The id of the session; empty: there is none yet."""
 
     def dialogue(self) -> Dialogue:
         try:
-            return (yield from self._through())
+            return (yield from self._run())
         except AgentError as error:
-            return Said("", usage=self._heard.usage({}), fault=self._fault(error))
+            return Result("", usage=self._updates.usage({}), fault=self._build_fault(error))
 
-    def _through(self) -> Dialogue:
-        begun = yield Ask("initialize", _greeting(self._program.preset))
-        if (version := count_at(begun, "protocolVersion")) != PROTOCOL:
-            return self._failed(f"it speaks version {version} of the protocol, and not {PROTOCOL}")
-        methods = objects_at(begun, "authMethods")
+    def _run(self) -> Dialogue:
+        greeting = yield Ask("initialize", _build_initialize_parameters(self._program.preset))
+        if (version := count_at(greeting, "protocolVersion")) != PROTOCOL:
+            return self._build_failure(f"it uses version {version} of the protocol instead of {PROTOCOL}")
+        methods = objects_at(greeting, "authMethods")
         try:
-            offer = yield self._new_session()
+            offer = yield self._request_session()
         except AgentError as error:
-            method = login_for(methods, self._given) if error.code == AUTH_REQUIRED else ""
+            method = login_for(methods, self._variables) if error.code == AUTH_REQUIRED else ""
             if not method:
                 raise
             yield Ask("authenticate", {"methodId": method})
-            offer = yield self._new_session()
+            offer = yield self._request_session()
         self.session = text_at(offer, "sessionId")
         yield from self._set_mode(offer)
         yield from self._set_model(offer)
-        words: list[JsonValue] = [{"type": "text", "text": whole(self._errand.prompt)}]
-        answer = yield Ask("session/prompt", {"sessionId": self.session, "prompt": words})
-        self._heard.end()
-        return self._ended(answer)
+        prompt: list[JsonValue] = [{"type": "text", "text": whole(self._errand.prompt)}]
+        answer = yield Ask("session/prompt", {"sessionId": self.session, "prompt": prompt})
+        self._updates.end()
+        return self._build_result(answer)
 
-    def _new_session(self) -> Ask:
+    def _request_session(self) -> Ask:
         return Ask("session/new", {"cwd": str(self._errand.root), "mcpServers": []})
 
     def _set_mode(self, offer: Message) -> Generator[Ask, Message, None]:
@@ -139,7 +143,7 @@ class Talk:
         if choice is not None:
             yield from self._set("mode", choice)
         elif has_modes(offer):
-            self._heard.note("it offers no mode in which it is known to ask: the sandbox and the diff alone bound it")
+            self._updates.note("it offers no mode in which it is known to ask: only the sandbox and the diff limit it")
 
     def _set_model(self, offer: Message) -> Generator[Ask, Message, None]:
         model = self._program.model
@@ -148,50 +152,50 @@ class Talk:
         choice = model_for(offer, model)
         if choice is not None:
             yield from self._set("model", choice)
-        elif self._program.preset is None or tells_model(offer):  # a preset has told it when it was started
-            self._heard.note(f"the model {model} was not set: the agent does not offer it")
+        elif self._program.preset is None or tells_model(offer):  # a preset passes the model on the command line
+            self._updates.note(f"the model {model} was not set: the agent does not offer it")
 
-    def _set(self, what: str, choice: Choice) -> Generator[Ask, Message, None]:
+    def _set(self, setting: str, choice: Choice) -> Generator[Ask, Message, None]:
         try:
             yield Ask(choice.method, {"sessionId": self.session, **choice.parameters})
         except AgentError as error:
-            self._heard.note(f"the {what} {choice.value} was not set: {error.text}")
+            self._updates.note(f"the {setting} {choice.value} was not set: {error.text}")
 
-    def _ended(self, answer: Message) -> Said:
-        usage, reason = self._heard.usage(answer), text_at(answer, "stopReason")
-        words = self._heard.words
-        if reason in _STOPS:
-            kind, why = _STOPS[reason]
-            refused = f"it was refused: {self._heard.last_refusal}" if self._heard.last_refusal else ""
-            lines = filter(None, (why, refused, words.strip()[-_MOST_WHY:]))
-            return Said("", usage, fault=Fault(kind=kind, why="\n".join(lines)))
-        if not usage.tokens and _TROUBLE_IN_WORDS.search(words):  # no model has said that
-            why = f"{self._program.name}: {words.strip()}"[:_MOST_WHY]
-            return Said("", usage, fault=Fault(kind=_kind_of(words), why=why))
-        return Said(words, usage, cut=reason == "max_tokens")
+    def _build_result(self, answer: Message) -> Result:
+        usage, reason = self._updates.usage(answer), text_at(answer, "stopReason")
+        text = self._updates.words
+        if reason in _STOP_REASONS:
+            kind, why = _STOP_REASONS[reason]
+            refusal = f"it was refused: {self._updates.last_refusal}" if self._updates.last_refusal else ""
+            lines = filter(None, (why, refusal, text.strip()[-_MAX_MESSAGE_CHARS:]))
+            return Result("", usage, fault=Fault(kind=kind, why="\n".join(lines)))
+        if not usage.tokens and _ERROR_TEXT.search(text):  # no model has written this
+            why = f"{self._program.name}: {text.strip()}"[:_MAX_MESSAGE_CHARS]
+            return Result("", usage, fault=Fault(kind=_classify(text), why=why))
+        return Result(text, usage, cut=reason == "max_tokens")
 
-    def _failed(self, why: str) -> Said:
-        return Said("", fault=Fault(kind=FaultKind.FAILED, why=f"{self._program.name}: {why}"))
+    def _build_failure(self, why: str) -> Result:
+        return Result("", fault=Fault(kind=FaultKind.FAILED, why=f"{self._program.name}: {why}"))
 
-    def _fault(self, error: AgentError) -> Fault:
-        said = f"{self._program.name} answered {error.method} with an error: {error.text[:_MOST_WHY]}"
+    def _build_fault(self, error: AgentError) -> Fault:
+        message = f"{self._program.name} answered {error.method} with an error: {error.text[:_MAX_MESSAGE_CHARS]}"
         if error.code == AUTH_REQUIRED:
-            return Fault(kind=FaultKind.DENIED, why=f"{said}\n{self._how_to_log_in()}")
-        kind = _kind_of(f"{error.code} {error.text}")
-        return Fault(kind=kind, why=f"{said}\n{self._how_to_log_in()}" if kind is FaultKind.DENIED else said)
+            return Fault(kind=FaultKind.DENIED, why=f"{message}\n{self._describe_login()}")
+        kind = _classify(f"{error.code} {error.text}")
+        return Fault(kind=kind, why=f"{message}\n{self._describe_login()}" if kind is FaultKind.DENIED else message)
 
-    def _how_to_log_in(self) -> str:
+    def _describe_login(self) -> str:
         preset = self._program.preset
         keys = preset.key_variables if preset else ()
         key = f", or set its key ({' or '.join(keys)})" if keys else ", or name its key under `pass` in your settings"
         return f"start {self._program.argv[0]} once by yourself and log in{key}"
 
 
-def _kind_of(text: str) -> FaultKind:
-    return next((kind for words, kind in _TROUBLES if words.search(text)), FaultKind.FAILED)
+def _classify(text: str) -> FaultKind:
+    return next((kind for pattern, kind in _FAULT_PATTERNS if pattern.search(text)), FaultKind.FAILED)
 
 
-def _greeting(preset: Preset | None) -> Message:
+def _build_initialize_parameters(preset: Preset | None) -> Message:
     files: Message = {"readTextFile": preset is None or preset.acp_reads, "writeTextFile": True}
     return {
         "protocolVersion": PROTOCOL,
@@ -203,14 +207,14 @@ def _greeting(preset: Preset | None) -> Message:
 METHOD_NOT_FOUND: Final = -32601
 INVALID: Final = -32602
 NOT_FOUND: Final = -32002
-"""Agents that write through us ask for a file first, and take this for a new one: some by the code, some by its
-usual words."""
+"""Agents that write through us request the file first, and take this for "a new file": some by the code, some by the
+usual message."""
 _FILE_BYTES: Final = 16 << 20
-_CHOICES: Final = {True: "allow_once", False: "reject_once"}
+_OPTION_KINDS: Final = {True: "allow_once", False: "reject_once"}
 
 
 class NotServedError(Exception):
-    """The agent gets an error for an answer."""
+    """A request is answered with an error."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -219,94 +223,96 @@ class NotServedError(Exception):
 
 
 class Client:
-    def __init__(self, site: Site, heard: Heard, bounds: Bounds) -> None:
-        self._heard = heard
+    """Answers the agent's requests by the task's scope."""
+
+    def __init__(self, site: Site, updates: Heard, bounds: Bounds) -> None:
+        self._updates = updates
         self._bounds = bounds
         ground = Ground(
             files=site.work_tree, scope=bounds.scope, secret=site.secret, cancel=site.cancel, mask=site.mask
         )
         self._tree = Tree(ground)
         self._toolbox = Toolbox(ground, {Tool.WRITE})
-        self._served: Mapping[str, Callable[[Message], Message]] = {
-            "session/request_permission": self._permission,
-            "fs/read_text_file": self._read,
-            "fs/write_text_file": self._write,
+        self._handlers: Mapping[str, Callable[[Message], Message]] = {
+            "session/request_permission": self._answer_permission,
+            "fs/read_text_file": self._read_file,
+            "fs/write_text_file": self._write_file,
         }
 
     def answer(self, method: str, parameters: JsonValue) -> Message:
-        """Result or error, as a message carries it."""
-        asked = parameters if isinstance(parameters, Mapping) else {}
+        """Return the result or the error, as a message carries it."""
+        request = parameters if isinstance(parameters, Mapping) else {}
         try:
-            serve = self._served.get(method)
-            if serve is None:
+            handler = self._handlers.get(method)
+            if handler is None:
                 raise NotServedError(METHOD_NOT_FOUND, f"{shown(method[:100])} is not served here.")
-            return {"result": dict(serve(asked))}
+            return {"result": dict(handler(request))}
         except NotServedError as error:
             return {"error": {"code": error.code, "message": error.text}}
 
     def told(self, method: str, parameters: JsonValue) -> None:
-        """What it only tells."""
+        """Handle a notification, which needs no answer."""
         update = value_at(parameters, "update")
         if method == "session/update" and isinstance(update, Mapping):
-            self._heard.update(update)
+            self._updates.update(update)
 
-    def _permission(self, asked: Message) -> Message:
-        told = value_at(asked, "toolCall")
-        if not isinstance(told, Mapping):
-            raise NotServedError(INVALID, "There is no tool call to be permitted.")
-        call = self._heard.asked(told)
-        wish = call.wish
-        decision = decide(wish, self._bounds)
+    def _answer_permission(self, request: Message) -> Message:
+        tool_call = value_at(request, "toolCall")
+        if not isinstance(tool_call, Mapping):
+            raise NotServedError(INVALID, "The request has no tool call.")
+        call = self._updates.asked(tool_call)
+        request_made = call.wish
+        decision = decide(request_made, self._bounds)
         if not isinstance(decision, Allowed):
-            self._heard.refused(call.name, decision.why, wish.paths)
-        return {"outcome": _outcome(asked, allowed=isinstance(decision, Allowed))}
+            self._updates.refused(call.name, decision.why, request_made.paths)
+        return {"outcome": _choose_outcome(request, allowed=isinstance(decision, Allowed))}
 
-    def _read(self, asked: Message) -> Message:
-        given = text_at(asked, "path")
+    def _read_file(self, request: Message) -> Message:
+        path = text_at(request, "path")
         try:
-            at = self._tree.readable(from_root(given, self._bounds.root))
-            content = self._tree.read(at, _FILE_BYTES).decode()
+            location = self._tree.readable(from_root(path, self._bounds.root))
+            content = self._tree.read(location, _FILE_BYTES).decode()
         except RefusedError as refused:
-            self._heard.refused("read", refused.text, (given,))
+            self._updates.refused("read", refused.text, (path,))
             raise NotServedError(INVALID, refused.text) from refused
         except FailedError as failed:
             raise NotServedError(INVALID, failed.text) from failed
         except FileNotFoundError as error:
-            raise NotServedError(NOT_FOUND, f"Resource not found: {shown(given)} does not exist.") from error
+            raise NotServedError(NOT_FOUND, f"Resource not found: {shown(path)} does not exist.") from error
         except UnicodeDecodeError as error:
-            raise NotServedError(INVALID, f"{shown(given)} is not UTF-8.") from error
+            raise NotServedError(INVALID, f"{shown(path)} is not UTF-8.") from error
         except OSError as error:
-            raise NotServedError(INVALID, f"{shown(given)}: {error.strerror}.") from error
-        return {"content": _part(content, count_at(asked, "line"), count_at(asked, "limit"))}
+            raise NotServedError(INVALID, f"{shown(path)}: {error.strerror}.") from error
+        return {"content": _select_lines(content, count_at(request, "line"), count_at(request, "limit"))}
 
-    def _write(self, asked: Message) -> Message:
-        given, content = text_at(asked, "path"), value_at(asked, "content")
+    def _write_file(self, request: Message) -> Message:
+        raw_path, content = text_at(request, "path"), value_at(request, "content")
         if not isinstance(content, str):
-            raise NotServedError(INVALID, "There is no content to be written.")
+            raise NotServedError(INVALID, "The request has no content to write.")
         try:
-            path = from_root(given, self._bounds.root)
+            path = from_root(raw_path, self._bounds.root)
         except RefusedError as refused:
-            self._heard.refused("write", refused.text, (given,))
+            self._updates.refused("write", refused.text, (raw_path,))
             raise NotServedError(INVALID, refused.text) from refused
         arguments = {"path": path, "content": content}
         result = self._toolbox.call(ToolCall(id="write", name=Tool.WRITE, arguments=arguments))
         if result.refused is not None:
-            self._heard.refused("write", result.text, (given,))
+            self._updates.refused("write", result.text, (raw_path,))
         if not result.ok:
             raise NotServedError(INVALID, result.text)
         return {}
 
 
-def _outcome(asked: Message, *, allowed: bool) -> dict[str, JsonValue]:
-    """Once, and never for always: the next one may be another file."""
-    for option in objects_at(asked, "options"):
-        if text_at(option, "kind") == _CHOICES[allowed]:
+def _choose_outcome(request: Message, *, allowed: bool) -> dict[str, JsonValue]:
+    """Allow or reject once, never for good: the next call may be about another file."""
+    for option in objects_at(request, "options"):
+        if text_at(option, "kind") == _OPTION_KINDS[allowed]:
             return {"outcome": "selected", "optionId": text_at(option, "optionId")}
     return {"outcome": "cancelled"}
 
 
-def _part(content: str, line: int, limit: int) -> str:
-    """The lines that are wanted, counted from 1; all, if none are named."""
+def _select_lines(content: str, line: int, limit: int) -> str:
+    """Return the requested lines, counted from 1, or all lines if none are named."""
     if line <= 1 and not limit:
         return content
     first = max(line, 1) - 1

@@ -1,6 +1,6 @@
-"""Messages of JSON-RPC over a program's standard input and output, one a line.
+"""JSON-RPC messages over a program's standard input and output, one per line.
 
-Rules: whatever the program prints, reading it never raises, and what is no message is kept for a word about it. Writing
+Reading never raises, whatever the program prints; a line that is not a message is kept to be shown in an error. Writing
 never waits for the program: a program that does not read while it writes would wait for us, and we for it.
 """
 
@@ -21,15 +21,15 @@ from proofstone.agents.executors.output import Tail
 
 MOST_UNREAD: Final = 64 << 20
 """Bytes that may wait for the program to read them."""
-_SHOWN_LINES: Final = 10
-_MOST_NOISE: Final = 1000
-"""Characters of a line that is no message."""
+_MAX_SHOWN_LINES: Final = 10
+_MAX_NOISE_CHARS: Final = 1000
+"""Characters of a line that is not a message."""
 
 Message = Mapping[str, JsonValue]
 
 
 class Frames:
-    """From what a program prints to messages."""
+    """Split the output of a program into messages."""
 
     def __init__(self, mask: Mask) -> None:
         self._mask = mask
@@ -39,65 +39,65 @@ class Frames:
     def add(self, data: bytes) -> Iterator[Message]:
         for line in self._lines.add(data):
             text = line.decode("utf-8", "replace")
-            message = _message(text)
+            message = _parse_message(text)
             if message is not None:
                 yield message
             elif text.strip():
-                self._noise.add(f"{self._mask(text)[:_MOST_NOISE]}\n".encode())
+                self._noise.add(f"{self._mask(text)[:_MAX_NOISE_CHARS]}\n".encode())
 
     def noise(self) -> str:
-        """The last of what was no message."""
-        return self._noise.lines(_SHOWN_LINES)
+        """Return the last lines that were not messages."""
+        return self._noise.lines(_MAX_SHOWN_LINES)
 
 
-def _message(text: str) -> Message | None:
+def _parse_message(text: str) -> Message | None:
     message = fields(text)
-    if message is not None and "\\ud" in text.lower():  # JSON can spell half a character, which nothing can keep
+    if message is not None and "\\ud" in text.lower():  # JSON can contain unpaired surrogates, and UTF-8 cannot
         text = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace").decode()
         message = fields(text)
     return message
 
 
 class Outbox:
-    """Messages to a program, through a pipe, in a thread of their own."""
+    """Send messages to a program through a pipe, in a separate thread."""
 
     def __init__(self) -> None:
         self.read_end, self._write_end = os.pipe()
-        self._waiting: SimpleQueue[bytes | None] = SimpleQueue()
-        self._counting = threading.Lock()
+        self._queue: SimpleQueue[bytes | None] = SimpleQueue()
+        self._lock = threading.Lock()
         self._unread = 0
         self._thread = threading.Thread(target=self._deliver, name="acp-outbox", daemon=True)
         self._thread.start()
 
     def send(self, message: Message) -> None:
         data = json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"
-        with self._counting:
+        with self._lock:
             self._unread += len(data)
-        self._waiting.put(data)
+        self._queue.put(data)
 
     @property
     def is_too_full(self) -> bool:
-        """Whether the program asks for more than it reads: nothing else would bound what waits for it."""
-        with self._counting:
+        """Whether the program asks for more than it reads. Nothing else limits how much waits for it."""
+        with self._lock:
             return self._unread > MOST_UNREAD
 
     def hang_up(self) -> None:
-        """Nothing more will be said: the program reads to the end."""
-        self._waiting.put(None)
+        """Send nothing more: the program reads to the end."""
+        self._queue.put(None)
 
     def close(self) -> None:
-        """The program has ended: what it has not read goes nowhere."""
+        """Discard what the program has not read, after it has ended."""
         os.close(self.read_end)
         self.hang_up()
         self._thread.join()
 
     def _deliver(self) -> None:
         try:
-            while (data := self._waiting.get()) is not None:
+            while (data := self._queue.get()) is not None:
                 rest = memoryview(data)
                 while rest:
                     rest = rest[os.write(self._write_end, rest) :]
-                with self._counting:
+                with self._lock:
                     self._unread -= len(data)
         except BrokenPipeError:
             return

@@ -1,4 +1,4 @@
-"""The programs that are known, by the name that `cli:` and `acp:` call them."""
+"""The presets of all known programs, by the name that `cli:` and `acp:` use."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ from proofstone.agents.backends.programs.known import (
 from proofstone.agents.backends.programs.preset import Preset
 
 PRESETS: Final[Mapping[str, Preset]] = {
-    item.PRESET.name: item.PRESET
-    for item in (claude, codex, gemini, opencode, qwen, copilot, goose, aider, mini_swe_agent)
+    module.PRESET.name: module.PRESET
+    for module in (claude, codex, gemini, opencode, qwen, copilot, goose, aider, mini_swe_agent)
 }

@@ -1,7 +1,7 @@
 """aider: `aider --message-file`.
 
-It prints text for people; what is read from it is what it says in fixed words. It edits whatever file the model names:
-the sandbox and the diff are what holds. It runs no command: what would need a person's yes is a no to it.
+It prints text for people, from which fixed phrases are read. It edits any file that the model names: only the sandbox
+and the diff limit it. It runs no commands: whatever would need a person's consent is declined.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from proofstone.agents.backends.programs.preset import Errand, Final, Given, Inv
 from proofstone.agents.models import Activity, ActivityKind, Fault, FaultKind
 from proofstone.common.models import Usage
 
-_MOST_FILES = 50
-"""That it is given to begin with: it reads them all, again and again. Others it finds as it needs them."""
+_MAX_FILES = 50
+"""Files that it is given at the start: it reads all of them again and again. It finds others as it needs them."""
 
-_BEGINS = re.compile(r"^(?:Repo-map: .*|Added .* to the chat\.?)$")
+_CHAT_START = re.compile(r"^(?:Repo-map: .*|Added .* to the chat\.?)$")
 _MODEL = re.compile(r"^(?:Main model|Model): (\S+) with ")
 _TOKENS = re.compile(
     r"^Tokens: (?P<sent>[\d.]+k?) sent(?:, (?P<write>[\d.]+k?) cache write)?(?:, (?P<hit>[\d.]+k?) cache hit)?, "
@@ -33,7 +33,7 @@ _NOTES = ("Only 3 reflections allowed", "Did not apply")
 
 
 def invoke(errand: Errand) -> Invocation:
-    edits: tuple[str, ...] = tuple(f"--file={path}" for path in errand.files[:_MOST_FILES]) if errand.scope else _ASK
+    edits: tuple[str, ...] = tuple(f"--file={path}" for path in errand.files[:_MAX_FILES]) if errand.scope else _ASK
     model = (f"--model={errand.model}",) if errand.model else ()
     return Invocation(
         ("--message-file", Given("PROOFSTONE_MESSAGE"), *_OPTIONS, *model, *edits),
@@ -49,30 +49,30 @@ _OPTIONS = (
     "--no-suggest-shell-commands", "--no-detect-urls", "--disable-playwright", "--no-pretty", "--no-stream",
     "--no-fancy-input", "--no-check-update", "--no-show-release-notes", "--no-show-model-warnings", "--no-analytics",
     "--chat-history-file", "/dev/null", "--input-history-file", "/dev/null", "--env-file", "/dev/null",
-    "--map-tokens", "0",  # its map of the repository would lie in the work tree
+    "--map-tokens", "0",  # its map of the repository would be written to the work tree
 )  # fmt: skip
 
 
 class AiderStream:
     def __init__(self) -> None:
         self._lines = Pieces()
-        self._words = ""
+        self._text = ""
         self._model = ""
         self._usage = Usage(usd=None)
         self._fault: Fault | None = None
 
     def line(self, text: str) -> Iterable[Activity]:
-        return tuple(self._told(text.rstrip()))
+        return tuple(self._read_line(text.rstrip()))
 
-    def _told(self, text: str) -> Iterator[Activity]:
-        if found := _TOKENS.match(text):
-            self._fault = None  # it has been answered after all
-            self._count(found)
-            yield from self._said()
-        elif found := _APPLIED.match(text):
-            yield Activity(kind=ActivityKind.RESULT, name="edit", paths=paths_of(found[1]), ok=True)
-        elif found := _SKIPPED.match(text):
-            yield Activity(kind=ActivityKind.REFUSED, name="edit", paths=paths_of(found[1]), text=shown(text))
+    def _read_line(self, text: str) -> Iterator[Activity]:
+        if match := _TOKENS.match(text):
+            self._fault = None  # the provider has answered after all
+            self._count_usage(match)
+            yield from self._end_message()
+        elif match := _APPLIED.match(text):
+            yield Activity(kind=ActivityKind.RESULT, name="edit", paths=paths_of(match[1]), ok=True)
+        elif match := _SKIPPED.match(text):
+            yield Activity(kind=ActivityKind.REFUSED, name="edit", paths=paths_of(match[1]), text=shown(text))
         elif text == _FAILED_EDIT:
             yield Activity(kind=ActivityKind.RESULT, name="edit", text=text, ok=False)
         elif fault := fault_in(text):
@@ -80,44 +80,44 @@ class AiderStream:
             yield Activity(kind=ActivityKind.NOTE, text=shown(text))
         elif text == _NO_MODEL:
             self._fault = Fault(kind=FaultKind.DENIED, why=text)
-        elif _BEGINS.match(text):
+        elif _CHAT_START.match(text):
             self._lines.taken()
         elif text.startswith(_RETRIES):
-            self._lines.taken()  # what it said of the error
+            self._lines.taken()  # the text of the error
             yield Activity(kind=ActivityKind.NOTE, text=shown(text))
-        elif found := _MODEL.match(text):
-            self._model = named(found[1])
+        elif match := _MODEL.match(text):
+            self._model = named(match[1])
         elif text.startswith(_NOTES):
             yield Activity(kind=ActivityKind.NOTE, text=shown(text))
         else:
             self._lines.add(text)
 
-    def _said(self) -> Iterator[Activity]:
-        words = "\n".join(self._lines.taken())
-        if words.strip():
-            self._words = words
-            yield Activity(kind=ActivityKind.SAID, text=shown(words))
+    def _end_message(self) -> Iterator[Activity]:
+        text = "\n".join(self._lines.taken())
+        if text.strip():
+            self._text = text
+            yield Activity(kind=ActivityKind.SAID, text=shown(text))
 
-    def _count(self, found: re.Match[str]) -> None:
-        """What it sent and received is told of each message, the sum of money of all."""
+    def _count_usage(self, match: re.Match[str]) -> None:
+        """Count the usage. Tokens are reported for each message, the cost for the whole session."""
         self._usage += Usage(
             requests=1,
-            input_tokens=_number(found["sent"]),
-            output_tokens=_number(found["received"]),
-            cache_read_tokens=_number(found["hit"]),
-            cache_write_tokens=_number(found["write"]),
+            input_tokens=_parse_count(match["sent"]),
+            output_tokens=_parse_count(match["received"]),
+            cache_read_tokens=_parse_count(match["hit"]),
+            cache_write_tokens=_parse_count(match["write"]),
             usd=None,
         )
-        if (usd := amount_in(found["usd"])) is not None:
+        if (usd := amount_in(match["usd"])) is not None:
             self._usage = self._usage.model_copy(update={"usd": usd})
 
     def final(self, exit_code: int | None) -> Final:
-        """The exit code tells nothing: it is 0 whatever the provider says."""
-        return Final(self._words.strip() or "\n".join(self._lines).strip(), self._usage, self._model, self._fault)
+        """Return the result. The exit code is no help: it is always 0, whatever the provider says."""
+        return Final(self._text.strip() or "\n".join(self._lines).strip(), self._usage, self._model, self._fault)
 
 
-def _number(text: str | None) -> int:
-    """As it writes them: `811`, `2.3k`."""
+def _parse_count(text: str | None) -> int:
+    """Parse a number as aider writes it: `811`, `2.3k`."""
     digits, thousands, _ = (text or "").partition("k")
     return round(amount_in(f"{digits}e3" if thousands else digits) or 0)
 
@@ -141,10 +141,10 @@ PRESET = Preset(
         "AZURE_API_VERSION", "AIDER_MODEL", "AIDER_WEAK_MODEL", "AIDER_EDITOR_MODEL", "AIDER_EDIT_FORMAT",
     ),
     troubles=(
-        "It prints text only: tokens are rounded, and what it did is read from its words.",
-        "It ends with 0 whatever the provider says, and goes on asking an overloaded one for a minute.",
+        "It prints only text: tokens are rounded, and its actions are read from its messages.",
+        "It ends with 0 whatever the provider says, and retries an overloaded one for a minute.",
         "With neither a model nor a key it waits five minutes for a browser.",
-        "It runs no commands, and reads neither ~/.aider.conf.yml nor ~/.env: give it keys by the environment.",
-        "It sees no file before the model has named it, but those of the scope.",
+        "It runs no commands, and reads neither ~/.aider.conf.yml nor ~/.env: pass its keys in the environment.",
+        "It sees only the files of the scope until the model names others.",
     ),
 )  # fmt: skip

@@ -1,8 +1,8 @@
 """Claude Code: `claude -p`, and the adapter `claude-agent-acp`.
 
-Its edits are decided by a hook of ours (`scope_hook`), by the one rule for patterns. The mode in which it runs denies
-whatever nothing allows, so that a hook which cannot run lets nothing through. The project's own settings are not
-loaded: their hooks would run in the middle of the task, and their permissions are not the task's.
+Our hook (`scope_hook`) decides its edits, with our rule for patterns. The program runs in a mode that denies whatever
+is not allowed, so a hook that cannot run allows nothing. The project's own settings are not loaded: their hooks would
+run in the middle of the task, and their permissions are not those of the task.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _QUIET = {
     "DISABLE_AUTOUPDATER": "1",
 }
 _RETRIES = {"CLAUDE_CODE_MAX_RETRIES": "4"}
-"""Its ten take minutes, also for a key that is wrong; whether to ask again later is the engine's to say."""
+"""The default of ten retries takes minutes, even with a wrong key. The engine decides whether to ask again later."""
 
 _KINDS: Mapping[str, FaultKind] = {
     "authentication_failed": FaultKind.DENIED,
@@ -51,7 +51,7 @@ _KINDS: Mapping[str, FaultKind] = {
     "overloaded": FaultKind.UNAVAILABLE,
     "server_error": FaultKind.UNAVAILABLE,
 }
-"""By the program's own word for the error."""
+"""By the program's own code for the error."""
 
 
 def invoke(errand: Errand) -> Invocation:
@@ -69,22 +69,22 @@ def invoke(errand: Errand) -> Invocation:
         arguments += [f"--model={errand.model}"]
     if errand.schema is not None:
         arguments += ["--json-schema", json.dumps(errand.schema)]
-    handed = {"PROOFSTONE_SETTINGS": _settings(), **hook_files(errand)}
-    return Invocation(tuple(arguments), _variables(errand), stdin=errand.prompt, handed=handed)
+    handed = {"PROOFSTONE_SETTINGS": _build_settings(), **hook_files(errand)}
+    return Invocation(tuple(arguments), _build_variables(errand), stdin=errand.prompt, handed=handed)
 
 
 def acp(errand: Errand) -> Invocation:
-    """The adapter has no options; it takes the model from a variable."""
+    """Build the command line of the adapter, which has no options and takes the model from a variable."""
     model = {"ANTHROPIC_MODEL": errand.model} if errand.model else {}
-    return Invocation((), {**_variables(errand), **model})
+    return Invocation((), {**_build_variables(errand), **model})
 
 
-def _variables(errand: Errand) -> dict[str, str]:
+def _build_variables(errand: Errand) -> dict[str, str]:
     retries = {name: value for name, value in _RETRIES.items() if name not in errand.variables}
     return {**_QUIET, **retries}
 
 
-def _settings() -> str:
+def _build_settings() -> str:
     hook = {"matcher": "|".join(_EDITING), "hooks": [{"type": "command", "command": hook_command()}]}
     return json.dumps({"disableAllHooks": False, "hooks": {"PreToolUse": [hook]}})
 
@@ -94,9 +94,9 @@ class ClaudeStream:
         self._calls = Calls()
         self._request: str | None = None
         self._requests = 0
-        self._before = Usage(usd=None)
-        """Of all requests but the last."""
-        self._last = Usage(usd=None)
+        self._earlier_usage = Usage(usd=None)
+        """The usage of all requests but the last."""
+        self._last_usage = Usage(usd=None)
         self._model = ""
         self._error = ""
         self._result: Mapping[str, JsonValue] | None = None
@@ -105,43 +105,43 @@ class ClaudeStream:
         event = fields(text) or {}
         match text_at(event, "type"), text_at(event, "subtype"):
             case "assistant", _:
-                return list(self._turn(event))
+                return list(self._read_message(event))
             case "user", _:
-                return list(self._returned(event))
+                return list(self._read_results(event))
             case "system", "init":
                 self._model = named(text_at(event, "model"))
             case "system", "api_retry":
                 status = count_at(event, "error_status")
                 error = shown(text_at(event, "error"))
-                told = f"{error} ({status})" if status else error
-                return [Activity(kind=ActivityKind.NOTE, text=f"the provider failed, it asks again: {told}")]
+                detail = f"{error} ({status})" if status else error
+                return [Activity(kind=ActivityKind.NOTE, text=f"the provider failed, it asks again: {detail}")]
             case "result", _:
                 self._result = event
         return ()
 
     def final(self, exit_code: int | None) -> Final:
-        told = self._result
-        if told is None:
+        result = self._result
+        if result is None:
             fault = Fault(kind=FaultKind.FAILED, why="it ended without a result") if exit_code == 0 else None
-            return Final("", self._before + self._last, self._model, fault)
-        return Final(_answer(told), self._usage(told), self._model, self._fault(told))
+            return Final("", self._earlier_usage + self._last_usage, self._model, fault)
+        return Final(_extract_answer(result), self._compute_usage(result), self._model, self._find_fault(result))
 
-    def _turn(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
+    def _read_message(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
         self._error = named(text_at(event, "error"))
-        self._count(event)
-        said = ActivityKind.NOTE if self._error else ActivityKind.SAID
+        self._count_usage(event)
+        text_kind = ActivityKind.NOTE if self._error else ActivityKind.SAID
         for part in objects_at(event, "message", "content"):
             match text_at(part, "type"):
                 case "text":
-                    yield Activity(kind=said, text=shown(text_at(part, "text")))
+                    yield Activity(kind=text_kind, text=shown(text_at(part, "text")))
                 case "thinking":
                     yield Activity(kind=ActivityKind.THOUGHT, text=shown(text_at(part, "thinking")))
                 case "tool_use":
-                    activity = _tool(part)
+                    activity = _read_call(part)
                     self._calls.add(text_at(part, "id"), activity.name, activity.paths)
                     yield activity
 
-    def _returned(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
+    def _read_results(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
         refused = {
             text_at(meta, "id")
             for meta in objects_at(event, "tool_result_meta")
@@ -150,73 +150,78 @@ class ClaudeStream:
         for part in objects_at(event, "message", "content"):
             if text_at(part, "type") == "tool_result":
                 call = text_at(part, "tool_use_id")
-                yield _outcome(part, self._calls.of(call), refused=call in refused)
+                yield _read_outcome(part, self._calls.of(call), refused=call in refused)
 
-    def _count(self, event: Mapping[str, JsonValue]) -> None:
-        """Each request once, though its answer comes in several events, one after the other."""
+    def _count_usage(self, event: Mapping[str, JsonValue]) -> None:
+        """Count each request once, although its answer arrives in several consecutive events."""
         if self._error:
             return
         request = named(text_at(event, "message", "id"))
         if request != self._request:
-            self._request, self._requests, self._before = request, self._requests + 1, self._before + self._last
-        self._last = _usage_at(event, "message", "usage")
+            self._request, self._requests, self._earlier_usage = (
+                request,
+                self._requests + 1,
+                self._earlier_usage + self._last_usage,
+            )
+        self._last_usage = _read_usage(event, "message", "usage")
 
-    def _usage(self, told: Mapping[str, JsonValue]) -> Usage:
-        models = value_at(told, "modelUsage")
+    def _compute_usage(self, result: Mapping[str, JsonValue]) -> Usage:
+        models = value_at(result, "modelUsage")
         bases = [text_at(model, "costBasis") for model in models.values()] if isinstance(models, dict) else []
-        guessed = "unknown" in bases
-        return _usage_at(told, "usage").model_copy(
+        is_unknown_price = "unknown" in bases
+        return _read_usage(result, "usage").model_copy(
             update={
                 "requests": max(self._requests, 1),
-                "usd": None if guessed else amount_at(told, "total_cost_usd"),
+                "usd": None if is_unknown_price else amount_at(result, "total_cost_usd"),
             }
         )
 
-    def _fault(self, told: Mapping[str, JsonValue]) -> Fault | None:
-        if value_at(told, "is_error") is not True:
+    def _find_fault(self, result: Mapping[str, JsonValue]) -> Fault | None:
+        if value_at(result, "is_error") is not True:
             return None
-        errors = value_at(told, "errors")
-        listed = [error for error in errors if isinstance(error, str)] if isinstance(errors, list) else []
-        why = shown(text_at(told, "result") or "\n".join(listed) or text_at(told, "subtype"))
-        status = count_at(told, "api_error_status")
+        errors = value_at(result, "errors")
+        messages = [error for error in errors if isinstance(error, str)] if isinstance(errors, list) else []
+        why = shown(text_at(result, "result") or "\n".join(messages) or text_at(result, "subtype"))
+        status = count_at(result, "api_error_status")
         kind = kind_of_status(status) if status else _KINDS.get(self._error, FaultKind.FAILED)
         if self._error == "authentication_failed":
             why += "\nLog in with `claude`, or set ANTHROPIC_API_KEY; see `proofstone backends`."
         return Fault(kind=kind, why=why)
 
 
-def _tool(part: Mapping[str, JsonValue]) -> Activity:
+def _read_call(part: Mapping[str, JsonValue]) -> Activity:
     paths = [text_at(part, "input", name) for name in ("file_path", "notebook_path", "path")]
-    words = text_at(part, "input", "command") or text_at(part, "input", "pattern")
+    text = text_at(part, "input", "command") or text_at(part, "input", "pattern")
     name = named(text_at(part, "name"))
-    return Activity(kind=ActivityKind.TOOL, name=name, text=shown(words), paths=paths_of(*paths))
+    return Activity(kind=ActivityKind.TOOL, name=name, text=shown(text), paths=paths_of(*paths))
 
 
-def _outcome(part: Mapping[str, JsonValue], call: Call, *, refused: bool) -> Activity:
+def _read_outcome(part: Mapping[str, JsonValue], call: Call, *, refused: bool) -> Activity:
     failed = value_at(part, "is_error") is True
-    words = text_at(part, "content") or "\n".join(text_at(item, "text") for item in objects_at(part, "content"))
-    if refused or (failed and "No such tool available" in words):
-        words = words.removeprefix(f"PreToolUse:{call.tool} hook error: ")
-        return Activity(kind=ActivityKind.REFUSED, name=call.tool, text=shown(words), paths=call.paths)
-    return Activity(kind=ActivityKind.RESULT, name=call.tool, text=shown(words), paths=call.paths, ok=not failed)
+    text = text_at(part, "content") or "\n".join(text_at(part, "text") for part in objects_at(part, "content"))
+    if refused or (failed and "No such tool available" in text):
+        text = text.removeprefix(f"PreToolUse:{call.tool} hook error: ")
+        return Activity(kind=ActivityKind.REFUSED, name=call.tool, text=shown(text), paths=call.paths)
+    return Activity(kind=ActivityKind.RESULT, name=call.tool, text=shown(text), paths=call.paths, ok=not failed)
 
 
-def _answer(told: Mapping[str, JsonValue]) -> str:
-    """In the form that was asked for, where it has one; too deep a form is none."""
-    form = value_at(told, "structured_output")
+def _extract_answer(result: Mapping[str, JsonValue]) -> str:
+    """Return the structured answer if there is one, else the text. An answer that is nested too deeply counts as
+    none."""
+    structured = value_at(result, "structured_output")
     try:
-        return text_at(told, "result") if form is None else json.dumps(form, ensure_ascii=False)
+        return text_at(result, "result") if structured is None else json.dumps(structured, ensure_ascii=False)
     except RecursionError:
         return ""
 
 
-def _usage_at(event: Mapping[str, JsonValue], *path: str) -> Usage:
-    used = value_at(event, *path)
-    read, written = count_at(used, "cache_read_input_tokens"), count_at(used, "cache_creation_input_tokens")
+def _read_usage(event: Mapping[str, JsonValue], *path: str) -> Usage:
+    counts = value_at(event, *path)
+    read, written = count_at(counts, "cache_read_input_tokens"), count_at(counts, "cache_creation_input_tokens")
     return Usage(
         requests=1,
-        input_tokens=count_at(used, "input_tokens") + read + written,
-        output_tokens=count_at(used, "output_tokens"),
+        input_tokens=count_at(counts, "input_tokens") + read + written,
+        output_tokens=count_at(counts, "output_tokens"),
         cache_read_tokens=read,
         cache_write_tokens=written,
         usd=None,
@@ -232,7 +237,7 @@ PRESET = Preset(
     invoke=invoke,
     stream=ClaudeStream,
     limit=Limit.PATHS,
-    limits="a PreToolUse hook of Proofstone's decides every edit, and its reason reaches the model",
+    limits="Proofstone's PreToolUse hook decides every edit, and the model sees its reason",
     hosts=("api.anthropic.com", "platform.claude.com"),
     keys=(
         "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_BASE_URL",
@@ -257,10 +262,10 @@ PRESET = Preset(
     schema=True,
     troubles=(
         "It ends with exit code 0 and \"success\" when its edits were refused: only the diff counts.",
-        "A shell command is not bound by the hook: what it writes is seen in the diff only.",
-        "CLAUDE.md and the settings of the project are not loaded (with `acp:` they are); those of the person are.",
-        "A policy of the organisation that allows managed hooks only switches the hook off: every edit is then denied.",
-        "The price is its own list price, also where a subscription pays.",
-        "With `acp:`, a permission rule of the person's or the project's that allows edits keeps it from asking.",
+        "The hook does not check shell commands: only the diff shows what they write.",
+        "CLAUDE.md and settings of the project are not loaded (with `acp:` they are); your own are.",
+        "If your organisation's policy allows only managed hooks, the hook is off and every edit is denied.",
+        "The price is the list price, even if you have a subscription.",
+        "With `acp:`, it does not ask if a permission rule of yours or of the project allows edits.",
     ),
 )  # fmt: skip

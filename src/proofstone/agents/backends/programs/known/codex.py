@@ -1,8 +1,8 @@
 """Codex: `codex exec`, and the adapter `codex-acp`.
 
-Two limits of its own: a hook of ours decides its patches (`scope_hook`), and its sandbox keeps its commands to the work
-tree. Root cannot set that sandbox up inside ours (a user namespace without capabilities may not map root again), and
-then every command of the agent's would fail: for root it is off, and ours is the only one.
+Two limits apply: our hook (`scope_hook`) decides its patches, and its own sandbox keeps its commands in the work tree.
+Root cannot set up that sandbox inside ours (a user namespace without capabilities may not map root again), and every
+command of the agent would fail. So for root it is off, and ours is the only one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from proofstone.agents.backends.programs.preset import Errand, Final, Invocation
 from proofstone.agents.models import Activity, ActivityKind, Fault, FaultKind
 from proofstone.common.models import Assurance, Usage
 
-_QUIET = (
+_OFFLINE_SETTINGS = (
     "analytics.enabled=false",
     "check_for_update_on_startup=false",
     "features.apps=false",
@@ -38,14 +38,14 @@ _QUIET = (
     "features.unbounded_connection_retries=false",
     'web_search="disabled"',
 )
-"""Together they keep it from the network, but for its model: without one of them it waits for hosts that it cannot
-reach."""
+"""Together they keep it off the network, except for its model. Without any one of them it waits for hosts that it
+cannot reach."""
 
-_TRUSTING = "--dangerously-bypass-hook-trust"
-"""It would ask a person about a hook that it does not know, and there is none. It warns of it twice in every run."""
+_TRUST_OPTION = "--dangerously-bypass-hook-trust"
+"""Without it, the program would ask a person about an unknown hook. It warns about the option twice in every run."""
 _KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
 _STATUS = re.compile(r"\bstatus:? (\d{3})\b")
-_TOLD: tuple[tuple[str, FaultKind], ...] = (
+_FAULT_PHRASES: tuple[tuple[str, FaultKind], ...] = (
     ("Missing environment variable", FaultKind.DENIED),
     ("log out and sign in", FaultKind.DENIED),
     ("not supported when using Codex", FaultKind.DENIED),
@@ -59,16 +59,16 @@ _TOLD: tuple[tuple[str, FaultKind], ...] = (
     ("timed out", FaultKind.UNAVAILABLE),
     ("timeout", FaultKind.UNAVAILABLE),
 )
-"""It has no word of its own for what went wrong, only sentences."""
+"""It has no error codes, only sentences."""
 
 
 def invoke(errand: Errand) -> Invocation:
     hook = f'[{{matcher="Bash|apply_patch",hooks=[{{type="command",command={json.dumps(hook_command())}}}]}}]'
     arguments = [
         "exec", "--json", "--ephemeral", "--skip-git-repo-check", "--ignore-user-config", "--ignore-rules",
-        "-C", str(errand.root), *_sandbox(errand),
-        _TRUSTING, *_settings(f"hooks.PreToolUse={hook}"),
-        *_settings(*_QUIET), *_provider(errand),
+        "-C", str(errand.root), *_build_sandbox_settings(errand),
+        _TRUST_OPTION, *_build_options(f"hooks.PreToolUse={hook}"),
+        *_build_options(*_OFFLINE_SETTINGS), *_build_provider_settings(errand),
     ]  # fmt: skip
     if errand.model:
         arguments += [f"--model={errand.model}"]
@@ -76,39 +76,47 @@ def invoke(errand: Errand) -> Invocation:
 
 
 def acp(errand: Errand) -> Invocation:
-    """It asks by its policy for approvals, which any session mode would override: none is set."""
-    model = _settings(f"model={json.dumps(errand.model)}") if errand.model else []
-    asking = _settings('approval_policy="untrusted"')
-    return Invocation((*asking, *_sandbox(errand), *_settings(*_QUIET), *_provider(errand), *model))
+    """Build the command line. It asks because of its approval policy, which any session mode would override."""
+    model = _build_options(f"model={json.dumps(errand.model)}") if errand.model else []
+    policy = _build_options('approval_policy="untrusted"')
+    return Invocation(
+        (
+            *policy,
+            *_build_sandbox_settings(errand),
+            *_build_options(*_OFFLINE_SETTINGS),
+            *_build_provider_settings(errand),
+            *model,
+        )
+    )
 
 
-def _sandbox(errand: Errand) -> list[str]:
-    """As settings and not by `-s`, which could not be given a second time in the person's `arguments`."""
+def _build_sandbox_settings(errand: Errand) -> list[str]:
+    """Return the sandbox as settings: `-s` could not be given a second time in the user's `arguments`."""
     if errand.level is Assurance.LANDLOCK or (errand.level is Assurance.BUBBLEWRAP and os.geteuid() == 0):
-        return _settings('sandbox_mode="danger-full-access"')
+        return _build_options('sandbox_mode="danger-full-access"')
     mode = "workspace-write" if errand.scope else "read-only"
     tree_only = ("exclude_slash_tmp=true", "exclude_tmpdir_env_var=true")
-    return _settings(f'sandbox_mode="{mode}"', *(f"sandbox_workspace_write.{item}" for item in tree_only))
+    return _build_options(f'sandbox_mode="{mode}"', *(f"sandbox_workspace_write.{setting}" for setting in tree_only))
 
 
-def _settings(*settings: str) -> list[str]:
+def _build_options(*settings: str) -> list[str]:
     return [word for setting in settings for word in ("-c", setting)]
 
 
-def _provider(errand: Errand) -> list[str]:
-    """It knows no variable for the URL of a provider."""
+def _build_provider_settings(errand: Errand) -> list[str]:
+    """Return the provider as settings: there is no variable for its URL."""
     url = errand.variables.get("OPENAI_BASE_URL")
     if not url:
         return []
     key = next((name for name in _KEYS if errand.variables.get(name)), "")
     secret = f',env_key="{key}"' if key else ""
     provider = f'{{name="given",base_url={json.dumps(url)},wire_api="responses"{secret}}}'
-    return _settings('model_provider="given"', f"model_providers.given={provider}")
+    return _build_options('model_provider="given"', f"model_providers.given={provider}")
 
 
 class CodexStream:
     def __init__(self) -> None:
-        self._words = ""
+        self._text = ""
         self._usage = Usage(requests=1, usd=None)
         self._error = ""
         self._failed = False
@@ -117,11 +125,11 @@ class CodexStream:
         event = fields(text) or {}
         match text_at(event, "type"):
             case "item.started":
-                return _begun(value_at(event, "item"))
+                return _read_started(value_at(event, "item"))
             case "item.completed":
-                return self._done(value_at(event, "item"))
+                return self._read_item(value_at(event, "item"))
             case "turn.completed":
-                self._usage += _usage_of(value_at(event, "usage"))
+                self._usage += _read_usage(value_at(event, "usage"))
                 self._failed = False
             case "turn.failed":
                 self._error = text_at(event, "error", "message") or self._error
@@ -132,67 +140,67 @@ class CodexStream:
         return ()
 
     def final(self, exit_code: int | None) -> Final:
-        broken = self._failed or (bool(exit_code) and bool(self._error))
-        return Final(self._words, self._usage, fault=_fault(self._error) if broken else None)
+        has_failed = self._failed or (bool(exit_code) and bool(self._error))
+        return Final(self._text, self._usage, fault=_build_fault(self._error) if has_failed else None)
 
-    def _done(self, item: JsonValue) -> Iterable[Activity]:
+    def _read_item(self, item: JsonValue) -> Iterable[Activity]:
         match text_at(item, "type"):
             case "agent_message":
-                self._words = text_at(item, "text")
-                return [Activity(kind=ActivityKind.SAID, text=shown(self._words))]
+                self._text = text_at(item, "text")
+                return [Activity(kind=ActivityKind.SAID, text=shown(self._text))]
             case "reasoning":
                 return [Activity(kind=ActivityKind.THOUGHT, text=shown(text_at(item, "text")))]
             case "error":
-                words = text_at(item, "message")
-                return [] if _TRUSTING in words else [Activity(kind=ActivityKind.NOTE, text=shown(words))]
-        return _ended(item)
+                text = text_at(item, "message")
+                return [] if _TRUST_OPTION in text else [Activity(kind=ActivityKind.NOTE, text=shown(text))]
+        return _read_completed(item)
 
 
-def _begun(item: JsonValue) -> list[Activity]:
+def _read_started(item: JsonValue) -> list[Activity]:
     match text_at(item, "type"):
         case "command_execution":
             return [Activity(kind=ActivityKind.TOOL, name="shell", text=shown(text_at(item, "command")))]
         case "file_change":
-            return [Activity(kind=ActivityKind.TOOL, name="apply_patch", paths=_changed(item))]
+            return [Activity(kind=ActivityKind.TOOL, name="apply_patch", paths=_list_changed_paths(item))]
         case "mcp_tool_call":
             server = shown(text_at(item, "server"))
             return [Activity(kind=ActivityKind.TOOL, name=named(text_at(item, "tool")), text=server)]
     return []
 
 
-def _ended(item: JsonValue) -> list[Activity]:
+def _read_completed(item: JsonValue) -> list[Activity]:
     ok = text_at(item, "status") == "completed"
     match text_at(item, "type"):
         case "command_execution":
-            words = shown(text_at(item, "aggregated_output"))
-            return [Activity(kind=ActivityKind.RESULT, name="shell", text=words, ok=ok)]
+            text = shown(text_at(item, "aggregated_output"))
+            return [Activity(kind=ActivityKind.RESULT, name="shell", text=text, ok=ok)]
         case "file_change":
-            return [Activity(kind=ActivityKind.RESULT, name="apply_patch", paths=_changed(item), ok=ok)]
+            return [Activity(kind=ActivityKind.RESULT, name="apply_patch", paths=_list_changed_paths(item), ok=ok)]
         case "mcp_tool_call":
             return [Activity(kind=ActivityKind.RESULT, name=named(text_at(item, "tool")), ok=ok)]
     return []
 
 
-def _changed(item: JsonValue) -> tuple[str, ...]:
+def _list_changed_paths(item: JsonValue) -> tuple[str, ...]:
     return paths_of(*(text_at(change, "path") for change in objects_at(item, "changes")))
 
 
-def _usage_of(used: JsonValue) -> Usage:
+def _read_usage(counts: JsonValue) -> Usage:
     return Usage(
-        input_tokens=count_at(used, "input_tokens"),
-        output_tokens=count_at(used, "output_tokens"),
-        cache_read_tokens=count_at(used, "cached_input_tokens"),
-        cache_write_tokens=count_at(used, "cache_write_input_tokens"),
+        input_tokens=count_at(counts, "input_tokens"),
+        output_tokens=count_at(counts, "output_tokens"),
+        cache_read_tokens=count_at(counts, "cached_input_tokens"),
+        cache_write_tokens=count_at(counts, "cache_write_input_tokens"),
         usd=None,
     )
 
 
-def _fault(error: str) -> Fault:
-    why = shown(text_at(fields(error) or {}, "error", "message") or error) or "it does not say why it failed"
+def _build_fault(error: str) -> Fault:
+    why = shown(text_at(fields(error) or {}, "error", "message") or error) or "it failed without a reason"
     if status := _STATUS.search(error):
         kind = kind_of_status(int(status.group(1)))
     else:
-        kind = next((kind for words, kind in _TOLD if words in error), FaultKind.FAILED)
+        kind = next((kind for phrase, kind in _FAULT_PHRASES if phrase in error), FaultKind.FAILED)
     if kind is FaultKind.DENIED:
         why += "\nLog in with `codex login`, or set CODEX_API_KEY; see `proofstone backends`."
     return Fault(kind=kind, why=why)
@@ -207,8 +215,8 @@ PRESET = Preset(
     invoke=invoke,
     stream=CodexStream,
     limit=Limit.PATHS,
-    limits="a PreToolUse hook of Proofstone's decides patches; its sandbox keeps commands to the work tree, not "
-    "for root",
+    limits="Proofstone's PreToolUse hook decides patches; its own sandbox keeps commands in the work tree, except for "
+    "root",
     hosts=("api.openai.com", "chatgpt.com", "auth.openai.com"),
     keys=("CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
     login=(".codex",),
@@ -223,14 +231,14 @@ PRESET = Preset(
     acp=acp,
     acp_program="codex-acp",
     troubles=(
-        "It ends with exit code 0 when a patch was refused, and its output does not tell of it: only the diff counts.",
-        "It reads files by commands, so it runs commands in every role; the hook does not see what they write.",
-        "Root cannot set its sandbox up inside Proofstone's: for root it is off, and a reader's commands can write.",
-        "Under Landlock, and for root, its own sandbox cannot be set up and is off: ours is the only one.",
-        "It keeps helpers in HOME, and refuses to where HOME lies in the temporary folder: its commands fail then.",
-        "Your config.toml is not loaded: name another provider by OPENAI_BASE_URL, or by `arguments` in your settings.",
-        "OPENAI_API_KEY counts only together with OPENAI_BASE_URL; alone, it wants `codex login` or CODEX_API_KEY.",
-        "It is asked for JSON in words: its option for a schema takes only those of OpenAI's strict kind.",
+        "It ends with exit code 0 when a patch was refused, and its output does not say so: only the diff counts.",
+        "It reads files with commands, so it runs commands in every role. The hook does not check what they write.",
+        "Root cannot set up its sandbox inside Proofstone's: for root it is off, and a reader's commands can write.",
+        "Under Landlock, and for root, its own sandbox cannot be set up and is off; Proofstone's is the only one.",
+        "It keeps helpers in HOME. If HOME is in the temporary folder, it refuses to, and its commands fail.",
+        "Your config.toml is not loaded: name another provider in OPENAI_BASE_URL, or in `arguments` in your settings.",
+        "OPENAI_API_KEY works only together with OPENAI_BASE_URL; otherwise use `codex login` or CODEX_API_KEY.",
+        "The prompt asks it for JSON: its schema option accepts only OpenAI's strict schemas.",
         "With `acp:` your config.toml is loaded, and a refusal ends its turn.",
     ),
 )  # fmt: skip

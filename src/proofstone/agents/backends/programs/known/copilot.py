@@ -1,7 +1,7 @@
 """GitHub Copilot: `copilot`, with its prompt on standard input, and `copilot --acp`.
 
-It keeps its edits to the work tree by itself. Its rules for single paths know no patterns, so the scope is not among
-them: the diff decides.
+It keeps its edits in the work tree by itself. Its rules for single paths have no patterns, so the scope is not passed
+to it: the diff decides.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from proofstone.agents.backends.programs.preset import Errand, Final, Invocation
 from proofstone.agents.models import Activity, ActivityKind, Fault, FaultKind
 from proofstone.common.models import Usage
 
-_QUIET = (
+_OPTIONS = (
     "--no-auto-update", "--disable-client-telemetry", "--disable-builtin-mcps", "--no-remote", "--log-level", "none",
 )  # fmt: skip
 _KINDS: Mapping[str, FaultKind] = {
@@ -26,26 +26,26 @@ _KINDS: Mapping[str, FaultKind] = {
     "rate_limit": FaultKind.UNAVAILABLE,
     "context_limit": FaultKind.REJECTED,
 }
-"""By its own word for the error, where there is no status."""
+"""By its own code for the error, if there is no status."""
 
 
 def invoke(errand: Errand) -> Invocation:
     model = (f"--model={errand.model}",) if errand.model else ()
     arguments = (
         "--output-format", "json", "--stream", "off", "--no-color", "--no-ask-user", "--disallow-temp-dir",
-        "--allow-all-tools", *_denied(errand), *_QUIET, *model,
+        "--allow-all-tools", *_list_denied_tools(errand), *_OPTIONS, *model,
     )  # fmt: skip
     return Invocation(arguments, stdin=errand.prompt)
 
 
 def acp(errand: Errand) -> Invocation:
-    """It asks before every edit and command."""
+    """Build the command line with which it asks before every edit and command."""
     model = (f"--model={errand.model}",) if errand.model else ()
-    return Invocation(("--acp", "--disallow-temp-dir", *_denied(errand), *_QUIET, *model))
+    return Invocation(("--acp", "--disallow-temp-dir", *_list_denied_tools(errand), *_OPTIONS, *model))
 
 
-def _denied(errand: Errand) -> Iterator[str]:
-    """A denial stands above every permission."""
+def _list_denied_tools(errand: Errand) -> Iterator[str]:
+    """Yield the options that deny tools. A denial overrides every permission."""
     if not errand.scope:
         yield "--deny-tool=write"
     if not errand.may_run:
@@ -54,7 +54,7 @@ def _denied(errand: Errand) -> Iterator[str]:
 
 class CopilotStream:
     def __init__(self) -> None:
-        self._words = ""
+        self._text = ""
         self._model = ""
         self._requests = 0
         self._calls = Calls()
@@ -65,56 +65,56 @@ class CopilotStream:
         data = value_at(event, "data")
         match text_at(event, "type"):
             case "assistant.message":
-                return self._said(data)
+                return self._read_message(data)
             case "tool.execution_start":
-                activity = _tool(data)
+                activity = _read_call(data)
                 self._calls.add(text_at(data, "toolCallId"), activity.name, activity.paths)
                 return [activity]
             case "tool.execution_complete":
-                return [_outcome(data, self._calls.of(text_at(data, "toolCallId")))]
+                return [_read_outcome(data, self._calls.of(text_at(data, "toolCallId")))]
             case "model.call_failure":
                 why = f"the provider failed: {shown(text_at(data, 'errorMessage'))}"
                 return [Activity(kind=ActivityKind.NOTE, text=why)]
             case "session.error":
-                self._fault = _fault(data)
+                self._fault = _build_fault(data)
                 return [Activity(kind=ActivityKind.NOTE, text=self._fault.why)]
         return ()
 
     def final(self, exit_code: int | None) -> Final:
         usage = Usage(requests=max(self._requests, 1), usd=None)
-        return Final(self._words, usage, self._model, self._fault)
+        return Final(self._text, usage, self._model, self._fault)
 
-    def _said(self, data: JsonValue) -> list[Activity]:
+    def _read_message(self, data: JsonValue) -> list[Activity]:
         self._requests += 1
         self._fault = None
         self._model = named(text_at(data, "model")) or self._model
-        thought, said = text_at(data, "reasoningText"), text_at(data, "content")
-        self._words = said or self._words
-        told = ((ActivityKind.THOUGHT, thought), (ActivityKind.SAID, said))
-        return [Activity(kind=kind, text=shown(words)) for kind, words in told if words]
+        thought, content = text_at(data, "reasoningText"), text_at(data, "content")
+        self._text = content or self._text
+        parts = ((ActivityKind.THOUGHT, thought), (ActivityKind.SAID, content))
+        return [Activity(kind=kind, text=shown(text)) for kind, text in parts if text]
 
 
-def _tool(data: JsonValue) -> Activity:
+def _read_call(data: JsonValue) -> Activity:
     path = text_at(data, "arguments", "path")
-    words = text_at(data, "arguments", "command") or text_at(data, "arguments", "pattern")
+    text = text_at(data, "arguments", "command") or text_at(data, "arguments", "pattern")
     name = named(text_at(data, "toolName"))
-    return Activity(kind=ActivityKind.TOOL, name=name, text=shown(words), paths=paths_of(path))
+    return Activity(kind=ActivityKind.TOOL, name=name, text=shown(text), paths=paths_of(path))
 
 
-def _outcome(data: JsonValue, call: Call) -> Activity:
+def _read_outcome(data: JsonValue, call: Call) -> Activity:
     if text_at(data, "error", "code") == "denied":
         why = text_at(data, "error", "message")
         return Activity(kind=ActivityKind.REFUSED, name=call.tool, text=shown(why), paths=call.paths)
     succeeded = value_at(data, "success") is True
-    words = text_at(data, "result", "content") if succeeded else text_at(data, "error", "message")
+    text = text_at(data, "result", "content") if succeeded else text_at(data, "error", "message")
     ok = succeeded and not count_at(data, "shellExecution", "exitCode")
-    return Activity(kind=ActivityKind.RESULT, name=call.tool, text=shown(words), paths=call.paths, ok=ok)
+    return Activity(kind=ActivityKind.RESULT, name=call.tool, text=shown(text), paths=call.paths, ok=ok)
 
 
-def _fault(data: JsonValue) -> Fault:
+def _build_fault(data: JsonValue) -> Fault:
     status = count_at(data, "statusCode")
     kind = kind_of_status(status) if status else _KINDS.get(text_at(data, "errorType"), FaultKind.FAILED)
-    return Fault(kind=kind, why=shown(text_at(data, "message")) or "it does not say why it failed")
+    return Fault(kind=kind, why=shown(text_at(data, "message")) or "it failed without a reason")
 
 
 PRESET = Preset(
@@ -125,7 +125,7 @@ PRESET = Preset(
     invoke=invoke,
     stream=CopilotStream,
     limit=Limit.TREE,
-    limits="it edits nothing outside the work tree; a role that only reads has its edits denied",
+    limits="it edits nothing outside the work tree; in a role that only reads, its edits are denied",
     hosts=("api.github.com", "api.githubcopilot.com", "*.githubcopilot.com"),
     keys=(
         "COPILOT_GITHUB_TOKEN", "COPILOT_GH_HOST", "COPILOT_MODEL", "COPILOT_OFFLINE",
@@ -142,12 +142,12 @@ PRESET = Preset(
     acp_mode="https://agentclientprotocol.com/protocol/session-modes#agent",
     troubles=(
         "It ends with exit code 0 when its edits were refused: only the diff counts.",
-        "An undeclared file of the work tree can be changed, and is caught by the diff (with `acp:` it asks first).",
+        "It can change an undeclared file of the work tree, which the diff catches (with `acp:` it asks first).",
         "A login in the system's keychain cannot be reached from the sandbox: set COPILOT_GITHUB_TOKEN.",
-        "GH_TOKEN and GITHUB_TOKEN open more than Copilot and are not handed on, unless you `pass` them.",
-        "Without a login it says so on standard error only, and counts as broken down.",
-        "It unpacks itself anew in every fresh HOME: some seconds per run.",
-        "It blots the text of its key out of its output: a short key makes the output unreadable.",
-        "It does not tell how many tokens it used.",
+        "GH_TOKEN and GITHUB_TOKEN give access to more than Copilot and are not passed on unless you `pass` them.",
+        "Without a login it says so only on standard error, and counts as crashed.",
+        "It unpacks itself again in every fresh HOME, which takes some seconds per run.",
+        "It removes the text of its key from its output: a short key makes the output unreadable.",
+        "It does not report how many tokens it used.",
     ),
 )  # fmt: skip

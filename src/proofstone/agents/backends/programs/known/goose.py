@@ -1,7 +1,7 @@
 """goose: `goose run`.
 
-It has no limit of paths: the sandbox and the diff are what holds. By `acp:` it asks about every tool that it uses, and
-has the client write its files, so that there an undeclared write is refused while it happens.
+It has no limit on paths: only the sandbox and the diff limit it. With `acp:` it asks about every tool that it uses and
+has the client write its files, so an undeclared write is refused at once.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ _KINDS = {
     "Context length exceeded": FaultKind.REJECTED,
 }
 """By the words that its own error begins with."""
-_TROUBLE = "Ran into this error: "
-_ASKS_AGAIN = "Please re"
-"""What it says to a person below an error: to retry, or to send the message again."""
+_ERROR_PREFIX = "Ran into this error: "
+_RETRY_ADVICE = "Please re"
+"""The advice to a person below an error: to retry, or to resend the message."""
 
 
 def invoke(errand: Errand) -> Invocation:
-    """Its tools to read are its tools to write: without either it has none of its own, and can ask for ours."""
+    """Build the command line. Its read and write tools are the same: if it may do neither, it gets none and asks for
+    ours."""
     tools = ("--with-builtin", "developer") if errand.scope or errand.may_run else ()
     model = (f"--model={errand.model}",) if errand.model else ()
     return Invocation(
@@ -51,99 +52,99 @@ def acp(errand: Errand) -> Invocation:
 
 
 _VARIABLES = {
-    "GOOSE_DISABLE_KEYRING": "1",  # the desktop's is out of reach; it would wait for it
-    "GOOSE_DISABLE_SESSION_NAMING": "true",  # which would ask the model once more
+    "GOOSE_DISABLE_KEYRING": "1",  # the desktop's keyring cannot be reached, and the program would wait for it
+    "GOOSE_DISABLE_SESSION_NAMING": "true",  # naming would cost another request to the model
     "GOOSE_TELEMETRY_OFF": "1",
 }
 
 
 class GooseStream:
-    """A message comes in pieces of the same id; it is whole when something else comes."""
+    """Read the output. A message arrives in pieces with the same id, and is complete when another event arrives."""
 
     def __init__(self) -> None:
         self._pieces = Pieces()
         self._id = ""
-        self._answered: str | None = None
-        """The id of the last message that a model answered with."""
-        self._words = ""
+        self._answered_id: str | None = None
+        """The id of the last message that came from a model."""
+        self._text = ""
         self._model = ""
         self._requests = 0
         self._calls = Calls()
         self._complete: Mapping[str, JsonValue] = {}
-        self._trouble = ""
+        self._error = ""
 
     def line(self, text: str) -> Iterable[Activity]:
         event = fields(text)
         if event is None:
-            before, found, why = text.partition("error: ")
-            if found and not before.strip():
-                self._trouble = why.strip()
+            before, separator, why = text.partition("error: ")
+            if separator and not before.strip():
+                self._error = why.strip()
             return ()
-        return tuple(self._told(event))
+        return tuple(self._read_event(event))
 
-    def _told(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
+    def _read_event(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
         match text_at(event, "type"):
             case "message":
-                yield from self._message(value_at(event, "message"))
+                yield from self._read_message(value_at(event, "message"))
             case "complete":
-                yield from self._said()
+                yield from self._end_message()
                 self._complete = event
             case "error":
-                yield from self._said()
-                self._trouble = text_at(event, "error")
+                yield from self._end_message()
+                self._error = text_at(event, "error")
 
-    def _message(self, message: JsonValue) -> Iterator[Activity]:
+    def _read_message(self, message: JsonValue) -> Iterator[Activity]:
         if (id := named(text_at(message, "id"))) != self._id:
-            yield from self._said()
+            yield from self._end_message()
             self._id = id
-        asked = named(text_at(message, "metadata", "inference", "requestedModel"))
-        if asked:
-            self._model, self._trouble = asked, ""  # it has gone on
-            self._requests += self._answered != id
-            self._answered = id
+        model = named(text_at(message, "metadata", "inference", "requestedModel"))
+        if model:
+            self._model, self._error = model, ""  # the program has recovered
+            self._requests += self._answered_id != id
+            self._answered_id = id
         for part in objects_at(message, "content"):
             match text_at(part, "type"):
-                case "text" if asked:
+                case "text" if model:
                     self._pieces.add(text_at(part, "text"))
                 case "text" if text_at(message, "role") == "assistant":
-                    yield self._own_words(text_at(part, "text"))
+                    yield self._read_notice(text_at(part, "text"))
                 case "error":
-                    self._trouble = text_at(part, "message")
+                    self._error = text_at(part, "message")
                 case "toolRequest":
-                    yield from self._said()
-                    yield self._used(part)
+                    yield from self._end_message()
+                    yield self._read_call(part)
                 case "toolResponse":
-                    yield self._came_of_it(part)
+                    yield self._read_result(part)
 
-    def _own_words(self, words: str) -> Activity:
-        """Of the program's, in the model's place: no model has said that."""
-        if words.startswith(_TROUBLE) or words.startswith(tuple(_KINDS)):
-            self._trouble = words
-        return Activity(kind=ActivityKind.NOTE, text=shown(words))
+    def _read_notice(self, text: str) -> Activity:
+        """Read a message of the program itself, which no model has written."""
+        if text.startswith(_ERROR_PREFIX) or text.startswith(tuple(_KINDS)):
+            self._error = text
+        return Activity(kind=ActivityKind.NOTE, text=shown(text))
 
-    def _said(self) -> Iterator[Activity]:
-        words = "".join(self._pieces.taken())
-        if words.strip():
-            self._words = words
-            yield Activity(kind=ActivityKind.SAID, text=shown(words))
+    def _end_message(self) -> Iterator[Activity]:
+        text = "".join(self._pieces.taken())
+        if text.strip():
+            self._text = text
+            yield Activity(kind=ActivityKind.SAID, text=shown(text))
 
-    def _used(self, part: Mapping[str, JsonValue]) -> Activity:
+    def _read_call(self, part: Mapping[str, JsonValue]) -> Activity:
         call = value_at(part, "toolCall", "value")
         name, paths = named(text_at(call, "name")), paths_of(text_at(call, "arguments", "path"))
         self._calls.add(text_at(part, "id"), name, paths)
-        words = text_at(call, "arguments", "command") or text_at(part, "toolCall", "error")
-        return Activity(kind=ActivityKind.TOOL, name=name, paths=paths, text=shown(words))
+        text = text_at(call, "arguments", "command") or text_at(part, "toolCall", "error")
+        return Activity(kind=ActivityKind.TOOL, name=name, paths=paths, text=shown(text))
 
-    def _came_of_it(self, part: Mapping[str, JsonValue]) -> Activity:
+    def _read_result(self, part: Mapping[str, JsonValue]) -> Activity:
         call = self._calls.of(text_at(part, "id"))
         result = value_at(part, "toolResult")
-        texts = [text_at(item, "text") for item in objects_at(result, "value", "content")]
-        words = "\n".join(filter(None, texts)) or text_at(result, "error")
-        good = text_at(result, "status") == "success" and value_at(result, "value", "isError") is not True
-        return Activity(kind=ActivityKind.RESULT, name=call.tool, paths=call.paths, text=shown(words), ok=good)
+        texts = [text_at(content, "text") for content in objects_at(result, "value", "content")]
+        text = "\n".join(filter(None, texts)) or text_at(result, "error")
+        succeeded = text_at(result, "status") == "success" and value_at(result, "value", "isError") is not True
+        return Activity(kind=ActivityKind.RESULT, name=call.tool, paths=call.paths, text=shown(text), ok=succeeded)
 
     def final(self, exit_code: int | None) -> Final:
-        """The exit code tells nothing: it is 0 after most errors of the provider."""
+        """Return the result. The exit code is no help: it is 0 after most errors of the provider."""
         usage = Usage(
             requests=max(1, self._requests),
             input_tokens=count_at(self._complete, "input_tokens"),
@@ -152,26 +153,26 @@ class GooseStream:
             cache_write_tokens=count_at(self._complete, "cache_write_input_tokens"),
             usd=None,
         )
-        words = "".join(self._pieces).strip() or self._words.strip()
-        return Final(words, usage, self._model, _fault(self._trouble) if self._trouble else None)
+        text = "".join(self._pieces).strip() or self._text.strip()
+        return Final(text, usage, self._model, _build_fault(self._error) if self._error else None)
 
 
-def _fault(trouble: str) -> Fault:
-    why = trouble.removeprefix(_TROUBLE).partition(f"\n\n{_ASKS_AGAIN}")[0].strip()
-    kind = next((kind for words, kind in _KINDS.items() if why.startswith(words)), FaultKind.FAILED)
+def _build_fault(error: str) -> Fault:
+    why = error.removeprefix(_ERROR_PREFIX).partition(f"\n\n{_RETRY_ADVICE}")[0].strip()
+    kind = next((kind for phrase, kind in _KINDS.items() if why.startswith(phrase)), FaultKind.FAILED)
     return Fault(kind=kind, why=shown(why))
 
 
 PRESET = Preset(
     name="goose",
     program="goose",
-    install="as its own site says; from npm it is called goose-binary-linux-x64 (@aaif/goose-binary-linux-x64): "
-    "name that as `path` under [programs.goose]",
+    install="see its own site; the npm package @aaif/goose-binary-linux-x64 names the program goose-binary-linux-x64: "
+    "set that as `path` under [programs.goose]",
     minimum="1.52.0",
     invoke=invoke,
     stream=GooseStream,
     limit=Limit.NONE,
-    limits="none by `cli:`; by `acp:` it asks before each tool, and the client writes its files",
+    limits="none with `cli:`; with `acp:` it asks before each tool, and the client writes its files",
     hosts=("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "openrouter.ai"),
     keys=(
         "GOOSE_PROVIDER",
@@ -219,7 +220,7 @@ PRESET = Preset(
     acp_mode="approve",
     troubles=(
         "It ends with 0 after an error of the provider.",
-        "A key that it keeps in the desktop's keyring cannot be reached: set it in the environment.",
+        "It cannot use a key in the desktop's keyring: set the key in the environment.",
         "Without a scope and without commands it has no tools of its own; with either it has all of them.",
         "A provider other than OpenAI, Anthropic, Google and OpenRouter needs `hosts`.",
     ),

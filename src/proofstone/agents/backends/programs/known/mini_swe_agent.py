@@ -1,7 +1,7 @@
 """mini-swe-agent: `mini`.
 
-All that it can do is to run commands. It has no limit of its own, and none could hold: the sandbox and the diff are
-what counts. It prints text for people, in blocks with a heading each.
+It can only run commands. It has no limit of its own, and none could be enforced: only the sandbox and the diff limit
+it. It prints text for people, in blocks with a heading each.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from proofstone.agents.backends.programs.preset import Errand, Final, Invocation
 from proofstone.agents.models import Activity, ActivityKind, Fault, FaultKind
 from proofstone.common.models import Usage
 
-_LONGEST_ARGUMENT = 100_000
-"""Bytes. The system takes 128 kB, and the program reads a task from nowhere else."""
-_TOO_LONG = (
-    "Your task is in the file that the variable PROOFSTONE_TASK names. Read all of it first, in parts, for "
-    "instance by `sed "
-    '-n 1,150p "$PROOFSTONE_TASK"`; then do what it says.'
+_MAX_ARGUMENT_BYTES = 100_000
+"""The system accepts 128 kB, and the program reads a task from nowhere else."""
+_TASK_IN_FILE = (
+    "Your task is in a file. The environment variable PROOFSTONE_TASK holds its path. First read the whole file in "
+    'parts, for example with `sed -n 1,150p "$PROOFSTONE_TASK"`. Then do what it says.'
 )
 
 _STEP = re.compile(r"^mini-swe-agent \(step (?P<step>\d+), \$(?P<usd>\d+(?:\.\d+)?)\):$")
@@ -29,20 +28,20 @@ _RULE = re.compile(r"^─+$")
 _FENCE = "```"
 _SAVED = "Saved trajectory to "
 _NOT_EXECUTED = "action was not executed"
-_GAVE_UP = {
+_STOP_REASONS = {
     "RepeatedFormatError": "it answered three times without a command",
-    "LimitsExceeded": "it reached a limit of its own",
-    "TimeExceeded": "it reached a limit of its own",
+    "LimitsExceeded": "it reached one of its own limits",
+    "TimeExceeded": "it reached one of its own limits",
 }
 
 
 def invoke(errand: Errand) -> Invocation:
-    fits = len(errand.prompt.encode("utf-8", "replace")) <= _LONGEST_ARGUMENT
+    fits = len(errand.prompt.encode("utf-8", "replace")) <= _MAX_ARGUMENT_BYTES
     model = (f"--model={errand.model}",) if errand.model else ()
     return Invocation(
         (
             *("--yolo", "--exit-immediately", "--cost-limit", "0", "--output", "/dev/null", *model),
-            f"--task={errand.prompt if fits else _TOO_LONG}",
+            f"--task={errand.prompt if fits else _TASK_IN_FILE}",
         ),
         _VARIABLES,
         handed={} if fits else {"PROOFSTONE_TASK": errand.prompt},
@@ -52,20 +51,20 @@ def invoke(errand: Errand) -> Invocation:
 _VARIABLES = {
     "MSWEA_CONFIGURED": "true",
     "MSWEA_SILENT_STARTUP": "1",
-    "MSWEA_COST_TRACKING": "ignore_errors",  # or it ends at a model whose price it does not know
+    "MSWEA_COST_TRACKING": "ignore_errors",  # otherwise it ends if it does not know the price of the model
     "MSWEA_MODEL_RETRY_STOP_AFTER_ATTEMPT": "4",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    "COLUMNS": "10000",  # it breaks lines that are longer
+    "COLUMNS": "10000",  # it wraps longer lines
 }
 
 
 class MiniStream:
-    """A block is whole when the next begins."""
+    """Read the output. A block is complete when the next begins."""
 
     def __init__(self) -> None:
         self._heading = ""
         self._lines = Pieces()
-        self._words = ""
+        self._text = ""
         self._steps = 0
         self._usd = 0.0
 
@@ -75,34 +74,34 @@ class MiniStream:
         if not step and not heading and not _RULE.match(line):
             self._lines.add(line)
             return ()
-        told = tuple(self._told(list(self._lines.taken())))
+        activities = tuple(self._read_block(list(self._lines.taken())))
         self._heading = heading[1] if heading else "Step" if step else ""
         if step:
             self._steps, self._usd = int(amount_in(step["step"]) or 0), amount_in(step["usd"]) or 0.0
-        return told
+        return activities
 
-    def _told(self, lines: list[str]) -> Iterator[Activity]:
+    def _read_block(self, lines: list[str]) -> Iterator[Activity]:
         if self._heading == "Step":
-            words, *commands = _parts(lines)
-            if words:
-                self._words = words
-                yield Activity(kind=ActivityKind.SAID, text=shown(words))
+            text, *commands = _split_fences(lines)
+            if text:
+                self._text = text
+                yield Activity(kind=ActivityKind.SAID, text=shown(text))
             for command in commands:
                 yield Activity(kind=ActivityKind.TOOL, name="bash", text=shown(command))
         elif self._heading == "Tool" and _NOT_EXECUTED not in lines:
             code = lines[1] if lines[:1] == ["<returncode>"] and len(lines) > 1 else ""
-            words = "\n".join(lines[3:])
-            yield Activity(kind=ActivityKind.RESULT, name="bash", text=shown(words), ok=code == "0")
+            text = "\n".join(lines[3:])
+            yield Activity(kind=ActivityKind.RESULT, name="bash", text=shown(text), ok=code == "0")
 
     def final(self, exit_code: int | None) -> Final:
         usage = Usage(requests=max(1, self._steps), usd=self._usd or None)
-        last = [line for line in self._lines if not line.startswith(_SAVED)]
-        said = "\n".join(last).strip() if self._heading == "Exit" else ""
-        return Final(said or self._words, usage, fault=_fault(said))
+        last_lines = [line for line in self._lines if not line.startswith(_SAVED)]
+        message = "\n".join(last_lines).strip() if self._heading == "Exit" else ""
+        return Final(message or self._text, usage, fault=_find_fault(message))
 
 
-def _parts(lines: Iterable[str]) -> tuple[str, ...]:
-    """What it said, then its commands, each between two fences."""
+def _split_fences(lines: Iterable[str]) -> tuple[str, ...]:
+    """Return the text, then the commands, which are each between two fences."""
     parts: list[list[str]] = [[]]
     for line in lines:
         if line == _FENCE:
@@ -112,11 +111,11 @@ def _parts(lines: Iterable[str]) -> tuple[str, ...]:
     return tuple("\n".join(part).strip() for part in (parts[0], *parts[1::2]))
 
 
-def _fault(said: str) -> Fault | None:
-    """Why it gave up, in the words that it left with."""
-    if why := _GAVE_UP.get(said):
-        return Fault(kind=FaultKind.FAILED, why=f"{said}: {why}")
-    return fault_in(said)
+def _find_fault(message: str) -> Fault | None:
+    """Return why the program gave up, from its last message, or None."""
+    if why := _STOP_REASONS.get(message):
+        return Fault(kind=FaultKind.FAILED, why=f"{message}: {why}")
+    return fault_in(message)
 
 
 PRESET = Preset(
@@ -127,7 +126,7 @@ PRESET = Preset(
     invoke=invoke,
     stream=MiniStream,
     limit=Limit.NONE,
-    limits="none: all that it does are commands",
+    limits="none: it only runs commands",
     hosts=("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "openrouter.ai"),
     keys=(
         "OPENAI_API_KEY", "OPENAI_API_BASE", "ANTHROPIC_API_KEY", "ANTHROPIC_API_BASE", "GEMINI_API_KEY",
@@ -137,9 +136,9 @@ PRESET = Preset(
     logged_in=(".config/mini-swe-agent/.env",),
     startup=(".config/mini-swe-agent/.env",),
     troubles=(
-        "It cannot work without commands, and does not keep to a role that may run none.",
-        "It prints text only: tokens are not told, and the price is rounded to cents.",
-        "A task above 100 kB it is told to read from a file.",
-        "It needs `mcp` in its environment, and ends at once without it.",
+        "It cannot work without commands, even in a role that may run none.",
+        "It prints only text: it does not report tokens, and the price is rounded to cents.",
+        "It is told to read a task above 100 kB from a file.",
+        "It needs `mcp` in its environment, and otherwise ends at once.",
     ),
 )  # fmt: skip

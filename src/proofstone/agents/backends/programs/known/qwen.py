@@ -1,7 +1,7 @@
 """Qwen Code: `qwen`.
 
-Its edits are decided by a hook of ours (`scope_hook`), set in the settings of the system, which stand over the person's
-and the project's. A hook that cannot run lets nothing through.
+Our hook (`scope_hook`) decides its edits. The hook is set in the system settings, which override those of the user and
+the project. If the hook cannot run, nothing is allowed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _EDITING = ("edit", "write_file", "notebook_edit")
 _RUNNING = ("run_shell_command", "monitor")
 _FETCHING = ("web_fetch",)
 _RETRIES = 0
-"""On top of the seven attempts that it always makes, which take a minute and a half: by itself it goes on for an hour.
-Whether to ask again is the engine's to say."""
+"""Retries on top of the seven attempts that it always makes, which take a minute and a half; its default goes on for an
+hour. The engine decides whether to ask again."""
 
 _AUTHENTICATIONS = {"OPENAI_API_KEY": "openai", "ANTHROPIC_API_KEY": "anthropic", "GEMINI_API_KEY": "gemini"}
 
@@ -40,32 +40,32 @@ _API_ERROR = re.compile(r"^\[API Error: (?:(\d{3})\b)?", re.MULTILINE)
 _NO_LOGIN = ("No auth type is selected", "Missing API key")
 _NO_STRUCTURE = "Model produced plain text"
 _DECLINED = "Qwen Code requires permission"
-_NOT_YOURS = ("is not yours to change", "It cannot be told which file")
-"""Of `scope_hook`'s."""
+_HOOK_REFUSALS = ("is not yours to change", "It is not clear which file")
+"""Phrases of `scope_hook`."""
 
 
 def invoke(errand: Errand) -> Invocation:
     schema = () if errand.schema is None else ("--json-schema", json.dumps(errand.schema))
     return Invocation(
-        (*_arguments(errand), "--output-format", "stream-json", "--approval-mode", "yolo", *schema),
+        (*_build_arguments(errand), "--output-format", "stream-json", "--approval-mode", "yolo", *schema),
         _VARIABLES,
         stdin=errand.prompt,
-        handed=_handed(errand),
+        handed=_build_files(errand),
     )
 
 
 def acp(errand: Errand) -> Invocation:
-    """The client is asked about every edit and every command."""
+    """Build the command line with which the client is asked about every edit and every command."""
     settings = {"QWEN_CODE_SYSTEM_SETTINGS_PATH": json.dumps(_SETTINGS)}
-    return Invocation(("--acp", *_arguments(errand)), _VARIABLES, handed=settings)
+    return Invocation(("--acp", *_build_arguments(errand)), _VARIABLES, handed=settings)
 
 
-def _arguments(errand: Errand) -> tuple[str, ...]:
-    known = next((way for key, way in _AUTHENTICATIONS.items() if errand.variables.get(key)), "")
-    without = (*_FETCHING, *(() if errand.scope else _EDITING), *(() if errand.may_run else _RUNNING))
+def _build_arguments(errand: Errand) -> tuple[str, ...]:
+    auth_type = next((method for key, method in _AUTHENTICATIONS.items() if errand.variables.get(key)), "")
+    excluded = (*_FETCHING, *(() if errand.scope else _EDITING), *(() if errand.may_run else _RUNNING))
     return (
-        *("--chat-recording", "false", "--extensions", "none", "--exclude-tools", ",".join(without)),
-        *(("--auth-type", known) if known else ()),
+        *("--chat-recording", "false", "--extensions", "none", "--exclude-tools", ",".join(excluded)),
+        *(("--auth-type", auth_type) if auth_type else ()),
         *((f"--model={errand.model}",) if errand.model else ()),
     )
 
@@ -76,16 +76,16 @@ _SETTINGS: Mapping[str, JsonValue] = {
     "general": {"enableAutoUpdate": False},
     "privacy": {"usageStatisticsEnabled": False},
     "telemetry": {"enabled": False},
-    "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False},  # it asks the model behind our back
+    "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False},  # these would ask the model unseen
     "model": {"generationConfig": {"maxRetries": _RETRIES}},
     "disableAllHooks": False,
 }
 
 
-def _handed(errand: Errand) -> Mapping[str, str]:
+def _build_files(errand: Errand) -> Mapping[str, str]:
     hook: JsonValue = {
         "matcher": f"^({'|'.join(_EDITING)})$",
-        # Any end but 0 and 2 would let the edit through.
+        # Any exit code but 0 and 2 would allow the edit.
         "hooks": [{"type": "command", "command": f"({hook_command()}) || exit 2", "timeout": 20_000}],
     }
     settings = json.dumps({**_SETTINGS, "hooks": {"PreToolUse": [hook]}})
@@ -96,56 +96,56 @@ class QwenStream:
     def __init__(self) -> None:
         self._root = ""
         self._model = ""
-        self._words = ""
+        self._text = ""
         self._calls = Calls()
         self._result: Mapping[str, JsonValue] = {}
 
     def line(self, text: str) -> Iterable[Activity]:
         event = fields(text)
-        return tuple(self._told(event)) if event is not None else ()
+        return tuple(self._read_event(event)) if event is not None else ()
 
-    def _told(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
+    def _read_event(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
         match text_at(event, "type"):
             case "system":
                 self._root = shown(text_at(event, "cwd")) or self._root
                 self._model = named(text_at(event, "model")) or self._model
             case "assistant":
-                yield from self._said(event)
+                yield from self._read_message(event)
             case "user":
                 for part in objects_at(event, "message", "content"):
                     if text_at(part, "type") == "tool_result":
-                        yield self._came_of_it(part)
+                        yield self._read_result(part)
             case "result":
                 self._result = event
 
-    def _said(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
+    def _read_message(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
         for part in objects_at(event, "message", "content"):
             match text_at(part, "type"):
-                case "text" if words := text_at(part, "text").strip():
-                    self._words = words
-                    yield Activity(kind=ActivityKind.SAID, text=shown(words))
-                case "thinking" if words := text_at(part, "thinking").strip():
-                    yield Activity(kind=ActivityKind.THOUGHT, text=shown(words))
+                case "text" if text := text_at(part, "text").strip():
+                    self._text = text
+                    yield Activity(kind=ActivityKind.SAID, text=shown(text))
+                case "thinking" if text := text_at(part, "thinking").strip():
+                    yield Activity(kind=ActivityKind.THOUGHT, text=shown(text))
                 case "tool_use":
-                    yield self._used(part)
+                    yield self._read_call(part)
 
-    def _used(self, part: Mapping[str, JsonValue]) -> Activity:
+    def _read_call(self, part: Mapping[str, JsonValue]) -> Activity:
         name, arguments = named(text_at(part, "name")), value_at(part, "input")
         path = text_at(arguments, "file_path") or text_at(arguments, "notebook_path") or text_at(arguments, "path")
-        paths = tuple(relative(item, self._root or "/") for item in paths_of(path))
+        paths = tuple(relative(path_name, self._root or "/") for path_name in paths_of(path))
         self._calls.add(text_at(part, "id"), name, paths)
         return Activity(kind=ActivityKind.TOOL, name=name, paths=paths, text=shown(text_at(arguments, "command")))
 
-    def _came_of_it(self, part: Mapping[str, JsonValue]) -> Activity:
+    def _read_result(self, part: Mapping[str, JsonValue]) -> Activity:
         call = self._calls.of(text_at(part, "tool_use_id"))
-        words = text_at(part, "content")
+        text = text_at(part, "content")
         failed = value_at(part, "is_error") is True
-        if failed and (words.startswith(_DECLINED) or any(item in words for item in _NOT_YOURS)):
-            return Activity(kind=ActivityKind.REFUSED, name=call.tool, paths=call.paths, text=shown(words))
-        return Activity(kind=ActivityKind.RESULT, name=call.tool, paths=call.paths, text=shown(words), ok=not failed)
+        if failed and (text.startswith(_DECLINED) or any(phrase in text for phrase in _HOOK_REFUSALS)):
+            return Activity(kind=ActivityKind.REFUSED, name=call.tool, paths=call.paths, text=shown(text))
+        return Activity(kind=ActivityKind.RESULT, name=call.tool, paths=call.paths, text=shown(text), ok=not failed)
 
     def final(self, exit_code: int | None) -> Final:
-        """The exit code tells nothing: it is 0 after an error of the provider."""
+        """Return the result. The exit code is no help: it is 0 even after an error of the provider."""
         usage = Usage(
             requests=max(1, count_at(self._result, "num_turns")),
             input_tokens=count_at(self._result, "usage", "input_tokens"),
@@ -153,21 +153,21 @@ class QwenStream:
             cache_read_tokens=count_at(self._result, "usage", "cache_read_input_tokens"),
             usd=None,
         )
-        words = text_at(self._result, "result").strip() or self._words
-        return Final(words, usage, self._model, self._fault(words))
+        text = text_at(self._result, "result").strip() or self._text
+        return Final(text, usage, self._model, self._find_fault(text))
 
-    def _fault(self, words: str) -> Fault | None:
-        """It calls an answer of the provider's that was none a success."""
+    def _find_fault(self, text: str) -> Fault | None:
+        """Find the fault in the text: the program reports an error message of the provider as a success."""
         why = shown(text_at(self._result, "error", "message"))
-        if any(why.startswith(item) for item in _NO_LOGIN):
+        if any(why.startswith(phrase) for phrase in _NO_LOGIN):
             return Fault(kind=FaultKind.DENIED, why=f"{why} Or start `qwen` and log in.")
         if why.startswith(_NO_STRUCTURE):
             return Fault(kind=FaultKind.MALFORMED, why=why)
-        if found := _API_ERROR.match(why or words):
-            status = int(found[1] or 0)
-            return Fault(kind=kind_of_status(status) if status else FaultKind.UNAVAILABLE, why=shown(why or words))
+        if match := _API_ERROR.match(why or text):
+            status = int(match[1] or 0)
+            return Fault(kind=kind_of_status(status) if status else FaultKind.UNAVAILABLE, why=shown(why or text))
         if value_at(self._result, "is_error") is True:
-            return Fault(kind=FaultKind.FAILED, why=shown(why or words) or "it says that it failed")
+            return Fault(kind=FaultKind.FAILED, why=shown(why or text) or "it reported a failure without a reason")
         return None
 
 
@@ -179,7 +179,7 @@ PRESET = Preset(
     invoke=invoke,
     stream=QwenStream,
     limit=Limit.PATHS,
-    limits="a hook before each edit, in settings that stand over all others; a hook that cannot run denies",
+    limits="a hook before each edit, in settings that override all others; if the hook cannot run, edits are denied",
     hosts=(
         "chat.qwen.ai",
         "dashscope.aliyuncs.com",
@@ -228,9 +228,9 @@ PRESET = Preset(
     acp_mode="default",
     schema=True,
     troubles=(
-        "It calls an error of the provider a success, and a command that failed too.",
-        "It goes on asking a provider that fails, or limits the rate, for a minute and a half.",
-        "It edits no file that it has not read in the same run.",
-        "Settings and servers that the project itself has in `.qwen` apply.",
+        "It reports errors of the provider and failed commands as a success.",
+        "It retries a provider that fails or limits the rate for a minute and a half.",
+        "It edits only files that it has read in the same run.",
+        "Settings and servers in the project's own `.qwen` apply.",
     ),
 )

@@ -1,11 +1,11 @@
-"""Stands between a coding agent and the files: a PreToolUse hook, run by the program itself, inside the sandbox.
+"""A PreToolUse hook that decides which files a coding agent may change. The program runs it inside the sandbox.
 
     python scope_hook.py GLOBS SCOPE < the tool call
 
-It imports nothing of Proofstone's, which is not there. GLOBS is the source of `proofstone.common.globs`, so that there
-is one rule
-for patterns; SCOPE is a JSON file with the `root` of the work tree and the `scope`. It denies every call that would
-change another file, with a reason for the model, and allows the rest; a call that it does not understand is denied.
+It imports nothing of Proofstone, which is not installed there. GLOBS is the source of `proofstone.common.globs`, so
+that there is only one rule for patterns. SCOPE is a JSON file with the `root` of the work tree and the `scope`. The
+hook denies every call that would change another file, gives the model a reason, and allows the rest. It denies a call
+that it does not understand.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
-"""The files that a patch in the form of `apply_patch` names."""
+_PATCHED_FILE = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
+"""A file that a patch in the format of `apply_patch` names."""
 
 _SHELL = "Bash"
-"""A command is not ours to read, but for a patch that it hands to `apply_patch`."""
+"""Shell commands are not checked, except for a patch that is passed to `apply_patch`."""
 
 
 def main(globs: str, scope: str) -> None:
     limits = json.loads(Path(scope).read_text(encoding="utf-8"))
     matches = runpy.run_path(globs)["matches"]
-    refused = refusal(json.load(sys.stdin), Path(limits["root"]), limits["scope"], matches)
+    reason = refusal(json.load(sys.stdin), Path(limits["root"]), limits["scope"], matches)
     decision = {
         "hookEventName": "PreToolUse",
-        "permissionDecision": "deny" if refused else "allow",
-        "permissionDecisionReason": refused or "it is one of the files of the task",
+        "permissionDecision": "deny" if reason else "allow",
+        "permissionDecisionReason": reason or "it is one of the files of the task",
     }
     sys.stdout.write(json.dumps({"hookSpecificOutput": decision}))
 
@@ -39,31 +39,31 @@ def main(globs: str, scope: str) -> None:
 def refusal(
     call: Mapping[str, object], root: Path, scope: Sequence[str], matches: Callable[[str, str], bool]
 ) -> str | None:
-    """Why the files may not be changed, in words for the model; None: they may."""
-    named = _named(call.get("tool_input"))
-    if not named and call.get("tool_name") == _SHELL:
+    """Return why the files may not be changed, as a message to the model, or None if they may."""
+    names = _find_paths(call.get("tool_input"))
+    if not names and call.get("tool_name") == _SHELL:
         return None
-    if not named:
-        return "It cannot be told which file this would change. Edit one file, by its path."
+    if not names:
+        return "It is not clear which file this would change. Edit one file and give its path."
     root = root.resolve()
-    for name in named:
-        path = (root / name).resolve()  # where a link leads is what would change
-        known = path.relative_to(root).as_posix() if path.is_relative_to(root) else ""
-        if not known or not any(matches(pattern, known) for pattern in scope):
+    for name in names:
+        path = (root / name).resolve()  # a write through a link changes its target
+        relative = path.relative_to(root).as_posix() if path.is_relative_to(root) else ""
+        if not relative or not any(matches(pattern, relative) for pattern in scope):
             allowed = f"You may change: {', '.join(scope)}." if scope else "You may not change any file."
-            asking = "If it must change too, name it in `files_requested`."
-            return f"{known or path} is not yours to change. {allowed} {asking}"
+            advice = "If it must change too, name it in `files_requested`."
+            return f"{relative or path} is not yours to change. {allowed} {advice}"
     return None
 
 
-def _named(arguments: object) -> list[str]:
+def _find_paths(arguments: object) -> list[str]:
     if not isinstance(arguments, Mapping):
         return []
     for key in ("file_path", "notebook_path"):
         if isinstance(path := arguments.get(key), str):
             return [path]
     patch = arguments.get("command")
-    return _PATCHED.findall(patch) if isinstance(patch, str) else []
+    return _PATCHED_FILE.findall(patch) if isinstance(patch, str) else []
 
 
 if __name__ == "__main__":

@@ -1,11 +1,7 @@
-"""What a program is handed so that it asks `scope_hook` before it changes a file.
+"""What several presets share: the files of `scope_hook`, LiteLLM's error messages, and bounded buffers.
 
-What LiteLLM says of a provider that failed. The programs that are built on it end with such a line, if with any.
-
-What a stream keeps of what it has read: bounded, however much the program prints.
-
-Rule: the oldest goes first. Of a program that prints without end the beginning is forgotten; it never takes up memory
-without end.
+Programs that are built on LiteLLM end with one of its error messages, if with any. The buffers drop the oldest entries
+first: a program that prints without end never takes up memory without end.
 """
 
 from __future__ import annotations
@@ -27,16 +23,19 @@ from proofstone.agents.models import Fault, FaultKind
 
 
 def hook_command() -> str:
-    """For the program's shell, inside the sandbox: it knows the files by the variables that name them. The interpreter
-    is the real one, not a link in an environment, which need not be there. A hook that breaks down denies: exit code 2,
-    with a reason, is how the programs are told so."""
+    """Return the command line of the hook, for the program's shell inside the sandbox.
+
+    The shell finds the files by the variables that name them. The interpreter is the real one, because a link in a
+    virtual environment may not exist there. A hook that fails must deny: exit code 2 with a reason says so to the
+    programs.
+    """
     python = shlex.quote(str(Path(sys.executable).resolve()))
     run = f'{python} -I -S -B "$PROOFSTONE_HOOK" "$PROOFSTONE_GLOBS" "$PROOFSTONE_SCOPE"'
-    return f"{run} || {{ echo 'It cannot be told whether this is yours to change.' >&2; exit 2; }}"
+    return f"{run} || {{ echo 'Could not check whether you may change this file.' >&2; exit 2; }}"
 
 
 def hook_files(errand: Errand) -> dict[str, str]:
-    """The rule for patterns goes along as it stands in `proofstone.common.globs`, so that there is no second one."""
+    """Return the files of the hook. It gets the source of `proofstone.common.globs`, so that there is only one rule."""
     return {
         "PROOFSTONE_HOOK": files("proofstone.agents.backends.programs.known")
         .joinpath("scope_hook.py")
@@ -67,79 +66,79 @@ _KINDS = {
 
 
 def fault_in(text: str) -> Fault | None:
-    """The fault that the text begins with; None: it is no such text."""
-    found = _ERROR.match(text.strip())
-    if found is None:
+    """Return the fault that the text begins with, or None."""
+    match = _ERROR.match(text.strip())
+    if match is None:
         return None
-    return Fault(kind=_KINDS.get(found[1], FaultKind.FAILED), why=" ".join(found[0].split())[:1000])
+    return Fault(kind=_KINDS.get(match[1], FaultKind.FAILED), why=" ".join(match[0].split())[:1000])
 
 
-_MOST_CALLS: Final = 1000
-_MOST_PATHS: Final = 20
-_LONGEST_NAME: Final = 200
-"""Characters of the name of a tool, a call, a model."""
-_MOST_WORDS: Final = 4 << 20
-"""Characters of a text that is not whole yet."""
-_EACH: Final = 64
-"""What a piece takes up beside its characters."""
+_MAX_CALLS: Final = 1000
+_MAX_PATHS: Final = 20
+_MAX_NAME_CHARS: Final = 200
+"""Characters in the name of a tool, a call or a model."""
+_MAX_TEXT_CHARS: Final = 4 << 20
+"""Characters of a text that is not complete yet."""
+_OVERHEAD: Final = 64
+"""Memory of a piece in addition to its characters."""
 
 
 def named(text: str) -> str:
-    """A name, as long as names are."""
-    return text[:_LONGEST_NAME]
+    """Shorten a name to the longest that is kept."""
+    return text[:_MAX_NAME_CHARS]
 
 
 def paths_of(*paths: str) -> tuple[str, ...]:
-    """Those that are there, none longer than an activity shows."""
-    return tuple(shown(path) for path in paths if path)[:_MOST_PATHS]
+    """Return the paths that are not empty, each as long as an activity shows."""
+    return tuple(shown(path) for path in paths if path)[:_MAX_PATHS]
 
 
 @dataclass(frozen=True)
 class Call:
-    """Of a tool: what its result does not tell again."""
+    """What is remembered of a tool call, because its result does not repeat it."""
 
     tool: str = ""
     paths: tuple[str, ...] = ()
 
 
 class Calls:
-    """By the ids that the program gives them."""
+    """The last tool calls, by the ids that the program gives them."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, Call] = {}
+        self._calls: dict[str, Call] = {}
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._calls)
 
     def add(self, id: str, tool: str, paths: tuple[str, ...]) -> None:
-        self._kept.pop(named(id), None)
-        self._kept[named(id)] = Call(named(tool), paths)
-        if len(self._kept) > _MOST_CALLS:
-            del self._kept[next(iter(self._kept))]
+        self._calls.pop(named(id), None)
+        self._calls[named(id)] = Call(named(tool), paths)
+        if len(self._calls) > _MAX_CALLS:
+            del self._calls[next(iter(self._calls))]
 
     def of(self, id: str) -> Call:
-        """An empty one, where it is not known."""
-        return self._kept.get(named(id), Call())
+        """Return the call, or an empty one if the id is unknown."""
+        return self._calls.get(named(id), Call())
 
 
 class Pieces:
-    """What comes in pieces, or lines, until it is whole."""
+    """Pieces or lines of a text that is not complete yet."""
 
     def __init__(self) -> None:
-        self._kept: deque[str] = deque()
+        self._pieces: deque[str] = deque()
         self._size = 0
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._kept)
+        return iter(self._pieces)
 
     def add(self, piece: str) -> None:
-        kept = piece[-_MOST_WORDS:]
-        self._kept.append(kept)
-        self._size += len(kept) + _EACH
-        while self._size > _MOST_WORDS + _EACH:
-            self._size -= len(self._kept.popleft()) + _EACH
+        piece = piece[-_MAX_TEXT_CHARS:]
+        self._pieces.append(piece)
+        self._size += len(piece) + _OVERHEAD
+        while self._size > _MAX_TEXT_CHARS + _OVERHEAD:
+            self._size -= len(self._pieces.popleft()) + _OVERHEAD
 
     def taken(self) -> Iterable[str]:
-        """All of them; from here on it is something new."""
-        taken, self._kept, self._size = self._kept, deque(), 0
-        return taken
+        """Return all pieces, and start anew."""
+        pieces, self._pieces, self._size = self._pieces, deque(), 0
+        return pieces
