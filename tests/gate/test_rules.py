@@ -238,7 +238,7 @@ def test_only_a_specific_claim_can_be_contradicted(claim: dict[str, Any], wrong:
 
 
 def test_a_retry_is_told_what_went_wrong_before_it_is_told_the_task() -> None:
-    reason = Reason(check="tests:pytest", detail="1 test fails that did not")
+    reason = Reason(check="tests:pytest", detail="1 test now fails that did not fail before")
     before = record(
         attempt=2,
         failures=(failure(FailureType.VERIFY_FAILURE).model_copy(update={"reasons": (reason,)}),),
