@@ -17,7 +17,7 @@ from proofstone.check.layers import Layers
 from proofstone.check.models import CheckKind, CheckLine, CheckResult, CheckSpec, Death, Examined, TestReport
 from proofstone.check.old_tests import OldTests, Quieted
 from proofstone.check.recording import Recorder
-from proofstone.check.rules import outcome as cascade
+from proofstone.check.rules import outcome as outcome_rules
 from proofstone.check.rules.compare import in_new_names
 from proofstone.check.rules.judge import Excuses, Judgement, judge
 from proofstone.check.sensitivity import MustFail, Planting, Sensitivity
@@ -47,8 +47,8 @@ class Judged:
 class CascadeRun:
     """All checks of one run."""
 
-    def __init__(self, world: World, request: CheckRequest, subject: Subject, recorder: Recorder) -> None:
-        self.world = world
+    def __init__(self, context: World, request: CheckRequest, subject: Subject, recorder: Recorder) -> None:
+        self.context = context
         self.request = request
         self.subject = subject
         self.recorder = recorder
@@ -57,21 +57,21 @@ class CascadeRun:
 
     @cached_property
     def runner(self) -> Runner:
-        world = self.world
+        context = self.context
         return Runner(
-            sandbox=world.sandbox,
+            sandbox=context.sandbox,
             environment=self.subject.environment,
-            artifacts=world.artifacts,
-            slots=world.slots,
-            limits=world.job_limits(world.settings.limits.check_seconds),
-            output_bytes=world.settings.limits.output_mb << 20,
-            scratch=world.scratch,
-            cancel=world.cancel,
-            progress=world.progress,
+            artifacts=context.artifacts,
+            slots=context.slots,
+            limits=context.job_limits(context.settings.limits.check_seconds),
+            output_bytes=context.settings.limits.output_mb << 20,
+            scratch=context.scratch,
+            cancel=context.cancel,
+            progress=context.progress,
             numbers=lambda: next(self._numbers),
             record_death=lambda result: self.recorder.further(result, "died"),
             verify_seconds=self.request.verify_seconds,
-            mask=world.secrets,
+            mask=context.secrets,
         )
 
     @cached_property
@@ -86,21 +86,21 @@ class CascadeRun:
         return TreeUnderCheck(
             phase=phase,
             tree=tree,
-            commit=self.world.base_commit,
-            folder=self.world.scratch / phase.value,
-            store=self.world.store,
+            commit=self.context.base_commit,
+            folder=self.context.scratch / phase.value,
+            store=self.context.store,
             environment=self.subject.environment,
-            state=self.world.home,
+            state=self.context.home,
             changed=tuple(os.fsdecode(e.path) for e in self.subject.snapshot.entries if e.kind is not absent),
         )
 
     def set_up(self) -> None:
         """Install dependencies with `environment.setup` for both trees, before anything runs on them."""
-        if not self.world.settings.environment.setup:
+        if not self.context.settings.environment.setup:
             return
-        self.world.progress.step("setting up the environment")
+        self.context.progress.step("setting up the environment")
         before, after = ({readable(path): blob for path, blob in files.items()} for files in self.subject.tree_files)
-        folder = self.world.home / "environments"
+        folder = self.context.home / "environments"
         shared = prepare(self.runner, self.base, before, own=False, folder=folder)
         touched = any(is_manifest(file.path) for file in self.subject.files)
         own = prepare(self.runner, self.tree, after, own=True, folder=folder) if touched else shared
@@ -113,19 +113,19 @@ class CascadeRun:
 
     def run(self) -> list[Judged]:
         """Run all checks and return their results."""
-        self.world.progress.step(f"running {counted(len(self.subject.specs), 'check')}")
+        self.context.progress.step(f"running {counted(len(self.subject.specs), 'check')}")
         # Compute these before the threads start: two threads might compute the same cached property twice.
         _ = (self.runner, self.base, self.tree, self.second_runs, self.layers, self.subject.environment.digest)
         _ = (self.subject.empty_submodules, self.subject.renames, self.subject.tree_files, self.held_out_layer)
         done: dict[str, Judged] = {}
         with ThreadPoolExecutor(_WORKERS) as pool, ThreadPoolExecutor(_WORKERS) as bases:
             try:
-                for wave in cascade.waves(self.subject.specs):
+                for wave in outcome_rules.waves(self.subject.specs):
                     started = [pool.submit(self._run_check, spec, dict(done), bases) for spec in wave]
                     for spec, future in zip(wave, started, strict=True):
                         done[spec.name] = future.result()
             except BaseException:
-                self.world.cancel.set()  # stop all running checks, whatever the error
+                self.context.cancel.set()  # stop all running checks, whatever the error
                 raise
         return list(done.values())
 
@@ -144,7 +144,7 @@ class CascadeRun:
         reused = self._find_cached(spec, self.tree, keys[1], keep)
         must_fail_run = self._start_must_fail_early(spec, cached_base, bases) if reused is None else None
         after = reused or self.runner.run(spec, self.tree, keep=keep)
-        self.world.progress.ended(spec.name, Phase.AFTER, reused=after.reused_from is not None)
+        self.context.progress.ended(spec.name, Phase.AFTER, reused=after.reused_from is not None)
         before = base.result()
         if before is None and self.subject.snapshot.change.empty:
             before = after.model_copy(update={"phase": Phase.BASELINE})
@@ -183,7 +183,7 @@ class CascadeRun:
         if cached is None and any(name not in self.base.built for name in spec.needs):
             return unverifiable(spec, self.base, "the build that it needs fails on the base")
         result = cached or self.runner.run(spec, self.base, keep=keep)
-        self.world.progress.ended(spec.name, Phase.BASELINE, reused=cached is not None)
+        self.context.progress.ended(spec.name, Phase.BASELINE, reused=cached is not None)
         return result
 
     def _find_cached(self, spec: CheckSpec, tree: TreeUnderCheck, key: str, keep: bool) -> CheckResult | None:
@@ -204,7 +204,7 @@ class CascadeRun:
 
     def _cache_key(self, spec: CheckSpec, tree: str) -> str:
         """Return a digest of everything that decides a result; see `docs/decisions/0007-kept-results.md`."""
-        environment = self.world.settings.environment
+        environment = self.context.settings.environment
         under = self.base.under if tree == self.base.tree else self.tree.under
         return ResultCache.key(
             tree=tree,
@@ -212,11 +212,11 @@ class CascadeRun:
             files=selected(spec, self.tree.changed) if "{changed}" in spec.argv else (),
             environment=self.subject.environment.digest,
             tools=self.subject.environment.tool_digest([spec.tool], spec.cwd),
-            sandbox=self.world.sandbox.level,
+            sandbox=self.context.sandbox.level,
             network=environment.network,
             sockets=environment.sockets,
             submodules=self.subject.empty_submodules,
-            conversions=self.world.store.conversions,
+            conversions=self.context.store.conversions,
             setup=[str(path) for path in under],
         )
 
@@ -241,27 +241,27 @@ class CascadeRun:
             judgement = judgement.examined(examined.findings, examined.edited, examined.not_measured)
         seq = self.recorder.check(before, after, judgement, keys)
         line = line_of(after, before, judgement, seq)
-        self.world.progress.judged(line)
+        self.context.progress.judged(line)
         return Judged(line, judgement, excuses, examined, after.report, after.output, after.death)
 
     @cached_property
     def second_runs(self) -> SecondRuns:
-        bare = replace(self.runner, sandbox=self.world.bare) if self.world.bare else None
+        bare = replace(self.runner, sandbox=self.context.bare) if self.context.bare else None
         return SecondRuns(
             runner=self.runner,
             recorder=self.recorder,
             bare=bare,
             base=self.base,
             tree=self.tree,
-            tests=self.world.settings.tests.model_copy(update={"allow_flaky": ("*",)})
+            tests=self.context.settings.tests.model_copy(update={"allow_flaky": ("*",)})
             if self.request.flaky_allowed
-            else self.world.settings.tests,
-            reruns=self.world.settings.check.flaky_reruns,
+            else self.context.settings.tests,
+            reruns=self.context.settings.check.flaky_reruns,
             changed=tuple(file.path for file in self.subject.files),
         )
 
     def _make_derived_tree(self, tree: str, of_base: bool = False) -> TreeUnderCheck:
-        folder = self.world.scratch / f"derived-{next(self._numbers)}"
+        folder = self.context.scratch / f"derived-{next(self._numbers)}"
         return (self.base if of_base else self.tree).derived(tree, folder)
 
     @cached_property
@@ -269,13 +269,13 @@ class CascadeRun:
         """The files of held-out checks as a layer over the tree. They never enter git's object store, which others can
         read."""
         files = held_out_files(self.request.heldout_files)
-        return (write_layer(files, self.world.scratch / "held-out"),) if files else ()
+        return (write_layer(files, self.context.scratch / "held-out"),) if files else ()
 
     @cached_property
     def beside(self) -> Beside:
         return Beside(
             runner=self.runner,
-            store=self.world.store,
+            store=self.context.store,
             snapshot=self.subject.snapshot,
             make_tree=self._make_derived_tree,
             recorder=self.recorder,
@@ -284,7 +284,7 @@ class CascadeRun:
 
     @property
     def _sabotage_seconds(self) -> float:
-        limits = self.world.settings.limits
+        limits = self.context.settings.limits
         return float(min(limits.sabotage_seconds, limits.check_seconds))
 
     @cached_property
@@ -296,7 +296,7 @@ class CascadeRun:
             for spec in self.subject.discovered[0].specs
         }
         files, required = self.subject.files, self.request.must_pass
-        reruns = self.world.settings.check.flaky_reruns
+        reruns = self.context.settings.check.flaky_reruns
         return Layers(
             old_tests=OldTests(self.beside, files, self.subject.renames, base_specs, reruns, accepted),
             must_fail=MustFail(self.beside, self.subject.read, frozenset(file.path for file in files), required),

@@ -171,7 +171,7 @@ class Runner:
         inherited = self.environment.check_variables(spec.cwd)
         if place.module_path:
             inherited = merge(inherited, {"PYTHONPATH": ":".join(map(str, place.module_path))})
-        report_env = report_variables(_declared_format(spec)) if spec.kind.exercises else {}
+        report_env = report_variables(_find_declared_format(spec)) if spec.kind.exercises else {}
         placeholders = self._placeholders(spec, place)
         filled = {name: _fill_placeholders(value, placeholders) for name, value in {**report_env, **spec.env}.items()}
         return merge(inherited, filled) | {"TMPDIR": str(place.temporary)}
@@ -226,7 +226,7 @@ class Runner:
 
     def _read_report(self, spec: CheckSpec, job: Job, exit_code: int, artifact: ArtifactRef) -> TestReport | None:
         folder, output = job.scratch / "report", self.artifacts.read(artifact.hash)
-        declared = _declared_format(spec)
+        declared = _find_declared_format(spec)
         report_formats = (declared,) if declared else sniff_all(folder, output)
         root = str(job.place.root)
         reports = [
@@ -297,7 +297,7 @@ def command_of(spec: CheckSpec) -> str:
     return shlex.join("python" if word == "{python}" else word for word in spec.argv)
 
 
-def _declared_format(spec: CheckSpec) -> ReportFormat | None:
+def _find_declared_format(spec: CheckSpec) -> ReportFormat | None:
     """Return the report format of the check; None if only the run can show which runner is used, as for a user's
     command or make."""
     return None if spec.shell is not None or spec.report is ReportFormat.EXIT_CODE else spec.report

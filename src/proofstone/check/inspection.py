@@ -310,7 +310,7 @@ def settings_findings(git: Git, snapshot: Snapshot) -> list[Finding]:
         new = load_files(after)
         name = chosen_file(after) or touched[0]
     except ConfigError as error:
-        return [_unreadable_settings_finding(touched[0], error.message)]
+        return [_build_unreadable_finding(touched[0], error.message)]
     try:
         old = load_files(_settings_files(git, snapshot.base))
     except ConfigError:
@@ -329,7 +329,7 @@ def _settings_files(git: Git, tree: str) -> dict[str, bytes]:
     return {name: content for name in FILES if (content := file_at(git, tree, name)) is not None}
 
 
-def _unreadable_settings_finding(path: str, why: str) -> Finding:
+def _build_unreadable_finding(path: str, why: str) -> Finding:
     return Finding(
         layer="settings",
         rule="unreadable-settings",

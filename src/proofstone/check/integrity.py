@@ -195,7 +195,7 @@ class _Site:
         path = f"{self.folder}/{relative}"
         return [owner for owner in self.distributions if relative in owner.record and path in owner.rows]
 
-    def finding(self, rule: str, severity: Severity, path: str, detail: str) -> Finding:
+    def build_finding(self, rule: str, severity: Severity, path: str, detail: str) -> Finding:
         return Finding(
             layer="L7",
             rule=rule,
@@ -229,7 +229,7 @@ def _examine_site(site: _Site) -> list[Finding]:
         detail = (
             f"{site.display_path(path)} cannot be read ({error.strerror}), so the environment could not be verified"
         )
-        return [site.finding("environment-tampered", Severity.MAJOR, path, detail)]
+        return [site.build_finding("environment-tampered", Severity.MAJOR, path, detail)]
 
 
 def _find_startup_files(site: _Site) -> Iterator[Finding]:
@@ -263,7 +263,7 @@ def _examine_pth(site: _Site, name: str) -> Iterator[Finding]:
         if Path(place).is_relative_to(site.root):
             if not owners and not _is_egg_link(site, place):
                 detail = f"adds {site.display_path(place)} to Python's import path, but no installed package lists it"
-                yield site.finding("environment-startup-file", Severity.MINOR, path, f"{name} {detail}")
+                yield site.build_finding("environment-startup-file", Severity.MINOR, path, f"{name} {detail}")
         elif any(Path(place, f"{stem}.py").exists() or Path(place, stem).exists() for stem in _CUSTOMIZE):
             yield _startup_finding(
                 site, path, f"it adds {place}, which holds a module that Python imports whenever it starts"
@@ -271,7 +271,7 @@ def _examine_pth(site: _Site, name: str) -> Iterator[Finding]:
 
 
 def _startup_finding(site: _Site, path: str, why: str) -> Finding:
-    return site.finding("environment-startup-file", Severity.MAJOR, path, f"{os.path.basename(path)}: {why}")  # noqa: PTH119
+    return site.build_finding("environment-startup-file", Severity.MAJOR, path, f"{os.path.basename(path)}: {why}")  # noqa: PTH119
 
 
 def _is_egg_link(site: _Site, place: str) -> bool:
@@ -311,7 +311,7 @@ def _find_edited_startup(
         )  # a match with one installer's record is enough
         if why:
             detail = f"{site.display_path(file)} {why}; Python executes it whenever it starts"
-            yield site.finding("environment-tampered", Severity.MAJOR, file, detail)
+            yield site.build_finding("environment-tampered", Severity.MAJOR, file, detail)
 
 
 def _find_tampering(site: _Site) -> Iterator[Finding]:
@@ -322,11 +322,11 @@ def _find_tampering(site: _Site) -> Iterator[Finding]:
             path, why = wrong[0]
             more = f", and {len(wrong) - 1} more files of it" if len(wrong) > 1 else ""
             detail = f"{site.display_path(path)} {why}{more}; {runner.name} takes part in running tests"
-            yield site.finding("environment-tampered", Severity.MAJOR, path, detail)
+            yield site.build_finding("environment-tampered", Severity.MAJOR, path, detail)
     for name in _RUNNER_PACKAGES:
         if name in site.names and not any(f"{site.folder}/{name}/__init__.py" in runner.rows for runner in runners):
             detail = f"no installed package lists {name}, so it could not be compared with what was installed"
-            yield site.finding("environment-tampered", Severity.MINOR, f"{site.folder}/{name}", detail)
+            yield site.build_finding("environment-tampered", Severity.MINOR, f"{site.folder}/{name}", detail)
 
 
 def _find_differences(site: _Site, runner: _Distribution) -> Iterator[tuple[str, str]]:

@@ -26,7 +26,7 @@ from proofstone.check.inspection import (
 from proofstone.check.integrity import environment_findings
 from proofstone.check.models import CheckKind, CheckLine, CheckReport, CheckResult
 from proofstone.check.recording import Recorder
-from proofstone.check.rules import outcome as cascade
+from proofstone.check.rules import outcome as outcome_rules
 from proofstone.check.rules.compare import must_pass_findings
 from proofstone.check.rules.judge import Judgement
 from proofstone.check.rules.outcome import Layer, decide, rate, softened, weakest
@@ -46,28 +46,30 @@ _MAX_MOVED = 20
 class CheckRun:
     """One run of `proofstone check`."""
 
-    def __init__(self, world: World, request: CheckRequest) -> None:
-        self.world = world
+    def __init__(self, context: World, request: CheckRequest) -> None:
+        self.context = context
         self.request = request
-        cache = ResultCache(world.home / "cache" / "results", world.ledger)
-        self.recorder = Recorder(world.run_id, world.ledger, cache, world.artifacts, world.task_id, world.attempt)
-        self.subject = Subject(world, request)
-        self.cascade = CascadeRun(world, request, self.subject, self.recorder)
-        self.subject.notes += world.notes
+        cache = ResultCache(context.home / "cache" / "results", context.ledger)
+        self.recorder = Recorder(
+            context.run_id, context.ledger, cache, context.artifacts, context.task_id, context.attempt
+        )
+        self.subject = Subject(context, request)
+        self.all_checks = CascadeRun(context, request, self.subject, self.recorder)
+        self.subject.notes += context.notes
 
     def run(self) -> CheckReport:
         """Check the change, record the run in the ledger and return the report."""
-        world = self.world
-        world.progress.step("freezing the work tree")
+        context = self.context
+        context.progress.step("freezing the work tree")
         self.recorder.event(
             "run.started",
             command="check",
-            repository=str(world.repository.root),
+            repository=str(context.repository.root),
             tree=self.subject.snapshot.tree,
             frozen=self.subject.frozen.tree,
             base=self.subject.snapshot.base,
-            base_commit=self.world.base_commit,
-            sandbox=world.sandbox.level.value,
+            base_commit=self.context.base_commit,
+            sandbox=context.sandbox.level.value,
         )
         try:
             report = self.checked()
@@ -90,20 +92,20 @@ class CheckRun:
 
     def _repairs(self) -> list[str]:
         """Return what was damaged in Proofstone's own state and has been rebuilt."""
-        return [*dict.fromkeys((*self.world.store.repairs, *self.recorder.cache.repairs))]
+        return [*dict.fromkeys((*self.context.store.repairs, *self.recorder.cache.repairs))]
 
     def checked(self) -> CheckReport:
         """Run all checks and return the report. The caller records the beginning and the end of the run."""
         lines: list[CheckLine] = []
         self.subject.notes += self.subject.discovered[1].notes
-        findings = softened(self._own_findings(), self.request.accept)
+        findings = softened(self._find_without_running(), self.request.accept)
         for inspection, inspection_findings in self._inspect():
             findings += inspection_findings
             lines.append(self._record_inspection(inspection))
         if self._nothing_executes():
-            lines.append(self._record_inspection(_tier3_infeasible(self.subject.snapshot.tree)))
-        self.cascade.set_up()
-        judged = self.cascade.run()
+            lines.append(self._record_inspection(_build_infeasible_result(self.subject.snapshot.tree)))
+        self.all_checks.set_up()
+        judged = self.all_checks.run()
         findings += [finding for result in judged for finding in result.judgement.findings]
         lines += [result.line for result in judged]
         reports = [result.report for result in judged if result.report]
@@ -112,16 +114,16 @@ class CheckRun:
             result.death and result.line.required and result.line.verdict is Verdict.UNVERIFIABLE for result in judged
         )
         findings += must_pass_findings(self.request.must_pass, reports, all_measured=not died)
-        findings += softened(self._changed_during_check_findings(), self.request.accept)
+        findings += softened(self._find_changed_meanwhile(), self.request.accept)
         outcome, reason = decide(lines, findings, documentation_only=is_documentation(self.subject.snapshot))
         self._note_ignored_modules(judged)
-        if outcome is Outcome.PASSED and self.cascade.prepared:
-            self.cascade.prepared.promote()
+        if outcome is Outcome.PASSED and self.all_checks.prepared:
+            self.all_checks.prepared.promote()
         return self._report(lines, findings, judged, outcome, reason)
 
     def _inspect(self) -> list[Inspected]:
         inspections = inspect(
-            self.subject.files, self.subject.snapshot.tree, max_file_kb=self.world.settings.check.max_file_kb
+            self.subject.files, self.subject.snapshot.tree, max_file_kb=self.context.settings.check.max_file_kb
         )
         if not self.is_large:
             return inspections
@@ -131,19 +133,19 @@ class CheckRun:
     @cached_property
     def _secret_findings(self) -> list[Finding]:
         """Keys and tokens that the change adds. A moved file adds none."""
-        return secret_findings(self.subject.files_by_content, self.world.secrets)
+        return secret_findings(self.subject.files_by_content, self.context.secrets)
 
     @cached_property
     def is_large(self) -> bool:
         """Whether the change touches files that are known, or declared, to be dangerous."""
         return is_large(self.subject.files) or any(
-            not undeclared([file.path], self.world.settings.check.large) for file in self.subject.files
+            not undeclared([file.path], self.context.settings.check.large) for file in self.subject.files
         )
 
     def _nothing_executes(self) -> bool:
         """Return whether no check of any tier executes the project although the change is more than documentation."""
         specs = self.subject.specs
-        has_runtime_check = cascade.runtime_signal(specs) or any(spec.tier == 3 for spec in specs)
+        has_runtime_check = outcome_rules.runtime_signal(specs) or any(spec.tier == 3 for spec in specs)
         return (
             not has_runtime_check
             and not is_documentation(self.subject.snapshot)
@@ -154,22 +156,22 @@ class CheckRun:
         judgement = Judgement(verdict=result.verdict, reason=result.reason)
         seq = self.recorder.check(None, result, judgement, None)
         line = line_of(result, None, judgement, seq)
-        self.world.progress.judged(line)
+        self.context.progress.judged(line)
         return line
 
-    def _own_findings(self) -> list[Finding]:
+    def _find_without_running(self) -> list[Finding]:
         """Return the findings that need no check to run."""
         return [
             *self.subject.snapshot.findings,
-            *self._scope_findings(),
-            *self._removed_linter_findings(),
-            *settings_findings(self.world.store.git(), self.subject.snapshot),
+            *self._find_out_of_scope(),
+            *self._find_removed_linters(),
+            *settings_findings(self.context.store.git(), self.subject.snapshot),
             *self._secret_findings,
             *scan_findings(self.subject.files),
-            *environment_findings(self.subject.environment.dependencies, self.world.repository.root),
+            *environment_findings(self.subject.environment.dependencies, self.context.repository.root),
         ]
 
-    def _scope_findings(self) -> list[Finding]:
+    def _find_out_of_scope(self) -> list[Finding]:
         """Return a finding for each changed file that `--files` does not declare. Protected files among them were
         reverted."""
         if not self.request.files:
@@ -177,15 +179,15 @@ class CheckRun:
         outside = undeclared((path.path for path in self.subject.frozen.change.paths), self.request.files)
         protected = self.subject.put_back
         return [
-            _protected_file_finding(path) if path in protected else _undeclared_file_finding(path) for path in outside
+            _build_protected_finding(path) if path in protected else _build_undeclared_finding(path) for path in outside
         ]
 
-    def _changed_during_check_findings(self) -> list[Finding]:
+    def _find_changed_meanwhile(self) -> list[Finding]:
         """Return a finding for each file of the work tree that changed during the check. Without this, `proofstone
         check && git commit -a` would prove nothing."""
         if self.request.tree is not None:
             return []  # no work tree was checked
-        moved = moved_since(self.world.store, self.subject.frozen, self.subject.freeze())
+        moved = moved_since(self.context.store, self.subject.frozen, self.subject.freeze())
         return [
             Finding(
                 layer=Layer.FROZEN_TREE,
@@ -198,7 +200,7 @@ class CheckRun:
             for entry in moved[:_MAX_MOVED]
         ]
 
-    def _removed_linter_findings(self) -> list[Finding]:
+    def _find_removed_linters(self) -> list[Finding]:
         """Return a finding for each linter whose configuration the change removes. Otherwise the missing complaints
         would go unnoticed."""
         return [
@@ -238,11 +240,11 @@ class CheckRun:
             sensitive=bool(sensitive) or is_documentation(self.subject.snapshot) or self.subject.snapshot.change.empty,
         )
         return CheckReport(
-            run_id=self.world.run_id,
+            run_id=self.context.run_id,
             tree=self.subject.snapshot.tree,
             frozen=self.subject.frozen.tree,
             base=self.subject.snapshot.base,
-            base_commit=self.world.base_commit,
+            base_commit=self.context.base_commit,
             outcome=outcome,
             reason=reason,
             confidence=confidence,
@@ -259,22 +261,22 @@ class CheckRun:
             unverifiable_tests=ids(lambda result: result.excuses.sandbox_only),
             changed=tuple(path.path for path in self.subject.snapshot.change.paths),
             notes=(),
-            ledger=str(self.world.ledger_path),
+            ledger=str(self.context.ledger_path),
         )
 
     def _note_ignored_modules(self, judged: Sequence[Judged]) -> None:
         outputs = [item.output for item in judged if item.line.verdict is not Verdict.PASS]
         tracked = frozenset(readable(path) for path in self.subject.tree_files[1]) if outputs else frozenset()
-        if missed := ignored_modules(outputs, self.world.repository.root, tracked):
+        if missed := ignored_modules(outputs, self.context.repository.root, tracked):
             self.subject.notes.append(include_note(missed))
 
     def _anchor(self) -> None:
-        problem = anchor_head(self.world.ledger, self.world.home, self.world.repository)
+        problem = anchor_head(self.context.ledger, self.context.home, self.context.repository)
         if problem:
             self.subject.notes.append(f"the ledger's head could not be anchored: {problem}")
 
 
-def _undeclared_file_finding(path: str) -> Finding:
+def _build_undeclared_finding(path: str) -> Finding:
     return Finding(
         layer="scope",
         rule="undeclared-file",
@@ -285,7 +287,7 @@ def _undeclared_file_finding(path: str) -> Finding:
     )
 
 
-def _protected_file_finding(path: str) -> Finding:
+def _build_protected_finding(path: str) -> Finding:
     role = ", ".join(sorted(roles(path)))
     return Finding(
         layer=Layer.PROTECTED_FILES,
@@ -302,7 +304,7 @@ def _describe_error(error: BaseException) -> str:
     return str(error).encode("utf-8", "backslashreplace").decode("utf-8") or type(error).__name__
 
 
-def _tier3_infeasible(tree: str) -> CheckResult:
+def _build_infeasible_result(tree: str) -> CheckResult:
     """Return the result that records that a tier-3 check was due but impossible. It never passes."""
     return CheckResult(
         name="tier3-infeasible",

@@ -173,9 +173,11 @@ _TEST_ATTRIBUTE: Final = re.compile(r"#\[\s*(?:cfg\(\s*test\s*\)|(?:\w+::)*test(
 def _javascript_imports(node: Node) -> Iterator[_Pair] | None:
     if node.type == "import_statement":
         return _import_names(node)
-    if node.type in ("lexical_declaration", "variable_declaration") and all(map(_required_source, node.named_children)):
+    if node.type in ("lexical_declaration", "variable_declaration") and all(
+        map(_find_required_source, node.named_children)
+    ):
         return (
-            (_required_source(child), name)
+            (_find_required_source(child), name)
             for child in node.named_children
             for name in _bound_names(child.named_children[0])
         )
@@ -204,7 +206,7 @@ def _bound_names(node: Node) -> Iterator[str]:
             yield from _bound_names(child)
 
 
-def _required_source(declarator: Node) -> str:
+def _find_required_source(declarator: Node) -> str:
     """Return the source of a declaration `x = require(source)`; empty for any other."""
     value = declarator.child_by_field_name("value")
     if (

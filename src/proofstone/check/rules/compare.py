@@ -165,10 +165,10 @@ def must_pass_findings(
         matches = matching(name, results.values())
         if not matches and all_measured:
             hint = _suggest_nearest(name, list(results))
-            findings.append(_must_pass_finding(name, "was not executed", hint, None))
+            findings.append(_build_must_pass_finding(name, "was not executed", hint, None))
         failing = [result for result in matches if result.status not in (TestStatus.PASSED, TestStatus.XPASSED)]
         findings += [
-            _must_pass_finding(result.id, f"must pass, but is {result.status}", "make it pass", result.path)
+            _build_must_pass_finding(result.id, f"must pass, but is {result.status}", "make it pass", result.path)
             for result in failing
         ]
     return findings
@@ -192,7 +192,7 @@ def _is_meant(name: str, id: str) -> bool:
     return name in (id, bare) or any(bare.endswith(f"{mark}{name}") for mark in ("::", "/", " > ", "."))
 
 
-def _must_pass_finding(test: str, detail: str, fix: str, path: str | None) -> Finding:
+def _build_must_pass_finding(test: str, detail: str, fix: str, path: str | None) -> Finding:
     return Finding(
         layer="L3", rule="must-pass", severity=Severity.CRITICAL, path=path, detail=f"{test}: {detail}", fix=fix
     )
@@ -225,7 +225,7 @@ def expectation_findings(tests: Sequence[str], old: CheckResult, *, accepted: bo
     known = old.report.by_id if old.report else {}
     message = "passes only because the test was edited; the base's version of the test fails"
     return [
-        _old_tests_finding(
+        _build_old_tests_finding(
             old,
             "edited-expectation",
             known[test].told(f"{test}: {message}"),
@@ -239,7 +239,7 @@ def expectation_findings(tests: Sequence[str], old: CheckResult, *, accepted: bo
 
 def unrunnable_finding(old: CheckResult, why: str, *, accepted: bool) -> Finding:
     detail = f"the change edits tests, and the base's versions of them cannot run on the changed source: {why}"
-    return _old_tests_finding(
+    return _build_old_tests_finding(
         old, "old-tests-unrunnable", detail, f"keep what the old tests use; {_ACCEPT_HINT}", accepted=accepted
     )
 
@@ -253,12 +253,12 @@ def edited_check_finding(old: CheckResult, *, accepted: bool) -> Finding:
     detail = (
         f"the check passes only because its tests or its command were edited; the base's version gives: {old.reason}"
     )
-    return _old_tests_finding(
+    return _build_old_tests_finding(
         old, "edited-check", detail, f"change the source, not the check; {_ACCEPT_HINT}", accepted=accepted
     )
 
 
-def _old_tests_finding(
+def _build_old_tests_finding(
     old: CheckResult, rule: str, detail: str, fix: str, *, accepted: bool, path: str | None = None
 ) -> Finding:
     severity = Severity.MINOR if accepted else Severity.CRITICAL

@@ -68,9 +68,9 @@ def judge(before: CheckResult | None, after: CheckResult, excuses: Excuses | Non
     """Return the verdict on `after`, given the same check on the base."""
     if after.verdict is Verdict.UNVERIFIABLE:
         # The check never ran, died, or proves nothing.
-        if _ended_with_success(after) and _is_finished(before):
+        if _has_false_success(after) and _is_finished(before):
             reason = "the test run ended before it was finished; on the base it finishes"
-            return Judgement(verdict=Verdict.FAIL, reason=reason, findings=(_unfinished_finding(after),))
+            return Judgement(verdict=Verdict.FAIL, reason=reason, findings=(_build_unfinished_finding(after),))
         return Judgement(verdict=Verdict.UNVERIFIABLE, reason=after.reason, findings=_build_limit_findings(after))
     excuses = excuses or Excuses()
     judgement = _judge_measured(before, after, excuses)
@@ -91,7 +91,7 @@ def _judge_measured(before: CheckResult | None, after: CheckResult, excuses: Exc
     return _judge_exit_code(before, after, excuses)
 
 
-def _ended_with_success(after: CheckResult) -> bool:
+def _has_false_success(after: CheckResult) -> bool:
     """Return whether an unfinished run ended with exit code 0. Ending a runner like that hides its results."""
     return after.death is not None and after.death.cause is DeathCause.UNFINISHED and after.exit_code == 0
 
@@ -259,14 +259,14 @@ def _build_whole_run_findings(before: CheckResult | None, after: CheckResult, re
             )
         ]
     if not report.complete and _is_finished(before):
-        return [_unfinished_finding(after)]
+        return [_build_unfinished_finding(after)]
     if report.complete and report.executed == 0 and before and before.report and before.report.executed:
         detail = f"{after.name}: no test was executed; on the base {before.report.executed} are"
         return [_build_run_finding(after, Layer.TEST_IDENTITY, "no-tests", detail, "make the tests run")]
     return []
 
 
-def _unfinished_finding(after: CheckResult) -> Finding:
+def _build_unfinished_finding(after: CheckResult) -> Finding:
     detail = f"{after.name}: the run ended before it was finished; on the base it finishes"
     fix = "let the test runner finish"
     return _build_run_finding(after, Layer.TEST_IDENTITY, "unfinished-run", detail, fix)

@@ -103,17 +103,17 @@ def findings(
         change_fate, base_fate = fate(test, run.report), fate(test, base)
         if test.kind is Kind.EXPECTATION:
             if change_fate is Fate.PASSED and (test.relied_on or base_fate is Fate.FAILED):
-                results.append(_unfailing_test_finding(test, run, check))
+                results.append(_build_unfailing_finding(test, run, check))
         elif change_fate is Fate.PASSED:
-            results.append(_canary_passed_finding(test, run, check, also=base_fate is Fate.PASSED))
+            results.append(_build_canary_passed_finding(test, run, check, also=base_fate is Fate.PASSED))
         elif change_fate is Fate.MISSING and base_fate is Fate.FAILED:
-            results.append(_canary_missing_finding(test, run, check))
+            results.append(_build_canary_missing_finding(test, run, check))
         elif change_fate in (Fate.MISSING, Fate.UNKNOWN):
             caps.append(f"{check}: a planted test did not run, so it is unknown whether the report can be trusted")
     return results, list(dict.fromkeys(caps))
 
 
-def _canary_passed_finding(test: Planted, run: CheckResult, check: str, *, also: bool) -> Finding:
+def _build_canary_passed_finding(test: Planted, run: CheckResult, check: str, *, also: bool) -> Finding:
     where = " (on the base too: the environment itself falsifies results)" if also else ""
     return _build_finding(
         test,
@@ -125,7 +125,7 @@ def _canary_passed_finding(test: Planted, run: CheckResult, check: str, *, also:
     )
 
 
-def _canary_missing_finding(test: Planted, run: CheckResult, check: str) -> Finding:
+def _build_canary_missing_finding(test: Planted, run: CheckResult, check: str) -> Finding:
     return _build_finding(
         test,
         run,
@@ -136,7 +136,7 @@ def _canary_missing_finding(test: Planted, run: CheckResult, check: str) -> Find
     )
 
 
-def _unfailing_test_finding(test: Planted, run: CheckResult, check: str) -> Finding:
+def _build_unfailing_finding(test: Planted, run: CheckResult, check: str) -> Finding:
     return _build_finding(
         test,
         run,
@@ -225,13 +225,13 @@ def examine(
     refused = [test for test in relied_on if answers.get(test) is False]
     caps = [] if sensitive or not tests else [f"{check}: no new or repaired test fails without the change"]
     return Examined(
-        findings=tuple(_insensitive_finding(results[test], run, check, accepted) for test in refused),
+        findings=tuple(_build_insensitive_finding(results[test], run, check, accepted) for test in refused),
         sensitive=sensitive,
         caps=tuple(caps),
     )
 
 
-def _insensitive_finding(test: TestResult, run: CheckResult | None, check: str, accepted: bool) -> Finding:
+def _build_insensitive_finding(test: TestResult, run: CheckResult | None, check: str, accepted: bool) -> Finding:
     return Finding(
         layer=Layer.SENSITIVITY,
         rule="insensitive-test",

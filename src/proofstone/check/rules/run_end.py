@@ -128,12 +128,13 @@ def _feedback_lines(report: CheckReport) -> Iterator[str]:
         "" if _has_details(report) else f" {_shorten(report.reason)}"
     )
     yield from _list_entries(
-        "Checks:", [_shorten(f"{check.name}: {check.verdict}: {check.reason}") for check in _failing_checks(report)]
+        "Checks:",
+        [_shorten(f"{check.name}: {check.verdict}: {check.reason}") for check in _list_failing_checks(report)],
     )
     yield from _list_entries("Tests that passed before and fail now:", report.regressions)
     yield from _list_entries("Tests that pass only because they were edited:", report.edited)
     yield from _list_entries("Findings:", [_format_finding(finding) for finding in _sort_by_severity(report.findings)])
-    for line in _failing_checks(report)[:3]:
+    for line in _list_failing_checks(report)[:3]:
         if line.artifact:
             yield f"Output of {line.name}: proofstone ledger artifact {line.artifact[:12]}"
     yield "Fix this in the code, not in the checks. Then run `proofstone check` to verify it."
@@ -141,10 +142,10 @@ def _feedback_lines(report: CheckReport) -> Iterator[str]:
 
 def _has_details(report: CheckReport) -> bool:
     """Return whether the checks or findings explain the outcome."""
-    return bool(_failing_checks(report) or report.findings)
+    return bool(_list_failing_checks(report) or report.findings)
 
 
-def _failing_checks(report: CheckReport) -> list[CheckLine]:
+def _list_failing_checks(report: CheckReport) -> list[CheckLine]:
     return [check for check in report.checks if check.verdict is not Verdict.PASS and check.decides and check.required]
 
 

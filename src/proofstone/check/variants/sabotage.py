@@ -102,7 +102,7 @@ def _damage_owner(damage: _Damage, owner: Function | None) -> None:
         damage.functions.add(owner)
 
 
-def _damage_remainder(damage: _Damage, before: Outline, after: Outline, lost: _LostLine) -> None:
+def _damage_remainder(damage: _Damage, before: Outline, after: Outline, lost: _LineLoss) -> None:
     """Sabotage the function that lost a line. If that function is gone, a renamed one may have replaced it."""
     owner = before.owner(lost.line.start, lost.line.end)
     if owner is None:
@@ -128,7 +128,7 @@ def _is_import_covered(after: Outline, name: str, damage: _Damage) -> bool:
 
 
 @dataclass(frozen=True)
-class _LostLine:
+class _LineLoss:
     """A line that the change removed."""
 
     line: Line
@@ -138,19 +138,19 @@ class _LostLine:
     """The lines that are now in its place."""
 
 
-def _diff_lines(before: Sequence[Line], after: Sequence[Line]) -> tuple[list[Line], list[_LostLine]]:
+def _diff_lines(before: Sequence[Line], after: Sequence[Line]) -> tuple[list[Line], list[_LineLoss]]:
     """Return the added and the lost lines."""
     old, new = [line.text for line in before], [line.text for line in after]
     if len(old) + len(new) > _MANY_LINES:
         # Aligning generated files would take hours.
-        return [after[at] for at in _find_surplus(new, old)], [_LostLine(before[at]) for at in _find_surplus(old, new)]
+        return [after[at] for at in _find_surplus(new, old)], [_LineLoss(before[at]) for at in _find_surplus(old, new)]
     added: list[Line] = []
-    lost: list[_LostLine] = []
+    lost: list[_LineLoss] = []
     for tag, first, last, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag != "equal":
             instead = after[start:end]
             added += instead
-            lost += (_LostLine(line, after[start - 1] if start else None, instead) for line in before[first:last])
+            lost += (_LineLoss(line, after[start - 1] if start else None, instead) for line in before[first:last])
     return added, lost
 
 
