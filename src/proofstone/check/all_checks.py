@@ -101,15 +101,17 @@ class CascadeRun:
         self.context.progress.step("setting up the environment")
         before, after = ({readable(path): blob for path, blob in files.items()} for files in self.subject.tree_files)
         folder = self.context.home / "environments"
-        shared = prepare(self.runner, self.base, before, own=False, folder=folder)
-        touched = any(is_manifest(file.path) for file in self.subject.files)
-        own = prepare(self.runner, self.tree, after, own=True, folder=folder) if touched else shared
-        self.prepared = own
-        for layer in (shared, own):
+        base_environment = prepare(self.runner, self.base, before, own=False, folder=folder)
+        is_manifest_changed = any(is_manifest(file.path) for file in self.subject.files)
+        change_environment = (
+            prepare(self.runner, self.tree, after, own=True, folder=folder) if is_manifest_changed else base_environment
+        )
+        self.prepared = change_environment
+        for layer in (base_environment, change_environment):
             if layer and layer.layer not in self.subject.environment.prepared:
                 self.subject.environment.prepared.append(layer.layer)
-        self.base.under = (shared.layer,) if shared else ()
-        self.tree.under = (own.layer,) if own else ()
+        self.base.under = (base_environment.layer,) if base_environment else ()
+        self.tree.under = (change_environment.layer,) if change_environment else ()
 
     def run(self) -> list[Judged]:
         """Run all checks and return their results."""

@@ -68,7 +68,7 @@ class SecondRuns:
         deaths: list[str] = []
         comparison = compare(before.report, after.report)
         flaky = self._find_flaky(spec, after, [*comparison.regressions, *comparison.new_failures], deaths)
-        known = before.report.by_id
+        base_results = before.report.by_id
         mended: tuple[str, ...] = ()
         if before.reused_from is not None and comparison.standing:
             passing_on_base = self._find_passing(self.runner, spec, self.base, before, comparison.standing, deaths)
@@ -78,13 +78,13 @@ class SecondRuns:
                 mended = tuple(test for test in passing_on_base if test not in passing_on_change)
         standing = [test for test in comparison.standing if test not in mended]
         sandbox_only = self._find_sandbox_only(spec, before, standing, deaths)
-        flaky_before = self._find_flaky_on_base(spec, before, [test for test in flaky if test in known], deaths)
+        flaky_before = self._find_flaky_on_base(spec, before, [test for test in flaky if test in base_results], deaths)
         return Excuses(
             flaky=flaky,
             flaky_before=flaky_before,
             allowed_flaky=tuple(test for test in flaky if _matches_any(test, self.tests.allow_flaky)),
             sandbox_only=sandbox_only,
-            blocking=tuple(test for test in sandbox_only if touches(test, known[test].path, self.changed)),
+            blocking=tuple(test for test in sandbox_only if touches(test, base_results[test].path, self.changed)),
             mended=mended,
             not_measured=tuple(dict.fromkeys(deaths)),
         )

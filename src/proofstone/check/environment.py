@@ -130,8 +130,8 @@ class Environment:
         for prefix in prefixes:
             if self._is_visible(prefix / "bin" / "python"):
                 return prefix / "bin" / "python"
-        found = shutil.which("python3", path=self.path) or shutil.which("python", path=self.path)
-        return Path(found) if found else None
+        executable = shutil.which("python3", path=self.path) or shutil.which("python", path=self.path)
+        return Path(executable) if executable else None
 
     def _is_visible(self, path: Path) -> bool:
         """Return whether checks will see the path: it is on the machine, or the set-up made it."""
@@ -149,7 +149,7 @@ class Environment:
 
     def _in_work_tree(self, folder: str) -> bool:
         inside = Path(folder).resolve().is_relative_to(self.root) or not Path(folder).is_absolute()
-        return inside and not any(Path(folder).is_relative_to(place) for place in self.dependencies)
+        return inside and not any(Path(folder).is_relative_to(dependency) for dependency in self.dependencies)
 
     def search_path(self, package: str) -> str:
         """Return PATH for a check: the project's own environment first, then the user's PATH."""
@@ -183,8 +183,8 @@ class Environment:
             for name, value in self.variables.items()
             if name in PASSED or name in self.settings.pass_through
         }
-        own = {"PATH": self.search_path(package), "HOME": str(self.home or NO_HOME)}
-        return inherited | dict(PRESETS) | own | dict(self.settings.set)
+        overrides = {"PATH": self.search_path(package), "HOME": str(self.home or NO_HOME)}
+        return inherited | dict(PRESETS) | overrides | dict(self.settings.set)
 
     def passed(self, names: Iterable[str]) -> dict[str, str]:
         """Return further variables of the user, by name."""

@@ -3,7 +3,7 @@
 Every change is searched for secrets in the lines that it adds, whatever its size. A key of a known form outside tests,
 and the value of a variable that is passed to checks, block until a person accepts the finding. The same form in a test
 or an example, where fake keys are common, and guesses are only reported. No message contains the secret, because the
-ledger keeps messages for ever.
+ledger keeps messages forever.
 
 Proofstone's own settings are compared before and after the change. A weaker setting is a finding that a person must
 accept: the base's settings decide how this change is checked, but once it is committed its own settings decide about

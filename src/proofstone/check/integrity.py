@@ -147,12 +147,12 @@ class _Distribution:
         them."""
         if self.runs_tests:
             return list(self.rows.values())
-        wanted = [self.entry_points]
+        paths = [self.entry_points]
         for module in self.plugins:
             parts = module.split(".")
-            wanted += [f"{self.site}/{'/'.join(parts[:n])}/__init__.py" for n in range(1, len(parts) + 1)]
-            wanted.append(f"{self.site}/{'/'.join(parts)}.py")
-        return [self.rows[path] for path in dict.fromkeys(wanted) if path in self.rows]
+            paths += [f"{self.site}/{'/'.join(parts[:n])}/__init__.py" for n in range(1, len(parts) + 1)]
+            paths.append(f"{self.site}/{'/'.join(parts)}.py")
+        return [self.rows[path] for path in dict.fromkeys(paths) if path in self.rows]
 
     @cached_property
     def record(self) -> str:
@@ -215,9 +215,9 @@ def environment_findings(folders: Sequence[Path], root: Path) -> list[Finding]:
     for folder in folders:
         if not (folder / "pyvenv.cfg").is_file():
             continue
-        places = {path.resolve(): path for path in sorted(folder.glob("lib*/py*/site-packages"), reverse=True)}
-        for place in places.values():
-            findings += _examine_site(_Site(str(place), folder, root))
+        sites = {path.resolve(): path for path in sorted(folder.glob("lib*/py*/site-packages"), reverse=True)}
+        for site in sites.values():
+            findings += _examine_site(_Site(str(site), folder, root))
     return findings
 
 
@@ -257,16 +257,16 @@ def _examine_pth(site: _Site, name: str) -> Iterator[Finding]:
         yield from _find_edited_startup(site, path, executed, owners)
     elif executed and not _is_harmless(site, name, executed):
         yield _startup_finding(site, path, "Python executes it whenever it starts, but no installed package lists it")
-    for place in added:
-        if Path(place).is_relative_to(site.environment):
+    for folder in added:
+        if Path(folder).is_relative_to(site.environment):
             continue
-        if Path(place).is_relative_to(site.root):
-            if not owners and not _is_egg_link(site, place):
-                detail = f"adds {site.display_path(place)} to Python's import path, but no installed package lists it"
+        if Path(folder).is_relative_to(site.root):
+            if not owners and not _is_egg_link(site, folder):
+                detail = f"adds {site.display_path(folder)} to Python's import path, but no installed package lists it"
                 yield site.build_finding("environment-startup-file", Severity.MINOR, path, f"{name} {detail}")
-        elif any(Path(place, f"{stem}.py").exists() or Path(place, stem).exists() for stem in _CUSTOMIZE):
+        elif any(Path(folder, f"{stem}.py").exists() or Path(folder, stem).exists() for stem in _CUSTOMIZE):
             yield _startup_finding(
-                site, path, f"it adds {place}, which holds a module that Python imports whenever it starts"
+                site, path, f"it adds {folder}, which holds a module that Python imports whenever it starts"
             )
 
 
@@ -274,10 +274,10 @@ def _startup_finding(site: _Site, path: str, why: str) -> Finding:
     return site.build_finding("environment-startup-file", Severity.MAJOR, path, f"{os.path.basename(path)}: {why}")  # noqa: PTH119
 
 
-def _is_egg_link(site: _Site, place: str) -> bool:
+def _is_egg_link(site: _Site, folder: str) -> bool:
     """Return whether setuptools' old development mode recorded that it added this path."""
     links = (name for name in site.names if name.endswith(".egg-link"))
-    return any(_read_text(f"{site.folder}/{name}").partition("\n")[0].strip() == place for name in links)
+    return any(_read_text(f"{site.folder}/{name}").partition("\n")[0].strip() == folder for name in links)
 
 
 def _is_harmless(site: _Site, name: str, lines: Sequence[str]) -> bool:

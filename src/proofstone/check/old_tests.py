@@ -72,22 +72,24 @@ class OldTests:
             return self._examine_by_exit_code(old_spec, before)
         return Examined()
 
-    def _examine_by_id(self, spec: CheckSpec, before: CheckResult, known: TestReport, now: TestReport) -> Examined:
-        test_files = {r.path for r in known.results if r.path is not None and not _is_doctest(r)}
+    def _examine_by_id(
+        self, spec: CheckSpec, before: CheckResult, base_report: TestReport, new_report: TestReport
+    ) -> Examined:
+        test_files = {r.path for r in base_report.results if r.path is not None and not _is_doctest(r)}
         edited = self._find_edited_files(test_files)
         if not edited:
             return Examined()
         # Remove a moved file under its new name: two copies of a test would conflict.
         restored = edited | {self.renames[path] for path in edited if path in self.renames}
         tree = self.beside.with_base_files({os.fsencode(path) for path in restored})
-        tests = [r.id for r in known.results if r.path in edited]
+        tests = [r.id for r in base_report.results if r.path in edited]
         # A file without tests of its own (data, conftest) may affect any test: then run all of them.
-        selection = self.beside.selection(spec, known, tests) if edited <= test_files else None
-        old = self.beside.run(spec, tree, _NAME, argv=selection)
-        if why := unrunnable(old, known, sorted(edited)):
-            return Examined(findings=(unrunnable_finding(old, why, accepted=self.accepted),))
-        edited_tests = self._find_edited_expectations(spec, known, now, old, tree)
-        findings = expectation_findings(edited_tests, in_new_names(old, self.renames), accepted=self.accepted)
+        selection = self.beside.selection(spec, base_report, tests) if edited <= test_files else None
+        old_result = self.beside.run(spec, tree, _NAME, argv=selection)
+        if why := unrunnable(old_result, base_report, sorted(edited)):
+            return Examined(findings=(unrunnable_finding(old_result, why, accepted=self.accepted),))
+        edited_tests = self._find_edited_expectations(spec, base_report, new_report, old_result, tree)
+        findings = expectation_findings(edited_tests, in_new_names(old_result, self.renames), accepted=self.accepted)
         by_test = zip(edited_tests, findings, strict=True)
         return Examined(
             edited=edited_tests, findings=tuple(self._add_expectations(test, finding) for test, finding in by_test)
@@ -108,20 +110,24 @@ class OldTests:
         return edited | {path for path in paths if path in test_files or roles(path) & {Role.TESTS, Role.RUNNER}}
 
     def _find_edited_expectations(
-        self, spec: CheckSpec, known: TestReport, now: TestReport, old: CheckResult, tree: str
+        self, spec: CheckSpec, base_report: TestReport, new_report: TestReport, old_result: CheckResult, tree: str
     ) -> tuple[str, ...]:
         """Return the tests that fail only in their old form, under their names in the change. They run under their
         names in the base, because that is where they exist."""
-        if old.report is None:
+        if old_result.report is None:
             return ()
-        renamed = in_new_names(old, self.renames).report
+        renamed = in_new_names(old_result, self.renames).report
         new_names = dict(
-            zip([r.id for r in old.report.results], [r.id for r in (renamed or old.report).results], strict=True)
+            zip(
+                [r.id for r in old_result.report.results],
+                [r.id for r in (renamed or old_result.report).results],
+                strict=True,
+            )
         )
-        base = {new_names.get(r.id, r.id) for r in known.results}
-        accused = set(edited_expectations(renamed or old.report, now, base))
+        base = {new_names.get(r.id, r.id) for r in base_report.results}
+        accused = set(edited_expectations(renamed or old_result.report, new_report, base))
         confirmed = self._confirm_failures(
-            spec, known, tree, tuple(id for id, new in new_names.items() if new in accused)
+            spec, base_report, tree, tuple(id for id, new in new_names.items() if new in accused)
         )
         return tuple(sorted(new_names[id] for id in confirmed))
 
@@ -146,17 +152,17 @@ class OldTests:
         if not edited:
             return Examined()
         tree = self.beside.with_base_files({os.fsencode(path) for path in edited})
-        old = self.beside.run(spec, tree, _NAME)
-        found = (edited_check_finding(old, accepted=self.accepted),) if edited_check(old) else ()
-        return Examined(findings=found)
+        old_result = self.beside.run(spec, tree, _NAME)
+        findings = (edited_check_finding(old_result, accepted=self.accepted),) if edited_check(old_result) else ()
+        return Examined(findings=findings)
 
     def _confirm_failures(
-        self, spec: CheckSpec, known: TestReport, tree: str, accused: tuple[str, ...]
+        self, spec: CheckSpec, base_report: TestReport, tree: str, accused: tuple[str, ...]
     ) -> tuple[str, ...]:
         """Return the accused tests that fail in every rerun. A flaky test is not accused: its old form must never
         pass."""
         for _ in range(self.reruns):
-            selection = self.beside.selection(spec, known, accused) if accused else None
+            selection = self.beside.selection(spec, base_report, accused) if accused else None
             if selection is None:
                 return accused
             again = self.beside.run(spec, tree, f"{_NAME}-rerun", argv=selection)
@@ -204,10 +210,17 @@ class Quieted:
 
     def examine(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> Examined:
         """Return the complaints that the change hides by configuration or by comments."""
-        known = before.diagnostics if before else ()
-        return together((self._examine_configuration(spec, known, after), self._examine_comments(spec, known, after)))
+        base_diagnostics = before.diagnostics if before else ()
+        return together(
+            (
+                self._examine_configuration(spec, base_diagnostics, after),
+                self._examine_comments(spec, base_diagnostics, after),
+            )
+        )
 
-    def _examine_configuration(self, spec: CheckSpec, known: Sequence[Diagnostic], after: CheckResult) -> Examined:
+    def _examine_configuration(
+        self, spec: CheckSpec, base_diagnostics: Sequence[Diagnostic], after: CheckResult
+    ) -> Examined:
         edited = [file for file in self.files if Role.LINT in file.roles]
         if not edited:
             return Examined()
@@ -224,11 +237,13 @@ class Quieted:
                 "fix the complaint and restore the configuration; if the configuration was wrong, use "
                 "--accept-test-changes",
             )
-            for complaint in new_complaints((*known, *after.diagnostics), run.diagnostics)[:_MAX_FINDINGS]
+            for complaint in new_complaints((*base_diagnostics, *after.diagnostics), run.diagnostics)[:_MAX_FINDINGS]
         )
         return Examined(findings=findings, caps=_describe_gap(spec, run))
 
-    def _examine_comments(self, spec: CheckSpec, known: Sequence[Diagnostic], after: CheckResult) -> Examined:
+    def _examine_comments(
+        self, spec: CheckSpec, base_diagnostics: Sequence[Diagnostic], after: CheckResult
+    ) -> Examined:
         contents: dict[str, bytes] = {}
         added: dict[str, Sequence[Suppression]] = {}
         for file in self.files:
@@ -242,7 +257,7 @@ class Quieted:
         if not any(suppression.blanket for new_suppressions in added.values() for suppression in new_suppressions):
             return Examined()  # a suppression that names its rule is left to the reviewer
         run = self.beside.run(spec, self.beside.with_contents(contents), "without-suppressions")
-        hidden = new_complaints((*known, *after.diagnostics), run.diagnostics)
+        hidden = new_complaints((*base_diagnostics, *after.diagnostics), run.diagnostics)
         findings = tuple(
             self._build_finding(
                 spec,

@@ -1,6 +1,6 @@
 """Check whether a Large change is ready for production: no secrets, no swallowed errors, visible error paths.
 
-Only added lines are examined. No message contains a secret, because the ledger keeps messages for ever.
+Only added lines are examined. No message contains a secret, because the ledger keeps messages forever.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _find_handlers(path: str, content: bytes) -> Iterator[_Handler]:
     root = parse_source(content, language)
     if root is None:
         return  # too broken to parse; the syntax check reports that
-    node_type, what = _CLAUSES[language]
+    node_type, label = _CLAUSES[language]
     pending = [root]
     while pending:
         node = pending.pop()
@@ -188,10 +188,10 @@ def _find_handlers(path: str, content: bytes) -> Iterator[_Handler]:
         if language == "go" and node.type == "assignment_statement" and _GO_DROPPED.fullmatch(text):
             yield _Handler(first, last, "_ = err", "", swallows=True)
         elif node.is_named and node.type == node_type and (language != "go" or _GO_ERROR.match(text)):
-            yield _build_handler(node, language, what, first, last)
+            yield _build_handler(node, language, label, first, last)
 
 
-def _build_handler(node: Node, language: str, what: str, first: int, last: int) -> _Handler:
+def _build_handler(node: Node, language: str, label: str, first: int, last: int) -> _Handler:
     body = next((child for child in node.children if child.type in _BODIES), None)
     statements = [child for child in body.named_children if child.type != "comment"] if body else []
     is_empty = all(_is_no_op(statement) for statement in statements)
@@ -200,13 +200,13 @@ def _build_handler(node: Node, language: str, what: str, first: int, last: int) 
     has_comment = any(child.type == "comment" for child in (*node.children, *(body.children if body else ())))
     if language != "python":
         # Linters also accept an otherwise empty block that has a comment.
-        return _Handler(first, last, f"an empty {what}", text, swallows=is_empty and not has_comment)
+        return _Handler(first, last, f"an empty {label}", text, swallows=is_empty and not has_comment)
     is_broad = _BROAD.match(header) is not None
     is_bare = re.match(rb"except\s*:", header) is not None
     swallows = (is_empty and (is_broad or not (has_comment or _EXPECTED_ERRORS.match(header)))) or (
         is_bare and re.search(r"\braise\b", text) is None
     )
-    return _Handler(first, last, "a bare except" if is_bare else f"an empty {what}", text, swallows=swallows)
+    return _Handler(first, last, "a bare except" if is_bare else f"an empty {label}", text, swallows=swallows)
 
 
 def _is_no_op(node: Node) -> bool:

@@ -173,7 +173,7 @@ def checks_on_record(ledger: Path, roots: Sequence[str], tree: str = "") -> tupl
 
 def refuse_forged(ledger: Ledger, records: Sequence[Seen]) -> None:
     """Raise LedgerCorruptError if a run has an event that was not written with the ledger's key. Forged events are no
-    evidence, and somebody should look for who wrote them."""
+    evidence, and the forger should be found."""
     for run_id in dict.fromkeys(record.run_id for record in records):
         for stored in ledger.read(EventRow, run_id=run_id):
             if not ledger.is_authentic(stored):

@@ -127,8 +127,8 @@ class CheckRun:
         )
         if not self.is_large:
             return inspections
-        known = {(finding.path, finding.line) for finding in self._secret_findings if finding.rule == KNOWN}
-        return inspections + inspect_readiness(self.subject.files, self.subject.snapshot.tree, known)
+        known_secrets = {(finding.path, finding.line) for finding in self._secret_findings if finding.rule == KNOWN}
+        return inspections + inspect_readiness(self.subject.files, self.subject.snapshot.tree, known_secrets)
 
     @cached_property
     def _secret_findings(self) -> list[Finding]:
@@ -265,7 +265,7 @@ class CheckRun:
         )
 
     def _note_ignored_modules(self, judged: Sequence[Judged]) -> None:
-        outputs = [item.output for item in judged if item.line.verdict is not Verdict.PASS]
+        outputs = [result.output for result in judged if result.line.verdict is not Verdict.PASS]
         tracked = frozenset(readable(path) for path in self.subject.tree_files[1]) if outputs else frozenset()
         if missed := ignored_modules(outputs, self.context.repository.root, tracked):
             self.subject.notes.append(include_note(missed))

@@ -159,10 +159,10 @@ class MustFail:
         return path in self.changed or any(stem.encode() in content for stem in stems)
 
     def _run_planted(
-        self, spec: CheckSpec, report: TestReport, plan: Plan, like: CheckResult, what: str
+        self, spec: CheckSpec, report: TestReport, plan: Plan, like: CheckResult, suffix: str
     ) -> CheckResult:
         tree = self.beside.with_contents(plan.contents)
-        return self.beside.run(spec, tree, what, argv=self._select_argv(spec, report, plan, like))
+        return self.beside.run(spec, tree, suffix, argv=self._select_argv(spec, report, plan, like))
 
     def _run_on_base(self, planting: Planting) -> CheckResult:
         tree = self.beside.with_contents(planting.plan.contents, of_base=True)
@@ -242,8 +242,8 @@ class Sensitivity:
         """Return the tests without those that would be accused and pass on a rerun of the base: they had failed by
         chance."""
         suspects = [test for test in tests if depends(test, evidence) is False]
-        known = before.report.by_id if before and before.report else {}
-        flaky = [test for test in suspects if test in known and known[test].status.bad]
+        base_results = before.report.by_id if before and before.report else {}
+        flaky = [test for test in suspects if test in base_results and base_results[test].status.bad]
         if not flaky or before is None or before.report is None:
             return list(tests)
         argv = self.beside.selection(spec, before.report, flaky)
@@ -326,5 +326,5 @@ def _describe_sabotage_gap(spec: CheckSpec, run: CheckResult | None) -> tuple[st
     """Return what is unknown because the sabotaged run died."""
     if run is None or run.death is None:
         return ()
-    advice = f"; {run.death.setting} would give it longer" if run.death.setting else ""
+    advice = f"; raise {run.death.setting} to give it more time" if run.death.setting else ""
     return (f"{spec.name}: unknown whether tests notice the change: with sabotage, {run.death.detail}{advice}",)

@@ -87,11 +87,11 @@ def _find_or_make(runner: Runner, tree: TreeUnderCheck, environment: Path, *, ow
     if own:
         (environment / "provisional").touch()
     written = _run_commands(runner, tree, settings.setup, scripts=settings.setup_scripts or not own)
-    aside = environment / f"layer.{os.getpid()}"
-    shutil.move(written, aside)
+    temporary = environment / f"layer.{os.getpid()}"
+    shutil.move(written, temporary)
     if layer.exists():
         remove(layer)
-    aside.rename(layer)
+    temporary.rename(layer)
     return Prepared(layer, provisional=own)
 
 

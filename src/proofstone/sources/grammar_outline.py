@@ -107,9 +107,9 @@ def _find_wrapper(node: Node, language: Language) -> Node:
 
 def _find_name(node: Node, wrapper: Node) -> str:
     """Return the function's own name, with the receiver in Go; or the name of the innermost wrapper."""
-    own = node.child_by_field_name("name") or node.child_by_field_name("type")
-    if own is not None:
-        return _node_text(node.child_by_field_name("receiver")) + _node_text(own)
+    own_name = node.child_by_field_name("name") or node.child_by_field_name("type")
+    if own_name is not None:
+        return _node_text(node.child_by_field_name("receiver")) + _node_text(own_name)
     parent = node.parent
     while node != wrapper and parent is not None:
         for field in ("name", "left", "key", "property"):
@@ -134,11 +134,11 @@ def _build_raise_edits(node: Node, body: Node, language: Language) -> tuple[Edit
     if node.type == "arrow_function" and body.type != "statement_block":
         start = inserted(body.start_byte, b"{ " + language.raising + b" return ")
         return (start, inserted(body.end_byte, b" }"))
-    at = body.start_byte + 1
+    offset = body.start_byte + 1
     for child in body.named_children:
         if child.type in language.before:
-            at = child.end_byte
-    return (inserted(at, b" " + language.raising),)
+            offset = child.end_byte
+    return (inserted(offset, b" " + language.raising),)
 
 
 def _build_load_edits(root: Node, language: Language) -> tuple[Edit, ...]:

@@ -94,11 +94,11 @@ _DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")
 def language_of(path: str, content: bytes) -> str | None:
     """Return the language by well-known name, suffix or interpreter line."""
     name = basename(path)
-    known = NAMES.get(name) or LANGUAGES.get(splitext(name)[1].lower())
+    language = NAMES.get(name) or LANGUAGES.get(splitext(name)[1].lower())
     if name.endswith(_DECLARATIONS):
         return None
-    if known is not None or "." in name.lstrip("."):
-        return known
+    if language is not None or "." in name.lstrip("."):
+        return language
     shebang = _SHEBANG.match(content[:200])
     return INTERPRETERS.get(shebang[1].decode()) if shebang else None
 

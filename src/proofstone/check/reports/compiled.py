@@ -158,9 +158,9 @@ def _number_doc_tests(printed: Iterable[str]) -> dict[str, str]:
     names = {name: name for name in printed}
     docs = [(doc[1] + doc[3], int(doc[2]), name) for name in names if (doc := _DOC_NAME.match(name))]
     order: Counter[str] = Counter()
-    for item, _, name in sorted(docs):
-        order[item] += 1
-        names[name] = item if order[item] == 1 else f"{item} #{order[item]}"
+    for doc_item, _, name in sorted(docs):
+        order[doc_item] += 1
+        names[name] = doc_item if order[doc_item] == 1 else f"{doc_item} #{order[doc_item]}"
     return names
 
 

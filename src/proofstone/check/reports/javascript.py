@@ -34,7 +34,7 @@ SEPARATOR: Final = " > "
 def read_jest(runner: str, source: Source) -> TestReport:
     """Read jest's `--json`, which vitest's JSON reporter writes too."""
     tally = Tally(runner)
-    complete = False
+    is_complete = False
     try:
         document = _read_document(source, f"{runner}.json")
         if not isinstance(document.get("testResults"), list) or number(document.get("numTotalTests")) is None:
@@ -42,14 +42,14 @@ def read_jest(runner: str, source: Source) -> TestReport:
         for suite in sequence(document["testResults"]):
             _read_suite(mapping(suite), source, tally)
         _compare_totals(document, runner, tally)
-        complete = source.exit_code is not None
+        is_complete = source.exit_code is not None
         if document.get("wasInterrupted") is True:
             tally.broken(f"{runner}.json: {runner} was interrupted")
-    except MissingReportError as error:  # it is written at the end, so nobody knows whether the runner began
+    except MissingReportError as error:  # the report is written at the end, so it is unknown whether the runner began
         tally.never_began(str(error))
     except UnreadableError as error:
         tally.broken(str(error))
-    return tally.report(complete=complete)
+    return tally.report(complete=is_complete)
 
 
 def _read_suite(suite: dict[str, Json], source: Source, tally: Tally) -> None:
@@ -81,7 +81,7 @@ def _compare_totals(document: dict[str, Json], runner: str, tally: Tally) -> Non
 
 def read_mocha(source: Source) -> TestReport:
     tally = Tally("mocha")
-    complete = False
+    is_complete = False
     try:
         document = _read_document(source, "mocha.json")
         stats = mapping(document.get("stats"))
@@ -94,12 +94,12 @@ def read_mocha(source: Source) -> TestReport:
         ):
             for test in sequence(document.get(section)):
                 _read_mocha_test(mapping(test), status, source, tally)
-        complete = source.exit_code is not None
-    except MissingReportError as error:  # it is written at the end, so nobody knows whether the runner began
+        is_complete = source.exit_code is not None
+    except MissingReportError as error:  # the report is written at the end, so it is unknown whether the runner began
         tally.never_began(str(error))
     except UnreadableError as error:
         tally.broken(str(error))
-    return tally.report(complete=complete)
+    return tally.report(complete=is_complete)
 
 
 def _read_mocha_test(test: dict[str, Json], status: TestStatus, source: Source, tally: Tally) -> None:

@@ -122,15 +122,15 @@ def rule(
     if tree in parent_trees:
         return Ruling(Standing.UNCHANGED)
     same_tree = [check for check in seen if check.tree == tree]
-    judged = [check for check in same_tree if check.judged]
-    counting_checks = [check for check in judged if counting is None or check.base_commit in counting]
+    checks_with_verdict = [check for check in same_tree if check.judged]
+    counting_checks = [check for check in checks_with_verdict if counting is None or check.base_commit in counting]
     by_base_settings = [check for check in counting_checks if not check.own_settings]
     if by_base_settings:
         return _rule_by_newest(by_base_settings, parents)
     if counting_checks:
         return Ruling(Standing.OWN_SETTINGS, counting_checks[0])
-    if judged:
-        return Ruling(Standing.OTHER_BASE, judged[0])
+    if checks_with_verdict:
+        return Ruling(Standing.OTHER_BASE, checks_with_verdict[0])
     return Ruling(Standing.UNFINISHED, same_tree[0]) if same_tree else Ruling(Standing.NONE)
 
 

@@ -222,16 +222,16 @@ def unrunnable(old: CheckResult, before: TestReport, edited: Sequence[str]) -> s
 
 def expectation_findings(tests: Sequence[str], old: CheckResult, *, accepted: bool) -> list[Finding]:
     """Return a finding for each test whose expectation was edited."""
-    known = old.report.by_id if old.report else {}
+    old_results = old.report.by_id if old.report else {}
     message = "passes only because the test was edited; the base's version of the test fails"
     return [
         _build_old_tests_finding(
             old,
             "edited-expectation",
-            known[test].told(f"{test}: {message}"),
+            old_results[test].told(f"{test}: {message}"),
             f"change the source, not the test; {_ACCEPT_HINT}",
             accepted=accepted,
-            path=known[test].path,
+            path=old_results[test].path,
         )
         for test in tests
     ]
@@ -281,9 +281,9 @@ _MAX_LINES = 6
 def edited_lines(old: str, new: str, name: str) -> tuple[str, str]:
     """Return the lines that differ inside the test called `name` (its own name, without file and parameters). If the
     test itself is unchanged, something next to it was edited: then return those of the whole file."""
-    own = name.rpartition(".")[2].rpartition(" > ")[2]
+    own_name = name.rpartition(".")[2].rpartition(" > ")[2]
     before, after = old.splitlines(), new.splitlines()
-    difference = _diff_lines(_find_test_block(before, own), _find_test_block(after, own))
+    difference = _diff_lines(_find_test_block(before, own_name), _find_test_block(after, own_name))
     return difference if any(difference) else _diff_lines(before, after)
 
 

@@ -197,10 +197,12 @@ def _judge_diagnostics(before: CheckResult | None, after: CheckResult) -> Judgem
 
 
 def _judge_tests(before: CheckResult | None, after: CheckResult, report: TestReport, excuses: Excuses) -> Judgement:
-    known = before.report if before and before.report else TestReport(runner=report.runner, results=(), complete=False)
-    comparison = _apply_reruns(compare(known, report), excuses)
+    base_report = (
+        before.report if before and before.report else TestReport(runner=report.runner, results=(), complete=False)
+    )
+    comparison = _apply_reruns(compare(base_report, report), excuses)
     findings = [
-        *_build_test_findings(after, report, comparison, excuses, known),
+        *_build_test_findings(after, report, comparison, excuses, base_report),
         *_build_whole_run_findings(before, after, report),
     ]
     failing = (*comparison.regressions, *comparison.new_failures)
@@ -342,10 +344,10 @@ _FIX = {
 
 
 def _build_test_findings(
-    after: CheckResult, report: TestReport, comparison: Comparison, excuses: Excuses, known: TestReport
+    after: CheckResult, report: TestReport, comparison: Comparison, excuses: Excuses, base_report: TestReport
 ) -> list[Finding]:
     """Return a finding for each test that counts against the change, with its evidence."""
-    results = {**known.by_id, **report.by_id}
+    results = {**base_report.by_id, **report.by_id}
     loss_severity = Severity.MINOR if excuses.losses_accepted else Severity.CRITICAL
     rows = [(test, "regression", Severity.CRITICAL, "passes on the base, fails now") for test in comparison.regressions]
     rows += [(test, "new-failure", Severity.CRITICAL, "is new and fails") for test in comparison.new_failures]

@@ -247,5 +247,10 @@ def _build_insensitive_finding(test: TestResult, run: CheckResult | None, check:
 
 def noticed(sabotaged: TestReport, after: TestReport) -> tuple[str, ...]:
     """Return the tests that pass on the change and fail, or cannot be loaded, when it is sabotaged."""
-    known, passing = sabotaged.by_id, [result.id for result in after.results if result.status is TestStatus.PASSED]
-    return tuple(sorted(test for test in passing if test not in known or known[test].status.bad))
+    sabotaged_results, passing = (
+        sabotaged.by_id,
+        [result.id for result in after.results if result.status is TestStatus.PASSED],
+    )
+    return tuple(
+        sorted(test for test in passing if test not in sabotaged_results or sabotaged_results[test].status.bad)
+    )

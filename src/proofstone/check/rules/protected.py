@@ -248,23 +248,23 @@ def _read_sections(name: str, content: bytes | None, parts: Sequence[Part]) -> d
 
 
 def _select_values(
-    data: object, keys: Sequence[str], without: frozenset[str], at: str = ""
+    data: object, keys: Sequence[str], without: frozenset[str], key_path: str = ""
 ) -> Iterator[tuple[str, object]]:
     if not keys:
         value_here = _prune(data, without)
         if value_here != {} or not without:
-            yield at, value_here
+            yield key_path, value_here
     elif isinstance(data, dict):
         for key, value in data.items():
             if fnmatchcase(key, keys[0]):
-                yield from _select_values(value, keys[1:], without, f"{at}/{key}")
+                yield from _select_values(value, keys[1:], without, f"{key_path}/{key}")
 
 
 def _prune(data: object, without: frozenset[str]) -> object:
     if not without or not isinstance(data, dict):
         return data
-    kept = {key: _prune(value, without) for key, value in data.items() if key not in without}
-    return {key: value for key, value in kept.items() if value != {}}
+    pruned = {key: _prune(value, without) for key, value in data.items() if key not in without}
+    return {key: value for key, value in pruned.items() if value != {}}
 
 
 _READERS: Final[Mapping[str, Callable[[str], object]]] = {

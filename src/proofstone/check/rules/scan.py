@@ -103,7 +103,11 @@ class _Text:
 
     def begins(self, pattern: re.Pattern[str]) -> Iterator[int]:
         """Return where the pattern begins in the text, outside of strings and comments."""
-        return (at for at in (match.start() for match in pattern.finditer(self.text)) if not self.code[at].isspace())
+        return (
+            offset
+            for offset in (match.start() for match in pattern.finditer(self.text))
+            if not self.code[offset].isspace()
+        )
 
     def matches(self, rule: Rule) -> Iterator[re.Match[str]]:
         pattern = _bind_names(rule, self.text) if rule.binds else rule.pattern
@@ -134,8 +138,8 @@ def _find_matches(rule: Rule, text: _Text, numbers: Container[int]) -> list[re.M
     matches = [match for match in text.matches(rule) if _touches_lines(match, text, numbers)]
     if not matches or rule.near is None:
         return matches
-    others = [at for at in text.begins(rule.near) if text.line(at) in numbers]
-    return [match for match in matches if any(text.near(match.start(), at, rule.within) for at in others)]
+    near_offsets = [offset for offset in text.begins(rule.near) if text.line(offset) in numbers]
+    return [match for match in matches if any(text.near(match.start(), offset, rule.within) for offset in near_offsets)]
 
 
 def _touches_lines(match: re.Match[str], text: _Text, numbers: Container[int]) -> bool:
@@ -163,6 +167,6 @@ def _normalize(match: re.Match[str]) -> str:
 
 
 def _build_hit(rule: str, line: int, excerpt: str, *, strict: bool) -> Hit:
-    shown = excerpt.encode("utf-8", "replace").decode()
-    shown = shown if len(shown) <= _MAX_EXCERPT else f"{shown[: _MAX_EXCERPT - 1]}…"
-    return Hit(rule, strict, line, f"{SAYINGS[rule].detail}: {shown}", SAYINGS[rule].fix)
+    text = excerpt.encode("utf-8", "replace").decode()
+    text = text if len(text) <= _MAX_EXCERPT else f"{text[: _MAX_EXCERPT - 1]}…"
+    return Hit(rule, strict, line, f"{SAYINGS[rule].detail}: {text}", SAYINGS[rule].fix)

@@ -59,14 +59,14 @@ def _add_python_test(format: ReportFormat, content: bytes, word: str) -> Canary 
     if source is None or text is None:
         return None
     newline = newline_of(content)
-    at = len(source.data)
+    offset = len(source.data)
     for stmt in reversed(source.tree.body):
         if not _starts_runner(stmt):
             break
-        at = source.start(stmt)
-    lead = b"" if source.data[:at].endswith(b"\n") else newline
-    tail = newline * 2 if at < len(source.data) else b""
-    data = applied(source.data, [inserted(at, lead + newline * 2 + text.encode().replace(b"\n", newline) + tail)])
+        offset = source.start(stmt)
+    lead = b"" if source.data[:offset].endswith(b"\n") else newline
+    tail = newline * 2 if offset < len(source.data) else b""
+    data = applied(source.data, [inserted(offset, lead + newline * 2 + text.encode().replace(b"\n", newline) + tail)])
     changed = source.encoded(data)
     return Canary(changed, f"test_{word}") if changed is not None else None
 

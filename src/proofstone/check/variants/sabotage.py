@@ -109,9 +109,9 @@ def _damage_remainder(damage: _Damage, before: Outline, after: Outline, lost: _L
         damage.load = True
     elif owner.named:
         remaining = [function for function in after.functions if function.name == owner.name]
-        known = {function.name for function in before.functions}
+        old_names = {function.name for function in before.functions}
         damage.functions.update(remaining)
-        damage.complete &= bool(remaining) or any(function.name not in known for function in after.functions)
+        damage.complete &= bool(remaining) or any(function.name not in old_names for function in after.functions)
     elif not any(
         owner_now and not owner_now.named for owner_now in (after.owner(new.start, new.end) for new in lost.instead)
     ):
@@ -121,9 +121,9 @@ def _damage_remainder(damage: _Damage, before: Outline, after: Outline, lost: _L
 def _is_import_covered(after: Outline, name: str, damage: _Damage) -> bool:
     """Return whether only sabotaged functions use an import."""
     uses = after.uses.get(name, ())
-    executed = [at for at in uses if not after.is_silent(at)]
+    executed = [offset for offset in uses if not after.is_silent(offset)]
     return bool(uses) and all(
-        any(function.start <= at < function.end for function in damage.functions) for at in executed
+        any(function.start <= offset < function.end for function in damage.functions) for offset in executed
     )
 
 
@@ -143,7 +143,9 @@ def _diff_lines(before: Sequence[Line], after: Sequence[Line]) -> tuple[list[Lin
     old, new = [line.text for line in before], [line.text for line in after]
     if len(old) + len(new) > _MANY_LINES:
         # Aligning generated files would take hours.
-        return [after[at] for at in _find_surplus(new, old)], [_LineLoss(before[at]) for at in _find_surplus(old, new)]
+        return [after[index] for index in _find_surplus(new, old)], [
+            _LineLoss(before[index]) for index in _find_surplus(old, new)
+        ]
     added: list[Line] = []
     lost: list[_LineLoss] = []
     for tag, first, last, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
