@@ -81,7 +81,7 @@ def _shares(root: Path, home: Path) -> list[Measurement]:
     (root / "work.py").write_text(REPAIR.format("") + "\n\nROUND = 99\n")
     with check_run(root, CheckRequest(), Silent(), home=home) as run:
         report = run.run()
-        rows = [stored.row for stored in run.world.ledger.read(CheckRow) if stored.row.run_id == report.run_id]
+        rows = [stored.row for stored in run.context.ledger.read(CheckRow) if stored.row.run_id == report.run_id]
         spent = {
             name: sum(row.duration_ms or 0 for row in rows if row.check_name.rpartition(":")[2] in of) / 1000
             for name, of in LAYERS.items()

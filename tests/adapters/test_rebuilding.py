@@ -188,7 +188,7 @@ def test_bytecode_that_was_cut_is_made_anew(tmp_path: Path) -> None:
         damage(layer)
         assert bytecode_layer(environment, cache, repairs) == layer
         assert compiled.read_bytes() == whole
-        assert [f"{layer} was damaged; it was made anew"] == repairs
+        assert [f"{layer} was damaged; it was made again"] == repairs
         repairs.clear()
 
 
@@ -218,7 +218,7 @@ def test_a_check_gets_over_a_damaged_state_and_says_so_once(workshop: Workshop) 
     assert_passed(again)
     assert again.report.tree == first.report.tree and not again.check("tests").reused
     said = " ".join(again.report.notes)
-    assert "HEAD was missing or damaged" in said and "kept results were damaged" in said
+    assert "HEAD was missing or damaged" in said and "cached results were damaged" in said
     assert "sandbox.json was no file" in said
     assert len(again.report.notes) == 3
     last = workshop.check(root)

@@ -138,7 +138,7 @@ def test_a_sabotaged_run_that_breaks_off_costs_confidence_only(workshop: Worksho
     workshop.write(root, {"calc.py": EDITED})
     run = workshop.check(root)
     assert (run.report.outcome, run.report.confidence, run.report.sensitive) == ("passed", "medium", ())
-    gap = "tests:pytest: whether tests notice the change was not shown: sabotaged, the run ended before it was finished"
+    gap = "tests:pytest: unknown whether tests notice the change: with sabotage, the run ended before it was finished"
     assert any(cap.startswith(gap) for cap in run.report.caps), run.report.caps
 
 

@@ -77,7 +77,7 @@ def test_only_an_interruption_and_a_deadline_are_not_tried_again() -> None:
 def test_two_deaths_are_told_as_one() -> None:
     killed, late = Death(cause=DeathCause.SIGNAL, detail="killed"), Death(cause=DeathCause.DEADLINE, detail="late")
     assert describe_deaths(killed, killed).detail == "killed, twice in a row"
-    assert describe_deaths(killed, late) == Death(cause=DeathCause.DEADLINE, detail="late; the try before that: killed")
+    assert describe_deaths(killed, late) == Death(cause=DeathCause.DEADLINE, detail="late; the first try: killed")
 
 
 def test_signals_that_end_no_process_are_exit_codes() -> None:

@@ -38,7 +38,7 @@ def failure(*reasons: Reason, attempt: int = 1, passed: tuple[str, ...] = ()) ->
     ("told", "kind"),
     [
         (reason("verify", "`pytest -q` ended with exit code 1"), LOGICAL),
-        (reason("tests:pytest", "1 test fails that did not"), LOGICAL),
+        (reason("tests:pytest", "1 test now fails that did not fail before"), LOGICAL),
         (reason("new-failure", "test_a is new and fails: connection refused"), LOGICAL),
         (reason("insensitive-test", layer="L5"), LOGICAL),
         (reason("scope", "b.py was changed but is not among <files>"), LOGICAL),

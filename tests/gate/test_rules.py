@@ -238,7 +238,7 @@ def test_only_a_specific_claim_can_be_contradicted(claim: dict[str, Any], wrong:
 
 
 def test_a_retry_is_told_what_went_wrong_before_it_is_told_the_task() -> None:
-    reason = Reason(check="tests:pytest", detail="1 test fails that did not")
+    reason = Reason(check="tests:pytest", detail="1 test now fails that did not fail before")
     before = record(
         attempt=2,
         failures=(failure(FailureType.VERIFY_FAILURE).model_copy(update={"reasons": (reason,)}),),
@@ -246,7 +246,9 @@ def test_a_retry_is_told_what_went_wrong_before_it_is_told_the_task() -> None:
     one = task(1, action="Mend the rounding.")
     told = assignment(plan(one), one, before, (), run_id="r", base_commit="b", seconds=300)
     assert (
-        told.prompt.index("attempt 2 of 3") < told.prompt.index("1 test fails") < told.prompt.index("Mend the rounding")
+        told.prompt.index("attempt 2 of 3")
+        < told.prompt.index("1 test now fails")
+        < told.prompt.index("Mend the rounding")
     )
     assert told.previous_failures == before.failures
     assert told.learnings == ("attempt 1: it did not work",)

@@ -78,7 +78,7 @@ def test_it_names_checks_tests_and_findings_with_file_and_line_gravest_first() -
         "- a.py:7: grave (critical): what; do",
         "- a.py: small (minor): what; do",
         "Output of tests:pytest: proofstone ledger artifact 0123456789ab",
-        "Put this right in the code, not in the checks; then run `proofstone check` to see for yourself.",
+        "Fix this in the code, not in the checks. Then run `proofstone check` to verify it.",
     ]
 
 

@@ -76,7 +76,7 @@ def test_tests_that_cannot_be_loaded_on_either_tree_prove_nothing(workshop: Work
     workshop.write(root, {"sums/numbers.py": f"from sums._version import version\n\n{WRONG}"})
     done = workshop.check(root)
     assert done.report.outcome is Outcome.UNVERIFIABLE
-    assert "no test passes, here or on the base" in done.report.reason
+    assert "no test passes, neither here nor on the base" in done.report.reason
     assert "No module named 'sums._version'" in done.report.reason
     assert any('include = ["sums/_version.py"]' in note for note in done.report.notes)
 

@@ -139,6 +139,6 @@ def test_a_kept_result_that_is_not_what_its_row_is_about_is_not_used(ledger: Sql
     assert cache.find("k" * 64) is None
     assert cache.find("k" * 64) is None
     assert cache.repairs == [
-        "a kept result of tests:pytest was not used, and it was run again: it is not the result that row 1 of the "
-        "ledger is about",
+        "a cached result of tests:pytest was not used, and the check was run again: it is not the result that row 1 of "
+        "the ledger is about",
     ]

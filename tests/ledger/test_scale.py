@@ -22,11 +22,11 @@ QUESTIONS = {
     "the last run": (ledger_runs._LAST, ()),
     "the last run here": (ledger_runs._LAST_HERE, ("/repo",)),
     "evidence of a tree": (
-        evidence_for._OF_CHECKS.format(roots="?", tree=evidence_for._OF_TREE[evidence_for._OF_CHECKS]),
+        evidence_for._CHECKS_SQL.format(roots="?", tree=evidence_for._TREE_CONDITIONS[evidence_for._CHECKS_SQL]),
         ("t", "/repo"),
     ),
     "committed tasks of a tree": (
-        evidence_for._OF_TASKS.format(roots="?", tree=evidence_for._OF_TREE[evidence_for._OF_TASKS]),
+        evidence_for._TASKS_SQL.format(roots="?", tree=evidence_for._TREE_CONDITIONS[evidence_for._TASKS_SQL]),
         ("t", "/repo"),
     ),
     "events of a type": ("SELECT * FROM events WHERE seq > ? AND type IS ? ORDER BY seq LIMIT 9", (0, "t")),

@@ -16,19 +16,21 @@ QUOTED = b"package a\n\nconst text = `" + b",:" * 8_000 + b"`\n"
 
 
 def test_a_text_that_is_too_broken_is_an_error_and_not_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsing, "_try", lambda _content, _language: False)
-    monkeypatch.setattr(parsing, "_tried", {})
+    monkeypatch.setattr(parsing, "_try_in_process", lambda _content, _language: False)
+    monkeypatch.setattr(parsing, "_try_results", {})
     assert parse_source(HOPELESS, "go") is None
     (error,) = syntax_errors("a.go", HOPELESS) or ()
-    assert "does not come to the end" in error.message
+    assert "does not finish" in error.message
     lines = views("a.go", HOPELESS)
     assert lines is not None and lines[0].code.startswith("describe"), "all of it counts as code"
 
 
 def test_another_process_tries_it_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert parsing._try(b"package a\n", "go")
-    monkeypatch.setattr(parsing, "_TRY", parsing._TRY.replace(f"({parsing.SECONDS}, {parsing.SECONDS})", "(0, 0)"))
-    assert not parsing._try(HOPELESS, "go")
+    assert parsing._try_in_process(b"package a\n", "go")
+    monkeypatch.setattr(
+        parsing, "_TRY_SCRIPT", parsing._TRY_SCRIPT.replace(f"({parsing.SECONDS}, {parsing.SECONDS})", "(0, 0)")
+    )
+    assert not parsing._try_in_process(HOPELESS, "go")
 
 
 @pytest.mark.parametrize("text", [b"- " * 600 + b"a\n", b"".join(b" " * n + b"a:\n" for n in range(400))])

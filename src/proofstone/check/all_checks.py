@@ -1,4 +1,4 @@
-"""Runs the cascade: each check on base and change, a second look at what failed, the judgement, the record."""
+"""Run all checks: each check on the base and on the change, reruns of failures, the judgement and the record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from proofstone.check.layers import Layers
 from proofstone.check.models import CheckKind, CheckLine, CheckResult, CheckSpec, Death, Examined, TestReport
 from proofstone.check.old_tests import OldTests, Quieted
 from proofstone.check.recording import Recorder
-from proofstone.check.rules import outcome as cascade
+from proofstone.check.rules import outcome as outcome_rules
 from proofstone.check.rules.compare import in_new_names
 from proofstone.check.rules.judge import Excuses, Judgement, judge
 from proofstone.check.sensitivity import MustFail, Planting, Sensitivity
@@ -32,7 +32,7 @@ _WORKERS = 16
 
 @dataclass(frozen=True)
 class Judged:
-    """One check at its end."""
+    """The final result of one check."""
 
     line: CheckLine
     judgement: Judgement
@@ -41,12 +41,14 @@ class Judged:
     report: TestReport | None
     output: str
     death: Death | None
-    """Why the run on the change measured nothing, if so."""
+    """Why the run on the change measured nothing, if it died."""
 
 
 class CascadeRun:
-    def __init__(self, world: World, request: CheckRequest, subject: Subject, recorder: Recorder) -> None:
-        self.world = world
+    """All checks of one run."""
+
+    def __init__(self, context: World, request: CheckRequest, subject: Subject, recorder: Recorder) -> None:
+        self.context = context
         self.request = request
         self.subject = subject
         self.recorder = recorder
@@ -55,144 +57,156 @@ class CascadeRun:
 
     @cached_property
     def runner(self) -> Runner:
-        world = self.world
+        context = self.context
         return Runner(
-            sandbox=world.sandbox,
+            sandbox=context.sandbox,
             environment=self.subject.environment,
-            artifacts=world.artifacts,
-            slots=world.slots,
-            limits=world.job_limits(world.settings.limits.check_seconds),
-            output_bytes=world.settings.limits.output_mb << 20,
-            scratch=world.scratch,
-            cancel=world.cancel,
-            progress=world.progress,
+            artifacts=context.artifacts,
+            slots=context.slots,
+            limits=context.job_limits(context.settings.limits.check_seconds),
+            output_bytes=context.settings.limits.output_mb << 20,
+            scratch=context.scratch,
+            cancel=context.cancel,
+            progress=context.progress,
             numbers=lambda: next(self._numbers),
             record_death=lambda result: self.recorder.further(result, "died"),
             verify_seconds=self.request.verify_seconds,
-            mask=world.secrets,
+            mask=context.secrets,
         )
 
     @cached_property
     def base(self) -> TreeUnderCheck:
-        return self._under_check(Phase.BASELINE, self.subject.snapshot.base, ChangeKind.ADDED)
+        return self._make_tree(Phase.BASELINE, self.subject.snapshot.base, ChangeKind.ADDED)
 
     @cached_property
     def tree(self) -> TreeUnderCheck:
-        return self._under_check(Phase.AFTER, self.subject.snapshot.tree, ChangeKind.DELETED)
+        return self._make_tree(Phase.AFTER, self.subject.snapshot.tree, ChangeKind.DELETED)
 
-    def _under_check(self, phase: Phase, tree: str, absent: ChangeKind) -> TreeUnderCheck:
+    def _make_tree(self, phase: Phase, tree: str, absent: ChangeKind) -> TreeUnderCheck:
         return TreeUnderCheck(
             phase=phase,
             tree=tree,
-            commit=self.world.base_commit,
-            folder=self.world.scratch / phase.value,
-            store=self.world.store,
+            commit=self.context.base_commit,
+            folder=self.context.scratch / phase.value,
+            store=self.context.store,
             environment=self.subject.environment,
-            state=self.world.home,
+            state=self.context.home,
             changed=tuple(os.fsdecode(e.path) for e in self.subject.snapshot.entries if e.kind is not absent),
         )
 
     def set_up(self) -> None:
-        """Dependencies by `environment.setup`, for both trees, before anything runs on them."""
-        if not self.world.settings.environment.setup:
+        """Install dependencies with `environment.setup` for both trees, before anything runs on them."""
+        if not self.context.settings.environment.setup:
             return
-        self.world.progress.step("setting up the environment")
+        self.context.progress.step("setting up the environment")
         before, after = ({readable(path): blob for path, blob in files.items()} for files in self.subject.tree_files)
-        folder = self.world.home / "environments"
-        shared = prepare(self.runner, self.base, before, own=False, folder=folder)
-        touched = any(is_manifest(file.path) for file in self.subject.files)
-        own = prepare(self.runner, self.tree, after, own=True, folder=folder) if touched else shared
-        self.prepared = own
-        for layer in (shared, own):
+        folder = self.context.home / "environments"
+        base_environment = prepare(self.runner, self.base, before, own=False, folder=folder)
+        is_manifest_changed = any(is_manifest(file.path) for file in self.subject.files)
+        change_environment = (
+            prepare(self.runner, self.tree, after, own=True, folder=folder) if is_manifest_changed else base_environment
+        )
+        self.prepared = change_environment
+        for layer in (base_environment, change_environment):
             if layer and layer.layer not in self.subject.environment.prepared:
                 self.subject.environment.prepared.append(layer.layer)
-        self.base.under = (shared.layer,) if shared else ()
-        self.tree.under = (own.layer,) if own else ()
+        self.base.under = (base_environment.layer,) if base_environment else ()
+        self.tree.under = (change_environment.layer,) if change_environment else ()
 
     def run(self) -> list[Judged]:
-        self.world.progress.step(f"running {counted(len(self.subject.specs), 'check')}")
-        # Found out before the threads start: a cached property may be computed twice where two ask for it at once.
+        """Run all checks and return their results."""
+        self.context.progress.step(f"running {counted(len(self.subject.specs), 'check')}")
+        # Compute these before the threads start: two threads might compute the same cached property twice.
         _ = (self.runner, self.base, self.tree, self.second_runs, self.layers, self.subject.environment.digest)
         _ = (self.subject.empty_submodules, self.subject.renames, self.subject.tree_files, self.held_out_layer)
         done: dict[str, Judged] = {}
         with ThreadPoolExecutor(_WORKERS) as pool, ThreadPoolExecutor(_WORKERS) as bases:
             try:
-                for wave in cascade.waves(self.subject.specs):
-                    started = [pool.submit(self._one, spec, dict(done), bases) for spec in wave]
+                for wave in outcome_rules.waves(self.subject.specs):
+                    started = [pool.submit(self._run_check, spec, dict(done), bases) for spec in wave]
                     for spec, future in zip(wave, started, strict=True):
                         done[spec.name] = future.result()
             except BaseException:
-                self.world.cancel.set()  # whatever went wrong, nothing goes on running
+                self.context.cancel.set()  # stop all running checks, whatever the error
                 raise
         return list(done.values())
 
-    def _one(self, spec: CheckSpec, done: dict[str, Judged], bases: ThreadPoolExecutor) -> Judged:
-        """One check on both trees, judged and recorded."""
-        keys = self._key(spec, self.subject.snapshot.base), self._key(spec, self.subject.snapshot.tree)
+    def _run_check(self, spec: CheckSpec, done: dict[str, Judged], bases: ThreadPoolExecutor) -> Judged:
+        """Run one check on both trees, judge it and record it."""
+        keys = self._cache_key(spec, self.subject.snapshot.base), self._cache_key(spec, self.subject.snapshot.tree)
         keep = any(spec.name in other.needs for other in self.subject.specs)
-        broken = [name for name in spec.needs if done[name].line.verdict is not Verdict.PASS]
-        if broken:
-            after = unverifiable(spec, self.tree, f"{broken[0]} must pass first")
-            return self._end(spec, None, after, None)
+        failed_needs = [name for name in spec.needs if done[name].line.verdict is not Verdict.PASS]
+        if failed_needs:
+            after = unverifiable(spec, self.tree, f"{failed_needs[0]} must pass first")
+            return self._finish_check(spec, None, after, None)
         if spec.kind is CheckKind.HELD_OUT:
-            return self._end(spec, None, self.runner.run(spec, self.tree, over=self.held_out_layer), None)
-        known = self._reused(spec, self.base, keys[0], keep)
-        base = bases.submit(self._on_base, spec, known, keys[0], keep)
-        reused = self._reused(spec, self.tree, keys[1], keep)
-        planted = self._plant_early(spec, known, bases) if reused is None else None
+            return self._finish_check(spec, None, self.runner.run(spec, self.tree, over=self.held_out_layer), None)
+        cached_base = self._find_cached(spec, self.base, keys[0], keep)
+        base = bases.submit(self._run_on_base, spec, cached_base, keys[0], keep)
+        reused = self._find_cached(spec, self.tree, keys[1], keep)
+        must_fail_run = self._start_must_fail_early(spec, cached_base, bases) if reused is None else None
         after = reused or self.runner.run(spec, self.tree, keep=keep)
-        self.world.progress.ended(spec.name, Phase.AFTER, reused=after.reused_from is not None)
+        self.context.progress.ended(spec.name, Phase.AFTER, reused=after.reused_from is not None)
         before = base.result()
         if before is None and self.subject.snapshot.change.empty:
             before = after.model_copy(update={"phase": Phase.BASELINE})
-        return self._end(spec, before, after, keys, planted)
+        return self._finish_check(spec, before, after, keys, must_fail_run)
 
-    def _plant_early(
-        self, spec: CheckSpec, known: CheckResult | None, pool: ThreadPoolExecutor
+    def _start_must_fail_early(
+        self, spec: CheckSpec, cached_base: CheckResult | None, pool: ThreadPoolExecutor
     ) -> Future[Planting | None] | None:
-        """The run of tests that must fail, beside the check itself where the base's tests are known already."""
-        report = in_new_names(known, self.subject.renames).report if known else None
-        if known is None or report is None or known.duration_ms > WHOLE_SUITE_MS or not self._plants(spec):
+        """Start the run of tests that must fail in parallel to the check itself, if the base's tests are known
+        already."""
+        report = in_new_names(cached_base, self.subject.renames).report if cached_base else None
+        if (
+            cached_base is None
+            or report is None
+            or cached_base.duration_ms > WHOLE_SUITE_MS
+            or not self._needs_must_fail(spec)
+        ):
             return None
         must_fail = self.layers.must_fail
-        return pool.submit(must_fail.plant, spec, report, report, known) if must_fail.known_on(report) else None
+        return pool.submit(must_fail.plant, spec, report, report, cached_base) if must_fail.known_on(report) else None
 
-    def _plants(self, spec: CheckSpec) -> bool:
-        """Whether tests that must fail are planted for this check: once for each runner is enough."""
+    def _needs_must_fail(self, spec: CheckSpec) -> bool:
+        """Return whether tests that must fail are planted for this check. Once for each runner is enough."""
         if not spec.kind.exercises or self.subject.snapshot.change.empty:
             return False
-        own = [item for item in self.subject.specs if item.kind is CheckKind.TESTS and item.report is not None]
-        return spec.kind is CheckKind.TESTS or not any(item.cwd == spec.cwd for item in own)
+        test_specs = [
+            other for other in self.subject.specs if other.kind is CheckKind.TESTS and other.report is not None
+        ]
+        return spec.kind is CheckKind.TESTS or not any(other.cwd == spec.cwd for other in test_specs)
 
-    def _on_base(self, spec: CheckSpec, known: CheckResult | None, key: str, keep: bool) -> CheckResult | None:
-        """The same check on the base; None where there is nothing to compare with."""
-        nothing = "{changed}" in spec.argv and not selected(spec, self.base.changed)
-        if self.subject.snapshot.change.empty or nothing:
+    def _run_on_base(self, spec: CheckSpec, cached: CheckResult | None, key: str, keep: bool) -> CheckResult | None:
+        """Run the same check on the base; return None if there is nothing to compare with."""
+        has_no_files = "{changed}" in spec.argv and not selected(spec, self.base.changed)
+        if self.subject.snapshot.change.empty or has_no_files:
             return None
-        if known is None and any(name not in self.base.built for name in spec.needs):
+        if cached is None and any(name not in self.base.built for name in spec.needs):
             return unverifiable(spec, self.base, "the build that it needs fails on the base")
-        result = known or self.runner.run(spec, self.base, keep=keep)
-        self.world.progress.ended(spec.name, Phase.BASELINE, reused=known is not None)
+        result = cached or self.runner.run(spec, self.base, keep=keep)
+        self.context.progress.ended(spec.name, Phase.BASELINE, reused=cached is not None)
         return result
 
-    def _reused(self, spec: CheckSpec, tree: TreeUnderCheck, key: str, keep: bool) -> CheckResult | None:
-        """A kept result, unless fresh ones are wanted or what the check writes is needed by one that must run."""
-        if self.request.fresh or (keep and self._products_wanted(spec, tree)):
+    def _find_cached(self, spec: CheckSpec, tree: TreeUnderCheck, key: str, keep: bool) -> CheckResult | None:
+        """Return a cached result, unless the cache is off or another check that must run needs the output of this
+        one."""
+        if self.request.fresh or (keep and self._is_output_needed(spec, tree)):
             return None
-        found = self.recorder.cache.find(key)
+        cached = self.recorder.cache.find(key)
         return (
-            found.model_copy(update={"phase": tree.phase, "required": spec.required, "decides": spec.decides})
-            if found
+            cached.model_copy(update={"phase": tree.phase, "required": spec.required, "decides": spec.decides})
+            if cached
             else None
         )
 
-    def _products_wanted(self, spec: CheckSpec, tree: TreeUnderCheck) -> bool:
-        waiting = [other for other in self.subject.specs if spec.name in other.needs]
-        return any(self.recorder.cache.find(self._key(other, tree.tree)) is None for other in waiting)
+    def _is_output_needed(self, spec: CheckSpec, tree: TreeUnderCheck) -> bool:
+        dependents = [other for other in self.subject.specs if spec.name in other.needs]
+        return any(self.recorder.cache.find(self._cache_key(other, tree.tree)) is None for other in dependents)
 
-    def _key(self, spec: CheckSpec, tree: str) -> str:
-        """Everything that decides a result; see `docs/decisions/0007-kept-results.md`."""
-        environment = self.world.settings.environment
+    def _cache_key(self, spec: CheckSpec, tree: str) -> str:
+        """Return a digest of everything that decides a result; see `docs/decisions/0007-kept-results.md`."""
+        environment = self.context.settings.environment
         under = self.base.under if tree == self.base.tree else self.tree.under
         return ResultCache.key(
             tree=tree,
@@ -200,77 +214,79 @@ class CascadeRun:
             files=selected(spec, self.tree.changed) if "{changed}" in spec.argv else (),
             environment=self.subject.environment.digest,
             tools=self.subject.environment.tool_digest([spec.tool], spec.cwd),
-            sandbox=self.world.sandbox.level,
+            sandbox=self.context.sandbox.level,
             network=environment.network,
             sockets=environment.sockets,
             submodules=self.subject.empty_submodules,
-            conversions=self.world.store.conversions,
+            conversions=self.context.store.conversions,
             setup=[str(path) for path in under],
         )
 
-    def _end(
+    def _finish_check(
         self,
         spec: CheckSpec,
         before: CheckResult | None,
         after: CheckResult,
         keys: tuple[str, str] | None,
-        planted: Future[Planting | None] | None = None,
+        must_fail_run: Future[Planting | None] | None = None,
     ) -> Judged:
-        known = in_new_names(before, self.subject.renames) if before else None
-        excuses = self.second_runs.excuses(spec, known, after)
+        """Judge a check, let the layers examine a pass, and record the result."""
+        renamed_base = in_new_names(before, self.subject.renames) if before else None
+        excuses = self.second_runs.excuses(spec, renamed_base, after)
         if self.request.accept_test_changes:
             excuses = excuses.model_copy(update={"losses_accepted": True})
-        judgement = judge(known, after, excuses)
+        judgement = judge(renamed_base, after, excuses)
         examined = Examined()
-        # What fails already need not be asked what its pass is worth.
+        # The layers examine only checks that pass.
         if judgement.verdict is Verdict.PASS and keys is not None and not self.subject.snapshot.change.empty:
-            examined = self.layers.examine(spec, before, known, after, judgement.comparison, keys, planted)
+            examined = self.layers.examine(spec, before, renamed_base, after, judgement.comparison, keys, must_fail_run)
             judgement = judgement.examined(examined.findings, examined.edited, examined.not_measured)
         seq = self.recorder.check(before, after, judgement, keys)
         line = line_of(after, before, judgement, seq)
-        self.world.progress.judged(line)
+        self.context.progress.judged(line)
         return Judged(line, judgement, excuses, examined, after.report, after.output, after.death)
 
     @cached_property
     def second_runs(self) -> SecondRuns:
-        bare = replace(self.runner, sandbox=self.world.bare) if self.world.bare else None
+        bare = replace(self.runner, sandbox=self.context.bare) if self.context.bare else None
         return SecondRuns(
             runner=self.runner,
             recorder=self.recorder,
             bare=bare,
             base=self.base,
             tree=self.tree,
-            tests=self.world.settings.tests.model_copy(update={"allow_flaky": ("*",)})
+            tests=self.context.settings.tests.model_copy(update={"allow_flaky": ("*",)})
             if self.request.flaky_allowed
-            else self.world.settings.tests,
-            reruns=self.world.settings.check.flaky_reruns,
+            else self.context.settings.tests,
+            reruns=self.context.settings.check.flaky_reruns,
             changed=tuple(file.path for file in self.subject.files),
         )
 
-    def _derived(self, tree: str, of_base: bool = False) -> TreeUnderCheck:
-        place = self.world.scratch / f"derived-{next(self._numbers)}"
-        return (self.base if of_base else self.tree).derived(tree, place)
+    def _make_derived_tree(self, tree: str, of_base: bool = False) -> TreeUnderCheck:
+        folder = self.context.scratch / f"derived-{next(self._numbers)}"
+        return (self.base if of_base else self.tree).derived(tree, folder)
 
     @cached_property
     def held_out_layer(self) -> tuple[Path, ...]:
-        """The files of held-out checks, as a layer over the tree: never in git's object store, which others read."""
+        """The files of held-out checks as a layer over the tree. They never enter git's object store, which others can
+        read."""
         files = held_out_files(self.request.heldout_files)
-        return (write_layer(files, self.world.scratch / "held-out"),) if files else ()
+        return (write_layer(files, self.context.scratch / "held-out"),) if files else ()
 
     @cached_property
     def beside(self) -> Beside:
         return Beside(
             runner=self.runner,
-            store=self.world.store,
+            store=self.context.store,
             snapshot=self.subject.snapshot,
-            make_tree=self._derived,
+            make_tree=self._make_derived_tree,
             recorder=self.recorder,
             builds={spec.name: spec for spec in self.subject.specs},
         )
 
     @property
     def _sabotage_seconds(self) -> float:
-        limits = self.world.settings.limits
+        limits = self.context.settings.limits
         return float(min(limits.sabotage_seconds, limits.check_seconds))
 
     @cached_property
@@ -282,23 +298,24 @@ class CascadeRun:
             for spec in self.subject.discovered[0].specs
         }
         files, required = self.subject.files, self.request.must_pass
-        reruns = self.world.settings.check.flaky_reruns
+        reruns = self.context.settings.check.flaky_reruns
         return Layers(
             old_tests=OldTests(self.beside, files, self.subject.renames, base_specs, reruns, accepted),
             must_fail=MustFail(self.beside, self.subject.read, frozenset(file.path for file in files), required),
             sensitivity=Sensitivity(self.beside, files, required, accepted, self._sabotage_seconds),
             quieted=Quieted(self.beside, self.subject.files_by_content, base_specs, accepted),
-            plants=self._plants,
+            plants=self._needs_must_fail,
             recorder=self.recorder,
             accepted=frozenset(self.request.accept),
             fresh=self.request.fresh,
         )
 
 
-_HIDDEN = "(held out)"
+_HELD_OUT_COMMAND = "(held out)"
 
 
 def line_of(result: CheckResult, before: CheckResult | None, judgement: Judgement, seq: int) -> CheckLine:
+    """Build the report line of a check."""
     return CheckLine(
         name=result.name,
         kind=result.kind,
@@ -310,7 +327,7 @@ def line_of(result: CheckResult, before: CheckResult | None, judgement: Judgemen
         required=result.required,
         decides=result.decides,
         reason=judgement.reason,
-        command=_HIDDEN if result.kind is CheckKind.HELD_OUT else result.command,
+        command=_HELD_OUT_COMMAND if result.kind is CheckKind.HELD_OUT else result.command,
         assurance=result.assurance,
         tests=result.report.executed if result.report else None,
         seq=seq,

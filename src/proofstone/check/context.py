@@ -1,9 +1,4 @@
-"""What a run tells whoever watches it. Watching decides nothing.
-
-What the person asked for, and everything outside that a run touches.
-
-A tree under check: its files, checked out when first needed, and the view that its checks get of the world.
-"""
+"""The context of a check run: the request, the services that the run uses, its progress observer and its trees."""
 
 from __future__ import annotations
 
@@ -31,8 +26,10 @@ from proofstone.sandbox.job import Bind, Limits, Sandbox, View
 
 
 class Progress(Protocol):
+    """An observer of a check run. It decides nothing."""
+
     def step(self, text: str) -> None:
-        """A stage of the run begins."""
+        """Called when a stage of the run begins."""
 
     def started(self, check: str, phase: Phase) -> None: ...
 
@@ -45,7 +42,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Nobody watches."""
+    """A progress observer that ignores everything."""
 
     def step(self, text: str) -> None:
         return None
@@ -65,10 +62,10 @@ class Silent:
 
 @dataclass(frozen=True)
 class CheckRequest:
-    """What the person asked for."""
+    """What the user asked to check."""
 
     base: str | None = None
-    """A revision; else what the settings say."""
+    """A revision; if None, the settings choose the base."""
     verify: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     must_pass: tuple[str, ...] = ()
@@ -76,30 +73,30 @@ class CheckRequest:
     fresh: bool = False
     compare_bare: bool = False
     own_settings: bool = False
-    """Use the settings of the work tree, although the base has others."""
+    """Use the settings of the work tree although the base has others."""
     accept_test_changes: str = ""
-    """The person's reason, if what it does to tests and to what decides them is meant."""
+    """The user's reason, if the changes to tests and to files that decide them are intended."""
     accept: Mapping[str, str] = field(default_factory=dict)
-    """Rules of findings that the person takes upon themselves, each with a reason."""
+    """Rules of findings that the user accepts, each with a reason."""
     tree: Snapshot | None = None
-    """What is checked instead of the work tree: a tree that was frozen already, compared with the base."""
+    """A frozen tree to check instead of the work tree. It is compared with the base."""
     verify_seconds: float | None = None
-    """The deadline of each verify command; else that of every check."""
+    """The deadline of each verify command; if None, the deadline of every check."""
     flaky_allowed: bool = False
-    """A verify command, or a test, that fails and then passes is a concern, not a failure."""
+    """If true, a verify command or a test that fails and then passes is a concern and not a failure."""
     heldout: tuple[str, ...] = ()
-    """Commands that must exit 0 and that whoever made the change was never shown."""
+    """Commands that must exit with 0 and that the author of the change was never shown."""
     heldout_files: Path | None = None
-    """A folder whose files are laid over the tree for those commands, and only for them."""
+    """A folder whose files are laid over the tree for the held-out commands only."""
 
 
 @dataclass(frozen=True)
 class World:
-    """Everything outside that a run touches, chosen in `app.py`."""
+    """The services and facts outside the change that a run uses. `app` chooses them."""
 
     run_id: str
     task_id: str
-    """What rows of checks are filed under: `check`, or a task of a plan."""
+    """The task under which check rows are recorded: `check`, or a task of a plan."""
     attempt: int
     repository: Repository
     store: Store
@@ -109,7 +106,7 @@ class World:
     base_tree: str
     settings: Settings
     notes: tuple[str, ...]
-    """What the person should know before anything has run."""
+    """Notes for the user that are known before anything has run."""
     ledger: Ledger
     ledger_path: Path
     artifacts: ArtifactStore
@@ -120,10 +117,10 @@ class World:
     cancel: threading.Event
     progress: Progress
     secrets: SecretMask = NO_SECRETS
-    """Values of the variables that checks and executors are passed: masked in everything that they say."""
+    """Masks the values of variables that are passed to checks and executors, in everything they print."""
 
     def job_limits(self, seconds: float, idle_seconds: float | None = None) -> Limits:
-        """Return the limits of one job in the sandbox, as the settings have them."""
+        """Return the limits of one sandbox job, from the settings."""
         sandbox = self.settings.sandbox
         return Limits(
             seconds=seconds,
@@ -135,50 +132,50 @@ class World:
         )
 
 
-_OBJECTS = Path("/run/proofstone/objects")
+_OBJECTS_FOLDER = Path("/run/proofstone/objects")
 
 
 @dataclass
 class TreeUnderCheck:
-    """One of the two trees of a run. Several checks of it run at once and share one checkout."""
+    """One of the two trees of a run. Its checks run in parallel and share one checkout."""
 
     phase: Phase
     tree: str
     commit: str
-    """The base commit: HEAD of the `.git` that checks see."""
+    """The base commit. It is HEAD in the `.git` that checks see."""
     folder: Path
     store: Store
     environment: Environment
     state: Path
-    """Proofstone's own home, which no check may see."""
+    """Proofstone's own home folder, which no check may see."""
     changed: tuple[str, ...] = ()
-    """The changed files that this tree has."""
+    """The changed files that exist in this tree."""
     under: tuple[Path, ...] = ()
-    """What the set-up commands wrote."""
+    """Layers below the tree that the set-up commands wrote."""
     is_derived: bool = False
-    """Made from a tree whose objects are known to be sound, and from the engine's own."""
+    """Whether the tree was made from a tree whose objects were verified and from objects of the engine."""
     built: dict[str, Path] = field(default_factory=dict)
-    """What builds of this tree wrote, by check."""
+    """Layers that builds of this tree wrote, by check name."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _view: View | None = None
 
     def view(self, needs: tuple[str, ...] = ()) -> View:
-        """What a check sees that needs these builds."""
+        """Return the sandbox view for a check that needs these builds."""
         with self._lock:
             if self._view is None:
-                self._view = self._make()
+                self._view = self._check_out_view()
         over = tuple(self.built[name] for name in needs if name in self.built)
         return replace(self._view, over=over, under=self.under)
 
     def derived(self, tree: str, folder: Path) -> TreeUnderCheck:
-        """A tree made from this one, under check in the same way, with nothing built yet."""
+        """Return a tree made from this one, with the same settings and no builds."""
         return replace(self, tree=tree, folder=folder, is_derived=True, built={}, _lock=threading.Lock(), _view=None)
 
-    def _make(self) -> View:
+    def _check_out_view(self) -> View:
         checkout = check_out(self.store, self.tree, self.folder, verified=not self.is_derived)
         repository, environment = self.store.repository, self.environment
         stores = [self.store.git_dir / "objects", *repository.object_dirs]
-        objects = tuple(Bind(path, _OBJECTS / str(number)) for number, path in enumerate(stores))
+        objects = tuple(Bind(path, _OBJECTS_FOLDER / str(number)) for number, path in enumerate(stores))
         git = write_minimal_git(
             self.store, checkout, self.commit, self.folder / "dot-git", [str(bind.at) for bind in objects]
         )
@@ -189,7 +186,7 @@ class TreeUnderCheck:
             objects=objects,
             home=environment.home,
             dependencies=environment.dependencies,
-            bytecode=self._bytecode(),
+            bytecode=self._bytecode_layers(),
             includes=environment.includes,
             masked=(self.state, *folders_elsewhere(self.state), *environment.masked),
             visible=environment.visible,
@@ -197,7 +194,7 @@ class TreeUnderCheck:
             network=environment.settings.network,
         )
 
-    def _bytecode(self) -> dict[Path, Path]:
+    def _bytecode_layers(self) -> dict[Path, Path]:
         cache = self.state / "cache" / "bytecode"
         layers = {folder: bytecode_layer(folder, cache, self.store.repairs) for folder in self.environment.dependencies}
         return {folder: layer for folder, layer in layers.items() if layer is not None}

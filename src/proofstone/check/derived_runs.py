@@ -1,15 +1,15 @@
-"""Single tests, run again, before anything is said about them.
+"""Runs in addition to the check itself: reruns of single tests, and runs on trees derived from the one under check.
 
-- what fails now and did not before is run again on the same tree: fail then pass is flaky, not a regression;
-- what flaked is tried on the base too: a test that flakes there was not made so by the change;
-- a failure that an earlier run saw on the base excuses nothing until it has been seen again;
-- with the person's consent, what fails in the sandbox on both trees is run once outside: what passes there cannot
-  be verified in the sandbox.
+`SecondRuns` reruns single tests before they are judged:
 
-Runs beside the check itself, on trees derived from the one under check: each has its own row, none decides alone.
+- A test that now fails and passed before is rerun on the same tree. If it passes then, it is flaky and no regression.
+- A flaky test is also rerun on the base. If it is flaky there, the change did not cause it.
+- A failure on the base that comes from the cache excuses nothing until it has been reproduced.
+- If the user agreed, tests that fail in the sandbox on both trees are run once outside. Those that pass there cannot be
+  verified in the sandbox.
 
-A derived run that died measured nothing, so nobody learns anything from it: `NotMeasuredError` says which run it was,
-and the check becomes `unverifiable`.
+`Beside` runs a check on a derived tree. Each run has its own row, and none decides alone. A derived run that died
+measured nothing: `NotMeasuredError` names the run, and the check becomes `unverifiable`.
 """
 
 from __future__ import annotations
@@ -35,18 +35,20 @@ from proofstone.git.checkout import with_base_files, with_contents
 from proofstone.git.snapshot import Snapshot
 from proofstone.git.store import Store
 
-_MOST = 100
-"""More failures than this are not flakiness."""
+_MAX_RERUN_TESTS = 100
+"""More failures than this are not caused by flakiness."""
 _BASE_TRIES = 3
 _TREE = {Phase.BASELINE: "base", Phase.AFTER: "change"}
 
 
 @dataclass(frozen=True)
 class SecondRuns:
+    """Reruns single tests that failed."""
+
     runner: Runner
     recorder: Recorder
     bare: Runner | None
-    """Outside the sandbox, if the person agreed to it."""
+    """Runs outside the sandbox, if the user agreed."""
     base: TreeUnderCheck
     tree: TreeUnderCheck
     tests: TestSettings
@@ -54,82 +56,86 @@ class SecondRuns:
     changed: tuple[str, ...]
 
     def excuses(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> Excuses:
-        """What further runs show about the tests that fail."""
+        """Rerun the failing tests and return what that shows about them."""
         if after.report is None and spec.kind is CheckKind.VERIFY and after.verdict is Verdict.FAIL:
-            return self._whole_command(spec)
+            return self._rerun_command(spec)
         if after.report is None or not any(result.status.bad for result in after.report.results):
             return Excuses()
         if before is None or before.report is None:
-            return Excuses(flaky=self._flaky(spec, after, [r.id for r in after.report.results if r.status.bad], []))
+            return Excuses(
+                flaky=self._find_flaky(spec, after, [r.id for r in after.report.results if r.status.bad], [])
+            )
         deaths: list[str] = []
-        found = compare(before.report, after.report)
-        flaky = self._flaky(spec, after, [*found.regressions, *found.new_failures], deaths)
-        known = before.report.by_id
+        comparison = compare(before.report, after.report)
+        flaky = self._find_flaky(spec, after, [*comparison.regressions, *comparison.new_failures], deaths)
+        base_results = before.report.by_id
         mended: tuple[str, ...] = ()
-        if before.reused_from is not None and found.standing:
-            alone = self._passing(self.runner, spec, self.base, before, found.standing, deaths)
-            # What passes alone on the change as well fails by the order of tests: the base's failure still counts.
-            also = self._passing(self.runner, spec, self.tree, after, alone or (), deaths)
-            if alone is not None and also is not None:
-                mended = tuple(test for test in alone if test not in also)
-        standing = [test for test in found.standing if test not in mended]
-        sandbox_only = self._sandbox_only(spec, before, standing, deaths)
-        flaky_before = self._flaky_on_base(spec, before, [test for test in flaky if test in known], deaths)
+        if before.reused_from is not None and comparison.standing:
+            passing_on_base = self._find_passing(self.runner, spec, self.base, before, comparison.standing, deaths)
+            # A test that passes alone on both trees fails because of the test order: the base's failure still counts.
+            passing_on_change = self._find_passing(self.runner, spec, self.tree, after, passing_on_base or (), deaths)
+            if passing_on_base is not None and passing_on_change is not None:
+                mended = tuple(test for test in passing_on_base if test not in passing_on_change)
+        standing = [test for test in comparison.standing if test not in mended]
+        sandbox_only = self._find_sandbox_only(spec, before, standing, deaths)
+        flaky_before = self._find_flaky_on_base(spec, before, [test for test in flaky if test in base_results], deaths)
         return Excuses(
             flaky=flaky,
             flaky_before=flaky_before,
-            allowed_flaky=tuple(test for test in flaky if _any(test, self.tests.allow_flaky)),
+            allowed_flaky=tuple(test for test in flaky if _matches_any(test, self.tests.allow_flaky)),
             sandbox_only=sandbox_only,
-            blocking=tuple(test for test in sandbox_only if touches(test, known[test].path, self.changed)),
+            blocking=tuple(test for test in sandbox_only if touches(test, base_results[test].path, self.changed)),
             mended=mended,
             not_measured=tuple(dict.fromkeys(deaths)),
         )
 
-    def _whole_command(self, spec: CheckSpec) -> Excuses:
-        """A person's command that gives no results by id is run again as a whole."""
+    def _rerun_command(self, spec: CheckSpec) -> Excuses:
+        """Rerun a user's command that gives no results by id, as a whole."""
         for _ in range(self.reruns):
             again = self.recorder.further(self.runner.run(spec, self.tree), "rerun")
             if again.verdict is Verdict.PASS:
-                allowed = _any(spec.name, self.tests.allow_flaky)
+                allowed = _matches_any(spec.name, self.tests.allow_flaky)
                 return Excuses(flaky=(spec.name,), allowed_flaky=(spec.name,) if allowed else ())
         return Excuses()
 
-    def _flaky(
+    def _find_flaky(
         self, spec: CheckSpec, after: CheckResult, suspects: Sequence[str], deaths: list[str]
     ) -> tuple[str, ...]:
+        """Return the failing tests that pass in one of the reruns."""
         passed: set[str] = set()
         for _ in range(self.reruns):
-            left = [test for test in suspects if test not in passed]
-            passed |= set(self._passing(self.runner, spec, self.tree, after, left, deaths) or ())
+            remaining = [test for test in suspects if test not in passed]
+            passed |= set(self._find_passing(self.runner, spec, self.tree, after, remaining, deaths) or ())
         return tuple(sorted(passed))
 
-    def _flaky_on_base(
+    def _find_flaky_on_base(
         self, spec: CheckSpec, before: CheckResult, flaky: Sequence[str], deaths: list[str]
     ) -> tuple[str, ...]:
-        """Tests that passed on the base and fail there in one of a few further runs."""
-        seen: set[str] = set()
+        """Return tests that passed on the base and fail there in one of a few reruns."""
+        failing: set[str] = set()
         for _ in range(_BASE_TRIES):
-            left = [test for test in flaky if test not in seen]
-            if not left:
+            remaining = [test for test in flaky if test not in failing]
+            if not remaining:
                 break
-            again = self._again(self.runner, spec, self.base, before, left, deaths)
-            seen |= (
-                {r.id for r in again.report.results if r.status.bad and r.id in left}
+            again = self._rerun_tests(self.runner, spec, self.base, before, remaining, deaths)
+            failing |= (
+                {r.id for r in again.report.results if r.status.bad and r.id in remaining}
                 if again and again.report
                 else set()
             )
-        return tuple(sorted(seen))
+        return tuple(sorted(failing))
 
-    def _sandbox_only(
+    def _find_sandbox_only(
         self, spec: CheckSpec, before: CheckResult, standing: Sequence[str], deaths: list[str]
     ) -> tuple[str, ...]:
-        declared = {test for test in standing if _any(test, self.tests.needs_service)}
+        """Return tests that need a service by the settings, or that pass outside the sandbox."""
+        sandbox_only = {test for test in standing if _matches_any(test, self.tests.needs_service)}
         if self.bare:
-            left = [test for test in standing if test not in declared]
-            declared |= set(self._passing(self.bare, spec, self.base, before, left, deaths) or ())
-        return tuple(sorted(declared))
+            remaining = [test for test in standing if test not in sandbox_only]
+            sandbox_only |= set(self._find_passing(self.bare, spec, self.base, before, remaining, deaths) or ())
+        return tuple(sorted(sandbox_only))
 
-    def _passing(
+    def _find_passing(
         self,
         runner: Runner,
         spec: CheckSpec,
@@ -138,8 +144,8 @@ class SecondRuns:
         tests: Sequence[str],
         deaths: list[str],
     ) -> tuple[str, ...] | None:
-        """Those of `tests` that pass when they are run again; None if that run died."""
-        again = self._again(runner, spec, tree, result, tests, deaths)
+        """Return those of `tests` that pass in a rerun; None if the rerun died."""
+        again = self._rerun_tests(runner, spec, tree, result, tests, deaths)
         if again is not None and again.death is not None:
             return None
         if again is None or again.report is None:
@@ -149,7 +155,7 @@ class SecondRuns:
             test for test in tests if test in by_id and by_id[test].status.executed and not by_id[test].status.bad
         )
 
-    def _again(
+    def _rerun_tests(
         self,
         runner: Runner,
         spec: CheckSpec,
@@ -158,22 +164,22 @@ class SecondRuns:
         tests: Sequence[str],
         deaths: list[str],
     ) -> CheckResult | None:
-        """A second run of single tests. If it died, that is added to `deaths`."""
-        if not tests or len(tests) > _MOST or result.report is None:
+        """Rerun single tests. If the run died, add a message to `deaths`."""
+        if not tests or len(tests) > _MAX_RERUN_TESTS or result.report is None:
             return None
         argv = argv_of(spec)
         command = rerun(ReportFormat(result.report.runner), argv, tests, cwd=spec.cwd) if argv else None
         if command is None:
             return None
-        where = "bare" if runner is self.bare else "rerun"
-        again = self.recorder.further(runner.run(spec, tree, argv=command), where)
+        suffix = "bare" if runner is self.bare else "rerun"
+        again = self.recorder.further(runner.run(spec, tree, argv=command), suffix)
         if again.death is not None:
             deaths.append(f"the run {again.name} on the {_TREE[tree.phase]} died: {again.death.detail}")
         return again
 
 
 def argv_of(spec: CheckSpec) -> Sequence[str] | None:
-    """The command as words; None for a shell line that is more than one command."""
+    """Return the command as words; None for a shell line that is more than one command."""
     if spec.shell is None:
         return spec.argv
     try:
@@ -183,12 +189,12 @@ def argv_of(spec: CheckSpec) -> Sequence[str] | None:
     return None if is_compound(spec.shell) else words
 
 
-def _any(test: str, globs: Sequence[str]) -> bool:
+def _matches_any(test: str, globs: Sequence[str]) -> bool:
     return any(fnmatchcase(test, glob) for glob in globs)
 
 
 def touches(test: str, path: str | None, changed: Sequence[str]) -> bool:
-    """Whether a test has to do with the changed files: its own file is one, or is named after one."""
+    """Return whether a test is related to the changed files: its own file is one of them, or is named after one."""
     if path in changed:
         return True
     name = basename(path or test.partition("::")[0]).partition(".")[0]
@@ -197,25 +203,27 @@ def touches(test: str, path: str | None, changed: Sequence[str]) -> bool:
 
 
 WHOLE_SUITE_MS = 30_000
-"""A suite that takes longer than this is not run whole once more."""
-_LONGEST = 100_000
-"""Characters of a selection; a longer one may not fit on a command line, and then everything is run."""
+"""A suite that takes longer than this is not rerun as a whole."""
+_MAX_SELECTION_CHARS = 100_000
+"""Characters of a selection. A longer one may not fit on a command line, and then everything is run."""
 
 
 class NotMeasuredError(Exception):
-    """A derived run died, twice if it was worth repeating. Never leaves the layers."""
+    """A derived run died, twice if it was worth repeating. The layers catch this error."""
 
 
 @dataclass(frozen=True)
 class Beside:
+    """Runs checks on trees derived from the base or from the change."""
+
     runner: Runner
     store: Store
     snapshot: Snapshot
     make_tree: Callable[[str, bool], TreeUnderCheck]
-    """A derived tree as one that checks can run on; True if it was derived from the base."""
+    """Makes a derived tree that checks can run on. Pass True if it is derived from the base."""
     recorder: Recorder
     builds: Mapping[str, CheckSpec]
-    """Checks that others need, by name: a derived tree is built like any other."""
+    """All checks by name. A derived tree needs the same builds as any other."""
 
     def run(
         self,
@@ -228,34 +236,37 @@ class Beside:
         deadline: Deadline | None = None,
         tolerated: Collection[DeathCause] = (),
     ) -> CheckResult:
-        """The check on a derived tree. A run that dies raises, unless the caller can live with that cause of death."""
-        place = self.make_tree(tree, of_base)
+        """Run the check on a derived tree. Raise NotMeasuredError if the run dies, unless the caller tolerates the
+        cause of death."""
+        target = self.make_tree(tree, of_base)
         for name in spec.needs:
-            built = self.recorder.further(self.runner.run(self.builds[name], place, keep=True), what)
-            _refuse_dead(built, ())
+            built = self.recorder.further(self.runner.run(self.builds[name], target, keep=True), what)
+            _raise_if_dead(built, ())
             if built.verdict is not Verdict.PASS:
-                return self.recorder.further(unverifiable(spec, place, f"{name} must pass first"), what)
-        result = self.recorder.further(self.runner.run(spec, place, argv=argv, deadline=deadline), what)
-        _refuse_dead(result, tolerated)
+                return self.recorder.further(unverifiable(spec, target, f"{name} must pass first"), what)
+        result = self.recorder.further(self.runner.run(spec, target, argv=argv, deadline=deadline), what)
+        _raise_if_dead(result, tolerated)
         return result
 
     def with_base_files(self, paths: set[bytes]) -> str:
+        """Return the tree under check with these paths as they are in the base."""
         return with_base_files(self.store, self.snapshot, paths)
 
     def with_contents(self, contents: Mapping[str, bytes], *, of_base: bool = False) -> str:
+        """Return the tree under check, or the base, with these file contents."""
         tree = self.snapshot.base if of_base else self.snapshot.tree
         return with_contents(self.store, tree, {os.fsencode(path): content for path, content in contents.items()})
 
     @staticmethod
     def selection(spec: CheckSpec, report: TestReport, tests: Sequence[str]) -> Sequence[str] | None:
-        """The command for these tests only; None where everything must be run."""
+        """Return the command for these tests only; None if everything must be run."""
         argv = argv_of(spec)
         if not argv or not tests:
             return None
-        selected = rerun(ReportFormat(report.runner), argv, tests, cwd=spec.cwd)
-        return selected if selected and sum(map(len, selected)) < _LONGEST else None
+        command = rerun(ReportFormat(report.runner), argv, tests, cwd=spec.cwd)
+        return command if command and sum(map(len, command)) < _MAX_SELECTION_CHARS else None
 
 
-def _refuse_dead(result: CheckResult, tolerated: Collection[DeathCause]) -> None:
+def _raise_if_dead(result: CheckResult, tolerated: Collection[DeathCause]) -> None:
     if result.death is not None and result.death.cause not in tolerated:
         raise NotMeasuredError(f"the run {result.name} died: {result.death.detail}")

@@ -1,9 +1,9 @@
-"""What a project's own files say can be checked. Nothing is guessed and nothing is run.
+"""Find the checks that a project's own files name. Nothing is guessed and nothing is run.
 
-`discover` is a pure function of the frozen tree: the same tree always gives the same checks. It never raises on
-what a manifest holds; what it could not read is in the notes.
+`discover` is a pure function of the frozen tree: the same tree always gives the same checks. It never raises because of
+the content of a manifest; what it could not read is in the notes.
 
-Tier 3: where nothing else executes the project, the changed files are at least loaded.
+`load_check` is tier 3: if nothing else executes the project, the changed files are at least loaded.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from proofstone.common.models import Contract
 
 
 class Discovery(Contract):
-    """The checks of a tree, and what a person should know about how they were found."""
+    """The checks of a tree, and notes about how they were found."""
 
     specs: tuple[CheckSpec, ...]
     notes: tuple[str, ...] = ()
 
 
 def discover(paths: Sequence[str], read: Callable[[str], bytes | None]) -> Discovery:
-    """`paths` are all files of the tree, relative and with `/`; `read` gives a file's bytes or None."""
+    """Find the checks of a tree. `paths` are all its files, relative and with `/`; `read` returns a file's bytes or
+    None."""
     tree = Tree(sorted(paths), read)
-    specs = [spec for ecosystem in ECOSYSTEMS for spec in _specs(ecosystem, tree)]
+    specs = [spec for ecosystem in ECOSYSTEMS for spec in _find_specs(ecosystem, tree)]
     if not any(spec.kind is CheckKind.TESTS for spec in specs):
-        # A Makefile's test target usually calls the runners above: it speaks only where they are silent.
+        # A Makefile's test target usually calls the runners above, so it is used only if there are none.
         specs += MAKE.specs(Package(tree, ".", tuple(tree.paths)))
     if not any(spec.kind is CheckKind.TESTS for spec in specs):
         tree.notes.append("no tests were found: no file of the project names a test runner that Proofstone knows")
@@ -40,32 +41,33 @@ def discover(paths: Sequence[str], read: Callable[[str], bytes | None]) -> Disco
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _PackageChecks:
     package: Package
     specs: tuple[CheckSpec, ...]
 
 
-def _specs(ecosystem: Ecosystem, tree: Tree) -> Iterable[CheckSpec]:
-    found = [_Found(package, ecosystem.specs(package)) for package in _packages(ecosystem, tree)]
-    for lower in found:
-        above = [upper for upper in found if _is_above(upper.package.directory, lower.package.directory)]
+def _find_specs(ecosystem: Ecosystem, tree: Tree) -> Iterable[CheckSpec]:
+    packages = [_PackageChecks(package, ecosystem.specs(package)) for package in _find_packages(ecosystem, tree)]
+    for lower in packages:
+        above = [upper for upper in packages if _is_above(upper.package.directory, lower.package.directory)]
         for spec in lower.specs:
-            if not any(_covered(ecosystem, upper, lower, spec) for upper in above):
-                yield _at(lower.package.directory, spec)
+            if not any(_is_covered(ecosystem, upper, lower, spec) for upper in above):
+                yield _move_to(lower.package.directory, spec)
 
 
-def _covered(ecosystem: Ecosystem, upper: _Found, lower: _Found, spec: CheckSpec) -> bool:
+def _is_covered(ecosystem: Ecosystem, upper: _PackageChecks, lower: _PackageChecks, spec: CheckSpec) -> bool:
+    """Return whether a check of a package above runs what this check would run."""
     same_kind = any(candidate.kind is spec.kind for candidate in upper.specs)
     return same_kind and ecosystem.covers(upper.package, lower.package, spec)
 
 
-def _packages(ecosystem: Ecosystem, tree: Tree) -> list[Package]:
-    """Directories with a manifest, shallow ones first, each with the files that no deeper one has."""
-    directories = _directories(tree, ecosystem.manifests, ecosystem.ignored)
-    for directory in sorted(_directories(tree, ecosystem.weak_manifests, ecosystem.ignored), key=_depth):
+def _find_packages(ecosystem: Ecosystem, tree: Tree) -> list[Package]:
+    """Return the directories with a manifest, shallow ones first, each with the files that no deeper one owns."""
+    directories = _find_directories(tree, ecosystem.manifests, ecosystem.ignored)
+    for directory in sorted(_find_directories(tree, ecosystem.weak_manifests, ecosystem.ignored), key=_depth):
         if _owner(f"{directory}/", directories) is None:
             directories.add(directory)
-    signs = _directories(tree, ecosystem.root_signs, ecosystem.ignored - TEST_FOLDERS)
+    signs = _find_directories(tree, ecosystem.root_signs, ecosystem.ignored - TEST_FOLDERS)
     if any(_owner(f"{directory}/", directories) is None for directory in signs):
         directories.add(".")
     if not directories:
@@ -78,14 +80,14 @@ def _packages(ecosystem: Ecosystem, tree: Tree) -> list[Package]:
     return [Package(tree, directory, tuple(files[directory])) for directory in sorted(files, key=_depth)]
 
 
-def _directories(tree: Tree, patterns: tuple[str, ...], ignored: frozenset[str]) -> set[str]:
+def _find_directories(tree: Tree, patterns: tuple[str, ...], ignored: frozenset[str]) -> set[str]:
     if not patterns:
         return set()
-    wanted = matcher(patterns)
-    holders = {directory for name, directory in tree.places if wanted(name)}
+    matches = matcher(patterns)
+    directories = {directory for name, directory in tree.places if matches(name)}
     return {
         directory
-        for directory in holders
+        for directory in directories
         if directory == "." or not any(part in ignored or part.startswith(".") for part in directory.split("/"))
     }
 
@@ -107,8 +109,8 @@ def _is_above(upper: str, lower: str) -> bool:
     return upper != lower and (upper == "." or lower.startswith(f"{upper}/"))
 
 
-def _at(directory: str, spec: CheckSpec) -> CheckSpec:
-    """The check of a package below the root runs there and carries the directory in its name."""
+def _move_to(directory: str, spec: CheckSpec) -> CheckSpec:
+    """Return the check for a package below the root: it runs there and has the directory in its name."""
     if directory == ".":
         return spec
     suffix = f"@{directory}"
@@ -116,13 +118,13 @@ def _at(directory: str, spec: CheckSpec) -> CheckSpec:
     return spec.model_copy(update={"name": spec.name + suffix, "cwd": directory, "needs": needs})
 
 
-_IMPORT = "import importlib, sys\nfor name in sys.argv[1:]:\n    importlib.import_module(name)\n"
-_NODE = 'for file; do node --check "$file" || exit 1; done'  # node takes one file at a time
+_IMPORT_SCRIPT = "import importlib, sys\nfor name in sys.argv[1:]:\n    importlib.import_module(name)\n"
+_NODE_SCRIPT = 'for file; do node --check "$file" || exit 1; done'  # node takes one file at a time
 _NOT_MODULES = ("setup.py", "conftest.py", "noxfile.py", "tasks.py")
 
 
 def load_check(paths: Sequence[str]) -> tuple[CheckSpec, ...]:
-    """Checks that load the changed files; none where no changed file can be loaded by itself."""
+    """Return checks that load the changed files; none if no changed file can be loaded by itself."""
     modules = sorted({name for path in paths if (name := module_name(path))})
     scripts = [path for path in paths if path.endswith((".js", ".mjs", ".cjs"))]
     specs: list[CheckSpec] = []
@@ -133,7 +135,7 @@ def load_check(paths: Sequence[str]) -> tuple[CheckSpec, ...]:
                 kind=CheckKind.IMPORT,
                 tier=3,
                 tool="python:python",
-                argv=("{python}", "-c", _IMPORT, *modules),
+                argv=("{python}", "-c", _IMPORT_SCRIPT, *modules),
                 env={"PYTHONPATH": "src:."},
                 required=False,
                 evidence="the changed files themselves",
@@ -146,7 +148,7 @@ def load_check(paths: Sequence[str]) -> tuple[CheckSpec, ...]:
                 kind=CheckKind.SMOKE,
                 tier=3,
                 tool="node",
-                argv=("sh", "-c", _NODE, "sh", *scripts),
+                argv=("sh", "-c", _NODE_SCRIPT, "sh", *scripts),
                 required=False,
                 evidence="the changed files themselves",
                 install="install Node.js",
@@ -156,7 +158,7 @@ def load_check(paths: Sequence[str]) -> tuple[CheckSpec, ...]:
 
 
 def module_name(path: str) -> str | None:
-    """The module that a Python file is, when it can be imported by name from the root or from `src`."""
+    """Return the module name of a Python file if it can be imported by name from the root or from `src`."""
     parts = path.removeprefix("src/").removesuffix(".py").split("/")
     if not path.endswith(".py") or basename(path) in _NOT_MODULES or not all(part.isidentifier() for part in parts):
         return None

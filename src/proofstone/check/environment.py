@@ -1,8 +1,8 @@
-"""What a check needs from outside the tree: interpreter, tools, dependencies, variables; and their digest.
+"""What checks need from outside the tree: interpreter, tools, dependencies and variables, with a digest of them.
 
-Everything is taken as the person had it when Proofstone started. Dependencies are directories that the tree does not
-contain (a virtual environment, node_modules); a check sees them below a layer that is thrown away. Nothing of the
-project's is executed here: the digest is by stat, with the change time that no program can set.
+Everything is used as the user had it when Proofstone started. Dependencies are directories that the tree does not
+contain (a virtual environment, node_modules). Checks see them below a throwaway layer. Nothing of the project is
+executed here: the digest uses stat, with the change time that no program can set.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Update = Callable[[bytes], None]
 
 NO_HOME = Path("/tmp")  # noqa: S108  private in every sandbox
 
-# Variables that decide how tools behave and hold no secret. Others are passed by name: `environment.pass`.
+# Variables that decide how tools behave and hold no secret. `environment.pass` names further ones.
 PASSED = frozenset(
     (
         "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "TZ", "COLUMNS", "LINES",
@@ -40,7 +40,7 @@ PASSED = frozenset(
     )
 )  # fmt: skip
 
-# Tools that would fetch, write beside their dependencies or ask questions are told not to.
+# Settings that keep tools from downloading, writing next to their dependencies or asking questions.
 PRESETS: Mapping[str, str] = {
     "UV_NO_SYNC": "1",
     "UV_OFFLINE": "1",
@@ -56,7 +56,7 @@ PRESETS: Mapping[str, str] = {
     "GIT_CONFIG_VALUE_0": "*",
 }
 
-# Below HOME: what opens other doors. Masked in every sandbox.
+# Credentials below HOME, masked in every sandbox.
 CREDENTIALS = (
     ".ssh", ".gnupg", ".aws", ".azure", ".config/gcloud", ".config/gh", ".config/hub", ".config/op", ".kube", ".docker",
     ".netrc", ".pypirc", ".npmrc", ".yarnrc", ".yarnrc.yml", ".git-credentials", ".config/git/credentials",
@@ -70,35 +70,35 @@ CREDENTIALS = (
 
 @dataclass(frozen=True)
 class Environment:
-    """The environment of all checks of one run, in one repository."""
+    """The environment of all checks of one run in one repository."""
 
     root: Path
     home: Path | None
-    """The person's; without one, checks get a temporary one."""
+    """The user's home; without one, checks get a temporary one."""
     settings: EnvironmentSettings
     packages: tuple[str, ...]
-    """Directories of the tree that hold a package: dependencies may stand in each."""
+    """Directories of the tree that hold a package. Each may contain dependencies."""
     tracked: frozenset[str]
-    """Top of what the tree itself contains: a vendor folder that is committed is no dependency from outside."""
+    """Folders that the tree itself contains. A committed vendor folder is not an outside dependency."""
     variables: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     prepared: list[Path] = field(default_factory=list)
-    """Layers of `environment.setup`: what they hold below the root is there for the checks."""
+    """Layers of `environment.setup`. Checks see their content below the root."""
 
     @cached_property
     def dependencies(self) -> tuple[Path, ...]:
-        """Directories to be seen at their own path, below a throwaway layer."""
-        found = [*self._declared(), *self._by_rule()]
+        """Directories that checks see at their own path, below a throwaway layer."""
+        candidates = [*self._find_declared(), *self._find_by_convention()]
         active = self.variables.get("VIRTUAL_ENV") or self.variables.get("CONDA_PREFIX")
         if active and Path(active).is_dir() and os.access(active, os.W_OK):
-            found.append(Path(active).resolve())
-        outermost = sorted(set(found), key=lambda path: len(path.parts))
-        kept: list[Path] = []
+            candidates.append(Path(active).resolve())
+        outermost = sorted(set(candidates), key=lambda path: len(path.parts))
+        outer: list[Path] = []
         for path in outermost:
-            if not any(path.is_relative_to(above) for above in kept):
-                kept.append(path)
-        return tuple(kept)
+            if not any(path.is_relative_to(above) for above in outer):
+                outer.append(path)
+        return tuple(outer)
 
-    def _declared(self) -> Iterator[Path]:
+    def _find_declared(self) -> Iterator[Path]:
         for name in self.settings.dependencies:
             path = (self.root / name).absolute()
             if not path.is_dir():
@@ -108,9 +108,9 @@ class Environment:
                 )
             yield path
 
-    def _by_rule(self) -> Iterator[Path]:
+    def _find_by_convention(self) -> Iterator[Path]:
         if self.settings.setup:
-            return  # what the set-up makes counts, not what happens to lie in the work tree
+            return  # use what the set-up installs and not what happens to be in the work tree
         for package in self.packages:
             for name in DEPENDENCY_FOLDERS:
                 path = self.root / package / name
@@ -122,19 +122,19 @@ class Environment:
                 yield path
 
     def python(self, package: str) -> Path | None:
-        """The project's interpreter, for a package of it."""
+        """Return the project's interpreter for one of its packages."""
         active = self.variables.get("VIRTUAL_ENV") or self.variables.get("CONDA_PREFIX")
-        places = [Path(active)] if active else []
+        prefixes = [Path(active)] if active else []
         for folder in dict.fromkeys((self.root / package, self.root)):
-            places += [folder / name for name in VIRTUAL_ENVIRONMENTS]
-        for place in places:
-            if self._there(place / "bin" / "python"):
-                return place / "bin" / "python"
-        found = shutil.which("python3", path=self.path) or shutil.which("python", path=self.path)
-        return Path(found) if found else None
+            prefixes += [folder / name for name in VIRTUAL_ENVIRONMENTS]
+        for prefix in prefixes:
+            if self._is_visible(prefix / "bin" / "python"):
+                return prefix / "bin" / "python"
+        executable = shutil.which("python3", path=self.path) or shutil.which("python", path=self.path)
+        return Path(executable) if executable else None
 
-    def _there(self, path: Path) -> bool:
-        """Whether checks will find it: on the machine, or made by the set-up."""
+    def _is_visible(self, path: Path) -> bool:
+        """Return whether checks will see the path: it is on the machine, or the set-up made it."""
         if self.settings.setup and path.is_relative_to(self.root):
             inside = path.relative_to(self.root)
             return any(os.path.lexists(layer / inside) for layer in self.prepared)
@@ -142,85 +142,88 @@ class Environment:
 
     @cached_property
     def path(self) -> str:
-        """PATH as the person had it, but a folder of the work tree never comes before the machine's programs: the
-        change decides what lies there."""
+        """PATH as the user had it, except that folders of the work tree come last: the change decides what is in
+        them."""
         folders = [part for part in self.variables.get("PATH", os.defpath).split(os.pathsep) if part]
         return os.pathsep.join(sorted(folders, key=self._in_work_tree))
 
     def _in_work_tree(self, folder: str) -> bool:
         inside = Path(folder).resolve().is_relative_to(self.root) or not Path(folder).is_absolute()
-        return inside and not any(Path(folder).is_relative_to(place) for place in self.dependencies)
+        return inside and not any(Path(folder).is_relative_to(dependency) for dependency in self.dependencies)
 
     def search_path(self, package: str) -> str:
-        """PATH of a check: the project's own environment first, then what the person had."""
+        """Return PATH for a check: the project's own environment first, then the user's PATH."""
         python = self.python(package)
-        own = [str(python.parent)] if python and self._is_virtual(python) else []
+        project_folders = [str(python.parent)] if python and self._is_virtual(python) else []
         for folder in dict.fromkeys((self.root / package, self.root)):
-            own.append(str(folder / "node_modules" / ".bin"))
-        theirs = [part for part in self.path.split(os.pathsep) if part and Path(part).is_absolute()]
-        return os.pathsep.join(dict.fromkeys((*own, *theirs)))
+            project_folders.append(str(folder / "node_modules" / ".bin"))
+        user_folders = [part for part in self.path.split(os.pathsep) if part and Path(part).is_absolute()]
+        return os.pathsep.join(dict.fromkeys((*project_folders, *user_folders)))
 
     def _is_virtual(self, python: Path) -> bool:
-        return self._there(python.parent.parent / "pyvenv.cfg")
+        return self._is_visible(python.parent.parent / "pyvenv.cfg")
 
     def find_tool(self, tool: str, package: str) -> str | None:
-        """Absolute path of the program behind a check's `tool`; None if it is not installed."""
+        """Return the absolute path of the program behind a check's `tool`; None if it is not installed."""
         kind, _, name = tool.rpartition(":")
         if kind == "python":
             python = self.python(package)
             return str(python) if python else None
         path = self.search_path(package)
-        made = [Path(folder) / name for folder in path.split(os.pathsep) if Path(folder).is_relative_to(self.root)]
-        by_setup = [str(program) for program in made if self.settings.setup and self._there(program)]
+        candidates = [
+            Path(folder) / name for folder in path.split(os.pathsep) if Path(folder).is_relative_to(self.root)
+        ]
+        by_setup = [str(program) for program in candidates if self.settings.setup and self._is_visible(program)]
         return by_setup[0] if by_setup else shutil.which(name, path=path)
 
     def check_variables(self, package: str) -> dict[str, str]:
-        """The environment of a check, before what the check itself adds."""
-        kept = {
+        """Return the environment variables of a check, without those that the check itself adds."""
+        inherited = {
             name: value
             for name, value in self.variables.items()
             if name in PASSED or name in self.settings.pass_through
         }
-        own = {"PATH": self.search_path(package), "HOME": str(self.home or NO_HOME)}
-        return kept | dict(PRESETS) | own | dict(self.settings.set)
+        overrides = {"PATH": self.search_path(package), "HOME": str(self.home or NO_HOME)}
+        return inherited | dict(PRESETS) | overrides | dict(self.settings.set)
 
     def passed(self, names: Iterable[str]) -> dict[str, str]:
-        """Further variables of the person's, by name."""
+        """Return further variables of the user, by name."""
         return {name: self.variables[name] for name in names if name in self.variables}
 
     @cached_property
     def includes(self) -> tuple[Bind, ...]:
-        """Ignored but needed files, as `environment.include` names them."""
+        """Ignored but needed files that `environment.include` names."""
         binds: list[Bind] = []
         for pattern in self.settings.include:
-            found = sorted(self.root.glob(pattern))
-            if not found:
+            paths = sorted(self.root.glob(pattern))
+            if not paths:
                 raise ConfigError(f"environment.include: {pattern} matches no file in {self.root}")
-            binds += [Bind(path, path) for path in found if path.is_file()]
+            binds += [Bind(path, path) for path in paths if path.is_file()]
         return tuple(binds)
 
     @cached_property
     def masked(self) -> tuple[Path, ...]:
+        """Existing credential files below HOME, which checks must not see."""
         home = self.home
         return tuple(home / name for name in CREDENTIALS if (home / name).exists()) if home else ()
 
     @cached_property
     def visible(self) -> tuple[Path, ...]:
-        """What PATH and the interpreters lead to, wherever it lies."""
-        found: list[Path] = []
+        """Folders outside the repository that PATH and the interpreters lead to."""
+        folders: list[Path] = []
         for package in self.packages:
             python = self.python(package)
             if python:
                 real = python.resolve()
-                found += [real.parent.parent, python.parent.parent]
+                folders += [real.parent.parent, python.parent.parent]
         for part in self.path.split(os.pathsep):
             if part and Path(part).is_dir():
-                found.append(Path(part))
-        return tuple(dict.fromkeys(path for path in found if not path.is_relative_to(self.root)))
+                folders.append(Path(part))
+        return tuple(dict.fromkeys(path for path in folders if not path.is_relative_to(self.root)))
 
     @cached_property
     def digest(self) -> str:
-        """Changes when anything outside the tree that a check can see and use has changed."""
+        """A digest that changes when anything outside the tree that a check can use has changed."""
         state = hashlib.sha256()
         for name, value in sorted(self.check_variables(".").items()):
             state.update(f"{name}={value}\0".encode("utf-8", "surrogateescape"))
@@ -231,18 +234,18 @@ class Environment:
         for python in dict.fromkeys(self.python(package) for package in self.packages):
             if python:
                 _stat_interpreter(python, self.home, state.update)
-        for place in dict.fromkeys(self.path.split(os.pathsep)):
-            _stat_programs(place, state.update)
+        for path_folder in dict.fromkeys(self.path.split(os.pathsep)):
+            _stat_programs(path_folder, state.update)
         return state.hexdigest()
 
     def tool_digest(self, tools: Sequence[str], package: str) -> str:
-        """Of the programs that a check starts."""
+        """Return a digest of the programs that a check starts."""
         state = hashlib.sha256()
         for tool in tools:
-            found = self.find_tool(tool, package)
-            state.update(os.fsencode(f"{tool}={found}\0"))
-            if found:
-                _stat(os.path.realpath(found), state.update)
+            program = self.find_tool(tool, package)
+            state.update(os.fsencode(f"{tool}={program}\0"))
+            if program:
+                _stat(os.path.realpath(program), state.update)
         return state.hexdigest()
 
 
@@ -259,14 +262,14 @@ def _stat(path: str, update: Update) -> None:
 
 
 def stat_tree(folder: Path, update: Update) -> None:
-    """Every file below, by stat. Bytecode is left out: it is written by whoever imports first."""
-    waiting = [str(folder)]
-    while waiting:
-        place = waiting.pop()
+    """Digest every file below a folder by stat. Bytecode is left out, because any import may write it."""
+    pending = [str(folder)]
+    while pending:
+        current = pending.pop()
         lines: list[str] = []
         below: list[str] = []
         try:
-            with os.scandir(place) as entries:
+            with os.scandir(current) as entries:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         if entry.name != "__pycache__":
@@ -276,31 +279,31 @@ def stat_tree(folder: Path, update: Update) -> None:
                     lines.append(f"{entry.name}\0{info.st_size}:{info.st_mtime_ns}:{info.st_ctime_ns}:{info.st_ino}")
         except OSError as error:
             lines.append(f"{error.errno}")
-        waiting += sorted(below)
+        pending += sorted(below)
         lines.sort()
-        update("\n".join((place, *lines)).encode("utf-8", "surrogateescape"))
+        update("\n".join((current, *lines)).encode("utf-8", "surrogateescape"))
 
 
 def _stat_interpreter(python: Path, home: Path | None, update: Update) -> None:
-    """The interpreter, and every place from which it imports installed modules: its virtual environment's, if it is
-    one, its own, the distribution's, and the user's."""
+    """Digest the interpreter and every folder from which it imports installed modules: its virtual environment's, its
+    own, the distribution's and the user's."""
     real = python.resolve()
     _stat(str(real), update)
-    places = [*python.parent.parent.glob("lib/python3*/site-packages")]
+    sites = [*python.parent.parent.glob("lib/python3*/site-packages")]
     config = python.parent.parent / "pyvenv.cfg"
     if config.is_file() and "include-system-site-packages = true" not in config.read_text("utf-8", "replace"):
-        for place in places:
-            stat_tree(place, update)
+        for site in sites:
+            stat_tree(site, update)
         return
-    own = (home / ".local",) if home else ()
-    for prefix in (real.parent.parent, *own, Path("/usr"), Path("/usr/local")):
-        places += [*prefix.glob("lib/python3*/site-packages"), *prefix.glob("lib/python3*/dist-packages")]
-    for place in dict.fromkeys(path.resolve() for path in sorted(places)):
-        stat_tree(place, update)
+    user_prefix = (home / ".local",) if home else ()
+    for prefix in (real.parent.parent, *user_prefix, Path("/usr"), Path("/usr/local")):
+        sites += [*prefix.glob("lib/python3*/site-packages"), *prefix.glob("lib/python3*/dist-packages")]
+    for site in dict.fromkeys(path.resolve() for path in sorted(sites)):
+        stat_tree(site, update)
 
 
 def _stat_programs(folder: str, update: Update) -> None:
-    """The programs in a folder of PATH: any of them may be what a command starts."""
+    """Digest the programs in a folder of PATH, because a command may start any of them."""
     try:
         names = sorted(os.listdir(folder)) if folder else []  # noqa: PTH208  strings are several times faster
     except OSError:
@@ -310,5 +313,5 @@ def _stat_programs(folder: str, update: Update) -> None:
 
 
 def package_folders(cwds: Iterable[str]) -> tuple[str, ...]:
-    """The root and every directory that a check runs in."""
+    """Return the root and every directory in which a check runs."""
     return tuple(dict.fromkeys((".", *cwds)))

@@ -1,4 +1,4 @@
-"""Runs one check on one tree, in the sandbox, and says what was seen. Judging comes later, and elsewhere."""
+"""Run one check on one tree in the sandbox and return what was observed. Judging comes later, in `check.rules`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from proofstone.ledger.artifacts import ArtifactRef, ArtifactStore, ArtifactWrit
 from proofstone.machine.locks import Slots
 from proofstone.sandbox.job import Job, Limits, Place, Sandbox, View
 
-_SHOWN = 32 * 1024
-"""Characters of head and of tail that a result carries; all of the output is the artifact."""
+_EXCERPT_CHARS = 32 * 1024
+"""Characters of the head and of the tail that a result carries. The artifact holds all of the output."""
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """How long a run may take, and the setting that says so."""
+    """How long a run may take, and the setting that defines it."""
 
     seconds: float
     setting: str
@@ -40,7 +40,7 @@ class Deadline:
 
 @dataclass(frozen=True)
 class Runner:
-    """Everything that running a check takes, the same for all checks of a run."""
+    """Runs checks. It is the same for all checks of a run."""
 
     sandbox: Sandbox
     environment: Environment
@@ -52,13 +52,13 @@ class Runner:
     cancel: threading.Event
     progress: Progress
     numbers: Callable[[], int]
-    """Hands out numbers for scratch folders."""
+    """Returns a new number for a scratch folder."""
     record_death: Callable[[CheckResult], object]
-    """Puts a run that died, and is run once more, on record."""
+    """Records a run that died and is about to be repeated."""
     verify_seconds: float | None = None
-    """The deadline of verify commands, where the gate sets one; else that of every check."""
+    """The deadline of verify commands, if the gate sets one; else the deadline of every check."""
     mask: SecretMask = NO_SECRETS
-    """Values that are taken out of everything that a check says."""
+    """Masks secret values in everything that a check prints."""
 
     def run(
         self,
@@ -71,9 +71,9 @@ class Runner:
         network: bool = False,
         over: tuple[Path, ...] = (),
     ) -> CheckResult:
-        """One check on one tree; `argv` replaces the check's own for a second run of single tests, `over` are folders
-        whose files lie over those of the tree. A run that died is run once more: if it dies again, nothing was
-        measured, and the result says of what."""
+        """Run one check on one tree. `argv` replaces the check's own for a rerun of single tests. The files of the
+        `over` folders lie over those of the tree. A run that died is repeated once: if it dies again, nothing was
+        measured, and the result states both causes."""
         missing = self.missing_tool(spec)
         if missing:
             return unverifiable(spec, tree, missing)
@@ -84,29 +84,29 @@ class Runner:
                 view = replace(view, network=True)
             view = replace(view, over=(*over, *view.over))
             deadline = deadline or self.deadline(spec)
-            first = self._run(spec, tree, view, deadline, argv, keep)
+            first = self._run_once(spec, tree, view, deadline, argv, keep)
             if first.death is None or not is_worth_repeating(first.death):
                 return first
             self.record_death(first)
-            second = self._run(spec, tree, view, deadline, argv, keep)
+            second = self._run_once(spec, tree, view, deadline, argv, keep)
         if second.death is None:
             return second
         death = describe_deaths(first.death, second.death)
         return second.model_copy(update={"death": death, "reason": death.detail})
 
     def deadline(self, spec: CheckSpec) -> Deadline:
-        """How long a check may take. It depends on the settings alone, and not on what earlier runs took."""
+        """Return how long a check may take. This depends on the settings alone, not on the duration of earlier runs."""
         if spec.kind is CheckKind.VERIFY and self.verify_seconds is not None:
             return Deadline(self.verify_seconds, "gate.verify_seconds")
         return Deadline(self.limits.seconds, "limits.check_seconds")
 
     def missing_tool(self, spec: CheckSpec) -> str:
-        """Why the check cannot run at all, if so."""
+        """Return why the check cannot run at all; empty if it can."""
         if spec.shell is not None or self.environment.find_tool(spec.tool, spec.cwd):
             return ""
-        return _not_installed(spec)
+        return _describe_missing_tool(spec)
 
-    def _run(
+    def _run_once(
         self,
         spec: CheckSpec,
         tree: TreeUnderCheck,
@@ -118,11 +118,11 @@ class Runner:
         scratch = self.scratch / f"job-{self.numbers()}"
         scratch.mkdir()
         place = self.sandbox.place(view, scratch)
-        command = self._command(spec, tree, place, argv)
+        command = self._build_command(spec, tree, place, argv)
         job = Job(
             argv=tuple(command),
             cwd=place.root / spec.cwd,
-            env=self._variables(spec, place),
+            env=self._build_variables(spec, place),
             view=view,
             place=place,
             scratch=scratch,
@@ -147,30 +147,36 @@ class Runner:
             limit=execution.limit,
             setup_error=execution.setup_error,
         )
-        return self._result(spec, tree, job, end, tee.text(), artifact)
+        return self._build_result(spec, tree, job, end, tee.text(), artifact)
 
-    def _command(self, spec: CheckSpec, tree: TreeUnderCheck, place: Place, argv: Sequence[str] | None) -> list[str]:
+    def _build_command(
+        self, spec: CheckSpec, tree: TreeUnderCheck, place: Place, argv: Sequence[str] | None
+    ) -> list[str]:
         if spec.shell is not None and argv is None:
             return ["/bin/sh", "-c", spec.shell]
         words: list[str] = []
         for word in argv if argv is not None else spec.argv:
-            words += selected(spec, tree.changed) if word == "{changed}" else [_filled(word, self._names(spec, place))]
+            words += (
+                selected(spec, tree.changed)
+                if word == "{changed}"
+                else [_fill_placeholders(word, self._placeholders(spec, place))]
+            )
         return words
 
-    def _names(self, spec: CheckSpec, place: Place) -> dict[str, str]:
+    def _placeholders(self, spec: CheckSpec, place: Place) -> dict[str, str]:
         python = self.environment.python(spec.cwd)
         return {"python": str(python or "python3"), "report": str(place.report), "probes": str(place.probes)}
 
-    def _variables(self, spec: CheckSpec, place: Place) -> dict[str, str]:
-        present = self.environment.check_variables(spec.cwd)
+    def _build_variables(self, spec: CheckSpec, place: Place) -> dict[str, str]:
+        inherited = self.environment.check_variables(spec.cwd)
         if place.module_path:
-            present = merge(present, {"PYTHONPATH": ":".join(map(str, place.module_path))})
-        ours = report_variables(_stated_format(spec)) if spec.kind.exercises else {}
-        names = self._names(spec, place)
-        filled = {name: _filled(value, names) for name, value in {**ours, **spec.env}.items()}
-        return merge(present, filled) | {"TMPDIR": str(place.temporary)}
+            inherited = merge(inherited, {"PYTHONPATH": ":".join(map(str, place.module_path))})
+        report_env = report_variables(_find_declared_format(spec)) if spec.kind.exercises else {}
+        placeholders = self._placeholders(spec, place)
+        filled = {name: _fill_placeholders(value, placeholders) for name, value in {**report_env, **spec.env}.items()}
+        return merge(inherited, filled) | {"TMPDIR": str(place.temporary)}
 
-    def _result(
+    def _build_result(
         self,
         spec: CheckSpec,
         tree: TreeUnderCheck,
@@ -181,19 +187,21 @@ class Runner:
     ) -> CheckResult:
         report = diagnostics = None
         if end.exit_code is not None and spec.kind.exercises:
-            report = self._report(spec, job, end.exit_code, artifact)
+            report = self._read_report(spec, job, end.exit_code, artifact)
         death = find_death(end, report)
-        verdict, reason = (Verdict.UNVERIFIABLE, death.detail) if death else self._verdict(spec, end.exit_code, text)
+        verdict, reason = (
+            (Verdict.UNVERIFIABLE, death.detail) if death else self._decide_verdict(spec, end.exit_code, text)
+        )
         if verdict is Verdict.UNVERIFIABLE:
             report = None
-        if report is not None and (elsewhere := self._imported_elsewhere(report, job)):
+        if report is not None and (elsewhere := self._find_foreign_import(report, job)):
             verdict, reason, report = Verdict.UNVERIFIABLE, elsewhere, None
         if spec.kind.complains and verdict is Verdict.FAIL:
-            said = self.artifacts.read(artifact.hash).decode("utf-8", "replace")
-            diagnostics = _diagnostics(spec, said, str(job.cwd))
+            output_text = self.artifacts.read(artifact.hash).decode("utf-8", "replace")
+            diagnostics = _read_diagnostics(spec, output_text, str(job.cwd))
             if not diagnostics:
                 verdict, reason = Verdict.UNVERIFIABLE, f"{reason} without a readable complaint"
-        seen = {
+        observations = {
             "verdict": verdict,
             "ended_by": "the deadline" if end.timed_out else end.limit,
             "death": death,
@@ -205,44 +213,44 @@ class Runner:
             "report": report,
             "diagnostics": diagnostics or (),
         }
-        return unverifiable(spec, tree, reason).model_copy(update=seen)
+        return unverifiable(spec, tree, reason).model_copy(update=observations)
 
-    def _verdict(self, spec: CheckSpec, exit_code: int | None, text: str) -> tuple[Verdict, str]:
-        """The verdict on a run that came to its own end."""
+    def _decide_verdict(self, spec: CheckSpec, exit_code: int | None, text: str) -> tuple[Verdict, str]:
+        """Return the verdict on a run that ended by itself."""
         module = spec.tool.removeprefix("python:")
         if exit_code and spec.tool.startswith("python:") and f"No module named {module}" in text[-2000:]:
-            return Verdict.UNVERIFIABLE, _not_installed(spec)
+            return Verdict.UNVERIFIABLE, _describe_missing_tool(spec)
         if exit_code == 0:
             return Verdict.PASS, ""
         return Verdict.FAIL, f"exit code {exit_code}"
 
-    def _report(self, spec: CheckSpec, job: Job, exit_code: int, artifact: ArtifactRef) -> TestReport | None:
+    def _read_report(self, spec: CheckSpec, job: Job, exit_code: int, artifact: ArtifactRef) -> TestReport | None:
         folder, output = job.scratch / "report", self.artifacts.read(artifact.hash)
-        stated = _stated_format(spec)
-        kinds = (stated,) if stated else sniff_all(folder, output)
+        declared = _find_declared_format(spec)
+        report_formats = (declared,) if declared else sniff_all(folder, output)
         root = str(job.place.root)
         reports = [
             read_report(
-                kind,
+                report_format,
                 folder,
                 output,
                 root=root,
                 cwd=spec.cwd,
                 exit_code=exit_code,
-                one_runner=_one_runner(spec),
+                one_runner=_is_single_runner(spec),
                 mask=self.mask,
             )
-            for kind in kinds
-            if kind is not ReportFormat.EXIT_CODE
+            for report_format in report_formats
+            if report_format is not ReportFormat.EXIT_CODE
         ]
         return together(reports)
 
-    def _imported_elsewhere(self, report: TestReport, job: Job) -> str:
-        """A test that runs against another copy of the project proves nothing about this tree."""
-        inside = [Path(path) for path in report.imported_from]
+    def _find_foreign_import(self, report: TestReport, job: Job) -> str:
+        """Return why the tests say nothing about this tree, if they import another copy of the project."""
+        paths = [Path(path) for path in report.imported_from]
         outside = [
             path
-            for path in inside
+            for path in paths
             if not path.is_relative_to(job.place.root)
             or any(path.is_relative_to(folder) for folder in job.view.dependencies)
         ]
@@ -254,19 +262,19 @@ class Runner:
         )
 
 
-def _not_installed(spec: CheckSpec) -> str:
+def _describe_missing_tool(spec: CheckSpec) -> str:
     return f"{spec.tool.rpartition(':')[2]} is not installed" + (f" ({spec.install})" if spec.install else "")
 
 
 def selected(spec: CheckSpec, changed: Sequence[str]) -> list[str]:
-    """The changed files that a check looks at, relative to its directory."""
+    """Return the changed files that a check looks at, relative to its directory."""
     below = "" if spec.cwd in (".", "") else f"{spec.cwd}/"
     files = [path.removeprefix(below) for path in changed if path.startswith(below)]
     return [f"./{path}" if path.startswith("-") else path for path in files if path.endswith(spec.suffixes)]
 
 
 def unverifiable(spec: CheckSpec, tree: TreeUnderCheck, reason: str) -> CheckResult:
-    """The result of a check that was not run."""
+    """Return the result of a check that was not run."""
     return CheckResult(
         name=spec.name,
         kind=spec.kind,
@@ -283,35 +291,40 @@ def unverifiable(spec: CheckSpec, tree: TreeUnderCheck, reason: str) -> CheckRes
 
 
 def command_of(spec: CheckSpec) -> str:
-    """The command as a person would write it."""
+    """Return the command as a user would type it."""
     if spec.shell is not None:
         return spec.shell
     return shlex.join("python" if word == "{python}" else word for word in spec.argv)
 
 
-def _stated_format(spec: CheckSpec) -> ReportFormat | None:
-    """How the check reports; None where only the run can show which runner it was: a person's command, or make."""
+def _find_declared_format(spec: CheckSpec) -> ReportFormat | None:
+    """Return the report format of the check; None if only the run can show which runner is used, as for a user's
+    command or make."""
     return None if spec.shell is not None or spec.report is ReportFormat.EXIT_CODE else spec.report
 
 
-def _one_runner(spec: CheckSpec) -> bool:
-    """Whether the engine itself starts the runner, once."""
+def _is_single_runner(spec: CheckSpec) -> bool:
+    """Return whether the engine itself starts the runner, exactly once."""
     return spec.shell is None and spec.report in (ReportFormat.PYTEST, ReportFormat.UNITTEST)
 
 
-def _filled(text: str, names: Mapping[str, str]) -> str:
-    """`text` with the placeholders that we know replaced, and nothing else touched."""
-    return re.sub(r"\{(python|report|probes)\}", lambda found: names[found[1]], text)
+def _fill_placeholders(text: str, names: Mapping[str, str]) -> str:
+    """Replace the known placeholders in `text` and nothing else."""
+    return re.sub(r"\{(python|report|probes)\}", lambda match: names[match[1]], text)
 
 
-def _diagnostics(spec: CheckSpec, output: str, root: str) -> tuple[Diagnostic, ...]:
+def _read_diagnostics(spec: CheckSpec, output: str, root: str) -> tuple[Diagnostic, ...]:
     below = "" if spec.cwd in (".", "") else f"{spec.cwd}/"
-    found = parse_diagnostics(spec.tool.rpartition(":")[2], output, root)
-    return tuple(item.model_copy(update={"path": below + item.path}) for item in found) if below else found
+    diagnostics = parse_diagnostics(spec.tool.rpartition(":")[2], output, root)
+    return (
+        tuple(diagnostic.model_copy(update={"path": below + diagnostic.path}) for diagnostic in diagnostics)
+        if below
+        else diagnostics
+    )
 
 
 class _HeadAndTail:
-    """Passes output on to the artifact and remembers its beginning and its end."""
+    """Writes output to the artifact and remembers its beginning and its end."""
 
     def __init__(self, writer: ArtifactWriter) -> None:
         self._writer = writer
@@ -322,15 +335,15 @@ class _HeadAndTail:
 
     def write(self, data: bytes, /) -> None:
         self._writer.write(data)
-        room = _SHOWN - len(self._head)
+        room = _EXCERPT_CHARS - len(self._head)
         self._head += data[:room]
         rest = data[room:]
         if not rest:
             return
-        self._tail.append(rest[-_SHOWN:])
+        self._tail.append(rest[-_EXCERPT_CHARS:])
         self._tail_size += len(self._tail[-1])
-        self._cut = self._cut or len(rest) > _SHOWN
-        while self._tail_size - len(self._tail[0]) >= _SHOWN:
+        self._cut = self._cut or len(rest) > _EXCERPT_CHARS
+        while self._tail_size - len(self._tail[0]) >= _EXCERPT_CHARS:
             self._tail_size -= len(self._tail.popleft())
             self._cut = True
 

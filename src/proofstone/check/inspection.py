@@ -1,15 +1,13 @@
 """Checks that run inside the engine and execute nothing: tier 1 on every changed file, tier 4 on Large changes.
 
-Keys and tokens in the lines that a change adds. Every change is looked at, whatever its size.
+Every change is searched for secrets in the lines that it adds, whatever its size. A key of a known form outside tests,
+and the value of a variable that is passed to checks, block until a person accepts the finding. The same form in a test
+or an example, where fake keys are common, and guesses are only reported. No message contains the secret, because the
+ledger keeps messages forever.
 
-A key of a known form outside tests, and the value of a variable that checks were passed, block until a person accepts
-them. The same form in a test or an example, where keys that open nothing are common, and guesses only inform. What the
-secret is appears in no message: the ledger keeps messages for ever.
-
-Compares Proofstone's own settings before and after a change: a weaker one is a finding that a person must accept.
-
-The base's settings decide how the change itself is checked. Once the change is committed its own settings decide how
-the next one is, so what it weakens has to be seen now.
+Proofstone's own settings are compared before and after the change. A weaker setting is a finding that a person must
+accept: the base's settings decide how this change is checked, but once it is committed its own settings decide about
+the next one.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ _MANY_LINES = 4000
 
 @dataclass(frozen=True)
 class ChangedFile:
-    """A changed file with its content before and after; None where there is none, or it is too large to read."""
+    """A changed file with its content before and after. The content is None if there is none, or if it is too large."""
 
     path: str
     kind: ChangeKind
@@ -55,13 +53,14 @@ class ChangedFile:
     new: bytes | None
     old_size: int | None = None
     new_size: int | None = None
-    """Of any file, however large; None where there is none."""
+    """The size of any file, however large; None if there is none."""
 
     @cached_property
     def roles(self) -> frozenset[Role]:
-        """What it decides, as far as the change touched that. A file that is too large to be read counts whole."""
-        unread = (self.old is None and self.old_size is not None) or (self.new is None and self.new_size is not None)
-        return roles(self.path) if unread else changed_roles(self.path, self.old, self.new)
+        """What the file decides, as far as the change touched it. A file that is too large to read counts as touched
+        completely."""
+        is_unread = (self.old is None and self.old_size is not None) or (self.new is None and self.new_size is not None)
+        return roles(self.path) if is_unread else changed_roles(self.path, self.old, self.new)
 
     @cached_property
     def added(self) -> list[tuple[int, str]]:
@@ -73,7 +72,7 @@ class ChangedFile:
             return list(enumerate(after, start=1))
         before = self.old.decode("utf-8", "replace").splitlines()
         if len(before) + len(after) > _MANY_LINES:
-            return _not_among(after, before)
+            return _find_surplus_lines(after, before)
         matcher = SequenceMatcher(None, before, after, autojunk=len(after) > 2000)
         return [
             (number + 1, after[number])
@@ -83,27 +82,28 @@ class ChangedFile:
         ]
 
 
-def _not_among(after: Sequence[str], before: Sequence[str]) -> list[tuple[int, str]]:
-    """Lines that `before` has fewer of, wherever they stand: alignment would take hours on generated files."""
-    left = Counter(before)
+def _find_surplus_lines(after: Sequence[str], before: Sequence[str]) -> list[tuple[int, str]]:
+    """Return the lines that occur more often than in `before`, wherever they are. Alignment would take hours on
+    generated files."""
+    remaining = Counter(before)
     added = []
     for number, line in enumerate(after, start=1):
-        if left[line]:
-            left[line] -= 1
+        if remaining[line]:
+            remaining[line] -= 1
         else:
             added.append((number, line))
     return added
 
 
 def changed_files(snapshot: Snapshot, blobs: BlobReader) -> list[ChangedFile]:
-    """The changed files that have bytes: no submodules, no symlinks."""
+    """Return the changed files that have content: no submodules and no symlinks."""
     special = (GITLINK, SYMLINK)
     files = []
     for entry in snapshot.entries:
         if entry.mode in special or (entry.kind is ChangeKind.DELETED and entry.old_mode in special):
             continue
-        had = entry.kind is not ChangeKind.ADDED and entry.old_mode not in special
-        old_size, old = blobs.measured(entry.old_blob) if had else (None, None)
+        has_old = entry.kind is not ChangeKind.ADDED and entry.old_mode not in special
+        old_size, old = blobs.measured(entry.old_blob) if has_old else (None, None)
         size, new = blobs.measured(entry.blob) if entry.kind is not ChangeKind.DELETED else (None, None)
         files.append(ChangedFile(readable(entry.path), entry.kind, old, new, old_size, size))
     return files
@@ -118,32 +118,32 @@ def is_large(files: Sequence[ChangedFile]) -> bool:
 
 
 def is_documentation(snapshot: Snapshot) -> bool:
-    """Documentation and nothing else: a symlink or a submodule is something else, wherever it stands."""
+    """Return whether only documentation changed. A symlink or a submodule is never documentation."""
     special = any(mode in (GITLINK, SYMLINK) for entry in snapshot.entries for mode in (entry.mode, entry.old_mode))
     return not special and docs_only(readable(entry.path) for entry in snapshot.entries)
 
 
 def inspect(files: Sequence[ChangedFile], tree: str, *, max_file_kb: int) -> list[Inspected]:
-    """Tier 1: syntax, conflict markers, size."""
+    """Run the tier 1 checks: syntax, conflict markers and size."""
     present = [file for file in files if file.new is not None]
     syntax: list[Diagnostic] = []
-    known = 0
+    parsed = 0
     for file in present:
         errors = new_syntax_errors(file.path, file.old, file.new or b"")
-        known += errors is not None
+        parsed += errors is not None
         syntax += errors or ()
     markers = [marker for file in present for marker in conflict_markers(file.path, file.old, file.new or b"")]
     sizes = [
-        item
+        diagnostic
         for file in files
         if file.new_size is not None
-        for item in oversized(file.path, file.old_size, file.new_size, max_file_kb << 10)
+        for diagnostic in oversized(file.path, file.old_size, file.new_size, max_file_kb << 10)
     ]
     measured = sum(file.new_size is not None for file in files)
     return [
-        _parsed(syntax, known, len(present), tree),
-        _said(CheckKind.CONFLICT, markers, "resolve the conflict", tree, output=f"{len(present)} files read"),
-        _said(
+        _build_syntax_result(syntax, parsed, len(present), tree),
+        _build_result(CheckKind.CONFLICT, markers, "resolve the conflict", tree, output=f"{len(present)} files read"),
+        _build_result(
             CheckKind.SIZE,
             sizes,
             "keep it out of git (or use LFS), or raise check.max_file_kb",
@@ -153,19 +153,22 @@ def inspect(files: Sequence[ChangedFile], tree: str, *, max_file_kb: int) -> lis
     ]
 
 
-def _parsed(found: Sequence[Diagnostic], known: int, present: int, tree: str) -> Inspected:
-    """What could not be parsed was not checked: where that is all of it, the check says so instead of passing."""
-    said = f"{known} of {present} changed files parsed"
-    result, findings = _said(CheckKind.SYNTAX, found, "mend the syntax", tree, tool="tree-sitter", output=said)
-    if present and not known:
-        unsure = {"verdict": Verdict.UNVERIFIABLE, "reason": "no changed file is in a language that it parses"}
-        result = result.model_copy(update={**unsure, "required": False})
+def _build_syntax_result(diagnostics: Sequence[Diagnostic], parsed: int, present: int, tree: str) -> Inspected:
+    """Return the syntax check. Files that could not be parsed were not checked; if that is all of them, the check is
+    unverifiable."""
+    output = f"{parsed} of {present} changed files parsed"
+    result, findings = _build_result(
+        CheckKind.SYNTAX, diagnostics, "fix the syntax", tree, tool="tree-sitter", output=output
+    )
+    if present and not parsed:
+        unverifiable = {"verdict": Verdict.UNVERIFIABLE, "reason": "no changed file is in a language that it parses"}
+        result = result.model_copy(update={**unverifiable, "required": False})
     return result, findings
 
 
-def _said(
+def _build_result(
     kind: CheckKind,
-    found: Sequence[Diagnostic],
+    diagnostics: Sequence[Diagnostic],
     fix: str,
     tree: str,
     *,
@@ -175,20 +178,21 @@ def _said(
     severity: Severity = Severity.MAJOR,
     output: str = "",
 ) -> Inspected:
-    """A check of the engine's own, and what it found; anything graver than `minor` fails it."""
+    """Return the result of one of the engine's own checks, with its findings. Any severity above `minor` fails the
+    check."""
     name = name or kind.value
     findings = [
         Finding(
             layer="cascade",
             rule=name,
             severity=severity,
-            path=item.path,
-            line=item.line,
-            detail=item.message or item.code,
+            path=diagnostic.path,
+            line=diagnostic.line,
+            detail=diagnostic.message or diagnostic.code,
             fix=fix,
             check=name,
         )
-        for item in found[:50]
+        for diagnostic in diagnostics[:50]
     ]
     result = CheckResult(
         name=name,
@@ -198,47 +202,47 @@ def _said(
         command="",
         phase=Phase.AFTER,
         tree=tree,
-        verdict=Verdict.FAIL if found and severity is not Severity.MINOR else Verdict.PASS,
-        reason=_told(found),
+        verdict=Verdict.FAIL if diagnostics and severity is not Severity.MINOR else Verdict.PASS,
+        reason=_summarize(diagnostics),
         output=output,
-        diagnostics=tuple(found),
+        diagnostics=tuple(diagnostics),
     )
     return result, findings
 
 
-def _told(found: Sequence[Diagnostic]) -> str:
-    if not found:
+def _summarize(diagnostics: Sequence[Diagnostic]) -> str:
+    if not diagnostics:
         return ""
-    first = found[0]
+    first = diagnostics[0]
     where = f"{first.path}:{first.line}" if first.line else first.path
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    more = f" and {len(diagnostics) - 1} more" if len(diagnostics) > 1 else ""
     return f"{where}: {first.message or first.code}{more}"
 
 
 _SEVERITY = {"secrets": Severity.BLOCKER, "swallowed-exceptions": Severity.MINOR, "observability": Severity.MINOR}
 _FIX = {
-    "secrets": "take it out of the file and of the history, and replace the secret itself",
+    "secrets": "remove it from the file and from the history, and replace the secret itself",
     "swallowed-exceptions": "handle the error, log it, or let it through",
-    "observability": "log the error or pass it on, so that somebody can see it happen",
+    "observability": "log the error or pass it on, so that it can be noticed",
 }
 
 
 def inspect_readiness(
     files: Sequence[ChangedFile], tree: str, known: Collection[tuple[str | None, int | None]] = ()
 ) -> list[Inspected]:
-    """Tier 4, for Large changes. Only a secret decides; the rest is said to whoever reviews. `known`: paths and lines
-    whose secrets are findings already."""
+    """Run the tier 4 checks, for Large changes. Only secrets decide; the rest is reported to the reviewer. `known` are
+    paths and lines whose secrets are findings already."""
     items = [
-        (kind, one)
+        (kind, diagnostic)
         for file in files
         if file.new is not None
-        for kind, one in readiness(file.path, file.added, file.new)
-        if kind != "secrets" or (one.path, one.line) not in known
+        for kind, diagnostic in readiness(file.path, file.added, file.new)
+        if kind != "secrets" or (diagnostic.path, diagnostic.line) not in known
     ]
     return [
-        _said(
+        _build_result(
             CheckKind.READINESS,
-            [one for of, one in items if of == kind],
+            [diagnostic for item_kind, diagnostic in items if item_kind == kind],
             _FIX[kind],
             tree,
             name=f"readiness-{kind}",
@@ -254,37 +258,37 @@ KNOWN: Final = "added-secret"
 POSSIBLE: Final = "possible-secret"
 _SAMPLES: Final = re.compile(r"(?:^|/)(?:examples?|demos?|samples?|fixtures?)/")
 _ADDED_SECRETS_FIX: Final = (
-    "take it out of the file, and revoke it if it was real: whoever can read the repository has it"
+    "remove it from the file, and revoke it if it was real: everybody who can read the repository has it"
 )
 
 
 def secret_findings(files: Sequence[ChangedFile], passed: SecretMask) -> list[Finding]:
-    """Return a finding for each secret in the added lines; `passed` are the values that checks were given."""
-    return [finding for file in files if file.new is not None for finding in _in_file(file, passed)]
+    """Return a finding for each secret in the added lines; `passed` are the values that are passed to checks."""
+    return [finding for file in files if file.new is not None for finding in _find_secrets(file, passed)]
 
 
-def _in_file(file: ChangedFile, passed: SecretMask) -> Iterator[Finding]:
+def _find_secrets(file: ChangedFile, passed: SecretMask) -> Iterator[Finding]:
     lower = file.path.lower()
     is_sample = is_test(file.path) or bool(TEST_FOLDERS.search(lower) or _SAMPLES.search(lower))
     numbers = [number for number, _ in file.added]
     text = "\n".join(line for _, line in file.added)
-    found: dict[int, tuple[Severity, str]] = {}
+    secrets: dict[int, tuple[Severity, str]] = {}
     for secret in known_secrets(text):
         severity = Severity.MINOR if is_sample else Severity.CRITICAL
         where = " in a test or an example" if is_sample else ""
-        found[numbers[secret.line - 1]] = (severity, f"a {secret.kind} in an added line{where}")
+        secrets[numbers[secret.line - 1]] = (severity, f"a {secret.kind} in an added line{where}")
     for number, line in file.added if passed.values else ():
         if names := passed.names_in(line):
-            detail = f"the value of {', '.join(names)}, which checks were passed, in an added line"
-            found[number] = (Severity.CRITICAL, detail)
+            detail = f"the value of {', '.join(names)}, which is passed to checks, in an added line"
+            secrets[number] = (Severity.CRITICAL, detail)
     for number, line in file.added:
-        if number not in found and not is_sample and looks_like_credential(line):
-            found[number] = (Severity.MINOR, "a text that looks like a key or a password in an added line")
-    for number, (severity, detail) in sorted(found.items()):
-        yield _finding(file.path, number, severity, detail)
+        if number not in secrets and not is_sample and looks_like_credential(line):
+            secrets[number] = (Severity.MINOR, "a text that looks like a key or a password in an added line")
+    for number, (severity, detail) in sorted(secrets.items()):
+        yield _build_secret_finding(file.path, number, severity, detail)
 
 
-def _finding(path: str, line: int, severity: Severity, detail: str) -> Finding:
+def _build_secret_finding(path: str, line: int, severity: Severity, detail: str) -> Finding:
     return Finding(
         layer="secrets",
         rule=KNOWN if severity is Severity.CRITICAL else POSSIBLE,
@@ -306,11 +310,11 @@ def settings_findings(git: Git, snapshot: Snapshot) -> list[Finding]:
         new = load_files(after)
         name = chosen_file(after) or touched[0]
     except ConfigError as error:
-        return [_unreadable(touched[0], error.message)]
+        return [_build_unreadable_finding(touched[0], error.message)]
     try:
         old = load_files(_settings_files(git, snapshot.base))
     except ConfigError:
-        old = Settings()  # the base's settings cannot be read, so only the defaults could be in force
+        old = Settings()  # the base's settings cannot be read, so only the defaults could apply
     text = after.get(name, b"").decode("utf-8", "replace")
     prefix = ("tool", "proofstone") if name == PYPROJECT else ()
     return weakened_findings(
@@ -325,12 +329,12 @@ def _settings_files(git: Git, tree: str) -> dict[str, bytes]:
     return {name: content for name in FILES if (content := file_at(git, tree, name)) is not None}
 
 
-def _unreadable(path: str, why: str) -> Finding:
+def _build_unreadable_finding(path: str, why: str) -> Finding:
     return Finding(
         layer="settings",
         rule="unreadable-settings",
         severity=Severity.MAJOR,
         path=path,
-        detail=f"Proofstone's settings cannot be read as the change leaves them: {why}",
-        fix="mend the file: every later check would be refused",
+        detail=f"Proofstone's settings cannot be read after this change: {why}",
+        fix="fix the file: otherwise every later check is refused",
     )

@@ -1,13 +1,14 @@
-"""What was planted in a virtual environment before the check: start-up files, and an edited test runner.
+"""Find start-up files and edited test runners that were planted in a virtual environment before the check.
 
-An environment lies outside the tree, so the tree says nothing about it. Installers write down what they install
-(`RECORD`, with hashes); what runs at start-up, and every file of a test runner or of what it stands on, is compared
-with that. Nothing is imported or run, and only what is named is read.
+An environment lies outside the tree, so the tree says nothing about it. Installers record the files that they install
+(`RECORD`, with hashes). Start-up files, and every file of a test runner or of its dependencies, are compared with that
+record. Nothing is imported or run, and only the named files are read.
 
-Only folders with a `pyvenv.cfg` are looked at: the system's interpreter, and conda's, are installed by others and keep
-no such record. What this does not see: a `RECORD` made up or rewritten to match, an exchanged interpreter, and edited
-packages that are no part of a test runner; planted bytecode of the runner never runs, see `bytecode`. For node_modules
-there is nothing to compare with: its lock file has hashes of archives and none of files. There the canary tells.
+Only folders with a `pyvenv.cfg` are examined: others install the system's interpreter, and conda's, without such a
+record. The following is not detected: a `RECORD` that was forged or rewritten to match, a replaced interpreter, and
+edited packages that are not part of a test runner. Planted bytecode of the runner never runs, see `check.cache`. For
+node_modules there is nothing to compare with, because its lock file has hashes of archives and not of files. There the
+canary detects an edited runner.
 """
 
 from __future__ import annotations
@@ -26,21 +27,21 @@ from typing import Final
 
 from proofstone.common.models import Finding, Severity
 
-# Distributions that run tests, or that pytest stands on (without pygments, which colours its output and has more files
-# than all the others). Of any other that registers a plug-in of pytest's the plug-in's own modules are looked at.
+# Distributions that run tests, or that pytest depends on (without pygments, which colours its output and has more files
+# than all the others). Of any other distribution with a pytest plug-in, only the plug-in's own modules are examined.
 RUNNERS: Final = frozenset(
     (
         "pytest", "pluggy", "iniconfig", "packaging", "exceptiongroup", "tomli", "py", "execnet", "coverage",
         "hypothesis", "nose", "nose2", "tox", "unittest2", "unittest-xml-reporting", "testtools", "stestr", "green",
     )
 )  # fmt: skip
-_UNOWNED = ("pytest", "_pytest", "pluggy")
-"""Without a record of these nobody can say whether the runner is what was installed."""
+_RUNNER_PACKAGES = ("pytest", "_pytest", "pluggy")
+"""If no record lists these, it is unknown whether the runner is what was installed."""
 
 _CUSTOMIZE = ("sitecustomize", "usercustomize")
-_EXECUTED = ("import ", "import\t")
-"""How a line of a `.pth` file starts that Python executes; any other is a path."""
-_IMPORTED = re.compile(r"""(?:\bimport\s+|__import__\(['"])(\w+)""")
+_CODE_PREFIXES = ("import ", "import\t")
+"""How a line of a `.pth` file starts that Python executes. Any other line is a path."""
+_IMPORT = re.compile(r"""(?:\bimport\s+|__import__\(['"])(\w+)""")
 
 _NAME = r"'(?!_?pytest\b|pluggy\b)[\w.]+'"
 _COVERAGE = (
@@ -51,7 +52,7 @@ _COVERAGE = (
 HARMLESS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     # virtualenv, and uv in its earlier versions
     (r"_virtualenv\.pth", (r"import _virtualenv",)),
-    # Written by the person as coverage's manual says, or by coverage for the time of a run
+    # Written by the user as coverage's manual says, or by coverage for the duration of a run
     (r".*\.pth|sitecustomize\.py", _COVERAGE),
     # setuptools before `pip install -e` was recorded; virtualenvwrapper
     (
@@ -79,21 +80,22 @@ HARMLESS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
         ),
     ),
 )
-"""Start-up files that no installer records and honest tools write: name, and the lines that may be executed."""
-_FOREIGN = re.compile(
+"""Start-up files that no installer records but well-known tools write: their name, and the lines that may be
+executed."""
+_SUSPICIOUS_CODE = re.compile(
     r"pytest|pluggy|unittest|coverage|\b(?:exec|eval|compile|chr|bytes|open)\(|__import__|_exit|subprocess"
 )
-"""What `_virtualenv.py`, which only patches distutils, has never held."""
+"""Code that `_virtualenv.py`, which only patches distutils, has never contained."""
 
-_HASHED = (".py", ".so", ".pth", "/entry_points.txt")
-_MOST = 1_000_000
-"""Bytes of a start-up file that are read; honest ones have a few lines."""
-_LONGEST_RECORD = 100_000_000
+_HASHED_SUFFIXES = (".py", ".so", ".pth", "/entry_points.txt")
+_MAX_STARTUP_BYTES = 1_000_000
+"""Bytes of a start-up file that are read. Genuine ones have a few lines."""
+_MAX_RECORD_BYTES = 100_000_000
 
 
 @dataclass(frozen=True)
-class _Row:
-    """What an installer wrote down of one file."""
+class _RecordRow:
+    """What an installer recorded about one file."""
 
     path: str
     algorithm: str = ""
@@ -101,15 +103,17 @@ class _Row:
     size: str = ""
 
 
-def _cells(record: str) -> list[list[str]]:
+def _read_record(record: str) -> list[list[str]]:
     try:
         return [cells for cells in csv.reader(record.replace("\0", "").splitlines()) if cells and cells[0]]
     except csv.Error:
-        return []  # it records nothing, and what it should have recorded is seen to be unrecorded
+        return []  # an unreadable record lists nothing, so its files count as unrecorded
 
 
 @dataclass(frozen=True)
 class _Distribution:
+    """An installed distribution and its record."""
+
     site: str
     folder: str
 
@@ -124,47 +128,48 @@ class _Distribution:
 
     @cached_property
     def plugins(self) -> tuple[str, ...]:
-        """Modules that it makes pytest load."""
-        group, found = "", []
-        for line in map(str.strip, _text(self.entry_points).splitlines()):
+        """Modules that the distribution makes pytest load."""
+        group, modules = "", []
+        for line in map(str.strip, _read_text(self.entry_points).splitlines()):
             if line.startswith("["):
                 group = line.strip("[]")
             elif group == "pytest11" and "=" in line:
-                found.append(line.partition("=")[2].partition(":")[0].strip())
-        return tuple(found)
+                modules.append(line.partition("=")[2].partition(":")[0].strip())
+        return tuple(modules)
 
     @property
     def runs_tests(self) -> bool:
         return self.name in RUNNERS or self.name.startswith("pytest-")
 
     @cached_property
-    def looked_at(self) -> list[_Row]:
-        """Of a runner all, of others what pytest loads as a plug-in: its module, and the packages above it."""
+    def rows_to_compare(self) -> list[_RecordRow]:
+        """The recorded files to compare: all of a runner; otherwise the pytest plug-in modules and the packages above
+        them."""
         if self.runs_tests:
             return list(self.rows.values())
-        wanted = [self.entry_points]
+        paths = [self.entry_points]
         for module in self.plugins:
             parts = module.split(".")
-            wanted += [f"{self.site}/{'/'.join(parts[:n])}/__init__.py" for n in range(1, len(parts) + 1)]
-            wanted.append(f"{self.site}/{'/'.join(parts)}.py")
-        return [self.rows[path] for path in dict.fromkeys(wanted) if path in self.rows]
+            paths += [f"{self.site}/{'/'.join(parts[:n])}/__init__.py" for n in range(1, len(parts) + 1)]
+            paths.append(f"{self.site}/{'/'.join(parts)}.py")
+        return [self.rows[path] for path in dict.fromkeys(paths) if path in self.rows]
 
     @cached_property
     def record(self) -> str:
         name = "RECORD" if self.folder.endswith(".dist-info") else "installed-files.txt"
-        return _text(f"{self.site}/{self.folder}/{name}", _LONGEST_RECORD)
+        return _read_text(f"{self.site}/{self.folder}/{name}", _MAX_RECORD_BYTES)
 
     @cached_property
-    def rows(self) -> dict[str, _Row]:
-        """By absolute path."""
+    def rows(self) -> dict[str, _RecordRow]:
+        """The rows of the record by absolute path."""
         start = self.site if self.folder.endswith(".dist-info") else f"{self.site}/{self.folder}"
-        rows: dict[str, _Row] = {}
-        for cells in _cells(self.record):
-            # Some installers write absolute paths, which are wrong once the environment has moved.
+        rows: dict[str, _RecordRow] = {}
+        for cells in _read_record(self.record):
+            # Some installers write absolute paths, which are wrong after the environment has moved.
             inside = cells[0].rpartition("/site-packages/")[2] if cells[0].startswith("/") else cells[0]
             path = os.path.normpath(f"{start}/{inside}")
             algorithm, _, digest = (cells[1] if len(cells) > 1 else "").partition("=")
-            rows[path] = _Row(path, algorithm, digest, cells[2] if len(cells) > 2 else "")
+            rows[path] = _RecordRow(path, algorithm, digest, cells[2] if len(cells) > 2 else "")
         return rows
 
 
@@ -185,172 +190,182 @@ class _Site:
         folders = (name for name in self.names if name.endswith((".dist-info", ".egg-info")))
         return tuple(_Distribution(self.folder, name) for name in folders)
 
-    def owners(self, inside: str) -> list[_Distribution]:
-        """The distributions that say they installed a file of this folder."""
-        path = f"{self.folder}/{inside}"
-        return [owner for owner in self.distributions if inside in owner.record and path in owner.rows]
+    def owners(self, relative: str) -> list[_Distribution]:
+        """Return the distributions whose records list a file of this folder."""
+        path = f"{self.folder}/{relative}"
+        return [owner for owner in self.distributions if relative in owner.record and path in owner.rows]
 
-    def finding(self, rule: str, severity: Severity, path: str, detail: str) -> Finding:
+    def build_finding(self, rule: str, severity: Severity, path: str, detail: str) -> Finding:
         return Finding(
             layer="L7",
             rule=rule,
             severity=severity,
-            path=self.shown(path),
+            path=self.display_path(path),
             detail=detail,
-            fix=f"recreate the environment: remove {self.shown(str(self.environment))} and install its packages again",
+            fix=f"recreate the environment: remove {self.display_path(str(self.environment))} and install it again",
         )
 
-    def shown(self, path: str) -> str:
+    def display_path(self, path: str) -> str:
         return os.path.relpath(path, self.root) if Path(path).is_relative_to(self.root) else path
 
 
 def environment_findings(folders: Sequence[Path], root: Path) -> list[Finding]:
-    """What does not belong into the virtual environments among `folders`; `root` is the repository's work tree."""
-    found: list[Finding] = []
+    """Return findings for the virtual environments among `folders`; `root` is the repository's work tree."""
+    findings: list[Finding] = []
     for folder in folders:
         if not (folder / "pyvenv.cfg").is_file():
             continue
-        places = {path.resolve(): path for path in sorted(folder.glob("lib*/py*/site-packages"), reverse=True)}
-        for place in places.values():
-            found += _findings(_Site(str(place), folder, root))
-    return found
+        sites = {path.resolve(): path for path in sorted(folder.glob("lib*/py*/site-packages"), reverse=True)}
+        for site in sites.values():
+            findings += _examine_site(_Site(str(site), folder, root))
+    return findings
 
 
-def _findings(site: _Site) -> list[Finding]:
+def _examine_site(site: _Site) -> list[Finding]:
     try:
-        return [*_startup_findings(site), *_tampered_findings(site)]
+        return [*_find_startup_files(site), *_find_tampering(site)]
     except OSError as error:
         path = str(error.filename or site.folder)
-        detail = f"{site.shown(path)} cannot be read ({error.strerror}), so nobody can tell what the environment holds"
-        return [site.finding("environment-tampered", Severity.MAJOR, path, detail)]
+        detail = (
+            f"{site.display_path(path)} cannot be read ({error.strerror}), so the environment could not be verified"
+        )
+        return [site.build_finding("environment-tampered", Severity.MAJOR, path, detail)]
 
 
-def _startup_findings(site: _Site) -> Iterator[Finding]:
+def _find_startup_files(site: _Site) -> Iterator[Finding]:
     for name in site.names:
         if name.endswith(".pth"):
-            yield from _pth_findings(site, name)
+            yield from _examine_pth(site, name)
         elif name.partition(".")[0] in _CUSTOMIZE:
             path = f"{site.folder}/{name}"
-            lines = [line for line in _text(path).splitlines() if line.strip() and not line.startswith("#")]
+            lines = [line for line in _read_text(path).splitlines() if line.strip() and not line.startswith("#")]
             inside = f"{name}/__init__.py" if Path(path).is_dir() else name
-            if not site.owners(inside) and not (lines and _harmless(site, name, lines)):
-                yield _planted(site, path, "Python imports it whenever it starts, and no installed package recorded it")
+            if not site.owners(inside) and not (lines and _is_harmless(site, name, lines)):
+                yield _startup_finding(
+                    site, path, "Python imports it whenever it starts, but no installed package lists it"
+                )
 
 
-def _pth_findings(site: _Site, name: str) -> Iterator[Finding]:
+def _examine_pth(site: _Site, name: str) -> Iterator[Finding]:
     path = f"{site.folder}/{name}"
-    lines = [line.rstrip() for line in _text(path).removeprefix("\ufeff").splitlines()]
-    executed = [line for line in lines if line.startswith(_EXECUTED)]
+    lines = [line.rstrip() for line in _read_text(path).removeprefix("\ufeff").splitlines()]
+    executed = [line for line in lines if line.startswith(_CODE_PREFIXES)]
     added = [os.path.normpath(f"{site.folder}/{line}" if line[0] != "/" else line)
              for line in lines if line and line[0] != "#" and line not in executed]  # fmt: skip
     owners = site.owners(name)
     if executed and owners:
-        yield from _edited_startup(site, path, executed, owners)
-    elif executed and not _harmless(site, name, executed):
-        yield _planted(site, path, "Python executes it whenever it starts, and no installed package recorded it")
-    for place in added:
-        if Path(place).is_relative_to(site.environment):
+        yield from _find_edited_startup(site, path, executed, owners)
+    elif executed and not _is_harmless(site, name, executed):
+        yield _startup_finding(site, path, "Python executes it whenever it starts, but no installed package lists it")
+    for folder in added:
+        if Path(folder).is_relative_to(site.environment):
             continue
-        if Path(place).is_relative_to(site.root):
-            if not owners and not _linked(site, place):
-                detail = f"adds {site.shown(place)} to what Python imports from, and no installed package recorded it"
-                yield site.finding("environment-startup-file", Severity.MINOR, path, f"{name} {detail}")
-        elif any(Path(place, f"{stem}.py").exists() or Path(place, stem).exists() for stem in _CUSTOMIZE):
-            yield _planted(site, path, f"it adds {place}, where a module lies that Python imports whenever it starts")
+        if Path(folder).is_relative_to(site.root):
+            if not owners and not _is_egg_link(site, folder):
+                detail = f"adds {site.display_path(folder)} to Python's import path, but no installed package lists it"
+                yield site.build_finding("environment-startup-file", Severity.MINOR, path, f"{name} {detail}")
+        elif any(Path(folder, f"{stem}.py").exists() or Path(folder, stem).exists() for stem in _CUSTOMIZE):
+            yield _startup_finding(
+                site, path, f"it adds {folder}, which holds a module that Python imports whenever it starts"
+            )
 
 
-def _planted(site: _Site, path: str, why: str) -> Finding:
-    return site.finding("environment-startup-file", Severity.MAJOR, path, f"{os.path.basename(path)}: {why}")  # noqa: PTH119
+def _startup_finding(site: _Site, path: str, why: str) -> Finding:
+    return site.build_finding("environment-startup-file", Severity.MAJOR, path, f"{os.path.basename(path)}: {why}")  # noqa: PTH119
 
 
-def _linked(site: _Site, place: str) -> bool:
-    """Whether setuptools' old development mode says that it added this place."""
+def _is_egg_link(site: _Site, folder: str) -> bool:
+    """Return whether setuptools' old development mode recorded that it added this path."""
     links = (name for name in site.names if name.endswith(".egg-link"))
-    return any(_text(f"{site.folder}/{name}").partition("\n")[0].strip() == place for name in links)
+    return any(_read_text(f"{site.folder}/{name}").partition("\n")[0].strip() == folder for name in links)
 
 
-def _harmless(site: _Site, name: str, lines: Sequence[str]) -> bool:
+def _is_harmless(site: _Site, name: str, lines: Sequence[str]) -> bool:
     for file, allowed in HARMLESS:
-        if re.fullmatch(file, name) and all(any(re.fullmatch(line, said) for line in allowed) for said in lines):
-            return _imports_what_it_says(site, "\n".join(lines))
+        if re.fullmatch(file, name) and all(
+            any(re.fullmatch(line, code_line) for line in allowed) for code_line in lines
+        ):
+            return _imports_expected_module(site, "\n".join(lines))
     return False
 
 
-def _imports_what_it_says(site: _Site, code: str) -> bool:
-    """Whether the module behind a harmless line is the one that the line means."""
+def _imports_expected_module(site: _Site, code: str) -> bool:
+    """Return whether the module that a harmless line imports is the genuine one."""
     if "import _virtualenv" in code:
-        module = _text(f"{site.folder}/_virtualenv.py")
-        return "_DISTUTILS_PATCH" in module and not _FOREIGN.search(module)
+        module = _read_text(f"{site.folder}/_virtualenv.py")
+        return "_DISTUTILS_PATCH" in module and not _SUSPICIOUS_CODE.search(module)
     modules = [name for name in site.names if name.partition(".")[0] == "coverage" and not name.endswith(".pth")]
     return "import coverage" not in code or not modules or bool(site.owners("coverage/__init__.py"))
 
 
-def _edited_startup(
+def _find_edited_startup(
     site: _Site, path: str, executed: Sequence[str], owners: Sequence[_Distribution]
 ) -> Iterator[Finding]:
-    """A recorded start-up file, or a module that it imports, which is not as it was installed."""
-    modules = dict.fromkeys(name for line in executed for name in _IMPORTED.findall(line))
+    """Return a finding for each recorded start-up file, or module that it imports, that differs from its record."""
+    modules = dict.fromkeys(name for line in executed for name in _IMPORT.findall(line))
     files = [path, *(f"{site.folder}/{name}{end}" for name in modules for end in (".py", "/__init__.py"))]
     for file in files:
         rows = [owner.rows[file] for owner in owners if file in owner.rows]
-        why = min((_difference(row) for row in rows), default="")  # one installer's word for it is enough
+        why = min(
+            (_compare_with_record(row) for row in rows), default=""
+        )  # a match with one installer's record is enough
         if why:
-            detail = f"{site.shown(file)} {why}; Python executes it whenever it starts"
-            yield site.finding("environment-tampered", Severity.MAJOR, file, detail)
+            detail = f"{site.display_path(file)} {why}; Python executes it whenever it starts"
+            yield site.build_finding("environment-tampered", Severity.MAJOR, file, detail)
 
 
-def _tampered_findings(site: _Site) -> Iterator[Finding]:
+def _find_tampering(site: _Site) -> Iterator[Finding]:
     runners = [distribution for distribution in site.distributions if distribution.runs_tests or distribution.plugins]
     for runner in runners:
-        wrong = list(_differences(site, runner))
+        wrong = list(_find_differences(site, runner))
         if wrong:
             path, why = wrong[0]
             more = f", and {len(wrong) - 1} more files of it" if len(wrong) > 1 else ""
-            detail = f"{site.shown(path)} {why}{more}; {runner.name} takes part in running tests"
-            yield site.finding("environment-tampered", Severity.MAJOR, path, detail)
-    for name in _UNOWNED:
+            detail = f"{site.display_path(path)} {why}{more}; {runner.name} takes part in running tests"
+            yield site.build_finding("environment-tampered", Severity.MAJOR, path, detail)
+    for name in _RUNNER_PACKAGES:
         if name in site.names and not any(f"{site.folder}/{name}/__init__.py" in runner.rows for runner in runners):
-            detail = f"no installed package recorded {name}: nobody can tell whether it is what was installed"
-            yield site.finding("environment-tampered", Severity.MINOR, f"{site.folder}/{name}", detail)
+            detail = f"no installed package lists {name}, so it could not be compared with what was installed"
+            yield site.build_finding("environment-tampered", Severity.MINOR, f"{site.folder}/{name}", detail)
 
 
-def _differences(site: _Site, runner: _Distribution) -> Iterator[tuple[str, str]]:
-    """Each file that is not as the installer left it, and why."""
+def _find_differences(site: _Site, runner: _Distribution) -> Iterator[tuple[str, str]]:
+    """Return each file that differs from what the installer recorded, and why."""
     folders: dict[str, set[str]] = {}
     programs = f"{site.environment}/bin/"
-    for row in runner.looked_at:
-        ours = row.path.startswith(f"{site.folder}/") and row.path.endswith(_HASHED)
-        if ours or row.path.startswith(programs):
-            why = _difference(row)
+    for row in runner.rows_to_compare:
+        is_module_file = row.path.startswith(f"{site.folder}/") and row.path.endswith(_HASHED_SUFFIXES)
+        if is_module_file or row.path.startswith(programs):
+            why = _compare_with_record(row)
             if why and not (row.path.startswith(programs) and _is_launcher(row.path, runner, programs)):
                 yield row.path, why
-        if ours and row.path.endswith(".py"):
+        if is_module_file and row.path.endswith(".py"):
             folder, _, name = row.path.rpartition("/")
             folders.setdefault(folder, set()).add(name)
     if runner.plugins and runner.entry_points not in runner.rows:
-        yield runner.entry_points, "makes pytest load a plug-in, and no installer recorded it"
+        yield runner.entry_points, "makes pytest load a plug-in, but no installer recorded it"
     for folder, modules in folders.items():
-        yield from _stand_ins(site, folder, modules, runner)
+        yield from _find_replacements(site, folder, modules, runner)
 
 
-def _difference(row: _Row) -> str:
-    """Why the file is not what the record says; empty if it is, or is gone: then nothing of it can run."""
+def _compare_with_record(row: _RecordRow) -> str:
+    """Return how the file differs from the record; empty if it does not, or if the file is gone and so cannot run."""
     try:
         info = os.stat(row.path)  # noqa: PTH116  strings are several times faster
         if not stat.S_ISREG(info.st_mode):
-            return "is no ordinary file"
+            return "is not a regular file"
         if row.size.isdigit() and int(row.size) != info.st_size:
-            return "has another size than the one that was recorded when it was installed"
+            return "differs in size from what was recorded at installation"
         if row.algorithm not in ("sha256", "sha384", "sha512"):
             return ""
-        content = _content(row.path, info.st_size)
+        content = _read_bytes(row.path, info.st_size)
     except (FileNotFoundError, NotADirectoryError):
         return ""
     digest = hashlib.new(row.algorithm, content)
     encoded = base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()
-    # `flit install` writes hexadecimal digits, against the specification.
+    # `flit install` writes hexadecimal digests, against the specification.
     same = row.digest.rstrip("=") in (encoded, digest.hexdigest())
-    return "" if same else "is not what was recorded when it was installed"
+    return "" if same else "differs from what was recorded at installation"
 
 
 _LAUNCHER = re.compile(
@@ -363,61 +378,62 @@ _LAUNCHER = re.compile(
 
 
 def _is_launcher(path: str, runner: _Distribution, programs: str) -> bool:
-    """Whether it is what installers write, for an environment that was moved: only its first line is another."""
-    match = _LAUNCHER.fullmatch(_text(path))
+    """Return whether a program is the launcher that installers write, in an environment that was moved: only its first
+    line differs."""
+    match = _LAUNCHER.fullmatch(_read_text(path))
     if match is None or not match["python"].startswith(programs):
         return False
     return any(f"{runner.site}/{match['module']}{end}" in runner.rows for end in (".py", "/__init__.py"))
 
 
-def _stand_ins(site: _Site, folder: str, modules: set[str], runner: _Distribution) -> Iterator[tuple[str, str]]:
-    """What Python would load instead of a recorded module of this folder."""
-    there = site.names if folder == site.folder else _listed(folder)
-    for name in there:
+def _find_replacements(site: _Site, folder: str, modules: set[str], runner: _Distribution) -> Iterator[tuple[str, str]]:
+    """Return what Python would load instead of a recorded module of this folder."""
+    present = site.names if folder == site.folder else _list_folder(folder)
+    for name in present:
         path, stem = f"{folder}/{name}", name.partition(".")[0]
         if name == "__pycache__":
-            yield from _unchecked_bytecode(path, modules)
+            yield from _find_unchecked_bytecode(path, modules)
         elif f"{stem}.py" not in modules or path in runner.rows:
             continue
-        elif name.endswith(".so") or (name == f"{stem}.pyc" and f"{stem}.py" not in there):
+        elif name.endswith(".so") or (name == f"{stem}.pyc" and f"{stem}.py" not in present):
             yield path, f"is loaded instead of {stem}.py, and was not installed with it"
-        elif name == stem and (package := [file for file in _listed(path) if file.startswith("__init__.")]):
-            inside = os.path.relpath(f"{path}/{package[0]}", site.folder)
-            if not site.owners(inside):
+        elif name == stem and (package := [file for file in _list_folder(path) if file.startswith("__init__.")]):
+            relative = os.path.relpath(f"{path}/{package[0]}", site.folder)
+            if not site.owners(relative):
                 yield path, f"is loaded instead of {stem}.py, and was not installed with it"
 
 
-def _unchecked_bytecode(folder: str, modules: set[str]) -> Iterator[tuple[str, str]]:
-    """Bytecode that Python takes without looking at the source: its flags say hashed (1) and not checked (2)."""
-    for name in _listed(folder):
+def _find_unchecked_bytecode(folder: str, modules: set[str]) -> Iterator[tuple[str, str]]:
+    """Return bytecode that Python loads without checking the source: its flags say hashed (1) and not checked (2)."""
+    for name in _list_folder(folder):
         if name.endswith(".pyc") and f"{name.partition('.')[0]}.py" in modules:
             try:
-                flags = _content(f"{folder}/{name}", 8)[4:]
+                flags = _read_bytes(f"{folder}/{name}", 8)[4:]
             except (PermissionError, IsADirectoryError):
-                continue  # Python cannot read it either, and takes the source
+                continue  # Python cannot read it either and uses the source
             if int.from_bytes(flags, "little") & 0b11 == 0b01:
                 yield f"{folder}/{name}", "is bytecode that Python never compares with its source"
 
 
-def _listed(folder: str) -> list[str]:
+def _list_folder(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder))  # noqa: PTH208  strings are several times faster
     except (FileNotFoundError, NotADirectoryError):
         return []
 
 
-def _text(path: str, most: int = _MOST) -> str:
-    """Of an ordinary file; empty if there is none."""
+def _read_text(path: str, most: int = _MAX_STARTUP_BYTES) -> str:
+    """Return the text of a regular file; empty if there is none."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  strings are several times faster
             return ""
-        return _content(path, most).decode("utf-8", "replace")
+        return _read_bytes(path, most).decode("utf-8", "replace")
     except (FileNotFoundError, NotADirectoryError):
         return ""
 
 
-def _content(path: str, most: int) -> bytes:
-    """Without buffers and path objects: this is called for some hundred small files."""
+def _read_bytes(path: str, most: int) -> bytes:
+    """Read a file without buffers and path objects, because this is called for some hundred small files."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         return os.read(descriptor, most)

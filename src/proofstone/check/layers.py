@@ -1,4 +1,7 @@
-"""The layers that look at a check which passed: is the pass worth anything? Each layer is a module of its own."""
+"""The layers of evidence: they examine a check that passed and decide whether the pass is worth anything.
+
+Each layer has a module of its own.
+"""
 
 from __future__ import annotations
 
@@ -21,89 +24,97 @@ _NAME = "layers"
 
 @dataclass(frozen=True)
 class Layers:
+    """All layers of one run."""
+
     old_tests: OldTests
     must_fail: MustFail
     sensitivity: Sensitivity
     quieted: Quieted
     plants: Callable[[CheckSpec], bool]
-    """Whether tests that must fail are planted for a check."""
+    """Returns whether tests that must fail are planted for a check."""
     recorder: Recorder
     accepted: frozenset[str]
-    """Rules that the person takes upon themselves."""
+    """Rules of findings that the user accepts."""
     fresh: bool
 
     def examine(
         self,
         spec: CheckSpec,
         before: CheckResult | None,
-        known: CheckResult | None,
+        renamed_base: CheckResult | None,
         after: CheckResult,
-        found: Comparison,
+        comparison: Comparison,
         keys: tuple[str, str],
-        planted: Future[Planting | None] | None,
+        must_fail_run: Future[Planting | None] | None,
     ) -> Examined:
-        """What the layers say about a check that passed. `known` is `before` in the names of the change; `planted` is
-        the run of tests that must fail, if it was started beside the check."""
+        """Let the layers examine a check that passed. `renamed_base` is `before` with the test names of the change;
+        `must_fail_run` is the run of tests that must fail, if it was started early."""
         accepted = [*sorted(self.accepted), self.old_tests.accepted]
         key = ResultCache.key(layers=keys, required=self.must_fail.required, accepted=accepted)
-        kept = None if self.fresh else self.recorder.cache.find(key)
-        if kept is not None and kept.examined is not None:
-            return kept.examined
-        examined = self._asked(spec, before, known, after, found, planted)
+        cached = None if self.fresh else self.recorder.cache.find(key)
+        if cached is not None and cached.examined is not None:
+            return cached.examined
+        examined = self._run_layers(spec, before, renamed_base, after, comparison, must_fail_run)
         examined = examined.model_copy(update={"findings": tuple(softened(examined.findings, self.accepted))})
         self._record(after, examined, key)
         return examined
 
-    def _asked(
+    def _run_layers(
         self,
         spec: CheckSpec,
         before: CheckResult | None,
-        known: CheckResult | None,
+        renamed_base: CheckResult | None,
         after: CheckResult,
-        found: Comparison,
-        planted: Future[Planting | None] | None,
+        comparison: Comparison,
+        must_fail_run: Future[Planting | None] | None,
     ) -> Examined:
         if spec.kind.complains:
-            return _examined(lambda: self.quieted.examine(spec, known, after))
+            return _catch_not_measured(lambda: self.quieted.examine(spec, renamed_base, after))
         if not spec.kind.exercises:
             return Examined()
         with ThreadPoolExecutor(3) as pool:
-            asked = [
-                pool.submit(_examined, lambda: self.old_tests.examine(spec, before, after)),
-                pool.submit(_examined, lambda: self.sensitivity.examine(spec, known, after, found)),
+            futures = [
+                pool.submit(_catch_not_measured, lambda: self.old_tests.examine(spec, before, after)),
+                pool.submit(
+                    _catch_not_measured, lambda: self.sensitivity.examine(spec, renamed_base, after, comparison)
+                ),
             ]
             if after.report is not None and self.plants(spec):
-                asked.append(pool.submit(_examined, lambda: self._planted(spec, known, after, planted)))
-            return together([item.result() for item in asked])
+                futures.append(
+                    pool.submit(
+                        _catch_not_measured, lambda: self._examine_must_fail(spec, renamed_base, after, must_fail_run)
+                    )
+                )
+            return together([future.result() for future in futures])
 
-    def _planted(
+    def _examine_must_fail(
         self,
         spec: CheckSpec,
         before: CheckResult | None,
         after: CheckResult,
-        early: Future[Planting | None] | None,
+        must_fail_run: Future[Planting | None] | None,
     ) -> Examined:
         if after.report is None:
             return Examined()
         base = before.report if before else None
-        planting = early.result() if early else self.must_fail.plant(spec, after.report, base, after)
+        planting = must_fail_run.result() if must_fail_run else self.must_fail.plant(spec, after.report, base, after)
         return self.must_fail.examine(spec.name, planting, after.report)
 
     def _record(self, after: CheckResult, examined: Examined, key: str) -> None:
-        """One row for all layers; it is kept, like any result, if it passed."""
-        grave = [finding for finding in examined.findings if finding.severity is not Severity.MINOR]
-        told = [f"{finding.layer} {finding.rule}: {finding.detail}" for finding in examined.findings]
-        told += [*examined.caps, *examined.not_measured]
+        """Record one row for all layers. Like any result, it is cached if it passed."""
+        serious = [finding for finding in examined.findings if finding.severity is not Severity.MINOR]
+        messages = [f"{finding.layer} {finding.rule}: {finding.detail}" for finding in examined.findings]
+        messages += [*examined.caps, *examined.not_measured]
         verdict, reason = Verdict.PASS, ""
-        if grave:
-            verdict, reason = Verdict.FAIL, f"{grave[0].rule}: {grave[0].detail}"
+        if serious:
+            verdict, reason = Verdict.FAIL, f"{serious[0].rule}: {serious[0].detail}"
         elif examined.not_measured:
             verdict, reason = Verdict.UNVERIFIABLE, examined.not_measured[0]
         result = after.model_copy(
             update={
                 "verdict": verdict,
                 "reason": reason,
-                "output": "\n".join(told),
+                "output": "\n".join(messages),
                 "exit_code": None,
                 "duration_ms": 0,
                 "artifact": None,
@@ -116,8 +127,8 @@ class Layers:
         self.recorder.further(result, _NAME, key)
 
 
-def _examined(examine: Callable[[], Examined]) -> Examined:
-    """What a layer found; a layer whose run died found nothing, and says which run that was."""
+def _catch_not_measured(examine: Callable[[], Examined]) -> Examined:
+    """Return what a layer found. A layer whose run died found nothing and names that run."""
     try:
         return examine()
     except NotMeasuredError as error:

@@ -1,11 +1,4 @@
-"""Test results by id, whatever runner produced them.
-
-What the layers of evidence found about one check that passed.
-
-A check: what is to be run, and what came of it.
-
-What `proofstone check` says at the end, for people and programs.
-"""
+"""The data of a check: test results, check specifications, check results and the report of `proofstone check`."""
 
 from __future__ import annotations
 
@@ -28,17 +21,17 @@ from proofstone.common.models import (
 
 
 class TestStatus(StrEnum):
-    __test__ = False  # not a test class, whatever pytest thinks of the name
+    __test__ = False  # pytest must not collect this class because of its name
 
     PASSED = "passed"
     FAILED = "failed"
     ERROR = "error"
-    """Set-up, tear-down or collection broke."""
+    """Set-up, tear-down or collection failed."""
     SKIPPED = "skipped"
     XFAILED = "xfailed"
-    """Failed as it was declared to."""
+    """The test failed, as it was declared to."""
     XPASSED = "xpassed"
-    """Passed although it was declared to fail."""
+    """The test passed although it was declared to fail."""
 
     @property
     def executed(self) -> bool:
@@ -53,18 +46,18 @@ class TestResult(Contract):
     __test__ = False
 
     id: str
-    """Stable between two trees: the runner's own id where it has one, with paths relative to the repository."""
+    """Stable between two trees. This is the runner's own id where it has one, with paths relative to the repository."""
     status: TestStatus
     duration_ms: int | None = None
     message: str = ""
-    """Head of the failure text, at most 2,000 characters."""
+    """The beginning of the failure text, at most 2,000 characters."""
     path: str | None = None
-    """The test's file relative to the repository, where the runner says it."""
+    """The test's file relative to the repository, if the runner reports it."""
 
-    def told(self, what: str) -> str:
-        """`what`, and the last line of the failure text, which is where runners say what went wrong."""
+    def told(self, prefix: str) -> str:
+        """Return `prefix` followed by the last line of the failure text, where runners state the cause."""
         lines = [line.strip() for line in self.message.splitlines() if line.strip()]
-        return f"{what}: {lines[-1][:200]}" if lines else what
+        return f"{prefix}: {lines[-1][:200]}" if lines else prefix
 
 
 class TestReport(Contract):
@@ -75,15 +68,16 @@ class TestReport(Contract):
     runner: str
     results: tuple[TestResult, ...]
     complete: bool
-    """False when the runner died before it said that it had finished."""
+    """False if the runner died before it reported that it had finished."""
     began: bool = True
-    """False when no runner began a run: none wrote a report, or it said itself that it could not begin."""
+    """False if no runner began a run: none wrote a report, or the runner reported that it could not begin."""
     imported_from: tuple[str, ...] = ()
-    """Where the project's own packages were imported from (absolute paths), where the runner can say."""
+    """Absolute paths from which the project's own packages were imported, if the runner reports them."""
     problems: tuple[str, ...] = ()
-    """What could not be read, in words."""
+    """Descriptions of what could not be read."""
     forged: str = ""
-    """Why somebody else than the runner must have written part of it; empty if nothing says so."""
+    """Why part of the report must have been written by something other than the runner; empty if nothing suggests
+    that."""
 
     @property
     def by_id(self) -> Mapping[str, TestResult]:
@@ -95,7 +89,7 @@ class TestReport(Contract):
 
 
 class ReportFormat(StrEnum):
-    """How results by id are obtained from a run."""
+    """The formats in which test results by id are read from a run."""
 
     PYTEST = "pytest"
     UNITTEST = "unittest"
@@ -108,29 +102,32 @@ class ReportFormat(StrEnum):
     JUNIT = "junit"
     TAP = "tap"
     EXIT_CODE = "exit-code"
-    """No ids: the exit code is all there is, and the assurance says so."""
+    """There are no ids. Only the exit code is known, and the assurance states that."""
 
 
 class Examined(Contract):
+    """What the layers of evidence found about one check that passed."""
+
     findings: tuple[Finding, ...] = ()
     edited: tuple[str, ...] = ()
     """Tests that pass only because they were edited."""
     sensitive: tuple[str, ...] = ()
-    """Tests that were seen to fail without the change's source."""
+    """Tests that failed when the source of the change was removed."""
     caps: tuple[str, ...] = ()
-    """What keeps the confidence from being high, in words."""
+    """Reasons why the confidence is not high."""
     not_measured: tuple[str, ...] = ()
-    """Runs that died although the verdict needs them, in words: the check cannot be verified then."""
+    """Runs that died although the verdict needs them. The check is then unverifiable."""
 
 
-def together(parts: Iterable[Examined]) -> Examined:
-    listed = list(parts)
+def together(results: Iterable[Examined]) -> Examined:
+    """Merge the findings of several layers."""
+    parts = list(results)
     return Examined(
-        findings=tuple(finding for part in listed for finding in part.findings),
-        edited=tuple(sorted({test for part in listed for test in part.edited})),
-        sensitive=tuple(sorted({test for part in listed for test in part.sensitive})),
-        caps=tuple(dict.fromkeys(cap for part in listed for cap in part.caps)),
-        not_measured=tuple(dict.fromkeys(words for part in listed for words in part.not_measured)),
+        findings=tuple(finding for part in parts for finding in part.findings),
+        edited=tuple(sorted({test for part in parts for test in part.edited})),
+        sensitive=tuple(sorted({test for part in parts for test in part.sensitive})),
+        caps=tuple(dict.fromkeys(cap for part in parts for cap in part.caps)),
+        not_measured=tuple(dict.fromkeys(reason for part in parts for reason in part.not_measured)),
     )
 
 
@@ -150,76 +147,76 @@ class CheckKind(StrEnum):
 
     @property
     def exercises(self) -> bool:
-        """Whether a pass means that the change was put to use."""
+        """Whether a pass means that the change was executed."""
         return self in (CheckKind.TESTS, CheckKind.VERIFY)
 
     @property
     def complains(self) -> bool:
-        """Whether it gives complaints, which are compared with the base's one by one."""
+        """Whether the check reports diagnostics, which are compared with those of the base one by one."""
         return self in (CheckKind.TYPES, CheckKind.LINT)
 
 
 class CheckSpec(Contract):
-    """One command of the cascade, as discovery or the person named it. The engine runs it; nobody else does."""
+    """One command to run, as discovery or the user named it. Only the engine runs it."""
 
     name: str
-    """Unique in a cascade: `tests:pytest`, `lint:ruff`, with `@packages/a` for a package below the root."""
+    """Unique among all checks: `tests:pytest`, `lint:ruff`, with `@packages/a` for a package below the root."""
     kind: CheckKind
     tier: int = Field(ge=1, le=4)
     tool: str
-    """The program that must be there: its absence makes the check unverifiable."""
+    """The required program. Without it the check is unverifiable."""
     argv: tuple[str, ...] = ()
-    """Program and arguments. Placeholders, replaced by the engine: `{python}` the project's interpreter,
-    `{report}` a directory outside the tree for reports, `{probes}` the directory of the engine's own runners and
-    plug-ins, `{changed}` (a whole argument) the changed files that `suffixes` select."""
+    """Program and arguments. The engine replaces placeholders: `{python}` is the project's interpreter, `{report}` a
+    directory outside the tree for reports, `{probes}` the directory of the engine's own runners and plug-ins, and
+    `{changed}` (a whole argument) the changed files that `suffixes` select."""
     shell: str | None = None
     """A command line for `sh -c` instead of `argv`, run verbatim."""
     cwd: str = "."
     """Relative to the repository's root."""
     env: Mapping[str, str] = {}
-    """Set for this check; the same placeholders."""
+    """Variables set for this check. The same placeholders are replaced."""
     suffixes: tuple[str, ...] = ()
-    """With `{changed}`: which changed files it looks at. No such file, no check."""
+    """Selects the changed files for `{changed}`. The check is skipped if there is no such file."""
     report: ReportFormat | None = None
     """How test results by id are read; None for checks that are not tests."""
     needs: tuple[str, ...] = ()
-    """Checks that must pass first (a build). If one does not, this is unverifiable."""
+    """Checks that must pass first, such as a build. If one does not, this check is unverifiable."""
     required: bool = True
-    """An optional check may be unverifiable without making the outcome so; a failure counts either way."""
+    """An optional check may be unverifiable without making the outcome unverifiable. A failure counts either way."""
     decides: bool = True
-    """False for what the settings call optional: it is run and said, and its failure changes nothing."""
+    """False for checks that the settings call optional: they are run and reported, but a failure changes nothing."""
     evidence: str = ""
-    """The project's own file that says this check exists: `pyproject.toml [tool.ruff]`."""
+    """The project's own file that names this check: `pyproject.toml [tool.ruff]`."""
     install: str = ""
-    """How to get the tool when it is missing."""
+    """How to install the tool if it is missing."""
 
 
 class DeathCause(StrEnum):
-    """What kept a run from measuring anything."""
+    """What prevented a run from measuring anything."""
 
     SANDBOX = "sandbox"
     """The sandbox could not start the command."""
     CANCELLED = "cancelled"
     DEADLINE = "deadline"
     LIMIT = "limit"
-    """A limit of memory or of processes."""
+    """A limit of memory or processes."""
     SIGNAL = "signal"
     UNFINISHED = "unfinished"
     """The runner began its report and did not finish it."""
 
 
 class Death(Contract):
-    """Why a run measured nothing; `check.rules.run_end` decides it."""
+    """Why a run measured nothing, as decided by `check.rules.run_end`."""
 
     cause: DeathCause
     detail: str
-    """In one line, with the signal where there was one."""
+    """One line, with the signal if there was one."""
     setting: str = ""
-    """The setting that would have let the run go on, if one would."""
+    """The setting that would have let the run continue, if there is one."""
 
 
 class CheckResult(Contract):
-    """What the engine saw when it ran one check on one tree."""
+    """What the engine observed when it ran one check on one tree."""
 
     name: str
     kind: CheckKind
@@ -230,61 +227,63 @@ class CheckResult(Contract):
     tree: TreeId
     verdict: Verdict
     reason: str = ""
-    """Why it is not a pass, in one line."""
+    """Why the check did not pass, in one line."""
     ended_by: str = ""
-    """What ended the run before its own end: the deadline, or a limit."""
+    """What ended the run early: the deadline, or a limit."""
     death: Death | None = None
-    """Set if the run died, and so measured nothing: the verdict is `unverifiable`, and there is no report."""
+    """Set if the run died and so measured nothing. The verdict is then `unverifiable` and there is no report."""
     exit_code: int | None = None
     duration_ms: int = 0
     output: str = ""
-    """Head and tail of the combined output; all of it is the artifact."""
+    """Beginning and end of the combined output. The artifact holds all of it."""
     artifact: str | None = None
     assurance: Assurance | None = None
-    """None for checks that run inside the engine and execute nothing of the project's."""
+    """None for checks that run inside the engine and execute nothing of the project."""
     report: TestReport | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     required: bool = True
     decides: bool = True
     examined: Examined | None = None
-    """Of the row that says what the layers found about a check."""
+    """Set in the row that records what the layers found about a check."""
     reused_from: int | None = None
-    """Sequence number of the ledger row whose result this is, when it came from the cache."""
+    """Sequence number of the ledger row that holds this result, if it came from the cache."""
 
 
 CheckResult.model_rebuild()
 
 
 class CheckLine(Contract):
-    """One check of the cascade, judged."""
+    """One check and its judgement, as shown in the report."""
 
     name: str
     kind: CheckKind
     tier: int
     verdict: Verdict
     baseline: Verdict | None
-    """What the same check gave on the base tree; None when it was not run there."""
+    """The verdict of the same check on the base tree; None if it was not run there."""
     duration_ms: int
     reused: bool
-    """The result came from an earlier run on the same tree."""
+    """Whether the result came from an earlier run on the same tree."""
     required: bool
     decides: bool
     reason: str
     command: str
     assurance: Assurance | None
     tests: int | None
-    """Tests that were executed; None for checks that are not tests."""
+    """Number of tests that were executed; None for checks that are not tests."""
     seq: int | None
-    """Row of the ledger that holds it."""
+    """The ledger row that holds the result."""
     artifact: str | None
     exit_code: int | None = None
-    """None where nothing was run, or the engine ended it."""
+    """None if nothing was run, or if the engine ended the run."""
 
 
 class CheckReport(Contract):
+    """The result of `proofstone check`, for people and programs."""
+
     run_id: str
     tree: str
-    """What was checked: the frozen tree, with undeclared protected files as they are in the base."""
+    """The tree that was checked: the frozen tree, with undeclared protected files as they are in the base."""
     frozen: str
     """The work tree as it was found."""
     base: str
@@ -295,7 +294,7 @@ class CheckReport(Contract):
     """Why the outcome is not `passed`, in one line."""
     confidence: Confidence
     caps: tuple[str, ...]
-    """Why the confidence is not high: what would raise it."""
+    """Why the confidence is not high, and what would raise it."""
     assurance: Assurance
     """The weakest level at which a check ran."""
     checks: tuple[CheckLine, ...]
@@ -304,14 +303,14 @@ class CheckReport(Contract):
     fixed: tuple[str, ...]
     """Tests that failed on the base and pass now."""
     standing: tuple[str, ...]
-    """Failures that stood in the baseline and are not held against the change."""
+    """Tests that failed on the base already. They do not count against the change."""
     edited: tuple[str, ...]
-    """Tests that pass as the change left them and fail as they stood on the base."""
+    """Tests that pass as the change left them and fail as they were on the base."""
     sensitive: tuple[str, ...]
-    """Tests that were seen to fail without the change's source."""
+    """Tests that failed when the source of the change was removed."""
     flaky: tuple[str, ...]
     unverifiable_tests: tuple[str, ...]
-    """Tests that cannot be told from what the sandbox or a missing service does to them."""
+    """Tests whose failures may be caused by the sandbox or by a missing service."""
     changed: tuple[str, ...]
     notes: tuple[str, ...]
     ledger: str

@@ -1,10 +1,10 @@
-"""Runs the base's tests on the changed source, where the change edited tests or what decides how they run (L2).
+"""Rerun checks with the parts of the base that the change weakened (L2 and L6).
 
-What a linter or type checker would say if the change had not quieted it (L2 and L6).
+`OldTests` runs the base's tests on the changed source if the change edited tests or files that decide how tests run.
 
-It is asked again with the base's configuration where the change edits that, and without the suppressions that the
-change adds. A suppression that names its rule is left to whoever reviews; one that names nothing and hides a complaint
-needs a person's word, as an edited configuration does.
+`Quieted` runs linters and type checkers with the base's configuration if the change edits it, and without the
+suppressions that the change adds. A suppression that names its rule is left to the reviewer. A blanket suppression that
+hides a complaint must be accepted by a person, like an edited configuration.
 """
 
 from __future__ import annotations
@@ -50,98 +50,119 @@ _NAME = "old-tests"
 
 @dataclass(frozen=True)
 class OldTests:
+    """The layer that runs the base's tests on the changed source."""
+
     beside: Beside
     files: Sequence[ChangedFile]
     renames: Mapping[str, str]
-    """Files that moved, old path → new path."""
+    """Moved files, old path → new path."""
     base_specs: Mapping[str, CheckSpec]
     """The checks as the base's own files name them."""
     reruns: int
     accepted: bool
 
     def examine(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> Examined:
-        """Tests that pass only because they were edited; none where the change left them alone."""
+        """Return the tests that pass only because they were edited. There are none if the change edited no tests."""
         if before is None:
             return Examined()
         old_spec = self.base_specs.get(spec.name, spec)
         if before.report is not None and after.report is not None:
-            return self._by_id(old_spec, before, before.report, after.report)
+            return self._examine_by_id(old_spec, before, before.report, after.report)
         if after.report is None and after.kind is CheckKind.TESTS:
-            return self._by_exit_code(old_spec, before)
+            return self._examine_by_exit_code(old_spec, before)
         return Examined()
 
-    def _by_id(self, spec: CheckSpec, before: CheckResult, known: TestReport, now: TestReport) -> Examined:
-        seen = {r.path for r in known.results if r.path is not None and not _in_source(r)}
-        edited = self._edited(seen)
+    def _examine_by_id(
+        self, spec: CheckSpec, before: CheckResult, base_report: TestReport, new_report: TestReport
+    ) -> Examined:
+        test_files = {r.path for r in base_report.results if r.path is not None and not _is_doctest(r)}
+        edited = self._find_edited_files(test_files)
         if not edited:
             return Examined()
-        # What moved is taken away under its new name: two copies of a test would be in each other's way.
-        back = edited | {self.renames[path] for path in edited if path in self.renames}
-        tree = self.beside.with_base_files({os.fsencode(path) for path in back})
-        tests = [r.id for r in known.results if r.path in edited]
-        # A file without tests of its own (data, conftest) may decide any test: then all of them are run.
-        selection = self.beside.selection(spec, known, tests) if edited <= seen else None
-        old = self.beside.run(spec, tree, _NAME, argv=selection)
-        if why := unrunnable(old, known, sorted(edited)):
-            return Examined(findings=(unrunnable_finding(old, why, accepted=self.accepted),))
-        found = self._edited_expectations(spec, known, now, old, tree)
-        told = expectation_findings(found, in_new_names(old, self.renames), accepted=self.accepted)
-        by_test = zip(found, told, strict=True)
-        return Examined(edited=found, findings=tuple(self._side_by_side(test, one) for test, one in by_test))
+        # Remove a moved file under its new name: two copies of a test would conflict.
+        restored = edited | {self.renames[path] for path in edited if path in self.renames}
+        tree = self.beside.with_base_files({os.fsencode(path) for path in restored})
+        tests = [r.id for r in base_report.results if r.path in edited]
+        # A file without tests of its own (data, conftest) may affect any test: then run all of them.
+        selection = self.beside.selection(spec, base_report, tests) if edited <= test_files else None
+        old_result = self.beside.run(spec, tree, _NAME, argv=selection)
+        if why := unrunnable(old_result, base_report, sorted(edited)):
+            return Examined(findings=(unrunnable_finding(old_result, why, accepted=self.accepted),))
+        edited_tests = self._find_edited_expectations(spec, base_report, new_report, old_result, tree)
+        findings = expectation_findings(edited_tests, in_new_names(old_result, self.renames), accepted=self.accepted)
+        by_test = zip(edited_tests, findings, strict=True)
+        return Examined(
+            edited=edited_tests, findings=tuple(self._add_expectations(test, finding) for test, finding in by_test)
+        )
 
-    def _edited(self, seen: set[str]) -> set[str]:
-        """Files of the old tests, or of what decides them, that are not as they were. A link or a submodule in such a
-        place counts as it stands; a file that only moved does not."""
+    def _find_edited_files(self, test_files: set[str]) -> set[str]:
+        """Return the changed files of the old tests or of what decides them. A link or a submodule in such a place
+        counts as changed; a file that only moved does not."""
         content = {file.path: (file.old, file.new) for file in self.files}
         moved = {
             old
             for old, new in self.renames.items()
             if old in content and content.get(new, (None, None))[1] == content[old][0]
         }
-        found = {file.path for file in self.files if file.path not in moved and _decides_tests(file, seen)}
+        edited = {file.path for file in self.files if file.path not in moved and _decides_tests(file, test_files)}
         special = [entry for entry in self.beside.snapshot.entries if {entry.mode, entry.old_mode} & {GITLINK, SYMLINK}]
         paths = {readable(entry.path) for entry in special}
-        return found | {path for path in paths if path in seen or roles(path) & {Role.TESTS, Role.RUNNER}}
+        return edited | {path for path in paths if path in test_files or roles(path) & {Role.TESTS, Role.RUNNER}}
 
-    def _edited_expectations(
-        self, spec: CheckSpec, known: TestReport, now: TestReport, old: CheckResult, tree: str
+    def _find_edited_expectations(
+        self, spec: CheckSpec, base_report: TestReport, new_report: TestReport, old_result: CheckResult, tree: str
     ) -> tuple[str, ...]:
-        """In the names of the change; told in the base's while they are run, for those are there."""
-        if old.report is None:
+        """Return the tests that fail only in their old form, under their names in the change. They run under their
+        names in the base, because that is where they exist."""
+        if old_result.report is None:
             return ()
-        renamed = in_new_names(old, self.renames).report
+        renamed = in_new_names(old_result, self.renames).report
         new_names = dict(
-            zip([r.id for r in old.report.results], [r.id for r in (renamed or old.report).results], strict=True)
+            zip(
+                [r.id for r in old_result.report.results],
+                [r.id for r in (renamed or old_result.report).results],
+                strict=True,
+            )
         )
-        base = {new_names.get(r.id, r.id) for r in known.results}
-        accused = set(edited_expectations(renamed or old.report, now, base))
-        left = self._still_failing(spec, known, tree, tuple(id for id, new in new_names.items() if new in accused))
-        return tuple(sorted(new_names[id] for id in left))
+        base = {new_names.get(r.id, r.id) for r in base_report.results}
+        accused = set(edited_expectations(renamed or old_result.report, new_report, base))
+        confirmed = self._confirm_failures(
+            spec, base_report, tree, tuple(id for id, new in new_names.items() if new in accused)
+        )
+        return tuple(sorted(new_names[id] for id in confirmed))
 
-    def _side_by_side(self, test: str, finding: Finding) -> Finding:
-        """The finding with what the test expected and what it expects now."""
-        file = next((item for item in self.files if item.path == finding.path and item.old and item.new), None)
+    def _add_expectations(self, test: str, finding: Finding) -> Finding:
+        """Return the finding with the old and the new expectation of the test."""
+        file = next(
+            (
+                candidate
+                for candidate in self.files
+                if candidate.path == finding.path and candidate.old and candidate.new
+            ),
+            None,
+        )
         if file is None or file.old is None or file.new is None:
             return finding
         old, new = file.old.decode("utf-8", "replace"), file.new.decode("utf-8", "replace")
         before, after = edited_lines(old, new, own_name(test, file.path))
         return finding.model_copy(update={"before": before, "after": after})
 
-    def _by_exit_code(self, spec: CheckSpec, before: CheckResult) -> Examined:
-        edited = self._edited(set()) | {file.path for file in self.files if _names_command(file, spec.cwd)}
+    def _examine_by_exit_code(self, spec: CheckSpec, before: CheckResult) -> Examined:
+        edited = self._find_edited_files(set()) | {file.path for file in self.files if _names_command(file, spec.cwd)}
         if not edited:
             return Examined()
         tree = self.beside.with_base_files({os.fsencode(path) for path in edited})
-        old = self.beside.run(spec, tree, _NAME)
-        found = (edited_check_finding(old, accepted=self.accepted),) if edited_check(old) else ()
-        return Examined(findings=found)
+        old_result = self.beside.run(spec, tree, _NAME)
+        findings = (edited_check_finding(old_result, accepted=self.accepted),) if edited_check(old_result) else ()
+        return Examined(findings=findings)
 
-    def _still_failing(
-        self, spec: CheckSpec, known: TestReport, tree: str, accused: tuple[str, ...]
+    def _confirm_failures(
+        self, spec: CheckSpec, base_report: TestReport, tree: str, accused: tuple[str, ...]
     ) -> tuple[str, ...]:
-        """A test that flakes is not accused: it must never pass in its old form."""
+        """Return the accused tests that fail in every rerun. A flaky test is not accused: its old form must never
+        pass."""
         for _ in range(self.reruns):
-            selection = self.beside.selection(spec, known, accused) if accused else None
+            selection = self.beside.selection(spec, base_report, accused) if accused else None
             if selection is None:
                 return accused
             again = self.beside.run(spec, tree, f"{_NAME}-rerun", argv=selection)
@@ -150,33 +171,37 @@ class OldTests:
         return accused
 
 
-def _decides_tests(file: ChangedFile, seen: set[str]) -> bool:
-    """A file of the tests that the change edited or took away, or one that decides how tests run.
+def _decides_tests(file: ChangedFile, test_files: set[str]) -> bool:
+    """Return whether a file is a test that the change edited or deleted, or decides how tests run.
 
-    A new test file is no old test; a new conftest is taken away for the old ones.
+    A new test file is not an old test. A new conftest is removed when the old tests run.
     """
     if file.kind is ChangeKind.ADDED:
         return Role.RUNNER in file.roles
-    return file.path in seen or bool(file.roles & {Role.TESTS, Role.RUNNER})
+    return file.path in test_files or bool(file.roles & {Role.TESTS, Role.RUNNER})
 
 
 def _names_command(file: ChangedFile, cwd: str) -> bool:
-    """Whether it names the command of tests that have no ids; a new one may be read instead of the old."""
+    """Return whether the file defines the command of tests that have no ids. A new file may take precedence over the
+    old one."""
     folder = file.path.rpartition("/")[0] or "."
     return folder == cwd and Role.BUILD in file.roles
 
 
-def _in_source(test: TestResult) -> bool:
-    """Whether it is a doctest of a module: its file is the source, and putting that back would undo the change."""
+def _is_doctest(test: TestResult) -> bool:
+    """Return whether the test is a doctest of a module. Its file is the source, and restoring that would undo the
+    change."""
     name = test.id.partition("::")[2].partition("[")[0]
     return "." in name and (test.path or "").endswith(".py")
 
 
-_SHOWN = 20
+_MAX_FINDINGS = 20
 
 
 @dataclass(frozen=True)
 class Quieted:
+    """The layer that reruns linters without what the change suppressed."""
+
     beside: Beside
     files: Sequence[ChangedFile]
     base_specs: Mapping[str, CheckSpec]
@@ -184,31 +209,41 @@ class Quieted:
     accepted: bool
 
     def examine(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> Examined:
-        known = before.diagnostics if before else ()
-        return together((self._by_configuration(spec, known, after), self._by_comment(spec, known, after)))
+        """Return the complaints that the change hides by configuration or by comments."""
+        base_diagnostics = before.diagnostics if before else ()
+        return together(
+            (
+                self._examine_configuration(spec, base_diagnostics, after),
+                self._examine_comments(spec, base_diagnostics, after),
+            )
+        )
 
-    def _by_configuration(self, spec: CheckSpec, known: Sequence[Diagnostic], after: CheckResult) -> Examined:
+    def _examine_configuration(
+        self, spec: CheckSpec, base_diagnostics: Sequence[Diagnostic], after: CheckResult
+    ) -> Examined:
         edited = [file for file in self.files if Role.LINT in file.roles]
         if not edited:
             return Examined()
         tree = self.beside.with_base_files({os.fsencode(file.path) for file in edited})
         run = self.beside.run(self.base_specs.get(spec.name, spec), tree, "old-configuration")
         findings = tuple(
-            self._finding(
+            self._build_finding(
                 spec,
                 run,
                 complaint,
                 Layer.PROTECTED_FILES,
                 "weakened-configuration",
                 f"with the base's configuration ({edited[0].path}) {run.tool} complains: {complaint.message}",
-                "put it right, and leave the configuration as it is; if it was wrong, say so with "
+                "fix the complaint and restore the configuration; if the configuration was wrong, use "
                 "--accept-test-changes",
             )
-            for complaint in new_complaints((*known, *after.diagnostics), run.diagnostics)[:_SHOWN]
+            for complaint in new_complaints((*base_diagnostics, *after.diagnostics), run.diagnostics)[:_MAX_FINDINGS]
         )
-        return Examined(findings=findings, caps=_unanswered(spec, run))
+        return Examined(findings=findings, caps=_describe_gap(spec, run))
 
-    def _by_comment(self, spec: CheckSpec, known: Sequence[Diagnostic], after: CheckResult) -> Examined:
+    def _examine_comments(
+        self, spec: CheckSpec, base_diagnostics: Sequence[Diagnostic], after: CheckResult
+    ) -> Examined:
         contents: dict[str, bytes] = {}
         added: dict[str, Sequence[Suppression]] = {}
         for file in self.files:
@@ -216,37 +251,37 @@ class Quieted:
             if file.new is None or lines is None:
                 continue
             old = views(file.path, file.old) if file.old is not None else None
-            if found := suppressions(lines, {number for number, _ in file.added}, old or ()):
-                contents[file.path] = without_suppressions(file.new, found, lines)
-                added[file.path] = found
-        if not any(item.blanket for found in added.values() for item in found):
-            return Examined()  # whoever named what is wrong has said enough
+            if new_suppressions := suppressions(lines, {number for number, _ in file.added}, old or ()):
+                contents[file.path] = without_suppressions(file.new, new_suppressions, lines)
+                added[file.path] = new_suppressions
+        if not any(suppression.blanket for new_suppressions in added.values() for suppression in new_suppressions):
+            return Examined()  # a suppression that names its rule is left to the reviewer
         run = self.beside.run(spec, self.beside.with_contents(contents), "without-suppressions")
-        hidden = new_complaints((*known, *after.diagnostics), run.diagnostics)
+        hidden = new_complaints((*base_diagnostics, *after.diagnostics), run.diagnostics)
         findings = tuple(
-            self._finding(
+            self._build_finding(
                 spec,
                 run,
-                item,
+                diagnostic,
                 Layer.STATIC_SCAN,
                 "blanket-suppression",
-                f"a suppression that names no rule hides what {run.tool} says here: {item.message}",
-                "put it right, or name the rule that is wrong here",
+                f"a suppression that names no rule hides what {run.tool} says here: {diagnostic.message}",
+                "fix the complaint, or name the rule that does not apply here",
             )
-            for item in hidden[:_SHOWN]
-            if _hidden_by_blanket(item, added.get(item.path, ()))
+            for diagnostic in hidden[:_MAX_FINDINGS]
+            if _is_hidden_by_blanket(diagnostic, added.get(diagnostic.path, ()))
         )
-        return Examined(findings=findings, caps=_unanswered(spec, run))
+        return Examined(findings=findings, caps=_describe_gap(spec, run))
 
-    def _finding(
-        self, spec: CheckSpec, run: CheckResult, one: Diagnostic, layer: Layer, rule: str, detail: str, fix: str
+    def _build_finding(
+        self, spec: CheckSpec, run: CheckResult, diagnostic: Diagnostic, layer: Layer, rule: str, detail: str, fix: str
     ) -> Finding:
         return Finding(
             layer=layer,
             rule=rule,
             severity=Severity.MINOR if self.accepted else Severity.MAJOR,
-            path=one.path,
-            line=one.line,
+            path=diagnostic.path,
+            line=diagnostic.line,
             detail=detail,
             fix=fix,
             check=spec.name,
@@ -254,17 +289,20 @@ class Quieted:
         )
 
 
-def _unanswered(spec: CheckSpec, run: CheckResult) -> tuple[str, ...]:
-    """What keeps the confidence down if the run gave no complaints that could be read."""
+def _describe_gap(spec: CheckSpec, run: CheckResult) -> tuple[str, ...]:
+    """Return what is unknown if the run gave no readable complaints."""
     if run.verdict is not Verdict.UNVERIFIABLE:
         return ()
-    return (f"{spec.name}: what it would say if the change had not quieted it is not known: {run.reason}",)
+    return (f"{spec.name}: unknown what it reports without the suppressions of the change: {run.reason}",)
 
 
-def _hidden_by_blanket(one: Diagnostic, added: Sequence[Suppression]) -> bool:
-    """Whether no suppression that names its rule covers the complaint: one on its line or before, or of that rule."""
-    named = [each for each in added if not each.blanket]
+def _is_hidden_by_blanket(diagnostic: Diagnostic, added: Sequence[Suppression]) -> bool:
+    """Return whether only a blanket suppression hides the complaint. It does not if a suppression that names a rule is
+    on its line, on the line before, or names its rule."""
+    named = [suppression for suppression in added if not suppression.blanket]
     covered = any(
-        each.line in (one.line, (one.line or 0) - 1) or (one.code and one.code in each.text) for each in named
+        suppression.line in (diagnostic.line, (diagnostic.line or 0) - 1)
+        or (diagnostic.code and diagnostic.code in suppression.text)
+        for suppression in named
     )
-    return not covered and any(each.blanket for each in added)
+    return not covered and any(suppression.blanket for suppression in added)

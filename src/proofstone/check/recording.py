@@ -1,11 +1,11 @@
-"""Puts results into the ledger, the cache and the artifact store, in the order in which they must be found.
+"""Record check results in the ledger, the cache and the artifact store, and read earlier verdicts back.
 
-Is there passing evidence for a tree? Asked of the ledger, which is only read.
+Rows are written in the order in which they must be found.
 
-Two kinds of rows tell of a verdict on a whole tree: the beginning and the end of a `proofstone check`, and a task of
-the
-gate that was checked and committed. Rows of single checks do not: a tree passes as a whole or not at all. What a person
-loosened for a `proofstone check` stands in rows between its beginning and its end; where there are none, nothing was.
+Two kinds of rows hold a verdict on a whole tree: the beginning and end of a `proofstone check`, and a task of the gate
+that was checked and committed. Rows of single checks do not count, because a tree passes as a whole or not at all. What
+the user loosened for a `proofstone check` is recorded in rows between its beginning and its end; if there are none,
+nothing was loosened.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from proofstone.ledger.schema import Row, json_field
 
 @dataclass(frozen=True)
 class Recorder:
+    """Records the results of one run."""
+
     run_id: str
     ledger: Ledger
     cache: ResultCache
@@ -41,33 +43,36 @@ class Recorder:
     attempt: int
 
     def event(self, type: str, **payload: str | int | bool | list[str] | None) -> None:
+        """Append an event of the run to the ledger."""
         self.ledger.append(EventRow(run_id=self.run_id, type=type, payload=dict(payload)))
 
     def check(
         self, before: CheckResult | None, after: CheckResult, judgement: Judgement, keys: tuple[str, str] | None
     ) -> int:
-        """Both rows of a check, the baseline's first, in one transaction; the sequence number of the second."""
+        """Record both rows of a check in one transaction, the baseline first; return the sequence number of the
+        second."""
         judged = after.model_copy(update={"verdict": judgement.verdict, "reason": judgement.reason})
         rows: list[Row] = []
         if before is not None:
-            rows.append(self._row(before, before))
-        rows.append(self._row(judged, after))
+            rows.append(self._build_row(before, before))
+        rows.append(self._build_row(judged, after))
         fault_point("check.before-record")
         written = self.ledger.append(*self._artifact_rows(before, after), *rows)
         fault_point("check.after-record")
         if keys is not None:
-            self._keep(before, after, judgement, keys, written)
+            self._cache_results(before, after, judgement, keys, written)
         return written[-1]
 
-    def further(self, result: CheckResult, what: str, key: str | None = None) -> CheckResult:
-        """The row of a run beside the check itself: a second run of single tests, or a run of the base's tests."""
-        named = result.model_copy(update={"name": f"{result.name}:{what}"})
-        written = self.ledger.append(*self._artifact_rows(named), self._row(named, named))
+    def further(self, result: CheckResult, suffix: str, key: str | None = None) -> CheckResult:
+        """Record a run in addition to the check itself, such as a rerun of single tests or a run of the base's
+        tests."""
+        named = result.model_copy(update={"name": f"{result.name}:{suffix}"})
+        written = self.ledger.append(*self._artifact_rows(named), self._build_row(named, named))
         if key is not None and named.verdict is Verdict.PASS and named.death is None and named.reused_from is None:
             self.cache.keep(key, named, written[-1])
         return named
 
-    def _keep(
+    def _cache_results(
         self,
         before: CheckResult | None,
         after: CheckResult,
@@ -75,10 +80,11 @@ class Recorder:
         keys: tuple[str, str],
         written: tuple[int, ...],
     ) -> None:
-        """Of the change only what passed, of the base what was measured. A run that died was not."""
+        """Cache the result on the change only if it passed, and the result on the base only if it was measured. A run
+        that died was not."""
         before_key, after_key = keys
-        measured = before is not None and before.verdict is not Verdict.UNVERIFIABLE and before.death is None
-        if before is not None and measured and before.reused_from is None:
+        is_measured = before is not None and before.verdict is not Verdict.UNVERIFIABLE and before.death is None
+        if before is not None and is_measured and before.reused_from is None:
             self.cache.keep(before_key, before, written[-2])
         passed = judgement.verdict is Verdict.PASS and after.verdict is Verdict.PASS
         if passed and after.reused_from is None:
@@ -92,9 +98,9 @@ class Recorder:
                 rows.append(ArtifactRow(artifact=result.artifact, size=size, media_type="text/plain; charset=utf-8"))
         return rows
 
-    def _row(self, result: CheckResult, kept: CheckResult) -> CheckRow:
-        """`kept` is the result as it may be kept for reuse, before the base was compared with it."""
-        told = f"{result.reason}\n{result.output}" if result.reason else result.output
+    def _build_row(self, result: CheckResult, cacheable: CheckResult) -> CheckRow:
+        """Build the row of a result. `cacheable` is the result before it was compared with the base."""
+        text = f"{result.reason}\n{result.output}" if result.reason else result.output
         return CheckRow(
             run_id=self.run_id,
             task_id=self.task_id,
@@ -104,7 +110,7 @@ class Recorder:
             tool=result.tool,
             command=result.command or None,
             exit_code=result.exit_code,
-            output_snippet=snippet(told),
+            output_snippet=snippet(text),
             state=result.verdict,
             tree=result.tree,
             tier=result.tier,
@@ -112,12 +118,12 @@ class Recorder:
             duration_ms=result.duration_ms,
             artifact=result.artifact,
             reused_from=result.reused_from,
-            result_digest=digest_of(kept),
+            result_digest=digest_of(cacheable),
         )
 
 
 _OWN_SETTINGS: Final = "settings.own"
-_OF_CHECKS: Final = f"""
+_CHECKS_SQL: Final = f"""
 SELECT began.run_id, began.payload, ended.payload, COALESCE(ended.ts, began.ts),
        COALESCE(ended.seq, began.seq) AS place,
        (SELECT json_group_array(DISTINCT assurance) FROM checks
@@ -131,7 +137,7 @@ FROM (SELECT * FROM events WHERE type = 'run.started' AND {{tree}}
 LEFT JOIN events AS ended ON ended.run_id = began.run_id AND ended.type = 'run.finished'
 ORDER BY place DESC
 """  # noqa: S608  our own names
-_OF_TASKS: Final = f"""
+_TASKS_SQL: Final = f"""
 SELECT done.run_id, done.payload, checked.payload, done.ts, done.seq AS place, began.payload
 FROM (SELECT * FROM events WHERE type = 'task.committed' AND {{tree}}) AS done
 JOIN events AS began ON began.run_id = done.run_id AND began.type = 'run.started'
@@ -142,32 +148,33 @@ WHERE {json_field("began.payload", "$.repository")} IN ({{roots}})
 ORDER BY place DESC LIMIT 100
 """  # noqa: S608  our own names
 _ANY_TREE: Final = "?1 = ''"
-_OF_TREE: Final = {
-    _OF_CHECKS: f"{json_field('payload', '$.tree')} = ?1",
-    _OF_TASKS: f"{json_field('payload', '$.event.tree')} = ?1",
+_TREE_CONDITIONS: Final = {
+    _CHECKS_SQL: f"{json_field('payload', '$.tree')} = ?1",
+    _TASKS_SQL: f"{json_field('payload', '$.event.tree')} = ?1",
 }
-"""Said as the indexes say it."""
+"""Written exactly as in the indexes, so that SQLite uses them."""
 
 
 def checks_on_record(ledger: Path, roots: Sequence[str], tree: str = "") -> tuple[Seen, ...]:
-    """What is known of this tree, or of any, in these work trees; newest first, the last hundred of each kind."""
+    """Return the recorded verdicts on this tree, or on any tree, in these work trees: newest first, the last hundred of
+    each kind."""
     if not ledger.is_file():
         return ()
     marks = ", ".join("?" * len(roots))
     checks, tasks = (
-        query(ledger, sql.format(roots=marks, tree=_OF_TREE[sql] if tree else _ANY_TREE), (tree, *roots)).rows
-        for sql in (_OF_CHECKS, _OF_TASKS)
+        query(ledger, sql.format(roots=marks, tree=_TREE_CONDITIONS[sql] if tree else _ANY_TREE), (tree, *roots)).rows
+        for sql in (_CHECKS_SQL, _TASKS_SQL)
     )
-    found = [(int(str(row[4])), _of_check(row)) for row in checks]
-    found += [(int(str(row[4])), _of_task(row)) for row in tasks]
-    ordered = sorted(found, key=lambda one: one[0], reverse=True)
-    return tuple(seen for _, seen in ordered if not tree or seen.tree == tree)
+    verdicts = [(int(str(row[4])), _read_check(row)) for row in checks]
+    verdicts += [(int(str(row[4])), _read_task(row)) for row in tasks]
+    ordered = sorted(verdicts, key=lambda verdict: verdict[0], reverse=True)
+    return tuple(record for _, record in ordered if not tree or record.tree == tree)
 
 
-def refuse_forged(ledger: Ledger, seen: Sequence[Seen]) -> None:
-    """Raises LedgerCorruptError if one of the runs has an event that was not written with the ledger's key: evidence
-    that somebody else put there is no evidence, and whoever did it should be looked for."""
-    for run_id in dict.fromkeys(item.run_id for item in seen):
+def refuse_forged(ledger: Ledger, records: Sequence[Seen]) -> None:
+    """Raise LedgerCorruptError if a run has an event that was not written with the ledger's key. Forged events are no
+    evidence, and the forger should be found."""
+    for run_id in dict.fromkeys(record.run_id for record in records):
         for stored in ledger.read(EventRow, run_id=run_id):
             if not ledger.is_authentic(stored):
                 raise LedgerCorruptError(
@@ -177,10 +184,10 @@ def refuse_forged(ledger: Ledger, seen: Sequence[Seen]) -> None:
                 )
 
 
-def _of_check(row: Sequence[object]) -> Seen:
+def _read_check(row: Sequence[object]) -> Seen:
     run_id, began, ended, at, _, levels, loosened = row
     start, end = json.loads(str(began)), json.loads(str(ended)) if ended is not None else {}
-    said = [(load["type"], load["payload"]) for load in json.loads(str(loosened))]
+    events = [(event["type"], event["payload"]) for event in json.loads(str(loosened))]
     return Seen(
         run_id=str(run_id),
         tree=str(start["tree"]),
@@ -189,17 +196,17 @@ def _of_check(row: Sequence[object]) -> Seen:
         reason=str(end.get("reason") or ""),
         at=str(at),
         assurance=weakest([Assurance(level) for level in json.loads(str(levels)) or [start["sandbox"]]]),
-        own_settings=any(type == _OWN_SETTINGS for type, _ in said),
+        own_settings=any(type == _OWN_SETTINGS for type, _ in events),
         accepted=tuple(
             Accepted(str(payload.get("rule", "")), str(payload["reason"]))
-            for type, payload in said
+            for type, payload in events
             if type != _OWN_SETTINGS
         ),
     )
 
 
-def _of_task(row: Sequence[object]) -> Seen:
-    """A task is committed only if it passed."""
+def _read_task(row: Sequence[object]) -> Seen:
+    """Return the verdict of a task of the gate. A task is committed only if it passed."""
     run_id, done, checked, at, _, began = row
     evidence = json.loads(str(checked))["event"]["evidence"]
     return Seen(

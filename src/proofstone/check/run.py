@@ -1,6 +1,7 @@
-"""`proofstone check`, from the work tree to the verdict. It reads like what it does:
+"""Run `proofstone check`, from the work tree to the verdict.
 
-freeze the tree → look at the changed files → run each check on the base and on the change → decide → record.
+The steps are: freeze the tree → inspect the changed files → run each check on the base and on the change → decide →
+record.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from proofstone.check.inspection import (
 from proofstone.check.integrity import environment_findings
 from proofstone.check.models import CheckKind, CheckLine, CheckReport, CheckResult
 from proofstone.check.recording import Recorder
-from proofstone.check.rules import outcome as cascade
+from proofstone.check.rules import outcome as outcome_rules
 from proofstone.check.rules.compare import must_pass_findings
 from proofstone.check.rules.judge import Judgement
 from proofstone.check.rules.outcome import Layer, decide, rate, softened, weakest
@@ -39,37 +40,42 @@ from proofstone.git.program import readable
 from proofstone.git.snapshot import moved_since
 from proofstone.ledger.repository_anchors import anchor_head
 
-_MOST_MOVED = 20
+_MAX_MOVED = 20
 
 
 class CheckRun:
-    def __init__(self, world: World, request: CheckRequest) -> None:
-        self.world = world
+    """One run of `proofstone check`."""
+
+    def __init__(self, context: World, request: CheckRequest) -> None:
+        self.context = context
         self.request = request
-        cache = ResultCache(world.home / "cache" / "results", world.ledger)
-        self.recorder = Recorder(world.run_id, world.ledger, cache, world.artifacts, world.task_id, world.attempt)
-        self.subject = Subject(world, request)
-        self.cascade = CascadeRun(world, request, self.subject, self.recorder)
-        self.subject.notes += world.notes
+        cache = ResultCache(context.home / "cache" / "results", context.ledger)
+        self.recorder = Recorder(
+            context.run_id, context.ledger, cache, context.artifacts, context.task_id, context.attempt
+        )
+        self.subject = Subject(context, request)
+        self.all_checks = CascadeRun(context, request, self.subject, self.recorder)
+        self.subject.notes += context.notes
 
     def run(self) -> CheckReport:
-        world = self.world
-        world.progress.step("freezing the work tree")
+        """Check the change, record the run in the ledger and return the report."""
+        context = self.context
+        context.progress.step("freezing the work tree")
         self.recorder.event(
             "run.started",
             command="check",
-            repository=str(world.repository.root),
+            repository=str(context.repository.root),
             tree=self.subject.snapshot.tree,
             frozen=self.subject.frozen.tree,
             base=self.subject.snapshot.base,
-            base_commit=self.world.base_commit,
-            sandbox=world.sandbox.level.value,
+            base_commit=self.context.base_commit,
+            sandbox=context.sandbox.level.value,
         )
         try:
             report = self.checked()
         except BaseException as error:
-            with suppress(LedgerError):  # what ended the run is the news, not that it cannot be written down
-                self.recorder.event("run.finished", outcome="interrupted", reason=_told(error))
+            with suppress(LedgerError):  # the original error matters more than a failure to record it
+                self.recorder.event("run.finished", outcome="interrupted", reason=_describe_error(error))
             raise
         if self.request.own_settings:
             self.recorder.event("settings.own", reason="the person used the settings of the work tree")
@@ -85,114 +91,125 @@ class CheckRun:
         return report.model_copy(update={"notes": (*self.subject.notes, *repairs)})
 
     def _repairs(self) -> list[str]:
-        """What of Proofstone's own state was damaged, and has been made again."""
-        return [*dict.fromkeys((*self.world.store.repairs, *self.recorder.cache.repairs))]
+        """Return what was damaged in Proofstone's own state and has been rebuilt."""
+        return [*dict.fromkeys((*self.context.store.repairs, *self.recorder.cache.repairs))]
 
     def checked(self) -> CheckReport:
-        """The checks themselves, for a run that keeps its own record of beginning and end."""
+        """Run all checks and return the report. The caller records the beginning and the end of the run."""
         lines: list[CheckLine] = []
         self.subject.notes += self.subject.discovered[1].notes
-        findings = softened(self._own_findings(), self.request.accept)
-        for result, found in self._inspected():
-            findings += found
-            lines.append(self._inspected_line(result))
+        findings = softened(self._find_without_running(), self.request.accept)
+        for inspection, inspection_findings in self._inspect():
+            findings += inspection_findings
+            lines.append(self._record_inspection(inspection))
         if self._nothing_executes():
-            lines.append(self._inspected_line(_infeasible(self.subject.snapshot.tree)))
-        self.cascade.set_up()
-        judged = self.cascade.run()
-        findings += [finding for item in judged for finding in item.judgement.findings]
-        lines += [item.line for item in judged]
-        reports = [item.report for item in judged if item.report]
-        # Of a test whose run died nobody knows whether it was executed, and the check says so already.
-        died = any(item.death and item.line.required and item.line.verdict is Verdict.UNVERIFIABLE for item in judged)
+            lines.append(self._record_inspection(_build_infeasible_result(self.subject.snapshot.tree)))
+        self.all_checks.set_up()
+        judged = self.all_checks.run()
+        findings += [finding for result in judged for finding in result.judgement.findings]
+        lines += [result.line for result in judged]
+        reports = [result.report for result in judged if result.report]
+        # If a run died, it is unknown which tests were executed. The check reports that already.
+        died = any(
+            result.death and result.line.required and result.line.verdict is Verdict.UNVERIFIABLE for result in judged
+        )
         findings += must_pass_findings(self.request.must_pass, reports, all_measured=not died)
-        findings += softened(self._moved_findings(), self.request.accept)
+        findings += softened(self._find_changed_meanwhile(), self.request.accept)
         outcome, reason = decide(lines, findings, documentation_only=is_documentation(self.subject.snapshot))
         self._note_ignored_modules(judged)
-        if outcome is Outcome.PASSED and self.cascade.prepared:
-            self.cascade.prepared.promote()
+        if outcome is Outcome.PASSED and self.all_checks.prepared:
+            self.all_checks.prepared.promote()
         return self._report(lines, findings, judged, outcome, reason)
 
-    def _inspected(self) -> list[Inspected]:
-        found = inspect(
-            self.subject.files, self.subject.snapshot.tree, max_file_kb=self.world.settings.check.max_file_kb
+    def _inspect(self) -> list[Inspected]:
+        inspections = inspect(
+            self.subject.files, self.subject.snapshot.tree, max_file_kb=self.context.settings.check.max_file_kb
         )
         if not self.is_large:
-            return found
-        known = {(finding.path, finding.line) for finding in self._secret_findings if finding.rule == KNOWN}
-        return found + inspect_readiness(self.subject.files, self.subject.snapshot.tree, known)
+            return inspections
+        known_secrets = {(finding.path, finding.line) for finding in self._secret_findings if finding.rule == KNOWN}
+        return inspections + inspect_readiness(self.subject.files, self.subject.snapshot.tree, known_secrets)
 
     @cached_property
     def _secret_findings(self) -> list[Finding]:
-        """Keys and tokens that the change adds; a file that moved adds nothing by that."""
-        return secret_findings(self.subject.files_by_content, self.world.secrets)
+        """Keys and tokens that the change adds. A moved file adds none."""
+        return secret_findings(self.subject.files_by_content, self.context.secrets)
 
     @cached_property
     def is_large(self) -> bool:
-        """Whether the change touches what is known, or declared, to be dangerous."""
+        """Whether the change touches files that are known, or declared, to be dangerous."""
         return is_large(self.subject.files) or any(
-            not undeclared([file.path], self.world.settings.check.large) for file in self.subject.files
+            not undeclared([file.path], self.context.settings.check.large) for file in self.subject.files
         )
 
     def _nothing_executes(self) -> bool:
-        """Whether no check of any tier executes the project, although the change is more than documentation."""
+        """Return whether no check of any tier executes the project although the change is more than documentation."""
         specs = self.subject.specs
-        loaded = cascade.runtime_signal(specs) or any(spec.tier == 3 for spec in specs)
-        return not loaded and not is_documentation(self.subject.snapshot) and not self.subject.snapshot.change.empty
+        has_runtime_check = outcome_rules.runtime_signal(specs) or any(spec.tier == 3 for spec in specs)
+        return (
+            not has_runtime_check
+            and not is_documentation(self.subject.snapshot)
+            and not self.subject.snapshot.change.empty
+        )
 
-    def _inspected_line(self, result: CheckResult) -> CheckLine:
+    def _record_inspection(self, result: CheckResult) -> CheckLine:
         judgement = Judgement(verdict=result.verdict, reason=result.reason)
         seq = self.recorder.check(None, result, judgement, None)
         line = line_of(result, None, judgement, seq)
-        self.world.progress.judged(line)
+        self.context.progress.judged(line)
         return line
 
-    def _own_findings(self) -> list[Finding]:
-        """What is to be seen before anything runs."""
+    def _find_without_running(self) -> list[Finding]:
+        """Return the findings that need no check to run."""
         return [
             *self.subject.snapshot.findings,
-            *self._scope_findings(),
-            *self._dropped_findings(),
-            *settings_findings(self.world.store.git(), self.subject.snapshot),
+            *self._find_out_of_scope(),
+            *self._find_removed_linters(),
+            *settings_findings(self.context.store.git(), self.subject.snapshot),
             *self._secret_findings,
             *scan_findings(self.subject.files),
-            *environment_findings(self.subject.environment.dependencies, self.world.repository.root),
+            *environment_findings(self.subject.environment.dependencies, self.context.repository.root),
         ]
 
-    def _scope_findings(self) -> list[Finding]:
-        """Changed files that `--files` does not declare; those that decide what counts as proof were put back."""
+    def _find_out_of_scope(self) -> list[Finding]:
+        """Return a finding for each changed file that `--files` does not declare. Protected files among them were
+        reverted."""
         if not self.request.files:
             return []
         outside = undeclared((path.path for path in self.subject.frozen.change.paths), self.request.files)
         protected = self.subject.put_back
-        return [_protected(path) if path in protected else _undeclared(path) for path in outside]
+        return [
+            _build_protected_finding(path) if path in protected else _build_undeclared_finding(path) for path in outside
+        ]
 
-    def _moved_findings(self) -> list[Finding]:
-        """Whether the work tree is still what was checked: `proofstone check && git commit -a` must mean something."""
+    def _find_changed_meanwhile(self) -> list[Finding]:
+        """Return a finding for each file of the work tree that changed during the check. Without this, `proofstone
+        check && git commit -a` would prove nothing."""
         if self.request.tree is not None:
-            return []  # no work tree was looked at
-        moved = moved_since(self.world.store, self.subject.frozen, self.subject.freeze())
+            return []  # no work tree was checked
+        moved = moved_since(self.context.store, self.subject.frozen, self.subject.freeze())
         return [
             Finding(
                 layer=Layer.FROZEN_TREE,
                 rule="work-tree-moved",
                 severity=Severity.MAJOR,
                 path=readable(entry.path),
-                detail="changed while it was being checked: what was checked is not what is there now",
-                fix="check again, and leave the files alone meanwhile",
+                detail="changed during the check: the file that was checked is not the file in the work tree now",
+                fix="check again, and do not change files during the check",
             )
-            for entry in moved[:_MOST_MOVED]
+            for entry in moved[:_MAX_MOVED]
         ]
 
-    def _dropped_findings(self) -> list[Finding]:
-        """Linters whose configuration the change takes away: nobody complains any more, and that must be seen."""
+    def _find_removed_linters(self) -> list[Finding]:
+        """Return a finding for each linter whose configuration the change removes. Otherwise the missing complaints
+        would go unnoticed."""
         return [
             Finding(
                 layer="cascade",
                 rule="check-dropped",
                 severity=Severity.MINOR,
-                detail=f"{spec.name}: the base's files configure it ({spec.evidence}), the change's do not",
-                fix="keep its configuration, unless the project is meant to do without it",
+                detail=f"{spec.name}: the base's files configure it ({spec.evidence}), but the change removes that",
+                fix="restore the configuration, unless the project should no longer use it",
             )
             for spec in self.subject.dropped
         ]
@@ -205,29 +222,29 @@ class CheckRun:
         outcome: Outcome,
         reason: str,
     ) -> CheckReport:
-        def ids(of: Callable[[Judged], tuple[str, ...]]) -> tuple[str, ...]:
-            return tuple(sorted({test for item in judged for test in of(item)}))
+        def ids(select: Callable[[Judged], tuple[str, ...]]) -> tuple[str, ...]:
+            return tuple(sorted({test for result in judged for test in select(result)}))
 
         if self.subject.snapshot.change.empty:
             self.subject.notes.append("the work tree equals the base: there is no change to check")
         for path in self.subject.empty_submodules:
             self.subject.notes.append(f"the submodule {path} is not initialised here, so checks see it empty")
-        sensitive = ids(lambda one: one.examined.sensitive)
+        sensitive = ids(lambda result: result.examined.sensitive)
         assurance = weakest([line.assurance for line in lines])
         confidence, caps = rate(
             outcome,
             reason,
             assurance,
-            [cap for item in judged for cap in item.examined.caps],
+            [cap for result in judged for cap in result.examined.caps],
             findings,
             sensitive=bool(sensitive) or is_documentation(self.subject.snapshot) or self.subject.snapshot.change.empty,
         )
         return CheckReport(
-            run_id=self.world.run_id,
+            run_id=self.context.run_id,
             tree=self.subject.snapshot.tree,
             frozen=self.subject.frozen.tree,
             base=self.subject.snapshot.base,
-            base_commit=self.world.base_commit,
+            base_commit=self.context.base_commit,
             outcome=outcome,
             reason=reason,
             confidence=confidence,
@@ -235,31 +252,31 @@ class CheckRun:
             assurance=assurance,
             checks=tuple(lines),
             findings=tuple(findings),
-            regressions=ids(lambda one: one.judgement.comparison.regressions),
-            fixed=ids(lambda one: one.judgement.comparison.fixed),
-            standing=ids(lambda one: one.judgement.comparison.standing),
-            edited=ids(lambda one: one.examined.edited),
+            regressions=ids(lambda result: result.judgement.comparison.regressions),
+            fixed=ids(lambda result: result.judgement.comparison.fixed),
+            standing=ids(lambda result: result.judgement.comparison.standing),
+            edited=ids(lambda result: result.examined.edited),
             sensitive=sensitive,
-            flaky=ids(lambda one: one.excuses.flaky),
-            unverifiable_tests=ids(lambda one: one.excuses.sandbox_only),
+            flaky=ids(lambda result: result.excuses.flaky),
+            unverifiable_tests=ids(lambda result: result.excuses.sandbox_only),
             changed=tuple(path.path for path in self.subject.snapshot.change.paths),
             notes=(),
-            ledger=str(self.world.ledger_path),
+            ledger=str(self.context.ledger_path),
         )
 
     def _note_ignored_modules(self, judged: Sequence[Judged]) -> None:
-        outputs = [item.output for item in judged if item.line.verdict is not Verdict.PASS]
+        outputs = [result.output for result in judged if result.line.verdict is not Verdict.PASS]
         tracked = frozenset(readable(path) for path in self.subject.tree_files[1]) if outputs else frozenset()
-        if missed := ignored_modules(outputs, self.world.repository.root, tracked):
+        if missed := ignored_modules(outputs, self.context.repository.root, tracked):
             self.subject.notes.append(include_note(missed))
 
     def _anchor(self) -> None:
-        problem = anchor_head(self.world.ledger, self.world.home, self.world.repository)
+        problem = anchor_head(self.context.ledger, self.context.home, self.context.repository)
         if problem:
             self.subject.notes.append(f"the ledger's head could not be anchored: {problem}")
 
 
-def _undeclared(path: str) -> Finding:
+def _build_undeclared_finding(path: str) -> Finding:
     return Finding(
         layer="scope",
         rule="undeclared-file",
@@ -270,7 +287,7 @@ def _undeclared(path: str) -> Finding:
     )
 
 
-def _protected(path: str) -> Finding:
+def _build_protected_finding(path: str) -> Finding:
     role = ", ".join(sorted(roles(path)))
     return Finding(
         layer=Layer.PROTECTED_FILES,
@@ -283,12 +300,12 @@ def _protected(path: str) -> Finding:
     )
 
 
-def _told(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     return str(error).encode("utf-8", "backslashreplace").decode("utf-8") or type(error).__name__
 
 
-def _infeasible(tree: str) -> CheckResult:
-    """The row that says that tier 3 was due and could not be; it never passes."""
+def _build_infeasible_result(tree: str) -> CheckResult:
+    """Return the result that records that a tier-3 check was due but impossible. It never passes."""
     return CheckResult(
         name="tier3-infeasible",
         kind=CheckKind.SMOKE,

@@ -1,9 +1,11 @@
-"""Plants tests that must fail among the project's own, runs them, and looks at what is reported (L4, and half of L5).
+"""Check that the tests can fail (L4 and L5).
 
-The user's own command is never touched: this is a further run, on a tree of its own. Where the suite is short all of
-it runs, so that nothing can tell this run from the real one; else the files in which something was planted.
+`MustFail` plants tests that must fail among the project's own, runs them and examines the report. The user's own
+command is never touched: this is a further run on a tree of its own. A short suite runs as a whole, so that nothing can
+distinguish this run from the real one; otherwise only the files with planted tests run.
 
-Runs tests without the change: with its source put back, and with everything that it touched made to raise (L5).
+`Sensitivity` runs tests without the change: with its source reverted, and with everything that it touched made to
+raise.
 """
 
 from __future__ import annotations
@@ -53,15 +55,17 @@ from proofstone.check.variants.sabotage import sabotaged
 from proofstone.common.models import ChangeKind, Finding, Severity, Verdict
 from proofstone.common.risk import docs_only
 
-_CANARIES = 3
-_SAMPLE = 5
-"""Tests with a changed expectation, besides those that the verdict rests on."""
-_FILES = 40
+_MAX_CANARIES = 3
+_SAMPLE_SIZE = 5
+"""Number of tests with a changed expectation, in addition to those that the verdict relies on."""
+_MAX_FILES = 40
 _SYLLABLES = ("ba", "co", "di", "fu", "ga", "le", "mi", "no", "pa", "ri", "so", "ta", "vu", "ze")
 
 
 @dataclass(frozen=True)
 class Plan:
+    """The tests to plant, and the resulting file contents."""
+
     planted: tuple[Planted, ...]
     contents: Mapping[str, bytes]
     format: ReportFormat
@@ -69,7 +73,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Planting:
-    """A run with planted tests, not yet judged."""
+    """A run with planted tests that has not been judged yet."""
 
     spec: CheckSpec
     report: TestReport
@@ -80,84 +84,92 @@ class Planting:
 
 @dataclass(frozen=True)
 class MustFail:
+    """The layer that plants tests that must fail."""
+
     beside: Beside
     read: Callable[[Iterable[str]], Mapping[str, bytes]]
-    """The files of the tree under check that are there and not too large."""
+    """Reads files of the tree under check that exist and are not too large."""
     changed: frozenset[str]
     required: tuple[str, ...]
 
     def plant(self, spec: CheckSpec, report: TestReport, base: TestReport | None, like: CheckResult) -> Planting | None:
-        """The run with planted tests; None where none could be planted. `report` says which tests there are, `base`
-        which of them failed before; `like` is a run of the same check, for its length."""
+        """Run the check with planted tests; return None if none could be planted. `report` lists the tests, `base`
+        shows which of them failed before, and `like` is a run of the same check, for its duration."""
         plan = self.plan(report, base)
         if plan is None:
             return None
-        return Planting(spec, report, plan, like, self._run(spec, report, plan, like, "must-fail"))
+        return Planting(spec, report, plan, like, self._run_planted(spec, report, plan, like, "must-fail"))
 
     def examine(self, check: str, planting: Planting | None, after: TestReport) -> Examined:
-        """What the run says, now that it is known which tests pass as they are: only their copies must fail."""
+        """Judge the run. Only copies of tests that pass unchanged must fail."""
         if planting is None:
             return Examined(caps=(f"{check}: no test that must fail could be planted",))
         plan, run = planting.plan, planting.run
-        planted = [item for item in plan.planted if item.kind is Kind.CANARY or fate(item, after) is Fate.PASSED]
+        planted = [test for test in plan.planted if test.kind is Kind.CANARY or fate(test, after) is Fate.PASSED]
         suspects = accused(planted, run.report)
-        if not suspects and all(fate(item, run.report) is Fate.FAILED for item in planted):
+        if not suspects and all(fate(test, run.report) is Fate.FAILED for test in planted):
             return Examined()
         again, base = run, None
         if suspects:
-            base = self._on_base(planting)
-            again = self._run(planting.spec, planting.report, plan, planting.like, "must-fail-again")
-        steady = [item for item in planted if fate(item, again.report) is fate(item, run.report)]
-        found, caps = findings(steady, run, base.report if base else None, check=check)
-        return Examined(findings=tuple(found), caps=tuple(caps))
+            base = self._run_on_base(planting)
+            again = self._run_planted(planting.spec, planting.report, plan, planting.like, "must-fail-again")
+        steady = [test for test in planted if fate(test, again.report) is fate(test, run.report)]
+        failures, caps = findings(steady, run, base.report if base else None, check=check)
+        return Examined(findings=tuple(failures), caps=tuple(caps))
 
     def known_on(self, base: TestReport) -> bool:
-        """Whether the base has every test that the task names, so that it can tell what is to be planted."""
+        """Return whether the base has every test that the task names, so that the tests to plant can be chosen from
+        it."""
         return all(matching(name, base.results) for name in self.required)
 
     def plan(self, report: TestReport, base: TestReport | None) -> Plan | None:
-        """What is planted where: canaries near the change, changed expectations in the tests that count and a few."""
+        """Choose what to plant: canaries near the change, and changed expectations in the tests that count and in a
+        sample."""
         format = ReportFormat(report.runner)
         files = by_path(report.results)
-        contents = dict(self.read(_some([*files], _FILES, first=self.changed)))
-        near = sorted(contents, key=lambda path: not self._near(path, contents[path]))
-        relied_on = {item.id for name in self.required for item in matching(name, report.results)}
+        contents = dict(self.read(_sample_paths([*files], _MAX_FILES, first=self.changed)))
+        near = sorted(contents, key=lambda path: not self._is_near_change(path, contents[path]))
+        relied_on = {result.id for name in self.required for result in matching(name, report.results)}
         relied_on |= {result.id for result in base.results if result.status.bad} if base else set()
         planted: list[Planted] = []
         for path in near:
-            names = {own_name(file.id, path) for file in files.get(path, ()) if file.id in relied_on}
-            others = sorted({own_name(file.id, path) for file in files.get(path, ())} - names)
-            sample = set(SystemRandom().sample(others, min(len(others), max(0, _SAMPLE - len(planted)))))
-            changed = mutated(path, contents[path], names | sample, word=_word())
-            contents[path] = changed.content
+            names = {
+                own_name(test_result.id, path) for test_result in files.get(path, ()) if test_result.id in relied_on
+            }
+            others = sorted({own_name(test_result.id, path) for test_result in files.get(path, ())} - names)
+            sample = set(SystemRandom().sample(others, min(len(others), max(0, _SAMPLE_SIZE - len(planted)))))
+            mutation = mutated(path, contents[path], names | sample, word=_random_word())
+            contents[path] = mutation.content
             planted += [
-                Planted(kind=Kind.EXPECTATION, path=path, name=name, relied_on=name in names) for name in changed.tests
+                Planted(kind=Kind.EXPECTATION, path=path, name=name, relied_on=name in names) for name in mutation.tests
             ]
         canaries = 0
         for path in near:
-            canary = with_canary(format, path, contents[path], _word()) if canaries < _CANARIES else None
+            canary = with_canary(format, path, contents[path], _random_word()) if canaries < _MAX_CANARIES else None
             if canary is not None:
                 contents[path] = canary.content
                 planted.append(Planted(kind=Kind.CANARY, path=path, name=canary.name))
                 canaries += 1
-        touched = {item.path for item in planted}
+        touched = {test.path for test in planted}
         return Plan(tuple(planted), {path: contents[path] for path in touched}, format) if planted else None
 
-    def _near(self, path: str, content: bytes) -> bool:
-        """Whether a test file has to do with the change: it is part of it, or it names a changed file."""
+    def _is_near_change(self, path: str, content: bytes) -> bool:
+        """Return whether a test file is related to the change: the change includes it, or it names a changed file."""
         stems = {basename(file).partition(".")[0] for file in self.changed} - {"__init__", "index", ""}
         return path in self.changed or any(stem.encode() in content for stem in stems)
 
-    def _run(self, spec: CheckSpec, report: TestReport, plan: Plan, like: CheckResult, what: str) -> CheckResult:
+    def _run_planted(
+        self, spec: CheckSpec, report: TestReport, plan: Plan, like: CheckResult, suffix: str
+    ) -> CheckResult:
         tree = self.beside.with_contents(plan.contents)
-        return self.beside.run(spec, tree, what, argv=self._argv(spec, report, plan, like))
+        return self.beside.run(spec, tree, suffix, argv=self._select_argv(spec, report, plan, like))
 
-    def _on_base(self, one: Planting) -> CheckResult:
-        tree = self.beside.with_contents(one.plan.contents, of_base=True)
-        argv = self._argv(one.spec, one.report, one.plan, one.like)
-        return self.beside.run(one.spec, tree, "must-fail-on-base", argv=argv, of_base=True)
+    def _run_on_base(self, planting: Planting) -> CheckResult:
+        tree = self.beside.with_contents(planting.plan.contents, of_base=True)
+        argv = self._select_argv(planting.spec, planting.report, planting.plan, planting.like)
+        return self.beside.run(planting.spec, tree, "must-fail-on-base", argv=argv, of_base=True)
 
-    def _argv(self, spec: CheckSpec, report: TestReport, plan: Plan, like: CheckResult) -> Sequence[str] | None:
+    def _select_argv(self, spec: CheckSpec, report: TestReport, plan: Plan, like: CheckResult) -> Sequence[str] | None:
         files = sorted(plan.contents)
         if like.duration_ms > WHOLE_SUITE_MS and (selected := self.beside.selection(spec, report, files)):
             return selected
@@ -165,25 +177,27 @@ class MustFail:
         return without_bail(plan.format, argv) if argv else None
 
 
-def _some(paths: Sequence[str], most: int, *, first: frozenset[str]) -> list[str]:
-    """At most so many, those of the change before the others, which are drawn by lot."""
-    drawn = SystemRandom().sample(paths, len(paths))
-    return sorted(drawn, key=lambda path: path not in first)[:most]
+def _sample_paths(paths: Sequence[str], most: int, *, first: frozenset[str]) -> list[str]:
+    """Return at most `most` paths: those in `first` come first, and the others are chosen at random."""
+    shuffled = SystemRandom().sample(paths, len(paths))
+    return sorted(shuffled, key=lambda path: path not in first)[:most]
 
 
-def _word() -> str:
+def _random_word() -> str:
     return "".join(secrets.choice(_SYLLABLES) for _ in range(4))
 
 
-_MOST = 200
-"""Tests that are asked; more than this are asked in part."""
-_BY_SABOTAGE = (DeathCause.DEADLINE, DeathCause.UNFINISHED)
-"""What sabotage itself may do to a program: it waits for ever, or its test runner breaks off. That shows nothing, but
-it is the engine's own doing, so it costs confidence and not the verdict."""
+_MAX_TESTS = 200
+"""Maximum number of tests to examine."""
+_TOLERATED_DEATHS = (DeathCause.DEADLINE, DeathCause.UNFINISHED)
+"""What sabotage itself may do to a program: it hangs, or its test runner stops early. That shows nothing, but the
+engine caused it, so it lowers the confidence and leaves the verdict."""
 
 
 @dataclass(frozen=True)
 class Sensitivity:
+    """The layer that runs tests without the change."""
+
     beside: Beside
     files: Sequence[ChangedFile]
     required: tuple[str, ...]
@@ -192,51 +206,58 @@ class Sensitivity:
 
     @property
     def source(self) -> list[ChangedFile]:
-        """What the change did to the product itself: neither tests nor what decides them nor documentation."""
+        """The changed files of the product itself: no tests, no files that decide them, no documentation."""
         return [
             file for file in self.files if not file.roles and not docs_only([file.path]) and not is_manifest(file.path)
         ]
 
-    def examine(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult, found: Comparison) -> Examined:
+    def examine(
+        self, spec: CheckSpec, before: CheckResult | None, after: CheckResult, comparison: Comparison
+    ) -> Examined:
+        """Return the tests that fail without the change, and findings for those that should and do not."""
         if not self.source:
             return Examined()
         if after.report is None:
-            return self._by_exit_code(spec, before, after) if after.kind.exercises else Examined()
-        named = {item.id for name in self.required for item in matching(name, after.report.results)}
-        told = {*found.fixed, *found.added}
-        # Where tests were edited as well, what they said before says nothing: only what the task names is counted on.
+            return self._examine_by_exit_code(spec, before, after) if after.kind.exercises else Examined()
+        required = {result.id for name in self.required for result in matching(name, after.report.results)}
+        candidates = {*comparison.fixed, *comparison.added}
+        # If tests were edited too, their old results mean nothing: rely only on tests that the task names.
         tests_edited = any(file.roles & {Role.TESTS, Role.RUNNER} for file in self.files)
-        counted_on = sorted((set() if tests_edited else {*found.fixed}) | (named & told))
-        tests = [*counted_on, *sorted(told - set(counted_on))][:_MOST]
+        relied_on = sorted((set() if tests_edited else {*comparison.fixed}) | (required & candidates))
+        tests = [*relied_on, *sorted(candidates - set(relied_on))][:_MAX_TESTS]
         if not tests:
-            return self._covered(spec, after)
-        put_back = self._put_back(spec, before, after.report, tests)
-        run, whole = self._sabotaged(spec, after, tests)
-        asked = Asked(put_back=put_back, sabotaged=run.report if run else None, whole=whole)
-        counted_on = self._failing_before(spec, counted_on, asked, before)
-        found_out = examine(
-            tests, counted_on, asked, after.report.by_id, run=run, check=spec.name, accepted=self.accepted
+            return self._examine_coverage(spec, after)
+        put_back = self._run_source_reverted(spec, before, after.report, tests)
+        run, is_complete = self._run_sabotaged(spec, after, tests)
+        evidence = Asked(put_back=put_back, sabotaged=run.report if run else None, whole=is_complete)
+        relied_on = self._drop_flaky(spec, relied_on, evidence, before)
+        examination = examine(
+            tests, relied_on, evidence, after.report.by_id, run=run, check=spec.name, accepted=self.accepted
         )
-        return together((found_out, Examined(caps=_sabotage_gap(spec, run))))
+        return together((examination, Examined(caps=_describe_sabotage_gap(spec, run))))
 
-    def _failing_before(
-        self, spec: CheckSpec, tests: Sequence[str], asked: Asked, before: CheckResult | None
+    def _drop_flaky(
+        self, spec: CheckSpec, tests: Sequence[str], evidence: Asked, before: CheckResult | None
     ) -> list[str]:
-        """Without those that would be accused and pass on the base when asked again: they had failed by chance."""
-        suspects = [test for test in tests if depends(test, asked) is False]
-        known = before.report.by_id if before and before.report else {}
-        flaky = [test for test in suspects if test in known and known[test].status.bad]
+        """Return the tests without those that would be accused and pass on a rerun of the base: they had failed by
+        chance."""
+        suspects = [test for test in tests if depends(test, evidence) is False]
+        base_results = before.report.by_id if before and before.report else {}
+        flaky = [test for test in suspects if test in base_results and base_results[test].status.bad]
         if not flaky or before is None or before.report is None:
             return list(tests)
         argv = self.beside.selection(spec, before.report, flaky)
         again = self.beside.run(spec, self.beside.snapshot.base, "base-again", argv=argv, of_base=True)
-        now = again.report.by_id if again.report else {}
-        return [test for test in tests if test not in flaky or test not in now or now[test].status.bad]
+        rerun_results = again.report.by_id if again.report else {}
+        return [
+            test for test in tests if test not in flaky or test not in rerun_results or rerun_results[test].status.bad
+        ]
 
-    def _put_back(
+    def _run_source_reverted(
         self, spec: CheckSpec, before: CheckResult | None, report: TestReport, tests: Sequence[str]
     ) -> TestReport | None:
-        """The run on the base itself, where source is all that changed."""
+        """Run the tests with the source of the change reverted. If only source changed, return the report of the
+        base."""
         source = {os.fsencode(file.path) for file in self.source}
         others = [entry for entry in self.beside.snapshot.entries if entry.path not in source]
         if not others:
@@ -245,53 +266,55 @@ class Sensitivity:
         argv = self.beside.selection(spec, report, tests)
         return self.beside.run(spec, tree, "source-put-back", argv=argv).report
 
-    def _sabotaged(self, spec: CheckSpec, after: CheckResult, tests: Sequence[str]) -> tuple[CheckResult | None, bool]:
-        """The tests with the change sabotaged, and whether all of it was."""
+    def _run_sabotaged(
+        self, spec: CheckSpec, after: CheckResult, tests: Sequence[str]
+    ) -> tuple[CheckResult | None, bool]:
+        """Run the tests with the change sabotaged; return the result and whether all of the change was sabotaged."""
         contents: dict[str, bytes] = {}
-        whole = True
+        is_complete = True
         for file in self.source:
             broken = sabotaged(file.path, file.old, file.new) if file.new is not None else None
             if broken is not None:
                 contents[file.path] = broken.content
-            whole = whole and broken is not None and broken.complete and file.kind is not ChangeKind.DELETED
+            is_complete = is_complete and broken is not None and broken.complete and file.kind is not ChangeKind.DELETED
         if not contents:
             return None, False
         argv = self.beside.selection(spec, after.report, tests) if after.report and tests else None
         tree = self.beside.with_contents(contents)
         deadline = Deadline(self.sabotage_seconds, "limits.sabotage_seconds")
-        run = self.beside.run(spec, tree, "sabotaged", argv=argv, deadline=deadline, tolerated=_BY_SABOTAGE)
-        return run, whole
+        run = self.beside.run(spec, tree, "sabotaged", argv=argv, deadline=deadline, tolerated=_TOLERATED_DEATHS)
+        return run, is_complete
 
-    def _covered(self, spec: CheckSpec, after: CheckResult) -> Examined:
-        """No test is new or repaired: does any notice the change at all?"""
+    def _examine_coverage(self, spec: CheckSpec, after: CheckResult) -> Examined:
+        """Find out whether any test notices the change, although no test is new or repaired."""
         if after.duration_ms > WHOLE_SUITE_MS:
-            return Examined(caps=(f"{spec.name}: no test is new or repaired, and whether one covers it was not tried",))
-        run, whole = self._sabotaged(spec, after, ())
-        tests = noticed(run.report, after.report) if run and run.report and after.report else ()
-        if gap := _sabotage_gap(spec, run):
-            return Examined(caps=gap)
-        told = f"{spec.name}: no test fails when everything that changed raises: nothing covers it"
-        return Examined(sensitive=tests, caps=(told,) if whole and not tests else ())
-
-    def _by_exit_code(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> Examined:
-        """Without ids the check itself is the test: it must not pass with the change sabotaged."""
-        run, whole = self._sabotaged(spec, after, ())
-        if run is None or run.verdict is not Verdict.PASS:
-            return Examined(caps=_sabotage_gap(spec, run))
-        # A person's own command may look at files instead of running them, and be right.
-        if not whole or before is None or before.verdict is not Verdict.FAIL or spec.kind is not CheckKind.TESTS:
             return Examined(
-                caps=(f"{spec.name}: passes with everything that changed made to raise: it does not cover it",)
+                caps=(f"{spec.name}: no test is new or repaired, and the suite is too slow to test its coverage",)
             )
+        run, is_complete = self._run_sabotaged(spec, after, ())
+        tests = noticed(run.report, after.report) if run and run.report and after.report else ()
+        if gap := _describe_sabotage_gap(spec, run):
+            return Examined(caps=gap)
+        message = f"{spec.name}: no test covers the change: none fails if all changed code raises"
+        return Examined(sensitive=tests, caps=(message,) if is_complete and not tests else ())
+
+    def _examine_by_exit_code(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> Examined:
+        """Treat the check itself as the test if there are no ids: it must not pass with the change sabotaged."""
+        run, is_complete = self._run_sabotaged(spec, after, ())
+        if run is None or run.verdict is not Verdict.PASS:
+            return Examined(caps=_describe_sabotage_gap(spec, run))
+        # A user's own command may read files instead of running them, and may be right to do so.
+        if not is_complete or before is None or before.verdict is not Verdict.FAIL or spec.kind is not CheckKind.TESTS:
+            return Examined(caps=(f"{spec.name}: does not cover the change: it passes if all changed code raises",))
         return Examined(
             findings=(
                 Finding(
                     layer=Layer.SENSITIVITY,
                     rule="insensitive-test",
                     severity=Severity.MINOR if self.accepted else Severity.CRITICAL,
-                    detail=f"{spec.name}: failed on the base, and passes now even with everything that changed "
-                    "raising: something else than the change makes it pass",
-                    fix="let the check run what was changed, and let it end with its own exit code",
+                    detail=f"{spec.name}: failed on the base, and passes now even if all changed code raises: "
+                    "something other than the change makes it pass",
+                    fix="make the check run the changed code and end with its own exit code",
                     check=spec.name,
                     artifact=run.artifact,
                 ),
@@ -299,9 +322,9 @@ class Sensitivity:
         )
 
 
-def _sabotage_gap(spec: CheckSpec, run: CheckResult | None) -> tuple[str, ...]:
-    """What is not known because the sabotaged run died."""
+def _describe_sabotage_gap(spec: CheckSpec, run: CheckResult | None) -> tuple[str, ...]:
+    """Return what is unknown because the sabotaged run died."""
     if run is None or run.death is None:
         return ()
-    raised = f"; {run.death.setting} would give it longer" if run.death.setting else ""
-    return (f"{spec.name}: whether tests notice the change was not shown: sabotaged, {run.death.detail}{raised}",)
+    advice = f"; raise {run.death.setting} to give it more time" if run.death.setting else ""
+    return (f"{spec.name}: unknown whether tests notice the change: with sabotage, {run.death.detail}{advice}",)

@@ -1,13 +1,13 @@
-"""`environment.setup`: commands such as `npm ci` that make the dependencies, run once and kept.
+"""Set up the environment of the checks, and prepare held-out checks (L9).
 
-They run from the base's files. When the change touches a manifest they run from its own files instead, with
-install scripts off unless `environment.setup_scripts` says otherwise, into an environment that belongs to that tree
-alone. What they write is a layer below the tree: it never hides a file of the tree. A layer is kept only when it is
-whole; one that belongs to a change is kept only when the change has passed.
+`environment.setup` names commands such as `npm ci` that install the dependencies. They run once, and the result is
+kept. They run on the base's files. If the change touches a manifest, they run on the change's files instead, with
+install scripts off unless `environment.setup_scripts` is set, and the result belongs to that tree alone. Their output
+is a layer below the tree, so it never hides a file of the tree. Only a complete layer is kept, and the layer of a
+change is kept only if the change passed.
 
-Held-out checks (L9): commands that whoever made the change was never shown, run with files of their own.
-
-What they are and what they print goes into the ledger and nowhere else: findings and reports may be read by the author.
+Held-out checks are commands that the author of the change was never shown; they run with files of their own. The
+commands and their output go only into the ledger, because the author may read findings and reports.
 """
 
 from __future__ import annotations
@@ -42,20 +42,21 @@ _NO_SCRIPTS = {"npm_config_ignore_scripts": "true", "YARN_ENABLE_SCRIPTS": "fals
 
 
 def is_manifest(path: str) -> bool:
+    """Return whether a file declares dependencies or configures their installation."""
     name = basename(path)
-    listed = name.startswith(("requirements", "constraints")) or "/requirements/" in f"/{path}"
-    return name in MANIFESTS or (listed and name.endswith((".txt", ".in")))
+    is_requirements = name.startswith(("requirements", "constraints")) or "/requirements/" in f"/{path}"
+    return name in MANIFESTS or (is_requirements and name.endswith((".txt", ".in")))
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """The layer that the set-up wrote, and whether it still has to earn its place."""
+    """The layer that the set-up wrote, and whether it is kept only if the change passes."""
 
     layer: Path
     provisional: bool
 
     def promote(self) -> None:
-        """The change that it was made for has passed."""
+        """Keep the layer, because the change that it was made for has passed."""
         if self.provisional:
             (self.layer.parent / "provisional").unlink(missing_ok=True)
 
@@ -63,49 +64,50 @@ class Prepared:
 def prepare(
     runner: Runner, tree: TreeUnderCheck, files: Mapping[str, str], *, own: bool, folder: Path
 ) -> Prepared | None:
-    """The environment for this tree, found or made now. `own`: the change touches manifests and gets its own."""
+    """Return the environment for this tree, and make it if there is none. Pass `own` if the change touches manifests
+    and needs an environment of its own."""
     settings = runner.environment.settings
     if not settings.setup:
         return None
-    key = _key(settings.setup, files, tree.tree if own else "", scripts=settings.setup_scripts)
-    place = folder / key
-    ensure_folder(place, tree.store.repairs)
-    ensure_place_for_file(place / "lock", tree.store.repairs)
-    with (place / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # whoever comes second finds it made
-        return _found_or_made(runner, tree, place, own=own)
+    key = _environment_key(settings.setup, files, tree.tree if own else "", scripts=settings.setup_scripts)
+    environment = folder / key
+    ensure_folder(environment, tree.store.repairs)
+    ensure_place_for_file(environment / "lock", tree.store.repairs)
+    with (environment / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a parallel run waits here and then finds the layer
+        return _find_or_make(runner, tree, environment, own=own)
 
 
-def _found_or_made(runner: Runner, tree: TreeUnderCheck, place: Path, *, own: bool) -> Prepared:
+def _find_or_make(runner: Runner, tree: TreeUnderCheck, environment: Path, *, own: bool) -> Prepared:
     settings = runner.environment.settings
-    layer = place / "layer"
-    if layer.is_dir() and not (own and (place / "provisional").exists()):
-        os.utime(place)  # used today: housekeeping leaves it alone
+    layer = environment / "layer"
+    if layer.is_dir() and not (own and (environment / "provisional").exists()):
+        os.utime(environment)  # mark as used, so that housekeeping keeps it
         return Prepared(layer, provisional=False)
     if own:
-        (place / "provisional").touch()
-    made = _run(runner, tree, settings.setup, scripts=settings.setup_scripts or not own)
-    aside = place / f"layer.{os.getpid()}"
-    shutil.move(made, aside)
+        (environment / "provisional").touch()
+    written = _run_commands(runner, tree, settings.setup, scripts=settings.setup_scripts or not own)
+    temporary = environment / f"layer.{os.getpid()}"
+    shutil.move(written, temporary)
     if layer.exists():
         remove(layer)
-    aside.rename(layer)
+    temporary.rename(layer)
     return Prepared(layer, provisional=own)
 
 
-def _key(commands: Iterable[str], files: Mapping[str, str], tree: str, *, scripts: bool) -> str:
-    """Every input that decides what is installed: commands, manifests and files that the commands name, with their
-    content, or the tree itself."""
-    said = " ".join(commands)
+def _environment_key(commands: Iterable[str], files: Mapping[str, str], tree: str, *, scripts: bool) -> str:
+    """Return a digest of everything that decides what is installed: the commands, and the content of manifests and of
+    files that the commands name, or the tree itself."""
+    command_text = " ".join(commands)
     state = hashlib.sha256(repr((tuple(commands), tree, scripts)).encode("utf-8", "surrogateescape"))
     for path in sorted(files):
-        if is_manifest(path) or path in said:
+        if is_manifest(path) or path in command_text:
             state.update(f"{path}={files[path]}\0".encode("utf-8", "surrogateescape"))
     return state.hexdigest()[:32]
 
 
-def _run(runner: Runner, tree: TreeUnderCheck, commands: Iterable[str], *, scripts: bool) -> Path:
-    """All commands in one sandbox with the network on; what they wrote into the repository."""
+def _run_commands(runner: Runner, tree: TreeUnderCheck, commands: Iterable[str], *, scripts: bool) -> Path:
+    """Run all commands in one sandbox with the network on; return the folder with what they wrote."""
     spec = CheckSpec(
         name="setup",
         kind=CheckKind.BUILD,
@@ -123,10 +125,11 @@ def _run(runner: Runner, tree: TreeUnderCheck, commands: Iterable[str], *, scrip
     return tree.built.pop("setup")
 
 
-_MOST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 
 
 def held_out_specs(commands: Sequence[str]) -> tuple[CheckSpec, ...]:
+    """Return one check for each held-out command."""
     return tuple(
         CheckSpec(
             name="held-out" if len(commands) == 1 else f"held-out-{number}",
@@ -140,26 +143,26 @@ def held_out_specs(commands: Sequence[str]) -> tuple[CheckSpec, ...]:
 
 
 def held_out_files(folder: Path | None) -> dict[str, bytes]:
-    """The files of the folder, by where they go in the tree."""
+    """Read the files of the folder; the keys are their paths in the tree."""
     if folder is None:
         return {}
     if not folder.is_dir():
         raise InputError(f"--heldout-files {folder}: not a directory", hint="name a folder with the files they need")
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     size = 0
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not path.is_file():
             continue
         content = path.read_bytes()
         size += len(content)
-        if size > _MOST_BYTES:
-            raise InputError(f"--heldout-files {folder}: more than {_MOST_BYTES >> 20} MiB")
-        found[os.fspath(path.relative_to(folder))] = content
-    return found
+        if size > _MAX_BYTES:
+            raise InputError(f"--heldout-files {folder}: more than {_MAX_BYTES >> 20} MiB")
+        files[os.fspath(path.relative_to(folder))] = content
+    return files
 
 
 def write_layer(files: Mapping[str, bytes], folder: Path) -> Path:
-    """The files in a folder of the run's own."""
+    """Write the files into a folder and return it."""
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,9 @@
-"""The static scan of a change (L6): each changed file, its added lines against the rules of `check.rules.scan`.
+"""The static scan of a change (L6), and notes about ignored modules.
 
-A module that the tests miss and the work tree has, but ignores: generated files such as `_version.py`.
+The added lines of each changed file are compared with the rules of `check.rules.scan`.
 
-They are outside the tree, so no check sees them, and the person must say that they are needed.
+An ignored module is a generated file such as `_version.py` that tests import and that exists only in the work tree. It
+is outside the tree, so no check sees it, and the user must name it in the settings.
 """
 
 from __future__ import annotations
@@ -23,58 +24,62 @@ from proofstone.common.models import Finding, Severity
 from proofstone.common.risk import is_test
 from proofstone.sources.syntax import language_of
 
-_MOST_MINOR = 20
-"""Findings that only inform; a generated file could give thousands."""
+_MAX_MINOR = 20
+"""Maximum number of minor findings. A generated file could give thousands."""
 
 
 def scan_findings(files: Sequence[ChangedFile]) -> list[Finding]:
-    left = {test: _lines_that_left(files, tests=test) for test in (False, True)}
-    found = [
-        _finding(file.path, _demoted(hit, file, left[is_test(file.path)])) for file in files for hit in _hits(file)
+    """Return the findings of the static scan."""
+    removed = {test: _find_removed_lines(files, tests=test) for test in (False, True)}
+    findings = [
+        _build_finding(file.path, _downgrade_moved(hit, file, removed[is_test(file.path)]))
+        for file in files
+        for hit in _scan_file(file)
     ]
-    grave = [item for item in found if item.severity is not Severity.MINOR]
-    return grave + [item for item in found if item.severity is Severity.MINOR][:_MOST_MINOR]
+    serious = [finding for finding in findings if finding.severity is not Severity.MINOR]
+    return serious + [finding for finding in findings if finding.severity is Severity.MINOR][:_MAX_MINOR]
 
 
-def _hits(file: ChangedFile) -> list[Hit]:
+def _scan_file(file: ChangedFile) -> list[Hit]:
     if file.new is None:
         return []
     if b"\0" in file.new[:8192]:
-        return path_hits(file.path, file.kind)  # no text
+        return path_hits(file.path, file.kind)  # not a text file
     return path_hits(file.path, file.kind) + scan(
         file.path,
         language_of(file.path, file.new) or "",
-        _lines(file.path, file.new),
+        _split_views(file.path, file.new),
         {number for number, _ in file.added},
-        _lines(file.path, file.old) if file.old is not None else (),
+        _split_views(file.path, file.old) if file.old is not None else (),
         test_file=is_test(file.path),
         new_file=file.old is None,
     )
 
 
-def _lines_that_left(files: Sequence[ChangedFile], *, tests: bool) -> set[bytes]:
-    """Lines that the change took out of some file: they may have been moved. Those of tests excuse no product."""
-    left: set[bytes] = set()
+def _find_removed_lines(files: Sequence[ChangedFile], *, tests: bool) -> set[bytes]:
+    """Return the lines that the change removed from some file: they may have been moved. Lines of tests excuse no
+    product code."""
+    removed: set[bytes] = set()
     for file in files:
         if tests or not is_test(file.path):
-            gone = Counter((file.old or b"").splitlines()) - Counter((file.new or b"").splitlines())
-            left |= {line.strip() for line in gone}
-    return left
+            removed_here = Counter((file.old or b"").splitlines()) - Counter((file.new or b"").splitlines())
+            removed |= {line.strip() for line in removed_here}
+    return removed
 
 
-def _demoted(hit: Hit, file: ChangedFile, left: set[bytes]) -> Hit:
-    """A line that was moved here is not new: the project did this before."""
+def _downgrade_moved(hit: Hit, file: ChangedFile, removed: set[bytes]) -> Hit:
+    """Return the hit, downgraded if its line was only moved here: the project did this before."""
     lines = (file.new or b"").splitlines()
-    moved = hit.strict and 0 < hit.line <= len(lines) and lines[hit.line - 1].strip() in left
+    moved = hit.strict and 0 < hit.line <= len(lines) and lines[hit.line - 1].strip() in removed
     return replace(hit, strict=False) if moved else hit
 
 
-def _lines(path: str, content: bytes) -> Sequence[Line]:
-    """Code, text and comments of each line; where no grammar knows them apart, all of it is everything."""
+def _split_views(path: str, content: bytes) -> Sequence[Line]:
+    """Return code, text and comments of each line. Without a grammar, the whole line counts as code and text."""
     return views(path, content) or plain(content)
 
 
-def _finding(path: str, hit: Hit) -> Finding:
+def _build_finding(path: str, hit: Hit) -> Finding:
     return Finding(
         layer=Layer.STATIC_SCAN,
         rule=hit.rule,
@@ -90,16 +95,17 @@ _MISSING = re.compile(r"(?:No module named|cannot import name '\w+' from) '([\w.
 
 
 def ignored_modules(outputs: Iterable[str], root: Path, tracked: frozenset[str]) -> list[str]:
-    """Files of the work tree, outside the tree, that would be the modules which `outputs` say are missing."""
-    found: list[str] = []
+    """Return files of the work tree, outside the tree, that would be the modules that `outputs` report as missing."""
+    modules: list[str] = []
     for name in dict.fromkeys(name for output in outputs for name in _MISSING.findall(output)):
         path = name.replace(".", "/")
         for candidate in (f"{path}.py", f"src/{path}.py", f"{path}/__init__.py", f"src/{path}/__init__.py"):
             if candidate not in tracked and (root / candidate).is_file():
-                found.append(candidate)
-    return found
+                modules.append(candidate)
+    return modules
 
 
 def include_note(files: list[str]) -> str:
+    """Return the note that tells the user which files to include."""
     listed = ", ".join(f'"{file}"' for file in files)
-    return f"checks miss what the work tree has but ignores; if they need it: [environment] include = [{listed}]"
+    return f"checks do not see ignored files of the work tree; to include them: [environment] include = [{listed}]"

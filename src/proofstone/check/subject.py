@@ -1,4 +1,4 @@
-"""What is checked: the frozen tree, what changed in it, the checks that its files name, and their environment."""
+"""What is checked: the frozen tree, its changes, the checks that its files name, and their environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proofstone.check.environment import Environment, package_folders
 from proofstone.check.execution import selected
 from proofstone.check.inspection import ChangedFile, changed_files
 from proofstone.check.models import CheckSpec
-from proofstone.check.rules import outcome as cascade
+from proofstone.check.rules import outcome as outcome_rules
 from proofstone.check.rules.protected import roles
 from proofstone.check.setup import held_out_specs, is_manifest
 from proofstone.common.globs import undeclared
@@ -27,10 +27,10 @@ from proofstone.git.snapshot import Snapshot, renames, snapshot
 
 
 class Subject:
-    """Everything is found out once, when it is first asked for."""
+    """The change under check. Every property is computed once, on first use."""
 
-    def __init__(self, world: World, request: CheckRequest) -> None:
-        self.world = world
+    def __init__(self, context: World, request: CheckRequest) -> None:
+        self.context = context
         self.request = request
         self.notes: list[str] = []
 
@@ -40,15 +40,16 @@ class Subject:
         return self.freeze()
 
     def freeze(self) -> Snapshot:
+        """Take a snapshot of the work tree, or return the tree of the request."""
         if self.request.tree is not None:
             return self.request.tree
-        return snapshot(self.world.store, self.world.base_tree, staged=self.request.staged)
+        return snapshot(self.context.store, self.context.base_tree, staged=self.request.staged)
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """What is checked: the frozen tree, with undeclared protected files as they are in the base."""
-        back = {entry.path for entry in self.frozen.entries if readable(entry.path) in self.put_back}
-        return candidate(self.world.store, self.frozen, back) if back else self.frozen
+        """The tree to check: the frozen tree, with undeclared protected files as they are in the base."""
+        reverted = {entry.path for entry in self.frozen.entries if readable(entry.path) in self.put_back}
+        return candidate(self.context.store, self.frozen, reverted) if reverted else self.frozen
 
     @cached_property
     def put_back(self) -> frozenset[str]:
@@ -60,39 +61,42 @@ class Subject:
 
     @cached_property
     def files(self) -> list[ChangedFile]:
-        with blob_reader(self.world.store.git()) as blobs:
+        """The changed files with their content."""
+        with blob_reader(self.context.store.git()) as blobs:
             return changed_files(self.snapshot, blobs)
 
     @cached_property
     def files_by_content(self) -> list[ChangedFile]:
-        """The same, where a file that moved is compared with what it was: its lines are not new."""
+        """The changed files, where a moved file is compared with its old content, so that its lines do not count as
+        new."""
         old = {file.path: file.old for file in self.files}
-        came_from = {new: before for before, new in self.renames.items()}
+        old_paths = {new: before for before, new in self.renames.items()}
         return [
-            replace(file, old=old[came_from[file.path]]) if came_from.get(file.path) in old else file
+            replace(file, old=old[old_paths[file.path]]) if old_paths.get(file.path) in old else file
             for file in self.files
         ]
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """Files of the tree under check that are there and not too large to look into."""
+        """Read files of the tree under check that exist and are not too large."""
         names = {readable(path): blob for path, blob in self.tree_files[1].items()}
-        with blob_reader(self.world.store.git()) as blobs:
-            found = {path: blobs.read(names[path]) for path in paths if path in names}
-        return {path: content for path, content in found.items() if content is not None}
+        with blob_reader(self.context.store.git()) as blobs:
+            contents = {path: blobs.read(names[path]) for path in paths if path in names}
+        return {path: content for path, content in contents.items() if content is not None}
 
     @cached_property
     def tree_files(self) -> tuple[dict[bytes, str], dict[bytes, str]]:
-        git = self.world.store.git()
+        """All files of the base and of the change, as path → blob."""
+        git = self.context.store.git()
         after = files_of(git, self.snapshot.tree)
         return (after if self.snapshot.change.empty else files_of(git, self.snapshot.base)), after
 
     @cached_property
     def discovered(self) -> tuple[Discovery, Discovery]:
-        """What the files of the base, and those of the change, say can be checked."""
+        """The checks that the files of the base, and those of the change, name."""
         before, after = self.tree_files
-        with blob_reader(self.world.store.git()) as blobs:
-            now = _discovered(after, blobs)
-            return (now if self.snapshot.change.empty else _discovered(before, blobs)), now
+        with blob_reader(self.context.store.git()) as blobs:
+            now = _discover_checks(after, blobs)
+            return (now if self.snapshot.change.empty else _discover_checks(before, blobs)), now
 
     @property
     def dropped(self) -> list[CheckSpec]:
@@ -103,53 +107,53 @@ class Subject:
 
     @cached_property
     def specs(self) -> tuple[CheckSpec, ...]:
-        """The cascade's commands: discovered on both trees, and the person's own."""
+        """The checks to run: those discovered on either tree, and the user's own."""
         base, now = self.discovered
-        check = self.world.settings.check
-        specs = cascade.chosen(
-            cascade.combined(now.specs, base.specs),
+        check = self.context.settings.check
+        specs = outcome_rules.chosen(
+            outcome_rules.combined(now.specs, base.specs),
             (*check.verify, *self.request.verify),
             disable=check.disable,
             optional=check.optional,
         )
         present = [os.fsdecode(entry.path) for entry in self.snapshot.entries if entry.kind is not ChangeKind.DELETED]
         specs = tuple(spec for spec in specs if "{changed}" not in spec.argv or selected(spec, present))
-        if not cascade.runtime_signal(specs):
+        if not outcome_rules.runtime_signal(specs):
             specs = (*specs, *load_check(present))
         return (*specs, *held_out_specs(self.request.heldout))
 
     @cached_property
     def renames(self) -> dict[str, str]:
         """Files that moved, old path → new path."""
-        moved = renames(self.world.store.git(), self.snapshot.base, self.snapshot.tree)
+        moved = renames(self.context.store.git(), self.snapshot.base, self.snapshot.tree)
         return {readable(old): readable(new) for old, new in moved.items()}
 
     @cached_property
     def empty_submodules(self) -> tuple[str, ...]:
-        """Submodules that are not initialised in the work tree: checks see them empty, as the person does."""
-        root = self.world.repository.root
-        links = gitlinks(self.world.store.git(), self.snapshot.tree)
+        """Submodules that are not initialised in the work tree. Checks see them as empty folders, as the user does."""
+        root = self.context.repository.root
+        links = gitlinks(self.context.store.git(), self.snapshot.tree)
         return tuple(readable(path) for path in links if not (root / os.fsdecode(path) / ".git").exists())
 
     @cached_property
     def environment(self) -> Environment:
-        top = {readable(path) for path in self.tree_files[1]}
-        folders = {"/".join(path.split("/")[:depth]) for path in top for depth in range(1, path.count("/") + 1)}
+        paths = {readable(path) for path in self.tree_files[1]}
+        folders = {"/".join(path.split("/")[:depth]) for path in paths for depth in range(1, path.count("/") + 1)}
         return Environment(
-            root=self.world.repository.root,
-            home=self.world.user_home,
-            settings=self.world.settings.environment,
-            packages=package_folders((*(spec.cwd for spec in self.specs), *_packages(top))),
+            root=self.context.repository.root,
+            home=self.context.user_home,
+            settings=self.context.settings.environment,
+            packages=package_folders((*(spec.cwd for spec in self.specs), *_manifest_folders(paths))),
             tracked=frozenset(folders),
         )
 
 
-def _packages(paths: Iterable[str]) -> list[str]:
-    """Every folder with a manifest: dependencies may stand beside it."""
+def _manifest_folders(paths: Iterable[str]) -> list[str]:
+    """Return every folder with a manifest, because dependencies may be installed next to it."""
     return sorted({posixpath.dirname(path) or "." for path in paths if is_manifest(path)})
 
 
-def _discovered(files: dict[bytes, str], blobs: BlobReader) -> Discovery:
-    """What the tree's own files say can be checked."""
+def _discover_checks(files: dict[bytes, str], blobs: BlobReader) -> Discovery:
+    """Return the checks that the files of a tree name."""
     names = {readable(path): blob for path, blob in files.items()}
     return discover(list(names), lambda path: blobs.read(names[path]) if path in names else None)

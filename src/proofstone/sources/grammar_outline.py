@@ -1,8 +1,8 @@
-"""The outline of a file by its tree-sitter grammar: JavaScript, TypeScript, Go and Rust.
+"""Outline a file by its tree-sitter grammar: JavaScript, TypeScript, Go and Rust.
 
-What differs between the languages stands in the table `LANGUAGES`. A function is made to raise by a statement in front
-of its body; the body stays, because imports that nobody uses, or a return type that can no longer be inferred, would
-break the build of everything else.
+The table `LANGUAGES` holds the differences between the languages. A statement in front of a function's body makes it
+raise. The body stays, because unused imports, or a return type that can no longer be inferred, would break the build of
+everything else.
 """
 
 from __future__ import annotations
@@ -25,27 +25,29 @@ _Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Language:
+    """How to outline and sabotage one language."""
+
     raising: bytes
-    """A statement, harmless to type checkers and linters that complain of code which cannot be reached."""
+    """A statement that raises. Type checkers and linters that complain about unreachable code accept it."""
     functions: frozenset[str]
     wrappers: frozenset[str]
-    """What gives a name to a function without one, if the function is all there is to it."""
+    """Nodes that give a name to an anonymous function, if they contain nothing but the function."""
     containers: frozenset[str] = frozenset()
-    """What else gives its name to the functions in it."""
+    """Other nodes that give their name to the functions in them."""
     silent: frozenset[str] = frozenset()
     introductions: frozenset[str] = frozenset()
-    """What stands before a function or member, and belongs to it."""
+    """Nodes before a function or member that belong to it."""
     before: frozenset[str] = frozenset()
-    """What must stay at the beginning of a body."""
+    """Nodes that must stay at the beginning of a body."""
     loads: bool = False
     """Whether loading the file runs it."""
     imports: Callable[[Node], Iterator[_Pair] | None] = lambda node: None
-    """The names that a statement brings in; None if it is no import."""
+    """Returns the names that a statement imports; None if it is no import."""
     exports: Callable[[Node], Iterator[str] | None] = lambda node: None
 
 
 def grammar_outline(text: bytes, name: str) -> Outline | None:
-    """None if the text does not parse."""
+    """Outline a text; return None if it does not parse."""
     language, root = LANGUAGES[name], parsed(text, name)
     if root is None:
         return None
@@ -54,70 +56,70 @@ def grammar_outline(text: bytes, name: str) -> Outline | None:
     imports: set[_Pair] = set()
     exports: set[str] = set()
     uses: defaultdict[str, list[int]] = defaultdict(list)
-    waiting: list[tuple[Node, tuple[str, ...]]] = [(root, ())]
-    while waiting:
-        node, around = waiting.pop()
-        top = node.parent == root
-        brought = language.imports(node) if top else None
-        shown = language.exports(node) if top else None
-        if brought is not None or shown is not None:
-            imports.update(brought or ())
-            exports.update(shown or ())
+    pending: list[tuple[Node, tuple[str, ...]]] = [(root, ())]
+    while pending:
+        node, scope = pending.pop()
+        is_top_level = node.parent == root
+        imported = language.imports(node) if is_top_level else None
+        exported = language.exports(node) if is_top_level else None
+        if imported is not None or exported is not None:
+            imports.update(imported or ())
+            exports.update(exported or ())
             silent.append((node.start_byte, node.end_byte))
             continue
-        if node.type in language.silent or _for_tests_only(node):
-            whole = node.parent if node.parent and node.parent.type == "export_statement" else node
-            silent.append((_introduced(whole, language), whole.end_byte))
+        if node.type in language.silent or _is_test_only(node):
+            statement = node.parent if node.parent and node.parent.type == "export_statement" else node
+            silent.append((_find_start(statement, language), statement.end_byte))
         elif node.type in language.functions and (body := node.child_by_field_name("body")):
-            wrapper = _wrapper(node, language)
-            around = (*around, _name(node, wrapper))
-            start = _introduced(wrapper, language)
-            functions.append(Function(around, start, wrapper.end_byte, _raising(node, body, language)))
+            wrapper = _find_wrapper(node, language)
+            scope = (*scope, _find_name(node, wrapper))
+            start = _find_start(wrapper, language)
+            functions.append(Function(scope, start, wrapper.end_byte, _build_raise_edits(node, body, language)))
         elif node.type in language.containers:
-            around = (*around, _name(node, node))
+            scope = (*scope, _find_name(node, node))
         if not node.child_count and node.type.endswith("identifier") and node.type not in _PROPERTIES:
-            uses[_text(node)].append(node.start_byte)
-        waiting += ((child, around) for child in node.children)
+            uses[_node_text(node)].append(node.start_byte)
+        pending += ((child, scope) for child in node.children)
     return Outline(
         text=text,
         functions=tuple(functions),
         silent=tuple(silent),
-        load=_loading(root, language) if language.loads else (),
+        load=_build_load_edits(root, language) if language.loads else (),
         imports=frozenset(imports),
         exports=frozenset(exports),
-        uses={name: tuple(places) for name, places in uses.items()},
+        uses={name: tuple(offsets) for name, offsets in uses.items()},
     )
 
 
-def _text(node: Node | None) -> str:
+def _node_text(node: Node | None) -> str:
     return ((node.text if node else None) or b"").decode(errors="replace")
 
 
-def _wrapper(node: Node, language: Language) -> Node:
-    """The widest statement that does no more than give the function its name."""
+def _find_wrapper(node: Node, language: Language) -> Node:
+    """Return the widest statement that only gives the function its name."""
     while (parent := node.parent) is not None and parent.type in language.wrappers:
-        alone = parent.named_child_count == 1 if parent.type in _LISTS else parent.named_children[-1] == node
-        if not alone:
+        is_alone = parent.named_child_count == 1 if parent.type in _LISTS else parent.named_children[-1] == node
+        if not is_alone:
             break
         node = parent
     return node
 
 
-def _name(node: Node, wrapper: Node) -> str:
-    """Its own name, with the receiver in Go; or that of the innermost wrapper."""
-    own = node.child_by_field_name("name") or node.child_by_field_name("type")
-    if own is not None:
-        return _text(node.child_by_field_name("receiver")) + _text(own)
+def _find_name(node: Node, wrapper: Node) -> str:
+    """Return the function's own name, with the receiver in Go; or the name of the innermost wrapper."""
+    own_name = node.child_by_field_name("name") or node.child_by_field_name("type")
+    if own_name is not None:
+        return _node_text(node.child_by_field_name("receiver")) + _node_text(own_name)
     parent = node.parent
     while node != wrapper and parent is not None:
         for field in ("name", "left", "key", "property"):
-            if (given := parent.child_by_field_name(field)) is not None:
-                return _text(given)
+            if (name_node := parent.child_by_field_name(field)) is not None:
+                return _node_text(name_node)
         node, parent = parent, parent.parent
     return ANONYMOUS
 
 
-def _introduced(node: Node, language: Language) -> int:
+def _find_start(node: Node, language: Language) -> int:
     start, before = node.start_byte, node.prev_sibling
     while before is not None and (before.type in language.introductions or "comment" in before.type):
         if before.type in language.introductions:
@@ -126,32 +128,34 @@ def _introduced(node: Node, language: Language) -> int:
     return start
 
 
-def _raising(node: Node, body: Node, language: Language) -> tuple[Edit, ...]:
-    if any(child.type == "function_modifiers" and "const" in _text(child) for child in node.children):
-        return ()  # a constant function may run in the compiler, and would break the build
+def _build_raise_edits(node: Node, body: Node, language: Language) -> tuple[Edit, ...]:
+    if any(child.type == "function_modifiers" and "const" in _node_text(child) for child in node.children):
+        return ()  # a constant function may run in the compiler and would break the build
     if node.type == "arrow_function" and body.type != "statement_block":
         start = inserted(body.start_byte, b"{ " + language.raising + b" return ")
         return (start, inserted(body.end_byte, b" }"))
-    at = body.start_byte + 1
+    offset = body.start_byte + 1
     for child in body.named_children:
         if child.type in language.before:
-            at = child.end_byte
-    return (inserted(at, b" " + language.raising),)
+            offset = child.end_byte
+    return (inserted(offset, b" " + language.raising),)
 
 
-def _loading(root: Node, language: Language) -> tuple[Edit, ...]:
+def _build_load_edits(root: Node, language: Language) -> tuple[Edit, ...]:
     for child in root.named_children:
-        first = child.type in _PROLOGUE or (child.named_child_count == 1 and child.named_children[0].type == "string")
-        if not first:
+        is_prologue = child.type in _PROLOGUE or (
+            child.named_child_count == 1 and child.named_children[0].type == "string"
+        )
+        if not is_prologue:
             return (inserted(child.start_byte, language.raising + b" "),)
     return ()
 
 
-def _for_tests_only(node: Node) -> bool:
-    """Rust keeps unit tests beside the code that they test."""
+def _is_test_only(node: Node) -> bool:
+    """Return whether a node is a unit test in Rust, which has them next to the code."""
     before = node.prev_sibling
     while before is not None and (before.type == "attribute_item" or "comment" in before.type):
-        if before.type == "attribute_item" and _TEST_ATTRIBUTE.fullmatch(_text(before)):
+        if before.type == "attribute_item" and _TEST_ATTRIBUTE.fullmatch(_node_text(before)):
             return True
         before = before.prev_sibling
     return False
@@ -169,55 +173,69 @@ _TEST_ATTRIBUTE: Final = re.compile(r"#\[\s*(?:cfg\(\s*test\s*\)|(?:\w+::)*test(
 def _javascript_imports(node: Node) -> Iterator[_Pair] | None:
     if node.type == "import_statement":
         return _import_names(node)
-    if node.type in ("lexical_declaration", "variable_declaration") and all(map(_required, node.named_children)):
-        return ((_required(child), name) for child in node.named_children for name in _bound(child.named_children[0]))
+    if node.type in ("lexical_declaration", "variable_declaration") and all(
+        map(_find_required_source, node.named_children)
+    ):
+        return (
+            (_find_required_source(child), name)
+            for child in node.named_children
+            for name in _bound_names(child.named_children[0])
+        )
     return None
 
 
 def _import_names(node: Node) -> Iterator[_Pair]:
     if any(child.type == "type" for child in node.children):
         return
-    source = _text(node.child_by_field_name("source"))
-    names = [name for child in node.named_children if child.type == "import_clause" for name in _bound(child)]
+    source = _node_text(node.child_by_field_name("source"))
+    names = [name for child in node.named_children if child.type == "import_clause" for name in _bound_names(child)]
     yield from ((source, name) for name in names or [""])
 
 
-def _bound(node: Node) -> Iterator[str]:
-    """The names that a pattern or an import clause gives to what it brings in."""
+def _bound_names(node: Node) -> Iterator[str]:
+    """Return the names that a pattern or an import clause binds."""
     if node.type == "import_specifier":
         if not any(child.type == "type" for child in node.children):
-            yield _text(node.child_by_field_name("alias") or node.child_by_field_name("name"))
+            yield _node_text(node.child_by_field_name("alias") or node.child_by_field_name("name"))
     elif node.type == "pair_pattern":
-        yield from _bound(node.named_children[-1])
+        yield from _bound_names(node.named_children[-1])
     elif node.type in ("identifier", "shorthand_property_identifier_pattern"):
-        yield _text(node)
+        yield _node_text(node)
     else:
         for child in node.named_children:
-            yield from _bound(child)
+            yield from _bound_names(child)
 
 
-def _required(declarator: Node) -> str:
-    """What a declaration of the form `x = require(source)` takes its value from; empty for any other."""
+def _find_required_source(declarator: Node) -> str:
+    """Return the source of a declaration `x = require(source)`; empty for any other."""
     value = declarator.child_by_field_name("value")
-    if value is None or value.type != "call_expression" or _text(value.child_by_field_name("function")) != "require":
+    if (
+        value is None
+        or value.type != "call_expression"
+        or _node_text(value.child_by_field_name("function")) != "require"
+    ):
         return ""
-    return _text(value.child_by_field_name("arguments"))
+    return _node_text(value.child_by_field_name("arguments"))
 
 
 def _javascript_exports(node: Node) -> Iterator[str] | None:
     if node.type == "export_statement" and node.child_by_field_name("source") is None:
         clause = next((child for child in node.named_children if child.type == "export_clause"), None)
-        return (_text(item.child_by_field_name("name")) for item in clause.named_children) if clause else None
+        return (
+            (_node_text(specifier.child_by_field_name("name")) for specifier in clause.named_children)
+            if clause
+            else None
+        )
     if node.type != "expression_statement" or node.named_children[0].type != "assignment_expression":
         return None
     left, right = (node.named_children[0].child_by_field_name(side) for side in ("left", "right"))
-    if left is None or right is None or not _EXPORTS.match(_text(left)):
+    if left is None or right is None or not _EXPORTS.match(_node_text(left)):
         return None
     if right.type == "identifier":
-        return iter([_text(right)])
+        return iter([_node_text(right)])
     names = [child for child in right.named_children if child.type == "shorthand_property_identifier"]
-    listed = right.type == "object" and names and len(names) == right.named_child_count
-    return map(_text, names) if listed else None
+    is_plain_list = right.type == "object" and names and len(names) == right.named_child_count
+    return map(_node_text, names) if is_plain_list else None
 
 
 _EXPORTS: Final = re.compile(r"(?:module\.)?exports\b")
@@ -227,17 +245,20 @@ def _go_imports(node: Node) -> Iterator[_Pair] | None:
     if node.type != "import_declaration":
         return None
     specs = [
-        item for child in node.named_children for item in (child, *child.named_children) if item.type == "import_spec"
+        spec_node
+        for child in node.named_children
+        for spec_node in (child, *child.named_children)
+        if spec_node.type == "import_spec"
     ]
     return (
-        (path, _text(spec.child_by_field_name("name")) or _package(path))
+        (path, _node_text(spec.child_by_field_name("name")) or _package_name(path))
         for spec in specs
-        for path in [_text(spec.child_by_field_name("path"))]
+        for path in [_node_text(spec.child_by_field_name("path"))]
     )
 
 
-def _package(path: str) -> str:
-    """The name that a package most likely has: the last part of its path that is no version."""
+def _package_name(path: str) -> str:
+    """Return the likely name of a package: the last part of its path that is not a version."""
     parts = [part for part in path.strip('"`').split("/") if not re.fullmatch(r"v\d+", part)]
     return parts[-1].partition(".")[0] if parts else ""
 
@@ -247,24 +268,24 @@ def _rust_imports(node: Node) -> Iterator[_Pair] | None:
 
 
 def _use_names(node: Node, path: str) -> Iterator[_Pair]:
-    path += _text(node.child_by_field_name("path"))
+    path += _node_text(node.child_by_field_name("path"))
     if node.type == "use_wildcard":
-        yield _text(node), ""
+        yield _node_text(node), ""
     elif node.type in ("identifier", "self"):
-        yield path, _text(node)
+        yield path, _node_text(node)
     elif node.type == "use_as_clause":
-        yield path, _text(node.child_by_field_name("alias"))
+        yield path, _node_text(node.child_by_field_name("alias"))
     else:
-        within = node.child_by_field_name("path")
+        path_node = node.child_by_field_name("path")
         for child in node.named_children:
-            if child != within:
+            if child != path_node:
                 yield from _use_names(child, path)
 
 
 # Languages
 
 _JAVASCRIPT: Final = Language(
-    # Not plain `throw`: a compiler told to refuse unreachable code would refuse the file.
+    # Not plain `throw`: a compiler that refuses unreachable code would refuse the file.
     raising=f'if (typeof 1 === "number") throw new Error("{MESSAGE}");'.encode(),
     functions=frozenset(
         {

@@ -1,9 +1,9 @@
-"""What of a source file runs, and when: its functions, what is said only to people and type checkers, its imports.
+"""The outline of a source file: its functions, the parts that do not run, and its imports.
 
-Offsets are bytes of `text`. A line belongs to the innermost function that covers all of it; what no function covers
+Offsets are bytes of `text`. A line belongs to the innermost function that covers all of it. Code outside of functions
 runs when the file is loaded.
 
-The outline of a Python file, by Python's own parser.
+`python_outline` uses Python's own parser.
 """
 
 from __future__ import annotations
@@ -22,20 +22,22 @@ from proofstone.sources.text import Edit, PythonText, inserted, newline_of
 ANONYMOUS: Final = ""
 MESSAGE: Final = "sabotaged by Proofstone's sensitivity check"
 
-_OPEN_OR_CLOSED = b"()[]{},;"
-"""Characters that only close or continue what stands on other lines."""
+_PUNCTUATION = b"()[]{},;"
+"""Characters that only close or continue code on other lines."""
 _NOT_NEWLINE = re.compile(rb"[^\r\n]")
 
 
 @dataclass(frozen=True)
 class Function:
+    """A function and how to make it raise."""
+
     name: tuple[str, ...]
-    """With the classes and functions around it; `ANONYMOUS` for those without a name."""
+    """The name with the classes and functions around it; `ANONYMOUS` for those without a name."""
     start: int
     end: int
-    """With decorators, and with the name that it is assigned to."""
+    """The range includes decorators, and the name that the function is assigned to."""
     edits: tuple[Edit, ...]
-    """What makes it raise as soon as it runs; nothing where that cannot be done."""
+    """Edits that make the function raise as soon as it runs; empty if that is impossible."""
 
     @property
     def named(self) -> bool:
@@ -44,7 +46,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Line:
-    """A line with something on it that runs. Its text has no comments, so that only code is compared."""
+    """A line with code that runs. Its text has no comments, so that only code is compared."""
 
     start: int
     end: int
@@ -53,53 +55,55 @@ class Line:
 
 @dataclass(frozen=True)
 class Outline:
+    """The outline of one source file."""
+
     text: bytes
     functions: tuple[Function, ...]
     silent: tuple[tuple[int, int], ...]
-    """Comments, docstrings, types, import and export lists: to be compared by meaning or not at all."""
+    """Comments, docstrings, types, and lists of imports and exports. They are compared by meaning or not at all."""
     load: tuple[Edit, ...]
-    """What makes loading the file raise; nothing where the language has no such thing."""
+    """Edits that make loading the file raise; empty if the language does not support that."""
     imports: frozenset[tuple[str, str]] = frozenset()
-    """Where from, and the name it has here. Without a name the import is there for what it does."""
+    """Source and local name of each import. An import without a name is there for its side effects."""
     exports: frozenset[str] = frozenset()
     uses: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Where imported names are used."""
+    """Offsets at which imported names are used."""
     indented: bool = False
-    """Whether indentation means something."""
+    """Whether indentation is significant."""
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
         return tuple(self._lines())
 
     def _lines(self) -> Iterator[Line]:
-        shown = bytearray(self.text)
+        code_text = bytearray(self.text)
         for start, end in self.silent:
-            shown[start:end] = _NOT_NEWLINE.sub(b" ", bytes(shown[start:end]))
-        at = 0
-        for raw in bytes(shown).splitlines(keepends=True):
+            code_text[start:end] = _NOT_NEWLINE.sub(b" ", bytes(code_text[start:end]))
+        offset = 0
+        for raw in bytes(code_text).splitlines(keepends=True):
             code = raw.strip()
-            if code.strip(_OPEN_OR_CLOSED + b" \t"):
-                start = at + raw.index(code)
-                end = start + len(code.rstrip(_OPEN_OR_CLOSED + b" \t"))
+            if code.strip(_PUNCTUATION + b" \t"):
+                start = offset + raw.index(code)
+                end = start + len(code.rstrip(_PUNCTUATION + b" \t"))
                 yield Line(start, end, raw.rstrip() if self.indented else code)
-            at += len(raw)
+            offset += len(raw)
 
     def owner(self, start: int, end: int) -> Function | None:
-        """The innermost function that covers these bytes: of those that begin before them, the last one."""
-        begun = bisect_right(self._ordered, start, key=lambda one: one.start)
-        return next((item for item in reversed(self._ordered[:begun]) if end <= item.end), None)
+        """Return the innermost function that covers these bytes: the last of those that begin before them."""
+        count = bisect_right(self._sorted_functions, start, key=lambda function: function.start)
+        return next((function for function in reversed(self._sorted_functions[:count]) if end <= function.end), None)
 
     @cached_property
-    def _ordered(self) -> list[Function]:
-        return sorted(self.functions, key=lambda one: (one.start, -one.end))
+    def _sorted_functions(self) -> list[Function]:
+        return sorted(self.functions, key=lambda function: (function.start, -function.end))
 
     def around_end(self, line: Line) -> Function | None:
-        """The innermost function that goes on after this line."""
+        """Return the innermost function that continues after this line."""
         newline = self.text.find(b"\n", line.end)
         return self.owner(line.end, newline + 1) if newline >= 0 else None
 
-    def is_silent(self, at: int) -> bool:
-        return any(start <= at < end for start, end in self.silent)
+    def is_silent(self, offset: int) -> bool:
+        return any(start <= offset < end for start, end in self.silent)
 
 
 # BaseException, so that `except Exception` does not hide it.
@@ -114,62 +118,65 @@ def python_outline(source: PythonText) -> Outline:
     imports = [stmt for stmt in module.body if isinstance(stmt, ast.Import | ast.ImportFrom)]
     return Outline(
         text=source.data,
-        functions=tuple(_functions(source, module.body, ())),
-        silent=(*source.comments, *((_first(source, item), source.end(item)) for item in _silent(module))),
-        load=_raising(source, module.body),
-        imports=frozenset(pair for stmt in imports for pair in _imported(stmt)),
-        uses=_uses(source),
+        functions=tuple(_find_functions(source, module.body, ())),
+        silent=(
+            *source.comments,
+            *((_find_start(source, stmt_node), source.end(stmt_node)) for stmt_node in _find_silent(module)),
+        ),
+        load=_build_raise_edits(source, module.body),
+        imports=frozenset(pair for stmt in imports for pair in _list_imports(stmt)),
+        uses=_find_uses(source),
         indented=True,
     )
 
 
-def _functions(
-    source: PythonText, body: Sequence[ast.AST], around: tuple[str, ...], *, inside: bool = False
+def _find_functions(
+    source: PythonText, body: Sequence[ast.AST], scope: tuple[str, ...], *, in_function: bool = False
 ) -> Iterator[Function]:
     for stmt in body:
         if isinstance(stmt, _Definition):
-            name = (*around, stmt.name)
-            yield Function(name, _first(source, stmt), source.end(stmt), _raising(source, stmt.body))
-            yield from _functions(source, stmt.body, name, inside=True)
+            name = (*scope, stmt.name)
+            yield Function(name, _find_start(source, stmt), source.end(stmt), _build_raise_edits(source, stmt.body))
+            yield from _find_functions(source, stmt.body, name, in_function=True)
         elif isinstance(stmt, ast.ClassDef):
-            yield from _functions(source, stmt.body, (*around, stmt.name), inside=inside)
-        elif isinstance(stmt, ast.Assign | ast.AnnAssign) and isinstance(stmt.value, ast.Lambda) and not inside:
+            yield from _find_functions(source, stmt.body, (*scope, stmt.name), in_function=in_function)
+        elif isinstance(stmt, ast.Assign | ast.AnnAssign) and isinstance(stmt.value, ast.Lambda) and not in_function:
             value = stmt.value.body
             edit = Edit(source.start(value), source.end(value), _EXPRESSION)
-            yield Function((*around, _target(stmt)), source.start(stmt), source.end(stmt), (edit,))
+            yield Function((*scope, _target_name(stmt)), source.start(stmt), source.end(stmt), (edit,))
         else:
             blocks = (ast.stmt, ast.excepthandler, ast.match_case)
             inner = [child for child in ast.iter_child_nodes(stmt) if isinstance(child, blocks)]
-            yield from _functions(source, inner, around, inside=inside)
+            yield from _find_functions(source, inner, scope, in_function=in_function)
 
 
-def _target(stmt: ast.Assign | ast.AnnAssign) -> str:
+def _target_name(stmt: ast.Assign | ast.AnnAssign) -> str:
     return ast.unparse(stmt.targets[0] if isinstance(stmt, ast.Assign) else stmt.target)
 
 
-def _raising(source: PythonText, body: Sequence[ast.stmt]) -> tuple[Edit, ...]:
-    """The body raises first. It is kept behind that, so that a generator stays one; so is the docstring."""
+def _build_raise_edits(source: PythonText, body: Sequence[ast.stmt]) -> tuple[Edit, ...]:
+    """Make the body raise first. The rest stays behind that, so that a generator stays one; a docstring stays first."""
     first = next((stmt for stmt in body if not _must_come_first(stmt, body)), None)
     if first is None:
         return (inserted(source.end(body[-1]), b"; " + _RAISE),) if body else ()
     if not isinstance(first, ast.Match) and not hasattr(first, "body"):
         return (inserted(source.start(first), _RAISE + b"; "),)
-    at = _first(source, first)
-    line = source.data.rfind(b"\n", 0, at) + 1
-    return (inserted(at, _RAISE + newline_of(source.data) + source.data[line:at]),)
+    start = _find_start(source, first)
+    line = source.data.rfind(b"\n", 0, start) + 1
+    return (inserted(start, _RAISE + newline_of(source.data) + source.data[line:start]),)
 
 
 def _must_come_first(stmt: ast.stmt, body: Sequence[ast.stmt]) -> bool:
-    return (stmt is body[0] and _is_text(stmt)) or _is_future(stmt)
+    return (stmt is body[0] and _is_docstring(stmt)) or _is_future(stmt)
 
 
-def _first(source: PythonText, stmt: ast.stmt) -> int:
-    """Where a statement begins: decorators stand before what `ast` takes for the beginning."""
+def _find_start(source: PythonText, stmt: ast.stmt) -> int:
+    """Return where a statement begins. Decorators come before the position that `ast` reports."""
     decorators = getattr(stmt, "decorator_list", [])
     return source.data.rfind(b"@", 0, source.start(decorators[0])) if decorators else source.start(stmt)
 
 
-def _is_text(stmt: ast.AST) -> bool:
+def _is_docstring(stmt: ast.AST) -> bool:
     return isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Constant)
 
 
@@ -177,27 +184,31 @@ def _is_future(stmt: ast.AST) -> bool:
     return isinstance(stmt, ast.ImportFrom) and stmt.module == "__future__"
 
 
-def _silent(module: ast.Module) -> Iterator[ast.stmt]:
-    """Statements that do nothing when they run, or whose effect is judged by name."""
+def _find_silent(module: ast.Module) -> Iterator[ast.stmt]:
+    """Return statements that do nothing when they run, or whose effect is compared by name."""
     for node in ast.walk(module):
-        typing_only = isinstance(node, ast.If) and not node.orelse and _names(node.test) & {"TYPE_CHECKING"}
-        overload = isinstance(node, _Definition) and any(_names(item) & {"overload"} for item in node.decorator_list)
-        if isinstance(node, ast.stmt) and (_is_text(node) or typing_only or overload):
+        is_typing_only = (
+            isinstance(node, ast.If) and not node.orelse and _expression_names(node.test) & {"TYPE_CHECKING"}
+        )
+        is_overload = isinstance(node, _Definition) and any(
+            _expression_names(decorator) & {"overload"} for decorator in node.decorator_list
+        )
+        if isinstance(node, ast.stmt) and (_is_docstring(node) or is_typing_only or is_overload):
             yield node
     for stmt in module.body:
         if isinstance(stmt, ast.Import | ast.ImportFrom) or (
-            isinstance(stmt, ast.Assign) and any(_names(target) & {"__all__"} for target in stmt.targets)
+            isinstance(stmt, ast.Assign) and any(_expression_names(target) & {"__all__"} for target in stmt.targets)
         ):
             yield stmt
 
 
-def _names(expression: ast.expr) -> set[str]:
+def _expression_names(expression: ast.expr) -> set[str]:
     if isinstance(expression, ast.Name):
         return {expression.id}
     return {expression.attr} if isinstance(expression, ast.Attribute) else set()
 
 
-def _imported(stmt: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+def _list_imports(stmt: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
     if _is_future(stmt):
         return
     origin = "." * stmt.level + (stmt.module or "") if isinstance(stmt, ast.ImportFrom) else ""
@@ -205,9 +216,9 @@ def _imported(stmt: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
         yield f"{origin} {alias.name}", alias.asname or alias.name.partition(".")[0]
 
 
-def _uses(source: PythonText) -> dict[str, tuple[int, ...]]:
-    found: defaultdict[str, list[int]] = defaultdict(list)
+def _find_uses(source: PythonText) -> dict[str, tuple[int, ...]]:
+    offsets: defaultdict[str, list[int]] = defaultdict(list)
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Name):
-            found[node.id].append(source.start(node))
-    return {name: tuple(places) for name, places in found.items()}
+            offsets[node.id].append(source.start(node))
+    return {name: tuple(positions) for name, positions in offsets.items()}

@@ -1,9 +1,9 @@
-"""Syntax of a changed file in any language, without running anything of the project's.
+"""Check the syntax of a changed file in many languages, without running anything of the project.
 
-A false alarm here would reject honest work, so doubt is decided for the author:
-- a file is asked about only in languages whose grammar was measured to be quiet on published code;
-- Python is wrong only when Python's own parser and the grammar both say so: either may be older than the code;
-- what was already wrong before the change is not new (templates, generated fragments, dialects).
+A false alarm would reject honest work, so the author gets the benefit of the doubt:
+- Only languages are checked whose grammar was measured to accept published code.
+- Python is wrong only if Python's own parser and the grammar both report an error: either may be older than the code.
+- Errors that the file had before the change are not new (templates, generated fragments, dialects).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 LIMIT: Final = 2 * 1024 * 1024
-"""Larger files are data or generated: nobody wrote them by hand."""
+"""Larger files are data or generated, not written by hand."""
 MOST: Final = 20
-"""Errors reported for one file. The rest follow from the first ones."""
+"""Maximum number of errors for one file. The rest follow from the first ones."""
 CODE: Final = "syntax"
 
-# Left out because their grammars fail on published code: C and C++ (68 % of files, for macros), SQL, HTML, CSS
-# (5 %), shell (4 %), Perl, XML, make, INI; and C# and Kotlin, of which too little was at hand to measure.
+# Left out because their grammars fail on published code: C and C++ (68 % of files, because of macros), SQL, HTML, CSS
+# (5 %), shell (4 %), Perl, XML, make, INI. C# and Kotlin are left out because too little code was available to measure.
 LANGUAGES: Final[dict[str, str]] = {
     **dict.fromkeys((".py", ".pyi", ".pyw"), "python"),
     **dict.fromkeys((".js", ".mjs", ".cjs", ".jsx"), "javascript"),
@@ -68,37 +68,37 @@ _TEMPLATE = re.compile(rb"\{\{.*?\}\}|\{%.*?%\}|<%.*?%>", re.DOTALL)
 
 
 def syntax_errors(path: str, content: bytes) -> tuple[Diagnostic, ...] | None:
-    """The errors of one file; None when its language is not known, or it is binary or too large to be source."""
+    """Return the errors of one file; None if its language is unknown, or if it is binary or too large to be source."""
     language = language_of(path, content)
     if language is None or len(content) > LIMIT or b"\0" in content[:8192]:
         return None
-    special = _PARSERS.get(language)
-    return special(path, content) if special else _grammar_errors(path, content, language)
+    parser = _PARSERS.get(language)
+    return parser(path, content) if parser else _grammar_errors(path, content, language)
 
 
 def new_syntax_errors(path: str, old: bytes | None, new: bytes) -> tuple[Diagnostic, ...] | None:
-    """The errors that a change brought in: none where the file was not readable before the change either."""
+    """Return the errors that a change added; none if the file had errors before the change."""
     errors = syntax_errors(path, new)
     if errors and old is not None and syntax_errors(path, old):
         return ()
-    # A new file may be a template for a language rather than a text in it; no parser can judge that.
-    template = old is None and not path.endswith(_NEVER_TEMPLATES) and _TEMPLATE.search(new)
-    return () if errors and template else errors
+    # A new file may be a template for a language, and no parser can judge that.
+    is_template = old is None and not path.endswith(_NEVER_TEMPLATES) and _TEMPLATE.search(new)
+    return () if errors and is_template else errors
 
 
 _NEVER_TEMPLATES = (".go", ".rs", ".java")
 _DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")
-"""Written by compilers, newer than the grammar in 1.4 % of published ones."""
+"""Compilers write these files. 1.4 % of the published ones are newer than the grammar."""
 
 
 def language_of(path: str, content: bytes) -> str | None:
-    """By well-known name, suffix, or interpreter line."""
+    """Return the language by well-known name, suffix or interpreter line."""
     name = basename(path)
-    known = NAMES.get(name) or LANGUAGES.get(splitext(name)[1].lower())
+    language = NAMES.get(name) or LANGUAGES.get(splitext(name)[1].lower())
     if name.endswith(_DECLARATIONS):
         return None
-    if known is not None or "." in name.lstrip("."):
-        return known
+    if language is not None or "." in name.lstrip("."):
+        return language
     shebang = _SHEBANG.match(content[:200])
     return INTERPRETERS.get(shebang[1].decode()) if shebang else None
 
@@ -106,26 +106,26 @@ def language_of(path: str, content: bytes) -> str | None:
 def _grammar_errors(path: str, content: bytes, language: str) -> tuple[Diagnostic, ...]:
     root = parse_source(content, language)
     if root is None:
-        message = f"is so far from {language} that its parser breaks down, or does not come to the end in {SECONDS} s"
+        message = f"is so far from {language} that its parser fails, or does not finish in {SECONDS} s"
         return (Diagnostic(path=path, line=None, code=CODE, message=message),)
     if not root.has_error:
         return ()
-    return tuple(_diagnostic(path, node) for node in _wrong_nodes(root)[:MOST])
+    return tuple(_build_diagnostic(path, node) for node in _find_error_nodes(root)[:MOST])
 
 
-def _wrong_nodes(root: Node) -> list[Node]:
-    """The outermost errors, in the order of the file."""
-    found, waiting = [], [root]
-    while waiting:
-        node = waiting.pop()
+def _find_error_nodes(root: Node) -> list[Node]:
+    """Return the outermost errors, in the order of the file."""
+    errors, pending = [], [root]
+    while pending:
+        node = pending.pop()
         if node.is_error or node.is_missing:
-            found.append(node)
+            errors.append(node)
         elif node.has_error:
-            waiting += reversed(node.children)
-    return found
+            pending += reversed(node.children)
+    return errors
 
 
-def _diagnostic(path: str, node: Node) -> Diagnostic:
+def _build_diagnostic(path: str, node: Node) -> Diagnostic:
     line = node.start_point[0] + 1
     if node.is_missing:
         return Diagnostic(path=path, line=line, code=CODE, message=f"{node.type!r} is missing here")
@@ -134,22 +134,22 @@ def _diagnostic(path: str, node: Node) -> Diagnostic:
     return Diagnostic(path=path, line=line, code=CODE, message=f"cannot be parsed near {near!r}")
 
 
-def _python(path: str, content: bytes) -> tuple[Diagnostic, ...]:
+def _check_python(path: str, content: bytes) -> tuple[Diagnostic, ...]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an invalid escape is the linter's business
+            warnings.simplefilter("ignore")  # invalid escapes are left to linters
             ast.parse(content)
     except SyntaxError as error:
-        if _newer(error) or not (_grammar_errors(path, content, "python") or _sure(error)):
+        if _needs_newer_python(error) or not (_grammar_errors(path, content, "python") or _is_certain(error)):
             return ()
         return (Diagnostic(path=path, line=error.lineno, code=CODE, message=str(error.msg)),)
     except (ValueError, RecursionError, MemoryError):
-        return ()  # a source that Python's parser cannot even take in says nothing about its syntax
+        return ()  # if Python's parser cannot process a source, its syntax is unknown
     return ()
 
 
-def _newer(error: SyntaxError) -> bool:
-    """Whether the line holds what only a later Python than the one that runs Proofstone can parse."""
+def _needs_newer_python(error: SyntaxError) -> bool:
+    """Return whether the line has syntax that only a later Python than the running one can parse."""
     line = error.text or ""
     return any(sys.version_info < since and form.search(line) for since, form in _NEWER_PYTHON)
 
@@ -162,20 +162,21 @@ _NEWER_PYTHON: Final = (
 )
 
 
-def _sure(error: SyntaxError) -> bool:
-    """Indentation is not in the grammar, and no version of Python has made wrong indentation right."""
+def _is_certain(error: SyntaxError) -> bool:
+    """Return whether the error is certain. Indentation is not in the grammar, and no version of Python accepts wrong
+    indentation."""
     return isinstance(error, IndentationError)
 
 
-def _json(path: str, content: bytes) -> tuple[Diagnostic, ...]:
-    """Strict JSON, or JSON with comments: which of the two a tool reads cannot be told from the file's name."""
+def _check_json(path: str, content: bytes) -> tuple[Diagnostic, ...]:
+    """Check strict JSON, or JSON with comments: the file's name does not show which of the two a tool reads."""
     text = content.decode("utf-8-sig", errors="replace")
     if not text.strip():
         return ()
     try:
         parse_jsonc(text)
     except json.JSONDecodeError as error:
-        if _lines_of_json(text):
+        if _is_json_lines(text):
             return ()
         return (Diagnostic(path=path, line=error.lineno, code=CODE, message=error.msg),)
     except (ValueError, RecursionError):
@@ -183,8 +184,8 @@ def _json(path: str, content: bytes) -> tuple[Diagnostic, ...]:
     return ()
 
 
-def _lines_of_json(text: str) -> bool:
-    """One document a line: common under the same suffix."""
+def _is_json_lines(text: str) -> bool:
+    """Return whether each line is a document: common under the same suffix."""
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) < 2:
         return False
@@ -196,23 +197,23 @@ def _lines_of_json(text: str) -> bool:
     return True
 
 
-def _toml(path: str, content: bytes) -> tuple[Diagnostic, ...]:
+def _check_toml(path: str, content: bytes) -> tuple[Diagnostic, ...]:
     try:
         tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         return (Diagnostic(path=path, line=line, code=CODE, message="TOML must be UTF-8"),)
     except tomllib.TOMLDecodeError as error:
-        place = re.search(r"line (\d+)", str(error))
+        position = re.search(r"line (\d+)", str(error))
         message = re.sub(r"\s*\(at .*\)$", "", str(error))
-        return (Diagnostic(path=path, line=int(place[1]) if place else None, code=CODE, message=message),)
+        return (Diagnostic(path=path, line=int(position[1]) if position else None, code=CODE, message=message),)
     except RecursionError:
         return ()
     return ()
 
 
 _PARSERS: Final[dict[str, Callable[[str, bytes], tuple[Diagnostic, ...]]]] = {
-    "python": _python,
-    "json": _json,
-    "toml": _toml,
+    "python": _check_python,
+    "json": _check_json,
+    "toml": _check_toml,
 }

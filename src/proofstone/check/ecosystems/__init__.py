@@ -1,4 +1,4 @@
-"""The ecosystems that discovery knows. A new one is a module with an `Ecosystem` and a place in this list."""
+"""The ecosystems that discovery knows. To add one, write a module with an `Ecosystem` and add it to this list."""
 
 from __future__ import annotations
 

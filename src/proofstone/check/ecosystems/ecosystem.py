@@ -1,12 +1,11 @@
-"""The frozen tree as discovery sees it: names of files and their text, nothing else.
+"""The building blocks of discovery: the files of a tree, its packages, and ecosystems as data.
 
-Manifests are written by anyone and may hold any bytes. One that cannot be read becomes a note, never an error: a
-broken manifest must not hide the checks that other files name.
+Discovery sees the frozen tree as file names and their text, and nothing else. Anybody may write a manifest, and it may
+hold any bytes. An unreadable manifest becomes a note and never an error, because it must not hide the checks that other
+files name.
 
-How an ecosystem is said as data: which files are signs of which check.
-
-A rule holds when one of its signs is in the package; the sign found is the check's evidence. What a table cannot
-say (the shape of a script, the start directory of a test run) is the ecosystem's `find`.
+A rule applies if one of its signs is in the package; that sign is the check's evidence. What a table cannot express
+(the shape of a script, the start directory of a test run) is in the ecosystem's `find`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ EMPTY: Table = {}
 
 @dataclass
 class Tree:
-    """All files of one tree, with what was unreadable gathered in `notes`."""
+    """All files of one tree. `notes` lists what could not be read."""
 
     paths: Sequence[str]
     read: Callable[[str], bytes | None]
@@ -44,11 +43,11 @@ class Tree:
 
     @cached_property
     def places(self) -> list[tuple[str, str]]:
-        """Name and directory of each file: split once, since every ecosystem looks at all of them."""
+        """Name and directory of each file, split once because every ecosystem examines all of them."""
         return [(basename(path), dirname(path) or ".") for path in self.paths]
 
     def text(self, path: str) -> str | None:
-        """The file's text; a byte order mark is dropped and bytes that are not UTF-8 are replaced."""
+        """Return the file's text. A byte order mark is dropped, and bytes that are not UTF-8 are replaced."""
         content = self.read(path) if path in self.known else None
         if content is None:
             return None
@@ -57,7 +56,8 @@ class Tree:
         return content.decode("utf-8-sig", errors="replace")
 
     def table(self, path: str) -> Table | None:
-        """A TOML, JSON or INI file as nested tables; None when it is missing, or broken, which is noted once."""
+        """Return a TOML, JSON or INI file as nested tables; None if it is missing or broken. A broken file is noted
+        once."""
         if path not in self._tables:
             self._tables[path] = self._parse(path)
         return self._tables[path]
@@ -67,9 +67,9 @@ class Tree:
         if text is None:
             return None
         try:
-            value = _parser(path)(text)
+            value = _choose_parser(path)(text)
         except (ValueError, RecursionError, configparser.Error) as error:
-            self.notes.append(f"{path}: cannot be read, so nothing was discovered from it: {_one_line(error)}")
+            self.notes.append(f"{path}: cannot be read, so nothing was discovered from it: {_first_line(error)}")
             return None
         if not isinstance(value, dict):
             self.notes.append(f"{path}: {_NOT_A_TABLE}, so nothing was discovered from it")
@@ -99,7 +99,8 @@ class Package:
         return self.tree.table(self.path(name)) or EMPTY
 
     def top(self, *patterns: str) -> list[str]:
-        """Files directly in the directory whose name matches one of the patterns, in the patterns' order."""
+        """Return files directly in the directory whose name matches one of the patterns, in the order of the
+        patterns."""
         return [name for pattern in patterns for name in self._top if fnmatchcase(name, pattern)]
 
     @cached_property
@@ -107,20 +108,20 @@ class Package:
         return sorted(name for name in self.files if "/" not in name)
 
     def named(self, *patterns: str) -> list[str]:
-        """Files anywhere in the package whose last part matches, shallow ones first."""
-        wanted = matcher(patterns)
-        found = [name for name in self.files if wanted(basename(name))]
-        return sorted(found, key=lambda name: (name.count("/"), name))
+        """Return files anywhere in the package whose name matches, shallow ones first."""
+        matches = matcher(patterns)
+        names = [name for name in self.files if matches(basename(name))]
+        return sorted(names, key=lambda name: (name.count("/"), name))
 
 
 @lru_cache(maxsize=64)
 def matcher(patterns: tuple[str, ...]) -> Callable[[str], object]:
-    """One test for many patterns: trees have tens of thousands of names."""
+    """Return one test for many patterns, because trees have tens of thousands of names."""
     return re.compile("|".join(map(translate, patterns))).match
 
 
 def lookup(table: object, dotted: str) -> object:
-    """The value at `a.b.c`, or None where a step is missing or is not a table."""
+    """Return the value at `a.b.c`; None if a step is missing or is not a table."""
     for key in dotted.split("."):
         if not isinstance(table, dict):
             return None
@@ -129,7 +130,7 @@ def lookup(table: object, dotted: str) -> object:
 
 
 def strings(value: object) -> list[str]:
-    """The strings of a list, or the one string; anything else a sloppy manifest holds is nothing."""
+    """Return the strings of a list, or the one string. Anything else in a sloppy manifest is ignored."""
     if isinstance(value, str):
         return [value]
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
@@ -140,19 +141,19 @@ def subtable(table: object, dotted: str) -> Table:
     return value if isinstance(value, dict) else EMPTY
 
 
-def _parser(path: str) -> Callable[[str], object]:
+def _choose_parser(path: str) -> Callable[[str], object]:
     name = basename(path)
     if name.endswith(".toml") or name in ("Pipfile", "Cargo.lock"):
         return tomllib.loads
     return parse_jsonc if name.endswith((".json", ".jsonc", ".eslintrc")) else parse_ini
 
 
-def _one_line(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     lines = str(error).splitlines()
     return lines[0][:200] if lines else type(error).__name__
 
 
-TIER = 2  # everything discovered belongs to the cascade's second tier
+TIER = 2  # all discovered checks belong to the second tier
 
 TEST_FOLDERS = frozenset({"tests", "test", "__tests__"})
 IGNORED = (
@@ -171,17 +172,18 @@ IGNORED = (
     }
     | {"vendor", "node_modules", "bower_components", "third_party", "third-party", "site-packages"}
 )
-"""A manifest below one of these, or below a folder that starts with a dot, describes something else."""
+"""A manifest below one of these folders, or below a folder that starts with a dot, describes something else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A file directly in the package (a pattern), and the table, section or key in it that says so."""
+    """A file directly in the package (a pattern), and optionally the table, section or key that it must have."""
 
     file: str
     table: str = ""
 
     def evidence(self, package: Package) -> str | None:
+        """Return where the sign was found; None if the package does not have it."""
         for name in package.top(self.file):
             if not self.table:
                 return package.path(name)
@@ -192,7 +194,7 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`argv` with its last arguments from `arguments` where they depend on the package."""
+    """A check that applies if one of the signs is found. `arguments` adds arguments that depend on the package."""
 
     signs: tuple[Sign, ...]
     spec: CheckSpec
@@ -202,45 +204,49 @@ class Rule:
         evidence = next(filter(None, (sign.evidence(package) for sign in self.signs)), None)
         if evidence is None:
             return
-        more = self.arguments(package) if self.arguments else ()
-        yield self.spec.model_copy(update={"evidence": evidence, "argv": (*self.spec.argv, *more)})
+        arguments = self.arguments(package) if self.arguments else ()
+        yield self.spec.model_copy(update={"evidence": evidence, "argv": (*self.spec.argv, *arguments)})
 
 
-def _nothing(package: Package) -> Iterable[CheckSpec]:
+def _find_nothing(package: Package) -> Iterable[CheckSpec]:
     return ()
 
 
-def _separate(above: Package, below: Package, spec: CheckSpec) -> bool:
+def _covers_nothing(above: Package, below: Package, spec: CheckSpec) -> bool:
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Ecosystem:
+    """How to find packages and their checks in one ecosystem."""
+
     name: str
     manifests: tuple[str, ...]
     """Patterns of file names that make their directory a package."""
     rules: tuple[Rule, ...] = ()
-    find: Callable[[Package], Iterable[CheckSpec]] = _nothing
-    covers: Callable[[Package, Package, CheckSpec], bool] = _separate
-    """Whether a check of the package above already looks at the package below; asked only when the one above has a
-    check of the same kind."""
+    find: Callable[[Package], Iterable[CheckSpec]] = _find_nothing
+    covers: Callable[[Package, Package, CheckSpec], bool] = _covers_nothing
+    """Returns whether a check of the package above already covers the package below. It is called only if the package
+    above has a check of the same kind."""
     ignored: frozenset[str] = IGNORED
     weak_manifests: tuple[str, ...] = ()
-    """Names that make a package only where no directory above is one."""
+    """Names that make a package only if no directory above is one."""
     root_signs: tuple[str, ...] = ()
-    """Names that, found below no package at all, make the root one."""
+    """Names that make the root a package if they are found below no package at all."""
 
     def specs(self, package: Package) -> tuple[CheckSpec, ...]:
         return (*(spec for rule in self.rules for spec in rule.specs(package)), *self.find(package))
 
 
 def build(name: str, tool: str, *argv: str, install: str, needs: tuple[str, ...] = ()) -> CheckSpec:
+    """Return a build check."""
     return CheckSpec(
         name=f"build:{name}", kind=CheckKind.BUILD, tier=TIER, tool=tool, argv=argv, install=install, needs=needs
     )
 
 
 def tests(name: str, tool: str, *argv: str, report: ReportFormat, install: str, needs: str = "") -> CheckSpec:
+    """Return a test check."""
     return CheckSpec(
         name=f"tests:{name}",
         kind=CheckKind.TESTS,
@@ -256,7 +262,7 @@ def tests(name: str, tool: str, *argv: str, report: ReportFormat, install: str, 
 def optional(
     kind: CheckKind, name: str, tool: str, *argv: str, install: str, suffixes: tuple[str, ...] = ()
 ) -> CheckSpec:
-    """Types and lint: a missing tool is said but does not decide, a failure does."""
+    """Return a type or lint check. A missing tool is reported but does not decide; a failure does."""
     return CheckSpec(
         name=f"{kind}:{name}",
         kind=kind,

@@ -1,9 +1,10 @@
-"""Java and its kin by Maven or Gradle, offline, through the project's own wrapper where it has one.
+"""Ecosystems with a managed runtime: Maven, Gradle and .NET.
 
-Neither tool has an option that moves its test reports (Surefire's reportsDirectory has no property of the command
-line), so the test command copies them to the report directory and keeps the tool's exit code.
+Maven and Gradle run offline, through the project's own wrapper if it has one. Neither has an option that moves its test
+reports (Surefire's reportsDirectory has no command-line property), so the test command copies them to the report
+directory and keeps the tool's exit code.
 
-.NET: a solution speaks for all its projects; without one each test project speaks for itself.
+In .NET, a solution covers all its projects; without one, each test project has its own checks.
 """
 
 from __future__ import annotations
@@ -20,43 +21,44 @@ _GRADLE_BUILDS = ("build.gradle", "build.gradle.kts")
 _GRADLE_SETTINGS = ("settings.gradle", "settings.gradle.kts")
 
 
-def _collecting(command: str, reports: str) -> tuple[str, ...]:
-    """`command`, then its reports under names that stay apart when two modules have the same class."""
+def _copy_reports(command: str, reports: str) -> tuple[str, ...]:
+    """Return a command that runs `command` and copies its reports, with different names if two modules have the same
+    class."""
     copy = 'cp "$found" "{report}/$(printf %s "$found" | tr / _)"'
     script = f"{command}; code=$?; find . -path '{reports}' | while read -r found; do {copy}; done; exit $code"
     return ("sh", "-c", script)
 
 
-def _specs(
+def _build_specs(
     package: Package, name: str, command: tuple[str, str], goals: tuple[str, str], reports: str, sign: str
 ) -> Iterable[CheckSpec]:
     tool, program = command
     compile_goal, test_goal = goals
     install = f"install {name} and a JDK" if tool == name else "install a JDK"
-    made = [build(name, tool, *f"{program} {compile_goal}".split(), install=install)]
-    # Modules keep their tests below themselves, so a look at the whole tree of the package is right.
+    specs = [build(name, tool, *f"{program} {compile_goal}".split(), install=install)]
+    # Modules have their tests below them, so search the whole tree of the package.
     if any(_TEST_SOURCES.search(path) for path in package.tree.paths if path.startswith(_prefix(package))):
-        argv = _collecting(f"{program} {test_goal}", reports)
-        made.append(tests(name, tool, *argv, report=ReportFormat.JUNIT, install=install, needs=f"build:{name}"))
-    return [spec.model_copy(update={"evidence": package.path(sign)}) for spec in made]
+        argv = _copy_reports(f"{program} {test_goal}", reports)
+        specs.append(tests(name, tool, *argv, report=ReportFormat.JUNIT, install=install, needs=f"build:{name}"))
+    return [spec.model_copy(update={"evidence": package.path(sign)}) for spec in specs]
 
 
 def _prefix(package: Package) -> str:
     return "" if package.directory == "." else f"{package.directory}/"
 
 
-def _maven(package: Package) -> Iterable[CheckSpec]:
+def _find_maven(package: Package) -> Iterable[CheckSpec]:
     command = ("java", "sh ./mvnw -o -B") if package.has("mvnw") else ("mvn", "mvn -o -B")
-    return _specs(
+    return _build_specs(
         package, "maven", command, ("test-compile", "test"), "*/target/surefire-reports/TEST-*.xml", "pom.xml"
     )
 
 
-def _gradle(package: Package) -> Iterable[CheckSpec]:
+def _find_gradle(package: Package) -> Iterable[CheckSpec]:
     command = ("java", "sh ./gradlew --offline") if package.has("gradlew") else ("gradle", "gradle --offline")
     sign = package.top(*_GRADLE_BUILDS, *_GRADLE_SETTINGS)[0]
     goals = ("testClasses", "test --continue")
-    return _specs(package, "gradle", command, goals, "*/build/test-results/*/TEST-*.xml", sign)
+    return _build_specs(package, "gradle", command, goals, "*/build/test-results/*/TEST-*.xml", sign)
 
 
 def _is_module(above: Package, below: Package, spec: CheckSpec) -> bool:
@@ -68,11 +70,11 @@ def _is_project(above: Package, below: Package, spec: CheckSpec) -> bool:
     return any(map(above.has, _GRADLE_SETTINGS)) and not any(map(below.has, _GRADLE_SETTINGS))
 
 
-MAVEN = Ecosystem(name="maven", manifests=("pom.xml",), find=_maven, covers=_is_module)
+MAVEN = Ecosystem(name="maven", manifests=("pom.xml",), find=_find_maven, covers=_is_module)
 GRADLE = Ecosystem(
     name="gradle",
     manifests=(*_GRADLE_BUILDS, *_GRADLE_SETTINGS),
-    find=_gradle,
+    find=_find_gradle,
     covers=_is_project,
 )
 
@@ -83,42 +85,43 @@ _TEST_PROJECT = re.compile(r"Microsoft\.NET\.Test\.Sdk|<IsTestProject>\s*true|\"
 _INSTALL = "install the .NET SDK (dotnet)"
 
 
-def _find(package: Package) -> Iterable[CheckSpec]:
+def _find_dotnet(package: Package) -> Iterable[CheckSpec]:
     sign = package.top(*_SOLUTIONS, *_PROJECTS)[0]
     evidence = {"evidence": package.path(sign)}
     yield build("dotnet", "dotnet", "dotnet", "build", "--no-restore", sign, install=_INSTALL).model_copy(
         update=evidence
     )
-    texts = [package.tree.text(path) or "" for path in _projects(package)]
+    texts = [package.tree.text(path) or "" for path in _list_projects(package)]
     if any(_TEST_PROJECT.search(text) for text in texts):
-        # A logger that writes JUnit is a package of its own; only a project that has it can be asked for ids.
-        junit = any("JunitXml.TestLogger" in text for text in texts)
-        logger = ("--logger", "junit;LogFilePath={report}/{assembly}.xml") if junit else ()
+        # The JUnit logger is a separate package; only a project that has it can report ids.
+        has_junit = any("JunitXml.TestLogger" in text for text in texts)
+        logger = ("--logger", "junit;LogFilePath={report}/{assembly}.xml") if has_junit else ()
         yield tests(
             *("dotnet", "dotnet", "dotnet", "test", "--no-restore", sign, *logger),
-            report=ReportFormat.JUNIT if junit else ReportFormat.EXIT_CODE,
+            report=ReportFormat.JUNIT if has_junit else ReportFormat.EXIT_CODE,
             install=_INSTALL,
             needs="build:dotnet",
         ).model_copy(update=evidence)
 
 
-def _projects(package: Package) -> list[str]:
-    """The solution's projects are in folders of their own: all below it, or the ones in this directory."""
+def _list_projects(package: Package) -> list[str]:
+    """Return all projects below a solution, because each has a folder of its own; otherwise the projects in this
+    directory."""
     below = "" if package.directory == "." else f"{package.directory}/"
     endings = tuple(pattern[1:] for pattern in _PROJECTS)
-    solution = bool(package.top(*_SOLUTIONS))
-    found = [path for path in package.tree.paths if path.startswith(below) and path.endswith(endings)]
-    return found if solution else [path for path in found if "/" not in path[len(below) :]]
+    has_solution = bool(package.top(*_SOLUTIONS))
+    projects = [path for path in package.tree.paths if path.startswith(below) and path.endswith(endings)]
+    return projects if has_solution else [path for path in projects if "/" not in path[len(below) :]]
 
 
-def _covers(above: Package, below: Package, spec: CheckSpec) -> bool:
+def _is_solution(above: Package, below: Package, spec: CheckSpec) -> bool:
     return bool(above.top(*_SOLUTIONS))
 
 
 DOTNET = Ecosystem(
     name="dotnet",
     manifests=(*_SOLUTIONS, *_PROJECTS),
-    find=_find,
-    covers=_covers,
-    ignored=IGNORED - TEST_FOLDERS,  # test projects live there, with manifests of their own
+    find=_find_dotnet,
+    covers=_is_solution,
+    ignored=IGNORED - TEST_FOLDERS,  # test projects are there, with manifests of their own
 )

@@ -1,7 +1,7 @@
-"""Node and TypeScript: tests as the package's test script says, types by tsc, lint by ESLint.
+"""Node and TypeScript: tests by the package's test script, types by tsc, lint by ESLint.
 
-Programs are named as they are in node_modules/.bin. Where the tests need compiled output, the build is a check of
-its own and the test command also makes it, so that the tests do not depend on what another check left behind.
+Programs have the names that they have in node_modules/.bin. If the tests need compiled output, the build is a check of
+its own, and the test command builds as well, so that the tests do not depend on the output of another check.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from proofstone.check.models import CheckKind, CheckSpec, ReportFormat
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """How a test runner is asked for results by id."""
+    """How to make a test runner report results by id."""
 
     report: ReportFormat
     first: str = ""
-    """Comes right after its name."""
+    """An argument that comes right after the runner's name."""
     last: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
-    """Options that would keep it running or send the results elsewhere."""
+    """Options that would keep the runner running or send the results elsewhere."""
     valued: tuple[str, ...] = ()
     """Such options that take the next word as their value."""
 
@@ -70,54 +70,54 @@ RUNNERS = {
 }
 _BUILDS = re.compile(r"\b(build|compile|tsc|prepare|bundle|rollup|webpack|esbuild|babel|tsup|swc)\b")
 _LINTS = re.compile(r"lint|prettier|\bstandard\b|\bxo\b|\bbiome\b|--noEmit\b|type-?check|\bformat\b|check-types")
-"""What stands before the tests and is not needed by them; types and lint are checks of their own."""
+"""Commands before the tests that the tests do not need. Types and lint are checks of their own."""
 _ESLINT_CONFIG = ("eslint.config.js", "eslint.config.mjs", "eslint.config.cjs", "eslint.config.ts", ".eslintrc*")
 _TYPESCRIPT_LINT = ("typescript-eslint", "@typescript-eslint/parser", "eslint-config-next", "@antfu/eslint-config")
 _INSTALL = "npm install"
 
 
-def _find(package: Package) -> Iterable[CheckSpec]:
+def _find_checks(package: Package) -> Iterable[CheckSpec]:
     manifest = package.table("package.json")
-    yield from _tests(package, subtable(manifest, "scripts"))
-    dependencies = _dependencies(manifest)
-    if package.has("tsconfig.json") and "typescript" in dependencies | _dependencies(_root(package)):
-        yield _types(package, dependencies)
-    yield from _lint(package, manifest, dependencies)
+    yield from _find_tests(package, subtable(manifest, "scripts"))
+    dependencies = _list_dependencies(manifest)
+    if package.has("tsconfig.json") and "typescript" in dependencies | _list_dependencies(_root_manifest(package)):
+        yield _build_types_spec(package, dependencies)
+    yield from _find_lint(package, manifest, dependencies)
 
 
-def _root(package: Package) -> Table:
+def _root_manifest(package: Package) -> Table:
     return package.tree.table("package.json") or {}
 
 
-def _dependencies(manifest: Table) -> frozenset[str]:
+def _list_dependencies(manifest: Table) -> frozenset[str]:
     tables = ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies")
     return frozenset(name for table in tables for name in subtable(manifest, table))
 
 
-def _tests(package: Package, scripts: Table) -> Iterable[CheckSpec]:
+def _find_tests(package: Package, scripts: Table) -> Iterable[CheckSpec]:
     script = scripts.get("test")
     if not isinstance(script, str) or not script.strip() or PLACEHOLDER.search(script):
         return
     evidence = f"{package.path('package.json')} [scripts.test]"
-    found = commands(script, scripts)
-    name = _runner(found[-1]) if found else None
-    # Two runners in one script: a report of the last alone would leave tests out.
-    if not found or name is None or any(map(_runner, found[:-1])):
+    script_commands = commands(script, scripts)
+    name = _find_runner(script_commands[-1]) if script_commands else None
+    # If a script has two runners, a report of the last one would miss tests.
+    if not script_commands or name is None or any(map(_find_runner, script_commands[:-1])):
         yield tests(
             *("npm", "npm", "npm", "test"), report=ReportFormat.EXIT_CODE, install="install Node.js with npm"
         ).model_copy(update={"evidence": evidence})
         return
-    steps = [command.text for command in found[:-1] if not _LINTS.search(command.text)]
-    before = scripts.get("pretest")
-    if isinstance(before, str) and not _LINTS.search(before):
+    steps = [command.text for command in script_commands[:-1] if not _LINTS.search(command.text)]
+    pretest = scripts.get("pretest")
+    if isinstance(pretest, str) and not _LINTS.search(pretest):
         steps.insert(0, "npm run --silent pretest")
-    for spec in _known(package, name, found[-1], " && ".join(steps)):
+    for spec in _build_runner_specs(package, name, script_commands[-1], " && ".join(steps)):
         yield spec.model_copy(update={"evidence": f"{evidence}: {script}"[:200]})
 
 
-def _runner(command: Command) -> str | None:
+def _find_runner(command: Command) -> str | None:
     name = command.words[0].removeprefix("./node_modules/.bin/").removeprefix("node_modules/.bin/")
-    if command.piped and RUNNERS.get(name, _PLAIN).report is not ReportFormat.TAP:
+    if command.piped and RUNNERS.get(name, _NO_RUNNER).report is not ReportFormat.TAP:
         return None
     if name == "node" and "--test" not in command.words:
         return None
@@ -126,31 +126,31 @@ def _runner(command: Command) -> str | None:
     return name if name in RUNNERS else None
 
 
-_PLAIN = Runner(ReportFormat.EXIT_CODE)
+_NO_RUNNER = Runner(ReportFormat.EXIT_CODE)
 
 
-def _known(package: Package, name: str, command: Command, steps: str) -> Iterable[CheckSpec]:
+def _build_runner_specs(package: Package, name: str, command: Command, steps: str) -> Iterable[CheckSpec]:
     runner = RUNNERS[name]
-    words = _arguments(command.words[1:], runner)
+    words = _filter_arguments(command.words[1:], runner)
     argv = (name, *((runner.first,) if runner.first else ()), *words, *runner.last)
-    # Only a shell expands an unquoted pattern for node; the other runners do it themselves.
-    globs = name == "node" and any(set("*?[") & set(word) for word in words)
-    builds = bool(_BUILDS.search(steps)) or "pretest" in steps
-    if builds:
+    # Only a shell expands an unquoted pattern for node; the other runners expand it themselves.
+    has_globs = name == "node" and any(set("*?[") & set(word) for word in words)
+    has_build = bool(_BUILDS.search(steps)) or "pretest" in steps
+    if has_build:
         yield build("npm", "npm", "sh", "-c", _with_bin(package, steps), install="install Node.js with npm")
-    if steps or globs:
-        line = command.text if globs else shlex.join(argv)
+    if steps or has_globs:
+        line = command.text if has_globs else shlex.join(argv)
         argv = ("sh", "-c", _with_bin(package, f"{steps} && {line}" if steps else line))
     yield tests(
         *(name, name if name == "node" else f"node:{name}", *argv),
         report=runner.report,
         install=_INSTALL if name != "node" else "install Node.js",
-        needs="build:npm" if builds else "",
+        needs="build:npm" if has_build else "",
     ).model_copy(update={"env": dict(command.env)})
 
 
-def _arguments(words: tuple[str, ...], runner: Runner) -> tuple[str, ...]:
-    kept: list[str] = []
+def _filter_arguments(words: tuple[str, ...], runner: Runner) -> tuple[str, ...]:
+    arguments: list[str] = []
     skip = False
     for word in words:
         if skip or any(fnmatchcase(word, pattern) for pattern in runner.dropped):
@@ -158,31 +158,31 @@ def _arguments(words: tuple[str, ...], runner: Runner) -> tuple[str, ...]:
         elif word in runner.valued:
             skip = True
         else:
-            kept.append(word)
-    return tuple(kept)
+            arguments.append(word)
+    return tuple(arguments)
 
 
 def _with_bin(package: Package, line: str) -> str:
-    """A shell line that finds the package's programs, also those that a workspace keeps at its root."""
+    """Return a shell line that finds the package's programs, including those at the root of a workspace."""
     depth = 0 if package.directory == "." else package.directory.count("/") + 1
     folders = ":".join("$PWD/" + "../" * level + "node_modules/.bin" for level in range(depth + 1))
     return f'PATH="{folders}:$PATH"; {line}'
 
 
-def _types(package: Package, dependencies: frozenset[str]) -> CheckSpec:
+def _build_types_spec(package: Package, dependencies: frozenset[str]) -> CheckSpec:
     compiler = "vue-tsc" if "vue-tsc" in dependencies else "tsc"
-    # A configuration that only refers to others checks nothing unless it is built.
+    # A configuration that only refers to others checks nothing unless `-b` builds it.
     argv = ("-b",) if package.table("tsconfig.json").get("references") else ("--noEmit", "-p", ".")
     spec = optional(CheckKind.TYPES, compiler, f"node:{compiler}", compiler, *argv, install=_INSTALL)
     return spec.model_copy(update={"evidence": package.path("tsconfig.json")})
 
 
-def _lint(package: Package, manifest: Table, dependencies: frozenset[str]) -> Iterable[CheckSpec]:
+def _find_lint(package: Package, manifest: Table, dependencies: frozenset[str]) -> Iterable[CheckSpec]:
     config = package.top(*_ESLINT_CONFIG)
     if not config and "eslintConfig" not in manifest:
         return
-    known = dependencies | _dependencies(_root(package))
-    typescript = (".ts", ".tsx", ".mts", ".cts") if known & set(_TYPESCRIPT_LINT) else ()
+    all_dependencies = dependencies | _list_dependencies(_root_manifest(package))
+    typescript = (".ts", ".tsx", ".mts", ".cts") if all_dependencies & set(_TYPESCRIPT_LINT) else ()
     yield CheckSpec(
         name="lint:eslint",
         kind=CheckKind.LINT,
@@ -196,19 +196,19 @@ def _lint(package: Package, manifest: Table, dependencies: frozenset[str]) -> It
     )
 
 
-def _covers(above: Package, below: Package, spec: CheckSpec) -> bool:
-    """Members of a workspace are the root's own business when the root has a check of that kind."""
+def _covers_member(above: Package, below: Package, spec: CheckSpec) -> bool:
+    """Return whether the root covers a member of its workspace. It does if the root has a check of that kind."""
     declared = above.table("package.json").get("workspaces")
     globs = strings(declared) or strings(declared.get("packages") if isinstance(declared, dict) else None)
     globs += re.findall(r"^\s*-\s*['\"]?([^'\"#\s]+)", above.text("pnpm-workspace.yaml"), re.MULTILINE)
     globs += strings(above.table("lerna.json").get("packages")) if above.has("lerna.json") else []
-    wanted = [glob.removeprefix("./").rstrip("/") for glob in globs if not glob.startswith("!")]
-    refused = [glob[1:].removeprefix("./").rstrip("/") for glob in globs if glob.startswith("!")]
-    return _among(above, below, wanted) and not _among(above, below, refused)
+    included = [glob.removeprefix("./").rstrip("/") for glob in globs if not glob.startswith("!")]
+    excluded = [glob[1:].removeprefix("./").rstrip("/") for glob in globs if glob.startswith("!")]
+    return _is_among(above, below, included) and not _is_among(above, below, excluded)
 
 
-def _among(above: Package, below: Package, globs: list[str]) -> bool:
+def _is_among(above: Package, below: Package, globs: list[str]) -> bool:
     return any(fnmatchcase(below.directory, above.path(glob)) for glob in globs)
 
 
-NODE = Ecosystem(name="node", manifests=("package.json",), find=_find, covers=_covers)
+NODE = Ecosystem(name="node", manifests=("package.json",), find=_find_checks, covers=_covers_member)

@@ -1,7 +1,7 @@
-"""The test script of a package.json, read as far as it is simple enough to be sure.
+"""Read the test script of a package.json, as far as it is simple enough to be certain.
 
-A script is a list of commands joined by `&&`. References to other scripts are followed. When its last command is a
-known runner, that runner can be called so that it reports test ids; anything else is run as it stands.
+A script is a list of commands joined by `&&`. References to other scripts are followed. If the last command is a known
+runner, that runner can be called so that it reports test ids; anything else is run unchanged.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _OWN_COMMANDS = {
     "audit",
     "publish",
 }
-_DEPTH = 5
-"""Scripts that call scripts that call scripts: deeper than this is a circle."""
+_MAX_DEPTH = 5
+"""Deeper nesting of scripts that call scripts is a cycle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,34 +40,34 @@ class Command:
     words: tuple[str, ...]
     env: tuple[tuple[str, str], ...] = ()
     text: str = ""
-    """As written, for a shell."""
+    """The command as written, for a shell."""
     piped: bool = False
-    """Its output goes to a second program that only prints it differently."""
+    """Whether its output goes to a second program that only formats it."""
 
 
 def commands(script: str, scripts: Mapping[str, object], depth: int = 0) -> list[Command] | None:
-    """The simple commands of a script in order; None when it is more than that."""
-    parts = _split(script)
-    if parts is None or depth > _DEPTH:
+    """Return the simple commands of a script in order; None if it is more complex than that."""
+    parts = _split_script(script)
+    if parts is None or depth > _MAX_DEPTH:
         return None
-    found: list[Command] = []
+    result: list[Command] = []
     for part in parts:
         command = _unwrap(part)
         if command is None:
             return None
-        name = _referenced(command.words)
+        name = _find_referenced_script(command.words)
         body = scripts.get(name) if name is not None else None
         if not isinstance(body, str):
-            found.append(_program(command, scripts))
+            result.append(_resolve_program(command, scripts))
             continue
         nested = commands(body, scripts, depth + 1)
         if nested is None:
             return None
-        found += [replace(inner, env=(*command.env, *inner.env)) for inner in nested]
-    return found
+        result += [replace(inner, env=(*command.env, *inner.env)) for inner in nested]
+    return result
 
 
-def _split(script: str) -> list[Command] | None:
+def _split_script(script: str) -> list[Command] | None:
     lexer = shlex.shlex(script, posix=True, punctuation_chars="();<>|&")
     lexer.whitespace_split, lexer.commenters = True, ""
     try:
@@ -87,14 +87,14 @@ def _split(script: str) -> list[Command] | None:
             parts[-1].append(word)
     if not all(parts):
         return None
-    written = [text.strip() for text in script.partition("|")[0].split("&&")]
-    texts = written if len(written) == len(parts) else [shlex.join(part) for part in parts]
-    made = [Command(tuple(part), text=text) for part, text in zip(parts, texts, strict=True)]
-    return [*made[:-1], replace(made[-1], piped=piped)]
+    texts_as_written = [text.strip() for text in script.partition("|")[0].split("&&")]
+    texts = texts_as_written if len(texts_as_written) == len(parts) else [shlex.join(part) for part in parts]
+    simple_commands = [Command(tuple(part), text=text) for part, text in zip(parts, texts, strict=True)]
+    return [*simple_commands[:-1], replace(simple_commands[-1], piped=piped)]
 
 
 def _unwrap(command: Command) -> Command | None:
-    """Without leading assignments and programs that only set the stage for another."""
+    """Return the command without leading assignments and wrapper programs; None if nothing is left."""
     words, env = list(command.words), list(command.env)
     while words:
         assignment = _ASSIGNMENT.fullmatch(words[0])
@@ -119,24 +119,24 @@ def _unwrap(command: Command) -> Command | None:
     return replace(command, words=tuple(words), env=tuple(env))
 
 
-def _program(command: Command, scripts: Mapping[str, object]) -> Command:
-    """`yarn jest` and `pnpm jest` run a program when no script has that name."""
+def _resolve_program(command: Command, scripts: Mapping[str, object]) -> Command:
+    """Return the program that `yarn jest` or `pnpm jest` runs if no script has that name."""
     first, *rest = command.words
     if first in ("yarn", "pnpm") and rest and rest[0] not in _OWN_COMMANDS | set(scripts) | {"run", "test"}:
         return command if rest[0].startswith("-") else replace(command, words=tuple(rest))
     return command
 
 
-def _referenced(words: tuple[str, ...]) -> str | None:
-    """The script that `npm run x`, `yarn x` or `pnpm x` calls, if that is all it does."""
+def _find_referenced_script(words: tuple[str, ...]) -> str | None:
+    """Return the script that `npm run x`, `yarn x` or `pnpm x` calls, if that is all it does."""
     manager, *rest = words
     if manager not in _PACKAGE_MANAGERS:
         return None
     rest = [word for word in rest if word not in ("--silent", "-s")]
-    explicit = rest[:1] in (["run"], ["run-script"])
-    rest = rest[1:] if explicit else rest
-    if len(rest) != 1 or rest[0].startswith("-") or (not explicit and rest[0] in _OWN_COMMANDS):
+    is_explicit = rest[:1] in (["run"], ["run-script"])
+    rest = rest[1:] if is_explicit else rest
+    if len(rest) != 1 or rest[0].startswith("-") or (not is_explicit and rest[0] in _OWN_COMMANDS):
         return None
-    if manager == "npm" and not explicit and rest[0] not in ("test", "t", "start"):
+    if manager == "npm" and not is_explicit and rest[0] not in ("test", "t", "start"):
         return None
     return rest[0]

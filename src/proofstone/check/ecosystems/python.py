@@ -1,10 +1,8 @@
-"""Which runner a Python project's tests are written for, by evidence, the strongest first.
+"""Python: tests by pytest or unittest, types by mypy or pyright, lint by ruff or flake8. Nothing is built.
 
-pytest: its configuration, a conftest.py, a dependency on it, a test file that imports it. unittest: test files
-that import it, and nothing that names pytest. The start directory follows unittest's own rule that discovery
-descends only into packages.
-
-Python: tests by pytest or unittest, types by mypy or pyright, lint by ruff or flake8. Nothing is built.
+The test runner is chosen by evidence, the strongest first. For pytest: its configuration, a conftest.py, a dependency
+on it, or a test file that imports it. For unittest: test files that import it, and nothing that names pytest. The start
+directory follows unittest's own rule that discovery descends only into packages.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from proofstone.check.models import CheckKind, CheckSpec, ReportFormat
 
 TEST_FILES = ("test*.py", "*_test.py")
 READ_LIMIT = 400
-"""Test files that are opened to see what they import; a larger project says it in a manifest."""
+"""Number of test files that are opened to see what they import. A larger project has a manifest."""
 
 _CONFIGURATION = (
     Sign("pytest.ini"),
@@ -63,16 +61,17 @@ _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
 def find(package: Package) -> Iterable[CheckSpec]:
+    """Return the test checks of a package."""
     files = package.named(*TEST_FILES)
-    evidence = configuration(package) or (_mention(package) if files else None)
+    evidence = configuration(package) or (_find_mention(package) if files else None)
     if evidence is not None:
-        yield _pytest(evidence)
+        yield _build_pytest_spec(evidence)
         return
     texts = {name: package.text(name) for name in files[:READ_LIMIT]}
     imports = next((name for name, text in texts.items() if _IMPORTS_PYTEST.search(text)), None)
     django = next((name for name, text in texts.items() if _IMPORTS_DJANGO.search(text)), None)
     if imports is not None:
-        yield _pytest(f"{package.path(imports)} imports pytest")
+        yield _build_pytest_spec(f"{package.path(imports)} imports pytest")
     elif django is not None and package.has("manage.py"):
         spec = tests(
             *("django", "python:django", "{python}", "manage.py", "test"),
@@ -81,33 +80,36 @@ def find(package: Package) -> Iterable[CheckSpec]:
         )
         yield spec.model_copy(update={"evidence": f"{package.path('manage.py')}, {package.path(django)}"})
     else:
-        yield from _unittest(package, [name for name, text in texts.items() if _IMPORTS_UNITTEST.search(text)])
+        yield from _build_unittest_specs(
+            package, [name for name, text in texts.items() if _IMPORTS_UNITTEST.search(text)]
+        )
 
 
 def configuration(package: Package) -> str | None:
-    """The package's own pytest configuration."""
+    """Return the package's own pytest configuration; None if it has none."""
     return next(filter(None, (sign.evidence(package) for sign in _CONFIGURATION)), None)
 
 
 def collects(package: Package, directory: str) -> bool:
-    """Whether pytest, run in this package by its configuration, reaches a directory of the repository below it."""
+    """Return whether pytest, run in this package with its configuration, reaches a directory of the repository below
+    it."""
     if configuration(package) is None:
         return False
-    paths = [path for table, key in _TEST_PATHS for path in _words(lookup(package.table(table), key))]
-    paths += _words(subtable(package.table("setup.cfg"), "tool:pytest").get("testpaths"))
-    reached = [package.path(path.rstrip("/")) for path in paths if path not in (".", "./")]
-    return len(reached) < len(paths) or not paths or any(_touches(directory, path) for path in reached)
+    paths = [path for table, key in _TEST_PATHS for path in _split_words(lookup(package.table(table), key))]
+    paths += _split_words(subtable(package.table("setup.cfg"), "tool:pytest").get("testpaths"))
+    test_paths = [package.path(path.rstrip("/")) for path in paths if path not in (".", "./")]
+    return len(test_paths) < len(paths) or not paths or any(_overlaps(directory, path) for path in test_paths)
 
 
-def _words(value: object) -> list[str]:
+def _split_words(value: object) -> list[str]:
     return value.split() if isinstance(value, str) else strings(value)
 
 
-def _touches(directory: str, path: str) -> bool:
+def _overlaps(directory: str, path: str) -> bool:
     return fnmatchcase(directory, path) or path.startswith(f"{directory}/") or directory.startswith(f"{path}/")
 
 
-def _pytest(evidence: str) -> CheckSpec:
+def _build_pytest_spec(evidence: str) -> CheckSpec:
     spec = tests(
         *("pytest", "python:pytest", "{python}", "-m", "pytest"),
         report=ReportFormat.PYTEST,
@@ -116,39 +118,41 @@ def _pytest(evidence: str) -> CheckSpec:
     return spec.model_copy(update={"evidence": evidence})
 
 
-def _mention(package: Package) -> str | None:
-    """A conftest.py, or pytest in a list of dependencies."""
+def _find_mention(package: Package) -> str | None:
+    """Return a conftest.py, or where a list of dependencies names pytest."""
     conftest = package.named("conftest.py")
     if conftest:
         return package.path(conftest[0])
     for manifest in ("pyproject.toml", "Pipfile"):
-        for where, requirement in _requirements(package.table(manifest), ""):
+        for where, requirement in _list_requirements(package.table(manifest), ""):
             if _is_pytest(requirement):
                 return f"{package.path(manifest)} [{where}]"
     for pattern, mention in _NAMED_IN_TEXT.items():
-        for name in (*package.top(pattern), *_requirement_folder(package, pattern)):
+        for name in (*package.top(pattern), *_list_requirement_folder(package, pattern)):
             if mention.search(package.text(name)):
                 return f"{package.path(name)} names pytest"
     return None
 
 
-def _requirement_folder(package: Package, pattern: str) -> list[str]:
+def _list_requirement_folder(package: Package, pattern: str) -> list[str]:
     if pattern != "requirements*.txt":
         return []
     return [name for name in package.files if re.fullmatch(r"requirements/[^/]+\.(?:txt|in)", name)]
 
 
-def _requirements(node: object, where: str) -> Iterator[tuple[str, str]]:
-    """Every requirement below a key that speaks of dependencies, whichever tool's table it is in."""
+def _list_requirements(node: object, where: str) -> Iterator[tuple[str, str]]:
+    """Return every requirement below a key for dependencies, in the table of any tool."""
     for key, value in node.items() if isinstance(node, dict) else ():
-        place = f"{where}.{key}" if where else str(key)
-        if re.search(r"dependenc|packages|requires", place) and not isinstance(value, dict):
-            named = value if isinstance(value, list) else [key]
-            yield from ((place if isinstance(value, list) else where, item) for item in named if isinstance(item, str))
+        key_path = f"{where}.{key}" if where else str(key)
+        if re.search(r"dependenc|packages|requires", key_path) and not isinstance(value, dict):
+            names = value if isinstance(value, list) else [key]
+            yield from (
+                (key_path if isinstance(value, list) else where, name) for name in names if isinstance(name, str)
+            )
             continue
-        if re.search(r"dependencies$|packages$", place) and isinstance(value, dict):
-            yield from ((place, str(name)) for name in value)
-        yield from _requirements(value, place)
+        if re.search(r"dependencies$|packages$", key_path) and isinstance(value, dict):
+            yield from ((key_path, str(name)) for name in value)
+        yield from _list_requirements(value, key_path)
 
 
 def _is_pytest(requirement: str) -> bool:
@@ -156,12 +160,12 @@ def _is_pytest(requirement: str) -> bool:
     return match is not None and re.split(r"[._-]", match[1].lower())[0] == "pytest"
 
 
-def _unittest(package: Package, files: list[str]) -> Iterable[CheckSpec]:
-    """One run for each top-level directory and file pattern that is needed to reach all test files."""
+def _build_unittest_specs(package: Package, files: list[str]) -> Iterable[CheckSpec]:
+    """Return one run for each top-level directory and file pattern that is needed to reach all test files."""
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for name in files:
         pattern = "test*.py" if basename(name).startswith("test") else "*_test.py"
-        groups[_top_level(package, name), pattern].append(name)
+        groups[_find_top_level(package, name), pattern].append(name)
     for (top, pattern), names in sorted(groups.items()):
         start = commonpath([dirname(name) for name in names]) or "."
         suffix = "" if len(groups) == 1 else f":{top}/{pattern}"
@@ -176,8 +180,8 @@ def _unittest(package: Package, files: list[str]) -> Iterable[CheckSpec]:
         yield spec.model_copy(update={"evidence": f"{package.path(names[0])} imports unittest"})
 
 
-def _top_level(package: Package, name: str) -> str:
-    """The nearest directory above the test that is not itself a package: what the test's imports start from."""
+def _find_top_level(package: Package, name: str) -> str:
+    """Return the nearest directory above the test that is not itself a package. The test's imports start there."""
     directory = dirname(name)
     while directory and package.has(f"{directory}/__init__.py"):
         directory = dirname(directory)
@@ -188,7 +192,7 @@ _SOURCES = (".py", ".pyi")
 
 
 def _mypy_targets(package: Package) -> tuple[str, ...]:
-    """None when the configuration says what to look at, as mypy itself reads it; else the project's packages."""
+    """Return nothing if the configuration names the targets, as mypy itself reads it; else the project's packages."""
     tables = (
         subtable(package.table("mypy.ini"), "mypy"),
         subtable(package.table(".mypy.ini"), "mypy"),
@@ -197,10 +201,10 @@ def _mypy_targets(package: Package) -> tuple[str, ...]:
     )
     if any(key in table for table in tables for key in ("files", "packages", "modules")):
         return ()
-    return _packages(package) or (".",)
+    return _find_source_packages(package) or (".",)
 
 
-def _packages(package: Package) -> tuple[str, ...]:
+def _find_source_packages(package: Package) -> tuple[str, ...]:
     if any(name.startswith("src/") and name.endswith(_SOURCES) for name in package.files):
         return ("src",)
     tops = {name.split("/")[0] for name in package.files if name.count("/") == 1 and name.endswith("/__init__.py")}
@@ -254,19 +258,19 @@ _RULES = (
 )
 
 _READ_HIERARCHICALLY = ("lint:ruff", "lint:flake8")
-"""The changed files of every package below are in the root's own run."""
+"""Checks whose run at the root includes the changed files of every package below."""
 
 
 def _find(package: Package) -> Iterable[CheckSpec]:
     return find(package)
 
 
-def _covers(above: Package, below: Package, spec: CheckSpec) -> bool:
+def _covers_package(above: Package, below: Package, spec: CheckSpec) -> bool:
     if spec.name in _READ_HIERARCHICALLY:
         return any(spec.name == rule.spec.name and any(rule.specs(above)) for rule in _RULES)
-    # pytest at the root collects everything below it, unless a package below is configured on its own.
-    collected = spec.kind is CheckKind.TESTS and collects(above, below.directory)
-    return collected and configuration(below) is None
+    # pytest at the root collects everything below it, unless a package below has its own configuration.
+    is_collected = spec.kind is CheckKind.TESTS and collects(above, below.directory)
+    return is_collected and configuration(below) is None
 
 
 PYTHON = Ecosystem(
@@ -279,5 +283,5 @@ PYTHON = Ecosystem(
     root_signs=TEST_FILES,
     rules=_RULES,
     find=_find,
-    covers=_covers,
+    covers=_covers_package,
 )

@@ -1,4 +1,4 @@
-"""Ruby: RSpec or a Rake test task, through Bundler where there is a Gemfile; RuboCop where it is configured."""
+"""Ruby: RSpec or a Rake test task, through Bundler if there is a Gemfile, and RuboCop if it is configured."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _TEST_TASK = re.compile(
 _JUNIT = ("--format", "progress", "--format", "RspecJunitFormatter", "--out", "{report}/rspec.xml")
 
 
-def _find(package: Package) -> Iterable[CheckSpec]:
-    bundled = package.has("Gemfile")
-    prefix, tool = (("bundle", "exec"), "bundle") if bundled else ((), "")
-    install = "gem install bundler && bundle install" if bundled else "gem install rspec rake rubocop"
+def _find_checks(package: Package) -> Iterable[CheckSpec]:
+    has_gemfile = package.has("Gemfile")
+    prefix, tool = (("bundle", "exec"), "bundle") if has_gemfile else ((), "")
+    install = "gem install bundler && bundle install" if has_gemfile else "gem install rspec rake rubocop"
     gems = "\n".join(package.text(name) for name in package.top("Gemfile", "Gemfile.lock", "*.gemspec"))
     specs = [name for name in package.named("*_spec.rb") if name.startswith("spec/")]
     if specs and (package.has(".rspec") or "rspec" in gems):
-        junit = "rspec_junit_formatter" in gems
+        has_junit = "rspec_junit_formatter" in gems
         yield tests(
-            *("rspec", tool or "rspec", *prefix, "rspec", *(_JUNIT if junit else ())),
-            report=ReportFormat.JUNIT if junit else ReportFormat.EXIT_CODE,
+            *("rspec", tool or "rspec", *prefix, "rspec", *(_JUNIT if has_junit else ())),
+            report=ReportFormat.JUNIT if has_junit else ReportFormat.EXIT_CODE,
             install=install,
         ).model_copy(update={"evidence": package.path(".rspec" if package.has(".rspec") else specs[0])})
     for rakefile in package.top("Rakefile", "rakefile", "Rakefile.rb")[:1]:
@@ -48,5 +48,5 @@ RUBY = Ecosystem(
     name="ruby",
     manifests=("Gemfile", "*.gemspec"),
     weak_manifests=("Rakefile", ".rspec", ".rubocop.yml"),
-    find=_find,
+    find=_find_checks,
 )

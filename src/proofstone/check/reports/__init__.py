@@ -1,10 +1,10 @@
-"""Test results by id.
+"""Read test results by id from what a runner wrote.
 
-`read_report` reads what a runner wrote, `environment` makes it write, `sniff` finds out what a person's own
-command wrote, `rerun` runs single tests again.
+`read_report` reads a report, `environment` sets the variables that make a runner write one, `sniff` finds out what a
+user's own command wrote, and `rerun` builds the command that runs single tests again.
 
-The checked project controls every byte that is read here. Nothing of it raises: what cannot be read is said in the
-report's `problems`, and the report is then not complete.
+The checked project controls every byte that is read here, so nothing of it may raise. What cannot be read is described
+in the report's `problems`, and the report is then incomplete.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 PROBES = Path(__file__).resolve().parent.parent / "probes"
-"""What `{probes}` stands for outside of a sandbox."""
+"""The value of `{probes}` outside of a sandbox."""
 
 
 def read_report(
@@ -49,24 +49,26 @@ def read_report(
     one_runner: bool = False,
     mask: Callable[[bytes], bytes] = bytes,
 ) -> TestReport:
-    """The results of one run. `root` is the repository as the check saw it, `cwd` the check's directory below it;
-    `output` is standard output and standard error in the order they came; `exit_code` is None if it was killed;
-    `one_runner` says that the engine started exactly one, so that a second report is somebody else's; `mask` takes
-    secrets out of the report files, `output` has none left."""
+    """Read the results of one run. `root` is the repository as the check saw it, `cwd` the check's directory below it.
+    `output` is standard output and standard error in order. `exit_code` is None if the run was killed. `one_runner`
+    means that the engine started exactly one runner, so that a second report is forged. `mask` removes secrets from the
+    report files; `output` is masked already."""
     source = Source(report_dir, output, root, cwd, exit_code, mask)
     try:
-        report = _read(format, source)
-        written = source.files(rf"{format.value}-[0-9-]+\.jsonl") if one_runner else ()
+        report = _read_format(format, source)
+        journals = source.files(rf"{format.value}-[0-9-]+\.jsonl") if one_runner else ()
     except UnreadableError as error:
         tally = Tally(format.value)
         tally.broken(str(error))
         return tally.report(complete=False)
-    if len(written) < 2:
+    if len(journals) < 2:
         return report
-    return report.model_copy(update={"forged": f"there are {len(written)} reports of {format.value}, which ran once"})
+    return report.model_copy(
+        update={"forged": f"there are {len(journals)} reports of {format.value}, which ran only once"}
+    )
 
 
-def _read(format: ReportFormat, source: Source) -> TestReport:
+def _read_format(format: ReportFormat, source: Source) -> TestReport:
     match format:
         case ReportFormat.PYTEST | ReportFormat.UNITTEST | ReportFormat.NODE:
             return read_journals(format.value, source)

@@ -1,10 +1,10 @@
-"""`cargo test`: the text that Rust's test harness prints, one block per binary.
+"""Read the results of `cargo test` and `go test -json` from their output.
 
-The header (`Running unittests src/lib.rs (target/debug/deps/name-HASH)`) names the target, so standard output and
-standard error must have been captured in order. Doc-tests are numbered within their item instead of by line, so
-that a moved one keeps its id.
+cargo prints the text of Rust's test harness, one block per binary. The header (`Running unittests src/lib.rs
+(target/debug/deps/name-HASH)`) names the target, so standard output and standard error must be captured in order.
+Doc-tests are numbered within their item instead of by line, so that a moved one keeps its id.
 
-`go test -json`: one JSON event a line, between compiler messages that are plain text.
+go prints one JSON event a line, between compiler messages that are plain text.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _STATUSES: Final = {"ok": TestStatus.PASSED, "FAILED": TestStatus.FAILED, "ignor
 
 def read_cargo(source: Source) -> TestReport:
     tally = Tally("cargo")
-    reader = _Reader(tally)
+    reader = _CargoReader(tally)
     try:
         for line in source.output_lines():
             reader.line(line)
@@ -53,7 +53,9 @@ def read_cargo(source: Source) -> TestReport:
     return tally.report(complete=source.exit_code is not None)
 
 
-class _Reader:
+class _CargoReader:
+    """Reads the output of `cargo test` line by line."""
+
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
         self._target = ""
@@ -70,19 +72,21 @@ class _Reader:
     def line(self, line: str) -> None:
         if header := _HEADER.match(line):
             self._close()
-            self._target = self._named(unit=bool(header[1]), source=header[2], target=re.split(r"[/\\]", header[3])[-1])
+            self._target = self._target_name(
+                unit=bool(header[1]), source=header[2], target=re.split(r"[/\\]", header[3])[-1]
+            )
         elif header := _DOC_HEADER.match(line):
             self._close()
             self._target = f"{header[1]}[doc]"
         elif start := _START.match(line):
             self._begin(int(start[1][:9]))
         elif self._open:
-            self._inside(line)
-        elif wrong := _COMPILE.match(line):
-            self._compile_error = self._compile_error or wrong[1]
+            self._read_test_line(line)
+        elif error := _COMPILE.match(line):
+            self._compile_error = self._compile_error or error[1]
 
-    def _named(self, *, unit: bool, source: str, target: str) -> str:
-        """Crate, crate[bin], or crate/target for what lies in `tests/`: two crates may both have a `tests/it.rs`,
+    def _target_name(self, *, unit: bool, source: str, target: str) -> str:
+        """Return crate, crate[bin], or crate/target for files in `tests/`: two crates may both have a `tests/it.rs`,
         and cargo runs a crate's own tests first."""
         if not unit:
             return f"{self._crate}/{target}" if self._crate else target
@@ -97,7 +101,7 @@ class _Reader:
         self._statuses, self._tests = [], {}
         self._failure = None
 
-    def _inside(self, line: str) -> None:
+    def _read_test_line(self, line: str) -> None:
         if end := _END.match(line):
             self._finish([int(count[:9]) for count in end.groups()])
         elif test := _TEST.match(line):
@@ -108,9 +112,9 @@ class _Reader:
         elif failure := _FAILURE.match(line):
             self._failure = failure[1] if failure[1] in self._tests else None
         elif self._failure is not None:
-            self._message(self._failure, line)
+            self._append_message(self._failure, line)
 
-    def _message(self, name: str, line: str) -> None:
+    def _append_message(self, name: str, line: str) -> None:
         status, message = self._tests[name]
         if line == "failures:":
             self._failure = None
@@ -118,28 +122,28 @@ class _Reader:
             self._tests[name] = (status, f"{message}{line}\n")
 
     def _finish(self, counts: list[int]) -> None:
-        """The harness's own sums must agree with the lines that were read."""
-        read = [self._statuses.count(_STATUSES[word]) for word in ("ok", "FAILED", "ignored")]
-        if read != counts:
+        """Compare the harness's own totals with the lines that were read."""
+        counted = [self._statuses.count(_STATUSES[word]) for word in ("ok", "FAILED", "ignored")]
+        if counted != counts:
             self._tally.broken(
                 f"{self._target or 'tests'}: the harness counted {counts} passed, failed and ignored tests, "
-                f"the output shows {read}; run without --quiet and --nocapture"
+                f"the output shows {counted}; run without --quiet and --nocapture"
             )
         self._record()
 
     def _record(self) -> None:
-        names = _without_lines(self._tests)
-        for shown, (status, message) in self._tests.items():
-            id = f"{self._target}::{names[shown]}" if self._target else names[shown]
+        names = _number_doc_tests(self._tests)
+        for printed, (status, message) in self._tests.items():
+            id = f"{self._target}::{names[printed]}" if self._target else names[printed]
             self._tally.add(id, status, message=message.strip())
         self._open = False
 
     def _close(self) -> None:
-        """A block that never came to its result: the binary died."""
+        """Report a block without a result: the binary died."""
         if self._open:
             self._record()
-            seen = len(self._statuses)
-            self._tally.broken(f"{self._target or 'tests'}: ended after {seen} of {self._announced} tests")
+            count = len(self._statuses)
+            self._tally.broken(f"{self._target or 'tests'}: ended after {count} of {self._announced} tests")
 
     def end(self) -> None:
         self._close()
@@ -149,33 +153,33 @@ class _Reader:
             self._tally.never_began("no test binary ran: the output has no line `running N tests`")
 
 
-def _without_lines(shown: Iterable[str]) -> dict[str, str]:
-    """Doc-tests by item and their order in it, as they are printed in the order in which they end."""
-    names = {name: name for name in shown}
+def _number_doc_tests(printed: Iterable[str]) -> dict[str, str]:
+    """Name doc-tests by item and position. They are printed in the order in which they end."""
+    names = {name: name for name in printed}
     docs = [(doc[1] + doc[3], int(doc[2]), name) for name in names if (doc := _DOC_NAME.match(name))]
     order: Counter[str] = Counter()
-    for item, _, name in sorted(docs):
-        order[item] += 1
-        names[name] = item if order[item] == 1 else f"{item} #{order[item]}"
+    for doc_item, _, name in sorted(docs):
+        order[doc_item] += 1
+        names[name] = doc_item if order[doc_item] == 1 else f"{doc_item} #{order[doc_item]}"
     return names
 
 
-_ENDS: Final = {"pass": TestStatus.PASSED, "fail": TestStatus.FAILED, "skip": TestStatus.SKIPPED}
+_END_ACTIONS: Final = {"pass": TestStatus.PASSED, "fail": TestStatus.FAILED, "skip": TestStatus.SKIPPED}
 _COMPILER = re.compile(r"# (\S+)(?: \[.+\])?$")
 _CRASHES: Final = ("panic: ", "fatal error: ")
-"""How Go's own runtime begins when it ends a test binary."""
+"""How Go's runtime begins its message when it ends a test binary."""
 _BUILD_FAILED = re.compile(r"FAIL\t(\S+) \[(?:build|setup) failed\]")
 
 
 @dataclass
-class _Package:
+class _GoPackage:
     ended: str | None = None
     tests: dict[str, bool] = field(default_factory=dict)
-    """Name of a test, and whether it ended."""
+    """Name of each test, and whether it ended."""
     failed: bool = False
-    """Whether one of its tests did."""
+    """Whether one of its tests failed."""
     output: dict[str, str] = field(default_factory=dict)
-    """Head of what was printed, by test; the empty name is the package itself."""
+    """Beginning of the output by test. The empty name is the package itself."""
 
     def print(self, test: str, words: str) -> None:
         so_far = self.output.get(test, "")
@@ -185,14 +189,14 @@ class _Package:
 
 def read_go(source: Source) -> TestReport:
     tally = Tally("go")
-    packages: dict[str, _Package] = {}
+    packages: dict[str, _GoPackage] = {}
     complaints: dict[str, str] = {}
-    complaint = ""  # the package that the compiler is complaining about
+    complaint = ""  # the package that the compiler reports errors for
     try:
         for line in source.output_lines():
             if line.startswith(("{", "FAIL\t", "ok  \t", "?   \t")):
                 complaint = ""
-                _line(line, packages, tally)
+                _read_go_line(line, packages, tally)
             elif header := _COMPILER.match(line):
                 complaint = header[1]
             elif complaint:
@@ -200,15 +204,15 @@ def read_go(source: Source) -> TestReport:
     except UnreadableError as error:
         tally.broken(str(error))
     for name, package in packages.items():
-        _package_end(name, package, complaints.get(name, ""), tally)
+        _finish_package(name, package, complaints.get(name, ""), tally)
     if not packages:
         tally.never_began("no events of `go test -json` in the output")
     return tally.report(complete=source.exit_code is not None)
 
 
-def _line(line: str, packages: dict[str, _Package], tally: Tally) -> None:
-    if refused := _BUILD_FAILED.match(line):
-        packages.setdefault(refused[1], _Package()).ended = "build"
+def _read_go_line(line: str, packages: dict[str, _GoPackage], tally: Tally) -> None:
+    if failed_build := _BUILD_FAILED.match(line):
+        packages.setdefault(failed_build[1], _GoPackage()).ended = "build"
         return
     if not line.startswith("{"):
         return
@@ -219,10 +223,10 @@ def _line(line: str, packages: dict[str, _Package], tally: Tally) -> None:
     name = text(event.get("Package"))
     if not name or not isinstance(event.get("Action"), str):
         return
-    _event(event, name, packages.setdefault(name, _Package()), tally)
+    _read_event(event, name, packages.setdefault(name, _GoPackage()), tally)
 
 
-def _event(event: dict[str, Json], name: str, package: _Package, tally: Tally) -> None:
+def _read_event(event: dict[str, Json], name: str, package: _GoPackage, tally: Tally) -> None:
     action = text(event.get("Action"))
     test = text(event.get("Test"))
     if action == "output":
@@ -232,18 +236,18 @@ def _event(event: dict[str, Json], name: str, package: _Package, tally: Tally) -
             package.ended = "build"
     elif action == "run" and test:
         package.tests.setdefault(test, False)
-    elif action in _ENDS and test:
+    elif action in _END_ACTIONS and test:
         package.tests[test] = True
-        status = _ENDS[action]
+        status = _END_ACTIONS[action]
         package.failed = package.failed or status.bad
         message = package.output.get(test, "") if status is not TestStatus.PASSED else ""
         seconds = number(event.get("Elapsed"))
         tally.add(f"{name}/{test}", status, ms=None if seconds is None else seconds * 1000, message=message)
-    elif action in _ENDS:
+    elif action in _END_ACTIONS:
         package.ended = package.ended or action
 
 
-def _package_end(name: str, package: _Package, complaint: str, tally: Tally) -> None:
+def _finish_package(name: str, package: _GoPackage, complaint: str, tally: Tally) -> None:
     for test, ended in package.tests.items():
         if not ended:
             message = package.output.get(test, "") or "started and never ended"

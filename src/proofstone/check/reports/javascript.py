@@ -1,4 +1,4 @@
-"""JSON reports of jest, vitest and mocha. A file that could not be run is an error with the file as its id."""
+"""Read the JSON reports of jest, vitest and mocha. A file that could not be run is an error with the file as its id."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ SEPARATOR: Final = " > "
 
 
 def read_jest(runner: str, source: Source) -> TestReport:
-    """jest's `--json`, which vitest's JSON reporter writes too."""
+    """Read jest's `--json`, which vitest's JSON reporter writes too."""
     tally = Tally(runner)
-    complete = False
+    is_complete = False
     try:
-        document = _document(source, f"{runner}.json")
+        document = _read_document(source, f"{runner}.json")
         if not isinstance(document.get("testResults"), list) or number(document.get("numTotalTests")) is None:
             raise UnreadableError(f"{runner}.json: not a {runner} report, which has testResults and numTotalTests")
         for suite in sequence(document["testResults"]):
-            _suite(mapping(suite), source, tally)
-        _count(document, runner, tally)
-        complete = source.exit_code is not None
+            _read_suite(mapping(suite), source, tally)
+        _compare_totals(document, runner, tally)
+        is_complete = source.exit_code is not None
         if document.get("wasInterrupted") is True:
             tally.broken(f"{runner}.json: {runner} was interrupted")
-    except MissingReportError as error:  # it is written at the end, so nobody knows whether the runner began
+    except MissingReportError as error:  # the report is written at the end, so it is unknown whether the runner began
         tally.never_began(str(error))
     except UnreadableError as error:
         tally.broken(str(error))
-    return tally.report(complete=complete)
+    return tally.report(complete=is_complete)
 
 
-def _suite(suite: dict[str, Json], source: Source, tally: Tally) -> None:
+def _read_suite(suite: dict[str, Json], source: Source, tally: Tally) -> None:
     name = text(suite.get("name"))
     path = source.relative(name)
     file = path if path is not None else name
@@ -67,12 +67,12 @@ def _suite(suite: dict[str, Json], source: Source, tally: Tally) -> None:
         message = "\n".join(text(line) for line in sequence(test.get("failureMessages")))
         tally.add(id, status, ms=number(test.get("duration")), message=message, path=path)
     if suite.get("status") == "failed" and not any(test.get("status") == "failed" for test in tests):
-        message = text(suite.get("message")) or "the file failed, and none of its tests did"
+        message = text(suite.get("message")) or "the file failed, but none of its tests did"
         tally.add(file, TestStatus.ERROR, message=message, path=path)
 
 
-def _count(document: dict[str, Json], runner: str, tally: Tally) -> None:
-    """jest's totals must agree with what it lists: a report with cases taken out is not whole."""
+def _compare_totals(document: dict[str, Json], runner: str, tally: Tally) -> None:
+    """Compare jest's totals with the listed tests: a report with cases removed is incomplete."""
     listed = sum(len(sequence(mapping(suite).get("assertionResults"))) for suite in sequence(document["testResults"]))
     total = number(document.get("numTotalTests"))
     if total != listed:
@@ -81,9 +81,9 @@ def _count(document: dict[str, Json], runner: str, tally: Tally) -> None:
 
 def read_mocha(source: Source) -> TestReport:
     tally = Tally("mocha")
-    complete = False
+    is_complete = False
     try:
-        document = _document(source, "mocha.json")
+        document = _read_document(source, "mocha.json")
         stats = mapping(document.get("stats"))
         if number(stats.get("tests")) is None or "end" not in stats:
             raise UnreadableError("mocha.json: not a mocha report, which has stats.tests and stats.end")
@@ -93,16 +93,16 @@ def read_mocha(source: Source) -> TestReport:
             ("failures", TestStatus.FAILED),
         ):
             for test in sequence(document.get(section)):
-                _mocha_test(mapping(test), status, source, tally)
-        complete = source.exit_code is not None
-    except MissingReportError as error:  # it is written at the end, so nobody knows whether the runner began
+                _read_mocha_test(mapping(test), status, source, tally)
+        is_complete = source.exit_code is not None
+    except MissingReportError as error:  # the report is written at the end, so it is unknown whether the runner began
         tally.never_began(str(error))
     except UnreadableError as error:
         tally.broken(str(error))
-    return tally.report(complete=complete)
+    return tally.report(complete=is_complete)
 
 
-def _mocha_test(test: dict[str, Json], status: TestStatus, source: Source, tally: Tally) -> None:
+def _read_mocha_test(test: dict[str, Json], status: TestStatus, source: Source, tally: Tally) -> None:
     name = text(test.get("file"))
     path = source.relative(name) if name else None
     file = path if path is not None else name
@@ -119,7 +119,7 @@ def _mocha_test(test: dict[str, Json], status: TestStatus, source: Source, tally
     )
 
 
-def _document(source: Source, name: str) -> dict[str, Json]:
+def _read_document(source: Source, name: str) -> dict[str, Json]:
     document = decode_json(source.read(name), name)
     if not isinstance(document, dict):
         raise UnreadableError(f"{name}: must hold a JSON object")

@@ -1,6 +1,6 @@
-"""Journals of our own probes (pytest, unittest, Node): one JSON-lines file per process, all merged.
+"""Read the journals of Proofstone's own probes (pytest, unittest, Node): one JSON-lines file per process, all merged.
 
-The lines are described in `probes/README.md`. A journal without its last line belongs to a runner that died.
+`probes/README.md` describes the lines. A journal without its last line belongs to a runner that died.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from proofstone.check.reports.source import (
     text,
 )
 
-_JOIN: Final = {"pytest": "::", "node": " > ", "unittest": "."}
+_SEPARATORS: Final = {"pytest": "::", "node": " > ", "unittest": "."}
 _STATUSES: Final = {status.value: status for status in TestStatus}
 
 _INTERRUPTED, _INTERNAL_ERROR, _USAGE_ERROR = 2, 3, 4
@@ -48,7 +48,7 @@ def read_journals(runner: str, source: Source) -> TestReport:
 
 
 class _Journal:
-    """One file. Gives back where the project was imported from."""
+    """Reads one file."""
 
     def __init__(self, runner: str, name: str, source: Source, tally: Tally) -> None:
         self._runner = runner
@@ -61,28 +61,29 @@ class _Journal:
         self._refused = False
 
     def read(self, data: bytes) -> list[str]:
+        """Read all lines; return where the project was imported from."""
         for count, line in enumerate(data.splitlines(), start=1):
             where = f"{self._name}, line {count}"
             try:
-                self._line(mapping(decode_json(line, where)), where)
+                self._read_line(mapping(decode_json(line, where)), where)
             except UnreadableError as error:
                 self._tally.broken(str(error))
         for id, path in self._collected.items():
             if id not in self._tally:
                 self._tally.add(id, TestStatus.SKIPPED, message=NEVER_RUN, path=path)
-        return self._end()
+        return self._finish_reading()
 
-    def _line(self, line: dict[str, Json], where: str) -> None:
+    def _read_line(self, line: dict[str, Json], where: str) -> None:
         match line.get("event"):
             case "start":
                 self._base = text(line.get("base")) or None
             case "collected":
                 for test in sequence(line.get("tests")):
                     file, name = (*sequence(test), None, None)[:2]
-                    id, path = self._identity(file, name)
+                    id, path = self._identify(file, name)
                     self._collected[id] = path
             case "test":
-                self._test(line, where)
+                self._read_test(line, where)
             case "died":
                 self._tally.broken(f"{self._name}: died before its tests had ended: {text(line.get('what'))}")
             case "refused":
@@ -93,24 +94,24 @@ class _Journal:
             case other:
                 raise UnreadableError(f"{where}: unknown event {other!r}")
 
-    def _test(self, line: dict[str, Json], where: str) -> None:
+    def _read_test(self, line: dict[str, Json], where: str) -> None:
         status = _STATUSES.get(text(line.get("status")))
         if status is None:
             raise UnreadableError(f"{where}: unknown status {line.get('status')!r}")
-        id, path = self._identity(line.get("file"), line.get("name"))
+        id, path = self._identify(line.get("file"), line.get("name"))
         if path is None and isinstance(line.get("path"), str):
             path = self._source.relative(text(line.get("path")), self._base)
         self._tally.add(id, status, ms=number(line.get("ms")), message=text(line.get("message")), path=path)
 
-    def _identity(self, file: Json, name: Json) -> tuple[str, str | None]:
-        """Id and path of a test, both relative to the repository. A file outside it keeps the runner's name."""
+    def _identify(self, file: Json, name: Json) -> tuple[str, str | None]:
+        """Return id and path of a test, both relative to the repository. A file outside it keeps the runner's name."""
         if not isinstance(file, str):
             return text(name), None
-        inside = self._source.relative(file, self._base)
-        shown = inside if inside is not None else file
-        return (f"{shown}{_JOIN[self._runner]}{name}" if text(name) else shown), inside
+        path = self._source.relative(file, self._base)
+        file_name = path if path is not None else file
+        return (f"{file_name}{_SEPARATORS[self._runner]}{name}" if text(name) else file_name), path
 
-    def _end(self) -> list[str]:
+    def _finish_reading(self) -> list[str]:
         if self._refused:
             return []
         if self._finish is None:
@@ -119,10 +120,10 @@ class _Journal:
         if self._base is None:
             self._tally.broken(f"{self._name}: no start line")
         if self._runner == "pytest":
-            self._pytest_status(self._finish.get("exit"))
+            self._check_pytest_status(self._finish.get("exit"))
         return [text(place) for place in sequence(self._finish.get("imported_from")) if text(place)]
 
-    def _pytest_status(self, status: Json) -> None:
+    def _check_pytest_status(self, status: Json) -> None:
         if status == _INTERRUPTED and not self._tally.any_bad:
             self._tally.broken(f"{self._name}: pytest was interrupted")
         elif status == _INTERNAL_ERROR:

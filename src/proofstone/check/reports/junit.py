@@ -1,8 +1,7 @@
-"""JUnit XML, the dialects of surefire, Gradle, ctest, dotnet, phpunit and others.
+"""Read JUnit XML in the dialects of surefire, Gradle, ctest, dotnet, phpunit and others.
 
-Parsed with expat directly: a document type is refused before anything of it is expanded, and nothing is kept but
-the test case at hand. The id is `classname::name`; where there is no class name, the names of the suites stand for
-it.
+It is parsed with expat directly: a document type is refused before anything is expanded, and only the current test case
+is kept in memory. The id is `classname::name`. If there is no class name, the names of the suites replace it.
 """
 
 from __future__ import annotations
@@ -68,11 +67,13 @@ class _Case:
 
     @property
     def explanation(self) -> str:
-        """ctest says why a test failed only in what the test printed."""
+        """The failure message. ctest gives the reason only in the output of the test."""
         return self.message.strip() or (self.printed.strip() if self.status.bad else "")
 
 
 class _Document:
+    """Parses one XML file."""
+
     def __init__(self, name: str, source: Source, tally: Tally) -> None:
         self._name = name
         self._source = source
@@ -83,19 +84,19 @@ class _Document:
 
     def parse(self, data: bytes) -> None:
         parser = expat.ParserCreate()
-        parser.StartDoctypeDeclHandler = self._doctype
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._text
+        parser.StartDoctypeDeclHandler = self._refuse_doctype
+        parser.StartElementHandler = self._start_element
+        parser.EndElementHandler = self._end_element
+        parser.CharacterDataHandler = self._add_text
         try:
             parser.Parse(data, True)
-        except (expat.ExpatError, ValueError, LookupError) as error:  # the latter two: an unknown encoding
+        except (expat.ExpatError, ValueError, LookupError) as error:  # the last two mean an unknown encoding
             raise UnreadableError(f"{self._name}: not well-formed XML: {error}") from error
 
-    def _doctype(self, *_: object) -> None:
-        raise UnreadableError(f"{self._name}: has a DOCTYPE, which a test report needs not and which is not read")
+    def _refuse_doctype(self, *_: object) -> None:
+        raise UnreadableError(f"{self._name}: has a DOCTYPE, which a test report does not need and which is not read")
 
-    def _start(self, element: str, attributes: dict[str, str]) -> None:
+    def _start_element(self, element: str, attributes: dict[str, str]) -> None:
         if not self._elements and element not in ("testsuites", "testsuite"):
             raise UnreadableError(
                 f"{self._name}: <{element}> is not a JUnit report, which is <testsuites> or <testsuite>"
@@ -114,7 +115,7 @@ class _Document:
             id = ".".join(name for name in self._suites if name) or self._name
             self._tally.add(id, TestStatus.ERROR, message=attributes.get("message", ""))
 
-    def _text(self, words: str) -> None:
+    def _add_text(self, words: str) -> None:
         if self._case is None:
             return
         if self._elements[-1] in _OUTCOMES:
@@ -122,7 +123,7 @@ class _Document:
         elif self._elements[-1] == "system-out":
             self._case.print(words)
 
-    def _end(self, element: str) -> None:
+    def _end_element(self, element: str) -> None:
         self._elements.pop()
         if element == "testsuite":
             self._suites.pop()
@@ -137,14 +138,14 @@ class _Document:
         self._tally.add(
             name if not owner or owner == name else f"{owner}::{name}",
             case.status,
-            ms=_milliseconds(case.attributes.get("time")),
+            ms=_parse_milliseconds(case.attributes.get("time")),
             message=case.explanation,
             path=self._source.relative(file) if file else None,
         )
 
 
-def _milliseconds(seconds: str | None) -> float | None:
-    """Gradle and others write `1,234.5` for long times."""
+def _parse_milliseconds(seconds: str | None) -> float | None:
+    """Return the milliseconds. Gradle and others write `1,234.5` for long times."""
     if seconds is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Which report a person's own command left behind. Only what cannot be mistaken counts."""
+"""Find out which report a user's own command wrote. Only unmistakable signs count."""
 
 from __future__ import annotations
 
@@ -30,19 +30,21 @@ _POINT = re.compile(rb"^(?:not )?ok \d+", re.MULTILINE)
 
 
 def sniff(report_dir: Path, output: bytes) -> ReportFormat | None:
-    """The first that is there: report files before the output, where any program may print anything."""
+    """Return the first report format that is found. Report files come before the output, where any program may print
+    anything."""
     return next(iter(sniff_all(report_dir, output)), None)
 
 
 def sniff_all(report_dir: Path, output: bytes) -> tuple[ReportFormat, ...]:
-    """Every report that is there: one command may start several runners. The output is asked only without files."""
+    """Return every report format that is found, because one command may start several runners. The output is examined
+    only if there are no files."""
     source = Source(report_dir, output, "/", ".", None)
     try:
-        found = tuple(format for pattern, format in _FILES if source.files(pattern))
-    except UnreadableError:  # too many files to be any report of ours
+        formats = tuple(format for pattern, format in _FILES if source.files(pattern))
+    except UnreadableError:  # too many files to be a report of ours
         return ()
-    if found:
-        return found
+    if formats:
+        return formats
     printed = tuple(format for sign, format in _OUTPUT if sign.search(output))
     if not printed and _PLAN.search(output) and _POINT.search(output):
         return (ReportFormat.TAP,)

@@ -1,11 +1,8 @@
-"""What a reader may look at: the report directory, the output, and how paths were seen by the check.
+"""Read report files and output safely, and collect the results within limits.
 
-The checked project wrote all of it. Files are opened without following links and without waiting on pipes, and are
-refused when they are too large; JSON is decoded so that nothing in it can raise anything but `UnreadableError`.
-
-Where results are gathered: the bounds on what a report may say, and one result per id.
-
-What a runner wrote is hostile until shown otherwise. Text is cut and cleaned here, once, for every format.
+The checked project wrote all of this, so it is treated as hostile. Files are opened without following links and without
+waiting on pipes, and are refused if they are too large. JSON is decoded so that nothing in it can raise anything but
+`UnreadableError`. `Tally` collects one result per id. It cuts and cleans text once for every format.
 """
 
 from __future__ import annotations
@@ -36,15 +33,17 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class UnreadableError(Exception):
-    """This piece of a report cannot be read; the text says which and why. Never leaves the readers."""
+    """A part of a report cannot be read; the text says which and why. The readers catch this error."""
 
 
 class MissingReportError(UnreadableError):
-    """There is no such file: no runner wrote one."""
+    """There is no such file, because no runner wrote one."""
 
 
 @dataclass(frozen=True)
 class Source:
+    """What a reader may use: the report directory, the output, and the paths as the check saw them."""
+
     directory: Path
     output: bytes
     root: str
@@ -52,24 +51,24 @@ class Source:
     cwd: str
     """The check's directory, relative to the root."""
     exit_code: int | None
-    """None when the command was killed."""
+    """None if the command was killed."""
     mask: Callable[[bytes], bytes] = bytes
-    """Takes secrets out of what is read. The output is masked already."""
+    """Removes secrets from what is read. The output is masked already."""
 
     def files(self, pattern: str) -> list[str]:
-        """Names of report files, relative to the directory, that match; sorted. Links are not followed."""
+        """Return the names of matching report files, relative to the directory and sorted. Links are not followed."""
         matches = re.compile(pattern)
-        found = [name for name in _names_below(self.directory) if matches.fullmatch(posixpath.basename(name))]
-        if len(found) > FILE_COUNT_LIMIT:
+        names = [name for name in _list_files(self.directory) if matches.fullmatch(posixpath.basename(name))]
+        if len(names) > FILE_COUNT_LIMIT:
             raise UnreadableError(f"more than {FILE_COUNT_LIMIT:,} report files")
-        return sorted(found)
+        return sorted(names)
 
     def read(self, name: str) -> bytes:
-        """The bytes of one report file."""
+        """Return the bytes of one report file."""
         try:
             descriptor = os.open(self.directory / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError as error:
-            raise MissingReportError(f"{name}: there is none") from error
+            raise MissingReportError(f"{name}: does not exist") from error
         except (OSError, ValueError) as error:
             raise UnreadableError(f"{name}: cannot be opened: {error}") from error
         with os.fdopen(descriptor, "rb") as file:
@@ -84,35 +83,36 @@ class Source:
                 raise UnreadableError(f"{name}: cannot be read: {error}") from error
 
     def output_lines(self) -> Iterator[str]:
-        """The output as text, line by line, without colours."""
+        """Return the output as text, line by line, without colours."""
         if len(self.output) > FILE_LIMIT:
             raise UnreadableError(f"output: {len(self.output):,} bytes, larger than the {FILE_LIMIT:,} that are read")
         return text_lines(self.output)
 
     def relative(self, path: str, base: str | None = None) -> str | None:
-        """`path` relative to the repository, or None when it lies outside. Relative paths start at `base`,
-        or at the check's directory. No file system is asked: the paths are those of the sandbox."""
+        """Return `path` relative to the repository; None if it lies outside. Relative paths start at `base`, or at the
+        check's directory. The file system is not used, because these are paths in the sandbox."""
         start = base if base is not None else posixpath.join(self.root, self.cwd)
-        whole = posixpath.normpath(posixpath.join(start, path.removeprefix("file://")))
+        full_path = posixpath.normpath(posixpath.join(start, path.removeprefix("file://")))
         root = posixpath.normpath(self.root)
-        if whole == root:
+        if full_path == root:
             return "."
         prefix = root if root.endswith("/") else f"{root}/"
-        return whole[len(prefix) :] if whole.startswith(prefix) else None
+        return full_path[len(prefix) :] if full_path.startswith(prefix) else None
 
 
-def _names_below(directory: Path) -> Iterator[str]:
-    """Everything that is not a directory. By hand, for `os.walk` recurses and these may be deep on purpose."""
-    seen = 0
+def _list_files(directory: Path) -> Iterator[str]:
+    """Return everything that is not a directory. `os.walk` is not used because it recurses and the folders may be deep
+    on purpose."""
+    count = 0
     folders = [("", 0)]
     while folders:
         folder, depth = folders.pop()
         try:
             entries = list(os.scandir(directory / folder))
-        except OSError:  # no such directory, or one that closed itself: there is nothing to be read in it
+        except OSError:  # a missing or unreadable directory holds nothing to read
             continue
-        seen += len(entries)
-        if seen > ENTRY_LIMIT or depth > DEPTH_LIMIT:
+        count += len(entries)
+        if count > ENTRY_LIMIT or depth > DEPTH_LIMIT:
             raise UnreadableError(f"report directory: more than {ENTRY_LIMIT:,} entries, or deeper than {DEPTH_LIMIT}")
         for entry in entries:
             name = f"{folder}{entry.name}"
@@ -140,7 +140,7 @@ def text(value: Json) -> str:
 
 
 def number(value: Json) -> float | None:
-    """A number as a float; None for anything else, also for one too large to be a float."""
+    """Return a number as a float; None for anything else, also for one too large to be a float."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -171,18 +171,18 @@ WORST_FIRST: Final = (
     TestStatus.XPASSED,
     TestStatus.PASSED,
 )
-"""Where two results bear one id, the worse stands: a pass never covers a failure or a skip."""
+"""If two results have the same id, the worse one counts: a pass never hides a failure or a skip."""
 
 NEVER_RUN: Final = "collected but never run"
 
 
 def clean(text: str, limit: int) -> str:
-    """Text that every database and terminal takes: no NUL, no half characters, at most `limit` long."""
+    """Return text that every database and terminal accepts: no NUL, no half characters, at most `limit` long."""
     return text[:limit].encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
 
 
 def clean_id(text: str) -> str:
-    """An id within bounds. A longer one keeps its head and gets a digest, so that two never become one."""
+    """Return an id within the limit. A longer one is cut and gets a digest, so that two ids never become equal."""
     text = clean(" ".join(text.splitlines()), len(text))
     if len(text) <= ID_LIMIT:
         return text
@@ -228,24 +228,24 @@ class Tally:
         self._results[id] = TestResult(
             id=id,
             status=status,
-            duration_ms=_milliseconds(ms),
+            duration_ms=_round_milliseconds(ms),
             message=clean(message, MESSAGE_LIMIT),
             path=None if path is None else clean(path, ID_LIMIT),
         )
 
     def problem(self, text: str) -> None:
-        """Something a person should know; the report may still be whole."""
+        """Add a problem for the user. The report may still be complete."""
         text = clean(text, MESSAGE_LIMIT)
         if text not in self._problems and len(self._problems) < PROBLEM_LIMIT:
             self._problems.append(text)
 
     def broken(self, text: str) -> None:
-        """Something is missing: the report is not complete."""
+        """Add a problem and mark the report as incomplete."""
         self._broken = True
         self.problem(text)
 
     def never_began(self, text: str) -> None:
-        """A runner did not begin, so that there is no report of it that could be complete."""
+        """Note that a runner did not begin, so that it has no complete report."""
         self._refused = True
         self.problem(text)
 
@@ -260,7 +260,7 @@ class Tally:
         )
 
 
-def _milliseconds(value: float | None) -> int | None:
+def _round_milliseconds(value: float | None) -> int | None:
     if value is None or not math.isfinite(value) or not 0 <= value < 1e12:
         return None
     return round(value)

@@ -1,11 +1,10 @@
-"""Test Anything Protocol 12, 13 and 14, on the output or in `*.tap` files of the report directory.
+"""Read the Test Anything Protocol 12, 13 and 14 from the output or from `*.tap` files of the report directory.
 
-The id is the description below those of the enclosing subtests. TAP lets descriptions repeat, so the second of a
-name gets ` #2`; a point without one is named by its number. A point that merely sums up its subtests is not a
+The id is the description below those of the enclosing subtests. TAP allows repeated descriptions, so the second one of
+a name gets ` #2`; a point without a description is named by its number. A point that only sums up its subtests is not a
 result, unless it failed and none of them did.
 
-tape prints a test as a comment above its assertions, and how many of those there are is the test's own affair: there
-the test is the result.
+tape prints a test as a comment above its assertions, and their number may vary: there the test is the result.
 """
 
 from __future__ import annotations
@@ -31,12 +30,14 @@ _MILLISECONDS = re.compile(r" *duration_ms: *([0-9.]{1,20})$")
 
 @dataclass
 class _Point:
+    """A test point."""
+
     name: str
     status: TestStatus
     message: str = ""
     ms: float | None = None
     title: str = ""
-    """The comment above it, where it may be an assertion of tape's."""
+    """The comment above the point, if the point may be an assertion of tape."""
     children: list[_Point] = field(default_factory=list)
 
 
@@ -51,7 +52,7 @@ class _Level:
     title: str = ""
     skipped: list[str] = field(default_factory=list)
     opened: bool = False
-    """Whether the last point ended in `{`: its subtests follow it instead of standing before it."""
+    """Whether the last point ended in `{`: then its subtests follow it instead of preceding it."""
 
 
 def read_tap(source: Source) -> TestReport:
@@ -60,16 +61,18 @@ def read_tap(source: Source) -> TestReport:
     try:
         names = source.files(r"[^/]+\.tap")
         for name in names:
-            _Reader(tally, name, source).read(text_lines(source.read(name)))
+            _TapReader(tally, name, source).read(text_lines(source.read(name)))
         if not names:
-            _Reader(tally, "output", source).read(source.output_lines())
+            _TapReader(tally, "output", source).read(source.output_lines())
         complete = source.exit_code is not None
     except UnreadableError as error:
         tally.broken(str(error))
     return tally.report(complete=complete)
 
 
-class _Reader:
+class _TapReader:
+    """Reads one TAP document line by line."""
+
     def __init__(self, tally: Tally, where: str, source: Source) -> None:
         self._tally = tally
         self._source = source
@@ -83,16 +86,16 @@ class _Reader:
 
     def read(self, lines: Iterable[str]) -> None:
         for line in lines:
-            self._line(line)
+            self._read_line(line)
         self._end_document()
         if self._documents == 0:
             self._tally.never_began(f"{self._where}: no TAP in it, which has a plan such as `1..3`")
 
-    def _line(self, line: str) -> None:
+    def _read_line(self, line: str) -> None:
         body = line.lstrip(" ")
         indent = len(line) - len(body)
         if self._diagnostic is not None:
-            self._in_diagnostic(line, body)
+            self._read_diagnostic(line, body)
         elif body == "---" and self._after_point:
             self._diagnostic = line[:indent]
         elif body.startswith("Bail out!"):
@@ -100,24 +103,24 @@ class _Reader:
         elif indent == 0 and _VERSION.match(body):
             self._end_document()
         elif indent % _INDENT == 0 and indent // _INDENT < _DEPTH_LIMIT:
-            self._protocol(indent // _INDENT, body)
+            self._read_protocol_line(indent // _INDENT, body)
             return
         self._after_point = False
 
-    def _protocol(self, depth: int, body: str) -> None:
+    def _read_protocol_line(self, depth: int, body: str) -> None:
         self._after_point = False
         if body == "}":
-            self._adopt(depth)
+            self._attach_subtests(depth)
         elif plan := _PLAN.match(body):
             self._level(depth).plan, self._level(depth).plan_is_last = int(plan[1]), True
         elif depth == 0 and (title := _TITLE.match(body)):
-            self._titled(self._level(0), title)
+            self._set_title(self._level(0), title)
         elif point := _POINT.match(body):
-            self._point(depth, point)
+            self._add_point(depth, point)
             self._after_point = True
 
     @staticmethod
-    def _titled(level: _Level, title: re.Match[str]) -> None:
+    def _set_title(level: _Level, title: re.Match[str]) -> None:
         level.title = title[2]
         if title[1] == "SKIP":
             level.skipped.append(title[2])
@@ -128,34 +131,34 @@ class _Reader:
         return self._levels[depth]
 
     @property
-    def _last(self) -> _Point | None:
+    def _last_point(self) -> _Point | None:
         level = next((level for level in reversed(self._levels) if level.points), None)
         return level.points[-1] if level else None
 
-    def _point(self, depth: int, match: re.Match[str]) -> None:
+    def _add_point(self, depth: int, match: re.Match[str]) -> None:
         level = self._level(depth)
         level.plan_is_last = False
         title = "" if (match[3] or "").startswith("- ") else level.title
         rest = (match[3] or "").removeprefix("- ").strip()
-        opened = rest.endswith("{")
+        is_opened = rest.endswith("{")
         rest = rest.removesuffix("{").rstrip()
         status, message = TestStatus.FAILED if match[1] else TestStatus.PASSED, ""
         if directive := _DIRECTIVE.search(rest):
             rest, message = rest[: directive.start()].rstrip(), directive[2] or ""
-            status = _directed(directive[1].lower(), status)
+            status = _apply_directive(directive[1].lower(), status)
         name = rest.replace("\\#", "#") or f"test {match[2] or len(level.points) + 1}"
-        if name.startswith("/"):  # Node names a file that could not be loaded by its path
+        if name.startswith("/"):  # if a file cannot be loaded, Node uses its path as the name
             name = self._source.relative(name) or name
         level.names[name] += 1
         if level.names[name] > 1:
             name = f"{name} #{level.names[name]}"
         level.points.append(_Point(name, status, message, title=title))
-        level.opened = opened
-        if not opened:
-            self._adopt(depth)
+        level.opened = is_opened
+        if not is_opened:
+            self._attach_subtests(depth)
 
-    def _adopt(self, depth: int) -> None:
-        """What is open one level down belongs to the last point of this level."""
+    def _attach_subtests(self, depth: int) -> None:
+        """Attach the open points one level down to the last point of this level."""
         level = self._level(depth)
         if len(self._levels) > depth + 1 and level.points:
             for below in self._levels[depth + 1 :]:
@@ -164,8 +167,8 @@ class _Reader:
             del self._levels[depth + 1 :]
         level.opened = False
 
-    def _in_diagnostic(self, line: str, body: str) -> None:
-        last = self._last
+    def _read_diagnostic(self, line: str, body: str) -> None:
+        last = self._last_point
         if line == f"{self._diagnostic}..." or last is None:
             self._diagnostic = None
         elif duration := _MILLISECONDS.match(body):
@@ -185,28 +188,29 @@ class _Reader:
         if top.opened or any(level.points for level in below):
             self._tally.broken(f"{self._where}: ended inside of a subtest")
         self._check_plan(top, self._where)
-        self._record(_titled_tests(top) or top.points, "")
+        self._record(_group_by_title(top) or top.points, "")
 
     def _check_plan(self, level: _Level, where: str) -> None:
         if level.plan is None:
-            self._tally.broken(f"{where}: no plan, so nobody knows whether all tests ran")
+            self._tally.broken(f"{where}: no plan, so it is unknown whether all tests ran")
         elif level.plan != len(level.points):
             self._tally.broken(f"{where}: planned {level.plan} tests, saw {len(level.points)}")
 
     def _record(self, points: list[_Point], above: str) -> bool:
-        """Whether one of them is bad."""
-        bad = False
+        """Record the points; return whether one of them failed."""
+        has_failure = False
         for point in points:
             id = f"{above} > {point.name}" if above else point.name
-            below = self._record(point.children, id)
-            if not point.children or (point.status.bad and not below):
+            subtests_failed = self._record(point.children, id)
+            if not point.children or (point.status.bad and not subtests_failed):
                 self._tally.add(id, point.status, ms=point.ms, message=point.message)
-            bad = bad or below or point.status.bad
-        return bad
+            has_failure = has_failure or subtests_failed or point.status.bad
+        return has_failure
 
 
-def _titled_tests(level: _Level) -> list[_Point]:
-    """The tests of tape's output; none if it is another's. Only tape has titles, no dashes, and no plan first."""
+def _group_by_title(level: _Level) -> list[_Point]:
+    """Return the tests of tape's output; none for other producers. Only tape has titles, no dashes, and no plan at the
+    beginning."""
     planned_first = level.plan is not None and not level.plan_is_last
     if planned_first or not all(point.title and not point.children for point in level.points):
         return []
@@ -221,7 +225,7 @@ def _titled_tests(level: _Level) -> list[_Point]:
     return list(tests.values())
 
 
-def _directed(directive: str, status: TestStatus) -> TestStatus:
+def _apply_directive(directive: str, status: TestStatus) -> TestStatus:
     if directive == "skip":
         return TestStatus.SKIPPED if status is TestStatus.PASSED else status
     return TestStatus.XPASSED if status is TestStatus.PASSED else TestStatus.XFAILED

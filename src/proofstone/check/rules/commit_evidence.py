@@ -1,4 +1,4 @@
-"""Whether a commit may be made: what is on record of exactly its tree. Pure, and in one place.
+"""Decide whether a commit may be made, from the recorded checks of exactly its tree.
 
 | first match                                                                      | standing     | may be made |
 |----------------------------------------------------------------------------------|--------------|-------------|
@@ -9,20 +9,20 @@
 | that verdict is another                                                          | refused      | no          |
 | there are verdicts against bases that count, but only by settings that do not    | own settings | no          |
 | there are verdicts on the tree, but only against bases that do not count         | other base   | no          |
-| a check of the tree was begun and came to no verdict                             | unfinished   | no          |
+| a check of the tree began and reached no verdict                                 | unfinished   | no          |
 | otherwise                                                                        | none         | no          |
 
-A base counts if it is a parent of the new commit or an ancestor of one; for a commit without parents, in a repository
-that has others, every base does. Git does not tell its hooks that a commit is amended. So the commit that it replaces
-is taken for the parent, and the real parent is an ancestor of it: evidence against either counts.
+A base counts if it is a parent of the new commit or an ancestor of a parent. For a commit without parents, in a
+repository that has other commits, every base counts. Git does not tell its hooks that a commit is amended, so the
+replaced commit is taken for the parent. The real parent is an ancestor of it: evidence against either counts.
 
-Settings count if they are the base's. Who checks by those of the work tree (`--own-settings`) may have loosened them
-for this very change, so such a verdict says nothing, neither for the commit nor against it. What a person has accepted
-is another matter: it is their word, with a reason, on record. It counts, and is said with the commit.
+Settings count if they are the base's. A user who checks with the settings of the work tree (`--own-settings`) may have
+loosened them for this very change, so such a verdict says nothing for or against the commit. Findings that a user
+accepted are different: the acceptance is recorded with a reason. It counts, and is shown with the commit.
 
-The newest verdict decides, and not the best: who checks again, and fails, knows more than before. But a failure against
-a parent is taken back only by a pass against that parent. An older base is more change and more excuses (what failed
-there is not held against the change), so a pass against it says nothing about what the commit itself breaks.
+The newest verdict decides, and not the best: a later failing check has more information. But only a pass against the
+same parent cancels a failure against that parent. Against an older base the change is larger and has more excuses
+(tests that failed there do not count against it), so a pass says nothing about what the commit itself breaks.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from proofstone.common.models import Assurance, Outcome
 
 @dataclass(frozen=True)
 class Accepted:
-    """What a person took upon themselves when they had a tree checked."""
+    """Findings that a user accepted when a tree was checked."""
 
     what: str
-    """The rule whose findings are meant; empty: what was done to tests."""
+    """The rule of the accepted findings; empty for changes to tests."""
     reason: str
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A check that the ledger knows of."""
+    """A check that is recorded in the ledger."""
 
     run_id: str
     tree: str
     base_commit: str
     outcome: str | None
-    """None while it runs, or if it was interrupted."""
+    """None while the check runs, or if it was interrupted."""
     reason: str = ""
     at: str = ""
-    """When, as the ledger wrote it."""
+    """The time, as recorded in the ledger."""
     assurance: Assurance | None = None
     own_settings: bool = False
-    """Checked by the settings of the work tree, and not by those of the base."""
+    """Whether the check used the settings of the work tree and not those of the base."""
     accepted: tuple[Accepted, ...] = ()
 
     @property
@@ -70,6 +70,8 @@ class Seen:
 
 
 class Standing(StrEnum):
+    """The evidence for a commit, as in the table above."""
+
     FIRST = "first"
     UNCHANGED = "unchanged"
     PASSED = "passed"
@@ -82,17 +84,19 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True)
 class Ruling:
+    """The decision about a commit."""
+
     standing: Standing
     seen: Seen | None = None
-    """The check that decided it, if one did."""
+    """The check that decided, if one did."""
     is_against_parent: bool = False
-    """Whether that check compared with a parent of the commit, and not with an older one."""
+    """Whether that check compared with a parent of the commit and not with an older commit."""
     outranked: Seen | None = None
-    """A newer check that passed against another base, and does not count for that."""
+    """A newer check that passed against another base and does not count for that reason."""
 
     @property
     def needed_base(self) -> str:
-        """The parent that a new check must compare with to take a failure back; empty if any base that counts does."""
+        """The parent that a new check must compare with to cancel a failure; empty if any counting base will do."""
         is_failure = self.standing is Standing.REFUSED and self.is_against_parent
         return self.seen.base_commit if is_failure and self.seen is not None else ""
 
@@ -110,27 +114,29 @@ def rule(
     parents: Collection[str] = (),
     first: bool = False,
 ) -> Ruling:
-    """`seen`: the checks on record, of whatever tree, newest first. `counting`: those of their bases that count; None:
-    all of them do. `parents`: the parents of the commit. `first`: the repository has no commit yet."""
+    """Decide about a commit. `seen` are the recorded checks of any tree, newest first. `counting` are those of their
+    bases that count, or None if all do. `parents` are the parents of the commit. `first` means that the repository has
+    no commit yet."""
     if first:
         return Ruling(Standing.FIRST)
     if tree in parent_trees:
         return Ruling(Standing.UNCHANGED)
-    own = [item for item in seen if item.tree == tree]
-    judged = [item for item in own if item.judged]
-    against = [item for item in judged if counting is None or item.base_commit in counting]
-    by_base_settings = [check for check in against if not check.own_settings]
+    same_tree = [check for check in seen if check.tree == tree]
+    checks_with_verdict = [check for check in same_tree if check.judged]
+    counting_checks = [check for check in checks_with_verdict if counting is None or check.base_commit in counting]
+    by_base_settings = [check for check in counting_checks if not check.own_settings]
     if by_base_settings:
         return _rule_by_newest(by_base_settings, parents)
-    if against:
-        return Ruling(Standing.OWN_SETTINGS, against[0])
-    if judged:
-        return Ruling(Standing.OTHER_BASE, judged[0])
-    return Ruling(Standing.UNFINISHED, own[0]) if own else Ruling(Standing.NONE)
+    if counting_checks:
+        return Ruling(Standing.OWN_SETTINGS, counting_checks[0])
+    if checks_with_verdict:
+        return Ruling(Standing.OTHER_BASE, checks_with_verdict[0])
+    return Ruling(Standing.UNFINISHED, same_tree[0]) if same_tree else Ruling(Standing.NONE)
 
 
 def _rule_by_newest(checks: Sequence[Seen], parents: Collection[str]) -> Ruling:
-    """By checks that count, newest first: the newest decides, unless the last one against a parent did not pass."""
+    """Decide by checks that count, newest first. The newest decides, unless the last one against a parent did not
+    pass."""
     newest = checks[0]
     last_by_parent = {check.base_commit: check for check in reversed(checks) if check.base_commit in parents}
     failed = [check for check in checks if check in last_by_parent.values() and not check.passed]

@@ -1,23 +1,16 @@
-"""Test results of two trees, compared by id.
+"""Compare the results of a check on the base and on the change.
 
-A failure that stood in the baseline is not the change's; a test that is gone, or skipped where it used to run,
-proves nothing any more and is named.
+Test results are compared by id. A failure that the base has too is not caused by the change. A test that is gone, or is
+now skipped, no longer proves anything and is reported.
 
-Which complaints of a linter or type checker a change brought in.
+Complaints of linters and type checkers are compared by file, code and message, and not by line: a complaint that only
+moved is the same. If a file was renamed, the base's results are compared under its new name.
 
-A complaint is told apart by file, code and message, not by line: one that merely moved is the same complaint.
+Tests that the user named must exist, be executed and pass.
 
-Results of the base, told in the names of the change: a file that moved takes its tests and complaints along.
-
-Tests that the person named: each must be there, executed, and pass.
-
-The base's tests, run on the changed source: what an edited test hides.
-
-A change may edit tests. The tests as they were still run beside the new ones, and where they disagree the
-expectation was edited: the old one fails on the new source, the new one passes. That may be right, and then it needs
-a person's word; it is never taken in silence. Neither is it when the old tests cannot be run at all.
-
-What a test expected before, and what it expects now: the lines of the test that were edited, side by side.
+A change may edit tests. The old versions still run beside the new ones. If the old version fails on the new source and
+the new version passes, the expectation was edited. That may be right, but a person must accept it. The same applies if
+the old tests cannot run at all.
 """
 
 from __future__ import annotations
@@ -33,22 +26,22 @@ from proofstone.common.models import Contract, Diagnostic, Finding, Severity, Ve
 
 
 class Comparison(Contract):
-    """Ids, sorted, each in one list only."""
+    """Test ids, sorted, each in one list only."""
 
     fixed: tuple[str, ...] = ()
-    """Failed before, pass now."""
+    """Tests that failed before and pass now."""
     regressions: tuple[str, ...] = ()
-    """Did not fail before, fail now."""
+    """Tests that did not fail before and fail now."""
     new_failures: tuple[str, ...] = ()
-    """Were not there before, and fail."""
+    """New tests that fail."""
     standing: tuple[str, ...] = ()
-    """Failed before, fail still."""
+    """Tests that failed before and still fail."""
     vanished: tuple[str, ...] = ()
-    """Ran before, are not there now."""
+    """Tests that ran before and do not exist now."""
     newly_skipped: tuple[str, ...] = ()
-    """Ran before; are skipped, never reached or declared to fail now."""
+    """Tests that ran before and are now skipped, not reached, or declared to fail."""
     added: tuple[str, ...] = ()
-    """Were not there before, and pass."""
+    """New tests that pass."""
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -56,8 +49,8 @@ class Comparison(Contract):
 
 
 def together(reports: Sequence[TestReport]) -> TestReport | None:
-    """What several runners of one command reported, as one. Nobody can run single tests of a mixture again, so it
-    bears no runner's name."""
+    """Merge the reports of several runners of one command. Single tests of a mixed report cannot be rerun, so it has no
+    runner's name."""
     if len(reports) <= 1:
         return reports[0] if reports else None
     return TestReport(
@@ -73,21 +66,22 @@ def together(reports: Sequence[TestReport]) -> TestReport | None:
 
 
 def compare(before: TestReport, after: TestReport) -> Comparison:
+    """Compare two test reports by id."""
     old, new = before.by_id, after.by_id
     lists: dict[str, list[str]] = {name: [] for name in Comparison.model_fields}
     for test, result in new.items():
         previous = old[test].status if test in old else None
-        if name := _place(previous, result.status):
+        if name := _classify(previous, result.status):
             lists[name].append(test)
     for test, result in old.items():
-        gone = test not in new and result.status.executed
-        if gone and not (result.status is TestStatus.ERROR and _is_container(test, new)):
+        has_vanished = test not in new and result.status.executed
+        if has_vanished and not (result.status is TestStatus.ERROR and _is_container(test, new)):
             lists["vanished"].append(test)
     return Comparison(**{name: tuple(sorted(ids)) for name, ids in lists.items()})
 
 
-def _place(before: TestStatus | None, after: TestStatus) -> str | None:
-    """The list a test belongs to; None when nothing about it changed."""
+def _classify(before: TestStatus | None, after: TestStatus) -> str | None:
+    """Return the list that a test belongs to; None if nothing about it changed."""
     if after.bad:
         if before is None:
             return "new_failures"
@@ -101,154 +95,170 @@ def _place(before: TestStatus | None, after: TestStatus) -> str | None:
 
 
 def _is_container(test: str, new: Mapping[str, TestResult]) -> bool:
-    """A file that could not be collected before and now yields its tests: its error is gone, not its test."""
+    """Return whether a file that could not be collected before now yields its tests. Then its error is gone, and no
+    test."""
     return any(other.startswith((f"{test}::", f"{test} > ", f"{test}/")) for other in new)
 
 
 def new_complaints(before: Sequence[Diagnostic], after: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """What `after` has more of than `before`, in the order of `after`."""
-    left = Counter(map(_identity, before))
-    known: defaultdict[tuple[str, str, str], set[int | None]] = defaultdict(set)
-    for item in before:
-        known[_identity(item)].add(item.line)
-    # Of several equal complaints the ones that stayed on their line are the old ones.
+    """Return the complaints that `after` has more often than `before`, in the order of `after`."""
+    remaining = Counter(map(_identity, before))
+    known_lines: defaultdict[tuple[str, str, str], set[int | None]] = defaultdict(set)
+    for diagnostic in before:
+        known_lines[_identity(diagnostic)].add(diagnostic.line)
+    # Among equal complaints, those that stayed on their line are the old ones.
     surplus: set[int] = set()
-    for index, item in sorted(enumerate(after), key=lambda pair: pair[1].line not in known[_identity(pair[1])]):
-        if left[_identity(item)] > 0:
-            left[_identity(item)] -= 1
+    for index, diagnostic in sorted(
+        enumerate(after), key=lambda pair: pair[1].line not in known_lines[_identity(pair[1])]
+    ):
+        if remaining[_identity(diagnostic)] > 0:
+            remaining[_identity(diagnostic)] -= 1
         else:
             surplus.add(index)
-    return tuple(item for index, item in enumerate(after) if index in surplus)
+    return tuple(diagnostic for index, diagnostic in enumerate(after) if index in surplus)
 
 
-def _identity(item: Diagnostic) -> tuple[str, str, str]:
-    """With line numbers inside the message left out: `already defined on line 7` moves as well."""
-    path, code, message = item.identity
+def _identity(diagnostic: Diagnostic) -> tuple[str, str, str]:
+    """Return the identity of a complaint without line numbers in its message, because `already defined on line 7` moves
+    as well."""
+    path, code, message = diagnostic.identity
     return (path, code, re.sub(r"\bline \d+", "line", message))
 
 
 def in_new_names(result: CheckResult, renames: Mapping[str, str]) -> CheckResult:
-    """`result` as if the files had their new names already (old path → new path)."""
+    """Return `result` as if the files had their new names already (old path → new path)."""
     if not renames:
         return result
-    diagnostics = tuple(_complaint(diagnostic, renames) for diagnostic in result.diagnostics)
+    diagnostics = tuple(_rename_diagnostic(diagnostic, renames) for diagnostic in result.diagnostics)
     report = result.report
     if report is not None:
-        report = report.model_copy(update={"results": tuple(_test(item, renames) for item in report.results)})
+        report = report.model_copy(
+            update={"results": tuple(_rename_test(test_result, renames) for test_result in report.results)}
+        )
     return result.model_copy(update={"diagnostics": diagnostics, "report": report})
 
 
-def _complaint(one: Diagnostic, renames: Mapping[str, str]) -> Diagnostic:
-    return one.model_copy(update={"path": renames[one.path]}) if one.path in renames else one
+def _rename_diagnostic(diagnostic: Diagnostic, renames: Mapping[str, str]) -> Diagnostic:
+    return (
+        diagnostic.model_copy(update={"path": renames[diagnostic.path]}) if diagnostic.path in renames else diagnostic
+    )
 
 
-def _test(one: TestResult, renames: Mapping[str, str]) -> TestResult:
-    """Ids that begin with the file's path begin with its new path; others do not name a file."""
-    if one.path is None or one.path not in renames:
-        return one
-    new = renames[one.path]
-    rest = one.id.removeprefix(one.path)
-    named = one.id == one.path or (rest != one.id and rest[:1] in (":", " ", "/"))
-    return one.model_copy(update={"path": new, "id": new + rest if named else one.id})
+def _rename_test(result: TestResult, renames: Mapping[str, str]) -> TestResult:
+    """Rename the path in an id that begins with the file's path. Other ids do not name a file."""
+    if result.path is None or result.path not in renames:
+        return result
+    new = renames[result.path]
+    rest = result.id.removeprefix(result.path)
+    is_path_prefix = result.id == result.path or (rest != result.id and rest[:1] in (":", " ", "/"))
+    return result.model_copy(update={"path": new, "id": new + rest if is_path_prefix else result.id})
 
 
 def must_pass_findings(
-    wanted: Sequence[str], reports: Sequence[TestReport], *, all_measured: bool = True
+    names: Sequence[str], reports: Sequence[TestReport], *, all_measured: bool = True
 ) -> list[Finding]:
-    """What stands against the named tests. Unless `all_measured`, one that is in no report may have been executed."""
+    """Return a finding for each named test that was not executed or does not pass. Unless `all_measured`, a test that
+    is in no report may have been executed."""
     results = {result.id: result for report in reports for result in report.results}
     findings: list[Finding] = []
-    for name in wanted:
-        found = matching(name, results.values())
-        if not found and all_measured:
-            hint = _nearest(name, list(results))
-            findings.append(_finding(name, "was not executed", hint, None))
-        bad = [item for item in found if item.status not in (TestStatus.PASSED, TestStatus.XPASSED)]
-        findings += [_finding(item.id, f"must pass, and is {item.status}", "make it pass", item.path) for item in bad]
+    for name in names:
+        matches = matching(name, results.values())
+        if not matches and all_measured:
+            hint = _suggest_nearest(name, list(results))
+            findings.append(_build_must_pass_finding(name, "was not executed", hint, None))
+        failing = [result for result in matches if result.status not in (TestStatus.PASSED, TestStatus.XPASSED)]
+        findings += [
+            _build_must_pass_finding(result.id, f"must pass, but is {result.status}", "make it pass", result.path)
+            for result in failing
+        ]
     return findings
 
 
-def _nearest(name: str, ids: Sequence[str]) -> str:
-    """What was probably meant: compared by the last part of the id, which is what people type."""
+def _suggest_nearest(name: str, ids: Sequence[str]) -> str:
+    """Suggest the test that was probably meant. Compare with the last part of the id, which users usually type."""
     ends = {id.rpartition("::")[2].rpartition(" > ")[2]: id for id in ids} | {id: id for id in ids}
     near = get_close_matches(name, ends, n=1)
     return f"the nearest test is {ends[near[0]]}" if near else "name a test id as the runner prints it"
 
 
 def matching(name: str, results: Iterable[TestResult]) -> list[TestResult]:
-    """The tests that `name` means: an id, the end of ids (`test_x`, `Class::test_x`), or all parameters of a test."""
-    return [result for result in results if _means(name, result.id)]
+    """Return the tests that `name` means: an id, the end of ids (`test_x`, `Class::test_x`), or all parameters of a
+    test."""
+    return [result for result in results if _is_meant(name, result.id)]
 
 
-def _means(name: str, id: str) -> bool:
+def _is_meant(name: str, id: str) -> bool:
     bare = id.partition("[")[0] if "[" not in name else id
     return name in (id, bare) or any(bare.endswith(f"{mark}{name}") for mark in ("::", "/", " > ", "."))
 
 
-def _finding(test: str, detail: str, fix: str, path: str | None) -> Finding:
+def _build_must_pass_finding(test: str, detail: str, fix: str, path: str | None) -> Finding:
     return Finding(
         layer="L3", rule="must-pass", severity=Severity.CRITICAL, path=path, detail=f"{test}: {detail}", fix=fix
     )
 
 
-_SAY_SO = "if it was wrong, say so with --accept-test-changes"
+_ACCEPT_HINT = "if the old test was wrong, use --accept-test-changes"
 
 
 def edited_expectations(old_tests: TestReport, new_tests: TestReport, known: Set[str]) -> tuple[str, ...]:
-    """Tests that fail as they stood on the base, and pass as the change left them. `known` are the base's: a new test
-    may well need a new fixture, which the old tests are run without."""
+    """Return tests whose old version fails and whose new version passes. `known` are the base's tests: a new test may
+    need a new fixture that is missing when the old tests run."""
     passing = {result.id for result in new_tests.results if result.status.executed and not result.status.bad}
     failing = {result.id for result in old_tests.results if result.status.bad}
     return tuple(sorted(failing & passing & known))
 
 
 def unrunnable(old: CheckResult, before: TestReport, edited: Sequence[str]) -> str:
-    """Why the base's tests say nothing about the change; empty if they were run."""
+    """Return why the base's tests say nothing about the change; empty if they were run."""
     broken_before = {result.id for result in before.results if result.status.bad}
     for result in old.report.results if old.report else ():
         if result.status is TestStatus.ERROR and result.id in edited and result.id not in broken_before:
-            return result.told(f"{result.id} cannot be loaded any more")
+            return result.told(f"{result.id} can no longer be loaded")
     if old.report is None or not old.report.complete:
-        return old.reason or "their run ended before it was finished"
+        return old.reason or "their run ended early"
     return ""
 
 
 def expectation_findings(tests: Sequence[str], old: CheckResult, *, accepted: bool) -> list[Finding]:
-    known = old.report.by_id if old.report else {}
-    told = "passes only because the test was edited; as it stood on the base it fails"
+    """Return a finding for each test whose expectation was edited."""
+    old_results = old.report.by_id if old.report else {}
+    message = "passes only because the test was edited; the base's version of the test fails"
     return [
-        _old_tests_finding(
+        _build_old_tests_finding(
             old,
             "edited-expectation",
-            known[test].told(f"{test}: {told}"),
-            f"change the source, not the test; {_SAY_SO}",
+            old_results[test].told(f"{test}: {message}"),
+            f"change the source, not the test; {_ACCEPT_HINT}",
             accepted=accepted,
-            path=known[test].path,
+            path=old_results[test].path,
         )
         for test in tests
     ]
 
 
 def unrunnable_finding(old: CheckResult, why: str, *, accepted: bool) -> Finding:
-    detail = f"the change edits tests, and as they stood on the base they cannot be run on it: {why}"
-    return _old_tests_finding(old, "old-tests-unrunnable", detail, f"keep what they use; {_SAY_SO}", accepted=accepted)
+    detail = f"the change edits tests, and the base's versions of them cannot run on the changed source: {why}"
+    return _build_old_tests_finding(
+        old, "old-tests-unrunnable", detail, f"keep what the old tests use; {_ACCEPT_HINT}", accepted=accepted
+    )
 
 
 def edited_check(old: CheckResult) -> bool:
-    """Without ids: the check as it stood on the base fails on the changed source."""
+    """Return whether the base's version of a check without ids fails on the changed source."""
     return old.verdict is Verdict.FAIL
 
 
 def edited_check_finding(old: CheckResult, *, accepted: bool) -> Finding:
     detail = (
-        f"the check passes only because its tests or its command were edited; as they stood on the base: {old.reason}"
+        f"the check passes only because its tests or its command were edited; the base's version gives: {old.reason}"
     )
-    return _old_tests_finding(
-        old, "edited-check", detail, f"change the source, not the check; {_SAY_SO}", accepted=accepted
+    return _build_old_tests_finding(
+        old, "edited-check", detail, f"change the source, not the check; {_ACCEPT_HINT}", accepted=accepted
     )
 
 
-def _old_tests_finding(
+def _build_old_tests_finding(
     old: CheckResult, rule: str, detail: str, fix: str, *, accepted: bool, path: str | None = None
 ) -> Finding:
     severity = Severity.MINOR if accepted else Severity.CRITICAL
@@ -264,38 +274,39 @@ def _old_tests_finding(
     )
 
 
-_MOST = 6
-"""Lines of each side that are shown."""
+_MAX_LINES = 6
+"""Maximum number of lines to show of each side."""
 
 
 def edited_lines(old: str, new: str, name: str) -> tuple[str, str]:
-    """The lines that differ inside the test called `name` (its own name, without file and parameters); those of the
-    whole file where the test itself is as it was, because something beside it was edited."""
-    own = name.rpartition(".")[2].rpartition(" > ")[2]
+    """Return the lines that differ inside the test called `name` (its own name, without file and parameters). If the
+    test itself is unchanged, something next to it was edited: then return those of the whole file."""
+    own_name = name.rpartition(".")[2].rpartition(" > ")[2]
     before, after = old.splitlines(), new.splitlines()
-    found = _difference(_block(before, own), _block(after, own))
-    return found if any(found) else _difference(before, after)
+    difference = _diff_lines(_find_test_block(before, own_name), _find_test_block(after, own_name))
+    return difference if any(difference) else _diff_lines(before, after)
 
 
-def _difference(before: Sequence[str], after: Sequence[str]) -> tuple[str, str]:
-    gone: list[str] = []
-    come: list[str] = []
+def _diff_lines(before: Sequence[str], after: Sequence[str]) -> tuple[str, str]:
+    removed: list[str] = []
+    added: list[str] = []
     for tag, old_start, old_end, start, end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if tag != "equal":
-            gone += before[old_start:old_end]
-            come += after[start:end]
-    return _shown(gone), _shown(come)
+            removed += before[old_start:old_end]
+            added += after[start:end]
+    return _format_lines(removed), _format_lines(added)
 
 
-def _shown(lines: Sequence[str]) -> str:
-    told = [line.strip() for line in lines if line.strip()]
-    more = [f"… and {len(told) - _MOST} more lines"] if len(told) > _MOST else []
-    return "\n".join((*told[:_MOST], *more))
+def _format_lines(lines: Sequence[str]) -> str:
+    shown = [line.strip() for line in lines if line.strip()]
+    more = [f"… and {len(shown) - _MAX_LINES} more lines"] if len(shown) > _MAX_LINES else []
+    return "\n".join((*shown[:_MAX_LINES], *more))
 
 
-def _block(lines: Sequence[str], name: str) -> list[str]:
-    """From the line that names the test to the next one that is not indented further, as most languages write it."""
-    start = next((at for at, line in enumerate(lines) if _defines(line, name)), None)
+def _find_test_block(lines: Sequence[str], name: str) -> list[str]:
+    """Return the lines from the one that names the test to the next that is not indented further, as in most
+    languages."""
+    start = next((index for index, line in enumerate(lines) if _defines(line, name)), None)
     if start is None:
         return []
     depth = _indent(lines[start])
@@ -303,7 +314,7 @@ def _block(lines: Sequence[str], name: str) -> list[str]:
     while end < len(lines) and (not lines[end].strip() or _indent(lines[end]) > depth):
         end += 1
     first = start
-    while first and lines[first - 1].lstrip().startswith("@"):  # decorators: parameters stand there
+    while first and lines[first - 1].lstrip().startswith("@"):  # include decorators, because they may hold parameters
         first -= 1
     return list(lines[first:end])
 

@@ -1,12 +1,12 @@
-"""Files that a task did not declare and its executor asks for. Answered by rule, and only where the answer is plain.
+"""Decide requests of executors for files that their task did not declare, if a rule gives a clear answer.
 
-| asked for                                     | granted if                                                     |
+| requested                                     | granted if                                                     |
 |-----------------------------------------------|----------------------------------------------------------------|
 | a lock file                                   | the manifest that it belongs to, beside it, is declared         |
 | `__init__.py`                                 | a declared file lies in its folder                             |
 | a snapshot (`.snap`, `.ambr`) of tests        | a declared test lies beside its folder                         |
 
-Everything else needs the plan's author.
+The plan's author decides all other requests.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 from proofstone.check.rules.protected import Role, roles
 from proofstone.common.globs import matches
 
-_LOCKS: Final[Mapping[str, tuple[str, ...]]] = {
+_LOCK_FILES: Final[Mapping[str, tuple[str, ...]]] = {
     "package-lock.json": ("package.json",),
     "npm-shrinkwrap.json": ("package.json",),
     "yarn.lock": ("package.json",),
@@ -33,25 +33,25 @@ _LOCKS: Final[Mapping[str, tuple[str, ...]]] = {
     "Gemfile.lock": ("Gemfile",),
     "composer.lock": ("composer.json",),
 }
-_SNAPSHOTS: Final = "__snapshots__"
+_SNAPSHOT_FOLDER: Final = "__snapshots__"
 
 
 def granted(requested: Sequence[str], declared: Sequence[str]) -> tuple[str, ...]:
-    """Those of the requested files that the executor may change as well."""
-    asked = dict.fromkeys(path.removeprefix("./") for path in requested)
-    return tuple(path for path in asked if _is_plain(path) and _belongs(path, declared))
+    """Return those of the requested files that the executor may change."""
+    paths = dict.fromkeys(path.removeprefix("./") for path in requested)
+    return tuple(path for path in paths if _is_plain_path(path) and _is_covered_by(path, declared))
 
 
-def _is_plain(path: str) -> bool:
+def _is_plain_path(path: str) -> bool:
     return not path.startswith("/") and ".." not in path.split("/") and not set("*?[") & set(path)
 
 
-def _belongs(path: str, declared: Sequence[str]) -> bool:
+def _is_covered_by(path: str, declared: Sequence[str]) -> bool:
     name, folder = basename(path), dirname(path)
-    if name in _LOCKS:
-        return any(matches(pattern, join(folder, manifest)) for manifest in _LOCKS[name] for pattern in declared)
+    if name in _LOCK_FILES:
+        return any(matches(pattern, join(folder, manifest)) for manifest in _LOCK_FILES[name] for pattern in declared)
     if name == "__init__.py":
         return any(dirname(pattern) == folder for pattern in declared)
-    if basename(folder) == _SNAPSHOTS and name.endswith((".snap", ".ambr")):
+    if basename(folder) == _SNAPSHOT_FOLDER and name.endswith((".snap", ".ambr")):
         return any(dirname(path) == dirname(folder) and Role.TESTS in roles(path) for path in declared)
     return False

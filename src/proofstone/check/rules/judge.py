@@ -1,7 +1,7 @@
-"""One check, judged: what it gave on the base, what it gives now, and what follows. Pure.
+"""Judge one check from its results on the base and on the change.
 
-Verdicts follow from what the engine saw. Where that cannot tell a good change from a bad one the verdict is
-`unverifiable`, with the reason: it never counts as a pass.
+Verdicts follow from what the engine observed. If that cannot distinguish a good change from a bad one, the verdict is
+`unverifiable`, with the reason. It never counts as a pass.
 """
 
 from __future__ import annotations
@@ -15,26 +15,28 @@ from proofstone.common.models import Contract, Finding, Severity, Verdict
 
 
 class Excuses(Contract):
-    """What further runs of single tests showed."""
+    """What reruns of single tests showed."""
 
     flaky: tuple[str, ...] = ()
-    """Failed, then passed, on the same tree."""
+    """Tests that failed and then passed on the same tree."""
     flaky_before: tuple[str, ...] = ()
-    """The same happened on the base: not this change's."""
+    """Tests that are flaky on the base too, so the change did not cause it."""
     allowed_flaky: tuple[str, ...] = ()
     sandbox_only: tuple[str, ...] = ()
-    """Fail in the sandbox on the base too, but pass outside it, or are declared to need a service."""
+    """Tests that fail in the sandbox on the base too, but pass outside it or are declared to need a service."""
     blocking: tuple[str, ...] = ()
-    """Those of them that have to do with the changed files."""
+    """Those of `sandbox_only` that are related to the changed files."""
     mended: tuple[str, ...] = ()
-    """Failed on the base when it was first run, and passed there when asked again: no excuse any more."""
+    """Tests that failed on the base in the first run and passed there in a rerun. They excuse nothing any more."""
     not_measured: tuple[str, ...] = ()
-    """Second runs that died, in words: what they would have shown is not known, so nothing passes."""
+    """Reruns that died. What they would have shown is unknown, so nothing passes."""
     losses_accepted: bool = False
-    """The person said that tests which are gone or skipped are meant to be."""
+    """Whether the user accepted that tests are gone or skipped."""
 
 
 class Judgement(Contract):
+    """The verdict on one check, with its findings."""
+
     verdict: Verdict
     reason: str = ""
     findings: tuple[Finding, ...] = ()
@@ -43,31 +45,33 @@ class Judgement(Contract):
     def examined(
         self, findings: Sequence[Finding], edited: Sequence[str] = (), not_measured: Sequence[str] = ()
     ) -> Judgement:
-        """The same judgement after the layers had their say: what they refuse fails, what was edited is no repair, and
-        what a layer could not measure (`not_measured`) cannot be verified."""
+        """Return the judgement after the layers examined the check. Their serious findings make it fail, edited tests
+        are no repair, and whatever a layer could not measure (`not_measured`) makes it unverifiable."""
         fixed = tuple(test for test in self.comparison.fixed if test not in edited)
         update: dict[str, object] = {
             "findings": (*self.findings, *findings),
             "comparison": self.comparison.model_copy(update={"fixed": fixed}),
         }
-        grave = [finding for finding in findings if finding.severity is not Severity.MINOR]
-        if grave and self.verdict is not Verdict.FAIL:
-            told = _counted(edited, "passes only because it was edited", "pass only because they were edited")
-            only_edited = edited and all(item.rule == "edited-expectation" for item in grave)
-            update |= {"verdict": Verdict.FAIL, "reason": told if only_edited else grave[0].detail}
+        serious = [finding for finding in findings if finding.severity is not Severity.MINOR]
+        if serious and self.verdict is not Verdict.FAIL:
+            edited_reason = _count_tests(
+                edited, "passes only because it was edited", "pass only because they were edited"
+            )
+            only_edited = edited and all(finding.rule == "edited-expectation" for finding in serious)
+            update |= {"verdict": Verdict.FAIL, "reason": edited_reason if only_edited else serious[0].detail}
         elif not_measured and self.verdict is Verdict.PASS:
             update |= {"verdict": Verdict.UNVERIFIABLE, "reason": not_measured[0]}
         return self.model_copy(update=update)
 
 
 def judge(before: CheckResult | None, after: CheckResult, excuses: Excuses | None = None) -> Judgement:
-    """The verdict on `after`, given the same check on the base."""
+    """Return the verdict on `after`, given the same check on the base."""
     if after.verdict is Verdict.UNVERIFIABLE:
-        # It never ran, died, or proves nothing.
-        if _claims_success(after) and _is_finished(before):
+        # The check never ran, died, or proves nothing.
+        if _has_false_success(after) and _is_finished(before):
             reason = "the test run ended before it was finished; on the base it finishes"
-            return Judgement(verdict=Verdict.FAIL, reason=reason, findings=(_unfinished(after),))
-        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=after.reason, findings=_limit_findings(after))
+            return Judgement(verdict=Verdict.FAIL, reason=reason, findings=(_build_unfinished_finding(after),))
+        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=after.reason, findings=_build_limit_findings(after))
     excuses = excuses or Excuses()
     judgement = _judge_measured(before, after, excuses)
     if judgement.verdict is Verdict.PASS and excuses.not_measured:
@@ -77,18 +81,18 @@ def judge(before: CheckResult | None, after: CheckResult, excuses: Excuses | Non
 
 
 def _judge_measured(before: CheckResult | None, after: CheckResult, excuses: Excuses) -> Judgement:
-    """The verdict on a run that came to its own end."""
+    """Return the verdict on a run that ended by itself."""
     if after.kind.exercises and after.report is not None:
-        return _tests(before, after, after.report, excuses)
+        return _judge_tests(before, after, after.report, excuses)
     if after.kind.complains:
-        return _complaints(before, after)
+        return _judge_diagnostics(before, after)
     if after.kind is CheckKind.HELD_OUT:
-        return _held_out(after)
-    return _exit_code(before, after, excuses)
+        return _judge_held_out(after)
+    return _judge_exit_code(before, after, excuses)
 
 
-def _claims_success(after: CheckResult) -> bool:
-    """Whether a run that broke off ended with the exit code of success: whoever ends a runner so hides what it saw."""
+def _has_false_success(after: CheckResult) -> bool:
+    """Return whether an unfinished run ended with exit code 0. Ending a runner like that hides its results."""
     return after.death is not None and after.death.cause is DeathCause.UNFINISHED and after.exit_code == 0
 
 
@@ -96,39 +100,42 @@ def _is_finished(before: CheckResult | None) -> bool:
     return before is not None and before.report is not None and before.report.complete
 
 
-def _limit_findings(after: CheckResult) -> tuple[Finding, ...]:
-    """Said as a finding, although the verdict says it too: programs look for the rule."""
+def _build_limit_findings(after: CheckResult) -> tuple[Finding, ...]:
+    """Return a finding about a limit. The verdict states it too, but programs look for the rule."""
     if not after.ended_by:
         return ()
     setting = after.death.setting if after.death else ""
-    fix = f"find out what takes so long or so much; if it is meant, {_raise_setting(setting)}"
+    fix = f"find out what needs so much time or memory; if it is intended, {_advise_raising(setting)}"
     return (
-        _run_finding(after, Layer.SANDBOX, "limit", f"{after.name} was ended at {after.ended_by}", fix, Severity.MINOR),
+        _build_run_finding(
+            after, Layer.SANDBOX, "limit", f"{after.name} was ended at {after.ended_by}", fix, Severity.MINOR
+        ),
     )
 
 
-def _raise_setting(setting: str) -> str:
-    """How a limit is raised so that it counts: the settings of the base decide."""
+def _advise_raising(setting: str) -> str:
+    """Return how to raise a limit. The settings of the base decide, so that must be committed first."""
     return (
-        f"raise {setting or 'the limit'} in proofstone.toml and commit that before the change, for the settings of the "
-        "base decide; --own-settings tries it out"
+        f"raise {setting or 'the limit'} in proofstone.toml and commit that before the change, because the settings of "
+        "the base decide; --own-settings tries it out"
     )
 
 
-def _held_out(after: CheckResult) -> Judgement:
-    """Nothing of the command or of its output is said: whoever made the change may read this, and must not learn it."""
+def _judge_held_out(after: CheckResult) -> Judgement:
+    """Judge a held-out check without revealing the command or its output, because the author of the change may read
+    this."""
     if after.verdict is Verdict.PASS:
         return Judgement(verdict=Verdict.PASS)
-    detail = f"{after.name} fails: the change does not do what was asked beyond the checks that its author knew"
-    fix = "make it right for every input, not only for those that the known tests use"
-    finding = _run_finding(after, Layer.HELD_OUT, "heldout", detail, fix, Severity.CRITICAL)
+    detail = f"{after.name} fails: the change meets only the checks that its author knew"
+    fix = "make the code correct for every input, not only for those in the known tests"
+    finding = _build_run_finding(after, Layer.HELD_OUT, "heldout", detail, fix, Severity.CRITICAL)
     return Judgement(verdict=Verdict.FAIL, reason="a held-out check fails", findings=(finding,))
 
 
-def _run_finding(
+def _build_run_finding(
     after: CheckResult, layer: Layer, rule: str, detail: str, fix: str, severity: Severity = Severity.CRITICAL
 ) -> Finding:
-    """About a run as a whole, with its output as the evidence."""
+    """Return a finding about a run as a whole, with its output as the evidence."""
     return Finding(
         layer=layer,
         rule=rule,
@@ -140,197 +147,219 @@ def _run_finding(
     )
 
 
-def _exit_code(before: CheckResult | None, after: CheckResult, excuses: Excuses) -> Judgement:
+def _judge_exit_code(before: CheckResult | None, after: CheckResult, excuses: Excuses) -> Judgement:
     if after.verdict is not Verdict.FAIL:
         return Judgement(verdict=after.verdict, reason=after.reason)
     if after.name in excuses.flaky:
         detail = f"{after.name} failed, then passed, on the same tree"
-        finding = _run_finding(after, Layer.TEST_IDENTITY, "flaky", detail, "make it say the same every time")
+        finding = _build_run_finding(after, Layer.TEST_IDENTITY, "flaky", detail, "make it deterministic")
         if after.name in excuses.allowed_flaky:
-            mild = finding.model_copy(update={"severity": Severity.MINOR})
-            return Judgement(verdict=Verdict.PASS, reason="flaky, which is allowed", findings=(mild,))
+            minor = finding.model_copy(update={"severity": Severity.MINOR})
+            return Judgement(verdict=Verdict.PASS, reason="flaky, which is allowed", findings=(minor,))
         return Judgement(verdict=Verdict.FAIL, reason=f"{detail}: it is flaky", findings=(finding,))
     if before is not None and before.death is not None and after.kind is not CheckKind.VERIFY:
-        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=_unmeasured(before))
-    stood = before is not None and before.verdict is Verdict.FAIL
-    if stood and after.kind is not CheckKind.VERIFY:
+        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=_describe_unmeasured(before))
+    fails_on_base = before is not None and before.verdict is Verdict.FAIL
+    if fails_on_base and after.kind is not CheckKind.VERIFY:
         return Judgement(
             verdict=Verdict.UNVERIFIABLE,
-            reason="it fails on the base too, and without results by test id nobody can tell what the change did",
+            reason="it fails on the base too, and without results by test id the effect of the change is unknown",
         )
     return Judgement(verdict=Verdict.FAIL, reason=after.reason or f"exit code {after.exit_code}")
 
 
-def _complaints(before: CheckResult | None, after: CheckResult) -> Judgement:
-    """Linters and type checkers: only complaints that the base did not have are held against the change."""
+def _judge_diagnostics(before: CheckResult | None, after: CheckResult) -> Judgement:
+    """Judge linters and type checkers. Only complaints that the base does not have count against the change."""
     if after.verdict is not Verdict.FAIL:
         return Judgement(verdict=after.verdict, reason=after.reason)
     if not after.diagnostics:
-        return _exit_code(before, after, Excuses())
+        return _judge_exit_code(before, after, Excuses())
     new = new_complaints(before.diagnostics if before else (), after.diagnostics)
-    if new and _unmeasured(before):
-        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=_unmeasured(before))
+    if new and _describe_unmeasured(before):
+        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=_describe_unmeasured(before))
     if not new:
-        return Judgement(verdict=Verdict.PASS, reason=f"{len(after.diagnostics)} complaints stood in the baseline")
+        return Judgement(verdict=Verdict.PASS, reason=f"{len(after.diagnostics)} complaints, all in the baseline too")
     findings = tuple(
         Finding(
             layer="cascade",
-            rule=f"{after.tool} {item.code}".strip(),
+            rule=f"{after.tool} {diagnostic.code}".strip(),
             severity=Severity.MAJOR,
-            path=item.path,
-            line=item.line,
-            detail=item.message,
-            fix="put it right, or turn the rule off in its configuration",
+            path=diagnostic.path,
+            line=diagnostic.line,
+            detail=diagnostic.message,
+            fix="fix it, or turn the rule off in the configuration",
             check=after.name,
             artifact=after.artifact,
         )
-        for item in new[:50]
+        for diagnostic in new[:50]
     )
     return Judgement(verdict=Verdict.FAIL, reason=f"{len(new)} new complaint{'s' * (len(new) > 1)}", findings=findings)
 
 
-def _tests(before: CheckResult | None, after: CheckResult, report: TestReport, excuses: Excuses) -> Judgement:
-    known = before.report if before and before.report else TestReport(runner=report.runner, results=(), complete=False)
-    found = _corrected(compare(known, report), excuses)
-    findings = [*_test_findings(after, report, found, excuses, known), *_whole_run_findings(before, after, report)]
-    bad = (*found.regressions, *found.new_failures)
+def _judge_tests(before: CheckResult | None, after: CheckResult, report: TestReport, excuses: Excuses) -> Judgement:
+    base_report = (
+        before.report if before and before.report else TestReport(runner=report.runner, results=(), complete=False)
+    )
+    comparison = _apply_reruns(compare(base_report, report), excuses)
+    findings = [
+        *_build_test_findings(after, report, comparison, excuses, base_report),
+        *_build_whole_run_findings(before, after, report),
+    ]
+    failing = (*comparison.regressions, *comparison.new_failures)
     still_flaky = [test for test in excuses.flaky if test not in (*excuses.flaky_before, *excuses.allowed_flaky)]
-    done = {"findings": tuple(findings), "comparison": found}
+    details = {"findings": tuple(findings), "comparison": comparison}
     if not report.forged and before is not None and before.death is not None:
-        # Without the base nobody knows which tests are gone, or which failures are new.
+        # Without the base it is unknown which tests are gone and which failures are new.
         reason = f"the base could not be measured: {before.reason}"
-        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=reason, findings=_limit_findings(before))
-    if bad and _unmeasured(before):
-        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=_unmeasured(before))
-    if bad:
-        return Judgement(verdict=Verdict.FAIL, reason=_counted(bad, "fails that did not", "fail that did not"), **done)
+        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=reason, findings=_build_limit_findings(before))
+    if failing and _describe_unmeasured(before):
+        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=_describe_unmeasured(before))
+    if failing:
+        return Judgement(
+            verdict=Verdict.FAIL,
+            reason=_count_tests(failing, "now fails that did not fail before", "now fail that did not fail before"),
+            **details,
+        )
     if still_flaky:
-        return Judgement(verdict=Verdict.FAIL, reason=_counted(still_flaky, "is flaky", "are flaky"), **done)
-    if found.lost and not excuses.losses_accepted:
-        reason = _counted(found.lost, "that ran before does not run now", "that ran before do not run now")
-        return Judgement(verdict=Verdict.FAIL, reason=reason, **done)
-    verdict, reason = _whole_run(before, after, report, found, excuses)
-    return Judgement(verdict=verdict, reason=reason, **done)
+        return Judgement(verdict=Verdict.FAIL, reason=_count_tests(still_flaky, "is flaky", "are flaky"), **details)
+    if comparison.lost and not excuses.losses_accepted:
+        reason = _count_tests(comparison.lost, "ran before and does not run now", "ran before and do not run now")
+        return Judgement(verdict=Verdict.FAIL, reason=reason, **details)
+    verdict, reason = _judge_whole_run(before, after, report, comparison, excuses)
+    return Judgement(verdict=verdict, reason=reason, **details)
 
 
-def _whole_run(
-    before: CheckResult | None, after: CheckResult, report: TestReport, found: Comparison, excuses: Excuses
+def _judge_whole_run(
+    before: CheckResult | None, after: CheckResult, report: TestReport, comparison: Comparison, excuses: Excuses
 ) -> tuple[Verdict, str]:
-    """No test speaks against the change: does the run as a whole speak for it?"""
+    """Judge the run as a whole after no single test counts against the change."""
     if report.forged:
         return Verdict.FAIL, report.forged
     if not report.complete:
         if before and before.report and before.report.complete:
             return Verdict.FAIL, "the test run ended before it was finished; on the base it finishes"
-        return Verdict.UNVERIFIABLE, _first(report.problems, "the test run ended before it was finished")
+        return Verdict.UNVERIFIABLE, _first_or(report.problems, "the test run ended before it was finished")
     if report.executed == 0:
         return Verdict.UNVERIFIABLE, "no test was executed"
     executed = [result for result in report.results if result.status.executed]
     if all(result.status.bad and result.id not in excuses.flaky for result in executed):
-        return Verdict.UNVERIFIABLE, executed[-1].told("no test passes, here or on the base")
+        return Verdict.UNVERIFIABLE, executed[-1].told("no test passes, neither here nor on the base")
     if excuses.blocking:
-        many = _counted(excuses.blocking, "cannot be verified", "cannot be verified")
-        return Verdict.UNVERIFIABLE, f"{many} in the sandbox: a service or the network is missing there"
+        many = _count_tests(excuses.blocking, "cannot be verified", "cannot be verified")
+        return Verdict.UNVERIFIABLE, f"{many} in the sandbox, because a service or the network is missing there"
     if after.verdict is Verdict.PASS:
-        return _exit_code_0(after, report)
-    return _other_exit_code(before, after, report, found, excuses)
+        return _judge_exit_code_0(after, report)
+    return _judge_other_exit_code(before, after, report, comparison, excuses)
 
 
-def _whole_run_findings(before: CheckResult | None, after: CheckResult, report: TestReport) -> list[Finding]:
+def _build_whole_run_findings(before: CheckResult | None, after: CheckResult, report: TestReport) -> list[Finding]:
     if report.forged:
-        detail = f"{after.name}: {report.forged}: something else than the runner wrote results"
-        return [_run_finding(after, Layer.TEST_IDENTITY, "report-forged", detail, "leave reporting to the test runner")]
+        detail = f"{after.name}: {report.forged}: something other than the runner wrote results"
+        return [
+            _build_run_finding(
+                after, Layer.TEST_IDENTITY, "report-forged", detail, "leave reporting to the test runner"
+            )
+        ]
     if not report.complete and _is_finished(before):
-        return [_unfinished(after)]
+        return [_build_unfinished_finding(after)]
     if report.complete and report.executed == 0 and before and before.report and before.report.executed:
         detail = f"{after.name}: no test was executed; on the base {before.report.executed} are"
-        return [_run_finding(after, Layer.TEST_IDENTITY, "no-tests", detail, "let the tests run")]
+        return [_build_run_finding(after, Layer.TEST_IDENTITY, "no-tests", detail, "make the tests run")]
     return []
 
 
-def _unfinished(after: CheckResult) -> Finding:
+def _build_unfinished_finding(after: CheckResult) -> Finding:
     detail = f"{after.name}: the run ended before it was finished; on the base it finishes"
-    fix = "let the test runner come to its own end"
-    return _run_finding(after, Layer.TEST_IDENTITY, "unfinished-run", detail, fix)
+    fix = "let the test runner finish"
+    return _build_run_finding(after, Layer.TEST_IDENTITY, "unfinished-run", detail, fix)
 
 
-def _exit_code_0(after: CheckResult, report: TestReport) -> tuple[Verdict, str]:
-    """A person's command is believed only if its own tests agree: failures of the base excuse no exit code 0."""
+def _judge_exit_code_0(after: CheckResult, report: TestReport) -> tuple[Verdict, str]:
+    """Judge exit code 0. A user's command passes only if its own tests agree: failures on the base do not excuse exit
+    code 0."""
     failing = [result.id for result in report.results if result.status.bad]
     if after.kind is CheckKind.VERIFY and failing:
-        return Verdict.FAIL, f"exit code 0, although {_counted(failing, 'fails', 'fail')} in it"
+        return Verdict.FAIL, f"exit code 0, although {_count_tests(failing, 'fails', 'fail')} in it"
     return Verdict.PASS, ""
 
 
-def _other_exit_code(
-    before: CheckResult | None, after: CheckResult, report: TestReport, found: Comparison, excuses: Excuses
+def _judge_other_exit_code(
+    before: CheckResult | None, after: CheckResult, report: TestReport, comparison: Comparison, excuses: Excuses
 ) -> tuple[Verdict, str]:
-    """Not 0, although no test speaks against the change: excused only if tests that are excused explain it."""
+    """Judge an exit code other than 0 although no test counts against the change. It is excused only if excused tests
+    explain it."""
     failing = sum(result.status.bad for result in report.results)
-    same = before is not None and before.exit_code == after.exit_code
-    # 1 is what runners say when tests fail; some (mocha, tap) say how many did.
-    counted = after.exit_code == failing and after.kind is CheckKind.TESTS
-    explained = same or counted or (bool(excuses.flaky) and after.exit_code == 1)
+    is_same_as_base = before is not None and before.exit_code == after.exit_code
+    # Runners exit with 1 if tests fail; some (mocha, tap) exit with the number of failed tests.
+    is_failure_count = after.exit_code == failing and after.kind is CheckKind.TESTS
+    is_explained = is_same_as_base or is_failure_count or (bool(excuses.flaky) and after.exit_code == 1)
     if after.kind is CheckKind.VERIFY and not failing:
         return Verdict.FAIL, f"exit code {after.exit_code}, although no test failed"
-    if not explained:
-        was = f"; on the base {before.exit_code}" if before else ""
-        return Verdict.FAIL, f"exit code {after.exit_code}, which no failing test explains{was}"
-    if found.standing:
-        return Verdict.PASS, _counted(found.standing, "failed", "failed") + " in the baseline too"
+    if not is_explained:
+        on_base = f"; on the base {before.exit_code}" if before else ""
+        return Verdict.FAIL, f"exit code {after.exit_code}, which no failing test explains{on_base}"
+    if comparison.standing:
+        return Verdict.PASS, _count_tests(comparison.standing, "fails", "fail") + " in the baseline too"
     if excuses.sandbox_only:
-        return Verdict.PASS, _counted(excuses.sandbox_only, "needs", "need") + " a service that the sandbox has not"
+        return Verdict.PASS, _count_tests(
+            excuses.sandbox_only, "needs", "need"
+        ) + " a service that the sandbox does not have"
     if excuses.flaky:
-        return Verdict.PASS, _counted(excuses.flaky, "is flaky", "are flaky") + ", on the base too or by declaration"
+        return Verdict.PASS, _count_tests(
+            excuses.flaky, "is flaky", "are flaky"
+        ) + ", on the base too or as the settings allow"
     return Verdict.PASS, f"exit code {after.exit_code}, as on the base; no test fails"
 
 
-def _unmeasured(before: CheckResult | None) -> str:
-    """Why nothing can be compared with the base, if it was tried and could not be measured."""
+def _describe_unmeasured(before: CheckResult | None) -> str:
+    """Return why nothing can be compared with the base, if the base could not be measured."""
     if before is None or before.verdict is not Verdict.UNVERIFIABLE:
         return ""
-    return f"it fails now, and the base could not be measured: {before.reason}"
+    return f"it fails now, but the base could not be measured: {before.reason}"
 
 
-def _corrected(found: Comparison, excuses: Excuses) -> Comparison:
-    """The comparison after second runs: what flaked is no regression, what the base passes now is no excuse."""
+def _apply_reruns(comparison: Comparison, excuses: Excuses) -> Comparison:
+    """Return the comparison after reruns: flaky tests are no regressions, and tests that pass on the base now are no
+    excuse."""
     excused = {*excuses.flaky, *excuses.sandbox_only}
-    regressions = {*found.regressions, *excuses.mended} - excused
-    return found.model_copy(
+    regressions = {*comparison.regressions, *excuses.mended} - excused
+    return comparison.model_copy(
         update={
             "regressions": tuple(sorted(regressions)),
-            "new_failures": tuple(test for test in found.new_failures if test not in excused),
-            "standing": tuple(test for test in found.standing if test not in {*excused, *excuses.mended}),
+            "new_failures": tuple(test for test in comparison.new_failures if test not in excused),
+            "standing": tuple(test for test in comparison.standing if test not in {*excused, *excuses.mended}),
         }
     )
 
 
 _WITH_MESSAGE = ("regression", "new-failure")
 _FIX = {
-    "regression": (
-        "make it pass again; if the new behaviour is meant, edit the test and say so with --accept-test-changes"
-    ),
+    "regression": ("make it pass again; if the new behaviour is intended, edit the test and use --accept-test-changes"),
     "new-failure": "make it pass",
-    "test-vanished": "restore it; if it is to go, say so with --accept-test-changes",
-    "test-skipped": "let it run; if it is to be skipped, say so with --accept-test-changes",
+    "test-vanished": "restore it; if its removal is intended, use --accept-test-changes",
+    "test-skipped": "let it run; if the skip is intended, use --accept-test-changes",
     "flaky": "make it deterministic, or list it in tests.allow_flaky",
     "sandbox-failure": "declare the service: environment.sockets or environment.network",
 }
 
 
-def _test_findings(
-    after: CheckResult, report: TestReport, found: Comparison, excuses: Excuses, known: TestReport
+def _build_test_findings(
+    after: CheckResult, report: TestReport, comparison: Comparison, excuses: Excuses, base_report: TestReport
 ) -> list[Finding]:
-    """Each test that speaks against the change, with its evidence."""
-    results = {**known.by_id, **report.by_id}
-    loss = Severity.MINOR if excuses.losses_accepted else Severity.CRITICAL
-    rows = [(test, "regression", Severity.CRITICAL, "passes on the base, fails now") for test in found.regressions]
-    rows += [(test, "new-failure", Severity.CRITICAL, "is new and fails") for test in found.new_failures]
-    rows += [(test, "test-vanished", loss, "ran on the base and is not there now") for test in found.vanished]
-    rows += [(test, "test-skipped", loss, "ran on the base and is skipped now") for test in found.newly_skipped]
-    rows += [(test, "flaky", *_flakiness(test, excuses)) for test in excuses.flaky]
-    want = "fails in the sandbox on both trees, for want of a service"
-    rows += [(test, "sandbox-failure", Severity.MINOR, want) for test in excuses.sandbox_only]
+    """Return a finding for each test that counts against the change, with its evidence."""
+    results = {**base_report.by_id, **report.by_id}
+    loss_severity = Severity.MINOR if excuses.losses_accepted else Severity.CRITICAL
+    rows = [(test, "regression", Severity.CRITICAL, "passes on the base, fails now") for test in comparison.regressions]
+    rows += [(test, "new-failure", Severity.CRITICAL, "is new and fails") for test in comparison.new_failures]
+    rows += [
+        (test, "test-vanished", loss_severity, "ran on the base and no longer exists") for test in comparison.vanished
+    ]
+    rows += [
+        (test, "test-skipped", loss_severity, "ran on the base and is skipped now") for test in comparison.newly_skipped
+    ]
+    rows += [(test, "flaky", *_describe_flakiness(test, excuses)) for test in excuses.flaky]
+    missing_service = "fails in the sandbox on both trees because a service is missing"
+    rows += [(test, "sandbox-failure", Severity.MINOR, missing_service) for test in excuses.sandbox_only]
     return [
         Finding(
             layer=Layer.TEST_IDENTITY,
@@ -346,15 +375,15 @@ def _test_findings(
     ]
 
 
-def _flakiness(test: str, excuses: Excuses) -> tuple[Severity, str]:
-    concern = test in (*excuses.flaky_before, *excuses.allowed_flaky)
+def _describe_flakiness(test: str, excuses: Excuses) -> tuple[Severity, str]:
+    is_tolerated = test in (*excuses.flaky_before, *excuses.allowed_flaky)
     also = " (on the base too)" if test in excuses.flaky_before else ""
-    return Severity.MINOR if concern else Severity.MAJOR, f"failed, then passed on the same tree{also}"
+    return Severity.MINOR if is_tolerated else Severity.MAJOR, f"failed, then passed on the same tree{also}"
 
 
-def _counted(tests: Sequence[object], one: str, many: str) -> str:
-    return f"1 test {one}" if len(tests) == 1 else f"{len(tests)} tests {many}"
+def _count_tests(tests: Sequence[object], singular: str, plural: str) -> str:
+    return f"1 test {singular}" if len(tests) == 1 else f"{len(tests)} tests {plural}"
 
 
-def _first(problems: Sequence[str], otherwise: str) -> str:
+def _first_or(problems: Sequence[str], otherwise: str) -> str:
     return problems[0] if problems else otherwise

@@ -1,26 +1,22 @@
-"""Which checks run, in which order. Pure.
-
-The outcome of a whole cascade. Pure, and in one place.
+"""Decide which checks run and in which order, and the outcome and confidence of all checks together.
 
 | first match                                                            | outcome      |
 |------------------------------------------------------------------------|--------------|
-| a check that decides failed, or a finding of at least `major` stands   | failed       |
+| a check that decides failed, or there is a finding of at least `major` | failed       |
 | a required check is unverifiable                                       | unverifiable |
-| no test or verify command exercised it, and it is not only documentation | unverifiable |
+| no test or verify command exercised the change, and it is not only documentation | unverifiable |
 | otherwise                                                              | passed       |
 
-How sure an outcome is. High only when it passed at the strongest level and a test was seen to fail without it.
+The confidence is high only if the change passed at the strongest sandbox level and a test failed without the change.
 
 | first match                                            | confidence |
 |--------------------------------------------------------|------------|
 | the outcome is not `passed`                            | low        |
-| anything caps it: a layer that could not say, a flaky test, a lower sandbox level, findings that inform | medium |
+| anything caps it: an inconclusive layer, a flaky test, a lower sandbox level, minor findings | medium |
 | otherwise                                              | high       |
 
-Findings that a person may take upon themselves, by rule and with a reason. What shows that a report lies, that a
-test fails or that a held-out check does, nobody can.
-
-The layers of evidence, by name. Each finding says which of them saw it.
+Users may accept some findings, by rule and with a reason. Nobody can accept findings that show a false report, a
+failing test or a failing held-out check.
 """
 
 from __future__ import annotations
@@ -35,7 +31,7 @@ from proofstone.check.models import CheckKind, CheckLine, CheckSpec, ReportForma
 from proofstone.common.models import Assurance, Confidence, Finding, Outcome, Severity, Verdict
 
 _RUNTIME = (CheckKind.BUILD, CheckKind.TESTS, CheckKind.VERIFY)
-# Options of pytest that leave the selection of tests and the way it ends as they are.
+# Options of pytest that change neither the selection of tests nor the exit code.
 _HARMLESS = frozenset(("-q", "-qq", "-v", "-vv", "-s", "-l", "--quiet", "--verbose", "--no-header", "--showlocals"))
 _HARMLESS_PREFIXES = ("--tb=", "-r", "--color=", "--durations=", "--verbosity=")
 
@@ -44,9 +40,9 @@ _OPTIONAL = {"required": False, "decides": False}
 
 
 def combined(after: Iterable[CheckSpec], before: Iterable[CheckSpec]) -> tuple[CheckSpec, ...]:
-    """The checks of the changed tree, and the tests of the base that it no longer mentions.
+    """Return the checks of the changed tree, and the tests of the base that it no longer mentions.
 
-    A change that takes away the configuration of the tests does not take away the tests.
+    A change that removes the configuration of the tests does not remove the tests.
     """
     specs = {spec.name: spec for spec in after}
     for spec in before:
@@ -58,22 +54,23 @@ def combined(after: Iterable[CheckSpec], before: Iterable[CheckSpec]) -> tuple[C
 def chosen(
     specs: Sequence[CheckSpec], verify: Sequence[str], *, disable: Sequence[str], optional: Sequence[str]
 ) -> tuple[CheckSpec, ...]:
-    """The cascade: discovered checks without what is disabled or said already, then the person's own commands."""
-    own = tuple(
+    """Return all checks to run: discovered checks that are neither disabled nor repeated by a verify command, then the
+    user's own commands."""
+    verify_specs = tuple(
         CheckSpec(
             name=verify_name(command, number, len(verify)), kind=CheckKind.VERIFY, tier=2, tool="sh", shell=command
         )
         for number, command in enumerate(verify, start=1)
     )
-    kept = [
+    discovered = [
         spec.model_copy(update=_OPTIONAL if _matches(spec.name, optional) else {})
         for spec in specs
         if not _matches(spec.name, disable) and not any(same_tests(command, spec) for command in verify)
     ]
-    present = {spec.name for spec in kept}
+    present = {spec.name for spec in discovered}
     return tuple(
         spec.model_copy(update={"needs": tuple(name for name in spec.needs if name in present)})
-        for spec in (*kept, *own)
+        for spec in (*discovered, *verify_specs)
     )
 
 
@@ -82,19 +79,19 @@ def verify_name(command: str, number: int, count: int) -> str:
 
 
 def same_tests(command: str, spec: CheckSpec) -> bool:
-    """Whether a person's command runs exactly what the discovered check would: then once is enough."""
+    """Return whether a user's command runs exactly what the discovered check would run. Then once is enough."""
     if spec.kind is not CheckKind.TESTS or spec.report is not ReportFormat.PYTEST or spec.cwd != ".":
         return False
     try:
         words = shlex.split(command)
     except ValueError:
         return False
-    rest = _after_pytest(words)
-    return rest is not None and all(word in _HARMLESS or word.startswith(_HARMLESS_PREFIXES) for word in rest)
+    arguments = _find_pytest_arguments(words)
+    return arguments is not None and all(word in _HARMLESS or word.startswith(_HARMLESS_PREFIXES) for word in arguments)
 
 
-def _after_pytest(words: Sequence[str]) -> Sequence[str] | None:
-    """The arguments of pytest, when the command is nothing but pytest."""
+def _find_pytest_arguments(words: Sequence[str]) -> Sequence[str] | None:
+    """Return the arguments of pytest if the command is nothing but pytest."""
     if words[:1] in (["pytest"], ["py.test"]):
         return words[1:]
     if len(words) >= 3 and words[0].rpartition("/")[2].startswith("python") and list(words[1:3]) == ["-m", "pytest"]:
@@ -107,19 +104,19 @@ def _matches(name: str, globs: Sequence[str]) -> bool:
 
 
 def waves(specs: Sequence[CheckSpec]) -> list[list[CheckSpec]]:
-    """Checks that may run at the same time, in the order in which they can. `needs` in a circle never happens:
-    discovery writes them, and a build needs nothing."""
-    left, done, order = list(specs), set[str](), []
-    while left:
-        ready = [spec for spec in left if done.issuperset(spec.needs)] or left
+    """Group the checks into waves that may run at the same time, in order. `needs` never form a cycle: discovery writes
+    them, and a build needs nothing."""
+    remaining, done, order = list(specs), set[str](), []
+    while remaining:
+        ready = [spec for spec in remaining if done.issuperset(spec.needs)] or remaining
         order.append(ready)
         done |= {spec.name for spec in ready}
-        left = [spec for spec in left if spec not in ready]
+        remaining = [spec for spec in remaining if spec not in ready]
     return order
 
 
 def runtime_signal(specs: Sequence[CheckSpec]) -> bool:
-    """Whether tiers 1 and 2 execute anything of the project's; if not, tier 3 must."""
+    """Return whether tiers 1 and 2 execute anything of the project. If not, tier 3 must."""
     return any(spec.kind in _RUNTIME for spec in specs)
 
 
@@ -130,19 +127,21 @@ _STRONGEST_FIRST = (Assurance.BUBBLEWRAP, Assurance.LANDLOCK, Assurance.PLAIN)
 def decide(
     checks: Sequence[CheckLine], findings: Sequence[Finding], *, documentation_only: bool
 ) -> tuple[Outcome, str]:
-    """The outcome, and why it is not `passed`."""
+    """Return the outcome, and why it is not `passed`."""
     failed = [check for check in checks if check.verdict is Verdict.FAIL and check.decides]
     if failed:
         return Outcome.FAILED, "; ".join(f"{check.name}: {check.reason}" for check in failed)
-    silent = {check.name for check in checks if not check.decides}
-    grave = [finding for finding in findings if finding.severity is not Severity.MINOR and finding.check not in silent]
-    if grave:
-        return Outcome.FAILED, f"{grave[0].rule}: {grave[0].detail}"
-    unsure = [check for check in checks if check.required and check.verdict is Verdict.UNVERIFIABLE]
-    if unsure:
-        return Outcome.UNVERIFIABLE, "; ".join(f"{check.name}: {check.reason}" for check in unsure)
-    exercised = any(check.kind in _PROOF and check.verdict is Verdict.PASS and check.decides for check in checks)
-    if not exercised and not documentation_only:
+    optional = {check.name for check in checks if not check.decides}
+    serious = [
+        finding for finding in findings if finding.severity is not Severity.MINOR and finding.check not in optional
+    ]
+    if serious:
+        return Outcome.FAILED, f"{serious[0].rule}: {serious[0].detail}"
+    unverifiable = [check for check in checks if check.required and check.verdict is Verdict.UNVERIFIABLE]
+    if unverifiable:
+        return Outcome.UNVERIFIABLE, "; ".join(f"{check.name}: {check.reason}" for check in unverifiable)
+    is_exercised = any(check.kind in _PROOF and check.verdict is Verdict.PASS and check.decides for check in checks)
+    if not is_exercised and not documentation_only:
         return (
             Outcome.UNVERIFIABLE,
             "nothing exercised the change: no test was found in the project's files, and no --verify was given",
@@ -151,13 +150,13 @@ def decide(
 
 
 def weakest(levels: Sequence[Assurance | None]) -> Assurance:
-    """The level that caps the whole; with nothing run at all, nothing is assured."""
-    ran = [level for level in levels if level is not None]
-    return max(ran, key=_STRONGEST_FIRST.index, default=Assurance.PLAIN)
+    """Return the weakest level of all runs. If nothing ran, nothing is assured."""
+    levels_run = [level for level in levels if level is not None]
+    return max(levels_run, key=_STRONGEST_FIRST.index, default=Assurance.PLAIN)
 
 
 _CAPPING = frozenset(("flaky", "sandbox-failure", "check-dropped", "submodule-dirty", "understanding-unverified"))
-"""Rules of findings that leave something unproven, although they refuse nothing."""
+"""Rules of findings that leave something unproven although they refuse nothing."""
 
 
 def rate(
@@ -169,22 +168,23 @@ def rate(
     *,
     sensitive: bool,
 ) -> tuple[Confidence, tuple[str, ...]]:
-    """The confidence, and what would raise it. `sensitive`: a test depends on the change, or none needs to."""
+    """Return the confidence, and what would raise it. `sensitive` means that a test depends on the change, or that none
+    needs to."""
     if outcome is not Outcome.PASSED:
         return Confidence.LOW, (reason,)
-    told = list(caps)
+    all_caps = list(caps)
     if assurance is not Assurance.BUBBLEWRAP:
-        told.append(f"checks ran at the level {assurance} only")
-    told += [f"{finding.rule}: {finding.detail}" for finding in findings if finding.rule in _CAPPING]
-    if not sensitive and not told:
-        told.append("no test was seen to fail without the change")
-    return (Confidence.MEDIUM, tuple(told)) if told else (Confidence.HIGH, ())
+        all_caps.append(f"checks ran only at the level {assurance}")
+    all_caps += [f"{finding.rule}: {finding.detail}" for finding in findings if finding.rule in _CAPPING]
+    if not sensitive and not all_caps:
+        all_caps.append("no test failed without the change")
+    return (Confidence.MEDIUM, tuple(all_caps)) if all_caps else (Confidence.HIGH, ())
 
 
 TEST_CHANGES: Final = frozenset(
     ("edited-expectation", "old-tests-unrunnable", "edited-check", "test-vanished", "test-skipped")
 )
-"""What `--accept-test-changes` gives the word for."""
+"""Rules of findings that `--accept-test-changes` accepts."""
 
 ACCEPTABLE: Final = TEST_CHANGES | frozenset(
     (
@@ -212,10 +212,11 @@ ACCEPTABLE: Final = TEST_CHANGES | frozenset(
         "work-tree-moved",
     )
 )
+"""Rules of findings that a user may accept."""
 
 
 def softened(findings: Iterable[Finding], rules: Collection[str]) -> list[Finding]:
-    """The same findings; those whose rule a person accepted only inform."""
+    """Return the findings, with those whose rule a user accepted downgraded to `minor`."""
     return [
         finding.model_copy(update={"severity": Severity.MINOR})
         if finding.rule in rules and finding.rule in ACCEPTABLE
@@ -225,6 +226,8 @@ def softened(findings: Iterable[Finding], rules: Collection[str]) -> list[Findin
 
 
 class Layer(StrEnum):
+    """The layers of evidence. Each finding names the layer that found it."""
+
     FROZEN_TREE = "L1"
     PROTECTED_FILES = "L2"
     TEST_IDENTITY = "L3"

@@ -1,12 +1,11 @@
-"""The files that decide what counts as proof, as one table: tests, how they run, lint, build, CI, git and settings.
+"""The files that decide what counts as proof: tests, how they run, lint, build, CI, git and settings.
 
 A change that loosens one of them can pass without doing its work, so a task has to declare it. A file counts by its
-name, wherever it stands, or by the folder at the root that it lies in. Some files also hold what has nothing to do
-with proof (a version, dependencies): of these only the sections in `MIXED` count, and one that cannot be read counts
-whole.
+name, in any folder, or by its folder at the root. Some files also hold things that are unrelated to proof, such as a
+version or dependencies: only the sections in `MIXED` count there, and a file that cannot be read counts as a whole.
 
-Left out on purpose: files of code that mostly say what a package is (`setup.py`, `mix.exs`, `*.gemspec`), lock files
-and lists of dependencies. They are read when an environment is made, and that is done from the base.
+Left out on purpose: code files that mostly describe a package (`setup.py`, `mix.exs`, `*.gemspec`), lock files and
+lists of dependencies. They are read when an environment is set up, and that uses the base.
 """
 
 from __future__ import annotations
@@ -26,20 +25,22 @@ from proofstone.common.risk import is_test
 
 
 class Role(StrEnum):
+    """What a protected file decides."""
+
     TESTS = "tests"
     """Tests and what they compare with: fixtures, snapshots, test data."""
     RUNNER = "runner"
     """How tests are found, loaded, run and measured."""
     LINT = "lint"
-    """What linters, formatters and type checkers look at."""
+    """What linters, formatters and type checkers examine."""
     BUILD = "build"
     """What a build or a named task does."""
     CI = "ci"
-    """What is run before a change is taken: pipelines and hooks."""
+    """What runs before a change is accepted: pipelines and hooks."""
     GIT = "git"
-    """What git takes in, and how."""
+    """Which files git tracks, and how."""
     SETTINGS = "settings"
-    """What Proofstone itself does."""
+    """How Proofstone itself works."""
 
 
 NAMES: Final[Mapping[Role, tuple[str, ...]]] = {
@@ -51,7 +52,7 @@ NAMES: Final[Mapping[Role, tuple[str, ...]]] = {
         "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.toml", ".coveragerc",
         ".coveragerc.toml", "unittest.cfg", "nose2.cfg", ".noserc", ".stestr.conf", ".testr.conf",
         "sitecustomize.py", "usercustomize.py",
-        # JavaScript and TypeScript. A Babel or Vite configuration decides what becomes of a test before it runs.
+        # JavaScript and TypeScript. A Babel or Vite configuration transforms tests before they run.
         "jest.config.*", "jest.*.config.*", "jest-*.json", "jest.setup.*", "jest-setup.*", "jest.preset.*",
         "setuptests.*", "vitest.config.*", "vitest.*.config.*", "vitest.workspace.*", "vitest.setup.*",
         "vitest-setup.*", "vite.config.*", "babel.config.*", ".babelrc*", ".mocharc*", "mocha.opts", ".nycrc*",
@@ -102,19 +103,20 @@ NAMES: Final[Mapping[Role, tuple[str, ...]]] = {
 
 AT_ROOT: Final[Mapping[Role, tuple[str, ...]]] = {
     Role.RUNNER: (".config/nextest.toml", ".cargo/config", ".cargo/config.toml"),
-    # Elsewhere `tasks.py` and `build.rs` are usually production modules.
+    # In other folders `tasks.py` and `build.rs` are usually production modules.
     Role.BUILD: ("tasks.py", "build.rs", ".cargo/config", ".cargo/config.toml", ".mvn/*", ".yarn/releases/*",
                  ".yarn/plugins/*", "gradle/wrapper/*"),
     Role.CI: (".github/*", ".gitlab/*", ".circleci/*", ".azure-pipelines/*", ".buildkite/*", ".woodpecker/*",
               ".semaphore/*", ".teamcity/*", ".forgejo/*", ".gitea/*", ".husky/*", ".githooks/*"),
 }  # fmt: skip
-"""Whole paths as patterns, in lower case; `*` also stands for folders."""
+"""Whole paths as patterns, in lower case; `*` also matches folders."""
 
 TEST_FOLDERS: Final = re.compile(
     r"(?:^|/)(?:__snapshots__|__image_snapshots__|__mocks__|__fixtures__|e2e|cypress|test[-_]?data|test[-_]fixtures"
     r"|(?:unit|integration|functional|acceptance|e2e|ui)[-_]?tests?)/"
 )
-"""Beside those that `is_test` knows, in lower case. A package called `testing` is production code."""
+"""Test folders in addition to those that `is_test` knows, in lower case. A package called `testing` is production
+code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +124,13 @@ class Part:
     """A section of a mixed file that has roles."""
 
     keys: str
-    """Keys from the top, as patterns parted by `/`."""
+    """Patterns of the keys from the top, separated by `/`."""
     roles: frozenset[Role]
     without: frozenset[str] = frozenset()
-    """Keys below that do not count."""
+    """Keys below the section that do not count."""
 
 
-def _parts(roles: Sequence[Role], *keys: str, without: Sequence[str] = ()) -> tuple[Part, ...]:
+def _build_parts(roles: Sequence[Role], *keys: str, without: Sequence[str] = ()) -> tuple[Part, ...]:
     return tuple(Part(key, frozenset(roles), frozenset(without)) for key in keys)
 
 
@@ -140,125 +142,129 @@ _LINTERS = (
 )  # fmt: skip
 _DEPENDENCIES = ("dependencies", "extra-dependencies", "features", "deps", "extras")
 _INI = (
-    *_parts([Role.RUNNER], "pytest", "tool:pytest", "coverage:*", "nosetests", "unittest", "hypothesis"),
-    *_parts([Role.RUNNER], "options.entry_points/pytest11"),
-    *_parts([Role.LINT], *_LINTERS, *(f"tool:{name}" for name in _LINTERS)),
-    *_parts([Role.BUILD], "tox", "tox:*", "testenv*", without=_DEPENDENCIES),
-    *_parts([Role.BUILD], "aliases"),
+    *_build_parts([Role.RUNNER], "pytest", "tool:pytest", "coverage:*", "nosetests", "unittest", "hypothesis"),
+    *_build_parts([Role.RUNNER], "options.entry_points/pytest11"),
+    *_build_parts([Role.LINT], *_LINTERS, *(f"tool:{name}" for name in _LINTERS)),
+    *_build_parts([Role.BUILD], "tox", "tox:*", "testenv*", without=_DEPENDENCIES),
+    *_build_parts([Role.BUILD], "aliases"),
 )
 _DENO = (
-    *_parts([Role.BUILD, Role.RUNNER], "tasks"),
-    *_parts([Role.RUNNER], "test", "bench"),
-    *_parts([Role.LINT], "lint", "fmt", "compilerOptions"),
+    *_build_parts([Role.BUILD, Role.RUNNER], "tasks"),
+    *_build_parts([Role.RUNNER], "test", "bench"),
+    *_build_parts([Role.LINT], "lint", "fmt", "compilerOptions"),
 )
 
 MIXED: Final[Mapping[str, tuple[Part, ...]]] = {
     "pyproject.toml": (
-        *_parts([Role.RUNNER], "tool/pytest*", "tool/coverage", "tool/nose2", "tool/hypothesis"),
-        # A plug-in of pytest's that the project itself registers.
-        *_parts([Role.RUNNER], "project/entry-points/pytest11", "tool/poetry/plugins/pytest11"),
-        *_parts([Role.LINT], *(f"tool/{name}" for name in _LINTERS)),
-        *_parts([Role.BUILD], "tool/tox", "tool/nox", "tool/hatch/envs", without=_DEPENDENCIES),
-        *_parts([Role.BUILD], "tool/poe", "tool/taskipy", "tool/pdm/scripts", "tool/rye/scripts", "tool/doit"),
-        *_parts([Role.BUILD], "tool/pixi/tasks", "tool/pixi/feature/*/tasks"),
-        *_parts([Role.CI], "tool/cibuildwheel"),
-        *_parts([Role.SETTINGS], "tool/proofstone"),
+        *_build_parts([Role.RUNNER], "tool/pytest*", "tool/coverage", "tool/nose2", "tool/hypothesis"),
+        # A pytest plug-in that the project itself registers.
+        *_build_parts([Role.RUNNER], "project/entry-points/pytest11", "tool/poetry/plugins/pytest11"),
+        *_build_parts([Role.LINT], *(f"tool/{name}" for name in _LINTERS)),
+        *_build_parts([Role.BUILD], "tool/tox", "tool/nox", "tool/hatch/envs", without=_DEPENDENCIES),
+        *_build_parts([Role.BUILD], "tool/poe", "tool/taskipy", "tool/pdm/scripts", "tool/rye/scripts", "tool/doit"),
+        *_build_parts([Role.BUILD], "tool/pixi/tasks", "tool/pixi/feature/*/tasks"),
+        *_build_parts([Role.CI], "tool/cibuildwheel"),
+        *_build_parts([Role.SETTINGS], "tool/proofstone"),
     ),
     "setup.cfg": _INI,
     "tox.ini": _INI,
     "package.json": (
-        *_parts([Role.BUILD, Role.RUNNER], "scripts"),
-        *_parts([Role.BUILD], "config", "wireit", "nx", "turbo"),
-        *_parts([Role.RUNNER], "jest", "mocha", "ava", "nyc", "c8", "vitest", "tap", "babel", "cypress", "jasmine"),
-        *_parts([Role.LINT], "eslintConfig", "eslintIgnore", "prettier", "stylelint", "xo", "standard"),
-        *_parts([Role.CI], "husky", "lint-staged", "pre-commit", "simple-git-hooks"),
+        *_build_parts([Role.BUILD, Role.RUNNER], "scripts"),
+        *_build_parts([Role.BUILD], "config", "wireit", "nx", "turbo"),
+        *_build_parts(
+            [Role.RUNNER], "jest", "mocha", "ava", "nyc", "c8", "vitest", "tap", "babel", "cypress", "jasmine"
+        ),
+        *_build_parts([Role.LINT], "eslintConfig", "eslintIgnore", "prettier", "stylelint", "xo", "standard"),
+        *_build_parts([Role.CI], "husky", "lint-staged", "pre-commit", "simple-git-hooks"),
     ),
-    "composer.json": _parts([Role.BUILD, Role.RUNNER], "scripts"),
+    "composer.json": _build_parts([Role.BUILD, Role.RUNNER], "scripts"),
     "deno.json": _DENO,
     "deno.jsonc": _DENO,
-    "bunfig.toml": _parts([Role.RUNNER], "test", "preload"),
+    "bunfig.toml": _build_parts([Role.RUNNER], "test", "preload"),
     "cargo.toml": (
-        # Assertions and overflow checks of the tests hang on their profile.
-        *_parts([Role.RUNNER], "test", "profile/test", "profile/dev", "package/autotests"),
-        *_parts([Role.RUNNER], "lib/test", "lib/doctest", "lib/harness"),
-        *_parts([Role.LINT], "lints", "workspace/lints"),
-        *_parts([Role.BUILD], "package/build"),
+        # Assertions and overflow checks of the tests depend on their profile.
+        *_build_parts([Role.RUNNER], "test", "profile/test", "profile/dev", "package/autotests"),
+        *_build_parts([Role.RUNNER], "lib/test", "lib/doctest", "lib/harness"),
+        *_build_parts([Role.LINT], "lints", "workspace/lints"),
+        *_build_parts([Role.BUILD], "package/build"),
     ),
 }
 """Files of which only some sections count, by base name in lower case."""
 
 
-def _pattern(patterns: Sequence[str]) -> re.Pattern[str]:
+def _compile_patterns(patterns: Sequence[str]) -> re.Pattern[str]:
     return re.compile("|".join(translate(pattern) for pattern in patterns))
 
 
-_BY_NAME = {role: _pattern(names) for role, names in NAMES.items()}
-_BY_PATH = {role: _pattern(paths) for role, paths in AT_ROOT.items()}
+_BY_NAME = {role: _compile_patterns(names) for role, names in NAMES.items()}
+_BY_PATH = {role: _compile_patterns(paths) for role, paths in AT_ROOT.items()}
 
 
 def roles(path: str) -> frozenset[Role]:
-    """What a file, by its path in the repository, may decide."""
+    """Return what a file may decide, from its path in the repository."""
     sections = (part.roles for part in MIXED.get(_base_name(path), ()))
-    return _whole_roles(path).union(*sections)
+    return _find_whole_roles(path).union(*sections)
 
 
 def changed_roles(path: str, old: bytes | None, new: bytes | None) -> frozenset[Role]:
-    """The roles whose part of the file differs; None stands for a file that is not there."""
+    """Return the roles whose part of the file differs. None stands for a file that does not exist."""
     if old == new:
         return frozenset()
     parts = MIXED.get(_base_name(path))
     if parts is None:
         return roles(path)
     try:
-        before, after = (_sections(_base_name(path), content, parts) for content in (old, new))
-    except (ValueError, RecursionError, configparser.Error):  # nobody can tell what differs
+        before, after = (_read_sections(_base_name(path), content, parts) for content in (old, new))
+    except (ValueError, RecursionError, configparser.Error):  # unreadable, so the whole file counts
         return roles(path)
     differing = (part.roles for part in parts if before.get(part) != after.get(part))
-    return _whole_roles(path).union(*differing)
+    return _find_whole_roles(path).union(*differing)
 
 
 def _base_name(path: str) -> str:
     return path.rpartition("/")[2].lower()
 
 
-def _whole_roles(path: str) -> frozenset[Role]:
-    """The roles that any edit of the file touches."""
+def _find_whole_roles(path: str) -> frozenset[Role]:
+    """Return the roles that any edit of the file touches."""
     lower, name = path.lower(), _base_name(path)
-    found = {role for role, pattern in _BY_NAME.items() if pattern.match(name)}
-    found |= {role for role, pattern in _BY_PATH.items() if pattern.match(lower)}
+    matched = {role for role, pattern in _BY_NAME.items() if pattern.match(name)}
+    matched |= {role for role, pattern in _BY_PATH.items() if pattern.match(lower)}
     if is_test(path) or TEST_FOLDERS.search(lower):
-        found.add(Role.TESTS)
-    return frozenset(found)
+        matched.add(Role.TESTS)
+    return frozenset(matched)
 
 
-def _sections(name: str, content: bytes | None, parts: Sequence[Part]) -> dict[Part, str]:
-    """Each part that the file has, in a form that is the same for the same meaning."""
+def _read_sections(name: str, content: bytes | None, parts: Sequence[Part]) -> dict[Part, str]:
+    """Return each part that the file has, in a normalised form."""
     if content is None:
         return {}
     data = _READERS[name.rpartition(".")[2]](content.decode("utf-8-sig"))
     if not isinstance(data, dict):
         raise ValueError(f"{name} holds no sections")
-    chosen = {part: dict(_chosen(data, part.keys.split("/"), part.without)) for part in parts}
-    # Python takes True for 1, and the tools that read these files do not: JSON keeps them apart.
-    return {part: json.dumps(values, sort_keys=True, default=str) for part, values in chosen.items() if values}
+    selected = {part: dict(_select_values(data, part.keys.split("/"), part.without)) for part in parts}
+    # In Python True equals 1, but not for the tools that read these files. JSON keeps them apart.
+    return {part: json.dumps(values, sort_keys=True, default=str) for part, values in selected.items() if values}
 
 
-def _chosen(data: object, keys: Sequence[str], without: frozenset[str], at: str = "") -> Iterator[tuple[str, object]]:
+def _select_values(
+    data: object, keys: Sequence[str], without: frozenset[str], key_path: str = ""
+) -> Iterator[tuple[str, object]]:
     if not keys:
-        kept = _pruned(data, without)
-        if kept != {} or not without:
-            yield at, kept
+        value_here = _prune(data, without)
+        if value_here != {} or not without:
+            yield key_path, value_here
     elif isinstance(data, dict):
         for key, value in data.items():
             if fnmatchcase(key, keys[0]):
-                yield from _chosen(value, keys[1:], without, f"{at}/{key}")
+                yield from _select_values(value, keys[1:], without, f"{key_path}/{key}")
 
 
-def _pruned(data: object, without: frozenset[str]) -> object:
+def _prune(data: object, without: frozenset[str]) -> object:
     if not without or not isinstance(data, dict):
         return data
-    kept = {key: _pruned(value, without) for key, value in data.items() if key not in without}
-    return {key: value for key, value in kept.items() if value != {}}
+    pruned = {key: _prune(value, without) for key, value in data.items() if key not in without}
+    return {key: value for key, value in pruned.items() if value != {}}
 
 
 _READERS: Final[Mapping[str, Callable[[str], object]]] = {

@@ -1,20 +1,19 @@
-"""Whether a run of a check measured anything, decided from how it ended. Pure, and in one place.
+"""Decide from its end whether a run measured anything, and write the feedback for an agent whose work does not pass.
 
 | first match                                                              | the run          |
 |--------------------------------------------------------------------------|------------------|
 | the sandbox could not start the command                                  | died: sandbox    |
-| the person interrupted the run                                           | died: cancelled  |
+| the user interrupted the run                                             | died: cancelled  |
 | the engine ended it at its deadline                                      | died: deadline   |
 | a limit of memory, of disk or of processes ended it                      | died: limit      |
 | its exit status says that a signal ended it                              | died: signal     |
 | its runner began a report and did not finish it                          | died: unfinished |
 | otherwise, whatever the exit code is                                     | was measured     |
 
-A run that died measured nothing: it neither passes nor fails, nothing of it is kept, and it excuses nothing. A runner
-that says itself that it cannot begin (a missing folder, a configuration that cannot be read) did not die: it came to
-its own end.
+A run that died measured nothing: it neither passes nor fails, it is not cached, and it excuses nothing. A runner that
+reports that it cannot begin (a missing folder, an unreadable configuration) did not die: it ended by itself.
 
-What an agent is told when its work does not pass: short, by file and line, with the way to see more. Pure.
+The feedback is short. It names files and lines, and says how to see more.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from proofstone.check.models import CheckLine, CheckReport, Death, DeathCause, T
 from proofstone.common.models import Finding, Severity, Verdict
 
 _SHELL_OFFSET: Final = 128
-"""Shells and sandboxes report a process that was ended by signal `n` as the exit code 128 + n."""
+"""Shells and sandboxes report a process that was ended by signal `n` as exit code 128 + n."""
 _UNFINISHED: Final = "the run ended before it was finished"
 
 _LIMIT_SETTINGS: Final = {
@@ -36,7 +35,7 @@ _LIMIT_SETTINGS: Final = {
     "disk": "sandbox.disk_mb",
     "processes": "sandbox.processes",
 }
-"""By a word of what the sandbox says of the limit."""
+"""Settings by a word in the sandbox's description of the limit."""
 
 _FATAL: Final = frozenset(
     number
@@ -48,25 +47,25 @@ _FATAL: Final = frozenset(
         "SIGPROF", "SIGIO", "SIGPWR", "SIGSYS",
     )
 )  # fmt: skip
-"""Signals that end a process which does not handle them."""
+"""Signals that end a process that does not handle them."""
 
 
 @dataclass(frozen=True)
 class RunEnd:
-    """How a command ended, as the sandbox saw it."""
+    """How a command ended, as the sandbox observed it."""
 
     exit_code: int | None
     seconds: float = 0.0
     timed_out: bool = False
     deadline_setting: str = ""
-    """The setting that its deadline comes from."""
+    """The setting that defines the deadline."""
     cancelled: bool = False
     limit: str = ""
     setup_error: str = ""
 
 
 def find_death(end: RunEnd, report: TestReport | None) -> Death | None:
-    """Why the run measured nothing; None if it was measured."""
+    """Return why the run measured nothing; None if it was measured."""
     if end.setup_error:
         return Death(cause=DeathCause.SANDBOX, detail=f"the sandbox could not start it: {end.setup_error}")
     if end.cancelled:
@@ -80,13 +79,13 @@ def find_death(end: RunEnd, report: TestReport | None) -> Death | None:
     if (name := signal_name(end.exit_code)) and not _counts_failures(end.exit_code, report):
         return Death(cause=DeathCause.SIGNAL, detail=f"{_UNFINISHED}: {name} killed it (exit code {end.exit_code})")
     if report is not None and report.began and not report.complete:
-        said = f": {report.problems[0]}" if report.problems else ""
-        return Death(cause=DeathCause.UNFINISHED, detail=f"{_UNFINISHED}{said} (exit code {end.exit_code})")
+        problem = f": {report.problems[0]}" if report.problems else ""
+        return Death(cause=DeathCause.UNFINISHED, detail=f"{_UNFINISHED}{problem} (exit code {end.exit_code})")
     return None
 
 
 def signal_name(exit_code: int | None) -> str:
-    """The signal that an exit status speaks of; empty if it speaks of none."""
+    """Return the signal that an exit status stands for; empty if none."""
     if exit_code is None:
         return ""
     number = -exit_code if exit_code < 0 else exit_code - _SHELL_OFFSET
@@ -94,76 +93,86 @@ def signal_name(exit_code: int | None) -> str:
 
 
 def is_worth_repeating(death: Death) -> bool:
-    """Whether a run that died is run once more. One that was interrupted is not wanted any more, and one that reached
-    its deadline has had all the time that the settings give it."""
+    """Return whether a run that died is repeated. An interrupted run is no longer wanted, and a run that reached its
+    deadline had all the time that the settings give it."""
     return death.cause not in (DeathCause.CANCELLED, DeathCause.DEADLINE)
 
 
 def describe_deaths(first: Death, second: Death) -> Death:
-    """The second death, with what the first try had died of."""
+    """Return the second death with the cause of the first one."""
     if first.detail == second.detail:
         return second.model_copy(update={"detail": f"{second.detail}, twice in a row"})
-    return second.model_copy(update={"detail": f"{second.detail}; the try before that: {first.detail}"})
+    return second.model_copy(update={"detail": f"{second.detail}; the first try: {first.detail}"})
 
 
 def _counts_failures(exit_code: int | None, report: TestReport | None) -> bool:
-    """Whether the exit code is the number of failed tests, as it is with mocha: 137 failures are no signal."""
+    """Return whether the exit code is the number of failed tests, as with mocha: 137 failures are no signal."""
     return report is not None and report.complete and sum(test.status.bad for test in report.results) == exit_code
 
 
 MOST_ROUNDS: Final = 3
-"""How often one agent is sent back before it may stop all the same."""
+"""How often an agent is sent back before it may stop anyway."""
 
-_MOST: Final = 10
-_LONGEST: Final = 400
-"""Characters of one entry; an agent reads the file itself."""
+_MAX_ENTRIES: Final = 10
+_MAX_CHARS: Final = 400
+"""Characters of one entry. The agent can read the file itself."""
 
 
 def feedback(report: CheckReport) -> str:
-    return "\n".join(_lines(report))
+    """Return the feedback for an agent whose work does not pass."""
+    return "\n".join(_feedback_lines(report))
 
 
-def _lines(report: CheckReport) -> Iterator[str]:
+def _feedback_lines(report: CheckReport) -> Iterator[str]:
     yield f"`proofstone check` does not pass: {report.outcome}." + (
-        "" if _told(report) else f" {_short(report.reason)}"
+        "" if _has_details(report) else f" {_shorten(report.reason)}"
     )
-    yield from _listed("Checks:", [_short(f"{item.name}: {item.verdict}: {item.reason}") for item in _bad(report)])
-    yield from _listed("Tests that passed before and fail now:", report.regressions)
-    yield from _listed("Tests that pass only because they were edited:", report.edited)
-    yield from _listed("Findings:", [_finding(item) for item in _grave_first(report.findings)])
-    for line in _bad(report)[:3]:
+    yield from _list_entries(
+        "Checks:",
+        [_shorten(f"{check.name}: {check.verdict}: {check.reason}") for check in _list_failing_checks(report)],
+    )
+    yield from _list_entries("Tests that passed before and fail now:", report.regressions)
+    yield from _list_entries("Tests that pass only because they were edited:", report.edited)
+    yield from _list_entries("Findings:", [_format_finding(finding) for finding in _sort_by_severity(report.findings)])
+    for line in _list_failing_checks(report)[:3]:
         if line.artifact:
             yield f"Output of {line.name}: proofstone ledger artifact {line.artifact[:12]}"
-    yield "Put this right in the code, not in the checks; then run `proofstone check` to see for yourself."
+    yield "Fix this in the code, not in the checks. Then run `proofstone check` to verify it."
 
 
-def _told(report: CheckReport) -> bool:
-    """Whether what follows says why."""
-    return bool(_bad(report) or report.findings)
+def _has_details(report: CheckReport) -> bool:
+    """Return whether the checks or findings explain the outcome."""
+    return bool(_list_failing_checks(report) or report.findings)
 
 
-def _bad(report: CheckReport) -> list[CheckLine]:
+def _list_failing_checks(report: CheckReport) -> list[CheckLine]:
     return [check for check in report.checks if check.verdict is not Verdict.PASS and check.decides and check.required]
 
 
-def _grave_first(findings: Sequence[Finding]) -> list[Finding]:
+def _sort_by_severity(findings: Sequence[Finding]) -> list[Finding]:
     order = list(Severity)
-    return sorted(findings, key=lambda one: order.index(one.severity))
+    return sorted(findings, key=lambda finding: order.index(finding.severity))
 
 
-def _finding(one: Finding) -> str:
-    where = f"{one.path}:{one.line}: " if one.path and one.line else f"{one.path}: " if one.path else ""
-    return _short(f"{where}{one.rule} ({one.severity}): {one.detail}; {one.fix}")
+def _format_finding(finding: Finding) -> str:
+    where = (
+        f"{finding.path}:{finding.line}: "
+        if finding.path and finding.line
+        else f"{finding.path}: "
+        if finding.path
+        else ""
+    )
+    return _shorten(f"{where}{finding.rule} ({finding.severity}): {finding.detail}; {finding.fix}")
 
 
-def _listed(title: str, entries: Sequence[str]) -> Iterator[str]:
+def _list_entries(title: str, entries: Sequence[str]) -> Iterator[str]:
     if entries:
         yield title
-        yield from (f"- {entry}" for entry in entries[:_MOST])
-    if len(entries) > _MOST:
-        yield f"- and {len(entries) - _MOST} more"
+        yield from (f"- {entry}" for entry in entries[:_MAX_ENTRIES])
+    if len(entries) > _MAX_ENTRIES:
+        yield f"- and {len(entries) - _MAX_ENTRIES} more"
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+    return line if len(line) <= _MAX_CHARS else line[: _MAX_CHARS - 1] + "…"

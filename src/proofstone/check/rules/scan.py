@@ -1,9 +1,9 @@
-"""The static scan: what added lines say that honest work has no reason to say.
+"""The static scan: find code in added lines that honest work has no reason to contain.
 
-Strict hits are held against the change, broad ones are for reviewers to look at. Doubt is decided for the author:
-- only what the change added is looked at, and a row with two patterns needs both among the added lines;
-- a strict rule that the file broke before the change is broad: the project does this already;
-- what is as frequent in the file as before has merely moved, and broad rules say nothing about it.
+Strict hits count against the change, and broad ones are for reviewers. In doubt, the author gets the benefit:
+- Only added lines are examined, and a rule with two patterns needs both among the added lines.
+- A strict rule that the file broke before the change is broad, because the project does this already.
+- Code that is as frequent in the file as before has only moved, and broad rules do not report it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from proofstone.check.rules.scan_rules import RULES, SUPPORT, Suppression, suppr
 
 __all__ = ["Hit", "Line", "Suppression", "path_hits", "scan", "suppressions", "without_suppressions"]
 
-_SHOWN = 80
-_ORDINARY = 120
+_MAX_EXCERPT = 80
+_ORDINARY_LENGTH = 120
 
 
 def scan(
@@ -36,12 +36,12 @@ def scan(
     test_file: bool,
     new_file: bool,
 ) -> list[Hit]:
-    """What the added lines of one file show. `old` is the file before the change, under its old name if it moved."""
+    """Scan the added lines of one file. `old` is the file before the change, under its old name if it moved."""
     if not any(line.number in added for line in lines):
         return []
     after, before = _Text(lines), _Text(old)
     supports = bool(SUPPORT.search(path))
-    found: dict[tuple[str, int], Hit] = {}
+    hits: dict[tuple[str, int], Hit] = {}
     for rule in RULES:
         weight = rule.tests if test_file else rule.production
         if weight is None or (rule.languages and language not in rule.languages):
@@ -49,19 +49,19 @@ def scan(
         if rule.paths and not rule.paths.search(path):
             continue
         lenient = rule.support and supports and (not new_file or rule.name == _IMPORT)
-        for hit in _hits(rule, weight, after, added, before, lenient=lenient):
-            known = found.get((hit.rule, hit.line))
-            if known is None or hit.strict > known.strict:
-                found[hit.rule, hit.line] = hit
-    told = [
-        _hit("suppression", suppression.line, suppression.text, strict=False)
+        for hit in _apply_rule(rule, weight, after, added, before, lenient=lenient):
+            earlier = hits.get((hit.rule, hit.line))
+            if earlier is None or hit.strict > earlier.strict:
+                hits[hit.rule, hit.line] = hit
+    suppression_hits = [
+        _build_hit("suppression", suppression.line, suppression.text, strict=False)
         for suppression in suppressions(lines, added, old)
     ]
-    return sorted([*found.values(), *told], key=lambda hit: (hit.line, hit.rule))
+    return sorted([*hits.values(), *suppression_hits], key=lambda hit: (hit.line, hit.rule))
 
 
 _IMPORT = "test-framework-import"
-"""A new file may import a framework under a name that says why. It may not do the other things for its name alone."""
+"""A new file may import a framework if its name explains that. Its name alone excuses nothing else."""
 
 
 @dataclass(frozen=True)
@@ -93,58 +93,67 @@ class _Text:
     def line(self, offset: int) -> int:
         return bisect_right(self._starts, offset)
 
-    def near(self, one: int, other: int, within: int) -> bool:
-        """Within so many lines of ordinary length: in a minified file everything stands on one line."""
-        return abs(self.line(one) - self.line(other)) <= within and abs(one - other) <= (within + 1) * _ORDINARY
+    def near(self, first: int, second: int, within: int) -> bool:
+        """Return whether two offsets are within so many lines of ordinary length. A minified file has everything on one
+        line."""
+        return (
+            abs(self.line(first) - self.line(second)) <= within
+            and abs(first - second) <= (within + 1) * _ORDINARY_LENGTH
+        )
 
     def begins(self, pattern: re.Pattern[str]) -> Iterator[int]:
-        """Where the pattern begins in the text, outside of strings and comments."""
-        return (at for at in (match.start() for match in pattern.finditer(self.text)) if not self.code[at].isspace())
+        """Return where the pattern begins in the text, outside of strings and comments."""
+        return (
+            offset
+            for offset in (match.start() for match in pattern.finditer(self.text))
+            if not self.code[offset].isspace()
+        )
 
     def matches(self, rule: Rule) -> Iterator[re.Match[str]]:
-        pattern = _bound(rule, self.text) if rule.binds else rule.pattern
+        pattern = _bind_names(rule, self.text) if rule.binds else rule.pattern
         if pattern is None:
             return
-        where = {"code": self.code, "comment": self.comment}.get(rule.view, self.text)
-        for match in pattern.finditer(where):
+        view = {"code": self.code, "comment": self.comment}.get(rule.view, self.text)
+        for match in pattern.finditer(view):
             if rule.view != "text" or not self.code[match.start()].isspace():
                 yield match
 
 
-def _hits(
+def _apply_rule(
     rule: Rule, weight: Weight, after: _Text, added: Container[int], before: _Text, *, lenient: bool
 ) -> Iterator[Hit]:
-    fresh = _found(rule, after, added)
-    if not fresh:
+    matches = _find_matches(rule, after, added)
+    if not matches:
         return
-    had = Counter(_said(match) for match in _found(rule, before, before.numbers))
-    has = Counter(_said(match) for match in _found(rule, after, after.numbers))
-    strict = weight == "strict" and not lenient and not had
-    for match in fresh:
-        if weight == "strict" or has[_said(match)] > had[_said(match)]:
-            yield _hit(rule.name, after.line(match.start()), _said(match), strict=strict)
+    counts_before = Counter(_normalize(match) for match in _find_matches(rule, before, before.numbers))
+    counts_after = Counter(_normalize(match) for match in _find_matches(rule, after, after.numbers))
+    strict = weight == "strict" and not lenient and not counts_before
+    for match in matches:
+        if weight == "strict" or counts_after[_normalize(match)] > counts_before[_normalize(match)]:
+            yield _build_hit(rule.name, after.line(match.start()), _normalize(match), strict=strict)
 
 
-def _found(rule: Rule, text: _Text, among: Container[int]) -> list[re.Match[str]]:
-    """Where the rule applies on the given lines."""
-    found = [match for match in text.matches(rule) if _is_among(match, text, among)]
-    if not found or rule.near is None:
-        return found
-    others = [at for at in text.begins(rule.near) if text.line(at) in among]
-    return [match for match in found if any(text.near(match.start(), at, rule.within) for at in others)]
+def _find_matches(rule: Rule, text: _Text, numbers: Container[int]) -> list[re.Match[str]]:
+    """Return the matches of the rule on the given lines."""
+    matches = [match for match in text.matches(rule) if _touches_lines(match, text, numbers)]
+    if not matches or rule.near is None:
+        return matches
+    near_offsets = [offset for offset in text.begins(rule.near) if text.line(offset) in numbers]
+    return [match for match in matches if any(text.near(match.start(), offset, rule.within) for offset in near_offsets)]
 
 
-def _is_among(match: re.Match[str], text: _Text, among: Container[int]) -> bool:
-    """One of its lines is enough: to make a comparison constant it is enough to change what it returns."""
-    return any(line in among for line in range(text.line(match.start()), text.line(match.end() - 1) + 1))
+def _touches_lines(match: re.Match[str], text: _Text, numbers: Container[int]) -> bool:
+    """Return whether one of the lines of a match is among the given ones. One is enough: to make a comparison constant,
+    it is enough to change what it returns."""
+    return any(line in numbers for line in range(text.line(match.start()), text.line(match.end() - 1) + 1))
 
 
-def _bound(rule: Rule, text: str) -> re.Pattern[str] | None:
-    """The rule's pattern about the names that this file binds; None if it binds none."""
+def _bind_names(rule: Rule, text: str) -> re.Pattern[str] | None:
+    """Return the rule's pattern for the names that this file binds; None if it binds none."""
     names: set[str] = set()
     for match in rule.binds.finditer(text) if rule.binds else ():
         for part in filter(None, match.groups()):
-            # `(A as B, C)`: the name that counts is the last one of each item.
+            # `(A as B, C)`: the last name of each item counts.
             names.update(item.split()[-1] for item in part.strip("()").split(",") if item.strip())
     names = {name for name in names if name.isidentifier()}
     if not names:
@@ -153,11 +162,11 @@ def _bound(rule: Rule, text: str) -> re.Pattern[str] | None:
     return re.compile(rule.pattern.pattern.replace(NAMES, alternatives), rule.pattern.flags)
 
 
-def _said(match: re.Match[str]) -> str:
+def _normalize(match: re.Match[str]) -> str:
     return " ".join(match[0].split())
 
 
-def _hit(rule: str, line: int, said: str, *, strict: bool) -> Hit:
-    shown = said.encode("utf-8", "replace").decode()
-    shown = shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 1]}…"
-    return Hit(rule, strict, line, f"{SAYINGS[rule].detail}: {shown}", SAYINGS[rule].fix)
+def _build_hit(rule: str, line: int, excerpt: str, *, strict: bool) -> Hit:
+    text = excerpt.encode("utf-8", "replace").decode()
+    text = text if len(text) <= _MAX_EXCERPT else f"{text[: _MAX_EXCERPT - 1]}…"
+    return Hit(rule, strict, line, f"{SAYINGS[rule].detail}: {text}", SAYINGS[rule].fix)

@@ -1,4 +1,4 @@
-"""Rows of the static scan for Python."""
+"""The rules of the static scan for Python."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _DECIDERS = (
     r"(?: isinstance | issubclass | len | all | any | sum | abs | round | min | max | bool | type | hasattr"
     r" | AssertionError )"
 )
-"""Built-ins that tests are decided with."""
+"""Built-ins that decide the result of tests."""
 _HOOKS = r"(?: runtest | pyfunc | collection | assertion | assertrepr | report | sessionfinish | exception | terminal )"
 _DOC = r"""(?: [rRuU]? (?: "[\s"]*" | '[\s']*' ) \s* )?"""
 _HEAD = rf"\( [^()]* \) \s* (?: -> \s* [^:\n]+ )? : \s* {_DOC} return \b \s*"
 _YES = r"\(? (?: True | not\s+False | 1 ) \s* \)? [ \t]* (?: $ | ; | \b or \b )"
 _NO = r"\(? (?: False | not\s+True | 0 ) \s* \)? [ \t]* (?: $ | ; | \b and \b )"
 _DISGUISED = "[\uff21-\uff3a\uff41-\uff5a\uff3f\U0001d400-\U0001d6a3]"
-"""Letters that Python reads as plain ones."""
+"""Letters that Python reads as ASCII letters."""
 _ENVIRON = r"(?: environ (?: \.get \( | \s* \[ \s* ) | getenv \( )"
 
 _IMPORTS: Final = (
@@ -38,7 +38,7 @@ _IMPORTS: Final = (
         view="text",
         support=True,
     ),
-    # Production code has plug-ins by pluggy, and modules run their own doctests: 11 files more.
+    # Production code uses pluggy for plug-ins, and modules run their own doctests: 11 more files.
     Rule(
         "test-framework-import",
         PYTHON,
@@ -47,7 +47,7 @@ _IMPORTS: Final = (
     ),
 )
 
-# Forked children, daemons, and signals that are raised again after clean-up have a reason: 33 of 13,953 files.
+# Forked children, daemons, and code that raises a signal again after clean-up have a reason: 33 of 13,953 files.
 _EXITS: Final = (
     Rule(
         "hard-exit",
@@ -65,13 +65,13 @@ _EXITS: Final = (
 )
 
 _EQUALITY: Final = (
-    # Four files hold everything on purpose; none is equal to everything.
+    # Objects of four files contain everything on purpose; none equals everything.
     Rule(
         "constant-equality",
         PYTHON,
         code(rf"\b def \s+ (?: __(?:eq|contains)__ {_HEAD} {_YES} | __ne__ {_HEAD} {_NO} )"),
     ),
-    # Honest objects are greater than everything, equal to nothing, or hold nothing: 15 files.
+    # Honest objects are greater than everything, equal to nothing, or contain nothing: 15 files.
     Rule(
         "constant-equality",
         PYTHON,
@@ -171,7 +171,7 @@ _PATCHES: Final = (
         tests="broad",
     ),
     Rule("patched-framework", PYTHON, code(rf"\b def \s+ pytest_{_HOOKS} \w* \("), tests="broad", support=True),
-    # Debuggers, loggers and import hooks do these with good reason.
+    # Debuggers, loggers and import hooks do this with good reason.
     Rule(
         "patched-framework",
         PYTHON,
@@ -221,7 +221,7 @@ _HIDDEN: Final = (
         within=2,
         tests="broad",
     ),
-    # Encodings in which the file is not the text that a reader sees.
+    # Encodings in which the code differs from the text that a reader sees.
     Rule(
         "hidden-code",
         PYTHON,

@@ -1,10 +1,8 @@
-"""A source file as the static scan reads it, and what the scan says about a place in it.
+"""The types of the static scan: lines of a file, rules with their patterns, and hits.
 
-One row of the static scan, and the notation of its patterns.
-
-A row is a pattern over one text of a file. It has a weight for production code and one for tests: strict where no
-honest author has a reason, broad where a reviewer should look. The share of published files with a strict hit decided
-between the two. Every file of published packages, without their tests, was read as new production code:
+A rule is a pattern over one view of a file. It has a weight for production code and one for tests: strict if no honest
+author has a reason for such code, broad if a reviewer should look at it. The share of published files with a strict hit
+decided between the two. Every file of published packages, without their tests, was scanned as new production code:
 
 | strict hits               | Python, 13,953 files | JavaScript and TypeScript, 17,652 files | Go, 3,539 files |
 |---------------------------|----------------------|-----------------------------------------|-----------------|
@@ -17,8 +15,8 @@ between the two. Every file of published packages, without their tests, was read
 | `hidden-code`             | 0.01 %               | none                                    |                 |
 | any rule                  | 0.52 %               | 0.09 %                                  | none            |
 
-Rust, Java and Ruby were not measured: only what cannot be meant otherwise is strict there.
-The scan reads what is written. A name put together at run time is seen only by the layers that run the tests.
+Rust, Java and Ruby were not measured: only what has no other meaning is strict there.
+The scan reads source text. Only the layers that run the tests detect a name that is built at run time.
 """
 
 from __future__ import annotations
@@ -30,11 +28,11 @@ from typing import Final, Literal
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One physical line in three texts of the same length: what a text leaves out stands there as blanks."""
+    """One physical line as three texts of the same length. Each has blanks where it leaves something out."""
 
     number: int
     code: str
-    """Without comments and without what stands in strings; their quotes stay."""
+    """Without comments and without the content of strings. The quotes stay."""
     text: str
     """Without comments."""
     comment: str
@@ -43,49 +41,54 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
+    """A place in a file that matches a rule."""
+
     rule: str
     strict: bool
-    """Whether it is held against the change; if not, it is something for a reviewer to look at."""
+    """Whether the hit counts against the change. If not, a reviewer should look at it."""
     line: int
-    """0 where the path itself is meant."""
+    """0 if the path itself is meant."""
     detail: str
     fix: str
     """What an honest author would do."""
 
 
 View = Literal["code", "text", "anywhere", "comment"]
-"""`text` must begin outside of strings and comments; `anywhere` may begin within a string."""
+"""The text that a pattern is applied to. A match in `text` must begin outside of strings and comments; a match
+`anywhere` may begin within a string."""
 Weight = Literal["strict", "broad"]
 
 NAMES: Final = "NAMES"
-"""Stands in a pattern for the names that the row's `binds` finds in the file."""
+"""A placeholder in a pattern for the names that the rule's `binds` finds in the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
+    """One rule of the static scan."""
+
     name: str
     languages: frozenset[str]
-    """Empty: any file."""
+    """Empty for any file."""
     pattern: re.Pattern[str]
     production: Weight | None = "strict"
     tests: Weight | None = None
     view: View = "code"
     near: re.Pattern[str] | None = None
-    """Must stand in an added line as well, and begin outside of strings and comments."""
+    """A pattern that must also occur in an added line, and begin outside of strings and comments."""
     within: int = 0
     """How many lines of ordinary length `near` may be away."""
     binds: re.Pattern[str] | None = None
-    """What the file names: the pattern is about these names only."""
+    """Finds names in the file. The pattern then applies to these names only."""
     paths: re.Pattern[str] | None = None
-    """Only files with such a path."""
+    """The rule applies only to files with such a path."""
     support: bool = False
-    """Broad in a file whose name says that it supports testing."""
+    """If true, the rule is broad in a file whose name says that it supports testing."""
 
 
 def code(pattern: str) -> re.Pattern[str]:
-    r"""Blanks in a pattern are for reading; `\.` and `\(` allow blanks and line ends around them, as languages do.
+    r"""Compile a pattern. Its blanks are for reading; `\.` and `\(` allow blanks and line ends around them.
 
-    No pattern may begin with one of these: blanked text has long runs of blanks, and each would be tried from each.
+    No pattern may begin with one of these: blanked text has long runs of blanks, so matching would take quadratic time.
     """
     loose = pattern.replace(r"\.", r"(?:\s*\.\s*)").replace(r"\(", r"(?:\s*\(\s*)")
     return re.compile(loose, re.MULTILINE | re.VERBOSE)
@@ -98,21 +101,23 @@ ANY: Final = frozenset[str]()
 RUNNERS: Final = (
     r"(?: pytest | py\.test | unittest | nosetests? | vitest | mocha | (?<![a-z])jest(?![a-z]) | rspec | junit )"
 )
-_OPENED = r"""(?<!["'`]) ["'`] (?!["'`]) [^"'`\n]{0,80}?"""
-"""The beginning of a string. Three quotes begin a docstring or a text, which says nothing about what code does."""
-RUNNER_SAID: Final = code(rf"{_OPENED} {RUNNERS}")
+_STRING_START = r"""(?<!["'`]) ["'`] (?!["'`]) [^"'`\n]{0,80}?"""
+"""The beginning of a string. Three quotes begin a docstring or a text, which shows nothing about what code does."""
+RUNNER_SAID: Final = code(rf"{_STRING_START} {RUNNERS}")
 TEST_SAID: Final = code(
-    # In a regular expression of JavaScript's the dot is escaped; a bare `.test(` is how it is used.
-    rf"""{_OPENED} (?: {RUNNERS} | (?<![a-zA-Z]) (?:tests?|specs?) (?![a-zA-Z]) )
+    # In a regular expression of JavaScript the dot is escaped; a bare `.test(` is a call of the expression.
+    rf"""{_STRING_START} (?: {RUNNERS} | (?<![a-zA-Z]) (?:tests?|specs?) (?![a-zA-Z]) )
     | / [^/\n]{{0,80}}? (?: {RUNNERS} | \\[.] (?:test|spec) \b | \b (?:test|spec) \\[.] )"""
 )
-"""A string that names tests: `latest` and `inspect` do not."""
-REPORT_SAID: Final = rf"{_OPENED} (?: jsonl | junit | reports? \b | {RUNNERS} )"
+"""A string that names tests. `latest` and `inspect` do not."""
+REPORT_SAID: Final = rf"{_STRING_START} (?: jsonl | junit | reports? \b | {RUNNERS} )"
 ASSIGNED: Final = r"\s* [-+|]? = (?!=)"
 
 
 @dataclass(frozen=True, slots=True)
 class Saying:
+    """What a finding of a rule says."""
+
     detail: str
     fix: str
 
@@ -127,41 +132,41 @@ SAYINGS: Final[dict[str, Saying]] = {
         "raise an error, or return an exit code to the caller",
     ),
     "constant-equality": Saying(
-        "a comparison answers the same whatever it is given, so that any expectation is met",
+        "a comparison gives the same result for all values, so that any expectation is met",
         "compare the values",
     ),
     "runner-environment": Saying(
-        "code can tell whether it is under test, and so behave differently there",
+        "code detects whether it is under test, and so can behave differently there",
         "behave the same under test; pass what must differ as a parameter or a setting",
     ),
     "stack-reading": Saying(
-        "code looks at who called it, and so can behave differently under test",
+        "code inspects its callers, and so can behave differently under test",
         "pass what the function needs as a parameter",
     ),
     "patched-framework": Saying(
-        "replaces a part of what decides whether a test passes",
+        "replaces code that decides whether a test passes",
         "leave the test framework and the built-ins as they are",
     ),
     "names-the-gate": Saying(
-        "names a part of Proofstone's own machinery",
-        "leave it out: no project needs to know how it is checked",
+        "names an internal part of Proofstone",
+        "remove it: no project needs to know how it is checked",
     ),
     "report-tampering": Saying(
-        "reaches for open files or memory of the running process, where results are written",
-        "open the files that the code needs by their names",
+        "accesses open files or memory of the running process, where results are written",
+        "open the files that the code needs by name",
     ),
-    "hidden-code": Saying("is written so that a reader does not see what it does", "write it out as plain code"),
+    "hidden-code": Saying("hides from a reader what it does", "write it out as plain code"),
     "skipped-test": Saying(
-        "a test is skipped, expected to fail, or run alone", "mend the test, or say why it cannot run"
+        "a test is skipped, expected to fail, or run alone", "fix the test, or explain why it cannot run"
     ),
     "swallowed-failure": Saying("a failure is swallowed, or nothing is asserted", "let it fail; assert what matters"),
     "dynamic-code": Saying("runs text as code", "call the code, or look it up in a table"),
     "startup-file": Saying(
         "decides what runs when a program starts",
-        "keep it out of the repository, or have it declared as part of the task",
+        "keep it out of the repository, or declare it as part of the task",
     ),
     "suppression": Saying(
-        "tells a linter, a type checker or a coverage tool to look away",
-        "mend what it complains of, or name the one complaint and the reason",
+        "suppresses a linter, a type checker or a coverage tool",
+        "fix the complaint, or name the rule and the reason",
     ),
 }

@@ -1,9 +1,9 @@
-"""All rows of the static scan, with those for Go, Rust, Java, Ruby, and for files of any kind.
+"""All rules of the static scan, and the suppressions of linters, type checkers and coverage tools.
 
-Comments that tell a linter, a type checker or a coverage tool to look away, as one table.
+This module holds the rules for Go, Rust, Java, Ruby and for files of any kind.
 
-A suppression is no wrong in itself: one commit in seven adds one. It is said, and the engine runs the tool once more
-without it, to see what it hides. A blanket one names no complaint and hides whatever comes later as well.
+A suppression is not wrong in itself: one commit in seven adds one. It is reported, and the engine runs the tool once
+more without it to see what it hides. A blanket suppression names no complaint, so it also hides later ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SUPPORT: Final = re.compile(
     r"(?=$|[/_.-])|\.config\.[cm]?[jt]s$|plugin|(?:^|/)test|test(?:s|ing|er)?\.\w+$",
     re.IGNORECASE,
 )
-"""Names of files that support testing, or are tools around the product, and may know test frameworks."""
+"""Names of files that support testing, or are tools around the product, and may use test frameworks."""
 
 _GO, _RUST, _JAVA, _RUBY = (frozenset({name}) for name in ("go", "rust", "java", "ruby"))
 _NOT_PROSE = re.compile(r"^(?!.*\.(?:md|markdown|rst|adoc|txt)$)", re.IGNORECASE)
@@ -67,7 +67,7 @@ _OTHER_LANGUAGES: Final = (
     Rule("stack-reading", _JAVA, code(r"\b getStackTrace \("), near=RUNNER_SAID, within=15),
     Rule("stack-reading", _RUBY, code(r"\b caller(?:_locations)? \b"), near=RUNNER_SAID, within=15),
     Rule("skipped-test", _GO, code(r"\b [tb] \. Skip(?:f|Now)? \("), production=None, tests="broad"),
-    # Rust keeps its tests beside the code.
+    # Rust has its tests next to the code.
     Rule("skipped-test", _RUST, code(r"[#]\[ \s* ignore \b"), production="broad", tests="broad"),
     Rule("skipped-test", _JAVA, code(r"@ (?:Disabled|Ignore)\w* \b"), production=None, tests="broad"),
     Rule(
@@ -80,7 +80,7 @@ _OTHER_LANGUAGES: Final = (
 )
 
 _ANY_FILE: Final = (
-    # A plain `PROOFSTONE_` would stop laboratories: proofstones are what they run.
+    # A plain `PROOFSTONE_` prefix would match honest code.
     Rule(
         "names-the-gate",
         ANY,
@@ -112,7 +112,7 @@ _ANY_FILE: Final = (
         tests="broad",
         paths=_COMMANDS,
     ),
-    # Other settings of npm are common and harmless; these run a program of the change's choosing.
+    # Other settings of npm are common and harmless; these run a program that the change chooses.
     Rule(
         "startup-file",
         ANY,
@@ -127,119 +127,122 @@ RULES: Final[tuple[Rule, ...]] = (*PYTHON_RULES, *SCRIPT_RULES, *_OTHER_LANGUAGE
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
+    """A comment or attribute that suppresses complaints."""
+
     line: int
     blanket: bool
-    """It names no complaint."""
+    """Whether it names no complaint."""
     text: str
     start: int
-    """Columns in the line, in characters."""
+    """Column in the line, in characters."""
     end: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _SuppressionForm:
     pattern: re.Pattern[str]
     """Its group `codes` is what the suppression names."""
     unnamed: Literal["blanket", "named"] = "blanket"
-    """What it is when `codes` is missing: some forms mean one thing only, and name it by being there."""
+    """What the suppression is if `codes` is missing: some forms suppress one thing only, and so name it."""
     view: Literal["comment", "text"] = "comment"
 
 
-def _form(pattern: str, unnamed: Literal["blanket", "named"] = "blanket") -> _Form:
-    return _Form(re.compile(pattern, re.IGNORECASE), unnamed)
+def _comment_form(pattern: str, unnamed: Literal["blanket", "named"] = "blanket") -> _SuppressionForm:
+    return _SuppressionForm(re.compile(pattern, re.IGNORECASE), unnamed)
 
 
 _BRACKETS = r"(?P<codes>\s*\[\s*[\w-][^\]]*\])?"
 _LIST = r"(?P<codes>[@\w$][\w$/@.,\s-]*?)?(?=\s*(?:--|\*/|$))"
 _FORMS: Final = (
-    _form(r"#\s*(?:(?:flake8|ruff)\s*[:=]\s*)?noqa\b(?P<codes>\s*:\s*[A-Z]+\d+)?"),
-    _form(r"#\s*type:\s*ignore\b" + _BRACKETS),
-    _form(r"#\s*pyright:\s*(?:ignore\b" + _BRACKETS + r"|(?:basic|off)\b)"),
-    _form(r"#\s*pyright:\s*(?P<codes>report\w+\s*=\s*(?:false|none))"),
-    _form(r"#\s*pyre-(?:ignore|fixme)(?:-all-errors)?\b" + _BRACKETS),
-    _form(r"#\s*pytype:\s*(?:disable=(?P<codes>[\w-]+)|skip-file)"),
-    _form(r"#\s*mypy:\s*(?:ignore[-_]errors\b(?!\s*=\s*false)|(?P<codes>[a-z][\w-]*))"),
-    _form(r"#\s*pylint:\s*(?:skip-file|disable(?:-next|-msg)?\s*=\s*(?:all\b|(?P<codes>[\w-]+)))"),
-    _form(r"#\s*nosec\b(?P<codes>:?\s*[BG]\d+)?"),
-    _form(r"#\s*pragma:\s*no\s*(?:cover|branch)\b", "named"),
-    _form(r"\b(?:eslint|oxlint)-disable(?:-next-line|-line)?(?![\w-])\s*" + _LIST),
-    _form(r"\btslint:disable(?:-next-line|-line)?\b(?P<codes>:\s*[\w-]+)?"),
-    _form(r"\bdeno-lint-ignore(?:-file)?(?![\w-])\s*" + _LIST),
-    _form(r"@ts-(?:ignore|nocheck)\b"),
-    _form(r"@ts-expect-error\b", "named"),
-    _form(r"\$FlowFixMe\b" + _BRACKETS),
-    _form(r"\bbiome-ignore(?:-all|-start)?\s+(?:lint\b(?!/)|(?P<codes>[\w/]+))"),
-    _form(r"\b(?:istanbul|c8|v8|node:coverage)\s+(?:ignore|disable)\b", "named"),
-    _form(r"//\s*nolint\b(?!:all\b)(?P<codes>:\s*[\w-]+)?|//\s*nolint:all\b"),
-    _form(r"\brubocop:\s*(?:disable|todo)\s+(?:all\b|(?P<codes>[\w/]+))"),
-    _form(r"\bNOSONAR\b(?P<codes>\s*\(\s*\w+)?"),
-    _Form(
+    _comment_form(r"#\s*(?:(?:flake8|ruff)\s*[:=]\s*)?noqa\b(?P<codes>\s*:\s*[A-Z]+\d+)?"),
+    _comment_form(r"#\s*type:\s*ignore\b" + _BRACKETS),
+    _comment_form(r"#\s*pyright:\s*(?:ignore\b" + _BRACKETS + r"|(?:basic|off)\b)"),
+    _comment_form(r"#\s*pyright:\s*(?P<codes>report\w+\s*=\s*(?:false|none))"),
+    _comment_form(r"#\s*pyre-(?:ignore|fixme)(?:-all-errors)?\b" + _BRACKETS),
+    _comment_form(r"#\s*pytype:\s*(?:disable=(?P<codes>[\w-]+)|skip-file)"),
+    _comment_form(r"#\s*mypy:\s*(?:ignore[-_]errors\b(?!\s*=\s*false)|(?P<codes>[a-z][\w-]*))"),
+    _comment_form(r"#\s*pylint:\s*(?:skip-file|disable(?:-next|-msg)?\s*=\s*(?:all\b|(?P<codes>[\w-]+)))"),
+    _comment_form(r"#\s*nosec\b(?P<codes>:?\s*[BG]\d+)?"),
+    _comment_form(r"#\s*pragma:\s*no\s*(?:cover|branch)\b", "named"),
+    _comment_form(r"\b(?:eslint|oxlint)-disable(?:-next-line|-line)?(?![\w-])\s*" + _LIST),
+    _comment_form(r"\btslint:disable(?:-next-line|-line)?\b(?P<codes>:\s*[\w-]+)?"),
+    _comment_form(r"\bdeno-lint-ignore(?:-file)?(?![\w-])\s*" + _LIST),
+    _comment_form(r"@ts-(?:ignore|nocheck)\b"),
+    _comment_form(r"@ts-expect-error\b", "named"),
+    _comment_form(r"\$FlowFixMe\b" + _BRACKETS),
+    _comment_form(r"\bbiome-ignore(?:-all|-start)?\s+(?:lint\b(?!/)|(?P<codes>[\w/]+))"),
+    _comment_form(r"\b(?:istanbul|c8|v8|node:coverage)\s+(?:ignore|disable)\b", "named"),
+    _comment_form(r"//\s*nolint\b(?!:all\b)(?P<codes>:\s*[\w-]+)?|//\s*nolint:all\b"),
+    _comment_form(r"\brubocop:\s*(?:disable|todo)\s+(?:all\b|(?P<codes>[\w/]+))"),
+    _comment_form(r"\bNOSONAR\b(?P<codes>\s*\(\s*\w+)?"),
+    _SuppressionForm(
         re.compile(r"#!?\[\s*(?:allow|expect)\s*\(\s*(?:(?:warnings|clippy::all)\b|(?P<codes>\w+))[^\]]*\]?"),
         view="text",
     ),
-    _Form(re.compile(r"@SuppressWarnings\s*\((?:\s*\"all\"|(?P<codes>[^)]*))\s*\)"), view="text"),
+    _SuppressionForm(re.compile(r"@SuppressWarnings\s*\((?:\s*\"all\"|(?P<codes>[^)]*))\s*\)"), view="text"),
 )
 _ATTRIBUTE: Final = re.compile(r"#!?\[|@Suppress")
-_CUT: Final = re.compile(r"\s*\*/|(?<=\S)\s+#")
-"""Where a suppression ends before its line does: at the end of the comment, or at the next one of Python's kind."""
-_LEADER: Final = re.compile(r"(?:#+|//+)\s*$")
+_SUPPRESSION_END: Final = re.compile(r"\s*\*/|(?<=\S)\s+#")
+"""Where a suppression ends before its line does: at the end of the comment, or at the next `#`."""
+_COMMENT_START: Final = re.compile(r"(?:#+|//+)\s*$")
 
 
 def suppressions(lines: Sequence[Line], added: Container[int], old: Sequence[Line] = ()) -> list[Suppression]:
-    """The suppressions on added lines. Of one that the old file had as well, only what came on top of it."""
-    before = Counter(found.text for line in old for found in _on(line))
+    """Return the suppressions on added lines. If the old file has the same one, return only additional ones."""
+    before = Counter(suppression.text for line in old for suppression in _find_on_line(line))
     after = Counter[str]()
-    fresh = []
+    new = []
     for line in lines:
-        for found in _on(line):
-            after[found.text] += 1
+        for suppression in _find_on_line(line):
+            after[suppression.text] += 1
             if line.number in added:
-                fresh.append(found)
-    return [found for found in fresh if after[found.text] > before[found.text]]
+                new.append(suppression)
+    return [suppression for suppression in new if after[suppression.text] > before[suppression.text]]
 
 
-def _on(line: Line) -> Iterator[Suppression]:
+def _find_on_line(line: Line) -> Iterator[Suppression]:
     if not line.comment.strip() and not _ATTRIBUTE.search(line.code):
         return
-    taken: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for form in _FORMS:
-        shown = line.comment if form.view == "comment" else line.text
-        for match in form.pattern.finditer(shown):
+        view = line.comment if form.view == "comment" else line.text
+        for match in form.pattern.finditer(view):
             start = match.start()
-            if any(left <= start < right for left, right in taken) or (form.view == "text" and line.code[start] == " "):
+            if any(left <= start < right for left, right in spans) or (form.view == "text" and line.code[start] == " "):
                 continue
-            named = form.unnamed == "named" or match.groupdict().get("codes") or _goes_on(shown, start)
-            end = _end(shown, match.end()) if form.view == "comment" else match.end()
-            taken.append((start, end))
-            yield Suppression(line.number, not named, " ".join(match[0].split()), start, end)
+            is_named = form.unnamed == "named" or match.groupdict().get("codes") or _is_continued(view, start)
+            end = _find_end(view, match.end()) if form.view == "comment" else match.end()
+            spans.append((start, end))
+            yield Suppression(line.number, not is_named, " ".join(match[0].split()), start, end)
 
 
-def _goes_on(comment: str, at: int) -> bool:
-    """Whether the comment is continued on the next line, where the names may stand."""
+def _is_continued(comment: str, at: int) -> bool:
+    """Return whether the comment continues on the next line, where the names may be."""
     return comment.rfind("/*", 0, at) > comment.rfind("*/", 0, at) and "*/" not in comment[at:]
 
 
-def _end(comment: str, at: int) -> int:
-    cut = _CUT.search(comment, at)
+def _find_end(comment: str, at: int) -> int:
+    cut = _SUPPRESSION_END.search(comment, at)
     return cut.start() if cut else len(comment.rstrip())
 
 
-def without_suppressions(content: bytes, found: Sequence[Suppression], lines: Sequence[Line]) -> bytes:
-    """The same file without these suppressions. Every line stays, so that complaints keep their places."""
-    kept = content.decode("utf-8", "surrogateescape").splitlines(keepends=True)
-    for item in sorted(found, key=lambda comment: (comment.line, -comment.start)):
-        raw = kept[item.line - 1]
+def without_suppressions(content: bytes, removed: Sequence[Suppression], lines: Sequence[Line]) -> bytes:
+    """Return the file without these suppressions. Every line stays, so that complaints keep their line numbers."""
+    result = content.decode("utf-8", "surrogateescape").splitlines(keepends=True)
+    for suppression in sorted(removed, key=lambda comment: (comment.line, -comment.start)):
+        raw = result[suppression.line - 1]
         ending = raw[len(raw.splitlines()[0]) :]
-        left, right = raw[: item.start], raw[item.end : len(raw) - len(ending)]
-        alone = not lines[item.line - 1].code.strip()
-        kept[item.line - 1] = _joined(left, right, raw[item.start], alone=alone) + ending
-    return "".join(kept).encode("utf-8", "surrogateescape")
+        left, right = raw[: suppression.start], raw[suppression.end : len(raw) - len(ending)]
+        is_alone = not lines[suppression.line - 1].code.strip()
+        result[suppression.line - 1] = _join_remainder(left, right, raw[suppression.start], alone=is_alone) + ending
+    return "".join(result).encode("utf-8", "surrogateescape")
 
 
-def _joined(left: str, right: str, mark: str, *, alone: bool) -> str:
-    """What stays of a line. A comment on a line of its own stays as an empty one: linters count blank lines."""
+def _join_remainder(left: str, right: str, mark: str, *, alone: bool) -> str:
+    """Return what remains of a line. A comment on a line of its own becomes an empty comment, because linters count
+    blank lines."""
     if right.strip():
         return left + (right if left[-1:].strip() else right.lstrip())
     if alone and mark == "#" and not left.strip():
         return left + mark
-    return left.rstrip() if alone else _LEADER.sub("", left.rstrip()).rstrip()
+    return left.rstrip() if alone else _COMMENT_START.sub("", left.rstrip()).rstrip()

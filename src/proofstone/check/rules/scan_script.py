@@ -1,4 +1,4 @@
-"""Rows of the static scan for JavaScript and TypeScript."""
+"""The rules of the static scan for JavaScript and TypeScript."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ _HIDDEN: Final = (
         within=2,
         tests="broad",
     ),
-    # A plain letter written as an escape. Other letters are written so by minifiers.
+    # An ASCII letter written as an escape. Minifiers write other letters like that.
     Rule(
         "hidden-code",
         SCRIPT,

@@ -1,7 +1,7 @@
-"""One more test in a test file, which must fail: if the report does not say so, the report is a lie.
+"""Add one test that must fail to a test file. If the report does not show the failure, the report is wrong.
 
-It looks like the file's other tests, so that nothing can tell it from them. Where it could not be sure to run (a file
-that chooses its tests itself, or has none) there is none.
+The test looks like the file's other tests, so that nothing can distinguish it from them. No test is added if it might
+not run: in a file that selects its tests itself, or that has none.
 """
 
 from __future__ import annotations
@@ -24,21 +24,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Canary:
+    """A test file with one more test that must fail."""
+
     content: bytes
     name: str
-    """Part of the id that the report must give it."""
+    """Part of the id that the test must have in the report."""
 
 
 def with_canary(format: ReportFormat, path: str, content: bytes, word: str) -> Canary | None:
-    """The file with a failing test, named with `word` (random lower-case letters); None where it has no place."""
+    """Return the file with a failing test named after `word` (random lower-case letters); None if no test can be
+    added."""
     language = language_of(path, content)
-    place = _PLACES.get(format)
-    if place is None or language is None or len(content) > LIMIT:
+    support = _SUPPORTED.get(format)
+    if support is None or language is None or len(content) > LIMIT:
         return None
-    languages, make = place
+    languages, make = support
     if language not in languages:
         return None
-    return _in_python(format, content, word) if make is None else _at_the_end(make, path, language, content, word)
+    return (
+        _add_python_test(format, content, word) if make is None else _append_test(make, path, language, content, word)
+    )
 
 
 def _wrong_length(word: str) -> int:
@@ -48,48 +53,49 @@ def _wrong_length(word: str) -> int:
 # Python
 
 
-def _in_python(format: ReportFormat, content: bytes, word: str) -> Canary | None:
+def _add_python_test(format: ReportFormat, content: bytes, word: str) -> Canary | None:
     source = python_text(content)
-    text = _python_test(format, source.tree.body, word) if source else None
+    text = _build_python_test(format, source.tree.body, word) if source else None
     if source is None or text is None:
         return None
     newline = newline_of(content)
-    at = len(source.data)
+    offset = len(source.data)
     for stmt in reversed(source.tree.body):
-        if not _runs_the_tests(stmt):
+        if not _starts_runner(stmt):
             break
-        at = source.start(stmt)
-    lead = b"" if source.data[:at].endswith(b"\n") else newline
-    tail = newline * 2 if at < len(source.data) else b""
-    data = applied(source.data, [inserted(at, lead + newline * 2 + text.encode().replace(b"\n", newline) + tail)])
+        offset = source.start(stmt)
+    lead = b"" if source.data[:offset].endswith(b"\n") else newline
+    tail = newline * 2 if offset < len(source.data) else b""
+    data = applied(source.data, [inserted(offset, lead + newline * 2 + text.encode().replace(b"\n", newline) + tail)])
     changed = source.encoded(data)
     return Canary(changed, f"test_{word}") if changed is not None else None
 
 
-def _python_test(format: ReportFormat, body: list[ast.stmt], word: str) -> str | None:
-    if any(_chooses_its_tests(stmt) for stmt in body):
+def _build_python_test(format: ReportFormat, body: list[ast.stmt], word: str) -> str | None:
+    if any(_selects_tests(stmt) for stmt in body):
         return None
-    functions = any(isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef) and _is_test(stmt) for stmt in body)
+    has_functions = any(isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef) and _is_test(stmt) for stmt in body)
     classes = [stmt for stmt in body if isinstance(stmt, ast.ClassDef) and any(map(_is_test, stmt.body))]
     cases = [class_ for class_ in classes if any(ast.unparse(base).endswith("TestCase") for base in class_.bases)]
-    if format is ReportFormat.PYTEST and (functions or len(classes) > len(cases)):
+    if format is ReportFormat.PYTEST and (has_functions or len(classes) > len(cases)):
         return _PYTEST.format(word=word, wrong=_wrong_length(word))
-    # A base that is no TestCase by its name may still be one.
-    made = any(class_.bases for class_ in classes)
-    return _UNITTEST.format(word=word, wrong=_wrong_length(word), title=word.title()) if made else None
+    # A base class may be a TestCase although its name does not say so.
+    has_base_class = any(class_.bases for class_ in classes)
+    return _UNITTEST.format(word=word, wrong=_wrong_length(word), title=word.title()) if has_base_class else None
 
 
 def _is_test(stmt: ast.stmt) -> bool:
     return isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef) and stmt.name.startswith("test")
 
 
-def _chooses_its_tests(stmt: ast.stmt) -> bool:
+def _selects_tests(stmt: ast.stmt) -> bool:
     names = {node.id for node in getattr(stmt, "targets", []) if isinstance(node, ast.Name)}
     return "__test__" in names or (isinstance(stmt, ast.FunctionDef) and stmt.name == "load_tests")
 
 
-def _runs_the_tests(stmt: ast.stmt) -> bool:
-    """`unittest.main()`, with or without the guard: nothing after it would be run."""
+def _starts_runner(stmt: ast.stmt) -> bool:
+    """Return whether a statement starts the runner, such as `unittest.main()` with or without the guard. Nothing after
+    it would run."""
     guard = isinstance(stmt, ast.If) and "__name__" in ast.unparse(stmt.test)
     return guard or (isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Call))
 
@@ -108,12 +114,12 @@ class Test{title}(_{word}.TestCase):
 """
 
 
-# Other languages: a text for the end of the file, or None if it has no place there
+# Other languages: the text to append to the file, or None if no test can be added
 
-_Make = Callable[[str, "Node", str], str | None]
+_TestBuilder = Callable[[str, "Node", str], str | None]
 
 
-def _at_the_end(make: _Make, path: str, language: str, content: bytes, word: str) -> Canary | None:
+def _append_test(make: _TestBuilder, path: str, language: str, content: bytes, word: str) -> Canary | None:
     mark, data = without_bom(content)
     root = parsed(data, language)
     text = make(path, root, word) if root else None
@@ -129,24 +135,25 @@ def _at_the_end(make: _Make, path: str, language: str, content: bytes, word: str
 _NAMES: Final = {"go": "Test{title}", "rust": "test_{word}"}
 
 
-def _with_own_function(path: str, root: Node, word: str) -> str | None:
-    """Called as the file calls it, be it global or imported."""
+def _build_global_test(path: str, root: Node, word: str) -> str | None:
+    """Build a test with the test function that the file itself calls, whether global or imported."""
     calls = [name for name in map(plain_name, javascript_calls(root)) if name]
     if not calls or _ONLY.search(text_of(root)):
         return None
     return _JAVASCRIPT_TEST.format(name=calls[0], word=word, wrong=_wrong_length(word))
 
 
-def _with_import(*modules: str) -> _Make:
-    """By the function of the first of these modules that the file names, under a name of its own."""
+def _build_imported_test(*modules: str) -> _TestBuilder:
+    """Return a builder that imports the test function from the first of these modules that the file names, under a name
+    of its own."""
 
     def make(path: str, root: Node, word: str) -> str | None:
         text = text_of(root)
-        module = next((item for item in modules if re.search(rf"""['"]{item}['"]""", text)), None)
+        module = next((candidate for candidate in modules if re.search(rf"""['"]{candidate}['"]""", text)), None)
         if module is None or not any(True for _ in javascript_calls(root)):
             return None
         if module != "node:test" and _ONLY.search(text):
-            return None  # node runs the others as well, unless it is told not to
+            return None  # node runs all tests unless `--test-only` is given
         name = f"check_{word}"
         imported = _IMPORTS[module][not _is_esm(path, root)].format(name=name)
         test = _TAP_TEST if module in ("tape", "tap") else _JAVASCRIPT_TEST
@@ -163,7 +170,7 @@ def _is_esm(path: str, root: Node) -> bool:
 
 
 _ONLY: Final = re.compile(r"\.only\b|\bf(?:it|describe)\(")
-"""Such a file leaves out all other tests, and so would it this one."""
+"""Marks files that skip all other tests. They would skip the canary too."""
 _IMPORTS: Final = {
     "node:test": ('import {{ test as {name} }} from "node:test";', 'const {{ test: {name} }} = require("node:test");'),
     "tap": ('import {{ test as {name} }} from "tap";', 'const {{ test: {name} }} = require("tap");'),
@@ -184,7 +191,7 @@ _TAP_TEST: Final = """\
 """
 
 
-def _go(path: str, root: Node, word: str) -> str | None:
+def _build_go_test(path: str, root: Node, word: str) -> str | None:
     text = text_of(root)
     imported = re.search(r"""(?m)^\s*(?:import\s+)?([\w.]*)[ \t]*"testing"\s*$""", text)
     if imported is None or imported[1] == "_" or not path.endswith("_test.go") or not _GO_TEST.search(text):
@@ -203,13 +210,13 @@ func Test{title}(t *{package}T) {{
 """
 
 
-def _cargo(path: str, root: Node, word: str) -> str | None:
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
+def _build_rust_test(path: str, root: Node, word: str) -> str | None:
+    pending = [root]
+    while pending:
+        node = pending.pop()
         if node.type == "attribute_item" and text_of(node) == "#[test]":
             return _RUST.format(word=word, wrong=_wrong_length(word))
-        waiting += node.named_children
+        pending += node.named_children
     return None
 
 
@@ -222,15 +229,15 @@ fn test_{word}() {{
 
 _PYTHON = ("python",)
 _JAVASCRIPT = ("javascript", "typescript", "tsx")
-_PLACES: Final[dict[ReportFormat, tuple[tuple[str, ...], _Make | None]]] = {
+_SUPPORTED: Final[dict[ReportFormat, tuple[tuple[str, ...], _TestBuilder | None]]] = {
     ReportFormat.PYTEST: (_PYTHON, None),
     ReportFormat.UNITTEST: (_PYTHON, None),
-    ReportFormat.NODE: (_JAVASCRIPT, _with_import("node:test")),
-    ReportFormat.VITEST: (_JAVASCRIPT, _with_import("vitest")),
-    ReportFormat.TAP: (_JAVASCRIPT, _with_import("tape", "tap")),
-    ReportFormat.JEST: (_JAVASCRIPT, _with_own_function),
-    ReportFormat.MOCHA: (_JAVASCRIPT, _with_own_function),
-    ReportFormat.GO: (("go",), _go),
-    ReportFormat.CARGO: (("rust",), _cargo),
+    ReportFormat.NODE: (_JAVASCRIPT, _build_imported_test("node:test")),
+    ReportFormat.VITEST: (_JAVASCRIPT, _build_imported_test("vitest")),
+    ReportFormat.TAP: (_JAVASCRIPT, _build_imported_test("tape", "tap")),
+    ReportFormat.JEST: (_JAVASCRIPT, _build_global_test),
+    ReportFormat.MOCHA: (_JAVASCRIPT, _build_global_test),
+    ReportFormat.GO: (("go",), _build_go_test),
+    ReportFormat.CARGO: (("rust",), _build_rust_test),
 }
-"""Languages and text by format; None for Python, where the place matters as well."""
+"""Languages and test builder by format. The builder is None for Python, where the position matters as well."""

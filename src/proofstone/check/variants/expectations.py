@@ -1,12 +1,11 @@
-"""Changed expectations in Python tests: `assert`, and the methods of unittest, mock and numpy.
+"""Change the expectations of tests: a genuine test that passed must then fail.
 
-Left as they are: constants, what stands in a block that expects an exception, and what `except` would catch.
+A value that claims to equal everything, or an assertion that accepts anything, passes anyway, and that exposes it.
+Equality is changed by wrapping the expected value together with a random word, so that no genuine value can equal it.
+Other conditions are negated.
 
-Copies of tests whose expectations were changed: an honest test that passed must fail on them.
-
-A value that claims to be equal to everything, or an assertion that was made to accept anything, passes all the same,
-and that exposes it. Equality is changed by wrapping the expected value together with a word that nobody can know, so
-that nothing honest can be equal to it; other conditions are turned round.
+The Python part handles `assert` and the methods of unittest, mock and numpy. It leaves alone constants, blocks that
+expect an exception, and assertions that an `except` would catch.
 """
 
 from __future__ import annotations
@@ -69,46 +68,49 @@ _EXPECTED_NAMES: Final = ("expected", "want", "correct")
 def python_expectations(
     source: PythonText, names: Collection[str] | None, word: str
 ) -> tuple[list[Edit], tuple[str, ...]]:
+    """Return edits that change the expectations of the named tests, and the tests that must then fail. None stands for
+    all tests."""
     edits: list[Edit] = []
     tests: list[str] = []
-    for name, test in _tests(source.tree.body, ""):
-        if name.rpartition(".")[2].startswith("test") if names is None else _named(name, names):
-            change = _Change(source, word, _called(test))
+    for name, test in _find_tests(source.tree.body, ""):
+        if name.rpartition(".")[2].startswith("test") if names is None else _is_named(name, names):
+            change = _ExpectationEdits(source, word, _find_called_names(test))
             if change.block(test.body):
                 tests.append(name)
             edits += change.edits
     return edits, tuple(dict.fromkeys(tests))
 
 
-def _tests(body: Sequence[ast.stmt], around: str) -> Iterator[tuple[str, _Definition]]:
+def _find_tests(body: Sequence[ast.stmt], prefix: str) -> Iterator[tuple[str, _Definition]]:
     for stmt in body:
         if isinstance(stmt, _Definition):
-            yield around + stmt.name, stmt
+            yield prefix + stmt.name, stmt
         elif isinstance(stmt, ast.ClassDef):
-            yield from _tests(stmt.body, f"{around}{stmt.name}.")
+            yield from _find_tests(stmt.body, f"{prefix}{stmt.name}.")
         elif isinstance(stmt, ast.If | ast.Try | ast.With):
-            yield from _tests(stmt.body, around)
+            yield from _find_tests(stmt.body, prefix)
 
 
-def _called(test: _Definition) -> set[str]:
+def _find_called_names(test: _Definition) -> set[str]:
     return {node.func.id for node in ast.walk(test) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
 
 
-def _named(name: str, names: Collection[str]) -> bool:
-    """By its name alone, with its class, or with whatever stands before the class."""
+def _is_named(name: str, names: Collection[str]) -> bool:
+    """Return whether one of the names means this test: by its own name, with its class, or with a longer prefix."""
     return any(
-        name == item or name.endswith("." + item) or ("." in name and item.endswith("." + name)) for item in names
+        name == wanted or name.endswith("." + wanted) or ("." in name and wanted.endswith("." + name))
+        for wanted in names
     )
 
 
 @dataclass
-class _Change:
-    """Collects the edits of one test. Methods say whether something was changed that the test cannot avoid."""
+class _ExpectationEdits:
+    """Collects the edits of one test. Methods return whether they changed an expectation that the test cannot avoid."""
 
     source: PythonText
     word: str
     called: Collection[str]
-    """Names of the functions that the test calls itself."""
+    """Names of the functions that the test itself calls."""
     edits: list[Edit] = field(default_factory=list)
 
     def block(self, body: Sequence[ast.stmt]) -> bool:
@@ -124,7 +126,7 @@ class _Change:
             case ast.With() | ast.AsyncWith() if any(_expects_exception(item) for item in stmt.items):
                 return False
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                # What is only handed over may never run, or run where nobody hears of its exceptions.
+                # A callback may never run, or its exceptions may be swallowed.
                 return self.block(stmt.body) and stmt.name in self.called
             case ast.With() | ast.AsyncWith():
                 return self.block(stmt.body)
@@ -144,9 +146,9 @@ class _Change:
         return any([not caught and self.block(stmt.body), self.block(stmt.finalbody)])
 
     def condition(self, condition: ast.expr) -> bool:
-        """Makes a true condition false, unless it holds whatever a value is compared with."""
+        """Make a true condition false, unless it is constant."""
         match condition:
-            case _ if _constant(condition):
+            case _ if _is_constant(condition):
                 return False
             case ast.Compare(left=left, ops=ops, comparators=[*_, right]) if all(isinstance(op, ast.Eq) for op in ops):
                 self.wrap(left if len(ops) == 1 and _is_expected(left, right) else right)
@@ -161,21 +163,23 @@ class _Change:
 
     def call(self, call: ast.Call) -> bool:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        given = call.args
-        # The parentheses of a lone generator expression are those of the call: nothing can be put around it.
-        if any(isinstance(item, ast.Starred | ast.GeneratorExp) for item in given[:2]) or all(map(_constant, given)):
+        arguments = call.args
+        # A lone generator expression uses the parentheses of the call, so it cannot be wrapped.
+        if any(isinstance(argument, ast.Starred | ast.GeneratorExp) for argument in arguments[:2]) or all(
+            map(_is_constant, arguments)
+        ):
             return False
-        if name in EQUAL and len(given) >= 2:
-            self.wrap(given[0] if _is_expected(given[0], given[1]) else given[1])
-        elif name == "assertIn" and len(given) >= 2:
-            self.membership(given[0], given[1])
+        if name in EQUAL and len(arguments) >= 2:
+            self.wrap(arguments[0] if _is_expected(arguments[0], arguments[1]) else arguments[1])
+        elif name == "assertIn" and len(arguments) >= 2:
+            self.membership(arguments[0], arguments[1])
         elif name == "assertTrue":
-            return self.condition(given[0])
+            return self.condition(arguments[0])
         elif name in OPPOSITE and isinstance(call.func, ast.Attribute):
             end = self.source.end(call.func)
             self.edits.append(Edit(end - len(name), end, OPPOSITE[name].encode()))
         elif name in CALLED:
-            self.edits.append(inserted(self.source.start(given[0]), self._word + b", "))
+            self.edits.append(inserted(self.source.start(arguments[0]), self._word + b", "))
         else:
             return False
         return True
@@ -201,21 +205,21 @@ class _Change:
         return f'"{self.word}"'.encode()
 
 
-def _constant(expression: ast.expr) -> bool:
-    """Without anything that could come from the code under test."""
+def _is_constant(expression: ast.expr) -> bool:
+    """Return whether an expression contains nothing that could come from the code under test."""
     return not any(isinstance(node, ast.Name | ast.Call | ast.Await | ast.Yield) for node in ast.walk(expression))
 
 
 def _is_expected(left: ast.expr, right: ast.expr) -> bool:
-    """Whether the left side is what the right one is held against, and not the other way round."""
-    if _constant(left) or _constant(right):
-        return _constant(left)
+    """Return whether the left side is the expected value and the right side the actual one."""
+    if _is_constant(left) or _is_constant(right):
+        return _is_constant(left)
     return isinstance(left, ast.Name) and left.id.startswith(_EXPECTED_NAMES)
 
 
 def _expects_exception(item: ast.withitem) -> bool:
-    called = item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
-    return (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")) in _EXPECTS_EXCEPTION
+    function = item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
+    return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) in _EXPECTS_EXCEPTION
 
 
 def _catches_assertions(handler: ast.ExceptHandler) -> bool:
@@ -223,37 +227,41 @@ def _catches_assertions(handler: ast.ExceptHandler) -> bool:
     return names is None or bool(names & _CATCHES_ASSERTIONS)
 
 
-_JAVASCRIPT = ("javascript", "typescript", "tsx")
+_JAVASCRIPT_LANGUAGES = ("javascript", "typescript", "tsx")
 
 
 @dataclass(frozen=True)
 class Mutated:
+    """A test file with changed expectations."""
+
     content: bytes
     tests: tuple[str, ...]
-    """Those in which an expectation was changed that the test cannot avoid: `test_x`, `Class.test_x`, or the title."""
+    """Tests in which an unavoidable expectation was changed: `test_x`, `Class.test_x`, or the title."""
 
 
 def mutated(path: str, content: bytes, names: Collection[str] | None, word: str) -> Mutated:
-    """`names`: the tests to change, all of them if None. `word`: random letters."""
+    """Change the expectations of the tests in `names`, or of all tests if None. `word` is a random word."""
     language = language_of(path, content)
     unchanged = Mutated(content, ())
     if len(content) > LIMIT:
         return unchanged
     if language == "python":
-        return _python(content, names, word) or unchanged
-    return (_javascript(content, language, names, word) if language in _JAVASCRIPT else None) or unchanged
+        return _mutate_python(content, names, word) or unchanged
+    return (
+        _mutate_javascript(content, language, names, word) if language in _JAVASCRIPT_LANGUAGES else None
+    ) or unchanged
 
 
-def _python(content: bytes, names: Collection[str] | None, word: str) -> Mutated | None:
+def _mutate_python(content: bytes, names: Collection[str] | None, word: str) -> Mutated | None:
     source = python_text(content)
     if source is None:
         return None
-    edits, tests = python_expectations(source, _wanted(names), word)
+    edits, tests = python_expectations(source, _normalize_names(names), word)
     changed = source.encoded(applied(source.data, edits))
     return Mutated(changed, tests) if changed is not None else None
 
 
-def _javascript(content: bytes, language: str, names: Collection[str] | None, word: str) -> Mutated | None:
+def _mutate_javascript(content: bytes, language: str, names: Collection[str] | None, word: str) -> Mutated | None:
     mark, text = without_bom(content)
     root = parsed(text, language)
     if root is None:
@@ -263,6 +271,6 @@ def _javascript(content: bytes, language: str, names: Collection[str] | None, wo
     return Mutated(mark + changed, tests) if parsed(changed, language) else None
 
 
-def _wanted(names: Collection[str] | None) -> Collection[str] | None:
-    """Python names, without parameters."""
+def _normalize_names(names: Collection[str] | None) -> Collection[str] | None:
+    """Return Python names without parameters."""
     return None if names is None else {name.partition("[")[0].replace("::", ".") for name in names}

@@ -1,6 +1,6 @@
-"""Changed expectations in JavaScript and TypeScript tests: node's assert, tape, jest, vitest, chai.
+"""Change the expectations of JavaScript and TypeScript tests: node's assert, tape, jest, vitest, chai.
 
-Left as they are: constants, expected exceptions, snapshots, and what a `catch` would take.
+Constants, expected exceptions, snapshots and assertions that a `catch` would swallow are left alone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OPPOSITE: Final = {
 }
 TRUTH: Final = frozenset({"ok", "notOk", "true", "false", "truthy", "falsy", "assert", "isTrue", "isFalse", "isOk"})
 BARE: Final = frozenset({"equal", "strictEqual", "deepEqual", "deepStrictEqual"})
-"""What is often taken out of node's assert and called without it."""
+"""Functions of node's assert that are often imported and called by name."""
 MATCHERS: Final = frozenset(
     {
         *("toBe", "toEqual", "toStrictEqual", "toContain", "toContainEqual", "toMatchObject", "toHaveLength"),
@@ -42,7 +42,7 @@ MATCHERS: Final = frozenset(
         *("equal", "equals", "eq", "eql", "eqls"),
     }
 )
-_LEFT_ALONE: Final = re.compile(r"\b(?:rejects?|throws?|toThrow\w*|rejected\w*|\w*Snapshot)\b")
+_UNTOUCHED: Final = re.compile(r"\b(?:rejects?|throws?|toThrow\w*|rejected\w*|\w*Snapshot)\b")
 _NESTED: Final = FUNCTIONS | {"function_declaration", "method_definition"}
 _ITERATIONS: Final = frozenset({"forEach", "map"})
 _RECEIVERS: Final = frozenset({"assert", "t", "chai", "tap"})
@@ -53,11 +53,13 @@ _BRANCHES: Final = frozenset({"if_statement", "switch_statement", "ternary_expre
 def javascript_expectations(
     root: Node, names: Collection[str] | None, word: str, *, typed: bool
 ) -> tuple[list[Edit], tuple[str, ...]]:
+    """Return edits that change the expectations of the named tests, and the tests that must then fail. None stands for
+    all tests."""
     edits: set[Edit] = set()
     tests: list[str] = []
     for title, callback in javascript_tests(root):
         if names is None or any(name == title or name.endswith((" " + title, ":" + title)) for name in names):
-            change = _Change(word, typed)
+            change = _ExpectationEdits(word, typed)
             if change.test(callback):
                 tests.append(title)
             edits.update(change.edits)
@@ -65,33 +67,34 @@ def javascript_expectations(
 
 
 def javascript_tests(root: Node) -> Iterator[tuple[str, Node]]:
-    """Titles and callbacks, in the order of the file."""
+    """Return titles and callbacks of the tests, in the order of the file."""
     for call in javascript_calls(root):
-        arguments = _arguments(call)
+        arguments = _list_arguments(call)
         callback = next((argument for argument in arguments[1:] if argument.type in FUNCTIONS), None)
-        if callback is not None and (title := _title(arguments[0])):
+        if callback is not None and (title := _read_title(arguments[0])):
             yield title, callback
 
 
 def javascript_calls(root: Node) -> Iterator[Node]:
-    """Calls that make a test: a name and a callback."""
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        called = node.type == "call_expression" and test_name(node)
-        if called and any(argument.type in FUNCTIONS for argument in _arguments(node)[1:]):
+    """Return the calls that define a test: they have a name and a callback."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        is_test_call = node.type == "call_expression" and test_name(node)
+        if is_test_call and any(argument.type in FUNCTIONS for argument in _list_arguments(node)[1:]):
             yield node
-        waiting += reversed(node.named_children)
+        pending += reversed(node.named_children)
 
 
 def plain_name(call: Node) -> str:
-    """The name that a test is made with, if it is called by that name alone."""
+    """Return the name of the test function if it is called by that name alone."""
     name = text_of(call.child_by_field_name("function"))
     return name if name in _TEST_NAMES else ""
 
 
 def test_name(call: Node) -> str:
-    """`it` for `it(…)`, `it.only(…)` and `it.each(…)(…)`, `test` for `t.test(…)`; empty if it is no call of a test."""
+    """Return `it` for `it(…)`, `it.only(…)` and `it.each(…)(…)`, and `test` for `t.test(…)`; empty if the call defines
+    no test."""
     first, _, rest = text_of(call.child_by_field_name("function")).partition(".")
     variant = re.match(r"\w*", rest)
     if first in _TEST_NAMES:
@@ -100,22 +103,23 @@ def test_name(call: Node) -> str:
 
 
 def text_of(node: Node | None) -> str:
+    """Return the source text of a node."""
     return ((node.text if node else None) or b"").decode(errors="replace")
 
 
-def _title(node: Node) -> str:
+def _read_title(node: Node) -> str:
     plain = node.type == "string" or (node.type == "template_string" and "${" not in text_of(node))
     return re.sub(r"\\(.)", r"\1", text_of(node)[1:-1]) if plain else ""
 
 
-def _arguments(call: Node) -> list[Node]:
+def _list_arguments(call: Node) -> list[Node]:
     arguments = call.child_by_field_name("arguments")
-    listed = arguments.named_children if arguments is not None and arguments.type == "arguments" else []
-    return [item for item in listed if item.type != "comment"]
+    nodes = arguments.named_children if arguments is not None and arguments.type == "arguments" else []
+    return [node for node in nodes if node.type != "comment"]
 
 
 @dataclass
-class _Change:
+class _ExpectationEdits:
     """Collects the edits of one test."""
 
     word: str
@@ -123,49 +127,52 @@ class _Change:
     edits: list[Edit] = field(default_factory=list)
 
     def test(self, callback: Node) -> bool:
-        """Whether an expectation was changed that the test cannot avoid."""
-        certain = False
-        waiting = [(callback, True, True)]
-        while waiting:
-            node, sure, heard = waiting.pop()
-            if node.type == "call_expression" and _LEFT_ALONE.search(_last_names(node)):
+        """Return whether an expectation was changed that the test cannot avoid."""
+        must_fail = False
+        pending = [(callback, True, True)]
+        while pending:
+            node, is_certain, is_reported = pending.pop()
+            if node.type == "call_expression" and _UNTOUCHED.search(_chain_names(node)):
                 continue
             changed = self.expectation(node)
-            certain |= changed and sure and (heard or _records(node))
-            sure &= node.type not in _BRANCHES
-            heard &= node == callback or not _may_swallow(node)
+            must_fail |= changed and is_certain and (is_reported or _records_failure(node))
+            is_certain &= node.type not in _BRANCHES
+            is_reported &= node == callback or not _may_swallow(node)
             caught = node.child_by_field_name("body") if _has_catch(node) else None
-            waiting += ((child, sure, heard) for child in node.named_children if child != caught and not changed)
-        return certain
+            pending += (
+                (child, is_certain, is_reported) for child in node.named_children if child != caught and not changed
+            )
+        return must_fail
 
     def expectation(self, node: Node) -> bool:
+        """Change the expectation that a node states, if it states one; return whether it was changed."""
         if node.type == "expression_statement":
-            said = node.named_children[0]
-            return said.type == "member_expression" and self._turn_round(said)
+            expression = node.named_children[0]
+            return expression.type == "member_expression" and self._negate_expect(expression)
         if node.type != "call_expression":
             return False
         function = node.child_by_field_name("function")
-        arguments = _arguments(node)
+        arguments = _list_arguments(node)
         if function is None or any(argument.type == "spread_element" for argument in arguments[:2]):
             return False
         if function.type == "member_expression":
-            if _expect_call(function) is not None:
-                return self._expect(function, arguments)
-            called = text_of(function.child_by_field_name("property"))
-            return _root(function) in _RECEIVERS and self._assert(function, called, arguments)
+            if _find_expect_call(function) is not None:
+                return self._change_expect(function, arguments)
+            method = text_of(function.child_by_field_name("property"))
+            return _find_root_name(function) in _RECEIVERS and self._change_assert(function, method, arguments)
         name = text_of(function)
-        return (name in BARE or name == "assert") and self._assert(function, name, arguments)
+        return (name in BARE or name == "assert") and self._change_assert(function, name, arguments)
 
-    def _expect(self, function: Node, arguments: list[Node]) -> bool:
-        """`expect(a).toBe(b)`, in jest's manner or chai's."""
+    def _change_expect(self, function: Node, arguments: list[Node]) -> bool:
+        """Change `expect(a).toBe(b)` in the style of jest or chai."""
         matcher = text_of(function.child_by_field_name("property"))
-        if matcher in MATCHERS and arguments and _negation(function) is None:
+        if matcher in MATCHERS and arguments and _find_negation(function) is None:
             self._wrap(arguments[0])
             return True
-        return self._turn_round(function)
+        return self._negate_expect(function)
 
-    def _assert(self, function: Node, name: str, arguments: list[Node]) -> bool:
-        """`assert.equal(a, b)`, `t.is(a, b)`, `assert(a)`."""
+    def _change_assert(self, function: Node, name: str, arguments: list[Node]) -> bool:
+        """Change `assert.equal(a, b)`, `t.is(a, b)` or `assert(a)`."""
         if not arguments or all(argument.type in _LITERALS for argument in arguments[:2]):
             return False
         if name in EQUAL and len(arguments) >= 2:
@@ -173,16 +180,16 @@ class _Change:
             self._wrap(first if first.type in _LITERALS and second.type not in _LITERALS else second)
         elif name in TRUTH and arguments[0].type not in _LITERALS:
             self._around(arguments[0], b"!(", b")")
-        elif name in OPPOSITE and (named := function.child_by_field_name("property")) is not None:
-            self.edits.append(Edit(named.start_byte, named.end_byte, OPPOSITE[name].encode()))
+        elif name in OPPOSITE and (property_node := function.child_by_field_name("property")) is not None:
+            self.edits.append(Edit(property_node.start_byte, property_node.end_byte, OPPOSITE[name].encode()))
         else:
             return False
         return True
 
-    def _turn_round(self, chain: Node) -> bool:
-        """Takes `.not` out of a chain that begins with `expect(…)`, or puts it in."""
-        call, negation = _expect_call(chain), _negation(chain)
-        if call is None or _LEFT_ALONE.search(text_of(chain)[call.end_byte - chain.start_byte :]):
+    def _negate_expect(self, chain: Node) -> bool:
+        """Remove `.not` from a chain that begins with `expect(…)`, or insert it."""
+        call, negation = _find_expect_call(chain), _find_negation(chain)
+        if call is None or _UNTOUCHED.search(text_of(chain)[call.end_byte - chain.start_byte :]):
             return False
         if negation is not None:
             dot = negation.prev_sibling
@@ -198,50 +205,51 @@ class _Change:
         self.edits += [inserted(node.start_byte, before), inserted(node.end_byte, after)]
 
 
-def _chain(node: Node) -> Iterator[Node]:
-    """The member expressions of `a.b.c`, from the last, and what the chain begins with."""
-    at: Node | None = node
-    while at is not None:
-        yield at
-        at = at.child_by_field_name("object") if at.type == "member_expression" else None
+def _walk_chain(node: Node) -> Iterator[Node]:
+    """Return the member expressions of `a.b.c`, the last one first, and then the start of the chain."""
+    current: Node | None = node
+    while current is not None:
+        yield current
+        current = current.child_by_field_name("object") if current.type == "member_expression" else None
 
 
-def _expect_call(node: Node) -> Node | None:
-    *_, first = _chain(node)
-    called = first.child_by_field_name("function") if first.type == "call_expression" else None
-    return first if text_of(called) == "expect" else None
+def _find_expect_call(node: Node) -> Node | None:
+    *_, first = _walk_chain(node)
+    function = first.child_by_field_name("function") if first.type == "call_expression" else None
+    return first if text_of(function) == "expect" else None
 
 
-def _negation(node: Node) -> Node | None:
-    properties = (item.child_by_field_name("property") for item in _chain(node))
-    return next((item for item in properties if text_of(item) == "not"), None)
+def _find_negation(node: Node) -> Node | None:
+    properties = (member.child_by_field_name("property") for member in _walk_chain(node))
+    return next((name for name in properties if text_of(name) == "not"), None)
 
 
-def _root(node: Node) -> str:
-    *_, first = _chain(node)
+def _find_root_name(node: Node) -> str:
+    *_, first = _walk_chain(node)
     return text_of(first)
 
 
-def _last_names(call: Node) -> str:
-    """The names of the chain that is called, without what `expect` was given."""
+def _chain_names(call: Node) -> str:
+    """Return the names of the chain that is called, without the arguments of `expect`."""
     function = call.child_by_field_name("function")
     if function is None:
         return ""
-    return " ".join(text_of(item.child_by_field_name("property")) for item in _chain(function))
+    return " ".join(text_of(member.child_by_field_name("property")) for member in _walk_chain(function))
 
 
 def _may_swallow(node: Node) -> bool:
-    """Whether it is a function whose exceptions need not reach the test: a handler, or a promise's callback."""
+    """Return whether a node is a function whose exceptions may not reach the test, such as a handler or a promise's
+    callback."""
     if node.type not in _NESTED:
         return False
     call = node.parent.parent if node.parent is not None else None
     if call is None or call.type != "call_expression":
         return True
-    return not test_name(call) and _ITERATIONS.isdisjoint(_last_names(call).split()[:1])
+    return not test_name(call) and _ITERATIONS.isdisjoint(_chain_names(call).split()[:1])
 
 
-def _records(node: Node) -> bool:
-    """`t.equal(…)`: tape and tap write the failure down instead of throwing."""
+def _records_failure(node: Node) -> bool:
+    """Return whether the call is like `t.equal(…)`: tape and tap record a failure and do not throw."""
     function = node.child_by_field_name("function")
     return function is not None and text_of(function.child_by_field_name("object")) in ("t", "tap")
 

@@ -1,11 +1,11 @@
-"""A version of a changed file in which nothing that the change touched works any more.
+"""Sabotage a changed file, so that nothing that the change touched works any more.
 
-A test that depends on the change must fail on it. The rules:
-- a function with a changed line raises as soon as it runs; so does one that lost a line;
-- comments, docstrings, types and lists of exports are no change;
-- an import belongs to the functions that use its name, if all of them are sabotaged;
-- any other change outside of functions makes loading the file raise, where the language has such a thing;
-- what can be neither is said: the result is then not complete, and a test that still passes proves nothing.
+A test that depends on the change must fail on the sabotaged file. The rules:
+- A function with a changed line, or that lost a line, raises as soon as it runs.
+- Comments, docstrings, types and lists of exports do not count as changes.
+- An import belongs to the functions that use its name, if all of them are sabotaged.
+- Any other change outside of functions makes loading the file raise, if the language allows that.
+- If neither is possible, the result is marked as incomplete, and a test that still passes proves nothing.
 """
 
 from __future__ import annotations
@@ -21,30 +21,35 @@ from proofstone.sources.syntax import LIMIT, language_of
 from proofstone.sources.text import applied, parsed, python_text, without_bom
 
 _MANY_LINES = 4000
-_NOTHING = Outline(b"", (), (), ())
+_EMPTY_OUTLINE = Outline(b"", (), (), ())
 
 
 @dataclass(frozen=True)
 class Sabotage:
+    """A sabotaged file."""
+
     content: bytes
     complete: bool
-    """Whether everything that changed was sabotaged: only then does a test that still passes not depend on it."""
+    """Whether everything that changed was sabotaged. Only then does a passing test not depend on the change."""
     loads: bool = True
-    """False when loading the file raises: then every test that imports it fails, whatever it tests."""
+    """False if loading the file raises: then every test that imports it fails, whatever it tests."""
 
 
 def sabotaged(path: str, old: bytes | None, new: bytes) -> Sabotage | None:
-    """None when the language is not supported, the file cannot be parsed, or nothing that runs has changed."""
+    """Sabotage a file; return None if the language is not supported, the file cannot be parsed, or no executable code
+    changed."""
     language = language_of(path, new)
     if language is None or path.endswith(".pyi") or len(new) > LIMIT:
         return None
-    outlined = _outlined(new, language)
-    if outlined is None:
+    outline_result = _outline(new, language)
+    if outline_result is None:
         return None
-    after, finish = outlined
-    before = _outlined(old, language) if old is not None else (_NOTHING, finish)
-    damage = _damage(before[0] if before else Outline(old or b"", (), (), ()), after)
-    edits = [edit for function in sorted(damage.functions, key=lambda one: one.start) for edit in function.edits]
+    after, finish = outline_result
+    before = _outline(old, language) if old is not None else (_EMPTY_OUTLINE, finish)
+    damage = _find_damage(before[0] if before else Outline(old or b"", (), (), ()), after)
+    edits = [
+        edit for function in sorted(damage.functions, key=lambda function: function.start) for edit in function.edits
+    ]
     if damage.load:
         edits += after.load
     if not edits:
@@ -54,8 +59,9 @@ def sabotaged(path: str, old: bytes | None, new: bytes) -> Sabotage | None:
     return Sabotage(content, complete, loads=not (damage.load and after.load)) if content is not None else None
 
 
-def _outlined(content: bytes, language: str) -> tuple[Outline, Callable[[bytes], bytes | None]] | None:
-    """The outline, and what turns its changed text into a file again (None if that is no longer a program)."""
+def _outline(content: bytes, language: str) -> tuple[Outline, Callable[[bytes], bytes | None]] | None:
+    """Return the outline, and a function that turns its edited text into a file again, or into None if that no longer
+    parses."""
     if language == "python":
         source = python_text(content)
         return (python_outline(source), source.encoded) if source else None
@@ -68,85 +74,91 @@ def _outlined(content: bytes, language: str) -> tuple[Outline, Callable[[bytes],
 
 @dataclass
 class _Damage:
-    """What is to be sabotaged."""
+    """The functions to sabotage, and whether loading must fail."""
 
     functions: set[Function]
     load: bool = False
     complete: bool = True
 
 
-def _damage(before: Outline, after: Outline) -> _Damage:
+def _find_damage(before: Outline, after: Outline) -> _Damage:
     damage = _Damage(set())
-    added, lost = _difference(before.lines, after.lines)
+    added, lost = _diff_lines(before.lines, after.lines)
     for line in added:
-        _touch(damage, after.owner(line.start, line.end))
-    for item in lost:
-        _touch_what_is_left(damage, before, after, item)
+        _damage_owner(damage, after.owner(line.start, line.end))
+    for lost_line in lost:
+        _damage_remainder(damage, before, after, lost_line)
     damage.complete &= all(function.edits for function in damage.functions)
-    damage.load |= not all(_covered(after, name, damage) for _, name in after.imports - before.imports)
+    damage.load |= not all(_is_import_covered(after, name, damage) for _, name in after.imports - before.imports)
     names = {function.name[-1] for function in damage.functions}
     damage.load |= not after.exports - before.exports <= names
     return damage
 
 
-def _touch(damage: _Damage, owner: Function | None) -> None:
+def _damage_owner(damage: _Damage, owner: Function | None) -> None:
     if owner is None:
         damage.load = True
     else:
         damage.functions.add(owner)
 
 
-def _touch_what_is_left(damage: _Damage, before: Outline, after: Outline, lost: _Lost) -> None:
-    """The function that lost a line. If there is no such function any more, a renamed one stands for it."""
+def _damage_remainder(damage: _Damage, before: Outline, after: Outline, lost: _LineLoss) -> None:
+    """Sabotage the function that lost a line. If that function is gone, a renamed one may have replaced it."""
     owner = before.owner(lost.line.start, lost.line.end)
     if owner is None:
         damage.load = True
     elif owner.named:
-        left = [function for function in after.functions if function.name == owner.name]
-        known = {function.name for function in before.functions}
-        damage.functions.update(left)
-        damage.complete &= bool(left) or any(function.name not in known for function in after.functions)
-    elif not any(item and not item.named for item in (after.owner(new.start, new.end) for new in lost.instead)):
-        _touch(damage, after.around_end(lost.previous) if lost.previous else None)
+        remaining = [function for function in after.functions if function.name == owner.name]
+        old_names = {function.name for function in before.functions}
+        damage.functions.update(remaining)
+        damage.complete &= bool(remaining) or any(function.name not in old_names for function in after.functions)
+    elif not any(
+        owner_now and not owner_now.named for owner_now in (after.owner(new.start, new.end) for new in lost.instead)
+    ):
+        _damage_owner(damage, after.around_end(lost.previous) if lost.previous else None)
 
 
-def _covered(after: Outline, name: str, damage: _Damage) -> bool:
-    """Whether an import is there for sabotaged functions only."""
-    places = after.uses.get(name, ())
-    running = [at for at in places if not after.is_silent(at)]
-    return bool(places) and all(
-        any(function.start <= at < function.end for function in damage.functions) for at in running
+def _is_import_covered(after: Outline, name: str, damage: _Damage) -> bool:
+    """Return whether only sabotaged functions use an import."""
+    uses = after.uses.get(name, ())
+    executed = [offset for offset in uses if not after.is_silent(offset)]
+    return bool(uses) and all(
+        any(function.start <= offset < function.end for function in damage.functions) for offset in executed
     )
 
 
 @dataclass(frozen=True)
-class _Lost:
+class _LineLoss:
+    """A line that the change removed."""
+
     line: Line
     previous: Line | None = None
-    """What now stands before it."""
+    """The line that is now before its position."""
     instead: Sequence[Line] = ()
-    """What now stands in its place."""
+    """The lines that are now in its place."""
 
 
-def _difference(before: Sequence[Line], after: Sequence[Line]) -> tuple[list[Line], list[_Lost]]:
-    """The lines that were added, and those that were lost."""
+def _diff_lines(before: Sequence[Line], after: Sequence[Line]) -> tuple[list[Line], list[_LineLoss]]:
+    """Return the added and the lost lines."""
     old, new = [line.text for line in before], [line.text for line in after]
     if len(old) + len(new) > _MANY_LINES:
-        # Alignment would take hours on generated files.
-        return [after[at] for at in _not_among(new, old)], [_Lost(before[at]) for at in _not_among(old, new)]
+        # Aligning generated files would take hours.
+        return [after[index] for index in _find_surplus(new, old)], [
+            _LineLoss(before[index]) for index in _find_surplus(old, new)
+        ]
     added: list[Line] = []
-    lost: list[_Lost] = []
+    lost: list[_LineLoss] = []
     for tag, first, last, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag != "equal":
             instead = after[start:end]
             added += instead
-            lost += (_Lost(line, after[start - 1] if start else None, instead) for line in before[first:last])
+            lost += (_LineLoss(line, after[start - 1] if start else None, instead) for line in before[first:last])
     return added, lost
 
 
-def _not_among(lines: Sequence[bytes], others: Sequence[bytes]) -> Iterator[int]:
-    left = Counter(others)
-    for at, line in enumerate(lines):
-        left[line] -= 1
-        if left[line] < 0:
-            yield at
+def _find_surplus(lines: Sequence[bytes], others: Sequence[bytes]) -> Iterator[int]:
+    remaining = Counter(others)
+    for index, line in enumerate(lines):
+        remaining[line] -= 1
+        if remaining[line] < 0:
+            yield index

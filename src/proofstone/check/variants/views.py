@@ -1,8 +1,8 @@
-"""A source file in three texts: code alone, code with its strings, and comments alone.
+"""Split a source file into three texts: code alone, code with its strings, and comments alone.
 
-Rules of the static scan must not be set off by a comment that explains them, nor be hidden by one. The grammar says
-what is comment and what is string; each text keeps the others' places as blanks, so that columns agree. Lines are
-those of `str.splitlines`, as for the lines that a change added.
+A comment that explains a rule of the static scan must neither trigger nor hide it. The grammar tells comments and
+strings from code. Each text has blanks where the others have content, so that columns agree. Lines are split as by
+`str.splitlines`, like the lines that a change added.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 LANGUAGES: Final = frozenset({"python", "javascript", "typescript", "tsx", "go", "rust", "java", "ruby"})
 
 
-class _Kind(Enum):
+class _SpanKind(Enum):
     COMMENT = auto()
     STRING = auto()
     NOTHING = auto()
-    """Neither, and no code: the backslash that joins two lines."""
+    """Neither comment nor string nor code: the backslash that joins two lines."""
 
 
-_KINDS: Final[dict[str, _Kind]] = {
-    **dict.fromkeys(("comment", "line_comment", "block_comment", "html_comment", "hash_bang_line"), _Kind.COMMENT),
+_SPAN_KINDS: Final[dict[str, _SpanKind]] = {
+    **dict.fromkeys(("comment", "line_comment", "block_comment", "html_comment", "hash_bang_line"), _SpanKind.COMMENT),
     **dict.fromkeys(
         (
             "string_content",
@@ -46,84 +46,84 @@ _KINDS: Final[dict[str, _Kind]] = {
             "rune_literal",
             "char_literal",
             "character_literal",
-            "uninterpreted",  # what stands after __END__
+            "uninterpreted",  # the text after __END__
         ),
-        _Kind.STRING,
+        _SpanKind.STRING,
     ),
-    "line_continuation": _Kind.NOTHING,
+    "line_continuation": _SpanKind.NOTHING,
 }
 _WHOLE_STRINGS: Final = frozenset({"string", "raw_string_literal", "interpreted_string_literal", "string_literal"})
-"""Strings to be blanked as a whole where a grammar does not look into them."""
-# Python and JavaScript end a line, and with it a comment, at a lone carriage return too; the grammars do not all.
+"""Strings that are blanked as a whole if the grammar does not parse their content."""
+# In Python and JavaScript a lone carriage return ends a line, and so a comment. Not all grammars know that.
 _LONE_RETURN: Final = re.compile(rb"\r(?!\n)")
-_INK: Final = re.compile("[^\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
+_VISIBLE: Final = re.compile("[^\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 
-_Span = tuple[int, int, _Kind]
+_Span = tuple[int, int, _SpanKind]
 
 
 def views(path: str, content: bytes) -> tuple[Line, ...] | None:
-    """The lines of a source file; None when its language is none that the scan can read."""
+    """Return the lines of a source file; None if the scan cannot read its language."""
     language = language_of(path, content)
     if language not in LANGUAGES:
         return None
     root = parse_source(_LONE_RETURN.sub(b"\n", content), language)
     if root is None:
         return plain(content)
-    whole = content.decode("utf-8", "surrogateescape")
+    full_text = content.decode("utf-8", "surrogateescape")
     code: list[str] = []
     text: list[str] = []
     comment: list[str] = []
-    for part, kind in _parts(content, whole, sorted(_spans(root), key=_start)):
+    for part, kind in _split_parts(content, full_text, sorted(_find_spans(root), key=_start)):
         blank = _blank(part)
         code.append(part if kind is None else blank)
-        text.append(part if kind is None or kind is _Kind.STRING else blank)
-        comment.append(part if kind is _Kind.COMMENT else blank)
-    return _lines("".join(code), "".join(text), "".join(comment))
+        text.append(part if kind is None or kind is _SpanKind.STRING else blank)
+        comment.append(part if kind is _SpanKind.COMMENT else blank)
+    return _build_lines("".join(code), "".join(text), "".join(comment))
 
 
 def plain(content: bytes) -> tuple[Line, ...]:
-    """The lines of a file without a grammar: nothing is known to be a comment, so that all of it counts."""
-    whole = content.decode("utf-8", "surrogateescape")
-    return _lines(whole, whole, _blank(whole))
+    """Return the lines of a file without a grammar. No comments are known, so everything counts as code."""
+    full_text = content.decode("utf-8", "surrogateescape")
+    return _build_lines(full_text, full_text, _blank(full_text))
 
 
-def _lines(code: str, text: str, comment: str) -> tuple[Line, ...]:
-    each = zip(code.splitlines(), text.splitlines(), comment.splitlines(), strict=True)
-    return tuple(Line(number, *texts) for number, texts in enumerate(each, start=1))
+def _build_lines(code: str, text: str, comment: str) -> tuple[Line, ...]:
+    triples = zip(code.splitlines(), text.splitlines(), comment.splitlines(), strict=True)
+    return tuple(Line(number, *texts) for number, texts in enumerate(triples, start=1))
 
 
 def _blank(part: str) -> str:
-    return _INK.sub(" ", part)
+    return _VISIBLE.sub(" ", part)
 
 
 def _start(span: _Span) -> int:
     return span[0]
 
 
-def _spans(root: Node) -> Iterator[_Span]:
-    """Comments and contents of strings, as offsets in bytes."""
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        kind = _KINDS.get(node.type)
+def _find_spans(root: Node) -> Iterator[_Span]:
+    """Return comments and contents of strings, as byte offsets."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        kind = _SPAN_KINDS.get(node.type)
         if kind is not None:
             yield node.start_byte, node.end_byte, kind
         elif node.child_count:
-            waiting += node.children
+            pending += node.children
         elif node.type in _WHOLE_STRINGS and node.end_byte - node.start_byte > 2:
-            yield node.start_byte + 1, node.end_byte - 1, _Kind.STRING
+            yield node.start_byte + 1, node.end_byte - 1, _SpanKind.STRING
 
 
-def _parts(content: bytes, whole: str, spans: list[_Span]) -> Iterator[tuple[str, _Kind | None]]:
-    """The file cut at the spans, in characters."""
-    ascii_only = len(content) == len(whole)
-    at = chars = 0
+def _split_parts(content: bytes, full_text: str, spans: list[_Span]) -> Iterator[tuple[str, _SpanKind | None]]:
+    """Split the file at the spans and return the parts as text."""
+    ascii_only = len(content) == len(full_text)
+    offset = chars = 0
     for start, end, kind in spans:
-        start = max(start, at)
+        start = max(start, offset)
         if end <= start:
             continue
-        for stop, what in ((start, None), (end, kind)):
-            size = stop - at if ascii_only else len(content[at:stop].decode("utf-8", "surrogateescape"))
-            yield whole[chars : chars + size], what
-            at, chars = stop, chars + size
-    yield whole[chars:], None
+        for stop, part_kind in ((start, None), (end, kind)):
+            size = stop - offset if ascii_only else len(content[offset:stop].decode("utf-8", "surrogateescape"))
+            yield full_text[chars : chars + size], part_kind
+            offset, chars = stop, chars + size
+    yield full_text[chars:], None
