@@ -116,8 +116,7 @@ OPENCODE: Final = Dialect(
 )
 
 PLUGIN: Final = """\
-// Written by `proofstone export hooks opencode`. When the agent is done, `proofstone check` is run, and what is wrong
-is said.
+// Written by `proofstone export hooks opencode`. When the agent is done, `proofstone check` runs and reports problems.
 export const Proofstone = async ({ client, directory, $ }) => ({
   event: async ({ event }) => {
     if (event.type !== "session.idle") return
@@ -142,9 +141,8 @@ INSTRUCTION: Final = """\
 ## Before you say that you are done
 
 Run `proofstone check`. It runs the project's checks on your change, in a sandbox, and compares them with the base. If
-it
-exits with anything but 0, put right what it names, in the code and not in the checks, and run it again. Say that you
-are done only after it has passed, and quote its last lines.
+it exits with anything but 0, fix what it names, in the code and not in the checks, and run it again. Say that you are
+done only after it has passed, and quote its last lines.
 """
 
 
