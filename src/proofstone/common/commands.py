@@ -50,7 +50,7 @@ def proves_nothing(command: str) -> bool:
 
 
 def loses_exit_code(command: str) -> bool:
-    """Return whether a pipe ends in a program that only shows output: `pytest | tail -5` has the exit code of `tail`."""
+    """Return whether a pipe ends in a program that only shows output: the exit code of `pytest | tail -5` is tail's."""
     return not _can_prove(command, is_strict=True, last_of_pipe=True)
 
 
@@ -103,8 +103,8 @@ class _Parser:
                 continue
             result = self._parse_and_or()
             exits = exits or result.exits
-            earlier_tells = can_fail and (result.keeps_previous or self.stops_at_failure)
-            can_fail = result.can_fail or earlier_tells or (self.stops_at_failure and result.last_can_fail)
+            earlier_can_fail = can_fail and (result.keeps_previous or self.stops_at_failure)
+            can_fail = result.can_fail or earlier_can_fail or (self.stops_at_failure and result.last_can_fail)
         self.depth -= 1
         return _ExitMeaning(can_fail or exits, exits=exits)
 
@@ -253,7 +253,7 @@ class _Parser:
 
 
 def _examines_nothing(name: str, arguments: list[str]) -> bool:
-    """Return whether the command examines no file: `test 1`, `[ 1 ]`, `python3 -c pass`, an inverted `false`, a trap."""
+    """Return whether the command examines no file: `test 1`, `[ 1 ]`, `python3 -c pass`, `! false`, a trap."""
     if name in ("test", "["):
         return len([word for word in arguments if word != "]"]) < 2
     return name in ("false", "trap", "wait") or (

@@ -22,7 +22,7 @@ def matches(pattern: str, path: str) -> bool:
 
 
 class _Machine:
-    """A pattern as a state machine, with one bit for each position between two pieces of the pattern or within a star."""
+    """A pattern as a state machine, with one bit for each position between two pieces or within a star."""
 
     def __init__(self, pattern: str) -> None:
         self._literals: defaultdict[str, int] = defaultdict(int)
