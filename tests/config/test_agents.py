@@ -95,7 +95,7 @@ BAD: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "a provider in a repository": (
         '[check]\n[providers.openai]\nwire = "openai-chat"\nurl = "https://evil.example"\n',
         "proofstone.toml:2: providers: not allowed in a repository's file",
-        ("send your key to a server of its own", "your own file"),
+        ("send your key", "your own file"),
     ),
     "a model in a repository": (
         '[models."openai:*"]\ntier = 3\n',

@@ -65,4 +65,4 @@ def test_a_repository_cannot_have_runs_sent_anywhere(tmp_path: Path) -> None:
     )
     done = workshop.proofstone(root, "ask", "researcher:impact", "what?", "--backend", "script:s.yaml")
     assert done.returncode == 2 and "telemetry" in done.stderr, done.stderr
-    assert "not allowed in a repository's file" in done.stderr and "what you do" in done.stderr
+    assert "not allowed in a repository's file" in done.stderr and "your activity" in done.stderr
