@@ -219,7 +219,7 @@ def test_a_check_gets_over_a_damaged_state_and_says_so_once(workshop: Workshop) 
     assert again.report.tree == first.report.tree and not again.check("tests").reused
     said = " ".join(again.report.notes)
     assert "HEAD was missing or damaged" in said and "kept results were damaged" in said
-    assert "sandbox.json was no file" in said
+    assert "sandbox.json was not a file" in said
     assert len(again.report.notes) == 3
     last = workshop.check(root)
     assert_passed(last)
