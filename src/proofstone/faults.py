@@ -69,8 +69,8 @@ def fault_point(name: FaultPoint) -> None:
     """Kill this process if the environment names this fault point."""
     if trace := os.environ.get("PROOFSTONE_FAULT_TRACE"):
         _append_to_trace(trace, name)
-    wanted, _, count = os.environ.get("PROOFSTONE_FAULT", "").partition(":")
-    if wanted != name:
+    target, _, count = os.environ.get("PROOFSTONE_FAULT", "").partition(":")
+    if target != name:
         return
     with _pass_counts_lock:  # Agents that run in parallel reach a point at the same time.
         _pass_counts[name] += 1

@@ -170,8 +170,8 @@ def size_of(changes: Iterable[PathChange]) -> Size:
 
 def docs_only(paths: Iterable[str]) -> bool:
     """Return whether a change touches documentation and nothing else. A change without paths does not."""
-    listed = [path.lower() for path in paths]
-    return bool(listed) and all(_DOCS.search(path) and not _TESTS.search(path) for path in listed)
+    lower_paths = [path.lower() for path in paths]
+    return bool(lower_paths) and all(_DOCS.search(path) and not _TESTS.search(path) for path in lower_paths)
 
 
 def is_test(path: str) -> bool:

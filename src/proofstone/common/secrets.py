@@ -96,26 +96,26 @@ class SecretMask:
 
     def _mask_abbreviated(self, data: bytes) -> bytes:
         """Mask the beginning of a value before an ellipsis, and the end of a value after one."""
-        parts, shown = [], 0
+        parts, position = [], 0
         for ellipsis in _ELLIPSIS.finditer(data):
-            start, end = max(ellipsis.start(), shown), ellipsis.end()
-            if end <= shown:
+            start, end = max(ellipsis.start(), position), ellipsis.end()
+            if end <= position:
                 continue
-            before = self.unfinished(data[max(shown, start - len(self.spellings[0])) : start])
+            before = self.unfinished(data[max(position, start - len(self.spellings[0])) : start])
             after = max(
                 (_prefix_length(data[end : end + len(spelling)][::-1], spelling[::-1]) for spelling in self.spellings),
                 default=0,
             )
             parts += (
-                [data[shown : start - before], MASK, data[start:end]]
+                [data[position : start - before], MASK, data[start:end]]
                 if before >= _MIN_ABBREVIATED
-                else [data[shown:end]]
+                else [data[position:end]]
             )
-            shown = end
+            position = end
             if after >= _MIN_ABBREVIATED:
                 parts.append(MASK)
-                shown = end + after
-        return b"".join([*parts, data[shown:]])
+                position = end + after
+        return b"".join([*parts, data[position:]])
 
     def unfinished(self, data: bytes) -> int:
         """Return how many bytes at the end of the data may be the beginning of a longer value."""
@@ -131,23 +131,23 @@ class MaskedStream:
 
     def __init__(self, mask: SecretMask) -> None:
         self._mask = mask
-        self._held = b""
+        self._pending = b""
 
     def add(self, data: bytes) -> bytes:
         """Take the next chunk and return the data that can be shown now."""
         if not self._mask.spellings:
             return data
-        known = self._mask(self._held + data)
-        shown = len(known) - self._mask.unfinished(known)
-        self._held = known[shown:]
-        return known[:shown]
+        masked = self._mask(self._pending + data)
+        shown_length = len(masked) - self._mask.unfinished(masked)
+        self._pending = masked[shown_length:]
+        return masked[:shown_length]
 
     def end(self) -> bytes:
         """Return the data that was held back. The beginning of a value is masked if it is long enough to reveal the
         value.
         """
-        held, self._held = self._held, b""
-        return MASK if len(held) >= SHORTEST else held
+        pending, self._pending = self._pending, b""
+        return MASK if len(pending) >= SHORTEST else pending
 
 
 def is_maskable(value: str) -> bool:

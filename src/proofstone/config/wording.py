@@ -160,10 +160,10 @@ def _find_schema(schema: Schema, path: WordingPath) -> Schema:
     return field
 
 
-def _list_settings(schema: Schema, section: str, own: Schema) -> tuple[Setting, ...]:
+def _list_settings(schema: Schema, section: str, section_schema: Schema) -> tuple[Setting, ...]:
     return tuple(
         Setting(section, key, _describe_field(schema, field), field.get("default"), _text(field, "description"))
-        for key, field in _table(own, "properties").items()
+        for key, field in _table(section_schema, "properties").items()
     )
 
 

@@ -379,25 +379,25 @@ def _move_branch(store: Store, branch: str, commit: str, expected: str | None) -
         raise
 
 
-def _candidate_names(wanted: str) -> Iterator[str]:
-    yield wanted
+def _candidate_names(name: str) -> Iterator[str]:
+    yield name
     number = 2
     while True:
-        yield f"{wanted}-{number}"
+        yield f"{name}-{number}"
         number += 1
 
 
-def _avoid_existing_branch(wanted: str, taken: set[str]) -> str:
+def _avoid_existing_branch(branch: str, taken: set[str]) -> str:
     """Avoid a name below an existing branch.
 
     Where a branch `proofstone` exists, git allows no `proofstone/x`, whatever number is appended; return
     `proofstone-x`.
     """
-    parts = wanted.split("/")
-    name = parts[0]
+    parts = branch.split("/")
+    result = parts[0]
     for part in parts[1:]:
-        name = f"{name}-{part}" if name in taken else f"{name}/{part}"
-    return name
+        result = f"{result}-{part}" if result in taken else f"{result}/{part}"
+    return result
 
 
 def _is_free(repository: Repository, name: str, taken: set[str], at: str) -> bool:

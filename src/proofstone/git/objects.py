@@ -55,8 +55,8 @@ def in_tree(git: Git, tree: str) -> list[Held]:
     entries = []
     for record in git.records_of("ls-tree", "-r", "-z", tree):
         meta, _, path = record.partition(b"\t")
-        mode, _, thing = words_of(meta, 3, "ls-tree")
-        entries.append(Held(mode, thing, path))
+        mode, _, object_id = words_of(meta, 3, "ls-tree")
+        entries.append(Held(mode, object_id, path))
     return entries
 
 
@@ -65,8 +65,8 @@ def in_index(git: Git) -> list[Held]:
     entries = []
     for record in git.records("ls-files", "-z", "-t", "--stage"):
         meta, _, path = record.partition(b"\t")
-        mark, mode, thing, _stage = words_of(meta, 4, "ls-files")
-        entries.append(Held(mode, thing, path, mark))
+        mark, mode, object_id, _stage = words_of(meta, 4, "ls-files")
+        entries.append(Held(mode, object_id, path, mark))
     return entries
 
 
@@ -143,8 +143,8 @@ def gitlinks(git: Git, tree: str) -> list[bytes]:
 
 def file_at(git: Git, commit: str, path: str) -> bytes | None:
     """Return a file's bytes in a commit, or None if the commit has no such file."""
-    done = git.run("cat-file", "blob", f"{commit}:{path}", accept=range(256))
-    return done.stdout if done.returncode == 0 else None
+    result = git.run("cat-file", "blob", f"{commit}:{path}", accept=range(256))
+    return result.stdout if result.returncode == 0 else None
 
 
 def tree_files(git: Git, tree: str) -> dict[bytes, str]:

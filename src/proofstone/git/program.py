@@ -163,7 +163,7 @@ class Git:
     ) -> subprocess.CompletedProcess[bytes]:
         """Run git; raise `GitFailedError` with git's message for an exit code outside `accept`."""
         try:
-            done = subprocess.run(
+            result = subprocess.run(
                 [*self._program, *args],
                 cwd=self.directory,
                 env=self._environment,
@@ -175,9 +175,9 @@ class Git:
             if error.filename and os.fsdecode(error.filename) != "git":
                 raise RepositoryError(f"{self.directory}: there is no such directory") from error
             raise MachineError("git is not installed", hint="apt install git, or see `proofstone doctor`") from error
-        if done.returncode not in accept:
-            raise GitFailedError([_text(a) for a in args], done.returncode, _text(done.stderr))
-        return done
+        if result.returncode not in accept:
+            raise GitFailedError([_text(a) for a in args], result.returncode, _text(result.stderr))
+        return result
 
     def out(self, *args: str | bytes | Path, stdin: bytes | None = None) -> bytes:
         return self.run(*args, stdin=stdin).stdout
@@ -188,8 +188,8 @@ class Git:
 
     def maybe(self, *args: str | bytes | Path) -> str | None:
         """Return the same as `line`, or None if git fails."""
-        done = self.run(*args, accept=range(256))
-        return os.fsdecode(done.stdout).removesuffix("\n") if done.returncode == 0 else None
+        result = self.run(*args, accept=range(256))
+        return os.fsdecode(result.stdout).removesuffix("\n") if result.returncode == 0 else None
 
     def records(self, *args: str | bytes | Path, stdin: bytes | None = None) -> list[bytes]:
         """Return the NUL-terminated records of a `-z` command."""

@@ -205,7 +205,7 @@ def install(repository: Repository, program: str, *, check: bool) -> list[Done]:
 
 def uninstall(repository: Repository) -> list[Done]:
     """Remove the hooks and restore the previous ones."""
-    return [done for folder in own_folders(repository) for done in _uninstall_from(folder)]
+    return [change for folder in own_folders(repository) for change in _uninstall_from(folder)]
 
 
 def _uninstall_from(folder: Path) -> list[Done]:
@@ -220,13 +220,13 @@ def _uninstall_from(folder: Path) -> list[Done]:
     return changes
 
 
-def _install_hook(hook: Hook, wanted: bytes) -> Done:
-    if hook.content == wanted and os.access(hook.path, os.X_OK):
+def _install_hook(hook: Hook, new_content: bytes) -> Done:
+    if hook.content == new_content and os.access(hook.path, os.X_OK):
         return Done(hook.name, "already installed")
     descriptor, temporary = tempfile.mkstemp(prefix=".proofstone-", dir=hook.path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(wanted)
+            file.write(new_content)
         Path(temporary).chmod(0o755)
         action = "installed" if hook.content is None else "updated"
         if hook.state is State.OTHER:

@@ -93,7 +93,7 @@ def path_too_long(path: str | bytes | os.PathLike[str]) -> InputError:
     """Return the error for a path that the system rejected as too long."""
     encoded = os.fsencode(path)
     text = os.fsdecode(encoded)
-    shown = text if len(text) <= 2 * _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…{text[-_SHOWN_CHARS:]}"
+    shortened = text if len(text) <= 2 * _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…{text[-_SHOWN_CHARS:]}"
     longest = max(encoded.split(b"/"), key=len)
     if len(longest) > _NAME_BYTES:
         name = os.fsdecode(longest)[:_SHOWN_CHARS]
@@ -101,7 +101,7 @@ def path_too_long(path: str | bytes | os.PathLike[str]) -> InputError:
     else:
         limit = f"the path has {len(encoded)} bytes, and the system allows {PATH_BYTES}"
     return InputError(
-        f"{shown}: too long: {limit}",
+        f"{shortened}: too long: {limit}",
         hint="use shorter names, or put the repository or PROOFSTONE_HOME nearer to the root",
     )
 

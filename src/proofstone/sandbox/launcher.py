@@ -95,12 +95,12 @@ def enter_unprivileged(stage: dict[str, Any]) -> None:
     checked(libc.unshare(CLONE_NEWNS), "no mount namespace")
     mount("none", "/", None, MS_REC | MS_PRIVATE, None)
     namespace = mapped_namespace(stage["first_id"], stage["id_count"])
-    trees = [mapped_tree(wanted, namespace, stage["first_id"]) for wanted in stage["mounts"]]
+    trees = [mapped_tree(mount_spec, namespace, stage["first_id"]) for mount_spec in stage["mounts"]]
     mount("tmpfs", stage["at"], "tmpfs", MS_NODEV | MS_NOSUID, "mode=0755")
     for folder in stage["folders"]:
         os.makedirs(folder)  # noqa: PTH103
-    for wanted, tree in zip(stage["mounts"], trees, strict=True):
-        attach(tree, wanted["target"])
+    for mount_spec, tree in zip(stage["mounts"], trees, strict=True):
+        attach(tree, mount_spec["target"])
     os.setgroups([])
     checked(libc.setns(namespace, CLONE_NEWUSER), "cannot enter the user namespace")
     os.setresgid(0, 0, 0)
@@ -112,18 +112,18 @@ def enter_unprivileged(stage: dict[str, Any]) -> None:
 
 def mapped_namespace(first: int, count: int) -> int:
     """Return a descriptor of a user namespace whose ids, from 0 on, stand for `count` ids of the machine."""
-    made, make = os.pipe()
-    done, finish = os.pipe()
+    ready_read, ready_write = os.pipe()
+    finish_read, finish_write = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(finish)
+        os.close(finish_write)
         failed = libc.unshare(CLONE_NEWUSER) < 0
-        os.write(make, bytes([ctypes.get_errno() if failed else 0]))
-        os.read(done, 1)  # until the parent closes its end
+        os.write(ready_write, bytes([ctypes.get_errno() if failed else 0]))
+        os.read(finish_read, 1)  # until the parent closes its end
         os._exit(0)
-    os.close(make)
+    os.close(ready_write)
     try:
-        error = os.read(made, 1)
+        error = os.read(ready_read, 1)
         if error != b"\0":
             raise SetupError(f"no user namespace: {os.strerror(error[0]) if error else 'its process ended'}")
         for name in ("uid_map", "gid_map"):
@@ -131,26 +131,26 @@ def mapped_namespace(first: int, count: int) -> int:
                 file.write(f"0 {first} {count}")
         return os.open(f"/proc/{child}/ns/user", os.O_RDONLY)
     finally:
-        for descriptor in (made, done, finish):
+        for descriptor in (ready_read, finish_read, finish_write):
             os.close(descriptor)
         os.waitpid(child, 0)
 
 
-def mapped_tree(wanted: dict[str, Any], namespace: int, first: int) -> int:
+def mapped_tree(mount_spec: dict[str, Any], namespace: int, first: int) -> int:
     """Return a descriptor of a detached copy of a mount, with owners mapped.
 
     Where the file system cannot map owners, the engine's own files change their owner, and others keep theirs: the
     sandbox then reads only what every user can read.
     """
-    recursive = 0x8000 if wanted["recursive"] else 0
-    source = wanted["source"]
+    recursive = 0x8000 if mount_spec["recursive"] else 0
+    source = mount_spec["source"]
     result = libc.syscall(OPEN_TREE, -100, os.fsencode(source), ctypes.c_uint(1 | os.O_CLOEXEC | recursive))
     tree = checked(result, f"cannot show {source} to the sandbox")
     attributes = struct.pack("QQQQ", 0x100000, 0, 0, namespace)
     size = ctypes.c_size_t(len(attributes))
     if (
         libc.syscall(MOUNT_SETATTR, tree, b"", ctypes.c_uint(0x1000 | recursive), attributes, size) < 0
-        and wanted["own"]
+        and mount_spec["own"]
     ):
         give_away(source, first)
     return tree

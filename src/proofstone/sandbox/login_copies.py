@@ -59,10 +59,10 @@ def _cover_file(source: Path, cover: Path) -> None:
         shutil.copy2(source, cover)
 
 
-def _list_children(own: OwnHome) -> Iterator[tuple[Path, Path]]:
-    if own.renewed is None:
+def _list_children(private_home: OwnHome) -> Iterator[tuple[Path, Path]]:
+    if private_home.renewed is None:
         return
-    for source, at in own.shared:
+    for source, at in private_home.shared:
         for child in sorted(source.iterdir()) if source.is_dir() else ():
             yield child, Path(at) / child.name
 

@@ -118,13 +118,13 @@ def guarded(own: OwnHome, guards: Path, say: Callable[[str], None], *, sealed: b
         yield
 
 
-def _renewable_patterns(own: OwnHome, top: Path) -> tuple[str, ...] | None:
+def _renewable_patterns(private_home: OwnHome, top: Path) -> tuple[str, ...] | None:
     """Return the patterns of names that may appear in one shared folder, or None for any."""
-    if own.renewed is None:
+    if private_home.renewed is None:
         return None
-    home_path = next(seen_at for source, seen_at in own.shared if source.resolve() == top)
+    home_path = next(seen_at for source, seen_at in private_home.shared if source.resolve() == top)
     return tuple(
-        pattern.removeprefix(f"{home_path}/") for pattern in own.renewed if pattern.startswith(f"{home_path}/")
+        pattern.removeprefix(f"{home_path}/") for pattern in private_home.renewed if pattern.startswith(f"{home_path}/")
     )
 
 
@@ -233,27 +233,27 @@ class _Guard:
         record.
         """
         picture = self._read_state() or _OriginalState()
-        aside = _AsideFolder(self.folder.parent.parent / "put-aside")
+        aside_folder = _AsideFolder(self.folder.parent.parent / "put-aside")
         problems: list[str] = []
         self._set_modes(picture)  # the following steps need access to these folders
         for name, original in picture.ends.items():
             way = Way(self.top, "", self.top / name)
             try:
                 if self._is_changed(way, original):
-                    self.say(self._restore(way, original, aside))
+                    self.say(self._restore(way, original, aside_folder))
             except (OSError, subprocess.SubprocessError) as error:
                 problems.append(f"{way.path}: {error}")
                 self.say(f"cannot be restored: {problems[-1]}")
         problems += self._set_modes(picture)
         if self._state_file.exists():
-            self._move_unknown_files(picture, aside)
+            self._move_unknown_files(picture, aside_folder)
         if not problems:
             self._state_file.unlink(missing_ok=True)
             if self._copies.is_dir():
                 remove(self._copies)
         return problems
 
-    def _move_unknown_files(self, picture: _OriginalState, aside: _AsideFolder) -> None:
+    def _move_unknown_files(self, picture: _OriginalState, aside_folder: _AsideFolder) -> None:
         """Move away new files that the program does not renew: whatever their name, some program may
         start from them.
         """
@@ -262,7 +262,7 @@ class _Guard:
         known = {*picture.children, *(Path(name).parts[0] for name in picture.ends)}
         unknown = [name for name in _list_names(self.top) if name not in known]
         unknown = [name for name in unknown if not any(fnmatchcase(name, pattern) for pattern in self.renewed)]
-        moved = [target for name in unknown if (target := aside.take(self.top / name, self.top))]
+        moved = [target for name in unknown if (target := aside_folder.take(self.top / name, self.top))]
         if moved:
             self.say(f"files that a program created in {self.top} are now in {moved[0].parent}: {', '.join(unknown)}")
 
@@ -293,12 +293,12 @@ class _Guard:
         except OSError:
             return True  # a file that can no longer be read has changed
 
-    def _restore(self, way: Way, original: _OriginalEnd, aside: _AsideFolder) -> str:
+    def _restore(self, way: Way, original: _OriginalEnd, aside_folder: _AsideFolder) -> str:
         """Restore one protected file, and return a message about it."""
         description = f"{way.path}, which decides what a program does when you start it,"
         if original.lacks_copy:
             return f"check {description} before you do: it has been changed, and there is no copy of the original"
-        moved_to = aside.take(way.end, self.top)
+        moved_to = aside_folder.take(way.end, self.top)
         end = self.top / original.end
         if original.link is None and not original.mark:
             return f"restored: {way.path} did not exist before and is now in {moved_to}"

@@ -168,12 +168,12 @@ def home_mounts(own: OwnHome, root: Path, nothing: Path) -> list[str]:
     return command
 
 
-def _find_shared_sockets(own: OwnHome, root: Path) -> list[Path]:
+def _find_shared_sockets(private_home: OwnHome, root: Path) -> list[Path]:
     """Return the paths, in the private HOME, of shared sockets on which programs of the machine listen: they are
     hidden.
     """
     sockets = [path.resolve() for path in open_sockets(root, (), ())]
-    shared_folders = [(source.resolve(), path) for source, path in shared(own)]
+    shared_folders = [(source.resolve(), path) for source, path in shared(private_home)]
     return [
         Path(at) / path.relative_to(top) for path in sockets for top, at in shared_folders if path.is_relative_to(top)
     ]

@@ -108,8 +108,8 @@ def choose(facts: SandboxFacts, level: str, *, require: bool) -> Sandbox:
 _HINT = "run `proofstone doctor` to see what is missing on this machine and how to get it"
 
 
-def _explain_missing(facts: SandboxFacts, wanted: Assurance) -> str:
-    if wanted is Assurance.LANDLOCK:
+def _explain_missing(facts: SandboxFacts, level: Assurance) -> str:
+    if level is Assurance.LANDLOCK:
         return "the kernel has no Landlock"
     if not facts.bubblewrap:
         return "bubblewrap (bwrap) is not installed"
