@@ -13,7 +13,7 @@ from itertools import dropwhile
 
 from proofstone.common.shell import Piece, UnreadableError, lex, unquoted
 
-VACUOUS = "says too little: it does not look at whether the change is right"
+VACUOUS = "proves nothing: it does not check whether the change is right"
 
 _SHOWS_ONLY = frozenset((":", "true", "echo", "printf", "cat", "ls", "pwd", "date", "sleep", "set", "export", "unset"))
 """Programs that succeed whatever the change is, or only show something, or only prepare the environment."""
