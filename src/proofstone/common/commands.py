@@ -78,7 +78,7 @@ class _ExitMeaning:
 class _Parser:
     """A parser that passes once over the tokens of a command line."""
 
-    pieces: tuple[Piece, ...]
+    tokens: tuple[Piece, ...]
     is_strict: bool
     last_of_pipe: bool
     depth: int = 0
@@ -87,7 +87,7 @@ class _Parser:
 
     def parse(self) -> bool:
         result = self._parse_list(frozenset())
-        if self.at < len(self.pieces):
+        if self.at < len(self.tokens):
             raise UnreadableError
         return result.can_fail
 
@@ -96,9 +96,9 @@ class _Parser:
         if self.depth > _MAX_DEPTH:
             raise UnreadableError
         can_fail = exits = False
-        while (piece := self._peek()) is not None and piece.text not in ends:
-            if piece.operator and piece.text in _SEPARATORS:
-                can_fail = can_fail and piece.text != "&"
+        while (token := self._peek()) is not None and token.text not in ends:
+            if token.operator and token.text in _SEPARATORS:
+                can_fail = can_fail and token.text != "&"
                 self.at += 1
                 continue
             result = self._parse_and_or()
@@ -128,17 +128,17 @@ class _Parser:
         return _ExitMeaning(results[-1].can_fail if self.last_of_pipe else any(result.can_fail for result in results))
 
     def _parse_command(self) -> _ExitMeaning:
-        piece = self._peek()
-        if piece is None:
+        token = self._peek()
+        if token is None:
             raise UnreadableError
-        if piece.operator:
-            if piece.text != "(":
+        if token.operator:
+            if token.text != "(":
                 raise UnreadableError
             self.at += 1
             inside = self._parse_list(frozenset(")"))
             self._expect(")")
             return _ExitMeaning(inside.can_fail)
-        match piece.text:
+        match token.text:
             case "{":
                 return self._parse_block("}")
             case "if":
@@ -149,11 +149,11 @@ class _Parser:
                 body = self._parse_block("done")
                 return replace(body, can_fail=body.can_fail or condition.can_fail)
             case "for" | "select":
-                while (piece := self._peek()) is not None and piece.text != "do":
+                while (token := self._peek()) is not None and token.text != "do":
                     self.at += 1
                 return self._parse_block("done")
             case "!" | "[[" | "case" | "function":
-                return self._assume_honest(piece.text)
+                return self._assume_honest(token.text)
         return self._parse_simple()
 
     def _parse_block(self, end: str) -> _ExitMeaning:
@@ -165,8 +165,8 @@ class _Parser:
     def _parse_if(self) -> _ExitMeaning:
         """Ignore the condition, which only selects the branch: the exit code comes from a branch."""
         can_fail = exits = False
-        while (piece := self._peek()) is not None and piece.text != "fi":
-            is_branch = piece.text not in ("if", "elif")
+        while (token := self._peek()) is not None and token.text != "fi":
+            is_branch = token.text not in ("if", "elif")
             self.at += 1
             result = self._parse_list(frozenset(("then", "elif", "else", "fi")))
             can_fail = can_fail or (is_branch and result.can_fail)
@@ -176,29 +176,29 @@ class _Parser:
 
     def _assume_honest(self, opening: str) -> _ExitMeaning:
         if opening == "!":
-            while (piece := self._peek()) is not None and piece.text == "!":
+            while (token := self._peek()) is not None and token.text == "!":
                 self.at += 1
             inverted = self._parse_command()
             return inverted if self.is_strict else _ExitMeaning(can_fail=True)
         end = {"[[": "]]", "case": "esac", "function": "}"}[opening]
-        while (piece := self._peek()) is not None and piece.text != end:
+        while (token := self._peek()) is not None and token.text != end:
             self.at += 1
         self._expect(end)
         return _ExitMeaning(can_fail=True)
 
     def _parse_simple(self) -> _ExitMeaning:
-        raw = []
-        while (piece := self._peek()) is not None and not piece.operator:
-            raw.append(piece.text)
+        words = []
+        while (token := self._peek()) is not None and not token.operator:
+            words.append(token.text)
             self.at += 1
-        if len(raw) == 1 and self._operator("(") is not None:  # `name() { … }` defines a function and runs nothing
+        if len(words) == 1 and self._operator("(") is not None:  # `name() { … }` defines a function and runs nothing
             self._expect(")")
             self._skip_lines()
             self._expect("{")
             self.at -= 1
             self._parse_block("}")
             return _ExitMeaning(can_fail=False)
-        return self._judge_words(raw)
+        return self._judge_words(words)
 
     def _judge_words(self, raw: list[str]) -> _ExitMeaning:
         if raw and all(map(_ASSIGNMENT.match, raw)):
@@ -232,18 +232,18 @@ class _Parser:
             self.last_of_pipe = False
 
     def _peek(self) -> Piece | None:
-        return self.pieces[self.at] if self.at < len(self.pieces) else None
+        return self.tokens[self.at] if self.at < len(self.tokens) else None
 
     def _operator(self, *texts: str) -> str | None:
-        piece = self._peek()
-        if piece is None or not piece.operator or piece.text not in texts:
+        token = self._peek()
+        if token is None or not token.operator or token.text not in texts:
             return None
         self.at += 1
-        return piece.text
+        return token.text
 
     def _expect(self, text: str) -> None:
-        piece = self._peek()
-        if piece is None or piece.text != text:
+        token = self._peek()
+        if token is None or token.text != text:
             raise UnreadableError
         self.at += 1
 

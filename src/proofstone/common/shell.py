@@ -54,27 +54,27 @@ class Piece(NamedTuple):
 
 def lex(text: str) -> tuple[Piece, ...]:
     """Return the tokens of `text`. Raise `UnreadableError` if the text ends in the middle of one."""
-    return _Lexer(text).pieces()
+    return _Lexer(text).read_tokens()
 
 
 def is_complete(text: str) -> bool:
     """Return whether a shell would run `text` as it is, instead of waiting for more lines."""
     try:
-        pieces = lex(text)
+        tokens = lex(text)
     except UnreadableError:
         return False
-    if text.endswith("\\") or (pieces and pieces[-1].operator and pieces[-1].text in ("&&", "||", "|", "|&")):
+    if text.endswith("\\") or (tokens and tokens[-1].operator and tokens[-1].text in ("&&", "||", "|", "|&")):
         return False
-    return _open_blocks(pieces) == 0
+    return _open_blocks(tokens) == 0
 
 
 def has_blocks(text: str) -> bool:
     """Return whether the text contains a loop, a condition, a group or a function."""
     try:
-        pieces = lex(text)
+        tokens = lex(text)
     except UnreadableError:
         return False
-    return any(not piece.operator and piece.text in _BLOCKS for piece in _command_words(pieces))
+    return any(not token.operator and token.text in _BLOCKS for token in _command_words(tokens))
 
 
 def statements(text: str) -> tuple[str, ...]:
@@ -83,20 +83,20 @@ def statements(text: str) -> tuple[str, ...]:
     Raise `UnreadableError` in the same cases as `lex`.
     """
     parts, begin, depth, open_brackets = [], 0, 0, 0
-    pieces = lex(text)
-    leading = {piece.start for piece in _command_words(pieces)}
+    tokens = lex(text)
+    leading = {token.start for token in _command_words(tokens)}
     previous = None
-    for piece in pieces:
-        if piece.operator:
-            open_brackets += {"(": 1, ")": -1}.get(piece.text, 0)
+    for token in tokens:
+        if token.operator:
+            open_brackets += {"(": 1, ")": -1}.get(token.text, 0)
             is_continued = previous is not None and previous.operator and previous.text in ("&&", "||", "|", "|&")
-            if piece.text == "\n" and depth <= 0 and open_brackets <= 0 and not is_continued:
-                parts.append(text[begin : piece.start])
-                begin = piece.start
-        elif piece.start in leading:
-            depth += _depth_of(piece.text)
-        if piece.text != "\n":
-            previous = piece
+            if token.text == "\n" and depth <= 0 and open_brackets <= 0 and not is_continued:
+                parts.append(text[begin : token.start])
+                begin = token.start
+        elif token.start in leading:
+            depth += _depth_of(token.text)
+        if token.text != "\n":
+            previous = token
     parts.append(text[begin:])
     return tuple(stripped for part in parts if (stripped := part.strip("\n").rstrip()))
 
@@ -110,9 +110,9 @@ def unquoted(word: str) -> str:
     return parts[0] if len(parts) == 1 else word
 
 
-def _open_blocks(pieces: tuple[Piece, ...]) -> int:
-    brackets = sum({"(": 1, ")": -1}.get(piece.text, 0) for piece in pieces if piece.operator)
-    return max(brackets, 0) + max(sum(_depth_of(piece.text) for piece in _command_words(pieces)), 0)
+def _open_blocks(tokens: tuple[Piece, ...]) -> int:
+    brackets = sum({"(": 1, ")": -1}.get(token.text, 0) for token in tokens if token.operator)
+    return max(brackets, 0) + max(sum(_depth_of(token.text) for token in _command_words(tokens)), 0)
 
 
 def _depth_of(word: str) -> int:
@@ -121,13 +121,13 @@ def _depth_of(word: str) -> int:
     return -1 if word in ("fi", "done", "esac", "}") else 0
 
 
-def _command_words(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+def _command_words(tokens: tuple[Piece, ...]) -> tuple[Piece, ...]:
     """Return the words at which a command begins: only there are `if` and `done` keywords."""
     words, begins_command = [], True
-    for piece in pieces:
-        if begins_command and not piece.operator:
-            words.append(piece)
-        begins_command = piece.text in _BEFORE_COMMAND if piece.operator or begins_command else False
+    for token in tokens:
+        if begins_command and not token.operator:
+            words.append(token)
+        begins_command = token.text in _BEFORE_COMMAND if token.operator or begins_command else False
     return tuple(words)
 
 
@@ -136,8 +136,8 @@ class _Lexer:
     text: str
     at: int = 0
 
-    def pieces(self) -> tuple[Piece, ...]:
-        pieces: list[Piece] = []
+    def read_tokens(self) -> tuple[Piece, ...]:
+        tokens: list[Piece] = []
         delimiters: list[str] = []
         while self.at < len(self.text):
             if blanks := _BLANKS.match(self.text, self.at):
@@ -155,13 +155,13 @@ class _Lexer:
                 if operator.group() == "\n" and delimiters:
                     self._skip_heredocs(delimiters)
                     start, delimiters = self.at, []  # the heredocs belong to the line before
-                pieces.append(Piece(operator.group(), True, start))
+                tokens.append(Piece(operator.group(), True, start))
             else:
                 start = self.at
-                pieces.append(Piece(self._read_word(), False, start))
+                tokens.append(Piece(self._read_word(), False, start))
         if delimiters:
             raise UnreadableError
-        return tuple(pieces)
+        return tuple(tokens)
 
     def _read_word_after_blanks(self) -> str:
         if blanks := _BLANKS.match(self.text, self.at):

@@ -85,19 +85,19 @@ class Way:
 
 def ways_to_kept(own: OwnHome) -> list[Way]:
     """Return the paths to all protected files in shared folders; for a link, also the path to its target there."""
-    ways = []
+    protected_paths = []
     for path, _ in own.kept:
         tops = [pair for pair in own.shared if path.is_relative_to(pair[0])]
         if not tops:
             continue
         shared, seen_at = max(tops, key=lambda pair: len(pair[0].parts))
         top = shared.resolve()
-        way = Way(top, seen_at, top / path.relative_to(shared))
-        ways.append(way)
-        real = way.path.resolve()
-        if way.path.is_symlink() and real.is_relative_to(top):
-            ways.append(Way(top, seen_at, real))
-    return ways
+        protected = Way(top, seen_at, top / path.relative_to(shared))
+        protected_paths.append(protected)
+        real = protected.path.resolve()
+        if protected.path.is_symlink() and real.is_relative_to(top):
+            protected_paths.append(Way(top, seen_at, real))
+    return protected_paths
 
 
 @contextmanager
@@ -107,14 +107,16 @@ def guarded(own: OwnHome, guards: Path, say: Callable[[str], None], *, sealed: b
     `guards` is the folder of all guards. Files that are moved aside go to `put-aside` next to it, and stay there.
     `sealed` says that existing files are read-only for this run.
     """
-    ways = ways_to_kept(own)
+    protected_paths = ways_to_kept(own)
     with ExitStack() as stack:
         open_folders = [path.resolve() for path, _ in own.shared if path.is_dir()] if own.renewed is not None else []
-        for top in dict.fromkeys((*(way.top for way in ways), *open_folders)):
+        for top in dict.fromkeys((*(protected.top for protected in protected_paths), *open_folders)):
             guard = _Guard(
                 guards / hashlib.sha256(os.fsencode(top)).hexdigest()[:32], top, say, _renewable_patterns(own, top)
             )
-            stack.enter_context(guard.on_duty([way for way in ways if way.top == top], sealed=sealed))
+            stack.enter_context(
+                guard.on_duty([protected for protected in protected_paths if protected.top == top], sealed=sealed)
+            )
         yield
 
 
@@ -171,7 +173,7 @@ class _Guard:
     """Patterns of names that may appear in the folder; None allows any."""
 
     @contextmanager
-    def on_duty(self, ways: Sequence[Way], *, sealed: bool) -> Iterator[None]:
+    def on_duty(self, protected_paths: Sequence[Way], *, sealed: bool) -> Iterator[None]:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         problems: list[str] = []
         with (self.folder / "running").open("w") as running:
@@ -179,7 +181,7 @@ class _Guard:
                 if _is_alone(running) and (remaining := self._restore_all()):
                     raise self._restore_error(remaining)
                 fcntl.flock(running, fcntl.LOCK_SH)
-                self._record_state(ways, sealed=sealed)
+                self._record_state(protected_paths, sealed=sealed)
             try:
                 yield
             finally:
@@ -201,30 +203,30 @@ class _Guard:
             hint=f"the original state is in {self.folder}; restore it by hand, then remove that folder",
         )
 
-    def _record_state(self, ways: Sequence[Way], *, sealed: bool) -> None:
+    def _record_state(self, protected_paths: Sequence[Way], *, sealed: bool) -> None:
         """Add what the record does not hold yet. The record is complete before anything runs."""
-        picture = self._read_state() or _OriginalState(children=_list_names(self.top))
-        for way in ways:
-            for folder in (way.top, *way.folders):
+        state = self._read_state() or _OriginalState(children=_list_names(self.top))
+        for protected in protected_paths:
+            for folder in (protected.top, *protected.folders):
                 if folder.is_dir():
                     name = folder.relative_to(self.top).as_posix()
-                    picture.modes.setdefault(name, stat.S_IMODE(folder.stat().st_mode))
-            known = picture.ends.get(way.name)
-            if known is None or (known.lacks_copy and not sealed and not self._is_changed(way, known)):
-                picture.ends[way.name] = self._record_end(way, sealed=sealed)
+                    state.modes.setdefault(name, stat.S_IMODE(folder.stat().st_mode))
+            known = state.ends.get(protected.name)
+            if known is None or (known.lacks_copy and not sealed and not self._is_changed(protected, known)):
+                state.ends[protected.name] = self._record_end(protected, sealed=sealed)
         new_file = self._state_file.with_suffix(".new")
-        new_file.write_text(json.dumps(asdict(picture)), "utf-8")
+        new_file.write_text(json.dumps(asdict(state)), "utf-8")
         new_file.replace(self._state_file)
 
-    def _record_end(self, way: Way, *, sealed: bool) -> _OriginalEnd:
-        end = way.end
+    def _record_end(self, protected: Way, *, sealed: bool) -> _OriginalEnd:
+        end = protected.end
         name = end.relative_to(self.top).as_posix()
         if end.is_symlink():
             return _OriginalEnd(name, link=os.fspath(end.readlink()))
-        if not os.path.lexists(end) or end != way.path:
+        if not os.path.lexists(end) or end != protected.path:
             return _OriginalEnd(name)
         mark, size = measured(end)
-        copy = hashlib.sha256(way.name.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        copy = hashlib.sha256(protected.name.encode("utf-8", "surrogateescape")).hexdigest()[:32]
         has_copy = (size <= _MAX_SEALED_COPY_BYTES or not sealed) and copied(end, self._copies / copy)
         return _OriginalEnd(name, mark=mark, copy=copy if has_copy else "")
 
@@ -232,46 +234,46 @@ class _Guard:
         """Restore the original state and report what had changed. Return what could not be restored, and then keep the
         record.
         """
-        picture = self._read_state() or _OriginalState()
+        state = self._read_state() or _OriginalState()
         aside_folder = _AsideFolder(self.folder.parent.parent / "put-aside")
         problems: list[str] = []
-        self._set_modes(picture)  # the following steps need access to these folders
-        for name, original in picture.ends.items():
-            way = Way(self.top, "", self.top / name)
+        self._set_modes(state)  # the following steps need access to these folders
+        for name, original in state.ends.items():
+            protected = Way(self.top, "", self.top / name)
             try:
-                if self._is_changed(way, original):
-                    self.say(self._restore(way, original, aside_folder))
+                if self._is_changed(protected, original):
+                    self.say(self._restore(protected, original, aside_folder))
             except (OSError, subprocess.SubprocessError) as error:
-                problems.append(f"{way.path}: {error}")
+                problems.append(f"{protected.path}: {error}")
                 self.say(f"cannot be restored: {problems[-1]}")
-        problems += self._set_modes(picture)
+        problems += self._set_modes(state)
         if self._state_file.exists():
-            self._move_unknown_files(picture, aside_folder)
+            self._move_unknown_files(state, aside_folder)
         if not problems:
             self._state_file.unlink(missing_ok=True)
             if self._copies.is_dir():
                 remove(self._copies)
         return problems
 
-    def _move_unknown_files(self, picture: _OriginalState, aside_folder: _AsideFolder) -> None:
+    def _move_unknown_files(self, state: _OriginalState, aside_folder: _AsideFolder) -> None:
         """Move away new files that the program does not renew: whatever their name, some program may
         start from them.
         """
         if self.renewed is None:
             return
-        known = {*picture.children, *(Path(name).parts[0] for name in picture.ends)}
+        known = {*state.children, *(Path(name).parts[0] for name in state.ends)}
         unknown = [name for name in _list_names(self.top) if name not in known]
         unknown = [name for name in unknown if not any(fnmatchcase(name, pattern) for pattern in self.renewed)]
         moved = [target for name in unknown if (target := aside_folder.take(self.top / name, self.top))]
         if moved:
             self.say(f"files that a program created in {self.top} are now in {moved[0].parent}: {', '.join(unknown)}")
 
-    def _set_modes(self, picture: _OriginalState) -> list[str]:
+    def _set_modes(self, state: _OriginalState) -> list[str]:
         """Restore the modes of folders, the outermost first. Nothing is changed through a link that a program has
         created.
         """
         problems: list[str] = []
-        for name, mode in sorted(picture.modes.items(), key=lambda item: len(Path(item[0]).parts)):
+        for name, mode in sorted(state.modes.items(), key=lambda item: len(Path(item[0]).parts)):
             folder = self.top / name
             try:
                 if folder.is_dir() and folder.resolve() == folder and stat.S_IMODE(folder.stat().st_mode) != mode:
@@ -280,10 +282,10 @@ class _Guard:
                 problems.append(f"{folder}: {error}")
         return problems
 
-    def _is_changed(self, way: Way, original: _OriginalEnd) -> bool:
-        end = way.end
+    def _is_changed(self, protected: Way, original: _OriginalEnd) -> bool:
+        end = protected.end
         if original.link is None and not original.mark:
-            return end.is_symlink() or (end == way.path and os.path.lexists(end))
+            return end.is_symlink() or (end == protected.path and os.path.lexists(end))
         if end != self.top / original.end:
             return True
         if original.link is not None:
@@ -293,15 +295,15 @@ class _Guard:
         except OSError:
             return True  # a file that can no longer be read has changed
 
-    def _restore(self, way: Way, original: _OriginalEnd, aside_folder: _AsideFolder) -> str:
+    def _restore(self, protected: Way, original: _OriginalEnd, aside_folder: _AsideFolder) -> str:
         """Restore one protected file, and return a message about it."""
-        description = f"{way.path}, which decides what a program does when you start it,"
+        description = f"{protected.path}, which decides what a program does when you start it,"
         if original.lacks_copy:
             return f"check {description} before you do: it has been changed, and there is no copy of the original"
-        moved_to = aside_folder.take(way.end, self.top)
+        moved_to = aside_folder.take(protected.end, self.top)
         end = self.top / original.end
         if original.link is None and not original.mark:
-            return f"restored: {way.path} did not exist before and is now in {moved_to}"
+            return f"restored: {protected.path} did not exist before and is now in {moved_to}"
         if original.link is not None or original.copy:
             end.parent.mkdir(parents=True, exist_ok=True)
         if original.link is not None:

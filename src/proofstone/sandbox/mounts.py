@@ -157,12 +157,14 @@ def home_mounts(own: OwnHome, root: Path, nothing: Path) -> list[str]:
         command += ["--bind", str(source), str(HOME_INSIDE / path)]
     for cover, at in covers(own, own.folder.with_name(f"{own.folder.name}.covers")):
         command += ["--bind", str(cover), str(HOME_INSIDE / at)]
-    ways = [way for way in ways_to_kept(own) if way.top.exists()]
-    for folder, at in sorted({(folder, way.inside(folder)) for way in ways for folder in way.folders}):
+    protected_paths = [protected for protected in ways_to_kept(own) if protected.top.exists()]
+    for folder, at in sorted(
+        {(folder, protected.inside(folder)) for protected in protected_paths for folder in protected.folders}
+    ):
         command += ["--bind", str(folder), str(HOME_INSIDE / at)]
-    for way in ways:
-        if way.is_mountable:
-            command += ["--ro-bind", str(way.path), str(HOME_INSIDE / way.inside(way.path))]
+    for protected in protected_paths:
+        if protected.is_mountable:
+            command += ["--ro-bind", str(protected.path), str(HOME_INSIDE / protected.inside(protected.path))]
     for at in _find_shared_sockets(own, root):
         command += ["--ro-bind", str(nothing), str(HOME_INSIDE / at)]
     return command
