@@ -8,13 +8,13 @@ value that a program changed on purpose is not found: reversed, split over lines
 Short values, plain words and plain numbers are not masked (`is_maskable`), because that would make output unreadable
 and protect nothing.
 
-*Keys and tokens* (`known_secrets`) are recognised by their form. Each pattern belongs to one provider, or to a private
-key with its body, and takes linear time. A text of the right form counts only if it looks random: documentation and
-tests are full of `ghp_xxxxxxxx` and `AKIAIOSFODNN7EXAMPLE`. Guesses (a quoted text after a name such as `password`) are
-made in the readiness check.
+*Keys and tokens* (`find_known_secrets`) are recognised by their form. Each pattern belongs to one provider, or to a
+private key with its body, and takes linear time. A text of the right form counts only if it looks random: documentation
+and tests are full of `ghp_xxxxxxxx` and `AKIAIOSFODNN7EXAMPLE`. Guesses (a quoted text after a name such as `password`)
+are made in the readiness check.
 
-*Files* (`is_secret`) that are likely to hold secrets are never shown to an agent, and no agent writes them. Only the
-path decides, ignoring case. A file whose name says that it is an example does not count.
+*Files* (`is_secret_path`) that are likely to hold secrets are never shown to an agent, and no agent writes them. Only
+the path decides, ignoring case. A file whose name says that it is an example does not count.
 """
 
 from __future__ import annotations

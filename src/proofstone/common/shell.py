@@ -53,7 +53,7 @@ class Piece(NamedTuple):
 
 
 def lex(text: str) -> tuple[Piece, ...]:
-    """Return the tokens of `text`. Raise `UnreadableError` if the text ends in the middle of one."""
+    """Return the tokens of `text`. Raise `ShellSyntaxError` if the text ends in the middle of one."""
     return _Lexer(text).read_tokens()
 
 
@@ -80,7 +80,7 @@ def has_blocks(text: str) -> bool:
 def statements(text: str) -> tuple[str, ...]:
     """Split the text at the line breaks where a shell would run what it has read so far.
 
-    Raise `UnreadableError` in the same cases as `lex`.
+    Raise `ShellSyntaxError` in the same cases as `lex`.
     """
     parts, begin, depth, open_brackets = [], 0, 0, 0
     tokens = lex(text)

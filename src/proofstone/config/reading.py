@@ -1,7 +1,7 @@
 """Read settings from text, or raise one `ConfigError` that lists problems as `file:line: key: reason; correct value`.
 
-`load` reads a repository's root; `load_files` and `load_text` read text from anywhere, such as the baseline's commit,
-whose configuration the change under test cannot have edited.
+`load_settings` reads a repository's root; `load_settings_files` and `load_settings_text` read text from anywhere, such
+as the baseline's commit, whose configuration the change under test cannot have edited.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def load(root: Path) -> Settings:
 
 
 def configured_in(root: Path) -> str | None:
-    """Return which of `FILES` at `root` holds settings, or None."""
+    """Return which of `SETTINGS_FILES` at `root` holds settings, or None."""
     return chosen_file(_read_files(root))
 
 
 def load_files(files: Mapping[str, bytes]) -> Settings:
-    """Return the settings from the contents of those of `FILES` that exist, keyed by name."""
+    """Return the settings from the contents of those of `SETTINGS_FILES` that exist, keyed by name."""
     name = chosen_file(files)
     return Settings() if name is None else load_text(_decode(name, files[name]), name)
 

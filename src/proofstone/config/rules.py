@@ -1,14 +1,14 @@
 """For each setting, which changes weaken a check, and which values need the user's consent.
 
 Settings are plain values here (numbers, texts, lists and tables, as in a settings file), named `section.key`. Every
-setting has a row in `ROWS`; a test compares the rows with the settings model, so that no new setting can be forgotten.
-The rows answer two questions:
+setting has a row in `SETTING_RULES`; a test compares the rows with the settings model, so that no new setting can be
+forgotten. The rows answer two questions:
 
-- `weakened_settings`: does the new version of a settings file let more pass, or protect less, than the old one?
-- `protection_needs`: what do these settings ask for that a repository must not have without the user's consent?
+- `list_weakened_settings`: does the new version of a settings file let more pass, or protect less, than the old one?
+- `find_requested_permissions`: what do these settings request that a repository must not have without consent?
 
-`coding_agent_in` detects the shell of a coding agent, where consent is refused because only a person can give it. This
-is no security boundary: the owner of the account can unset a variable. It keeps an agent that follows a hint from
+`detect_coding_agent` detects the shell of a coding agent, where consent is refused because only a person can give it.
+This is no security boundary: the owner of the account can unset a variable. It keeps an agent that follows a hint from
 granting itself what only a person may grant.
 """
 
@@ -179,7 +179,7 @@ class Need:
 
 
 def weakened_settings(old: Values, new: Values) -> list[Weakening]:
-    """Return every setting that is weaker in `new` than in `old`, in the order of `ROWS`."""
+    """Return every setting that is weaker in `new` than in `old`, in the order of `SETTING_RULES`."""
     return [
         Weakening(name, old[name], new[name])
         for name, row in ROWS.items()

@@ -82,7 +82,7 @@ class BlobReader:
         self._process = process
 
     def read(self, blob: str) -> bytes | None:
-        """Return the blob's bytes, or None if it is larger than `LARGEST` or not a blob."""
+        """Return the blob's bytes, or None if it is larger than `MAX_BLOB_BYTES` or not a blob."""
         return self.measured(blob)[1]
 
     def measured(self, blob: str) -> tuple[int, bytes | None]:

@@ -161,7 +161,7 @@ class Git:
     def run(
         self, *args: str | bytes | Path, stdin: bytes | None = None, accept: Iterable[int] = (0,)
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run git; raise `GitFailedError` with git's message for an exit code outside `accept`."""
+        """Run git; raise `GitCommandError` with git's message for an exit code outside `accept`."""
         try:
             result = subprocess.run(
                 [*self._program, *args],

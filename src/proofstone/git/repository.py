@@ -173,7 +173,7 @@ class AnchorBlob:
 
 
 def read_anchor_blob(git: Git) -> AnchorBlob:
-    """Return the blob that the ref points to. Raise `GitFailedError` if the ref or the repository cannot be read."""
+    """Return the blob that the ref points to. Raise `GitCommandError` if the ref or the repository cannot be read."""
     blob = git.out("for-each-ref", "--format=%(objectname)", REF).decode("ascii").strip()
     return AnchorBlob(blob, git.out("cat-file", "blob", blob)) if blob else AnchorBlob("", b"")
 

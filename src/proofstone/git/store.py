@@ -4,7 +4,7 @@ It can be recreated at any time, so damage is repaired when it is opened, and re
 objects through alternates and keeps new ones to itself. Its configuration is written each time it is opened: the
 conversions that the user has configured (line endings, filters such as LFS and git-crypt), and no other user setting.
 
-Refs (`hold`) protect objects that a run still needs from garbage collection.
+Refs (`pin`) protect objects that a run still needs from garbage collection.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Facts about this machine: programs and their versions, the distribution, kernel settings.
 
-Programs are data. `look` runs a program's version command in `/`, with a deadline and only from absolute entries of
-PATH, so that the repository in the current directory cannot have its own code run.
+Programs are data. `look_for_program` runs a program's version command in `/`, with a deadline and only from absolute
+entries of PATH, so that the repository in the current directory cannot have its own code run.
 
 Proofstone looks for the programs that it starts itself, git and bubblewrap, outside the work tree only: what is inside
 is part of the change.

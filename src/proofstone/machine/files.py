@@ -1,14 +1,14 @@
 """Files and folders on this machine.
 
-- `write_whole` writes a file completely or not at all.
+- `write_atomic` writes a file completely or not at all.
 - `seconds_since_use` is the age of a file by its time stamp. A wrong clock leaves time stamps in the future, which
   would keep a file, or stop the housekeeping, until then. Such a file counts as used now, and ages from there.
-- `path_too_long` explains which limit a path exceeds, and which part of it does.
+- `path_too_long_error` explains which limit a path exceeds, and which part of it does.
 - `scratch_folder` is a run's temporary folder: removed when the run ends, or by the next run if it was killed.
-- `mend_state` and `ensure_…` repair state that can be rebuilt: caches, indexes, folders and locks. They remove whatever
-  is in the way and add a sentence to `repairs`, for the user to read once. The ledger, its artifacts, keys and the
-  journals of runs cannot be rebuilt, and are never touched.
-- `load_plan` reads a plan, and refuses a file that cannot be one.
+- `repair_state` and `ensure_…` repair state that can be rebuilt: caches, indexes, folders and locks. They remove
+  whatever is in the way and add a sentence to `repairs`, for the user to read once. The ledger, its artifacts, keys and
+  the journals of runs cannot be rebuilt, and are never touched.
+- `read_plan_file` reads a plan, and refuses a file that cannot be one.
 - `write_alternates` and `read_alternates` handle `objects/info/alternates`, which lists where a git directory borrows
   objects: one path on each line, quoted if necessary.
 """

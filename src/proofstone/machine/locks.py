@@ -30,7 +30,7 @@ class RunHeldError(InputError):
 
 @contextmanager
 def held(home: Path, run_id: str) -> Iterator[None]:
-    """Hold the lock of a run. Raise `RunHeldError` if another process holds it."""
+    """Hold the lock of a run. Raise `RunLockedError` if another process holds it."""
     folder = home / "runs"
     folder.mkdir(mode=0o700, exist_ok=True)
     with (folder / f"{run_id}.lock").open("w") as lock:

@@ -69,7 +69,7 @@ class View:
     """For a dependency: a directory with its bytecode, laid over it."""
     includes: tuple[Bind, ...] = ()
     handed: tuple[Bind, ...] = ()
-    """Files and folders of the engine that this run may read, or write if the bind is writable. `Place.handed` has
+    """Files and folders of the engine that this run may read, or write if the bind is writable. `SandboxPaths.engine_paths` has
     their paths inside the sandbox.
     """
     masked: tuple[Path, ...] = ()
@@ -148,7 +148,7 @@ class Job:
     """A directory for this job only."""
     limits: Limits = field(default_factory=Limits)
     keep: bool = False
-    """Whether the caller needs what the job writes into the repository: see `Sandbox.written`."""
+    """Whether the caller needs what the job writes into the repository: see `Sandbox.find_written`."""
     cancel: threading.Event = field(default_factory=threading.Event)
     on_output: Callable[[bytes], None] | None = None
     stdin: int | None = None

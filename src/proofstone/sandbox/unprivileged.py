@@ -6,8 +6,8 @@ check sees itself as root, but has the rights of an unknown user: apart from its
 user of the machine can read.
 
 The check's own files (its checkout, its dependencies, its report folder) are *staged*: mounted a second time below
-`STAGE`, in the launcher's own mount namespace, with owners mapped in the same way. On disk no owner changes. `stage`
-rewrites a bubblewrap command so that it takes everything from there.
+`STAGE`, in the launcher's own mount namespace, with owners mapped in the same way. On disk no owner changes.
+`stage_spec` rewrites a bubblewrap command so that it takes everything from there.
 """
 
 from __future__ import annotations
