@@ -69,8 +69,8 @@ class View:
     """For a dependency: a directory with its bytecode, laid over it."""
     includes: tuple[Bind, ...] = ()
     handed: tuple[Bind, ...] = ()
-    """Files and folders of the engine that this run may read, or write if the bind is writable. `SandboxPaths.engine_paths` has
-    their paths inside the sandbox.
+    """Files and folders of the engine that this run may read, or write if the bind is writable.
+    `SandboxPaths.engine_paths` has their paths inside the sandbox.
     """
     masked: tuple[Path, ...] = ()
     """What no check may see: Proofstone's own state, credentials."""
