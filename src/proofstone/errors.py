@@ -1,20 +1,20 @@
-"""The one error tree. Whose fault it is decides the class, and the class decides the exit code.
+"""The error tree. The class of an error says who can fix it and decides the exit code.
 
 ProofstoneError
-├── UserError               the person can put it right                       exit 2
-│   ├── ConfigError         a value in proofstone.toml or [tool.proofstone] is wrong
-│   ├── TrustError          a repository's settings ask for what the person has not granted
-│   ├── RepositoryError     this directory is not something Proofstone can check
-│   ├── InputError          an option or an argument is wrong
-│   └── BackendError        a model's provider does not let us in, or what it needs is not installed
-├── MachineError            the machine lacks something that was asked for     exit 2
-│   └── SandboxError        the sandbox that was required cannot be had
-├── UnavailableError        a model's provider cannot be reached now           exit 1
-├── LedgerError             the ledger cannot be read or written               exit 2
-│   ├── LedgerBusyError     another writer held it for longer than we wait
-│   ├── LedgerCorruptError  it does not verify
-│   └── AnchorError         it is not the ledger that was anchored
-└── InternalError           our own fault                                      exit 70
+ ├── UserError               the user can fix it                               exit 2
+ │   ├── ConfigError         a value in proofstone.toml or [tool.proofstone] is wrong
+ │   ├── TrustError          a repository's settings ask for something that the user has not granted
+ │   ├── RepositoryError     Proofstone cannot check this directory
+ │   ├── InputError          an option or an argument is wrong
+ │   └── BackendError        a model provider refuses access, or a program that it needs is not installed
+ ├── MachineError            the machine lacks something that is required       exit 2
+ │   └── SandboxError        the required sandbox is not available
+ ├── UnavailableError        a model provider cannot be reached now             exit 1
+ ├── LedgerError             the ledger cannot be read or written               exit 2
+ │   ├── LedgerBusyError     another writer held the ledger for longer than the timeout
+ │   ├── LedgerCorruptError  the ledger does not verify
+ │   └── AnchorError         the ledger is not the one that was anchored
+ └── InternalError           a bug in Proofstone                                exit 70
 
 Every message says what is wrong, where, and what would be right.
 """
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 
 class ProofstoneError(Exception):
-    """Base of every error that Proofstone raises on purpose."""
+    """The base class of every error that Proofstone raises on purpose."""
 
     exit_code = 70
 

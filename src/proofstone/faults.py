@@ -1,10 +1,10 @@
 """Named fault points: the places where a crash must cost nothing.
 
 Each boundary between two durable effects calls `fault_point` with its name. With `PROOFSTONE_FAULT=<name>` in the
-environment the process kills itself there with SIGKILL, with `<name>:3` when it comes there for the third time. With
-`PROOFSTONE_FAULT_TRACE=<file>` it writes there which points it passes, a line each after its process id, so that the
-crash
-tests can walk through all that a run passes, one by one. Without the variables the call is two dictionary look-ups.
+environment, the process kills itself there with SIGKILL; with `<name>:3`, it does so the third time it reaches that
+point. With `PROOFSTONE_FAULT_TRACE=<file>`, the process appends a line with its process id and the name of every point
+that it passes, so that the crash tests can try each of them. Without these variables the call costs two dictionary
+lookups.
 """
 
 from __future__ import annotations
@@ -61,25 +61,25 @@ FaultPoint = Literal[
 FAULT_POINTS: Final[tuple[str, ...]] = get_args(FaultPoint)
 
 
-_passed: Counter[str] = Counter()
-_counting = threading.Lock()
+_pass_counts: Counter[str] = Counter()
+_pass_counts_lock = threading.Lock()
 
 
 def fault_point(name: FaultPoint) -> None:
-    """Die here if the environment asks for it."""
+    """Kill this process if the environment names this fault point."""
     if trace := os.environ.get("PROOFSTONE_FAULT_TRACE"):
-        _note(trace, name)
-    wanted, _, count = os.environ.get("PROOFSTONE_FAULT", "").partition(":")
-    if wanted != name:
+        _append_to_trace(trace, name)
+    target, _, count = os.environ.get("PROOFSTONE_FAULT", "").partition(":")
+    if target != name:
         return
-    with _counting:  # agents who work side by side come here side by side
-        _passed[name] += 1
-        if _passed[name] >= int(count or 1):
+    with _pass_counts_lock:  # Agents that run in parallel reach a point at the same time.
+        _pass_counts[name] += 1
+        if _pass_counts[name] >= int(count or 1):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _note(trace: str, name: FaultPoint) -> None:
-    """One write to the end of the file: whoever else notes there does not come between."""
+def _append_to_trace(trace: str, name: FaultPoint) -> None:
+    """Append the name in a single write, so that lines of several processes do not mix."""
     file = os.open(trace, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         os.write(file, f"{os.getpid()} {name}\n".encode())

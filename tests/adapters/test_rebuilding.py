@@ -195,7 +195,7 @@ def test_bytecode_that_was_cut_is_made_anew(tmp_path: Path) -> None:
 def test_scratch_of_a_killed_run_with_a_folder_for_a_lock_is_swept(tmp_path: Path) -> None:
     (tmp_path / "scratch/killed/lock/x").mkdir(parents=True)
     (tmp_path / "scratch/lock").mkdir()
-    assert mend_state(tmp_path) == [f"{tmp_path}/scratch/lock was no file; it was removed"]
+    assert mend_state(tmp_path) == [f"{tmp_path}/scratch/lock was not a file and has been removed"]
     with scratch_folder(tmp_path, "run") as folder:
         assert sorted(path.name for path in folder.parent.iterdir() if path.is_dir()) == ["run"]
 
@@ -219,7 +219,7 @@ def test_a_check_gets_over_a_damaged_state_and_says_so_once(workshop: Workshop) 
     assert again.report.tree == first.report.tree and not again.check("tests").reused
     said = " ".join(again.report.notes)
     assert "HEAD was missing or damaged" in said and "cached results were damaged" in said
-    assert "sandbox.json was no file" in said
+    assert "sandbox.json was not a file" in said
     assert len(again.report.notes) == 3
     last = workshop.check(root)
     assert_passed(last)

@@ -187,7 +187,7 @@ def test_settings_are_those_of_the_name_then_of_the_first_glob() -> None:
     ("values", "says"),
     [
         ({"wire": "openai-chat"}, "needs a `url`"),
-        ({"wire": "other", "url": "http://127.0.0.1"}, "finds its own way"),
+        ({"wire": "other", "url": "http://127.0.0.1"}, "uses its own address"),
         ({"wire": "openai-chat", "url": "127.0.0.1:80"}, "url"),
         ({"wire": "openai-chat", "url": "http://me:secret@127.0.0.1"}, "url"),
         ({"wire": "openai-chat", "url": "http://127.0.0.1", "key_variable": "sk-123"}, "key_variable"),

@@ -294,7 +294,7 @@ def test_a_key_in_a_file_is_told_where_it_belongs_and_not_repeated(project: Path
     assert done.returncode == 2
     assert (
         f"mine.toml:4: providers.office.{line.split()[0]}: " in done.stderr
-        and "`key_variable` names that variable" in done.stderr
+        and "name that variable in `key_variable`" in done.stderr
     )
     assert KEY not in done.stdout + done.stderr
 

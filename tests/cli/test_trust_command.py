@@ -48,7 +48,7 @@ def test_a_grant_is_shown_given_listed_and_taken_back(workshop: Workshop, root: 
         assert agent.returncode == 2 and "only a person" in agent.stderr
     assert refusal(workshop, root)
     given = workshop.proofstone(root, "trust", "--yes")
-    assert given.returncode == 0 and "checks reach the network" in given.stdout
+    assert given.returncode == 0 and "checks can access the network" in given.stdout
     assert refusal(workshop, root) == ""
     listed = json.loads(workshop.proofstone(root, "trust", "--list", "--json").stdout)
     assert [grant["repository"] for grant in listed["grants"]] == [str(root)]

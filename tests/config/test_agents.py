@@ -40,34 +40,34 @@ BAD: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "no kind of backend": (
         '[backends]\nplanner = "gpt-5"\n',
         "proofstone.toml:2: backends.planner: ",
-        ("'gpt-5' will not do", "`api:<provider>:<model>`"),
+        ("'gpt-5' is not valid", "`api:<provider>:<model>`"),
     ),
-    "a model without its provider": ('[backends]\nplanner = "api:gpt-5"\n', "proofstone.toml:2: ", ("will not do",)),
-    "a command that is none": ('[backends]\nplanner = "cmd: "\n', "proofstone.toml:2: ", ("will not do",)),
+    "a model without its provider": ('[backends]\nplanner = "api:gpt-5"\n', "proofstone.toml:2: ", ("is not valid",)),
+    "a command that is none": ('[backends]\nplanner = "cmd: "\n', "proofstone.toml:2: ", ("is not valid",)),
     "one of a list": (
         '[backends]\nplanner = [\n  "human",\n  "nobody",\n]\n',
         "proofstone.toml:4: backends.planner: ",
-        ("'nobody' will not do",),
+        ("'nobody' is not valid",),
     ),
     "a coding agent without a name": (
         '[backends]\nexecutor = "acp:"\n',
         "proofstone.toml:2: backends.executor: ",
-        ("'acp:' will not do", "`cli:<preset>`"),
+        ("'acp:' is not valid", "`cli:<preset>`"),
     ),
     "a model that would be an option of the program's": (
         '[backends]\nexecutor = "cli:qwen:--openai-base-url=http://evil"\n',
         "proofstone.toml:2: backends.executor: ",
-        ("'cli:qwen:--openai-base-url=http://evil' will not do", "`cli:<preset>`"),
+        ("'cli:qwen:--openai-base-url=http://evil' is not valid", "`cli:<preset>`"),
     ),
     "the same at the gate": (
         '[gate]\narchitect = "cli:qwen:-m"\n',
         "proofstone.toml:2: gate.architect: ",
-        ("'cli:qwen:-m' will not do", "`cli:<preset>`"),
+        ("'cli:qwen:-m' is not valid", "`cli:<preset>`"),
     ),
     "no role": ('[backends]\nplaner = "human"\n', "proofstone.toml:2: backends.planer: ", ("backends.planner?",)),
     "one role in two sections": (
         '[gate]\nexecutor = "human"\n[backends]\nexecutor = "human"\n',
-        "proofstone.toml: gate.executor and backends.executor say the same",
+        "proofstone.toml: gate.executor and backends.executor are the same setting",
         (),
     ),
     "a task's limit of another type": (
@@ -76,7 +76,7 @@ BAD: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ("a whole number from 0 to",),
     ),
     "money below nothing": ("[budget]\nusd = -1\n", "proofstone.toml:2: budget.usd: ", ("a number from 0 to 1000000",)),
-    "money without end": ("[budget]\nusd = inf\n", "proofstone.toml:2: budget.usd: ", ("inf will not do",)),
+    "money without end": ("[budget]\nusd = inf\n", "proofstone.toml:2: budget.usd: ", ("inf is not valid",)),
     "no kind of limit": (
         "[budget.task]\ntoken = 1\n",
         "proofstone.toml:2: budget.task.token: ",
@@ -90,16 +90,16 @@ BAD: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "a role's limit of another type": (
         "[budget.roles.planner]\nusd = true\n",
         "proofstone.toml:2: budget.roles.planner.usd: ",
-        ("true will not do", "a number"),
+        ("true is not valid", "a number"),
     ),
     "a provider in a repository": (
         '[check]\n[providers.openai]\nwire = "openai-chat"\nurl = "https://evil.example"\n',
-        "proofstone.toml:2: providers: not in a repository's file",
-        ("send your key to a server of its own", "your own file"),
+        "proofstone.toml:2: providers: not allowed in a repository's file",
+        ("send your key", "your own file"),
     ),
     "a model in a repository": (
         '[models."openai:*"]\ntier = 3\n',
-        "proofstone.toml:1: models: not in a repository's",
+        "proofstone.toml:1: models: not allowed in a repository's",
         (),
     ),
 }
@@ -157,7 +157,7 @@ BAD_PERSONAL: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "no wire": ('[providers.x]\nurl = "http://x"\n', ":1: providers.x.wire: is missing", ('"openai-chat"',)),
     "a wire that there is not": (
         '[providers.x]\nwire = "smoke"\nurl = "http://x"\n',
-        ":2: providers.x.wire: 'smoke' will not do",
+        ":2: providers.x.wire: 'smoke' is not valid",
         ('one of "openai-chat"',),
     ),
     "an address that is none": (
@@ -172,9 +172,9 @@ BAD_PERSONAL: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ("key_variable",),
     ),
     "a tier that there is not": ('[models."a:b"]\ntier = 4\n', ":2: models.a:b.tier: ", ("from 1 to 3",)),
-    "a provider that is no table": ("[providers]\nx = 3\n", ":2: providers.x: 3 will not do", ("a table with wire",)),
+    "a provider that is no table": ("[providers]\nx = 3\n", ":2: providers.x: 3 is not valid", ("a table with wire",)),
     "a section of the repository's": ("[check]\n", ":1: check: no such setting", ("backends, budget, trust",)),
-    "half a price": ('[models."a:b"]\ninput_usd = 1\n', ":1: models.a:b: ", ("given together",)),
+    "half a price": ('[models."a:b"]\ninput_usd = 1\n', ":1: models.a:b: ", ("set both `input_usd`",)),
 }
 
 
@@ -189,7 +189,7 @@ def test_what_is_wrong_in_a_persons_file_is_refused(file: Path, text: str, start
 
 
 def test_a_file_that_was_named_must_be_there(file: Path) -> None:
-    with pytest.raises(ConfigError, match=r"mine\.toml: there is no such file, though PROOFSTONE_CONFIG names it"):
+    with pytest.raises(ConfigError, match=r"mine\.toml: there is no such file, but PROOFSTONE_CONFIG names it"):
         load_person()
 
 
@@ -312,7 +312,7 @@ def test_options_for_one_role_are_its_fallbacks() -> None:
 
 def test_only_an_architect_may_be_the_rules() -> None:
     assert from_command_line(["architect=rules"]) == {"architect": ("rules",)}
-    with pytest.raises(InputError, match="'rules' names no backend"):
+    with pytest.raises(InputError, match="'rules' is not a backend"):
         from_command_line(["planner=rules"])
 
 
@@ -320,11 +320,11 @@ def test_only_an_architect_may_be_the_rules() -> None:
     ("option", "why"),
     [
         ("human", "there is no `=`"),
-        ("wizard=human", "'wizard' is no role"),
-        ("planner=gpt-5", "'gpt-5' names no backend"),
-        ("planner=", "'' names no backend"),
-        ("planner=cli:", "'cli:' names no backend"),
-        ("planner=cli:qwen:--yolo", "'cli:qwen:--yolo' names no backend"),
+        ("wizard=human", "'wizard' is not a role"),
+        ("planner=gpt-5", "'gpt-5' is not a backend"),
+        ("planner=", "'' is not a backend"),
+        ("planner=cli:", "'cli:' is not a backend"),
+        ("planner=cli:qwen:--yolo", "'cli:qwen:--yolo' is not a backend"),
     ],
 )
 def test_an_option_that_says_nothing_is_refused(option: str, why: str) -> None:

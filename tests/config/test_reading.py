@@ -41,42 +41,42 @@ BAD: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "above the range": (
         "[check]\n# why\n\nflaky_reruns = 11\n",
         "proofstone.toml:4: check.flaky_reruns: ",
-        ("11 will not do", "a whole number from 0 to 10"),
+        ("11 is not valid", "a whole number from 0 to 10"),
     ),
     "below the range": (
         "[sandbox]\nprocesses = 15\n",
         "proofstone.toml:2: sandbox.processes: ",
-        ("15 will not do", "from 16 to"),
+        ("15 is not valid", "from 16 to"),
     ),
     "text for a number": (
         '[limits]\ncheck_seconds = "900"\n',
         "proofstone.toml:2: limits.check_seconds: ",
-        ("'900' will not do", "a whole number from 1 to 86400"),
+        ("'900' is not valid", "a whole number from 1 to 86400"),
     ),
     "fraction for a number": (
         "[limits]\nslots = 2.0\n",
         "proofstone.toml:2: limits.slots: ",
-        ("2.0 will not do", "a whole number from 0 to 256"),
+        ("2.0 is not valid", "a whole number from 0 to 256"),
     ),
     "truth for a number": (
         "[check]\nmax_file_kb = true\n",
         "proofstone.toml:2: check.max_file_kb: ",
-        ("true will not do", "a whole number"),
+        ("true is not valid", "a whole number"),
     ),
     "number for truth": (
         "[environment]\nnetwork = 1\n",
         "proofstone.toml:2: environment.network: ",
-        ("1 will not do", "true or false"),
+        ("1 is not valid", "true or false"),
     ),
     "text for a list": (
         '[check]\nverify = "make test"\n',
         "proofstone.toml:2: check.verify: ",
-        ("'make test' will not do", "a list, each entry a command line"),
+        ("'make test' is not valid", "a list, each entry a command line"),
     ),
     "date for a text": (
         "[check]\nbase = 2024-01-01\n",
         "proofstone.toml:2: check.base: ",
-        ("will not do", "a git revision"),
+        ("is not valid", "a git revision"),
     ),
     "not one of the choices": (
         '[sandbox]\nlevel = "none"\n',
@@ -86,12 +86,12 @@ BAD: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "one entry of a list over several lines": (
         '[environment]\nsockets = [\n  "/run/a",  # [1]\n\n  "run/b",\n]\n',
         "proofstone.toml:5: environment.sockets: ",
-        ("'run/b' will not do", "an absolute path"),
+        ("'run/b' is not valid", "an absolute path"),
     ),
     "last entry of a list over several lines": (
         '[check]\nverify = [\n  "make",\n  ""]\n',
         "proofstone.toml:4: check.verify: ",
-        ("'' will not do",),
+        ("'' is not valid",),
     ),
     "include that leaves the repository": (
         '[environment]\ninclude = ["a/../../b"]\n',
@@ -113,12 +113,12 @@ BAD: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "value that is no text": (
         "[environment.set]\nTZ = 3\n",
         "proofstone.toml:2: environment.set.TZ: ",
-        ("3 will not do", 'such as { TZ = "UTC" }'),
+        ("3 is not valid", 'such as { TZ = "UTC" }'),
     ),
     "variable that cannot be named so": (
         '[environment]\nset = { "A B" = "x" }\n',
         "proofstone.toml:2: environment.set.A B: ",
-        ("'A B' will not do",),
+        ("'A B' is not valid",),
     ),
     "variable both passed and set": (
         '[environment]\npass = ["TZ"]\nset = { TZ = "UTC" }\n',
@@ -203,7 +203,7 @@ def test_a_pyproject_without_settings_of_ours_stands_beside_proofstone_toml(tmp_
 def test_settings_in_both_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[project]\nname='x'\n[tool.proofstone.limits]\nslots = 1\n")
     (tmp_path / "proofstone.toml").write_text("[limits]\nslots = 3\n")
-    with pytest.raises(ConfigError, match=r"^pyproject\.toml:3: .*proofstone\.toml too; keep one"):
+    with pytest.raises(ConfigError, match=r"^pyproject\.toml:3: .*also a proofstone\.toml; keep one"):
         load(tmp_path)
 
 

@@ -76,7 +76,7 @@ def test_the_range_in_words_is_the_range_that_holds(setting: Setting) -> None:
     ids=lambda part: part.name if isinstance(part, Setting) else part,
 )
 def test_no_setting_takes_a_value_of_another_type(setting: Setting, value: str) -> None:
-    with pytest.raises(ConfigError, match=f"{setting.name}: .* will not do; it takes {re.escape(setting.takes)}"):
+    with pytest.raises(ConfigError, match=f"{setting.name}: .* is not valid; it takes {re.escape(setting.takes)}"):
         load_text(line(setting, value), "proofstone.toml")
 
 

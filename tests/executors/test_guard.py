@@ -122,7 +122,7 @@ def test_what_a_killed_run_did_is_put_right_before_the_next_one_starts(login: Lo
     assert login.content() != SETTINGS
     with login.run():
         assert login.content() == SETTINGS
-        assert len(login.said) == 1 and login.said[0].startswith(f"put back: {login.agent}"), login.said
+        assert len(login.said) == 1 and login.said[0].startswith(f"restored: {login.agent}"), login.said
     assert login.content() == SETTINGS and login.aside() == ORDERS[order]
     assert len(login.said) == 1
 
@@ -194,7 +194,7 @@ def test_the_line_says_where_what_was_there_is_now(login: Login) -> None:
     with login.run():
         login.do("echo evil > settings.json; rm -r hooks")
     changed, removed = login.said
-    assert Path(changed.rpartition("what was there is in ")[2]).read_text() == "evil\n"
+    assert Path(changed.rpartition("the changed version is in ")[2]).read_text() == "evil\n"
     assert removed.endswith(
         f"{login.agent}/hooks, which decides what a program does when you start it, had been changed"
     )
@@ -210,12 +210,12 @@ def test_what_cannot_be_put_back_is_an_error_and_keeps_nothing_else_from_it(logi
     run = login.run()
     login.do("echo evil > settings.json; echo evil > local.json; rm -r hooks")
     lose_copy_of(login, "{}\n")
-    with pytest.raises(MachineError, match=r"cannot be put back: .*settings\.json") as caught:
+    with pytest.raises(MachineError, match=r"cannot be restored: .*settings\.json") as caught:
         run.close()
     without = {name: content for name, content in SETTINGS.items() if name != ".agent/settings.json"}
     assert login.content() == without
-    assert [line.partition(":")[0] for line in login.said] == ["cannot be put back", "put back", "put back"]
-    with pytest.raises(MachineError, match=r"cannot be put back"):
+    assert [line.partition(":")[0] for line in login.said] == ["cannot be restored", "restored", "restored"]
+    with pytest.raises(MachineError, match=r"cannot be restored"):
         login.run()
     (guard,) = login.guards.iterdir()
     assert str(guard) in str(caught.value.hint)
@@ -234,7 +234,7 @@ def test_an_interruption_stays_one_and_the_trouble_is_told(login: Login) -> None
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert len(login.said) == 1 and login.said[0].startswith("cannot be put back: ")
+    assert len(login.said) == 1 and login.said[0].startswith("cannot be restored: ")
 
 
 @pytest.mark.parametrize("written", ["", "[]", "{", '{"ends": {"a": {"no": 1}}, "modes": {}}'])
@@ -242,7 +242,7 @@ def test_a_picture_that_cannot_be_read_starts_nothing(login: Login, written: str
     login.killed("echo evil > settings.json")
     (picture,) = login.guards.glob("*/picture.json")
     picture.write_text(written)
-    with pytest.raises(MachineError, match="is no picture") as caught:
+    with pytest.raises(MachineError, match="is not a valid record") as caught:
         login.run()
     assert str(picture.parent) in str(caught.value.hint)
 
@@ -264,8 +264,8 @@ def test_something_large_that_nobody_could_write_is_looked_at_all_the_same(login
         assert not [path for path in login.guards.rglob("copies/*") if path.is_dir() and (path / "large").exists()]
         large.write_text("evil\n")
     assert login.said == [
-        f"look at {login.agent}/plugins, which decides what a program does when you start it, before you do: it has "
-        "been changed, and there is no copy of how it was"
+        f"check {login.agent}/plugins, which decides what a program does when you start it, before you do: it has "
+        "been changed, and there is no copy of the original"
     ]
     login.run(sealed=True).close()
     assert len(login.said) == 1
@@ -284,7 +284,7 @@ def test_what_has_become_of_it_by_then_is_not_taken_for_it(login: Login) -> None
         shutil.rmtree(large.parent)
         login.do("ln -s /tmp plugins")
         login.run(sealed=False).close()
-    assert len(login.said) == 1 and login.said[0].startswith(f"look at {login.agent}/plugins")
+    assert len(login.said) == 1 and login.said[0].startswith(f"check {login.agent}/plugins")
 
 
 def test_a_pipe_is_neither_read_nor_spoken_of(login: Login) -> None:

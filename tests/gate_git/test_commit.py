@@ -28,7 +28,7 @@ def test_the_person_is_whom_git_says(place: Place, monkeypatch: pytest.MonkeyPat
 def test_without_an_identity_the_error_says_how_to_set_one(place: Place) -> None:
     repository = place.repository
     (place.workshop.home / ".gitconfig").write_text("")
-    with pytest.raises(InputError, match="whom to commit as") as caught:
+    with pytest.raises(InputError, match="git has no name and email") as caught:
         identity(repository)
     assert caught.value.hint is not None
     assert "user.email" in caught.value.hint

@@ -36,7 +36,7 @@ def test_an_object_that_was_overwritten_is_refused(workshop: Workshop, root: Pat
     file.chmod(0o644)
     file.write_bytes(zlib.compress(b"blob %d\0" % len(WEAK) + WEAK.encode()))
     workshop.write(root, {"sums.py": f"{WRONG}\n"})
-    assert_refused(workshop.check(root), "does not hold what its name says", "git fsck")
+    assert_refused(workshop.check(root), "does not hold what its name promises", "git fsck")
 
 
 def test_line_endings_that_a_checkout_converts_are_no_damage(workshop: Workshop, root: Path) -> None:

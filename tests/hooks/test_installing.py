@@ -230,7 +230,7 @@ def test_a_hook_that_cannot_find_proofstone_refuses_and_says_how_to_take_it_out(
     path = "/usr/bin:/bin"
     done = place.tried("commit", "-a", "-m", "x", PATH=path)
     assert done.returncode == 1
-    assert "not installed any more" in done.stderr
+    assert "no longer installed" in done.stderr
     assert "rm '.git/hooks/pre-commit'" in done.stderr
     assert "mv '.git/hooks/pre-commit.proofstone-chained' '.git/hooks/pre-commit'" in done.stderr
 
@@ -256,8 +256,8 @@ def test_a_hook_does_not_start_an_proofstone_that_lies_in_the_work_tree(place: P
     done = place.tried("commit", "-a", "-m", "x", PATH=path)
     assert done.returncode == 1
     assert "asked" not in done.stderr
-    assert f"the only proofstone on PATH is the work tree's own, {folder / 'proofstone'}" in done.stderr
-    assert 'run its "proofstone hook install"' in done.stderr
+    assert f"the only proofstone on PATH is inside the work tree: {folder / 'proofstone'}" in done.stderr
+    assert 'run "proofstone hook install"' in done.stderr
     put(place.root.parent / "good one" / "proofstone", lets_through)
     done = place.tried("commit", "-a", "-m", "x", PATH=f"{path}:{place.root.parent / 'good one'}")
     assert done.returncode == 0
@@ -280,7 +280,7 @@ def test_a_folder_that_is_committed_is_not_touched(place: Place) -> None:
     place.commit("hooks of the team")
     place.git("config", "core.hooksPath", ".githooks")
     refused(
-        place, ".githooks/pre-commit", "a commit would take the hook in", "proofstone hook run pre-commit || exit 1"
+        place, ".githooks/pre-commit", "a commit would include the hook", "proofstone hook run pre-commit || exit 1"
     )
     assert place.git("status", "--porcelain") == ""
 

@@ -311,7 +311,7 @@ def test_the_file_system_is_that_of_the_nearest_mount(place: str, kind: str) -> 
 def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = tmp_path / "mountinfo"
     mounts.write_text("22 1 8:1 / / rw - nfs4 server:/ rw\n")
-    monkeypatch.setattr("proofstone.sandbox.mounts._MOUNTS_TABLE", mounts)
+    monkeypatch.setattr("proofstone.sandbox.mounts._MOUNT_TABLE", mounts)
     with pytest.raises(LedgerError, match=r"network file system \(nfs4\)"):
         refuse_network_file_system(tmp_path)
     with pytest.raises(LedgerError, match="network file system"):

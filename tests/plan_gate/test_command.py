@@ -241,7 +241,7 @@ def test_two_do_not_go_on_with_the_same_run_at_once(stage: Stage) -> None:
     other = stage.resume("last")
     os.kill(running.pid, signal.SIGINT)
     running.communicate(timeout=60)
-    assert other.exit == 2 and "another process is at work on it" in other.stderr
+    assert other.exit == 2 and "another process is working on this run" in other.stderr
 
 
 def test_who_is_not_let_in_stops_the_run_and_it_goes_on_once_they_are(stage: Stage) -> None:

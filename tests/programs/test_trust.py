@@ -130,7 +130,7 @@ def test_a_host_that_cannot_be_let_in_is_said_before_anything_runs(shop: tuple[W
     env = {"PATH": f"{own.parent}:{workshop.environment['PATH']}", "ANTHROPIC_BASE_URL": "http://localhost/v1"}
     done = workshop.proofstone(root, "backends", "researcher", "--backend", "researcher=cli:claude", "--json", env=env)
     assert done.returncode == 1
-    assert "its port is below 1024" in done.stdout
+    assert "its port on this machine is below 1024" in done.stdout
 
 
 def test_what_runs_is_looked_for_outside_the_repository_wherever_it_was_named(

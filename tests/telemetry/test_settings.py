@@ -35,10 +35,10 @@ CASES: Mapping[str, tuple[TelemetrySettings, Mapping[str, str], Collector | None
     "no exporter of traces": (FILE, {"OTEL_TRACES_EXPORTER": "none"}, None),
 }
 UNUSABLE: Mapping[str, tuple[Mapping[str, str], str]] = {
-    "no URL": ({EVERYTHING: "localhost:4318"}, f"{EVERYTHING}: 'localhost:4318' is no http or https URL"),
+    "no URL": ({EVERYTHING: "localhost:4318"}, f"{EVERYTHING}: 'localhost:4318' is not an http or https URL"),
     "another protocol": (
         {EVERYTHING: "http://a:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
-        f"{EVERYTHING} is for grpc, and Proofstone speaks http/protobuf",
+        f"{EVERYTHING} is for grpc, but Proofstone supports only http/protobuf",
     ),
 }
 
@@ -65,4 +65,4 @@ def test_a_repository_cannot_have_runs_sent_anywhere(tmp_path: Path) -> None:
     )
     done = workshop.proofstone(root, "ask", "researcher:impact", "what?", "--backend", "script:s.yaml")
     assert done.returncode == 2 and "telemetry" in done.stderr, done.stderr
-    assert "not in a repository's file" in done.stderr and "what you do" in done.stderr
+    assert "not allowed in a repository's file" in done.stderr and "your activity" in done.stderr

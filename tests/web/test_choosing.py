@@ -63,15 +63,15 @@ WRONG: list[tuple[str, str]] = [
     ('search = "http://search.example/?q={query}"', "must begin with https://"),
     ('search = "ftp://search.example/?q={query}"', "must begin with https://"),
     ('search = "search.example"', "must begin with https://"),
-    ('search = "https://search.example/"', "must hold {query} once"),
-    ('search = "https://search.example/?q={query}&r={query}"', "must hold {query} once"),
-    ('search = "https://{query}.example/"', "must hold {query} once, behind the host"),
+    ('search = "https://search.example/"', "must contain {query} once"),
+    ('search = "https://search.example/?q={query}&r={query}"', "must contain {query} once"),
+    ('search = "https://{query}.example/"', "must contain {query} once, after the host"),
     ('search = "https://search.example/{url}?q={query}"', "no other braces"),
     ('search = "https://me:word@search.example/?q={query}"', "no user or password"),
     ('search = "https://search.example/?q={query} #"', "a space or a `#`"),
-    ('search = "https://search.example:port/?q={query}"', "is no URL"),
+    ('search = "https://search.example:port/?q={query}"', "is not a URL"),
     ("search = 3", "it takes a URL with `{query}`"),
-    ('fetch = "https://reader.example/"', "must hold {url} once"),
+    ('fetch = "https://reader.example/"', "must contain {url} once"),
     ('fetch = "yes"', "must begin with https://"),
     (f'search = "{SEARCH}"\nsearch_key = "not a name"', "the name of an environment variable"),
     (f'search = "{SEARCH}"\nsearch_key = "K"\nsearch_header = "X: a b"', "it takes a header"),
@@ -82,9 +82,9 @@ WRONG: list[tuple[str, str]] = [
     ('mcp_pass = ["K"]', "mcp is not set"),
     ('mcp = "server"', "mcp needs mcp_search or mcp_fetch"),
     ('mcp = "a \'b"\nmcp_search = "s"', "cannot be split into words"),
-    ('mcp = " "\nmcp_search = "s"', "it names no program"),
-    (f'search = "{SEARCH}"\nmcp = "server"\nmcp_search = "s"', "two who search"),
-    ('fetch = "direct"\nmcp = "server"\nmcp_fetch = "f"', "two who fetch"),
+    ('mcp = " "\nmcp_search = "s"', "the command line names no program"),
+    (f'search = "{SEARCH}"\nmcp = "server"\nmcp_search = "s"', "both set the search service"),
+    ('fetch = "direct"\nmcp = "server"\nmcp_fetch = "f"', "both set the fetch service"),
     (f'serach = "{SEARCH}"', "did you mean web.search?"),
 ]
 
@@ -102,7 +102,7 @@ def test_settings_that_are_wrong_are_named_with_their_file_and_line(
 
 
 def test_a_repository_cannot_say_who_looks() -> None:
-    with pytest.raises(ConfigError, match=r"proofstone\.toml:1: web: not in a repository's file"):
+    with pytest.raises(ConfigError, match=r"proofstone\.toml:1: web: not allowed in a repository's file"):
         load_text(f'[web]\nsearch = "{SEARCH}"\n', "proofstone.toml")
 
 

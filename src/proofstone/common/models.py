@@ -1,16 +1,7 @@
-"""What every contract has in common: frozen, and strict about unknown fields of our own.
+"""The models that every feature shares: frozen, and strict about unknown fields.
 
-The small vocabularies that every other contract speaks.
-
-A finding: something a person must know, with where it is and what would put it right.
-
-One complaint of a linter, type checker or parser.
-
-What changed: two trees and the paths that differ between them.
-
-What agents may spend, and what they have.
-
-How deep a change is looked into.
+They cover verdicts and severities, findings and diagnostics, changes between two trees, budgets and their usage, and
+the lanes that decide how thoroughly a change is checked.
 """
 
 from __future__ import annotations
@@ -23,13 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 
 class Contract(BaseModel):
-    """A value that is said once and never changed."""
+    """The base of all models: an immutable value without unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Verdict(StrEnum):
-    """Of one check. `unverifiable` never counts as a pass."""
+    """The verdict of one check. `unverifiable` never counts as a pass."""
 
     PASS = "pass"  # noqa: S105  the word, not a password
     FAIL = "fail"
@@ -37,7 +28,7 @@ class Verdict(StrEnum):
 
 
 class Outcome(StrEnum):
-    """Of a whole `proofstone check`."""
+    """The outcome of a whole `proofstone check`."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -45,7 +36,7 @@ class Outcome(StrEnum):
 
 
 class Confidence(StrEnum):
-    """In a whole outcome; `check.rules.outcome` has the rule."""
+    """The confidence in a whole outcome; the rule is in `check.rules.outcome`."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -53,7 +44,7 @@ class Confidence(StrEnum):
 
     @staticmethod
     def weakest(levels: Iterable[Confidence]) -> Confidence | None:
-        """The lowest of several; None of none."""
+        """Return the lowest of several levels, or None if there are none."""
         strongest_first = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW)
         return max(levels, key=strongest_first.index, default=None)
 
@@ -66,21 +57,25 @@ class Severity(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Severity | None:
-        """The plan gate's words are read too, and any word in either case."""
+        """Accept the words of the plan gate too, and any word in upper or lower case."""
         word = value.lower() if isinstance(value, str) else ""
-        own = {"blocking": cls.BLOCKER, "significant": cls.MAJOR, **{item.value: item for item in cls}}
-        return own.get(word)
+        severities = {
+            "blocking": cls.BLOCKER,
+            "significant": cls.MAJOR,
+            **{severity.value: severity for severity in cls},
+        }
+        return severities.get(word)
 
 
 class Assurance(StrEnum):
-    """How far a check was kept from the machine, strongest first."""
+    """How well a check was isolated from the machine, strongest first."""
 
     BUBBLEWRAP = "bubblewrap"
-    """Own mount, pid, user and network namespaces; the frozen tree stands at the repository's path."""
+    """Separate mount, pid, user and network namespaces; the frozen tree is mounted at the repository's path."""
     LANDLOCK = "landlock"
     """The kernel refuses writes outside the checkout and new sockets; paths and processes are shared."""
     PLAIN = "plain"
-    """A subprocess with limits and a deadline. It never signs."""
+    """A subprocess with limits and a deadline. Its result is never signed."""
 
 
 class Phase(StrEnum):
@@ -96,8 +91,10 @@ class ReviewVerdict(StrEnum):
 
 
 class Finding(Contract):
+    """A problem that a person must know about, with its location and its fix."""
+
     layer: str
-    """What saw it: a layer of evidence (`check.rules.outcome` names them), `scope` or `cascade`."""
+    """The source of the finding: a layer of evidence (`check.rules.outcome` lists them), `scope` or `cascade`."""
     rule: str
     severity: Severity
     detail: str
@@ -107,14 +104,14 @@ class Finding(Contract):
     line: int | None = None
     check: str | None = None
     artifact: str | None = None
-    """Hash of the full output that shows it."""
+    """The hash of the full output that shows the problem."""
     before: str | None = None
     after: str | None = None
-    """What stood there before the change, and what stands there now, where that says it best."""
+    """The text before and after the change, where that explains the finding best."""
 
 
 class Diagnostic(Contract):
-    """One complaint of a linter, type checker or parser."""
+    """One message of a linter, type checker or parser."""
 
     path: str
     line: int | None = None
@@ -123,7 +120,7 @@ class Diagnostic(Contract):
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """Without the line, so that a complaint which merely moved is the same complaint."""
+        """The diagnostic without its line, so that one which only moved stays the same."""
         return (self.path, self.code, self.message)
 
 
@@ -137,7 +134,7 @@ class ChangeKind(StrEnum):
 
 
 class ChangedPath(Contract):
-    """One path that differs. `path` is for reading; bytes that are not UTF-8 appear as `\\xNN`."""
+    r"""One path that differs. `path` is for display: bytes that are not UTF-8 appear as `\\xNN`."""
 
     path: str
     kind: ChangeKind
@@ -146,6 +143,8 @@ class ChangedPath(Contract):
 
 
 class Change(Contract):
+    """The difference between two trees."""
+
     base: TreeId
     tree: TreeId
     paths: tuple[ChangedPath, ...]
@@ -156,7 +155,7 @@ class Change(Contract):
 
 
 class Allowance(Contract):
-    """Limits of one run, role or task. None: no limit of this kind here."""
+    """The limits of one run, role or task. None means that there is no limit of this kind."""
 
     tokens: int | None = Field(default=None, ge=1)
     usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -164,11 +163,11 @@ class Allowance(Contract):
     """Calls of a model."""
     tool_calls: int | None = Field(default=None, ge=1)
     minutes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """That agents are at work, one beside the other added up."""
+    """The working time of agents; the times of agents that work in parallel are added up."""
 
 
 class Budget(Contract):
-    """Limits of a whole run, of each of its tasks, and of all dispatches of a role in it."""
+    """The limits of a whole run, of each of its tasks, and of all dispatches of a role in it."""
 
     run: Allowance = Allowance()
     task: Allowance = Allowance()
@@ -183,9 +182,9 @@ class Spent(Contract):
     output_tokens: int = 0
     cache_read_tokens: int = 0
     usd: float = 0.0
-    """As far as prices are known."""
+    """The cost, as far as prices are known."""
     unpriced: int = 0
-    """Requests whose price is not known: the cost is more than `usd` then."""
+    """Requests whose price is unknown. If there are any, the real cost is more than `usd`."""
     tool_calls: int = 0
     seconds: float = 0.0
 
@@ -212,45 +211,48 @@ class Spent(Contract):
 
 
 class Usage(Contract):
-    """What a turn, or several, have used."""
+    """What one or more turns of a model have used."""
 
     requests: int = 0
     input_tokens: int = 0
-    """All of them, those from a cache too."""
+    """All input tokens, including those from a cache."""
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     usd: float | None = 0.0
-    """None: the price of the model is not known."""
+    """None if the price of the model is unknown."""
 
     @property
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        known = self.usd is not None and other.usd is not None
+        is_priced = self.usd is not None and other.usd is not None
         return Usage(
             requests=self.requests + other.requests,
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
             cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
-            usd=(self.usd or 0.0) + (other.usd or 0.0) if known else None,
+            usd=(self.usd or 0.0) + (other.usd or 0.0) if is_priced else None,
         )
 
 
 class Lane(StrEnum):
-    """How deep a change is looked into. It follows from the files that are named, and is left as soon as the plan or
-    the change leaves it."""
+    """How thoroughly a change is checked.
+
+    The lane follows from the files that the request names. A plan or change that goes beyond its lane moves to another
+    one.
+    """
 
     DOCS = "docs"
-    """Documentation alone: plan, task, checks, commit."""
+    """Only documentation: plan, task, checks, commit."""
     FIX = "fix"
-    """One task, nothing of it 🔴: plan, task, checks, one reviewer, commit."""
+    """One task without 🔴 files: plan, task, checks, one reviewer, commit."""
     STANDARD = "standard"
     LARGE = "large"
-    """Something of it is 🔴: the whole of it is checked to the last tier, whichever of its files are."""
+    """At least one file is 🔴, so every file is checked up to the last tier."""
 
 
 SHORT: Final = frozenset((Lane.DOCS, Lane.FIX))
-"""Lanes that begin with the plan: the person's words stand for specification and design."""
+"""The lanes that begin with the plan: the user's request replaces specification and design."""

@@ -1,11 +1,7 @@
-"""The one way in which YAML of others is read. Pure.
+"""Read YAML and INI files that other people wrote. Pure.
 
-How much a value holds that was read from a text with references in it. Pure.
-
-YAML can name a list once and use it many times, also inside of another: some lines then stand for more values than any
-memory holds. Nothing is copied when it is read, but whoever walks through it walks for ever.
-
-INI files, as setup.cfg and tox.ini are, read as tables. Pure.
+YAML can define a list once and reference it many times, also inside another list, so a few lines can stand for more
+values than fit in memory. Reading copies nothing, but walking through such a value never ends; `is_bounded` detects it.
 """
 
 from __future__ import annotations
@@ -18,9 +14,9 @@ from ruamel.yaml import YAML
 
 
 def yaml_reader(kind: Literal["safe", "rt"] = "safe") -> YAML:
-    """Return a reader that makes no objects but plain values, and says nothing on standard error.
+    """Return a reader that creates only plain values and writes nothing to standard error.
 
-    Without this, an anchor that is there twice, which YAML allows, is a warning of Python's.
+    YAML allows the same anchor twice; by default ruamel.yaml emits a Python warning about it.
     """
     reader = YAML(typ=kind, pure=True)
     reader.composer.warn_double_anchors = False
@@ -31,26 +27,28 @@ MOST_VALUES: Final = 200_000
 
 
 def is_bounded(value: object, most: int = MOST_VALUES) -> bool:
-    """Return whether the value, with every reference written out, holds at most so many values."""
-    waiting, seen = [value], 0
-    while waiting:
-        one = waiting.pop()
-        seen += 1
-        if isinstance(one, Mapping):
-            waiting += one.keys()
-            waiting += one.values()
-        elif isinstance(one, list | tuple | set):
-            waiting += one
-        if seen + len(waiting) > most:
+    """Return whether the value, with every reference expanded, holds at most `most` values."""
+    pending, count = [value], 0
+    while pending:
+        current = pending.pop()
+        count += 1
+        if isinstance(current, Mapping):
+            pending += current.keys()
+            pending += current.values()
+        elif isinstance(current, list | tuple | set):
+            pending += current
+        if count + len(pending) > most:
             return False
     return True
 
 
 def parse_ini(text: str) -> dict[str, dict[str, str | None]]:
-    """Return the sections with their values; a text that cannot be read raises `configparser.Error`."""
+    """Return the sections with their values. Raise `configparser.Error` if the text cannot be read."""
     parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
     try:
         parser.read_string(text)
-    except AttributeError as error:  # Python's own parser fails so on an indented line below a key without a value
+    except (
+        AttributeError
+    ) as error:  # configparser itself fails like this on an indented line below a key without a value
         raise configparser.Error("an indented line continues a key that has no value") from error
     return {section: dict(parser.items(section)) for section in parser.sections()}

@@ -1,7 +1,7 @@
-"""How much a changed file can hurt: red, yellow or green, as one table. Any red makes a change Large.
+"""Rate the risk of a changed file: red, yellow or green. One red file makes a change Large.
 
-The table is read from the top and the first row that matches decides, so that a test of the login is green and not
-red. A row looks at the path, at the lines that were added, or at both.
+The table is read from the top and the first matching row decides, so that a test of the login is green and not red. A
+row matches the path, the changed lines, or either of them.
 """
 
 from __future__ import annotations
@@ -28,16 +28,18 @@ class Risk(StrEnum):
 
 
 class PathChange(Contract):
-    """One changed file as risk sees it."""
+    """One changed file, as the risk table sees it."""
 
     path: str
     kind: ChangeKind
     added: tuple[str, ...] = ()
-    """The lines that were added."""
+    """The added lines."""
     removed: tuple[str, ...] = ()
 
 
 class PathRisk(Contract):
+    """The risk of one changed file, and the reason."""
+
     path: str
     risk: Risk
     reason: str
@@ -45,12 +47,14 @@ class PathRisk(Contract):
 
 @dataclass(frozen=True, slots=True)
 class Row:
+    """One row of the risk table."""
+
     risk: Risk
     reason: str
     path: re.Pattern[str] | None = None
-    """Somewhere in the path, which is lower-cased with words kept apart."""
+    """A pattern to find in the path, which is lower-cased."""
     added: re.Pattern[str] | None = None
-    """Somewhere in an added or removed line of code."""
+    """A pattern to find in an added or removed line of code."""
 
 
 def _words(*words: str) -> re.Pattern[str]:
@@ -65,7 +69,7 @@ _DOCS = re.compile(
     r"\.(?:md|markdown|rst|adoc)$|(?:^|/)docs?/.*\.(?:txt|png|jpe?g|gif|svg|webp|html|css|pdf)$"
     r"|(?:^|/)(?:readme|licen[cs]e|copying|notice|authors|changelog|changes|history|news|contributing)(?:\.txt)?$"
 )
-"""A `.txt` alone is not prose: requirements.txt and CMakeLists.txt decide what runs."""
+"""A `.txt` file alone is not documentation: requirements.txt and CMakeLists.txt decide what runs."""
 _TESTS = re.compile(
     r"(?:^|/)(?:tests?|__tests__|testdata)/|^spec/|(?:^|/)(?:test_[^/]*|conftest)\.py$"
     r"|[._-](?:test|tests|spec)\.[a-z]+$|(?:test|tests)\.(?:java|kt|cs)$"
@@ -133,7 +137,7 @@ ROWS: Final[tuple[Row, ...]] = (
         ),
     ),
 )
-"""What is neither in a row nor new is existing logic, yellow; a new file that no red row knows is green."""
+"""A file that matches no row is green if it is new, and otherwise yellow, as existing logic."""
 
 PUBLIC_API: Final = re.compile(
     r"^(?:__all__\b|export\s+(?:default\s+)?(?:async\s+)?(?:function|class|const|interface|type|enum)\b"
@@ -151,8 +155,8 @@ def risk_of(change: PathChange) -> PathRisk:
     for row in ROWS:
         if (row.path and row.path.search(path)) or (row.added and any(map(row.added.search, touched))):
             return PathRisk(path=change.path, risk=row.risk, reason=row.reason)
-    lost = {line.strip() for line in change.removed} - {line.strip() for line in change.added}
-    if any(PUBLIC_API.match(line) for line in lost):
+    removed = {line.strip() for line in change.removed} - {line.strip() for line in change.added}
+    if any(PUBLIC_API.match(line) for line in removed):
         return PathRisk(path=change.path, risk=Risk.RED, reason="public API")
     if change.kind is ChangeKind.ADDED:
         return PathRisk(path=change.path, risk=Risk.GREEN, reason="new file")
@@ -160,16 +164,16 @@ def risk_of(change: PathChange) -> PathRisk:
 
 
 def size_of(changes: Iterable[PathChange]) -> Size:
-    """Large as soon as one file is red."""
+    """Return Large if at least one file is red."""
     return "Large" if any(risk_of(change).risk is Risk.RED for change in changes) else "Standard"
 
 
 def docs_only(paths: Iterable[str]) -> bool:
-    """Whether a change touches documentation and nothing else. No paths is not documentation."""
-    listed = [path.lower() for path in paths]
-    return bool(listed) and all(_DOCS.search(path) and not _TESTS.search(path) for path in listed)
+    """Return whether a change touches documentation and nothing else. A change without paths does not."""
+    lower_paths = [path.lower() for path in paths]
+    return bool(lower_paths) and all(_DOCS.search(path) and not _TESTS.search(path) for path in lower_paths)
 
 
 def is_test(path: str) -> bool:
-    """Whether a file belongs to the tests, by where it stands and how it is named."""
+    """Return whether a file belongs to the tests, by its folder and its name."""
     return bool(_TESTS.search(path.lower()))

@@ -1,23 +1,20 @@
-"""Takes the values of secret variables out of everything that a program says, before anybody keeps or shows it.
+"""Find secrets: mask the values of secret variables, recognise keys and tokens, and know which files hold secrets.
 
-A value is looked for as it is and in the spellings that programs produce without meaning to: in JSON, in Python's
-`repr`, in XML and HTML, percent-encoded, quoted for a shell, in base64 (also inside a longer text) and in hexadecimal;
-and in part, where an ellipsis stands for the rest. Of a value with several lines each line counts by itself too, and of
-a URL its password. Not found is what a program changed on purpose: a value that is reversed, split over lines, cut
-without a mark or encrypted.
+*Masking* (`SecretMask`) removes the values of secret variables from all output before it is stored or shown. A value is
+found as it is and in the encodings that programs produce unintentionally: JSON, Python's `repr`, XML and HTML,
+percent-encoding, shell quoting, base64 (also inside a longer text) and hexadecimal; and in part, where an ellipsis
+replaces the rest. Each line of a value with several lines counts by itself too, and so does the password of a URL. A
+value that a program changed on purpose is not found: reversed, split over lines, cut without an ellipsis or encrypted.
+Short values, plain words and plain numbers are not masked (`is_maskable`), because that would make output unreadable
+and protect nothing.
 
-Not masked is what would make output unreadable and protect nothing (`is_maskable`): short values, plain words and
-plain numbers.
+*Keys and tokens* (`find_known_secrets`) are recognised by their form. Each pattern belongs to one provider, or to a
+private key with its body, and takes linear time. A text of the right form counts only if it looks random: documentation
+and tests are full of `ghp_xxxxxxxx` and `AKIAIOSFODNN7EXAMPLE`. Guesses (a quoted text after a name such as `password`)
+are made in the readiness check.
 
-Keys and tokens that are known by their form: nothing else looks like them.
-
-Each pattern is that of one provider, or of a private key with its body, and takes linear time. A text of the right form
-still counts only if it looks random: documentation and tests are full of `ghp_xxxxxxxx` and `AKIAIOSFODNN7EXAMPLE`.
-Guesses (a quoted text behind a name such as `password`) are made elsewhere: `adapters/checks/readiness.py`.
-
-Files that are likely to hold secrets: no agent is shown what is in them, and none writes them.
-
-Judged by the path alone, in any case of letters. A name that is only an example of such a file is none.
+*Files* (`is_secret_path`) that are likely to hold secrets are never shown to an agent, and no agent writes them. Only
+the path decides, ignoring case. A file whose name says that it is an example does not count.
 """
 
 from __future__ import annotations
@@ -39,32 +36,32 @@ from proofstone.common.globs import matches
 
 MASK: Final = b"***"
 SHORTEST: Final = 8
-"""Characters that a value must have."""
-_CUT: Final = 6
-"""Characters at the beginning or the end of a value that are masked where the rest is cut off."""
+"""The least number of characters of a value."""
+_MIN_ABBREVIATED: Final = 6
+"""The least number of characters at the beginning or end of a value that are masked if the rest was cut off."""
 _ELLIPSIS: Final = re.compile(rb"\.{3,}|\xe2\x80\xa6")
 _PLAIN: Final = re.compile(r"[a-z]+|[A-Z]+|[A-Z][a-z]+|[0-9.]+", re.ASCII)
 _HOST: Final = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9.-]+(?::[0-9]+)?/?", re.ASCII)
 _PLAIN_LENGTH: Final = 16
-"""From this length on, also a plain word or number is masked: nobody names things so."""
+"""From this length on, plain words and numbers are masked too: they are not ordinary names."""
 
 
 @dataclass(frozen=True)
 class SecretMask:
-    """The values of some variables, and how to take them out of a text."""
+    """The values of some variables, and how to remove them from a text."""
 
     values: tuple[tuple[str, str], ...] = ()
-    """Name and value of each variable."""
+    """The name and value of each variable."""
 
     @staticmethod
     def of(variables: Mapping[str, str], *, public: Collection[str] = ()) -> SecretMask:
-        """Return the mask for these variables. `public`: values that everybody may see, such as paths."""
-        found = ((name, value.strip()) for name, value in variables.items())
-        return SecretMask(tuple((name, value) for name, value in found if value and value not in public))
+        """Return the mask for these variables. `public` holds values that everybody may see, such as paths."""
+        pairs = ((name, value.strip()) for name, value in variables.items())
+        return SecretMask(tuple((name, value) for name, value in pairs if value and value not in public))
 
     def __call__(self, data: bytes) -> bytes:
-        """Return the data with every value masked, also one that its author has cut: `abcdefgh...stuvwxyz`."""
-        return self._without_cut(self._pattern.sub(MASK, data)) if self._pattern else data
+        """Return the data with every value masked, also one that was abbreviated: `abcdefgh...stuvwxyz`."""
+        return self._mask_abbreviated(self._pattern.sub(MASK, data)) if self._pattern else data
 
     def text(self, text: str) -> str:
         """Return the text with every value masked."""
@@ -78,45 +75,51 @@ class SecretMask:
         return [
             name
             for name, value in self.values
-            if any(spelling in data for part in _parts(value) for spelling in _spellings(part))
+            if any(spelling in data for part in _secret_parts(value) for spelling in _encodings(part))
         ]
 
     def stream(self) -> MaskedStream:
-        """Return a mask for data that comes in pieces."""
+        """Return a mask for data that arrives in chunks."""
         return MaskedStream(self)
 
     @cached_property
     def spellings(self) -> tuple[bytes, ...]:
-        """Everything that is looked for; the longest first, since one may be a part of another."""
-        found = {spelling for _, value in self.values for part in _parts(value) for spelling in _spellings(part)}
-        return tuple(sorted(found, key=lambda spelling: (-len(spelling), spelling)))
+        """All encodings of all values, longest first because one may be a part of another."""
+        spellings = {
+            spelling for _, value in self.values for part in _secret_parts(value) for spelling in _encodings(part)
+        }
+        return tuple(sorted(spellings, key=lambda spelling: (-len(spelling), spelling)))
 
     @cached_property
     def _pattern(self) -> re.Pattern[bytes] | None:
         return re.compile(b"|".join(map(re.escape, self.spellings))) if self.spellings else None
 
-    def _without_cut(self, data: bytes) -> bytes:
-        """Return the data without beginnings of a value in front of an ellipsis, and ends of one behind it."""
-        parts, shown = [], 0
-        for cut in _ELLIPSIS.finditer(data):
-            start, end = max(cut.start(), shown), cut.end()
-            if end <= shown:
+    def _mask_abbreviated(self, data: bytes) -> bytes:
+        """Mask the beginning of a value before an ellipsis, and the end of a value after one."""
+        parts, position = [], 0
+        for ellipsis in _ELLIPSIS.finditer(data):
+            start, end = max(ellipsis.start(), position), ellipsis.end()
+            if end <= position:
                 continue
-            before = self.unfinished(data[max(shown, start - len(self.spellings[0])) : start])
+            before = self.unfinished(data[max(position, start - len(self.spellings[0])) : start])
             after = max(
-                (_unfinished(data[end : end + len(spelling)][::-1], spelling[::-1]) for spelling in self.spellings),
+                (_prefix_length(data[end : end + len(spelling)][::-1], spelling[::-1]) for spelling in self.spellings),
                 default=0,
             )
-            parts += [data[shown : start - before], MASK, data[start:end]] if before >= _CUT else [data[shown:end]]
-            shown = end
-            if after >= _CUT:
+            parts += (
+                [data[position : start - before], MASK, data[start:end]]
+                if before >= _MIN_ABBREVIATED
+                else [data[position:end]]
+            )
+            position = end
+            if after >= _MIN_ABBREVIATED:
                 parts.append(MASK)
-                shown = end + after
-        return b"".join([*parts, data[shown:]])
+                position = end + after
+        return b"".join([*parts, data[position:]])
 
     def unfinished(self, data: bytes) -> int:
-        """Return how many bytes at the end of the data may be the beginning of a value that goes on."""
-        return max((_unfinished(data, spelling) for spelling in self.spellings), default=0)
+        """Return how many bytes at the end of the data may be the beginning of a longer value."""
+        return max((_prefix_length(data, spelling) for spelling in self.spellings), default=0)
 
 
 NO_SECRETS: Final = SecretMask()
@@ -124,36 +127,38 @@ NO_SECRETS: Final = SecretMask()
 
 
 class MaskedStream:
-    """Masks data that comes in pieces: what may be the beginning of a value is held back until more is known."""
+    """Masks data that arrives in chunks: a possible beginning of a value is held back until more data arrives."""
 
     def __init__(self, mask: SecretMask) -> None:
         self._mask = mask
-        self._held = b""
+        self._pending = b""
 
     def add(self, data: bytes) -> bytes:
-        """Take the next piece, and return what may be shown by now."""
+        """Take the next chunk and return the data that can be shown now."""
         if not self._mask.spellings:
             return data
-        known = self._mask(self._held + data)
-        shown = len(known) - self._mask.unfinished(known)
-        self._held = known[shown:]
-        return known[:shown]
+        masked = self._mask(self._pending + data)
+        shown_length = len(masked) - self._mask.unfinished(masked)
+        self._pending = masked[shown_length:]
+        return masked[:shown_length]
 
     def end(self) -> bytes:
-        """Return what was held back. The beginning of a value that is long enough to give it away is masked."""
-        held, self._held = self._held, b""
-        return MASK if len(held) >= SHORTEST else held
+        """Return the data that was held back. The beginning of a value is masked if it is long enough to reveal the
+        value.
+        """
+        pending, self._pending = self._pending, b""
+        return MASK if len(pending) >= SHORTEST else pending
 
 
 def is_maskable(value: str) -> bool:
-    """Return whether a value is worth masking: not a short one, and not a plain word, number or host."""
+    """Return whether a value is worth masking: it is not short, and not a plain word, number or host."""
     if len(value) < SHORTEST or _HOST.fullmatch(value):
         return False
     return len(value) >= _PLAIN_LENGTH or _PLAIN.fullmatch(value) is None
 
 
-def _parts(value: str) -> Iterator[str]:
-    """Yield what is secret in a value: the whole, each of its lines, and the password of a URL."""
+def _secret_parts(value: str) -> Iterator[str]:
+    """Yield the secret parts of a value: the whole, each of its lines, and the password of a URL."""
     candidates = [value, *value.splitlines()]
     try:
         password = urlsplit(value).password if "://" in value else None
@@ -163,7 +168,7 @@ def _parts(value: str) -> Iterator[str]:
     yield from dict.fromkeys(part.strip() for part in candidates if is_maskable(part.strip()))
 
 
-def _spellings(part: str) -> Iterable[bytes]:
+def _encodings(part: str) -> Iterable[bytes]:
     raw = part.encode("utf-8", "surrogateescape")
     texts = {
         part.replace("\n", "\r\n"),
@@ -177,14 +182,14 @@ def _spellings(part: str) -> Iterable[bytes]:
         quote_plus(raw),
         shlex.quote(part),
     }
-    texts |= {re.sub("%[0-9A-F]{2}", lambda found: found[0].lower(), text) for text in texts if "%" in text}
-    found = {raw, *(text.encode("utf-8", "surrogateescape") for text in texts)}
-    found |= {raw.hex().encode(), raw.hex().upper().encode(), *_base64(raw)}
-    return {spelling for spelling in found if len(spelling) >= SHORTEST}
+    texts |= {re.sub("%[0-9A-F]{2}", lambda spellings: spellings[0].lower(), text) for text in texts if "%" in text}
+    spellings = {raw, *(text.encode("utf-8", "surrogateescape") for text in texts)}
+    spellings |= {raw.hex().encode(), raw.hex().upper().encode(), *_base64_forms(raw)}
+    return {spelling for spelling in spellings if len(spelling) >= SHORTEST}
 
 
-def _base64(raw: bytes) -> Iterator[bytes]:
-    """Yield what base64 makes of the value by itself, and at any place inside a longer text."""
+def _base64_forms(raw: bytes) -> Iterator[bytes]:
+    """Yield the base64 forms of the value, by itself and at any position inside a longer text."""
     for shift, first in ((0, 0), (1, 2), (2, 3)):
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             whole = encode(b"\0" * shift + raw)
@@ -193,7 +198,7 @@ def _base64(raw: bytes) -> Iterator[bytes]:
     yield base64.b64encode(raw)
 
 
-def _unfinished(data: bytes, spelling: bytes) -> int:
+def _prefix_length(data: bytes, spelling: bytes) -> int:
     at = data.find(spelling[:1], max(0, len(data) - len(spelling) + 1))
     while at >= 0:
         if spelling.startswith(data[at:]):
@@ -214,7 +219,7 @@ _MARKS: Final = (
     "glsoat-", "npm_", "pypi-AgE", "xox", "hooks.slack.com", "k_live_", "SG.", "AIza", "sk-", "hf_", "_v1_",
     "AccountKey=",
 )  # fmt: skip
-"""One of these is in every token. To look for them first is many times faster than the patterns are."""
+"""Every token contains one of these. Searching for them first is many times faster than matching the patterns."""
 _TOKENS: Final[tuple[tuple[str, str], ...]] = (
     ("AWS access key", r"(?:AKIA|ASIA)[A-Z2-7]{16}"),
     ("GitHub token", r"gh[pousr]_[A-Za-z0-9]{36,255}"),
@@ -245,22 +250,22 @@ _PRIVATE_KEY: Final = re.compile(
 )
 _SAMPLE: Final = re.compile(r"example|dummy|fake|placeholder|sample|x{6}|0{8}|1234567|abcdef", re.IGNORECASE)
 _RANDOM_BITS: Final = 3.0
-"""Bits per character from which a token looks random; words and repeated letters have fewer."""
+"""The entropy in bits per character from which a token looks random; words and repeated letters have less."""
 _RANDOM_KEY_BITS: Final = 4.0
 
 
 def known_secrets(text: str) -> Iterator[KnownSecret]:
-    """Yield every key and token in the text, with the line that it begins on."""
-    for found in _TOKEN.finditer(text) if any(mark in text for mark in _MARKS) else ():
-        kind = _TOKENS[int((found.lastgroup or "t0")[1:])][0]
-        if not _SAMPLE.search(found[0]) and _bits(found[0]) >= _RANDOM_BITS:
-            yield KnownSecret(text.count("\n", 0, found.start()) + 1, kind)
-    for found in _PRIVATE_KEY.finditer(text):
-        if not _SAMPLE.search(found[1][:40]) and _bits(found[1]) >= _RANDOM_KEY_BITS:
-            yield KnownSecret(text.count("\n", 0, found.start()) + 1, "private key")
+    """Yield every key and token in the text, with the line on which it begins."""
+    for match in _TOKEN.finditer(text) if any(mark in text for mark in _MARKS) else ():
+        kind = _TOKENS[int((match.lastgroup or "t0")[1:])][0]
+        if not _SAMPLE.search(match[0]) and _entropy(match[0]) >= _RANDOM_BITS:
+            yield KnownSecret(text.count("\n", 0, match.start()) + 1, kind)
+    for match in _PRIVATE_KEY.finditer(text):
+        if not _SAMPLE.search(match[1][:40]) and _entropy(match[1]) >= _RANDOM_KEY_BITS:
+            yield KnownSecret(text.count("\n", 0, match.start()) + 1, "private key")
 
 
-def _bits(text: str) -> float:
+def _entropy(text: str) -> float:
     """Return the Shannon entropy of the text, in bits per character."""
     return -sum(count / len(text) * math.log2(count / len(text)) for count in Counter(text).values())
 
@@ -307,21 +312,24 @@ _NAMES: Final = re.compile(
 _CODE: Final = re.compile(
     r".+\.(?:py|pyi|js|mjs|cjs|jsx|ts|mts|cts|tsx|go|rs|java|kt|scala|rb|php|c|h|cc|cpp|cs|swift|sh|html|css|md|rst)"
 )
-"""Source and documentation about such things: `credentials.py`."""
+"""Source and documentation about secrets, such as `credentials.py`."""
 
 _FOLDERS: Final = frozenset({".aws", ".ssh", ".gnupg", ".azure", ".gcloud"})
 _FOLDERS_OF_DATA: Final = frozenset({"secrets", ".secrets"})
-"""What lies in them is secret unless it is source."""
-_PLACES: Final = (".kube/config", ".docker/config.json", ".config/gcloud", ".config/gh", ".terraform.d")
+"""Everything in these folders is secret unless it is source code."""
+_PATHS: Final = (".kube/config", ".docker/config.json", ".config/gcloud", ".config/gh", ".terraform.d")
 
 
 def is_secret(path: str, more: Iterable[str] = ()) -> bool:
-    """`path`: from the project's root. `more`: further patterns, of the person's own."""
+    """Return whether the file is likely to hold secrets.
+
+    `path` is relative to the project's root. `more` holds further patterns that the user configured.
+    """
     if any(matches(pattern, path) for pattern in more):
         return True
     folded = path.casefold()
     *folders, name = folded.split("/")
-    if not _FOLDERS.isdisjoint((*folders, name)) or any(f"/{place}/" in f"/{folded}/" for place in _PLACES):
+    if not _FOLDERS.isdisjoint((*folders, name)) or any(f"/{place}/" in f"/{folded}/" for place in _PATHS):
         return True
     if _EXAMPLES.fullmatch(name) or _CODE.fullmatch(name):
         return False

@@ -1,6 +1,6 @@
-"""Shell text in pieces: words as they were written, and the operators between them.
+"""Split shell text into words, as they were written, and the operators between them.
 
-No expansion and no evaluation. Redirections and heredocs belong to the command they stand in and are left out.
+Nothing is expanded or evaluated. Redirections and heredocs belong to their command and are left out.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _HEREDOC = re.compile(r"\d*<<-?$")
 _BLANKS = re.compile(r"(?:[ \t]|\\\n)+")
 _QUOTE_OR_BRACKET = {"'": "'", '"': '"', "`": "`", "$(": ")", "${": "}"}
 _ENDS_WORD = frozenset(" \t\n;|&()<>")
-_OPENS = {"if": "fi", "for": "done", "while": "done", "until": "done", "select": "done", "case": "esac", "{": "}"}
-_LEADS = frozenset(
+_BLOCKS = {"if": "fi", "for": "done", "while": "done", "until": "done", "select": "done", "case": "esac", "{": "}"}
+_BEFORE_COMMAND = frozenset(
     [
         "if",
         "then",
@@ -53,53 +53,56 @@ class Piece(NamedTuple):
 
 
 def lex(text: str) -> tuple[Piece, ...]:
-    """The pieces of `text`; UnreadableError if it stops in the middle of one."""
-    return _Lexing(text).pieces()
+    """Return the tokens of `text`. Raise `ShellSyntaxError` if the text ends in the middle of one."""
+    return _Lexer(text).read_tokens()
 
 
 def is_complete(text: str) -> bool:
-    """Whether a shell would run `text` as it stands instead of waiting for more lines."""
+    """Return whether a shell would run `text` as it is, instead of waiting for more lines."""
     try:
-        pieces = lex(text)
+        tokens = lex(text)
     except UnreadableError:
         return False
-    if text.endswith("\\") or (pieces and pieces[-1].operator and pieces[-1].text in ("&&", "||", "|", "|&")):
+    if text.endswith("\\") or (tokens and tokens[-1].operator and tokens[-1].text in ("&&", "||", "|", "|&")):
         return False
-    return _open_blocks(pieces) == 0
+    return _open_blocks(tokens) == 0
 
 
 def has_blocks(text: str) -> bool:
-    """Whether it holds a loop, a condition, a group or a function."""
+    """Return whether the text contains a loop, a condition, a group or a function."""
     try:
-        pieces = lex(text)
+        tokens = lex(text)
     except UnreadableError:
         return False
-    return any(not piece.operator and piece.text in _OPENS for piece in _leading(pieces))
+    return any(not token.operator and token.text in _BLOCKS for token in _command_words(tokens))
 
 
 def statements(text: str) -> tuple[str, ...]:
-    """The text cut at the line breaks at which a shell would have run what it has; UnreadableError as `lex`."""
-    found, begin, depth, opened = [], 0, 0, 0
-    pieces = lex(text)
-    leading = {piece.start for piece in _leading(pieces)}
+    """Split the text at the line breaks where a shell would run what it has read so far.
+
+    Raise `ShellSyntaxError` in the same cases as `lex`.
+    """
+    parts, begin, depth, open_brackets = [], 0, 0, 0
+    tokens = lex(text)
+    leading = {token.start for token in _command_words(tokens)}
     previous = None
-    for piece in pieces:
-        if piece.operator:
-            opened += {"(": 1, ")": -1}.get(piece.text, 0)
-            joined = previous is not None and previous.operator and previous.text in ("&&", "||", "|", "|&")
-            if piece.text == "\n" and depth <= 0 and opened <= 0 and not joined:
-                found.append(text[begin : piece.start])
-                begin = piece.start
-        elif piece.start in leading:
-            depth += _depth_of(piece.text)
-        if piece.text != "\n":
-            previous = piece
-    found.append(text[begin:])
-    return tuple(stripped for item in found if (stripped := item.strip("\n").rstrip()))
+    for token in tokens:
+        if token.operator:
+            open_brackets += {"(": 1, ")": -1}.get(token.text, 0)
+            is_continued = previous is not None and previous.operator and previous.text in ("&&", "||", "|", "|&")
+            if token.text == "\n" and depth <= 0 and open_brackets <= 0 and not is_continued:
+                parts.append(text[begin : token.start])
+                begin = token.start
+        elif token.start in leading:
+            depth += _depth_of(token.text)
+        if token.text != "\n":
+            previous = token
+    parts.append(text[begin:])
+    return tuple(stripped for part in parts if (stripped := part.strip("\n").rstrip()))
 
 
 def unquoted(word: str) -> str:
-    """A word without its quotes; as written where it cannot be told."""
+    """Return a word without its quotes, or unchanged if it is not exactly one word."""
     try:
         parts = shlex.split(word)
     except ValueError:
@@ -107,34 +110,34 @@ def unquoted(word: str) -> str:
     return parts[0] if len(parts) == 1 else word
 
 
-def _open_blocks(pieces: tuple[Piece, ...]) -> int:
-    brackets = sum({"(": 1, ")": -1}.get(piece.text, 0) for piece in pieces if piece.operator)
-    return max(brackets, 0) + max(sum(_depth_of(piece.text) for piece in _leading(pieces)), 0)
+def _open_blocks(tokens: tuple[Piece, ...]) -> int:
+    brackets = sum({"(": 1, ")": -1}.get(token.text, 0) for token in tokens if token.operator)
+    return max(brackets, 0) + max(sum(_depth_of(token.text) for token in _command_words(tokens)), 0)
 
 
 def _depth_of(word: str) -> int:
-    if word in _OPENS:
+    if word in _BLOCKS:
         return 1
     return -1 if word in ("fi", "done", "esac", "}") else 0
 
 
-def _leading(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
-    """The words where a command begins: only there `if` and `done` are more than words."""
-    found, leads = [], True
-    for piece in pieces:
-        if leads and not piece.operator:
-            found.append(piece)
-        leads = piece.text in _LEADS if piece.operator or leads else False
-    return tuple(found)
+def _command_words(tokens: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    """Return the words at which a command begins: only there are `if` and `done` keywords."""
+    words, begins_command = [], True
+    for token in tokens:
+        if begins_command and not token.operator:
+            words.append(token)
+        begins_command = token.text in _BEFORE_COMMAND if token.operator or begins_command else False
+    return tuple(words)
 
 
 @dataclass
-class _Lexing:
+class _Lexer:
     text: str
     at: int = 0
 
-    def pieces(self) -> tuple[Piece, ...]:
-        found: list[Piece] = []
+    def read_tokens(self) -> tuple[Piece, ...]:
+        tokens: list[Piece] = []
         delimiters: list[str] = []
         while self.at < len(self.text):
             if blanks := _BLANKS.match(self.text, self.at):
@@ -144,29 +147,29 @@ class _Lexing:
                 self.at = len(self.text) if end < 0 else end
             elif redirection := _REDIRECTION.match(self.text, self.at):
                 self.at = redirection.end()
-                target = self._word_after_blanks()
+                target = self._read_word_after_blanks()
                 if _HEREDOC.match(redirection.group()):
                     delimiters.append(unquoted(target))
             elif operator := _OPERATOR.match(self.text, self.at):
                 start, self.at = self.at, operator.end()
                 if operator.group() == "\n" and delimiters:
                     self._skip_heredocs(delimiters)
-                    start, delimiters = self.at, []  # what they hold belongs to the line before
-                found.append(Piece(operator.group(), True, start))
+                    start, delimiters = self.at, []  # the heredocs belong to the line before
+                tokens.append(Piece(operator.group(), True, start))
             else:
                 start = self.at
-                found.append(Piece(self._word(), False, start))
+                tokens.append(Piece(self._read_word(), False, start))
         if delimiters:
             raise UnreadableError
-        return tuple(found)
+        return tuple(tokens)
 
-    def _word_after_blanks(self) -> str:
+    def _read_word_after_blanks(self) -> str:
         if blanks := _BLANKS.match(self.text, self.at):
             self.at = blanks.end()
-        return self._word()
+        return self._read_word()
 
-    def _word(self) -> str:
-        """Up to the next blank or operator outside all quotes and substitutions."""
+    def _read_word(self) -> str:
+        """Read up to the next blank or operator outside all quotes and substitutions."""
         text, start, closers = self.text, self.at, [""]
         while self.at < len(text):
             char, closer = text[self.at], closers[-1]

@@ -1,17 +1,18 @@
-"""Settings, read once: `proofstone.toml` in the repository's root, or `[tool.proofstone]` in its `pyproject.toml`; and
-a person's
-own file, which goes before it.
+"""Settings, read once.
 
-component.py  what the settings of every component have in common
-settings.py   what a repository can set: one frozen model for each component, documented and bounded field by field
-backends.py   who serves which role, and which of several places that say so is right
-budget.py     what agents may spend
-providers.py  who serves models, and what is known about single models
-person.py     what a person can set, where it stands, and how it goes with what a repository says
-reading.py    from text to `Settings`, or a `ConfigError` that names file, line, key and what would be right
-lines.py      on which line of a TOML text a key stands
-wording.py    what a setting takes, in words, from the models' own schema
-home.py       where Proofstone keeps its state
+A repository's settings are in `proofstone.toml` in its root, or in `[tool.proofstone]` of its `pyproject.toml`. A
+user's own settings are in a file of their own, which takes precedence.
+
+settings.py      the settings of a repository: one frozen model for each section, with documented and bounded fields
+backends.py      which backend serves which role, and what agents may spend
+providers.py     model providers, and what is known about single models
+services.py      the web and telemetry services that a user has configured
+user.py          the settings of a user, and how they combine with a repository's
+loader.py        from text to `Settings`, or a `ConfigError` that names file, line, key and a correct value
+rules.py         which changes of a setting weaken a check, and which values need the user's consent
+trust.py         the consent that a user has given
+setting_docs.py  the line of a key in a TOML text, and descriptions of settings from the models' schema
+home.py          the folder of Proofstone's state
 """
 
 from __future__ import annotations

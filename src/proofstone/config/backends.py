@@ -1,13 +1,11 @@
-"""What the settings of every component have in common.
+"""Which backend serves which role, and what agents may spend.
 
-Who serves which role: what can be written, and which of several places that say so is right.
+*Backends.* A line for the role takes precedence over a `default`, wherever they are written. Among lines for the role,
+the command line takes precedence over the user's own file, and that over the repository's; within one source,
+`reviewer:security` takes precedence over `reviewer`.
 
-A line that names the role goes before a `default`, wherever they stand. Among lines that name it, the command line goes
-before the person's own file and that before the repository's; within one place, `reviewer:security` before `reviewer`.
-
-What agents may spend: for a whole run, for one task and for one role. On unless a person says otherwise.
-
-How long a run may take is `gate.run_minutes`. The minutes here are of agents at work, one beside the other added up.
+*Budgets* for a whole run, for one task and for one role. They apply unless the user changes them. The duration of a run
+is limited by `gate.run_minutes`; the minutes here are the working time of agents, added up over parallel agents.
 """
 
 from __future__ import annotations
@@ -24,15 +22,16 @@ from proofstone.errors import InputError
 
 
 class Component(BaseModel):
-    """The settings of one component: frozen, and no key that we do not know."""
+    """The base of all settings models: frozen, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
 _TEXT = r"[^\x00]"
 MODEL = r"[A-Za-z0-9][^\s\x00]*"
-"""A model that a program is told to use. What begins with a `-` would be an option of the program's: a repository could
-have it send the person's key to a server of its own."""
+"""The pattern of a model's name that is passed to a program. A name that begins with `-` would be an option of the
+program: a repository could use it to send the user's key to a server of its own.
+"""
 _BACKEND = (
     rf"human|(acp|cmd|script):{_TEXT}*[^\x00\s]{_TEXT}*|api:[A-Za-z0-9][A-Za-z0-9_.-]*:[^\s\x00]+"
     rf"|cli:[a-z0-9][a-z0-9-]*(:{MODEL})?"
@@ -64,86 +63,82 @@ RoleName = Literal[
     "meta_validator",
 ]
 FOCI: Final = ("security", "architecture", "correctness")
-"""Of the reviewers: three of them, each with an eye for one thing."""
+"""The focuses of the three reviewers."""
 DEFAULT: Final = "default"
 RULES: Final = "rules"
-"""What an architect is when nobody else is asked: the deterministic rules alone."""
+"""The architect if no other is configured: the deterministic rules alone."""
 
 
 def works_alone(spec: str) -> bool:
-    """Whether it names a coding agent: a program with tools and a login of its own."""
+    """Return whether the spec names a coding agent: a program with its own tools and login."""
     return spec.startswith(("acp:", "cli:"))
 
 
-def _one_or_several(written: object) -> object:
-    """One backend may stand without its brackets."""
-    return (written,) if isinstance(written, str) else written
+def _to_tuple(value: object) -> object:
+    """Accept a single backend without brackets."""
+    return (value,) if isinstance(value, str) else value
 
 
 def _schema(kinds: str) -> WithJsonSchema:
-    """One, or a list: what may be written, not what it is read into."""
+    """Return the schema of what may be written (one backend or a list), not of what it is parsed into."""
     several = {"type": "array", "items": {"type": "string", "title": "one of these"}}
     return WithJsonSchema({"anyOf": [{"type": "string", "title": kinds}, several]})
 
 
-Specs = Annotated[tuple[BackendSpec, ...], BeforeValidator(_one_or_several), _schema(KINDS)]
-ArchitectSpecs = Annotated[tuple[ArchitectSpec, ...], BeforeValidator(_one_or_several), _schema(f"`rules`, {KINDS}")]
+Specs = Annotated[tuple[BackendSpec, ...], BeforeValidator(_to_tuple), _schema(KINDS)]
+ArchitectSpecs = Annotated[tuple[ArchitectSpec, ...], BeforeValidator(_to_tuple), _schema(f"`rules`, {KINDS}")]
 
 
 class BackendSettings(Component):
-    """Who serves each role. A list names the first choice and those that are asked when it cannot be reached."""
+    """The backend of each role. A list names the first choice and its fallbacks, which are used when it cannot be
+    reached.
+    """
 
-    default: Specs = Field(default=(), description="Every role that has no line of its own.")
-    executor: Specs = Field(default=(), description="Who does the work of a task; `gate.executor` says the same.")
+    default: Specs = Field(default=(), description="The backend of every role that has no line of its own.")
+    executor: Specs = Field(default=(), description="Does the work of a task; the same setting as `gate.executor`.")
     architect: ArchitectSpecs = Field(
         default=(),
-        description="Who reviews a task after the rules, or `rules` for nobody; `gate.architect` says the same.",
+        description="Reviews a task after the rules, or `rules` for none; the same setting as `gate.architect`.",
     )
     researcher: Specs = Field(
         default=(),
-        description="Who looks into the code before anything is decided, and at the plan gate into what is open.",
+        description="Explores the code before any decision, and answers open questions at the plan gate.",
     )
-    specifier: Specs = Field(default=(), description="Who says what is wanted, so that it can be tested.")
-    designer: Specs = Field(default=(), description="Who decides how it is to be built.")
-    planner: Specs = Field(default=(), description="Who cuts a design into tasks, and plans what is to be solved.")
-    reviewer: Specs = Field(default=(), description="All three reviewers that have no line of their own.")
-    reviewer_security: Specs = Field(
-        default=(), alias="reviewer:security", description="The reviewer who looks for what can be abused."
-    )
+    specifier: Specs = Field(default=(), description="Writes testable requirements.")
+    designer: Specs = Field(default=(), description="Designs the solution.")
+    planner: Specs = Field(default=(), description="Splits a design into tasks, and plans how to solve a goal.")
+    reviewer: Specs = Field(default=(), description="The backend of all reviewers that have no line of their own.")
+    reviewer_security: Specs = Field(default=(), alias="reviewer:security", description="The reviewer for security.")
     reviewer_architecture: Specs = Field(
-        default=(), alias="reviewer:architecture", description="The reviewer who looks at structure and interfaces."
+        default=(), alias="reviewer:architecture", description="The reviewer for structure and interfaces."
     )
     reviewer_correctness: Specs = Field(
-        default=(), alias="reviewer:correctness", description="The reviewer who looks for what is wrong or missing."
+        default=(), alias="reviewer:correctness", description="The reviewer for mistakes and omissions."
     )
-    knowledge: Specs = Field(default=(), description="Who writes down what was learnt.")
-    challenger: Specs = Field(default=(), description="Who attacks a plan before any work starts.")
-    domain_expert: Specs = Field(
-        default=(), description="Who challenges a plan from knowledge of its field, if it is a complex one."
-    )
-    devils_advocate: Specs = Field(
-        default=(), description="Who makes the case against a plan as a whole, if it is a complex one."
-    )
-    synthesizer: Specs = Field(default=(), description="Who rules on what was brought against a plan.")
-    perceiver: Specs = Field(default=(), description="Who takes in what a person wants solved.")
-    agent_validator: Specs = Field(default=(), description="Who judges what came of a subtask.")
+    knowledge: Specs = Field(default=(), description="Records lessons from a run.")
+    challenger: Specs = Field(default=(), description="Challenges a plan before any work starts.")
+    domain_expert: Specs = Field(default=(), description="Challenges a complex plan with knowledge of its field.")
+    devils_advocate: Specs = Field(default=(), description="Argues against a complex plan as a whole.")
+    synthesizer: Specs = Field(default=(), description="Decides on the objections to a plan.")
+    perceiver: Specs = Field(default=(), description="Interprets the goal that is to be solved.")
+    agent_validator: Specs = Field(default=(), description="Judges the result of a subtask.")
     meta_validator: Specs = Field(
         default=(),
-        description="Who merges what the subtasks gave and verifies it; no weaker a model than the planner's.",
+        description="Merges and verifies the results of subtasks; its model must be no weaker than the planner's.",
     )
 
     @property
     def lines(self) -> Mapping[str, tuple[str, ...]]:
-        """What is set, by the key that it is written under."""
-        written: dict[str, tuple[str, ...]] = self.model_dump(by_alias=True)
-        return {key: specs for key, specs in written.items() if specs}
+        """The configured backends, by the key under which they are written."""
+        values: dict[str, tuple[str, ...]] = self.model_dump(by_alias=True)
+        return {key: specs for key, specs in values.items() if specs}
 
 
 KEYS: Final = tuple(field.alias or name for name, field in BackendSettings.model_fields.items())
 
 
 class Origin(StrEnum):
-    """Where a backend was chosen, the strongest word first."""
+    """Where a backend was chosen, in order of precedence."""
 
     COMMAND_LINE = "command line"
     PERSON = "person"
@@ -153,7 +148,7 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True)
 class Place:
-    """One place that may say who serves a role."""
+    """A source that may name the backend of a role."""
 
     origin: Origin
     lines: Mapping[str, tuple[str, ...]]
@@ -161,50 +156,50 @@ class Place:
 
 @dataclass(frozen=True)
 class Choice:
-    """Who serves one agent, and who said so."""
+    """The backend of one agent, and where it was chosen."""
 
     agent: str
-    """A role, or one of several agents of it: `reviewer:security`."""
+    """A role, or one of several agents of a role: `reviewer:security`."""
     specs: tuple[str, ...]
-    """The first choice, then its fallbacks. Empty: nobody was named."""
+    """The first choice, then its fallbacks. Empty if no backend is configured."""
     origin: Origin
     key: str = ""
-    """The line that decided."""
+    """The key of the line that decided."""
 
 
 def choose(agent: str, places: Sequence[Place]) -> Choice:
-    """Who serves `agent`, by the rule above; `places` with the strongest word first."""
+    """Return the backend of `agent` by the rule above; `places` are in order of precedence."""
     names = dict.fromkeys((agent, agent.partition(":")[0]))
-    for wanted in (tuple(names), (DEFAULT,)):
+    for candidates in (tuple(names), (DEFAULT,)):
         for place in places:
-            for key in wanted:
+            for key in candidates:
                 if specs := place.lines.get(key):
                     return Choice(agent, tuple(specs), place.origin, key)
     return Choice(agent, (RULES,) if agent == "architect" else (), Origin.BUILT_IN)
 
 
 def from_command_line(options: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """`ROLE=SPEC` options; further ones for the same role are its fallbacks."""
+    """Parse `ROLE=SPEC` options; further options for the same role are its fallbacks."""
     lines: dict[str, tuple[str, ...]] = {}
     for option in options:
         key, equals, spec = option.partition("=")
         if not equals or key not in KEYS:
             raise InputError(
-                f"--backend {option}: {key!r} is no role" if equals else f"--backend {option}: there is no `=`",
-                hint=f"ROLE=SPEC, where ROLE is one of {', '.join(KEYS)}",
+                f"--backend {option}: {key!r} is not a role" if equals else f"--backend {option}: there is no `=`",
+                hint=f"write ROLE=SPEC, where ROLE is one of {', '.join(KEYS)}",
             )
-        lines[key] = (*lines.get(key, ()), *_read(option, key, spec))
+        lines[key] = (*lines.get(key, ()), *_parse_spec(option, key, spec))
     return lines
 
 
-def _read(option: str, key: str, spec: str) -> tuple[str, ...]:
+def _parse_spec(option: str, key: str, spec: str) -> tuple[str, ...]:
     try:
         return BackendSettings.model_validate({key: spec}).lines[key]
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
-        own_words = detail["msg"].removeprefix("Value error, ") if detail["type"] == "value_error" else ""
+        reason = detail["msg"].removeprefix("Value error, ") if detail["type"] == "value_error" else ""
         raise InputError(
-            f"--backend {option}: {own_words or f'{spec!r} names no backend'}", hint=f"SPEC is {KINDS}"
+            f"--backend {option}: {reason or f'{spec!r} is not a backend'}", hint=f"SPEC is {KINDS}"
         ) from error
 
 
@@ -212,37 +207,38 @@ Tokens = Annotated[int, Field(strict=True, ge=0, le=1_000_000_000_000)]
 Count = Annotated[int, Field(strict=True, ge=0, le=1_000_000_000)]
 Amount = Annotated[float, Field(strict=True, ge=0, le=1_000_000)]
 
-_MINUTES = "Minutes that agents are at work, one beside the other added up."
+_MINUTES = "Working minutes of agents, added up over parallel agents."
 
 
 class TaskBudget(Component):
     """What all the work on one task may use."""
 
-    tokens: Tokens = Field(default=1_500_000, description="Tokens, read and written. 0: no limit.")
+    tokens: Tokens = Field(default=1_500_000, description="Input and output tokens. 0: no limit.")
     usd: Amount = Field(default=8.0, description="US dollars, as far as prices are known. 0: no limit.")
-    requests: Count = Field(default=400, description="Calls of a model. 0: no limit.")
-    tool_calls: Count = Field(default=1_000, description="Calls of tools. 0: no limit.")
+    requests: Count = Field(default=400, description="Model calls. 0: no limit.")
+    tool_calls: Count = Field(default=1_000, description="Tool calls. 0: no limit.")
     minutes: Amount = Field(default=0.0, description=f"{_MINUTES} 0: no limit.")
 
 
 class RoleBudget(Component):
     """What all the agents of one role may use in a run."""
 
-    tokens: Tokens = Field(default=0, description="Tokens, read and written. 0: no limit of its own.")
+    tokens: Tokens = Field(default=0, description="Input and output tokens. 0: no limit of its own.")
     usd: Amount = Field(default=0.0, description="US dollars, as far as prices are known. 0: no limit of its own.")
-    requests: Count = Field(default=0, description="Calls of a model. 0: no limit of its own.")
-    tool_calls: Count = Field(default=0, description="Calls of tools. 0: no limit of its own.")
+    requests: Count = Field(default=0, description="Model calls. 0: no limit of its own.")
+    tool_calls: Count = Field(default=0, description="Tool calls. 0: no limit of its own.")
     minutes: Amount = Field(default=0.0, description=f"{_MINUTES} 0: no limit of its own.")
 
 
 class BudgetSettings(Component):
-    """What the agents of a run may use. Reaching a limit stops the work, and everything is kept. How long a whole
-    run may take is `gate.run_minutes`."""
+    """What the agents of a run may use. Reaching a limit stops the run; all work is kept. The duration of a whole run
+    is limited by `gate.run_minutes`.
+    """
 
-    tokens: Tokens = Field(default=5_000_000, description="Tokens, read and written. 0: no limit.")
+    tokens: Tokens = Field(default=5_000_000, description="Input and output tokens. 0: no limit.")
     usd: Amount = Field(default=20.0, description="US dollars, as far as prices are known. 0: no limit.")
-    requests: Count = Field(default=2_000, description="Calls of a model. 0: no limit.")
-    tool_calls: Count = Field(default=10_000, description="Calls of tools. 0: no limit.")
+    requests: Count = Field(default=2_000, description="Model calls. 0: no limit.")
+    tool_calls: Count = Field(default=10_000, description="Tool calls. 0: no limit.")
     minutes: Amount = Field(default=0.0, description=f"{_MINUTES} 0: no limit.")
     task: TaskBudget = Field(
         default=TaskBudget(), description="What all the work on one task may use: `[budget.task]`."
@@ -253,19 +249,19 @@ class BudgetSettings(Component):
 
 
 def limits(settings: BudgetSettings) -> Budget:
-    """The settings as limits: what is 0 there is none here."""
+    """Convert the settings to a budget, in which None means no limit."""
     return Budget(
-        run=_allowance(settings),
-        task=_allowance(settings.task),
-        roles={name: _allowance(own) for name, own in settings.roles.items()},
+        run=_to_allowance(settings),
+        task=_to_allowance(settings.task),
+        roles={name: _to_allowance(role_budget) for name, role_budget in settings.roles.items()},
     )
 
 
-def _allowance(own: BudgetSettings | TaskBudget | RoleBudget) -> Allowance:
+def _to_allowance(budget: BudgetSettings | TaskBudget | RoleBudget) -> Allowance:
     return Allowance(
-        tokens=own.tokens or None,
-        usd=own.usd or None,
-        requests=own.requests or None,
-        tool_calls=own.tool_calls or None,
-        minutes=own.minutes or None,
+        tokens=budget.tokens or None,
+        usd=budget.usd or None,
+        requests=budget.requests or None,
+        tool_calls=budget.tool_calls or None,
+        minutes=budget.minutes or None,
     )

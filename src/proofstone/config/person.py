@@ -1,10 +1,8 @@
-"""Coding agents that the person has installed: where they are and what they are given. The person's own file alone says
-so: whoever could say it could have a program of theirs run with the person's login.
+"""A user's own settings: which backend serves which role, what agents may spend, and where keys may be sent.
 
-A person's own settings: who serves which role, what may be spent, and where their keys may be sent.
-
-They stand in a file of the person's, outside every repository, and go before what a repository says. Where providers
-are reached is said here alone: a repository that could say it could have the person's key sent to a server of its own.
+They are in a file of the user's, outside every repository, and take precedence over a repository's settings. Only this
+file says where providers are reached and which coding agents are installed: a repository that could say so could have
+the user's key sent to a server of its own, or its own program run with the user's login.
 """
 
 from __future__ import annotations
@@ -25,12 +23,12 @@ from proofstone.config.services import TelemetrySettings, WebSettings
 from proofstone.config.settings import AbsolutePath, Settings, VariableName, VariableValue
 from proofstone.errors import ConfigError
 
-_LOGIN = re.compile(r"(ANTHROPIC|CLAUDE|CODEX|OPENAI|GEMINI|GOOGLE|COPILOT|DASHSCOPE|QWEN)_.*(KEY|TOKEN)")
+_LOGIN_VARIABLE = re.compile(r"(ANTHROPIC|CLAUDE|CODEX|OPENAI|GEMINI|GOOGLE|COPILOT|DASHSCOPE|QWEN)_.*(KEY|TOKEN)")
 
 
 def is_login(variable: str) -> bool:
-    """Whether a variable is one in which a coding agent's login stands."""
-    return _LOGIN.fullmatch(variable) is not None
+    """Return whether a variable holds the login of a coding agent."""
+    return _LOGIN_VARIABLE.fullmatch(variable) is not None
 
 
 _WORD = Annotated[str, Field(strict=True, pattern=r"^[^\x00]*$", title="a text")]
@@ -48,7 +46,7 @@ _HOST = Annotated[
 ]
 
 
-def _below(path: str) -> str:
+def _validate_below_home(path: str) -> str:
     if ".." in PurePosixPath(path).parts:
         raise ValueError(f"{path!r} leads out of HOME")
     return path
@@ -57,61 +55,61 @@ def _below(path: str) -> str:
 _BELOW_HOME = Annotated[
     str,
     Field(strict=True, pattern=r"^[^/\x00][^\x00]*$", title="a path below HOME, such as `.config/agent`"),
-    AfterValidator(_below),
+    AfterValidator(_validate_below_home),
 ]
 
 
 class ProgramSettings(Component):
-    """One of them, by the name of its preset, or by the name of the program where there is none."""
+    """A coding agent, by the name of its preset, or by the name of the program if there is no preset."""
 
-    path: _WORD = Field(default="", description="The program; without it, it is looked for on PATH.")
-    model: _MODEL = Field(default="", description="The model that it is told to use; without it, its own choice.")
-    arguments: tuple[_WORD, ...] = Field(default=(), description="Further arguments, behind those of the preset.")
+    path: _WORD = Field(default="", description="The path of the program. Empty: it is searched for on PATH.")
+    model: _MODEL = Field(default="", description="The model that it uses. Empty: its own default.")
+    arguments: tuple[_WORD, ...] = Field(default=(), description="Additional arguments, after those of the preset.")
     set: Mapping[VariableName, VariableValue] = Field(
-        default={}, description="Variables that it gets; the host of a URL among them may be reached."
+        default={}, description="Variables that are set for it. If one holds a URL, its host may be reached."
     )
     pass_through: tuple[VariableName, ...] = Field(
-        default=(), alias="pass", description="Further variables of your environment that it gets."
+        default=(), alias="pass", description="Additional variables of your environment that are passed to it."
     )
     hosts: tuple[_HOST, ...] = Field(
-        default=(), description="Further hosts that it may reach: `api.example.com`, `*.example.com`, `10.0.0.2:8080`."
+        default=(), description="Additional hosts it may reach: `api.example.com`, `*.example.com`, `10.0.0.2:8080`."
     )
     share: tuple[_BELOW_HOME, ...] = Field(
-        default=(), description="Further files and folders below HOME with its login, which it reads and writes."
+        default=(), description="Additional files and folders below HOME with its login, which it reads and writes."
     )
 
 
 class TrustSettings(Component):
-    """What repositories may have of yours without asking. For a single repository, `proofstone trust` grants exactly
-    what
-    its settings ask for."""
+    """What repositories may have without asking you. For a single repository, `proofstone trust` grants exactly what
+    its settings request.
+    """
 
     pass_through: tuple[VariableName, ...] = Field(
         default=(),
         alias="pass",
-        description="Variables of your environment that the `pass` of any repository may hand to its checks and "
-        "executors.",
+        description="Variables of your environment that any repository may pass to its checks and executors with "
+        "`pass`.",
     )
     weaker_sandbox: bool = Field(
         default=False,
         strict=True,
-        description="Let the `[sandbox]` section of any repository weaken the sandbox, of checks and of coding agents, "
-        "which have your login.",
+        description="Allow the `[sandbox]` section of any repository to weaken the sandbox, of checks and of coding "
+        "agents, which have your login.",
     )
     folders: tuple[AbsolutePath, ...] = Field(
         default=(),
-        description="Folders whose repositories get whatever their settings ask for: for CI, and for what you wrote "
-        "yourself.",
+        description="Folders whose repositories get whatever their settings request: for CI, and for repositories that "
+        "you wrote yourself.",
     )
     untrusted: Literal["refuse", "ignore"] = Field(
         default="refuse",
-        description="What happens if settings ask for what you have not granted: `refuse` to run anything, or `ignore` "
-        "it, run with the protective value, and say so in the report.",
+        description="What happens if settings request something that you have not granted: `refuse` to run anything, "
+        "or `ignore` it, use the protective value, and say so in the report.",
     )
 
 
 class PersonSettings(Component):
-    """All settings of one person."""
+    """All settings of one user."""
 
     backends: BackendSettings = BackendSettings()
     budget: BudgetSettings = BudgetSettings()
@@ -121,7 +119,7 @@ class PersonSettings(Component):
     programs: Mapping[str, ProgramSettings] = Field(
         default={}, description="Coding agents by the name of their preset: `[programs.claude]`."
     )
-    providers: Mapping[str, Provider] = Field(default={}, description="Services beside those that are built in.")
+    providers: Mapping[str, Provider] = Field(default={}, description="Providers in addition to the built-in ones.")
     models: Mapping[str, ModelSettings] = Field(
         default={}, description='Models by `provider:model` or a glob: `[models."openrouter:*"]`.'
     )
@@ -129,47 +127,52 @@ class PersonSettings(Component):
 
 @dataclass(frozen=True)
 class Person:
+    """The user's settings, and their file."""
+
     settings: PersonSettings
     file: Path
-    """Where they stand, or would."""
+    """The file with the settings, which need not exist."""
 
     @property
     def providers(self) -> Mapping[str, Provider]:
-        """All that there are: the person's own in the place of built-in ones."""
+        """All providers: the user's own entries replace built-in ones."""
         return {**BUILT_IN, **self.settings.providers}
 
     def model(self, name: str) -> ModelSettings:
-        """What is known or wanted of `provider:model`."""
+        """Return the settings of `provider:model`."""
         return model_settings(self.settings.models, name)
 
 
 def person_file() -> Path:
-    """`$PROOFSTONE_CONFIG`, else `$XDG_CONFIG_HOME/proofstone/proofstone.toml`, else
-    `~/.config/proofstone/proofstone.toml`."""
+    """Return the path of the user's settings.
+
+    It is `$PROOFSTONE_CONFIG`, else `$XDG_CONFIG_HOME/proofstone/proofstone.toml`, else
+    `~/.config/proofstone/proofstone.toml`.
+    """
     if chosen := os.environ.get("PROOFSTONE_CONFIG"):
         return Path(chosen).absolute()
     folder = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    if folder.is_absolute():  # the XDG rules say to ignore a relative one
+    if folder.is_absolute():  # the XDG specification says to ignore a relative path
         return folder / "proofstone" / "proofstone.toml"
     try:
         return Path.home() / ".config" / "proofstone" / "proofstone.toml"
     except RuntimeError as error:
         raise ConfigError(
-            "there is no home directory to look for your settings in",
-            hint="set XDG_CONFIG_HOME to an absolute path; nothing need be there",
+            "there is no home directory with your settings",
+            hint="set XDG_CONFIG_HOME to an absolute path; the folder may be empty",
         ) from error
 
 
 def load_person() -> Person:
-    """The settings of whoever runs this; the defaults if they have no file."""
+    """Return the user's settings, or the defaults if they have no file."""
     file = person_file()
     try:
         content = file.read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
         if os.environ.get("PROOFSTONE_CONFIG"):
             raise ConfigError(
-                f"{file}: there is no such file, though PROOFSTONE_CONFIG names it",
-                hint="unset PROOFSTONE_CONFIG, or write it",
+                f"{file}: there is no such file, but PROOFSTONE_CONFIG names it",
+                hint="unset PROOFSTONE_CONFIG, or create the file",
             ) from error
         return Person(PersonSettings(), file)
     except OSError as error:
@@ -180,7 +183,7 @@ def load_person() -> Person:
 def chosen(
     agent: str, person: PersonSettings, repository: Settings, command_line: Mapping[str, tuple[str, ...]]
 ) -> Choice:
-    """Who serves `agent`, of all that was said about it."""
+    """Return the backend of `agent`, chosen from the command line, the user's settings and the repository's."""
     return choose(
         agent,
         (
@@ -192,32 +195,34 @@ def chosen(
 
 
 def budget(person: PersonSettings, repository: Settings) -> BudgetSettings:
-    """Limit by limit: the person's, else the lower one of the default and the repository's. A repository cannot spend
-    more of a person's money than they would have spent without it."""
-    theirs = repository.budget.model_dump()
-    lowered = _lower(BudgetSettings().model_dump(), theirs)
-    return BudgetSettings.model_validate(_over(person.budget.model_dump(exclude_unset=True), lowered))
+    """Combine the budgets, limit by limit: the user's, else the lower one of the default and the repository's.
+
+    A repository cannot spend more of a user's money than they would have spent without it.
+    """
+    repository_limits = repository.budget.model_dump()
+    lowered = _take_lower(BudgetSettings().model_dump(), repository_limits)
+    return BudgetSettings.model_validate(_override(person.budget.model_dump(exclude_unset=True), lowered))
 
 
-def _lower(defaults: Mapping[str, object], theirs: Mapping[str, object]) -> dict[str, object]:
-    """Number by number the lower one; 0 is no limit, and none is lower than any."""
-    merged: dict[str, object] = {**theirs, **defaults}
-    for key, other in theirs.items():
+def _take_lower(defaults: Mapping[str, object], others: Mapping[str, object]) -> dict[str, object]:
+    """Return the lower number of each pair; 0 means no limit, so any number is lower."""
+    merged: dict[str, object] = {**others, **defaults}
+    for key, other in others.items():
         own = defaults.get(key)
         if isinstance(other, Mapping):
-            merged[key] = _lower(own if isinstance(own, Mapping) else {}, other)
+            merged[key] = _take_lower(own if isinstance(own, Mapping) else {}, other)
         elif isinstance(other, int | float) and isinstance(own, int | float):
-            merged[key] = min((item for item in (own, other) if item), default=type(own)(0))
+            merged[key] = min((limit for limit in (own, other) if limit), default=type(own)(0))
         else:
             merged[key] = other if own is None else own
     return merged
 
 
-def _over(upper: Mapping[str, object], lower: Mapping[str, object]) -> dict[str, object]:
-    """Two tables as one; where both speak, the upper is right."""
+def _override(upper: Mapping[str, object], lower: Mapping[str, object]) -> dict[str, object]:
+    """Merge two tables; where both have a value, `upper` wins."""
     merged = {**lower, **upper}
     for key in upper.keys() & lower.keys():
         above, below = upper[key], lower[key]
         if isinstance(above, Mapping) and isinstance(below, Mapping):
-            merged[key] = _over(above, below)
+            merged[key] = _override(above, below)
     return merged

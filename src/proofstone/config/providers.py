@@ -1,7 +1,7 @@
-"""Who serves models, how they are spoken to, and what is known about single models.
+"""Model providers, their protocols, and what is known about single models.
 
-Plain data. A provider is a wire protocol at an address with the name of a variable that holds the key; the key itself
-is never part of the configuration. What a person sets for a name takes the place of what is built in.
+This is plain data. A provider is a wire protocol at a URL with the name of a variable that holds the key; the key
+itself is never part of the configuration. A user's entry replaces the built-in one with the same name.
 """
 
 from __future__ import annotations
@@ -24,76 +24,84 @@ Usd = Annotated[float, Field(strict=True, ge=0, le=100_000, allow_inf_nan=False)
 
 
 class Wire(StrEnum):
-    """The protocol that a provider speaks."""
+    """The protocol of a provider."""
 
     OPENAI_CHAT = "openai-chat"
     OPENAI_RESPONSES = "openai-responses"
     ANTHROPIC = "anthropic"
     GOOGLE = "google"
     OTHER = "other"
-    """One that pydantic-ai knows under the provider's name; its own package and variables apply."""
+    """A provider that pydantic-ai knows by name; its own package and variables apply."""
 
 
-_KEYS: Final = frozenset({"key", "api_key", "apikey", "secret", "token"})
-_WHERE_KEYS_BELONG: Final = (
-    "a key belongs into an environment variable, and `key_variable` names that variable: "
+_KEY_NAMES: Final = frozenset({"key", "api_key", "apikey", "secret", "token"})
+_KEY_ADVICE: Final = (
+    "put the key into an environment variable, and name that variable in `key_variable`: "
     '`key_variable = "OFFICE_KEY"` and `export OFFICE_KEY=…`'
 )
 
 
 class Provider(Component):
-    """A service that answers for models."""
+    """A service that serves models."""
 
-    wire: Wire = Field(description="The protocol that it speaks.")
-    url: Url | None = Field(default=None, description="Where it is reached. Needed for every wire but `other`.")
+    wire: Wire = Field(description="The protocol of the provider.")
+    url: Url | None = Field(
+        default=None, description="The URL of the provider. Required for every wire except `other`."
+    )
     key_variable: VariableName | None = Field(
         default=None, description="The environment variable that holds the key. None: no key is sent."
     )
     vendor: Vendor | None = Field(
         default=None,
-        description="Whose models these are, to tell different vendors apart. None: the part of the model's name "
-        "before a `/`, or the name of the provider.",
+        description="The vendor of the models, used to tell different vendors apart. None: the part of the model's "
+        "name before a `/`, or the name of the provider.",
     )
     proxy: Url | None = Field(
         default=None,
-        description="A proxy on the way to it. The proxy variables of the environment are not followed, because they "
-        "would send the key where nobody said it should go.",
+        description="A proxy to reach the provider. The proxy variables of the environment are ignored, because they "
+        "could send the key to a place that you did not choose.",
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _holds_no_key(cls, written: object) -> object:
-        held = sorted(_KEYS & written.keys()) if isinstance(written, Mapping) else []
-        if held:
-            why = {"error": ValueError(f"no such setting; {_WHERE_KEYS_BELONG}")}
-            at = [InitErrorDetails(type="value_error", loc=(name,), input=None, ctx=why) for name in held]
-            raise ValidationError.from_exception_data(cls.__name__, at)
-        return written
+    def _reject_keys(cls, values: object) -> object:
+        keys = sorted(_KEY_NAMES & values.keys()) if isinstance(values, Mapping) else []
+        if keys:
+            context = {"error": ValueError(f"no such setting; {_KEY_ADVICE}")}
+            details = [InitErrorDetails(type="value_error", loc=(name,), input=None, ctx=context) for name in keys]
+            raise ValidationError.from_exception_data(cls.__name__, details)
+        return values
 
     @field_validator("key_variable", mode="before")
     @classmethod
-    def _names_a_variable(cls, written: object) -> object:
-        """What is no name may be the key itself, so it is not repeated."""
-        if isinstance(written, str) and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", written):
-            raise ValueError(f"this is not the name of a variable; {_WHERE_KEYS_BELONG}")
-        return written
+    def _validate_variable_name(cls, value: object) -> object:
+        """Do not repeat an invalid name in the error: it may be the key itself."""
+        if isinstance(value, str) and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
+            raise ValueError(f"this is not the name of a variable; {_KEY_ADVICE}")
+        return value
 
     @model_validator(mode="after")
-    def _has_an_address(self) -> Provider:
+    def _validate_address(self) -> Provider:
         if self.wire is Wire.OTHER and (self.url or self.proxy):
-            raise ValueError('`wire = "other"` finds its own way; drop `url` and `proxy`, or name the wire')
+            raise ValueError('`wire = "other"` uses its own address; drop `url` and `proxy`, or choose another wire')
         if self.wire is not Wire.OTHER and not self.url:
             raise ValueError(f'`wire = "{self.wire}"` needs a `url`')
         return self
 
 
 class ModelSettings(Component):
-    """What is known or wanted of one model."""
+    """Facts about one model, and how to call it."""
 
     tier: int | None = Field(
-        default=None, ge=1, le=3, strict=True, description="How capable it is: 1 to 3, 3 the most. None: not known."
+        default=None,
+        ge=1,
+        le=3,
+        strict=True,
+        description="Capability of the model, from 1 to 3 (the highest). None: unknown.",
     )
-    vendor: Vendor | None = Field(default=None, description="Whose model it is, if the provider serves several.")
+    vendor: Vendor | None = Field(
+        default=None, description="The vendor of the model, if the provider serves several vendors."
+    )
     input_usd: Usd | None = Field(default=None, description="Price of a million input tokens, in US dollars.")
     output_usd: Usd | None = Field(default=None, description="Price of a million output tokens.")
     cache_read_usd: Usd | None = Field(
@@ -103,24 +111,24 @@ class ModelSettings(Component):
         default=None, description="Price of a million input tokens written to the cache. None: `input_usd`."
     )
     max_output_tokens: int | None = Field(
-        default=None, ge=1, strict=True, description="The longest answer. None: what the provider allows."
+        default=None, ge=1, strict=True, description="The maximum length of an answer. None: the provider's limit."
     )
     temperature: float | None = Field(
-        default=None, ge=0, le=2, strict=True, description="None: what the provider takes."
+        default=None, ge=0, le=2, strict=True, description="The sampling temperature. None: the provider's default."
     )
-    stream: bool = Field(default=True, strict=True, description="Have the answer sent while it is being written.")
+    stream: bool = Field(default=True, strict=True, description="Stream the answer while it is being written.")
     answer: Literal["tool", "schema"] = Field(
         default="tool",
-        description="How the model is asked for its answer: as the arguments of a tool, or as text of a JSON schema, "
-        "which some small models manage better.",
+        description="How the model gives its answer: as the arguments of a tool, or as text that follows a JSON "
+        "schema, which some small models handle better.",
     )
 
     @model_validator(mode="after")
-    def _both_prices_or_none(self) -> ModelSettings:
+    def _validate_prices(self) -> ModelSettings:
         if (self.input_usd is None) != (self.output_usd is None):
-            raise ValueError("`input_usd` and `output_usd` are given together, or neither")
+            raise ValueError("set both `input_usd` and `output_usd`, or neither")
         if self.input_usd is None and (self.cache_read_usd is not None or self.cache_write_usd is not None):
-            raise ValueError("prices of the cache need `input_usd` and `output_usd` beside them")
+            raise ValueError("cache prices require `input_usd` and `output_usd`")
         return self
 
 
@@ -157,12 +165,12 @@ BUILT_IN: Final[Mapping[str, Provider]] = {
 }
 
 BUILT_IN_MODELS: Final[Mapping[str, ModelSettings]] = {
-    # The person's own machine serves them.
+    # These run on the user's own machine.
     "ollama:*": ModelSettings(input_usd=0, output_usd=0),
     "lmstudio:*": ModelSettings(input_usd=0, output_usd=0),
 }
 
-_HOMES: Final[tuple[tuple[str, str, str], ...]] = (
+_VENDOR_MODELS: Final[tuple[tuple[str, str, str], ...]] = (
     ("gpt|chatgpt|codex|o[1-9]", "openai", "gpt-5"),
     ("claude", "anthropic", "claude-sonnet-4-5"),
     ("gemini|gemma", "google", "gemini-2.5-pro"),
@@ -170,44 +178,46 @@ _HOMES: Final[tuple[tuple[str, str, str], ...]] = (
     ("grok", "xai", "grok-4"),
     ("mistral|magistral|codestral|devstral|ministral", "mistral", "mistral-large-latest"),
 )
-"""How names of models begin, who serves them at home, and a model of theirs."""
-_ALSO_CALLED: Final[Mapping[str, str]] = {"GOOGLE_API_KEY": "GEMINI_API_KEY"}
-"""Variables that other programs look for the same key in."""
+"""How names of models begin, the provider of their vendor, and one of its models."""
+_ALTERNATIVE_VARIABLES: Final[Mapping[str, str]] = {"GOOGLE_API_KEY": "GEMINI_API_KEY"}
+"""Variables in which other programs expect the same key."""
 
-# As aggregators spell them → as the vendors' own providers are called here.
-_SPELLINGS: Final[Mapping[str, str]] = {"mistralai": "mistral", "x-ai": "xai", "meta": "meta-llama"}
+# The names that aggregators use → the names of the vendors' own providers here.
+_VENDOR_NAMES: Final[Mapping[str, str]] = {"mistralai": "mistral", "x-ai": "xai", "meta": "meta-llama"}
 
 
-def model_settings(given: Mapping[str, ModelSettings], name: str) -> ModelSettings:
-    """Of `provider:model`: those under its very name, or of the first glob that matches, or the built-in ones."""
-    if exact := given.get(name):
+def model_settings(configured: Mapping[str, ModelSettings], name: str) -> ModelSettings:
+    """Return the settings of `provider:model`: by its exact name, by the first glob that matches, or
+    the built-in ones.
+    """
+    if exact := configured.get(name):
         return exact
-    for pattern, settings in (*given.items(), *BUILT_IN_MODELS.items()):
+    for pattern, settings in (*configured.items(), *BUILT_IN_MODELS.items()):
         if fnmatchcase(name, pattern):
             return settings
     return ModelSettings()
 
 
 def vendor_of(name: str, provider: Provider, model: str, settings: ModelSettings) -> str:
-    """Whose model it is: `anthropic` for `anthropic/claude-…` at any aggregator."""
+    """Return the vendor of a model: `anthropic` for `anthropic/claude-…` at any aggregator."""
     prefix, slash, _ = model.partition("/")
     vendor = settings.vendor or provider.vendor or (prefix.lower() if slash and prefix else name)
-    return _SPELLINGS.get(vendor, vendor)
+    return _VENDOR_NAMES.get(vendor, vendor)
 
 
 def meant(spec: str, providers: Mapping[str, Provider]) -> str | None:
-    """What was probably meant by a spec that lacks its kind, its provider or its model: `api:openai:gpt-5`."""
+    """Guess the spec that was meant, if one lacks its kind, its provider or its model: `api:openai:gpt-5`."""
     name, colon, model = spec.removeprefix("api:").partition(":")
     if spec.startswith("api:") and name and model:
         return None
     if name in providers:
-        usual = next((usual for _, home, usual in _HOMES if home == name), "<model>")
-        return f"api:{name}:{model or usual}"
-    home = next((home for begins, home, _ in _HOMES if re.match(rf"({begins})(?![a-z])", name.lower())), None)
+        example = next((example for _, home, example in _VENDOR_MODELS if home == name), "<model>")
+        return f"api:{name}:{model or example}"
+    home = next((home for prefix, home, _ in _VENDOR_MODELS if re.match(rf"({prefix})(?![a-z])", name.lower())), None)
     return f"api:{home}:{name}{colon}{model}" if home else None
 
 
 def same_key(variable: str, environ: Mapping[str, str]) -> str | None:
-    """Another variable that is set and by its name holds the key that is looked for in `variable`."""
-    other = _ALSO_CALLED.get(variable)
+    """Return another variable that is set and that, by its name, holds the same key as `variable`."""
+    other = _ALTERNATIVE_VARIABLES.get(variable)
     return other if other and environ.get(other, "").strip() else None

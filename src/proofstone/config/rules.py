@@ -1,16 +1,15 @@
-"""For each setting, which change of it weakens a check, and which values take protection away from the person.
+"""For each setting, which changes weaken a check, and which values need the user's consent.
 
-Settings are plain values here (numbers, texts, lists and tables, as a settings file writes them), named
-`section.key`. Every setting has a row in `ROWS`; a test compares the rows with the settings model, so that a new
-setting cannot be forgotten. Two questions are answered from the same rows:
+Settings are plain values here (numbers, texts, lists and tables, as in a settings file), named `section.key`. Every
+setting has a row in `SETTING_RULES`; a test compares the rows with the settings model, so that no new setting can be
+forgotten. The rows answer two questions:
 
-- `weakened_settings`: does the new version of a settings file let more pass, or keep less away, than the old one?
-- `protection_needs`: what do these settings ask for that a repository must not have without the person's consent?
+- `list_weakened_settings`: does the new version of a settings file let more pass, or protect less, than the old one?
+- `find_requested_permissions`: what do these settings request that a repository must not have without consent?
 
-Whether an environment is that of a coding agent's shell. Consent is a person's: there it is refused.
-
-This is no wall. Whoever owns the account can unset a variable; it keeps an agent that follows a hint from granting
-itself what only a person may grant.
+`detect_coding_agent` detects the shell of a coding agent, where consent is refused because only a person can give it.
+This is no security boundary: the owner of the account can unset a variable. It keeps an agent that follows a hint from
+granting itself what only a person may grant.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ class Weaker(Enum):
     """Which change of a setting is the weaker one."""
 
     NEVER = "no change weakens anything"
-    CHANGED = "any change may weaken, and code cannot tell"
+    CHANGED = "any change may weaken checks, and Proofstone cannot tell"
     ADDED = "an entry is added"
     REMOVED = "an entry is removed"
     HIGHER = "the number is raised"
     LOWER = "the number is lowered"
-    UNLIMITED = "the number is raised, or 0, which is no limit"
+    UNLIMITED = "the number is raised, or set to 0, which means no limit"
     ON = "it is switched on"
     OFF = "it is switched off"
-    RANKED = "a later value of its ranking is taken"
+    RANKED = "the new value ranks lower"
 
 
 class Consent(Enum):
-    """Which values of a setting need the person's consent when a repository sets them."""
+    """Which values of a setting need the user's consent if a repository sets them."""
 
     NONE = "none"
     EACH = "each entry"
@@ -64,14 +63,14 @@ class Row:
     ranking: tuple[tuple[str, ...], ...] = ()
     """For `RANKED`: groups of equally strong values, the strongest first."""
     globs: bool = False
-    """Entries are patterns: one that another entry matches adds nothing to it."""
+    """Whether entries are patterns: an entry that another one matches adds nothing."""
 
 
-_JUDGE: Final = Row(Weaker.CHANGED)
-"""Who judges the work: another judge may be a milder one."""
-_NEUTRAL: Final = Row(Weaker.NEVER)
-_DEADLINE: Final = Row(Weaker.HIGHER)
-_BUDGET: Final = Row(Weaker.UNLIMITED)
+_JUDGE_RULE: Final = Row(Weaker.CHANGED)
+"""The setting selects who judges the work: another judge may be less strict."""
+_NEUTRAL_RULE: Final = Row(Weaker.NEVER)
+_DEADLINE_RULE: Final = Row(Weaker.HIGHER)
+_BUDGET_RULE: Final = Row(Weaker.UNLIMITED)
 
 SANDBOX_LEVELS: Final = (("bubblewrap",), ("auto",), ("landlock",), ("plain",))
 
@@ -100,64 +99,64 @@ ROWS: Final[Mapping[str, Row]] = {
     "sandbox.processes": Row(Weaker.HIGHER),
     "sandbox.allow": Row(Weaker.ADDED, Consent.EACH),
     "sandbox.compare_bare": Row(Weaker.ON, Consent.ON),
-    "limits.check_seconds": _DEADLINE,
+    "limits.check_seconds": _DEADLINE_RULE,
     "limits.sabotage_seconds": Row(Weaker.LOWER),
     "limits.output_mb": Row(Weaker.LOWER),
-    "limits.slots": _NEUTRAL,
-    "limits.cache_gb": _NEUTRAL,
-    "gate.executor": _NEUTRAL,
-    "gate.architect": _JUDGE,
-    "gate.slots": _NEUTRAL,
-    "gate.executor_seconds": _DEADLINE,
-    "gate.agent_seconds": _DEADLINE,
-    "gate.idle_seconds": _DEADLINE,
-    "gate.executor_seconds_max": _DEADLINE,
-    "gate.verify_seconds": _DEADLINE,
-    "gate.verify_seconds_max": _DEADLINE,
-    "gate.architect_seconds": _DEADLINE,
-    "gate.architect_seconds_max": _DEADLINE,
-    "gate.retry_delay_seconds": _NEUTRAL,
-    "gate.run_minutes": _DEADLINE,
+    "limits.slots": _NEUTRAL_RULE,
+    "limits.cache_gb": _NEUTRAL_RULE,
+    "gate.executor": _NEUTRAL_RULE,
+    "gate.architect": _JUDGE_RULE,
+    "gate.slots": _NEUTRAL_RULE,
+    "gate.executor_seconds": _DEADLINE_RULE,
+    "gate.agent_seconds": _DEADLINE_RULE,
+    "gate.idle_seconds": _DEADLINE_RULE,
+    "gate.executor_seconds_max": _DEADLINE_RULE,
+    "gate.verify_seconds": _DEADLINE_RULE,
+    "gate.verify_seconds_max": _DEADLINE_RULE,
+    "gate.architect_seconds": _DEADLINE_RULE,
+    "gate.architect_seconds_max": _DEADLINE_RULE,
+    "gate.retry_delay_seconds": _NEUTRAL_RULE,
+    "gate.run_minutes": _DEADLINE_RULE,
     "gate.network": Row(Weaker.ON, Consent.ON),
     "gate.pass": Row(Weaker.ADDED, Consent.EACH),
     "gate.hooks": Row(Weaker.RANKED, ranking=(("refuse", "run"), ("skip",))),
     "gate.verified_plan": Row(Weaker.OFF),
-    "solve.policy": _NEUTRAL,
-    "solve.max_replans": _DEADLINE,
-    "solve.seconds": _DEADLINE,
-    "solve.memory": _NEUTRAL,
-    "run.memory": _NEUTRAL,
+    "solve.policy": _NEUTRAL_RULE,
+    "solve.max_replans": _DEADLINE_RULE,
+    "solve.seconds": _DEADLINE_RULE,
+    "solve.memory": _NEUTRAL_RULE,
+    "run.memory": _NEUTRAL_RULE,
     "understanding.ask": Row(Weaker.RANKED, ranking=(("always",), ("run",), ("off",))),
-    "understanding.silence_seconds": _DEADLINE,
-    "understanding.question_apart_seconds": _DEADLINE,
+    "understanding.silence_seconds": _DEADLINE_RULE,
+    "understanding.question_apart_seconds": _DEADLINE_RULE,
     "understanding.milestones": Row(Weaker.OFF),
     "tools.secret": Row(Weaker.REMOVED, globs=True),
-    "backends.default": _JUDGE,
-    "backends.executor": _NEUTRAL,
-    "backends.architect": _JUDGE,
-    "backends.researcher": _NEUTRAL,
-    "backends.specifier": _NEUTRAL,
-    "backends.designer": _NEUTRAL,
-    "backends.planner": _NEUTRAL,
-    "backends.reviewer": _JUDGE,
-    "backends.reviewer:security": _JUDGE,
-    "backends.reviewer:architecture": _JUDGE,
-    "backends.reviewer:correctness": _JUDGE,
-    "backends.knowledge": _NEUTRAL,
-    "backends.challenger": _JUDGE,
-    "backends.domain_expert": _JUDGE,
-    "backends.devils_advocate": _JUDGE,
-    "backends.synthesizer": _JUDGE,
-    "backends.perceiver": _NEUTRAL,
-    "backends.agent_validator": _JUDGE,
-    "backends.meta_validator": _JUDGE,
-    "budget.tokens": _BUDGET,
-    "budget.usd": _BUDGET,
-    "budget.requests": _BUDGET,
-    "budget.tool_calls": _BUDGET,
-    "budget.minutes": _BUDGET,
-    "budget.task": _BUDGET,
-    "budget.roles": _BUDGET,
+    "backends.default": _JUDGE_RULE,
+    "backends.executor": _NEUTRAL_RULE,
+    "backends.architect": _JUDGE_RULE,
+    "backends.researcher": _NEUTRAL_RULE,
+    "backends.specifier": _NEUTRAL_RULE,
+    "backends.designer": _NEUTRAL_RULE,
+    "backends.planner": _NEUTRAL_RULE,
+    "backends.reviewer": _JUDGE_RULE,
+    "backends.reviewer:security": _JUDGE_RULE,
+    "backends.reviewer:architecture": _JUDGE_RULE,
+    "backends.reviewer:correctness": _JUDGE_RULE,
+    "backends.knowledge": _NEUTRAL_RULE,
+    "backends.challenger": _JUDGE_RULE,
+    "backends.domain_expert": _JUDGE_RULE,
+    "backends.devils_advocate": _JUDGE_RULE,
+    "backends.synthesizer": _JUDGE_RULE,
+    "backends.perceiver": _NEUTRAL_RULE,
+    "backends.agent_validator": _JUDGE_RULE,
+    "backends.meta_validator": _JUDGE_RULE,
+    "budget.tokens": _BUDGET_RULE,
+    "budget.usd": _BUDGET_RULE,
+    "budget.requests": _BUDGET_RULE,
+    "budget.tool_calls": _BUDGET_RULE,
+    "budget.minutes": _BUDGET_RULE,
+    "budget.task": _BUDGET_RULE,
+    "budget.roles": _BUDGET_RULE,
 }
 
 
@@ -172,15 +171,15 @@ class Weakening:
 
 @dataclass(frozen=True, order=True)
 class Need:
-    """One thing that a repository's settings ask for and that only the person may grant."""
+    """A permission that a repository's settings request and that only the user may grant."""
 
     setting: str
     value: str
-    """What is asked for, as a settings file would write it: an entry of the list, or the whole value."""
+    """The requested value, as in a settings file: an entry of the list, or the whole value."""
 
 
 def weakened_settings(old: Values, new: Values) -> list[Weakening]:
-    """Return every setting that is weaker in `new` than in `old`, in the order of `ROWS`."""
+    """Return every setting that is weaker in `new` than in `old`, in the order of `SETTING_RULES`."""
     return [
         Weakening(name, old[name], new[name])
         for name, row in ROWS.items()
@@ -195,7 +194,7 @@ def weakened_findings(
     line_of: Callable[[str], int | None],
     written: Callable[[object], str],
 ) -> list[Finding]:
-    """Return one finding for each weakened setting. `written` shows a value as the file would write it."""
+    """Return a finding for each weakened setting. `written` formats a value as in a settings file."""
     return [
         Finding(
             layer="settings",
@@ -203,10 +202,10 @@ def weakened_findings(
             severity=Severity.CRITICAL,
             path=path,
             line=line_of(weakening.setting),
-            detail=_detail(weakening.setting),
+            detail=_describe_weakening(weakening.setting),
             before=f"{weakening.setting} = {written(weakening.old)}",
             after=f"{weakening.setting} = {written(weakening.new)}",
-            fix="put the old value back; if the new one is meant, a person accepts it by the rule weakened-settings",
+            fix="restore the old value; if the new one is intended, accept the finding by its rule, weakened-settings",
         )
         for weakening in weakenings
     ]
@@ -215,8 +214,9 @@ def weakened_findings(
 def protection_needs(
     settings: Values, *, default_level: str, written: Callable[[object], str], is_outside: Callable[[str], bool]
 ) -> list[Need]:
-    """Return what these settings ask for that needs the person's consent. `is_outside` says whether a path leads out
-    of the repository."""
+    """Return the permissions that these settings request. `is_outside` tells whether a path leads out of the
+    repository.
+    """
     needs: list[Need] = []
     for name, row in ROWS.items():
         value = settings[name]
@@ -262,7 +262,7 @@ def _is_weaker(row: Row, old: object, new: object) -> bool:
 
 
 def _covers(known: Sequence[object], entries: Sequence[object], *, globs: bool) -> bool:
-    """Whether every entry is among the known ones, or matched by one of them if they are patterns."""
+    """Return whether every entry is known, or matched by a known pattern if `globs` is set."""
     return all(
         entry in known or (globs and any(fnmatchcase(str(entry), str(pattern)) for pattern in known))
         for entry in entries
@@ -278,24 +278,24 @@ def _number(value: object) -> float:
 
 
 def _limits(value: object, prefix: str = "") -> dict[str, float]:
-    """Return every limit in a number or in a table of numbers; 0 is none, which is higher than any."""
+    """Return every limit in a number or a table of numbers; 0 means no limit, which is higher than any."""
     if isinstance(value, Mapping):
         return {key: limit for name, part in value.items() for key, limit in _limits(part, f"{prefix}.{name}").items()}
     return {prefix: _number(value) or math.inf}
 
 
 def _rank(row: Row, value: object) -> int:
-    return next((place for place, group in enumerate(row.ranking) if value in group), len(row.ranking))
+    return next((index for index, group in enumerate(row.ranking) if value in group), len(row.ranking))
 
 
-def _detail(setting: str) -> str:
+def _describe_weakening(setting: str) -> str:
     weaker = ROWS[setting].weaker
     if weaker is Weaker.CHANGED:
-        return f"{setting} changed, and only a person can tell whether that weakens later checks"
+        return f"{setting} changed; only a person can decide whether that weakens later checks"
     return f"{setting} is weaker than in the base: {weaker.value}"
 
 
-_MARKS: Final[Mapping[str, str]] = {
+_AGENT_VARIABLES: Final[Mapping[str, str]] = {
     "CLAUDECODE": "Claude Code",
     "CODEX_SANDBOX": "Codex",
     "CODEX_THREAD_ID": "Codex",
@@ -311,5 +311,5 @@ _MARKS: Final[Mapping[str, str]] = {
 
 
 def coding_agent_in(environment: Mapping[str, str]) -> str:
-    """Return the name of the coding agent whose shell this is, or nothing."""
-    return next((name for variable, name in _MARKS.items() if environment.get(variable)), "")
+    """Return the name of the coding agent whose shell this is, or an empty string."""
+    return next((name for variable, name in _AGENT_VARIABLES.items() if environment.get(variable)), "")

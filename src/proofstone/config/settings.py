@@ -1,7 +1,7 @@
-"""What can be set. Every field says what it is for, what it may be and what it is when nobody sets it.
+"""The settings of a repository. Every field has a description, an allowed range and a default.
 
-Nothing is coerced: `"900"` is not a number and `1` is not `true`, because a configuration that is understood
-differently from how it was meant decides a gate wrongly.
+Nothing is coerced: `"900"` is not a number and `1` is not `true`, because a gate would decide wrongly if a setting were
+understood differently from how it was meant.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ AllowedCalls = Literal["namespaces", "bpf", "keyring", "userfaultfd", "perf", "i
 SandboxLevel = Literal["auto", "bubblewrap", "landlock", "plain"]
 
 _TEXT = r"[^\x00]"
-_PART = r"([^/\x00.]|\.[^/\x00.]|\.\.[^/\x00])[^/\x00]*"  # of a path: neither empty nor `.` nor `..`
+_PART = r"([^/\x00.]|\.[^/\x00.]|\.\.[^/\x00])[^/\x00]*"  # a part of a path: not empty, `.` or `..`
 
 Command = Annotated[str, Field(strict=True, pattern=rf"^{_TEXT}*[^\x00\s]{_TEXT}*$", title="a command line")]
 CheckGlob = Annotated[
@@ -61,15 +61,15 @@ class CheckSettings(Component):
     )
     verify: tuple[Command, ...] = Field(
         default=(),
-        description="Command lines that are always run, beside the checks that Proofstone discovers.",
+        description="Command lines that always run, in addition to the checks that Proofstone discovers.",
     )
     disable: tuple[CheckGlob, ...] = Field(
         default=(),
-        description="Discovered checks that are not run, by name: `lint:ruff`, `tests:*`.",
+        description="Discovered checks that do not run, by name: `lint:ruff`, `tests:*`.",
     )
     optional: tuple[CheckGlob, ...] = Field(
         default=(),
-        description="Checks, by name, whose failure or absence is shown but does not decide the outcome.",
+        description="Checks, by name, whose failure or absence is reported but does not affect the outcome.",
     )
     max_file_kb: int = Field(
         default=1024,
@@ -88,7 +88,7 @@ class CheckSettings(Component):
 
     @field_validator("verify")
     @classmethod
-    def _prove_something(cls, commands: tuple[str, ...]) -> tuple[str, ...]:
+    def _reject_vacuous(cls, commands: tuple[str, ...]) -> tuple[str, ...]:
         for command in commands:
             if is_vacuous(command):
                 raise ValueError(f"{command!r} {VACUOUS}")
@@ -96,54 +96,54 @@ class CheckSettings(Component):
 
     large: tuple[PathGlob, ...] = Field(
         default=(),
-        description="Further paths whose change counts as high-risk and gets the strictest tier of checks.",
+        description="Additional paths whose change counts as high-risk and gets the strictest tier of checks.",
     )
 
 
 class EnvironmentSettings(Component):
-    """What a check sees besides the frozen tree."""
+    """What a check sees in addition to the frozen tree."""
 
     include: tuple[InsidePath, ...] = Field(
         default=(),
-        description="Files that git ignores and checks need, such as `.env.test`. Their digests are recorded.",
+        description="Files that git ignores but checks need, such as `.env.test`. Their digests are recorded.",
     )
     setup: tuple[Command, ...] = Field(
         default=(),
-        description="Command lines that install dependencies, such as `npm ci`. Run with network, once for each "
-        "state of the lock files, and kept.",
+        description="Command lines that install dependencies, such as `npm ci`. They run with network access, once "
+        "for each state of the lock files, and the result is cached.",
     )
     setup_scripts: bool = Field(
         default=False,
         strict=True,
-        description="Let packages run install scripts even if the change touches a manifest.",
+        description="Allow packages to run install scripts even if the change touches a manifest.",
     )
     pass_through: tuple[VariableName, ...] = Field(
         default=(),
         alias="pass",
-        description="Environment variables that checks get as they are; all others are withheld. Their values are "
-        "masked in everything that checks say.",
+        description="Environment variables that are passed to checks; all others are withheld. Their values are "
+        "masked in all output of checks.",
     )
     set: Mapping[VariableName, VariableValue] = Field(
         default={},
-        description="Environment variables that checks get with the values given here.",
+        description="Environment variables that are set for checks, with their values.",
     )
     network: bool = Field(
         default=False,
         strict=True,
-        description="Let checks reach the network.",
+        description="Allow checks to access the network.",
     )
     sockets: tuple[AbsolutePath, ...] = Field(
         default=(),
-        description="Unix sockets, or directories of them, that checks may reach, such as `/run/postgresql`.",
+        description="Unix sockets, or directories of them, that checks may use, such as `/run/postgresql`.",
     )
     dependencies: tuple[AnyPath, ...] = Field(
         default=(),
-        description="Directories that hold dependencies outside the tree; checks get them under a throwaway "
-        "layer. Empty: found by rule (`.venv`, `venv`, `node_modules`, `vendor` …).",
+        description="Directories with dependencies outside the tree; checks see them below a throwaway layer. "
+        "Empty: found by rule (`.venv`, `venv`, `node_modules`, `vendor` …).",
     )
 
     @model_validator(mode="after")
-    def _one_value_for_each_variable(self) -> EnvironmentSettings:
+    def _reject_duplicates(self) -> EnvironmentSettings:
         if both := sorted(name for name in self.pass_through if name in self.set):
             raise ValueError(f"{', '.join(both)} is in both `pass` and `set`; keep one")
         return self
@@ -152,37 +152,37 @@ class EnvironmentSettings(Component):
 class TestSettings(Component):
     """What is known about particular tests."""
 
-    __test__ = False  # not a test class, whatever pytest thinks of the name
+    __test__ = False  # tells pytest that this is not a test class
 
     needs_service: tuple[TestGlob, ...] = Field(
         default=(),
-        description="Tests, by id, that need a local service. Without it they are unverifiable, not failed.",
+        description="Tests, by id, that need a local service. Without it they count as unverifiable, not as failed.",
     )
     allow_flaky: tuple[TestGlob, ...] = Field(
         default=(),
-        description="Tests, by id, that may pass only when run again.",
+        description="Tests, by id, that may fail first and pass when they run again.",
     )
 
 
 class SandboxSettings(Component):
-    """How far checks are kept from the machine."""
+    """How strongly checks are isolated from the machine."""
 
     level: SandboxLevel = Field(
         default="auto",
-        description="The sandbox to use. `auto` takes the strongest that this machine has; the level used is "
-        "recorded with every check.",
+        description="The sandbox to use. `auto` uses the strongest one that is available; the level is recorded with "
+        "every check.",
     )
     require: bool = Field(
         default=False,
         strict=True,
-        description="Check nothing unless bubblewrap works, instead of falling back to a weaker level.",
+        description="Refuse to check unless bubblewrap works, instead of falling back to a weaker level.",
     )
     memory_mb: int = Field(
         default=8192,
         ge=0,
         le=16_777_216,
         strict=True,
-        description="Memory that one check may use, in MiB. The kernel enforces it where Proofstone may have a control "
+        description="The memory limit of one check, in MiB. The kernel enforces it where Proofstone can use a control "
         "group; elsewhere Proofstone measures twice a second and ends the check. 0: no limit.",
     )
     disk_mb: int = Field(
@@ -190,14 +190,14 @@ class SandboxSettings(Component):
         ge=0,
         le=16_777_216,
         strict=True,
-        description="What one check may write to its throwaway layers and temporary folders, in MiB. 0: no limit.",
+        description="How much one check may write to its throwaway layers and temporary folders, in MiB. 0: no limit.",
     )
     processes: int = Field(
         default=4096,
         ge=16,
         le=4_194_304,
         strict=True,
-        description="Processes and threads that one check may have, where the kernel can limit it.",
+        description="The maximum number of processes and threads of one check, where the kernel can limit it.",
     )
     allow: tuple[AllowedCalls, ...] = Field(
         default=(),
@@ -208,34 +208,34 @@ class SandboxSettings(Component):
     compare_bare: bool = Field(
         default=False,
         strict=True,
-        description="Consent to run tests that fail on the baseline once outside the sandbox, to tell failures "
-        "that the sandbox causes.",
+        description="Allow tests that fail on the baseline to run once outside the sandbox, to find failures that "
+        "the sandbox causes.",
     )
 
     @model_validator(mode="after")
-    def _a_weaker_level_cannot_be_required(self) -> SandboxSettings:
+    def _validate_level(self) -> SandboxSettings:
         if self.require and self.level in ("landlock", "plain"):
-            raise ValueError(f'`require = true` asks for bubblewrap, `level = "{self.level}"` for less; drop one')
+            raise ValueError(f'`require = true` requires bubblewrap, but `level = "{self.level}"` is weaker; drop one')
         return self
 
 
 class LimitSettings(Component):
-    """How long, how much and how many."""
+    """Limits on time, output and parallel work."""
 
     check_seconds: int = Field(
         default=900,
         ge=1,
         le=86_400,
         strict=True,
-        description="The longest that one check may take, in seconds.",
+        description="The deadline of one check, in seconds.",
     )
     sabotage_seconds: int = Field(
         default=300,
         ge=1,
         le=86_400,
         strict=True,
-        description="The longest that the tests may take when everything that changed is made to raise, in seconds; "
-        "never longer than `check_seconds`. What is not finished then costs confidence, and fails nothing.",
+        description="The deadline of the tests that run while all changed code is made to raise, in seconds; never "
+        "longer than `check_seconds`. Tests that do not finish lower the confidence but fail nothing.",
     )
     output_mb: int = Field(
         default=32,
@@ -249,34 +249,34 @@ class LimitSettings(Component):
         ge=0,
         le=256,
         strict=True,
-        description="Checks that run at the same time. 0: as many as there are cores.",
+        description="The number of checks that run in parallel. 0: one for each core.",
     )
     cache_gb: int = Field(
         default=5,
         ge=0,
         le=1_048_576,
         strict=True,
-        description="Room for checkouts, environments and build caches, in GiB; the oldest give way.",
+        description="Disk space for checkouts, environments and build caches, in GiB; the oldest are removed first.",
     )
 
 
 class GateSettings(Component):
-    """How `proofstone gate` has the tasks of a plan done, reviewed and committed."""
+    """How `proofstone gate` executes, reviews and commits the tasks of a plan."""
 
     executor: ExecutorSpec = Field(
         default="",
-        description=f"Who does the work: {KINDS}. Empty: see `--executor`.",
+        description=f"The backend that does the work: {KINDS}. Empty: see `--executor`.",
     )
     architect: ArchitectSpec = Field(
         default="rules",
-        description=f"Who reviews, after the rules, which always do: `rules` (nobody else), {KINDS}.",
+        description=f"The backend that reviews after the rules, which always apply: `rules` (no other), {KINDS}.",
     )
     slots: int = Field(
         default=4,
         ge=1,
         le=64,
         strict=True,
-        description="Executors that work at the same time.",
+        description="The number of executors that work in parallel.",
     )
     executor_seconds: int = Field(
         default=300, ge=1, le=86_400, strict=True, description="Deadline of an executor that is a command or a script."
@@ -294,14 +294,14 @@ class GateSettings(Component):
         ge=1,
         le=86_400,
         strict=True,
-        description="How long a coding agent that executes may print nothing before it counts as stuck.",
+        description="How long an executing coding agent may print nothing before it counts as stuck.",
     )
     executor_seconds_max: int = Field(
         default=900,
         ge=1,
         le=86_400,
         strict=True,
-        description="Deadline of the attempt that follows a time-out, if it is longer.",
+        description="Deadline of the attempt after a timeout, if it is longer.",
     )
     verify_seconds: int = Field(
         default=120, ge=1, le=86_400, strict=True, description="Deadline of a verify command, in seconds."
@@ -311,7 +311,7 @@ class GateSettings(Component):
         ge=1,
         le=86_400,
         strict=True,
-        description="Deadline of a verify command in the attempt that follows a time-out, if it is longer.",
+        description="Deadline of a verify command in the attempt after a timeout, if it is longer.",
     )
     architect_seconds: int = Field(
         default=180, ge=1, le=86_400, strict=True, description="Deadline of an architect, in seconds."
@@ -321,28 +321,28 @@ class GateSettings(Component):
         ge=1,
         le=86_400,
         strict=True,
-        description="Deadline of an architect in the attempt that follows a time-out, if it is longer.",
+        description="Deadline of an architect in the attempt after a timeout, if it is longer.",
     )
     retry_delay_seconds: int = Field(
         default=30,
         ge=0,
         le=3600,
         strict=True,
-        description="Pause before the attempt that follows a time-out.",
+        description="Pause before the attempt after a timeout.",
     )
     run_minutes: int = Field(
         default=480,
         ge=1,
         le=100_000,
         strict=True,
-        description="The longest that a whole run may take; reaching it stops the work, and everything is kept.",
+        description="The deadline of a whole run. Reaching it stops the run; all work is kept.",
     )
-    network: bool = Field(default=False, strict=True, description="Let executors reach the network.")
+    network: bool = Field(default=False, strict=True, description="Allow executors to access the network.")
     pass_through: tuple[VariableName, ...] = Field(
         default=(),
         alias="pass",
-        description="Environment variables that executors get beside those that checks get. Their values are masked "
-        "in everything that executors say.",
+        description="Environment variables that are passed to executors, in addition to those of checks. Their values "
+        "are masked in all output of executors.",
     )
     hooks: Literal["refuse", "run", "skip"] = Field(
         default="refuse",
@@ -352,8 +352,8 @@ class GateSettings(Component):
     verified_plan: bool = Field(
         default=False,
         strict=True,
-        description="Refuse a plan that is not through the plan gate as it is: PROCEED, or REVISE with its mitigations "
-        "taken in (`proofstone verify-plan`).",
+        description="Refuse a plan that has not passed the plan gate in its current form: PROCEED, or REVISE with its "
+        "mitigations applied (`proofstone verify-plan`).",
     )
 
 
@@ -362,50 +362,50 @@ class SolveSettings(Component):
 
     policy: Literal["patient", "gradient", "grid", "naive"] = Field(
         default="patient",
-        description="What follows a round that failed: a table of the controller, see `proofstone simulate`.",
+        description="The policy of the controller after a failed round; see `proofstone simulate`.",
     )
-    max_replans: int = Field(default=3, ge=0, le=100, strict=True, description="How often another plan is made.")
+    max_replans: int = Field(default=3, ge=0, le=100, strict=True, description="The maximum number of new plans.")
     seconds: int = Field(
-        default=300, ge=0, le=86_400, strict=True, description="The time budget: from 80 % of all budgets on it ends."
+        default=300, ge=0, le=86_400, strict=True, description="The time budget; the run ends at 80 % of any budget."
     )
     memory: bool = Field(
-        default=True, strict=True, description="Whether what was learnt is remembered, and asked before it is planned."
+        default=True, strict=True, description="Remember lessons from runs, and use them for planning."
     )
 
 
 class RunSettings(Component):
-    """How `proofstone run` goes about a request."""
+    """How `proofstone run` handles a request."""
 
     memory: bool = Field(
-        default=True, strict=True, description="Whether what was learnt is remembered, and told to whoever plans next."
+        default=True, strict=True, description="Remember lessons from runs, and give them to later planners."
     )
 
 
 class UnderstandingSettings(Component):
-    """Whether agents are asked, before and during their work, if they know what they are doing."""
+    """Whether agents are asked, before and during their work, if they understand their task."""
 
     ask: Literal["off", "run", "always"] = Field(
         default="run",
-        description="`run`: agents of `proofstone run`, in its longer lanes; `always`: executors of `proofstone "
-        "gate` too.",
+        description="`run`: ask agents of `proofstone run`, in its longer lanes. `always`: ask executors of "
+        "`proofstone gate` too.",
     )
     silence_seconds: float = Field(
         default=900,
         gt=0,
         le=86_400,
         strict=True,
-        description="Longer than this without a sign of life, and an agent is pinged; three pings without an answer, "
-        "and another one begins.",
+        description="How long an agent may be silent before it is pinged. After three pings without an answer, a new "
+        "agent takes over.",
     )
     question_apart_seconds: float = Field(
         default=1800,
         ge=0,
         le=86_400,
         strict=True,
-        description="Between two questions to one agent in the middle of its work. One that comes sooner waits.",
+        description="The least time between two questions to one working agent. An earlier question waits.",
     )
     milestones: bool = Field(
-        default=False, strict=True, description="Ask an agent also when it goes from one task to the next."
+        default=False, strict=True, description="Also ask an agent when it moves from one task to the next."
     )
 
 
@@ -414,8 +414,8 @@ class ToolSettings(Component):
 
     secret: tuple[PathGlob, ...] = Field(
         default=(),
-        description="Files whose content no agent is shown, beside those that Proofstone knows by name (`.env`, "
-        "keys …).",
+        description="Additional files whose content is hidden from agents; Proofstone already hides those "
+        "that it knows by name (`.env`, keys …).",
     )
 
 
@@ -436,15 +436,15 @@ class Settings(Component):
     budget: BudgetSettings = BudgetSettings()
 
     @model_validator(mode="after")
-    def _one_line_for_each_role(self) -> Settings:
+    def _reject_duplicate_roles(self) -> Settings:
         for role in ("executor", "architect"):
             if role in self.gate.model_fields_set and getattr(self.backends, role):
-                raise ValueError(f"gate.{role} and backends.{role} say the same; keep one")
+                raise ValueError(f"gate.{role} and backends.{role} are the same setting; keep one")
         return self
 
     @property
     def backend_lines(self) -> Mapping[str, tuple[str, ...]]:
-        """Who serves which role, as this repository says: those of the gate's own section too."""
-        stated = {"executor": self.gate.executor, "architect": self.gate.architect}
-        own = {role: (spec,) for role, spec in stated.items() if spec and role in self.gate.model_fields_set}
-        return {**own, **self.backends.lines}
+        """The backends of each role in this repository, including those of the gate's own section."""
+        gate_specs = {"executor": self.gate.executor, "architect": self.gate.architect}
+        gate_lines = {role: (spec,) for role, spec in gate_specs.items() if spec and role in self.gate.model_fields_set}
+        return {**gate_lines, **self.backends.lines}

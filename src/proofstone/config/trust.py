@@ -1,11 +1,11 @@
-"""Consent: what a repository's settings may take from the person's protection, and who granted it.
+"""Consent: which permissions a repository's settings may have, and who granted them.
 
-A repository's settings come with a clone, so they can be anybody's. What they ask for beyond the defaults (a weaker
-sandbox, the network, variables, files and sockets of the machine: `core/setting_strength.py`) takes effect only if the
-person granted it, in a file of their own outside the repository:
+A repository's settings come with a clone, so anybody may have written them. What they request beyond the defaults (a
+weaker sandbox, the network, variables, files and sockets of the machine: see `config/rules.py`) takes effect only if
+the user has granted it, in a file of their own outside the repository:
 
-- in `trust.json` beside their settings, written by `proofstone trust`: for one repository, and for exactly what was
-shown;
+- in `trust.json` beside their settings, written by `proofstone trust`: for one repository, and for exactly the
+  permissions that were shown;
 - under `[trust]` in their settings: for every repository, or for those below a folder.
 """
 
@@ -29,41 +29,41 @@ from proofstone.config.wording import sections
 from proofstone.errors import ConfigError
 
 TRUST_FILE: Final = "trust.json"
-_PASSED: Final = ("environment.pass", "gate.pass")
-_CHECKS_GET: Final = "checks and agents get this variable of your environment"
+_PASS_SETTINGS: Final = ("environment.pass", "gate.pass")
+_VARIABLE_MEANING: Final = "checks and agents get this variable of your environment"
 MEANINGS: Final[Mapping[str, str]] = {
     "environment.include": "checks read these files of your work tree, which git ignores",
-    "environment.setup": "these commands run with network, in the sandbox",
+    "environment.setup": "these commands run in the sandbox, with network access",
     "environment.setup_scripts": "packages run install scripts when a change touches a manifest",
-    "environment.pass": _CHECKS_GET,
-    "environment.network": "checks reach the network",
-    "environment.sockets": "checks reach this service of your machine",
+    "environment.pass": _VARIABLE_MEANING,
+    "environment.network": "checks can access the network",
+    "environment.sockets": "checks can access this service of your machine",
     "environment.dependencies": "checks read this folder outside the repository",
     "sandbox.level": "checks and agents run with a weaker sandbox, or none",
     "sandbox.memory_mb": "no limit on memory",
-    "sandbox.disk_mb": "no limit on what is written to disk",
-    "sandbox.allow": "checks may use these system calls, which are refused otherwise",
+    "sandbox.disk_mb": "no limit on disk space",
+    "sandbox.allow": "checks may use these system calls, which are otherwise refused",
     "sandbox.compare_bare": "tests of the base run once outside the sandbox",
-    "gate.network": "executors reach the network",
+    "gate.network": "executors can access the network",
     "gate.pass": "executors get this variable of your environment",
 }
-"""What each thing that a repository may ask for means to the person."""
+"""What each permission means for the user."""
 
 
 class NeedRecord(Component):
-    """One thing that was granted."""
+    """One permission that was granted."""
 
     setting: str
     value: str
 
 
 class Grant(Component):
-    """What the person granted to one repository, once."""
+    """The permissions that the user granted to one repository at one time."""
 
     repository: str
     """The root of its main work tree."""
     digest: str
-    """Of `needs`: a repository that asks for anything else asks anew."""
+    """The digest of `needs`: a repository that requests anything else needs a new grant."""
     granted_at: str
     needs: tuple[NeedRecord, ...]
 
@@ -78,24 +78,25 @@ class Grants(Component):
     grants: tuple[Grant, ...] = ()
 
     def of(self, repository: Path) -> tuple[Grant, ...]:
+        """Return the grants of one repository."""
         return tuple(grant for grant in self.grants if grant.repository == str(repository))
 
 
 @dataclass(frozen=True)
 class Consent:
-    """What one repository asks for, and what of it the person has not granted."""
+    """The permissions that one repository requests, and those of them that the user has not granted."""
 
     needs: tuple[Need, ...]
     missing: tuple[Need, ...]
 
 
 def trust_file(person: Person) -> Path:
-    """Return where grants are kept: beside the person's own settings."""
+    """Return the file with the grants, beside the user's own settings."""
     return person.file.with_name(TRUST_FILE)
 
 
 def load_grants(file: Path, *, checked: bool = True) -> Grants:
-    """Return the grants of a file, which need not exist. `checked`: one whose digest is not its own is refused."""
+    """Return the grants of a file, which need not exist. `checked` refuses a grant whose digest does not match."""
     try:
         content = file.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -107,21 +108,21 @@ def load_grants(file: Path, *, checked: bool = True) -> Grants:
     except ValidationError as error:
         raise ConfigError(
             f"{file}: not a list of grants: {error.errors(include_url=False)[0]['msg']}",
-            hint="move the file away and grant anew with `proofstone trust`",
+            hint="move the file away and grant again with `proofstone trust`",
         ) from error
     for grant in grants.grants:
         if checked and grant.digest != digest_of(grant.covered):
             raise ConfigError(
-                f"{file}: the grant for {grant.repository} was edited: its digest is of other settings",
-                hint=f"`proofstone trust --revoke {grant.repository}` removes it; `proofstone trust` grants anew",
+                f"{file}: the grant for {grant.repository} was edited: its digest does not match",
+                hint=f"`proofstone trust --revoke {grant.repository}` removes it; `proofstone trust` grants again",
             )
     return grants
 
 
 def digest_of(needs: Iterable[Need]) -> str:
-    """Return the digest that binds a grant to what was shown."""
-    listed = json.dumps(sorted([need.setting, need.value] for need in needs), ensure_ascii=True)
-    return hashlib.sha256(listed.encode("ascii")).hexdigest()
+    """Return the digest that binds a grant to the permissions that were shown."""
+    text = json.dumps(sorted([need.setting, need.value] for need in needs), ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def setting_values(settings: Settings) -> Values:
@@ -131,7 +132,7 @@ def setting_values(settings: Settings) -> Values:
 
 
 def written_value(value: object) -> str:
-    """Return a value as a settings file would write it."""
+    """Return a value as in a settings file."""
     if isinstance(value, Mapping):
         inside = ", ".join(f"{key} = {written_value(part)}" for key, part in value.items())
         return f"{{ {inside} }}" if inside else "{}"
@@ -139,16 +140,16 @@ def written_value(value: object) -> str:
 
 
 def needs_of(settings: Settings, root: Path) -> tuple[Need, ...]:
-    """Return what the settings of the repository at `root` ask for that needs consent."""
+    """Return the permissions that the settings of the repository at `root` request."""
 
     def is_outside(path: str) -> bool:
         return not (root / path).resolve().is_relative_to(root)
 
     default = SandboxSettings().level
-    found = protection_needs(
+    permissions = protection_needs(
         setting_values(settings), default_level=default, written=written_value, is_outside=is_outside
     )
-    return tuple(found)
+    return tuple(permissions)
 
 
 def consent(
@@ -159,27 +160,30 @@ def consent(
     repository: Path,
     present: Collection[str] | None = None,
 ) -> Consent:
-    """Return what is granted of `needs`. One grant must cover all that the person's own settings do not. A variable
-    that is not `present` in the environment gives nothing away now, so nobody is asked for it; None asks for all."""
+    """Return which of the requested permissions are missing.
+
+    One grant must cover everything that the user's own settings do not. A variable that is not `present` in the
+    environment reveals nothing now, so no consent is required for it; with None, consent is required for all variables.
+    """
     trust = person.settings.trust
     if any(repository.is_relative_to(Path(folder).resolve()) for folder in trust.folders):
         return Consent(tuple(needs), ())
     passed = {written_value(name) for name in trust.pass_through}
     unset = set() if present is None else {need for need in needs if _is_unset(need, present)}
-    asked = [
+    required = [
         need
         for need in needs
         if need not in unset
-        and not (need.setting in _PASSED and need.value in passed)
+        and not (need.setting in _PASS_SETTINGS and need.value in passed)
         and not (trust.weaker_sandbox and need.setting.startswith("sandbox."))
     ]
-    if any(grant.covered.issuperset(asked) for grant in grants):
+    if any(grant.covered.issuperset(required) for grant in grants):
         return Consent(tuple(needs), ())
-    return Consent(tuple(needs), tuple(asked))
+    return Consent(tuple(needs), tuple(required))
 
 
 def without_needs(settings: Settings, missing: Collection[Need]) -> Settings:
-    """Return the settings with the protective value in the place of everything that was not granted."""
+    """Return the settings with the protective value in place of everything that was not granted."""
     defaults = Settings()
     changed: dict[str, dict[str, object]] = {}
     for name in dict.fromkeys(need.setting for need in missing):
@@ -187,37 +191,37 @@ def without_needs(settings: Settings, missing: Collection[Need]) -> Settings:
         field = "pass_through" if key == "pass" else key
         value = getattr(getattr(settings, section), field)
         refused = {need.value for need in missing if need.setting == name}
-        kept: object = getattr(getattr(defaults, section), field)
+        new_value: object = getattr(getattr(defaults, section), field)
         if isinstance(value, tuple) and written_value(list(value)) not in refused:
-            kept = tuple(entry for entry in value if written_value(entry) not in refused)
-        changed.setdefault(section, {})[field] = kept
+            new_value = tuple(entry for entry in value if written_value(entry) not in refused)
+        changed.setdefault(section, {})[field] = new_value
     updates = {section: getattr(settings, section).model_copy(update=fields) for section, fields in changed.items()}
     return settings.model_copy(update=updates)
 
 
 def meaning_of(need: Need, person: Person) -> str:
-    """Return what a need means to the person; a variable that holds one of their keys is named as such."""
+    """Explain a permission to the user, with a note if a variable holds one of their keys."""
     meaning = MEANINGS[need.setting]
-    is_key = need.setting in _PASSED and _holds_key(json.loads(need.value), person)
+    is_key = need.setting in _PASS_SETTINGS and _holds_key(json.loads(need.value), person)
     return f"{meaning}; it holds a key of yours" if is_key else meaning
 
 
 def need_lines(needs: Iterable[Need], person: Person) -> list[str]:
-    """Return one line for each need: what is asked for, and what it means."""
-    rows = [(_asked(need), meaning_of(need, person)) for need in needs]
-    width = min(40, max((len(asked) for asked, _ in rows), default=0))
-    return [f"{asked:<{width}}  {meaning}" for asked, meaning in rows]
+    """Return one line for each permission: the setting, and what it means."""
+    rows = [(_format_setting(need), meaning_of(need, person)) for need in needs]
+    width = min(40, max((len(setting) for setting, _ in rows), default=0))
+    return [f"{setting:<{width}}  {meaning}" for setting, meaning in rows]
 
 
-def _asked(need: Need) -> str:
-    listed = ROWS[need.setting].consent in (SettingConsent.EACH, SettingConsent.OUTSIDE)
-    return f"{need.setting} = [{need.value}]" if listed else f"{need.setting} = {need.value}"
+def _format_setting(need: Need) -> str:
+    is_list_entry = ROWS[need.setting].consent in (SettingConsent.EACH, SettingConsent.OUTSIDE)
+    return f"{need.setting} = [{need.value}]" if is_list_entry else f"{need.setting} = {need.value}"
 
 
 def _holds_key(variable: str, person: Person) -> bool:
-    named = {provider.key_variable for provider in person.providers.values()}
-    return variable in named or variable in person.settings.web.keys or is_login(variable)
+    key_variables = {provider.key_variable for provider in person.providers.values()}
+    return variable in key_variables or variable in person.settings.web.keys or is_login(variable)
 
 
 def _is_unset(need: Need, present: Collection[str]) -> bool:
-    return need.setting in _PASSED and json.loads(need.value) not in present
+    return need.setting in _PASS_SETTINGS and json.loads(need.value) not in present

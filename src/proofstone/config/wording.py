@@ -1,10 +1,10 @@
-"""On which line of a TOML text a key stands.
+"""Describe settings: the line of a key in a TOML text, and the values that a setting accepts.
 
-The parser does not say, so we ask it differently: a key stands where the statement begins that first makes it
-appear. That is exact for tables, dotted keys, inline tables and multi-line values alike, without a TOML scanner of
-our own. It parses the text for each line that could spell the key out, which only a refused configuration pays.
+The TOML parser does not report lines. A key is on the line where the statement begins that first makes it appear. That
+is exact for tables, dotted keys, inline tables and multi-line values alike, without another TOML scanner. It parses the
+text once for each line that could contain the key, but only for a configuration that is refused.
 
-What a setting takes, in words, from the models' own schema: the same words in errors and in the manual.
+The descriptions of accepted values come from the models' own schema: errors and manual use the same words.
 """
 
 from __future__ import annotations
@@ -24,41 +24,41 @@ Path = Sequence[str | int]
 
 
 def line_of(text: str, path: Path) -> int | None:
-    """The line, counted from 1, of the deepest part of `path` that can be found; integers index into arrays."""
+    """Return the line, counted from 1, of the deepest part of `path` that can be found; integers index into arrays."""
     lines = text.split("\n")
     keys = [str(part) for part in path if isinstance(part, str)]
     for depth in range(len(keys), 0, -1):
-        found = _statement(lines, keys[:depth])
-        if found is None:
+        statement = _find_statement(lines, keys[:depth])
+        if statement is None:
             continue
-        start, end = found
+        start, end = statement
         rest = path[depth:]
         if rest and isinstance(rest[0], int):
-            return _element(lines, start, end, keys[:depth], rest[0])
+            return _find_element(lines, start, end, keys[:depth], rest[0])
         return start + 1
     return None
 
 
-def _statement(lines: Sequence[str], keys: Sequence[str]) -> tuple[int, int] | None:
-    """Index of the first line of the statement that makes `keys` appear, and of the line after its last."""
-    spelt_out = re.compile(rf"(?<![\w-]){re.escape(keys[-1])}[\"']?\s*[.=\]]")
+def _find_statement(lines: Sequence[str], keys: Sequence[str]) -> tuple[int, int] | None:
+    """Return the index of the first line of the statement that makes `keys` appear, and of the line after its last."""
+    key_pattern = re.compile(rf"(?<![\w-]){re.escape(keys[-1])}[\"']?\s*[.=\]]")
     for start, line in enumerate(lines):
-        if not spelt_out.search(line):
-            continue  # saves the parsing
+        if not key_pattern.search(line):
+            continue  # avoids parsing
         for end in range(start + 1, len(lines) + 1):
-            after = _parse(lines[:end])
-            if after is not None:
-                if _get(after, keys) is not None:
+            document = _parse(lines[:end])
+            if document is not None:
+                if _find_value(document, keys) is not None:
                     return start, end
                 break
     return None
 
 
-def _element(lines: Sequence[str], start: int, end: int, keys: Sequence[str], index: int) -> int:
-    """The line of one element of the array that the lines from `start` to `end` write."""
+def _find_element(lines: Sequence[str], start: int, end: int, keys: Sequence[str], index: int) -> int:
+    """Return the line of one element of the array that the lines from `start` to `end` write."""
     for stop in range(start + 1, end):
-        cut = _parse([*lines[:stop], "]"])
-        value = None if cut is None else _get(cut, keys)
+        document = _parse([*lines[:stop], "]"])
+        value = None if document is None else _find_value(document, keys)
         if isinstance(value, list) and len(value) > index:
             return stop
     return (start if end == start + 1 else end - 1) + 1
@@ -67,12 +67,15 @@ def _element(lines: Sequence[str], start: int, end: int, keys: Sequence[str], in
 def _parse(lines: Sequence[str]) -> dict[str, object] | None:
     try:
         return tomllib.loads("\n".join(lines))
-    except (ValueError, RecursionError):  # no TOML, numbers of thousands of digits, brackets thousands deep
+    except (
+        ValueError,
+        RecursionError,
+    ):  # invalid TOML, numbers with thousands of digits, or brackets nested thousands deep
         return None
 
 
-def _get(document: object, keys: Sequence[str]) -> object | None:
-    """The value at `keys`; TOML has no null, so None says that it is not there."""
+def _find_value(document: object, keys: Sequence[str]) -> object | None:
+    """Return the value at `keys`; TOML has no null, so None means that it does not exist."""
     for key in keys:
         if not isinstance(document, dict) or key not in document:
             return None
@@ -99,36 +102,38 @@ class Setting(NamedTuple):
 
 
 class Section(NamedTuple):
+    """A section of a settings file."""
+
     name: str
     description: str
     settings: tuple[Setting, ...]
-    """Of the section, or of each of its entries."""
+    """The settings of the section, or of each of its entries."""
     entries: bool = False
-    """It holds tables of the person's own naming: `[providers.NAME]`."""
+    """Whether it holds tables that the user names: `[providers.NAME]`."""
 
 
 @cache
 def sections(model: type[BaseModel] = Settings) -> tuple[Section, ...]:
-    """Every section with its settings, in the order of the models."""
+    """Return every section with its settings, in the order of the models."""
     schema = _schema(model)
-    found = []
+    result = []
     for name, field in _table(schema, "properties").items():
         entries = "additionalProperties" in field
         own = _resolve(schema, cast(Schema, field["additionalProperties"]) if entries else field)
-        found.append(Section(name, _text(own, "description"), _settings(schema, name, own), entries))
-    return tuple(found)
+        result.append(Section(name, _text(own, "description"), _list_settings(schema, name, own), entries))
+    return tuple(result)
 
 
 def takes(path: WordingPath, model: type[BaseModel] = Settings) -> str:
-    """What the setting at `path` takes: `a whole number from 0 to 10`."""
+    """Describe what the setting at `path` accepts: `a whole number from 0 to 10`."""
     schema = _schema(model)
-    return _takes(schema, _at(schema, path))
+    return _describe_field(schema, _find_schema(schema, path))
 
 
 def keys(path: WordingPath, model: type[BaseModel] = Settings) -> tuple[str, ...]:
-    """The keys that the table at `path` may have; empty where a person names them."""
+    """Return the keys that the table at `path` may have; nothing if the user names them."""
     schema = _schema(model)
-    table = _resolve(schema, _at(schema, path))
+    table = _resolve(schema, _find_schema(schema, path))
     if "propertyNames" in table:
         return tuple(cast(Sequence[str], cast(Schema, table["propertyNames"]).get("enum", ())))
     return tuple(cast(Mapping[str, object], table.get("properties", {})))
@@ -139,15 +144,15 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema()
 
 
-def _at(schema: Schema, path: WordingPath) -> Schema:
-    """The deepest part of `path` that is described in words of its own."""
+def _find_schema(schema: Schema, path: WordingPath) -> Schema:
+    """Return the schema of the deepest part of `path` that has its own description."""
     field = schema
     for part in path:
         table = _resolve(schema, field)
-        named = cast(Mapping[object, Schema], table.get("properties", {}))
+        properties = cast(Mapping[object, Schema], table.get("properties", {}))
         entry = table.get("additionalProperties")
-        if part in named:
-            field = named[part]
+        if part in properties:
+            field = properties[part]
         elif isinstance(entry, Mapping) and "$ref" in entry:
             field = entry
         else:
@@ -155,36 +160,36 @@ def _at(schema: Schema, path: WordingPath) -> Schema:
     return field
 
 
-def _settings(schema: Schema, section: str, own: Schema) -> tuple[Setting, ...]:
+def _list_settings(schema: Schema, section: str, section_schema: Schema) -> tuple[Setting, ...]:
     return tuple(
-        Setting(section, key, _takes(schema, field), field.get("default"), _text(field, "description"))
-        for key, field in _table(own, "properties").items()
+        Setting(section, key, _describe_field(schema, field), field.get("default"), _text(field, "description"))
+        for key, field in _table(section_schema, "properties").items()
     )
 
 
-def _takes(schema: Schema, field: Schema) -> str:
+def _describe_field(schema: Schema, field: Schema) -> str:
     field = _resolve(schema, field)
     if "enum" in field:
         return "one of " + ", ".join(json.dumps(value) for value in cast(Sequence[object], field["enum"]))
     if "anyOf" in field:
-        ways = [way for way in cast(Sequence[Schema], field["anyOf"]) if way.get("type") != "null"]
-        return ", or ".join(_takes(schema, way) for way in ways)
+        options = [option for option in cast(Sequence[Schema], field["anyOf"]) if option.get("type") != "null"]
+        return ", or ".join(_describe_field(schema, option) for option in options)
     match field["type"]:
         case "boolean":
             return "true or false"
         case "integer":
-            return f"a whole number {_range(field)}"
+            return f"a whole number {_describe_range(field)}"
         case "number":
-            return f"a number {_range(field)}"
+            return f"a number {_describe_range(field)}"
         case "array":
-            return f"a list, each entry {_takes(schema, cast(Schema, field['items']))}"
+            return f"a list, each entry {_describe_field(schema, cast(Schema, field['items']))}"
         case "object":
-            return _takes_table(schema, field)
+            return _describe_table(schema, field)
         case _:
             return _text(field, "title")
 
 
-def _takes_table(schema: Schema, field: Schema) -> str:
+def _describe_table(schema: Schema, field: Schema) -> str:
     if "properties" in field:
         return f"a table with {', '.join(_table(field, 'properties'))}"
     entry = field.get("additionalProperties")
@@ -193,15 +198,15 @@ def _takes_table(schema: Schema, field: Schema) -> str:
     return 'a table of names and texts, such as { TZ = "UTC" }'
 
 
-def _range(field: Schema) -> str:
+def _describe_range(field: Schema) -> str:
     low = field["minimum"] if "minimum" in field else field.get("exclusiveMinimum")
     above = "from" if "minimum" in field else "above"
     if "maximum" in field:
-        return f"{above} {_number(low)} to {_number(field['maximum'])}"
-    return f"{above} {_number(low)}" + (" up" if "minimum" in field else "")
+        return f"{above} {_format_number(low)} to {_format_number(field['maximum'])}"
+    return f"{above} {_format_number(low)}" + (" up" if "minimum" in field else "")
 
 
-def _number(value: object) -> str:
+def _format_number(value: object) -> str:
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 

@@ -1,11 +1,10 @@
-"""Fresh checkouts of a tree, and the small `.git` that checks may read.
+"""Check out trees, write the small `.git` that checks may read, and derive further trees.
 
-A checkout is made from objects alone, aside, and moved into place when it is whole. Bytecode that is committed in
-`__pycache__` is left out: Python would run it instead of the source that was checked.
+A checkout is made from objects alone, in a temporary folder, and renamed into place when it is complete. Bytecode that
+is committed in `__pycache__` is left out: Python would run it instead of the checked source.
 
-Trees made from the frozen one, for runs beside the check itself: each has its own id, and none is committed.
-
-A change as agents are shown it: without files that may hold secrets, and of a bounded length.
+Trees that are derived from the frozen one are for additional runs beside the check itself: each has its own id, and
+none is committed. The diff that agents see leaves out files that may hold secrets, and has a maximum length.
 """
 
 from __future__ import annotations
@@ -28,56 +27,62 @@ from proofstone.machine.files import write_alternates
 
 @dataclass(frozen=True)
 class Checkout:
+    """A tree checked out to a folder."""
+
     tree: str
     files: Path
-    """The tree's files."""
+    """The folder with the tree's files."""
     index: Path
-    """Git's index for them."""
+    """Git's index for these files."""
     empty_submodules: tuple[str, ...]
-    """Submodules that the user has not initialised: empty here as there."""
+    """Submodules that the user has not initialised; they are empty here too."""
 
 
 def check_out(store: Store, tree: str, folder: Path, *, verified: bool = True, whole: bool = False) -> Checkout:
-    """Write the tree's files to `folder/files`, with submodules at their recorded commits. Unless it is known already
-    from another tree (`verified=False`), every object is made sure to be what its name says. `whole`: with committed
-    bytecode, for folders that are frozen again, where a file that is missing would count as removed."""
+    """Write the tree's files to `folder/files`, with submodules at their recorded commits.
+
+    Every object is verified against its id, unless `verified=False` because that is known already from another tree.
+    `whole` includes committed bytecode, for folders that are frozen again, where a missing file would count as removed.
+    """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    aside, files, index = folder / "files.new", folder / "files", folder / "index"
-    aside.mkdir()
-    git = store.git(work_tree=aside, index=index)
-    held = in_tree(git, tree)
-    attributes = files_named(git, held, b".gitattributes").values()
-    ours = ("checkout.workers=0", "checkout.thresholdForParallelism=500")
-    git = replace(git, settings=(*ours, *store.without_personal_smudge(attributes)))
+    temporary, files, index = folder / "files.new", folder / "files", folder / "index"
+    temporary.mkdir()
+    git = store.git(work_tree=temporary, index=index)
+    entries = in_tree(git, tree)
+    attributes = files_named(git, entries, b".gitattributes").values()
+    settings = ("checkout.workers=0", "checkout.thresholdForParallelism=500")
+    git = replace(git, settings=(*settings, *store.without_personal_smudge(attributes)))
     try:
         git.run("read-tree", "--reset", "-u", tree)
     except GitFailedError as error:
-        said = error.stderr.splitlines()[-1] if error.stderr else error.message
+        reason = error.stderr.splitlines()[-1] if error.stderr else error.message
         raise RepositoryError(
-            f"the tree {tree[:12]} cannot be checked out: {said}",
-            hint="if a filter failed, give it what it needs first: `git lfs pull`, or unlock git-crypt",
+            f"the tree {tree[:12]} cannot be checked out: {reason}",
+            hint="if a filter failed, run `git lfs pull` or unlock git-crypt first",
         ) from error
     if verified:
-        verify_objects(git, aside, store.repository.object_format)
-    empty = _fill_submodules(git, store.repository.root, aside, held)
+        verify_objects(git, temporary, store.repository.object_format)
+    empty = _fill_submodules(git, store.repository.root, temporary, entries)
     if not whole:
-        _leave_out_bytecode(aside)
+        _remove_bytecode(temporary)
     fault_point("checkout.before-publish")
-    aside.rename(files)
+    temporary.rename(files)
     fault_point("checkout.after-publish")
     return Checkout(tree, files, index, tuple(empty))
 
 
-def _leave_out_bytecode(files: Path) -> None:
+def _remove_bytecode(files: Path) -> None:
     for cached in files.rglob("__pycache__"):
         if cached.is_dir() and not cached.is_symlink():
             shutil.rmtree(cached)
 
 
 def _fill_submodules(git: Git, root: Path, files: Path, tree: Sequence[Held]) -> list[str]:
-    """Each submodule at the commit that the tree records, from the user's own clone of it."""
+    """Check out each submodule at its recorded commit, from the user's own clone. Return those that are not
+    initialised.
+    """
     empty: list[str] = []
-    for commit, path in ((item.thing, item.path) for item in tree if item.mode == GITLINK):
+    for commit, path in ((entry.thing, entry.path) for entry in tree if entry.mode == GITLINK):
         theirs, ours = root / os.fsdecode(path), files / os.fsdecode(path)
         ours.mkdir(parents=True, exist_ok=True)
         if not (theirs / ".git").exists():
@@ -90,8 +95,8 @@ def _fill_submodules(git: Git, root: Path, files: Path, tree: Sequence[Held]) ->
                 hint=f"git submodule update --init -- {readable(path)}",
             )
         inner_tree = inside.tree_of(commit)
-        fetched = inside.maybe("config", "--get-regexp", r"^remote\..*\.promisor$") is not None
-        if fetched:
+        is_partial = inside.maybe("config", "--get-regexp", r"^remote\..*\.promisor$") is not None
+        if is_partial:
             fetch_missing(inside, inner_tree)
         git_dir = Path(inside.line("rev-parse", "--absolute-git-dir"))
         index = files.parent / f"index-{commit[:12]}"
@@ -103,9 +108,10 @@ def _fill_submodules(git: Git, root: Path, files: Path, tree: Sequence[Held]) ->
 
 
 def write_minimal_git(store: Store, checkout: Checkout, commit: str, folder: Path, object_dirs: list[str]) -> Path:
-    """A `.git` that tools may ask for history and tags: the base commit as HEAD, the checked tree as index.
+    """Write a `.git` that tools may ask for history and tags, with the base commit as HEAD and the checked tree as
+    index.
 
-    `object_dirs` are the object stores as the check will see them.
+    `object_dirs` are the paths of the object stores as the check will see them.
     """
     for part in ("refs/heads", "refs/tags", "objects/info", "info"):
         (folder / part).mkdir(parents=True, exist_ok=True)
@@ -130,47 +136,49 @@ def write_minimal_git(store: Store, checkout: Checkout, commit: str, folder: Pat
     return folder
 
 
-_FILE = "100644"
+_REGULAR_FILE = "100644"
 
 
 def with_base_files(store: Store, snapshot: Snapshot, paths: set[bytes]) -> str:
-    """The snapshot's tree with these paths as they are in the base."""
-    back = [entry for entry in snapshot.entries if entry.path in paths]
-    entries = [_as_in_base(entry) for entry in back]
-    return sound_tree(store, snapshot.tree, lambda: _written(store, snapshot.tree, entries))
+    """Return the snapshot's tree with these paths as they are in the base."""
+    restored = [entry for entry in snapshot.entries if entry.path in paths]
+    entries = [_base_entry(entry) for entry in restored]
+    return sound_tree(store, snapshot.tree, lambda: _write_tree(store, snapshot.tree, entries))
 
 
 def with_contents(store: Store, tree: str, contents: Mapping[bytes, bytes]) -> str:
-    """The tree with these files holding these bytes; a file that it does not have is added."""
+    """Return the tree with these files holding these bytes. A file that the tree does not have is added."""
     git = store.git()
-    modes = {item.path: item.mode for item in in_tree(git, tree)}
+    modes = {entry.path: entry.mode for entry in in_tree(git, tree)}
 
     def write() -> str:
         blobs = {
             path: git.run("hash-object", "-w", "--stdin", stdin=content).stdout.decode().strip()
             for path, content in contents.items()
         }
-        return _written(store, tree, [(_mode(modes.get(path)), blob, path) for path, blob in blobs.items()])
+        return _write_tree(store, tree, [(_file_mode(modes.get(path)), blob, path) for path, blob in blobs.items()])
 
     return sound_tree(store, tree, write)
 
 
 def candidate(store: Store, snapshot: Snapshot, paths: set[bytes]) -> Snapshot:
-    """The snapshot with these paths put back: what is checked, and what may be committed, from here on."""
+    """Return the snapshot with these paths restored from the base: from here on it is what is checked and may be
+    committed.
+    """
     tree = with_base_files(store, snapshot, paths)
     return replace(snapshot, tree=tree, entries=tuple(difference(store.git(), snapshot.base, tree)))
 
 
-def _mode(known: str | None) -> str:
-    """A file stays executable; what was a link or a submodule becomes a file."""
-    return known if known and known.startswith("100") else _FILE
+def _file_mode(known: str | None) -> str:
+    """Keep a file executable; a link or a submodule becomes a file."""
+    return known if known and known.startswith("100") else _REGULAR_FILE
 
 
-def _as_in_base(entry: Entry) -> tuple[str, str, bytes]:
+def _base_entry(entry: Entry) -> tuple[str, str, bytes]:
     return (entry.old_mode if entry.old_mode != "000000" else "0", entry.old_blob, entry.path)
 
 
-def _written(store: Store, tree: str, entries: Sequence[tuple[str, str, bytes]]) -> str:
+def _write_tree(store: Store, tree: str, entries: Sequence[tuple[str, str, bytes]]) -> str:
     index = store.folder / f"index.derived-{secrets.token_hex(4)}"
     git = store.git(index=index)
     try:
@@ -182,11 +190,14 @@ def _written(store: Store, tree: str, entries: Sequence[tuple[str, str, bytes]])
 
 
 def shown_diff(git: Git, old: str, new: str, hidden: Sequence[str], most: int) -> str:
-    """`hidden`: changed files of which only that is said. A long one is shown without its middle."""
-    # What is left out is said with pathspec magic, which our git does not read otherwise.
-    reading = replace(git, variables={**git.variables, "GIT_LITERAL_PATHSPECS": "0"})
-    without = [f":(top,exclude,literal){path}" for path in hidden]
-    limits = ("--", ":/", *without) if without else ()
-    text = readable(reading.out("diff-tree", "-p", old, new, *limits))
+    """Return the diff between two trees as text of at most about `most` characters, without its middle if it is longer.
+
+    For the files in `hidden`, only the fact that they changed is shown.
+    """
+    # Files are excluded by pathspec magic, which literal pathspecs would switch off.
+    magic_git = replace(git, variables={**git.variables, "GIT_LITERAL_PATHSPECS": "0"})
+    exclusions = [f":(top,exclude,literal){path}" for path in hidden]
+    limits = ("--", ":/", *exclusions) if exclusions else ()
+    text = readable(magic_git.out("diff-tree", "-p", old, new, *limits))
     text = "".join((text, *(f"[{path} changed; it may hold secrets and is not shown]\n" for path in hidden)))
     return text if len(text) <= most else f"{text[: most // 2]}\n[...]\n{text[-most // 2 :]}"

@@ -1,8 +1,8 @@
-"""Putting an accepted tree on a tip that has moved meanwhile: a three-way merge of trees, without a work tree.
+"""Merge an accepted tree onto a tip that has moved meanwhile: a three-way merge of trees, without a work tree.
 
-Files are merged by the base's own attributes and git's built-in ways alone: no merge driver runs. Git guesses at
-renames; a guess by which a change would land in a file that its own side has not touched is a conflict here. What two
-sides changed in different ways is one too, shown with both.
+Files are merged only by the base's attributes and git's built-in drivers: no external merge driver runs. Git guesses
+renames; a guess that would move a change into a file which its own side has not touched is a conflict here. A place
+that both sides changed in different ways is a conflict too, and both versions are shown.
 """
 
 from __future__ import annotations
@@ -20,28 +20,32 @@ from proofstone.git.snapshot import difference, files_named
 from proofstone.git.store import Store, store_beside
 
 _NOBODY = Identity("Proofstone", "merge@proofstone.invalid")
-_MOST_DIGITS = 10
-_SHOWN = 4000
-"""Characters of each side of a conflict that are kept."""
-_AROUND = 3
-"""Lines shown before and after what differs."""
+_MAX_DIGITS = 10
+_MAX_SHOWN = 4000
+"""The maximum number of characters of each side of a conflict."""
+_CONTEXT_LINES = 3
+"""The number of lines shown before and after a difference."""
 _SETTINGS = ("merge.renames=true", "merge.directoryRenames=false", "merge.renormalize=false")
 
 
 @dataclass(frozen=True)
 class Merged:
+    """The tree of a merge without conflicts."""
+
     tree: str
 
 
 @dataclass(frozen=True)
 class Conflict:
+    """A path that could not be merged."""
+
     path: str
     ours: str
-    """What the tip has there, as text: where the sides differ, and a little around it."""
+    """The tip's version, as text: where the sides differ, with a few lines around it."""
     theirs: str
-    """What the tree that is merged has there."""
+    """The version of the merged tree."""
     kind: str
-    """As git names it: content, add/add, modify/delete, …; or rename, where it would have guessed at one."""
+    """Git's name for the conflict (content, add/add, modify/delete, …), or `rename` for a guessed rename."""
 
 
 @dataclass(frozen=True)
@@ -51,70 +55,76 @@ class _Side:
 
 
 def merge(store: Store, *, base_commit: str, tip: str, tree: str) -> Merged | tuple[Conflict, ...]:
-    """What `tree` changed of `base_commit`, done to the commit `tip`."""
+    """Apply the changes from `base_commit` to `tree` to the commit `tip`."""
     git = store.git()
     base, ours = (git.tree_of(commit) for commit in (base_commit, tip))
     if base == ours or tree == ours:
         return Merged(tree)
     if base == tree:
         return Merged(ours)
-    # Both sides as children of the base, whatever the history between base and tip: that makes it the merge base.
-    sides = [_child(store, base_commit, side) for side in (ours, tree)]
-    place = Store(store.repository, store.folder / "merge", store.objects)
-    place.folder.mkdir(mode=0o700, exist_ok=True)
-    with place.locked():
-        store_beside(store, place.folder, place.repository)
+    # Make both sides children of the base, whatever the history between base and tip: then the base is the merge base.
+    sides = [_write_child(store, base_commit, side) for side in (ours, tree)]
+    merge_store = Store(store.repository, store.folder / "merge", store.objects)
+    merge_store.folder.mkdir(mode=0o700, exist_ok=True)
+    with merge_store.locked():
+        store_beside(store, merge_store.folder, merge_store.repository)
         rules = root_attribute_rules(files_named(git, in_tree(git, base), b".gitattributes"))
-        (place.git_dir / "info" / "attributes").write_bytes(os.fsencode("".join(f"{rule}\n" for rule in rules)))
-        asked = replace(place.git(), settings=_SETTINGS)
-        done = asked.run("merge-tree", "--write-tree", "-z", *sides, accept=(0, 1))
-    merged, _, rest = done.stdout.partition(b"\0")
-    if done.returncode == 0:
-        result = merged.decode("ascii")
-        return _strays(git, base, (ours, tree), result) or Merged(result)
-    return _conflicts(git, rest, sides)
+        (merge_store.git_dir / "info" / "attributes").write_bytes(os.fsencode("".join(f"{rule}\n" for rule in rules)))
+        git_with_settings = replace(merge_store.git(), settings=_SETTINGS)
+        result = git_with_settings.run("merge-tree", "--write-tree", "-z", *sides, accept=(0, 1))
+    merged, _, rest = result.stdout.partition(b"\0")
+    if result.returncode == 0:
+        merged_tree = merged.decode("ascii")
+        return _find_strays(git, base, (ours, tree), merged_tree) or Merged(merged_tree)
+    return _parse_conflicts(git, rest, sides)
 
 
-def _child(store: Store, parent: str, tree: str) -> str:
-    """Never referenced, and the same each time."""
+def _write_child(store: Store, parent: str, tree: str) -> str:
+    """Write a commit that is never referenced and always has the same id."""
     return write_commit(store, Intent(tree, parent, "merged", _NOBODY, "0 +0000"), sign=False)
 
 
-def _strays(git: Git, base: str, sides: tuple[str, str], result: str) -> tuple[Conflict, ...]:
-    """Files that are not as one side left them, although the other side has not touched them."""
+def _find_strays(git: Git, base: str, sides: tuple[str, str], result: str) -> tuple[Conflict, ...]:
+    """Return files that differ from one side although the other side has not touched them."""
     ours, theirs = sides
     touched_by_us, touched_by_them = ({e.path for e in difference(git, base, side)} for side in sides)
-    found = []
+    strays = []
     for entry in difference(git, ours, result):
         if entry.path not in touched_by_them:
-            found.append((entry.path, _Side(entry.old_mode, entry.old_blob), _Side(entry.mode, entry.blob)))
+            strays.append((entry.path, _Side(entry.old_mode, entry.old_blob), _Side(entry.mode, entry.blob)))
     for entry in difference(git, theirs, result):
         if entry.path not in touched_by_us:
-            found.append((entry.path, _Side(entry.mode, entry.blob), _Side(entry.old_mode, entry.old_blob)))
-    return tuple(Conflict(readable(path), *_shown(_text(git, a), _text(git, b)), "rename") for path, a, b in found)
+            strays.append((entry.path, _Side(entry.mode, entry.blob), _Side(entry.old_mode, entry.old_blob)))
+    return tuple(
+        Conflict(readable(path), *_differing_part(_read_text(git, a), _read_text(git, b)), "rename")
+        for path, a, b in strays
+    )
 
 
-def _conflicts(git: Git, output: bytes, sides: Sequence[str]) -> tuple[Conflict, ...]:
-    """First the entries in conflict, by stage, then an empty record, then what git says about paths."""
-    entries, _, said = output.partition(b"\0\0")
+def _parse_conflicts(git: Git, output: bytes, sides: Sequence[str]) -> tuple[Conflict, ...]:
+    """Parse git's output: the entries in conflict, by stage, then an empty record, then messages about paths."""
+    entries, _, messages = output.partition(b"\0\0")
     stages: dict[bytes, dict[int, _Side]] = {}
     for record in entries.split(b"\0"):
         meta, _, path = record.partition(b"\t")
         mode, blob, stage = words_of(meta, 3, "merge-tree")
         stages.setdefault(path, {})[int(stage) if stage in ("1", "2", "3") else 0] = _Side(mode, blob)
-    kinds = _kinds(said)
-    return tuple(_conflict(git, path, found, kinds.get(path, "content"), sides) for path, found in stages.items())
+    kinds = _parse_conflict_kinds(messages)
+    return tuple(
+        _make_conflict(git, path, path_stages, kinds.get(path, "content"), sides)
+        for path, path_stages in stages.items()
+    )
 
 
-def _kinds(said: bytes) -> dict[bytes, str]:
-    """For each path the first conflict that git names: `CONFLICT (modify/delete): …`."""
-    fields = said.split(b"\0")
+def _parse_conflict_kinds(messages: bytes) -> dict[bytes, str]:
+    """Return for each path the first conflict that git names: `CONFLICT (modify/delete): …`."""
+    fields = messages.split(b"\0")
     kinds: dict[bytes, str] = {}
     at = 0
     while at < len(fields) and fields[at].isdigit():
-        count = int(fields[at]) if len(fields[at]) < _MOST_DIGITS else len(fields)
+        count = int(fields[at]) if len(fields[at]) < _MAX_DIGITS else len(fields)
         if at + 2 + count >= len(fields):
-            raise RepositoryError("git merge-tree ended in the middle of a record", hint="git fsck says more")
+            raise RepositoryError("git merge-tree ended in the middle of a record", hint="run `git fsck`")
         paths, message = fields[at + 1 : at + 1 + count], readable(fields[at + 2 + count])
         if message.startswith("CONFLICT ("):
             for path in paths:
@@ -123,15 +133,15 @@ def _kinds(said: bytes) -> dict[bytes, str]:
     return kinds
 
 
-def _conflict(git: Git, path: bytes, stages: dict[int, _Side], kind: str, sides: Sequence[str]) -> Conflict:
-    ours, theirs = _shown(_text(git, stages.get(2)), _text(git, stages.get(3)))
+def _make_conflict(git: Git, path: bytes, stages: dict[int, _Side], kind: str, sides: Sequence[str]) -> Conflict:
+    ours, theirs = _differing_part(_read_text(git, stages.get(2)), _read_text(git, stages.get(3)))
     name = path
-    for side in sides:  # a file that a directory is in the way of is set aside under the commit's name
+    for side in sides:  # git renames a file that collides with a directory, and appends the commit's name
         name = name.removesuffix(b"~" + side.encode("ascii"))
     return Conflict(readable(name), ours, theirs, kind)
 
 
-def _text(git: Git, side: _Side | None) -> str:
+def _read_text(git: Git, side: _Side | None) -> str:
     if side is None or side.mode == "000000":
         return "(removed)"
     if side.mode == GITLINK:
@@ -141,15 +151,15 @@ def _text(git: Git, side: _Side | None) -> str:
     return f"(binary, {size} bytes)" if b"\0" in content else content.decode("utf-8", "backslashreplace")
 
 
-def _shown(ours: str, theirs: str) -> tuple[str, str]:
-    """Both sides without the lines that they share at the beginning and at the end, and not without bound."""
+def _differing_part(ours: str, theirs: str) -> tuple[str, str]:
+    """Return both sides without the lines that they share at the beginning and the end, cut to the maximum length."""
     left, right = ours.splitlines(keepends=True), theirs.splitlines(keepends=True)
     shorter = min(len(left), len(right))
     head = next((at for at in range(shorter) if left[at] != right[at]), shorter)
     tail = next((at for at in range(shorter - head) if left[-1 - at] != right[-1 - at]), shorter - head)
-    head, tail = max(head - _AROUND, 0), max(tail - _AROUND, 0)
-    return _bounded("".join(left[head : len(left) - tail])), _bounded("".join(right[head : len(right) - tail]))
+    head, tail = max(head - _CONTEXT_LINES, 0), max(tail - _CONTEXT_LINES, 0)
+    return _shorten("".join(left[head : len(left) - tail])), _shorten("".join(right[head : len(right) - tail]))
 
 
-def _bounded(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text) - _SHOWN} characters more)"
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}… ({len(text) - _MAX_SHOWN} characters more)"

@@ -1,17 +1,12 @@
-"""What a tree or an index holds, path by path.
+"""Read the objects of trees and indexes, and make sure that they are undamaged.
 
-Reading blobs, many of them, with one process.
+*Verification.* Git does not hash a blob when it reads it, so an overwritten file of the object store gives a tree other
+content than its id promises. Checked-out files are hashed here; a blob is read again only if a conversion changed its
+file.
 
-Whether objects are what their names say.
-
-Git does not hash a blob when it reads it, so a file of the object store that was overwritten gives a tree other
-content than its id promises. What was checked out is hashed here; only what a conversion altered is read again.
-
-Objects of a private git directory that are damaged, removed so that they are written again.
-
-Everything in a private git directory can be made again from the person's repository and work tree, but for objects that
-a run holds by a ref. So what is sound stays, and damaged objects are removed one by one: git does not write an object
-whose file is there already, however damaged it is, and would never get over it by itself.
+*Repair.* Everything in a private git directory can be created again from the user's repository and work tree, except
+objects that a run holds by a ref. So intact objects stay, and damaged ones are removed one by one: git does not write
+an object whose file exists already, however damaged it is, and would never recover by itself.
 """
 
 from __future__ import annotations
@@ -36,12 +31,14 @@ SYMLINK = "120000"
 
 
 class Held(NamedTuple):
+    """An entry of a tree or an index."""
+
     mode: str
     thing: str
-    """The blob; of a submodule its commit."""
+    """The id of the blob; for a submodule, of its commit."""
     path: bytes
     mark: str = ""
-    """What the index says of it."""
+    """The status letter of `git ls-files -t`."""
 
     @property
     def is_file(self) -> bool:
@@ -49,226 +46,240 @@ class Held(NamedTuple):
 
     @property
     def left_out(self) -> bool:
-        """Whether it is marked as left out by a sparse checkout."""
+        """Whether the entry is marked as left out by a sparse checkout."""
         return self.mark == "S"
 
 
 def in_tree(git: Git, tree: str) -> list[Held]:
-    found = []
+    """Return the entries of a tree, recursively."""
+    entries = []
     for record in git.records_of("ls-tree", "-r", "-z", tree):
         meta, _, path = record.partition(b"\t")
-        mode, _, thing = words_of(meta, 3, "ls-tree")
-        found.append(Held(mode, thing, path))
-    return found
+        mode, _, object_id = words_of(meta, 3, "ls-tree")
+        entries.append(Held(mode, object_id, path))
+    return entries
 
 
 def in_index(git: Git) -> list[Held]:
-    found = []
+    """Return the entries of git's index."""
+    entries = []
     for record in git.records("ls-files", "-z", "-t", "--stage"):
         meta, _, path = record.partition(b"\t")
-        mark, mode, thing, _stage = words_of(meta, 4, "ls-files")
-        found.append(Held(mode, thing, path, mark))
-    return found
+        mark, mode, object_id, _stage = words_of(meta, 4, "ls-files")
+        entries.append(Held(mode, object_id, path, mark))
+    return entries
 
 
-_MOST_DIGITS = 20
+_MAX_DIGITS = 20
 LARGEST = 4 << 20
-"""Blobs above this are not read into memory; nothing that looks inside files needs larger ones."""
+"""Larger blobs are not read into memory; nothing that looks inside files needs them."""
 
 
 class BlobReader:
-    """`git cat-file --batch`, kept open."""
+    """A running `git cat-file --batch`, which reads many blobs with one process."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     def read(self, blob: str) -> bytes | None:
-        """The blob's bytes; None if it is larger than `LARGEST` or no blob."""
+        """Return the blob's bytes, or None if it is larger than `MAX_BLOB_BYTES` or not a blob."""
         return self.measured(blob)[1]
 
     def measured(self, blob: str) -> tuple[int, bytes | None]:
-        """The blob's size, which is known however large it is, and its bytes."""
+        """Return the blob's size, however large it is, and its bytes."""
         if self._process.stdin is None or self._process.stdout is None:
             raise AssertionError("opened with pipes")
         try:
             self._process.stdin.write(blob.encode("ascii") + b"\n")
             self._process.stdin.flush()
-        except BrokenPipeError as error:  # it was killed
-            raise RepositoryError("git ended while it was showing objects", hint="run it again") from error
+        except BrokenPipeError as error:  # git was killed
+            raise RepositoryError("git ended while it was reading objects", hint="run the command again") from error
         header = self._process.stdout.readline().split()
         if len(header) != 3:
-            raise RepositoryError(f"the object {blob} is missing from the repository", hint="git fsck says more")
-        size = _size(header[2])
-        content = self._take(size)
+            raise RepositoryError(f"the object {blob} is missing from the repository", hint="run `git fsck`")
+        size = _parse_size(header[2])
+        content = self._read_content(size)
         return size, content if header[1] == b"blob" and size <= LARGEST else None
 
-    def _take(self, size: int) -> bytes:
-        """Read `size` bytes and the newline after them, keeping no more than the limit."""
+    def _read_content(self, size: int) -> bytes:
+        """Read `size` bytes and the newline after them, but keep no more than the limit."""
         stream = self._process.stdout
         if stream is None:
             raise AssertionError("opened with pipes")
         content = stream.read(size) if size <= LARGEST else b""
-        left = size - len(content)
-        while left:
-            further = stream.read(min(left, 1 << 20))
-            if not further:
-                raise RepositoryError("git ended while it was showing an object", hint="git fsck says more")
-            left -= len(further)
+        remaining = size - len(content)
+        while remaining:
+            chunk = stream.read(min(remaining, 1 << 20))
+            if not chunk:
+                raise RepositoryError("git ended while it was reading an object", hint="run `git fsck`")
+            remaining -= len(chunk)
         stream.read(1)
         return content
 
 
-def _size(text: bytes) -> int:
-    """Return the size that git names; it names one in at most twenty digits."""
-    if not (text.isdigit() and len(text) <= _MOST_DIGITS):
-        raise RepositoryError(f"git names {text[:40]!r} as the size of an object", hint="git fsck says more")
+def _parse_size(text: bytes) -> int:
+    """Parse the size of an object, which has at most twenty digits."""
+    if not (text.isdigit() and len(text) <= _MAX_DIGITS):
+        raise RepositoryError(f"git reports {text[:40]!r} as the size of an object", hint="run `git fsck`")
     return int(text)
 
 
 @contextmanager
 def blob_reader(git: Git) -> Iterator[BlobReader]:
+    """Open a reader of blobs and close it at the end."""
     with git.start("cat-file", "--batch") as process:
         try:
             yield BlobReader(process)
         finally:
             if process.stdin:
-                with suppress(BrokenPipeError):  # it was killed; whoever asks it for more is told
+                with suppress(BrokenPipeError):  # git was killed; the next read reports it
                     process.stdin.close()
 
 
 def gitlinks(git: Git, tree: str) -> list[bytes]:
-    """The submodules of a tree, by path."""
-    return [item.path for item in in_tree(git, tree) if item.mode == GITLINK]
+    """Return the paths of the submodules of a tree."""
+    return [entry.path for entry in in_tree(git, tree) if entry.mode == GITLINK]
 
 
 def file_at(git: Git, commit: str, path: str) -> bytes | None:
-    """A file's bytes in a commit; None if it has no such file."""
-    done = git.run("cat-file", "blob", f"{commit}:{path}", accept=range(256))
-    return done.stdout if done.returncode == 0 else None
+    """Return a file's bytes in a commit, or None if the commit has no such file."""
+    result = git.run("cat-file", "blob", f"{commit}:{path}", accept=range(256))
+    return result.stdout if result.returncode == 0 else None
 
 
 def tree_files(git: Git, tree: str) -> dict[bytes, str]:
-    """Every file of the tree, with its blob. Submodules have none."""
-    return {item.path: item.thing for item in in_tree(git, tree) if item.mode != GITLINK}
+    """Return every file of the tree with its blob. Submodules are left out."""
+    return {entry.path: entry.thing for entry in in_tree(git, tree) if entry.mode != GITLINK}
 
 
 _GITLINK, _SYMLINK = b"160000", b"120000"
 
 
 def verify_objects(git: Git, files: Path, object_format: str) -> None:
-    """Every blob of the index, which was just checked out to `files`, bears the name of its content."""
-    for blob, path in list(_altered(git, os.fsencode(files), object_format)):
-        if _name(git.out("cat-file", "blob", blob), object_format) != blob:
+    """Verify that every blob of the index, which was just checked out to `files`, has the content
+    that its id promises.
+    """
+    for blob, path in list(_find_altered(git, os.fsencode(files), object_format)):
+        if _blob_id(git.out("cat-file", "blob", blob), object_format) != blob:
             raise RepositoryError(
-                f"{readable(path)}: the object {blob[:12]} does not hold what its name says: it is damaged, or "
+                f"{readable(path)}: the object {blob[:12]} does not hold what its name promises: it is damaged, or "
                 "somebody overwrote it",
-                hint="`git fsck` lists such objects; fetch them again from a clone that is sound",
+                hint="`git fsck` lists such objects; fetch them again from an intact clone",
             )
 
 
-def _altered(git: Git, root: bytes, object_format: str) -> Iterator[tuple[str, bytes]]:
-    """Files whose bytes are not their blob's: by a conversion, or because the blob is not what it says."""
+def _find_altered(git: Git, root: bytes, object_format: str) -> Iterator[tuple[str, bytes]]:
+    """Yield files whose bytes differ from their blob: because of a conversion, or because the blob is damaged."""
     for record in git.records("ls-files", "-z", "--stage"):
         meta, _, path = record.partition(b"\t")
         mode, blob, _stage = meta.split()
         if mode == _GITLINK:
             continue
         place = os.path.join(root, path)  # noqa: PTH118  thousands of files: bytes are several times faster
-        name = _name(os.readlink(place), object_format) if mode == _SYMLINK else _file_name(place, object_format)  # noqa: PTH115
+        name = _blob_id(os.readlink(place), object_format) if mode == _SYMLINK else _file_id(place, object_format)  # noqa: PTH115
         if name != blob.decode("ascii"):
             yield blob.decode("ascii"), path
 
 
-def _file_name(place: bytes, object_format: str) -> str:
-    """The name that a blob of the file's bytes would have; in parts, for it may be large."""
+def _file_id(place: bytes, object_format: str) -> str:
+    """Return the id of a blob with the file's bytes; the file is read in chunks, because it may be large."""
     with open(place, "rb") as file:  # noqa: PTH123
-        state = _begun(os.fstat(file.fileno()).st_size, object_format)
-        while part := file.read(1 << 20):
-            state.update(part)
+        state = _start_hash(os.fstat(file.fileno()).st_size, object_format)
+        while chunk := file.read(1 << 20):
+            state.update(chunk)
     return state.hexdigest()
 
 
-def _name(content: bytes, object_format: str) -> str:
-    state = _begun(len(content), object_format)
+def _blob_id(content: bytes, object_format: str) -> str:
+    state = _start_hash(len(content), object_format)
     state.update(content)
     return state.hexdigest()
 
 
-def _begun(size: int, object_format: str) -> hashlib._Hash:
+def _start_hash(size: int, object_format: str) -> hashlib._Hash:
     return hashlib.new(object_format, b"blob %d\0" % size, usedforsecurity=False)
 
 
-_LOOSE: Final = re.compile(r"[0-9a-f]{2}/(?:[0-9a-f]{38}|[0-9a-f]{62})").fullmatch
-_PART: Final = 1 << 20
+_is_loose_path: Final = re.compile(r"[0-9a-f]{2}/(?:[0-9a-f]{38}|[0-9a-f]{62})").fullmatch
+_CHUNK_BYTES: Final = 1 << 20
 
 
 def sound_tree(store: Store, base: str, write: Callable[[], str], *, forget: Callable[[], object] | None = None) -> str:
-    """The tree that `write` makes, once every object in which it differs from `base` is there and is what its name
-    says. Otherwise damaged objects are removed, `forget` drops what was known of them, and it is written again."""
+    """Return the tree that `write` creates, with every object in which it differs from `base` present and intact.
+
+    If an object is missing or damaged, damaged objects are removed, `forget` drops cached state about them, and `write`
+    is called again.
+    """
     try:
         tree = write()
-        names = _new_objects(store, base, tree)
-        damaged = _remove_damaged(store, names) or _missing(store, names)
+        names = _list_new_objects(store, base, tree)
+        damaged = _remove_damaged(store, names) or _count_missing(store, names)
     except GitFailedError:
-        damaged = _remove_damaged(store, _all_objects(store))
+        damaged = _remove_damaged(store, _list_all_objects(store))
         if not damaged:
             raise
     else:
         if not damaged:
             return tree
-        damaged += _remove_damaged(store, _all_objects(store))  # a damaged tree did not name all that is below it
+        damaged += _remove_damaged(store, _list_all_objects(store))  # a damaged tree did not list all objects below it
     if forget is not None:
         forget()
     tree = write()
-    store.repairs.append(f"{store.objects}: objects were damaged or missing ({damaged}); they were written again")
+    store.repairs.append(f"{store.objects}: {damaged} damaged or missing objects were written again")
     return tree
 
 
 def is_whole_index(index: Path, object_format: str) -> bool:
-    """Whether the last bytes of an index are the digest of those before them, as git writes it."""
+    """Return whether an index ends with the digest of its content, as git writes it."""
     content = index.read_bytes()
     state = hashlib.new(object_format, usedforsecurity=False)
     state.update(content[: -state.digest_size])
     return content[-state.digest_size :] == state.digest()
 
 
-def _new_objects(store: Store, base: str, tree: str) -> list[str]:
-    """The blobs and trees that `tree` has and `base` has not."""
+def _list_new_objects(store: Store, base: str, tree: str) -> list[str]:
+    """Return the blobs and trees that `tree` has and `base` has not."""
     records = store.git().records("diff-tree", "-r", "-t", "-z", "--raw", "--no-renames", "--full-index", base, tree)
     fields = [words_of(record, 5, "diff-tree") for record in records[::2]]
     names = {field[3] for field in fields if field[1] != GITLINK and field[4] != "D"}
     return [*names, tree]
 
 
-def _all_objects(store: Store) -> list[str]:
+def _list_all_objects(store: Store) -> list[str]:
     return [f"{path.parent.name}{path.name}" for path in store.objects.glob("??/*")]
 
 
-def _missing(store: Store, names: Iterable[str]) -> int:
-    """How many of these objects neither the store nor the person's repository has."""
-    asked = store.git().out("cat-file", "--batch-check", stdin="".join(f"{name}\n" for name in names).encode("ascii"))
-    return sum(line.endswith(b" missing") for line in asked.splitlines())
+def _count_missing(store: Store, names: Iterable[str]) -> int:
+    """Count the objects that neither the store nor the user's repository has."""
+    output = store.git().out("cat-file", "--batch-check", stdin="".join(f"{name}\n" for name in names).encode("ascii"))
+    return sum(line.endswith(b" missing") for line in output.splitlines())
 
 
 def _remove_damaged(store: Store, names: Iterable[str]) -> int:
-    """How many loose objects of the store itself were not what their names say, and are gone now."""
+    """Remove loose objects of the store itself whose content does not match their id, and return how
+    many there were.
+    """
     damaged = 0
     for name in names:
-        place = f"{name[:2]}/{name[2:]}"
-        path = store.objects / place
-        if _LOOSE(place) and os.path.lexists(path) and not _is_sound(path, name, store.repository.object_format):
+        relative = f"{name[:2]}/{name[2:]}"
+        path = store.objects / relative
+        if (
+            _is_loose_path(relative)
+            and os.path.lexists(path)
+            and not _is_intact(path, name, store.repository.object_format)
+        ):
             discard(path)
             damaged += 1
     return damaged
 
 
-def _is_sound(path: Path, name: str, object_format: str) -> bool:
+def _is_intact(path: Path, name: str, object_format: str) -> bool:
     state = hashlib.new(object_format, usedforsecurity=False)
-    unpacked = zlib.decompressobj()
+    decompressor = zlib.decompressobj()
     try:
         with path.open("rb") as file:
-            while part := unpacked.unconsumed_tail or file.read(_PART):
-                state.update(unpacked.decompress(part, _PART))
+            while chunk := decompressor.unconsumed_tail or file.read(_CHUNK_BYTES):
+                state.update(decompressor.decompress(chunk, _CHUNK_BYTES))
     except (OSError, zlib.error):
         return False
-    return unpacked.eof and state.hexdigest() == name
+    return decompressor.eof and state.hexdigest() == name

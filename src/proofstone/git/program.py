@@ -1,13 +1,12 @@
-"""What git says of objects, kept while the process lives: an object that is named by its id never changes.
+"""Run git: the only way Proofstone calls it, with everything hostile switched off.
 
-Asking git costs a process each time, and a gate asks for the same trees dozens of times.
-
-The one way Proofstone calls git, with everything hostile switched off.
-
-A repository can make git run programs: hooks, fsmonitor, external diff, filters, pagers, credential helpers,
-replace refs that swap one object for another. Nothing that an executor wrote into a repository may run or lie
+A repository can make git run programs: hooks, fsmonitor, external diff, filters, pagers, credential helpers; and its
+replace refs can swap one object for another. Nothing that an executor wrote into a repository may run or mislead git
 here, so every call states its own environment and overrides. Filters are the exception that users need (LFS,
 git-crypt); they run only from the private directory's own configuration, see `store.py`.
+
+What git reports about objects is cached while the process lives, because an object that is named by its id never
+changes. Each call costs a process, and a gate reads the same trees dozens of times.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ from proofstone.errors import MachineError, RepositoryError
 
 MOST_BYTES: Final = 64 << 20
 QUESTION_BYTES: Final = 500
-"""About what a question takes, whatever is answered."""
+"""The approximate size of a cache key."""
 _IS_ID: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})(?:\^\{tree\})?").fullmatch
 
 
 def is_id(word: str) -> bool:
-    """Whether it names one object for good, or the tree of one: neither a branch nor an abbreviation."""
+    """Return whether the word is a full object id, or the tree of one: neither a branch nor an abbreviation."""
     return _IS_ID(word) is not None
 
 
 class Kept:
-    """The last answers, as many as fit."""
+    """A cache of git's answers, up to a maximum size; the least recently used go first."""
 
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._most = most
@@ -46,7 +45,7 @@ class Kept:
         self._lock = threading.Lock()
 
     def answer(self, question: Hashable, ask: Callable[[], bytes]) -> bytes:
-        """If asking fails, the next one asks again."""
+        """Return the cached answer, or call `ask` and cache its result. A failure is not cached."""
         with self._lock:
             if question in self._answers:
                 self._answers.move_to_end(question)
@@ -79,13 +78,22 @@ _OVERRIDES: tuple[str, ...] = (
     "advice.detachedHead=false",
 )
 
-_PASSED = ("PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "TMPDIR", "USER", "LOGNAME", "SSH_AUTH_SOCK")
+_INHERITED_VARIABLES = (
+    "PATH",
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_CACHE_HOME",
+    "TMPDIR",
+    "USER",
+    "LOGNAME",
+    "SSH_AUTH_SOCK",
+)
 
 
 def git_environment() -> dict[str, str]:
-    """What git sees: nothing named GIT_* that the caller happened to have, and no way to ask a question."""
-    kept = {name: os.environ[name] for name in _PASSED if name in os.environ}
-    return kept | {
+    """Return git's environment: no GIT_* variable of the caller, and no way to prompt."""
+    inherited = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
+    return inherited | {
         "LC_ALL": "C.UTF-8",
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_OPTIONAL_LOCKS": "0",
@@ -98,35 +106,35 @@ def git_environment() -> dict[str, str]:
 
 
 class GitFailedError(RepositoryError):
-    """Git ended with an error; `stderr` is its own word."""
+    """Git ended with an error; `stderr` is its output."""
 
     def __init__(self, args: Sequence[str], code: int, stderr: str) -> None:
         self.code = code
         self.stderr = stderr.strip()
-        said = self.stderr.splitlines()[-1] if self.stderr else f"exit code {code}"
-        super().__init__(f"git {args[0] if args else ''} failed: {said}", hint=_hint(self.stderr))
+        reason = self.stderr.splitlines()[-1] if self.stderr else f"exit code {code}"
+        super().__init__(f"git {args[0] if args else ''} failed: {reason}", hint=_hint(self.stderr))
 
 
 def _hint(stderr: str) -> str | None:
     if "dubious ownership" in stderr:
         return "the repository belongs to another user: git config --global --add safe.directory <path>"
     if "No space left" in stderr:
-        return "make room, or set PROOFSTONE_HOME to a folder on another disk"
+        return "free some space, or set PROOFSTONE_HOME to a folder on another disk"
     if "Permission denied" in stderr:
-        return "make the file readable for you, or let .gitignore cover it"
+        return "make the file readable, or list it in .gitignore"
     return None
 
 
 @dataclass(frozen=True)
 class Git:
-    """Git, called in one place: a directory, or a git directory with a work tree and an index of its own."""
+    """Git, called in one place: a directory, or a git directory with its own work tree and index."""
 
     directory: Path
     git_dir: Path | None = None
     work_tree: Path | None = None
     index: Path | None = None
     settings: tuple[str, ...] = ()
-    """Further `-c` values."""
+    """Additional `-c` values."""
     variables: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -140,7 +148,7 @@ class Git:
         return ["git", *(word for setting in (*_OVERRIDES, *self.settings) for word in ("-c", setting))]
 
     def start(self, *args: str) -> subprocess.Popen[bytes]:
-        """A git that is talked to: its input and output are pipes."""
+        """Start a git process whose input and output are pipes."""
         return subprocess.Popen(
             [*self._program, *args],
             cwd=self.directory,
@@ -153,9 +161,9 @@ class Git:
     def run(
         self, *args: str | bytes | Path, stdin: bytes | None = None, accept: Iterable[int] = (0,)
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run git; an exit code outside `accept` is an error with git's own words."""
+        """Run git; raise `GitCommandError` with git's message for an exit code outside `accept`."""
         try:
-            done = subprocess.run(
+            result = subprocess.run(
                 [*self._program, *args],
                 cwd=self.directory,
                 env=self._environment,
@@ -167,48 +175,50 @@ class Git:
             if error.filename and os.fsdecode(error.filename) != "git":
                 raise RepositoryError(f"{self.directory}: there is no such directory") from error
             raise MachineError("git is not installed", hint="apt install git, or see `proofstone doctor`") from error
-        if done.returncode not in accept:
-            raise GitFailedError([_text(a) for a in args], done.returncode, _text(done.stderr))
-        return done
+        if result.returncode not in accept:
+            raise GitFailedError([_text(a) for a in args], result.returncode, _text(result.stderr))
+        return result
 
     def out(self, *args: str | bytes | Path, stdin: bytes | None = None) -> bytes:
         return self.run(*args, stdin=stdin).stdout
 
     def line(self, *args: str | bytes | Path) -> str:
-        """The output as one line of text. Paths keep bytes that are not UTF-8 as surrogates."""
+        """Return the output as one line of text. Paths keep bytes that are not UTF-8 as surrogates."""
         return os.fsdecode(self.out(*args)).removesuffix("\n")
 
     def maybe(self, *args: str | bytes | Path) -> str | None:
-        """Like `line`, but None when git says no."""
-        done = self.run(*args, accept=range(256))
-        return os.fsdecode(done.stdout).removesuffix("\n") if done.returncode == 0 else None
+        """Return the same as `line`, or None if git fails."""
+        result = self.run(*args, accept=range(256))
+        return os.fsdecode(result.stdout).removesuffix("\n") if result.returncode == 0 else None
 
     def records(self, *args: str | bytes | Path, stdin: bytes | None = None) -> list[bytes]:
-        """The NUL-terminated records of a `-z` command."""
-        return _records(self.out(*args, stdin=stdin))
+        """Return the NUL-terminated records of a `-z` command."""
+        return _split_records(self.out(*args, stdin=stdin))
 
-    # Of objects.
+    # Cached calls about objects.
 
     def tree_of(self, commit: str) -> str:
-        return self._of_objects("rev-parse", f"{commit}^{{tree}}").decode("ascii").strip()
+        return self._run_cached("rev-parse", f"{commit}^{{tree}}").decode("ascii").strip()
 
     def records_of(self, *args: str) -> list[bytes]:
-        """The records of a `-z` command whose last words name objects, and whose answer depends on nothing else."""
-        return _records(self._of_objects(*args))
+        """Return the records of a `-z` command whose last words name objects and whose output depends on
+        nothing else.
+        """
+        return _split_records(self._run_cached(*args))
 
-    def _of_objects(self, *args: str) -> bytes:
-        """Asked once, if what is named cannot become something else."""
-        named = [word for word in args[1:] if not word.startswith("-")]
-        if not all(map(is_id, named)):
+    def _run_cached(self, *args: str) -> bytes:
+        """Run the command once and cache the output, if the objects are named by their ids."""
+        revisions = [word for word in args[1:] if not word.startswith("-")]
+        if not all(map(is_id, revisions)):
             return self.out(*args)
         place = (self.directory, self.git_dir, self.settings, tuple(sorted(self.variables.items())))
-        return _KEPT.answer((place, args), lambda: self.out(*args))
+        return _CACHE.answer((place, args), lambda: self.out(*args))
 
 
-_KEPT: Final = Kept()
+_CACHE: Final = Kept()
 
 
-def _records(output: bytes) -> list[bytes]:
+def _split_records(output: bytes) -> list[bytes]:
     return output.removesuffix(b"\0").split(b"\0") if output else []
 
 
@@ -217,13 +227,13 @@ def _text(value: str | bytes | Path) -> str:
 
 
 def words_of(record: bytes, count: int, command: str) -> list[str]:
-    """Return the words of a record that `git <command>` writes with so many; anything else is a RepositoryError."""
+    """Split a record of `git <command>` into exactly `count` words. Raise `RepositoryError` for any other record."""
     words = record.split()
     if len(words) != count or not record.isascii():
-        raise RepositoryError(f"git {command} says {record[:80]!r}, which cannot be read", hint="git fsck says more")
+        raise RepositoryError(f"git {command} returned an unreadable record: {record[:80]!r}", hint="run `git fsck`")
     return [word.decode("ascii") for word in words]
 
 
 def readable(path: bytes) -> str:
-    """A path for people and JSON: bytes that are not UTF-8 appear as `\\xNN`."""
+    r"""Return a path for people and JSON: bytes that are not UTF-8 appear as `\\xNN`."""
     return path.decode("utf-8", "backslashreplace")

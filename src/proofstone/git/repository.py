@@ -1,10 +1,11 @@
-"""The user's repository: where it is, what its base is, and what is in the way of checking it.
+"""The user's repository, and the anchor of the ledger that is stored in it.
 
-The ledger's head, written where the ledger is not: the ref `refs/proofstone/ledger` of the repository.
+`open_repository` finds the repository and explains what prevents Proofstone from checking it.
 
-A chain alone does not show that its tail was cut. The ref points to a blob, so no history shows it and no push
-takes it along unless asked. The blob has a line for each ledger that was used with the repository. It is replaced only
-as it was read: whoever else wrote meanwhile is not overwritten.
+The ref `refs/proofstone/ledger` stores the head of the ledger outside the ledger, because a hash chain alone does not
+show that its tail was cut. The ref points to a blob, so no history shows it and no push includes it unless asked. The
+blob has a line for each ledger that was used with the repository. The ref is replaced only if it still has the value
+that was read, so that concurrent writers do not overwrite each other.
 """
 
 from __future__ import annotations
@@ -29,15 +30,17 @@ class Repository:
     """A git repository with a work tree."""
 
     root: Path
-    """Top of the work tree, with symlinks resolved."""
+    """The top of the work tree, with symlinks resolved."""
     git_dir: Path
     common_dir: Path
-    """Differs from `git_dir` in a linked worktree."""
+    """The git directory that all work trees share; it differs from `git_dir` in a linked work tree."""
     search: str
-    """PATH for the programs that Proofstone itself starts: nothing of the work tree is in it."""
+    """The PATH for programs that Proofstone itself starts: it contains no folder of the work tree."""
     stands_for: Path | None = None
-    """For a task's private work tree: the root of the repository whose files it holds, where they will stand. Its git
-    directory lies elsewhere then, and whatever calls itself `.git` in it counts for nothing."""
+    """For a task's private work tree: the root of the user's repository, for which its files are meant.
+
+    The git directory is elsewhere then, and any `.git` inside the work tree is ignored.
+    """
 
     @cached_property
     def git(self) -> Git:
@@ -50,16 +53,16 @@ class Repository:
 
     @cached_property
     def object_dirs(self) -> tuple[Path, ...]:
-        """The object store and everything it borrows from, nearest first."""
-        found: list[Path] = []
-        waiting = [self.common_dir / "objects"]
-        while waiting:
-            objects = waiting.pop(0)
-            if objects in found or not objects.is_dir():
+        """The object store and all stores that it borrows from, nearest first."""
+        stores: list[Path] = []
+        pending = [self.common_dir / "objects"]
+        while pending:
+            objects = pending.pop(0)
+            if objects in stores or not objects.is_dir():
                 continue
-            found.append(objects)
-            waiting += read_alternates(objects)
-        return tuple(found)
+            stores.append(objects)
+            pending += read_alternates(objects)
+        return tuple(stores)
 
     @cached_property
     def object_format(self) -> str:
@@ -67,9 +70,9 @@ class Repository:
 
     @cached_property
     def branch(self) -> str | None:
-        """The full name of the branch that was checked out when it was first asked for."""
-        named = self.git.maybe("symbolic-ref", "--quiet", "HEAD")
-        return named if named is not None and named.startswith("refs/heads/") else None
+        """The full name of the branch that was checked out when this was first read; None for a detached HEAD."""
+        ref = self.git.maybe("symbolic-ref", "--quiet", "HEAD")
+        return ref if ref is not None and ref.startswith("refs/heads/") else None
 
     @cached_property
     def tags(self) -> str:
@@ -82,7 +85,7 @@ class Repository:
         return self.git.maybe("config", "--get-regexp", r"^remote\..*\.promisor$") is not None
 
     def resolve_base(self, revision: str) -> tuple[str, str]:
-        """Commit and tree of the base. Without a single commit there is nothing to compare with."""
+        """Return the commit and the tree of the base. A repository without a commit has nothing to compare with."""
         if revision.startswith("-"):
             raise InputError(f"--base {revision}: a revision does not start with a dash")
         commit = self.git.maybe("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
@@ -93,14 +96,14 @@ class Repository:
                     hint="make a first commit: git add -A && git commit -m 'First commit'",
                 )
             raise InputError(
-                f"--base {revision}: git knows no such revision in {self.root}",
-                hint="name a branch, tag or commit; `git log --oneline` lists commits",
+                f"--base {revision}: there is no such revision in {self.root}",
+                hint="use a branch, tag or commit; `git log --oneline` lists commits",
             )
         return commit, self.git.tree_of(commit)
 
 
 def repository_around(directory: Path) -> Path | None:
-    """Top of the work tree that one stands in, if one stands in one."""
+    """Return the top of the work tree that contains the directory, or None."""
     try:
         return open_repository(directory).root
     except RepositoryError:
@@ -108,10 +111,12 @@ def repository_around(directory: Path) -> Path | None:
 
 
 def _is_folder(path: Path) -> bool:
-    """False, and no error, for a path that no folder can have; one that is too long is said to be."""
+    """Return whether the path is a folder, and False for a path that no file can have. Raise an error for one that is
+    too long.
+    """
     try:
-        return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116  `Path.is_dir` takes some errors for an answer
-    except ValueError:  # a NUL character, or what no file name can hold
+        return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116  `Path.is_dir` hides some errors
+    except ValueError:  # a NUL character, or another character that no file name can hold
         return False
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
@@ -120,7 +125,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def open_repository(directory: Path) -> Repository:
-    """The repository that `directory` is in, or an error that a newcomer can act on."""
+    """Return the repository that contains `directory`, or raise an error that a newcomer can act on."""
     if not _is_folder(directory):
         raise InputError(
             f"{directory}: there is no such directory", hint="--repo names a directory of a git repository"
@@ -133,18 +138,19 @@ def open_repository(directory: Path) -> Repository:
         if "must be run in a work tree" in error.stderr:
             raise RepositoryError(
                 f"{directory}: this repository has no work tree (it is bare, or this is its .git directory)",
-                hint="run it in a clone that has files",
+                hint="run it in a clone that has a work tree",
             ) from error
         if "not a git repository" in error.stderr:
             raise RepositoryError(
                 f"{directory.absolute()}: not inside a git repository",
-                hint="cd into one, name one with --repo DIR, or start one with `git init` and a first commit",
+                hint="cd into one, use --repo DIR, or create one with `git init` and a first commit",
             ) from error
         raise
     if not directory.resolve().is_relative_to(Path(root).resolve()):
         raise RepositoryError(
-            f"{directory.absolute()}: its git says that the work tree is {root} (core.worktree), where this is not",
-            hint="run it there, or take the setting out: git config --unset core.worktree",
+            f"{directory.absolute()}: git's setting core.worktree says that the work tree is {root}, "
+            "and this directory is not in it",
+            hint="run it there, or remove the setting: git config --unset core.worktree",
         )
     return Repository(
         search=search,
@@ -159,21 +165,21 @@ REF = "refs/proofstone/ledger"
 
 @dataclass(frozen=True)
 class AnchorBlob:
-    """What the ref points to."""
+    """The blob that the ref points to."""
 
     id: str
-    """Object id of the blob; empty if there is no ref."""
+    """The object id of the blob; empty if there is no ref."""
     data: bytes
 
 
 def read_anchor_blob(git: Git) -> AnchorBlob:
-    """What the ref says. Raises GitFailedError if there is a ref and it cannot be read, or no repository."""
-    found = git.out("for-each-ref", "--format=%(objectname)", REF).decode("ascii").strip()
-    return AnchorBlob(found, git.out("cat-file", "blob", found)) if found else AnchorBlob("", b"")
+    """Return the blob that the ref points to. Raise `GitCommandError` if the ref or the repository cannot be read."""
+    blob = git.out("for-each-ref", "--format=%(objectname)", REF).decode("ascii").strip()
+    return AnchorBlob(blob, git.out("cat-file", "blob", blob)) if blob else AnchorBlob("", b"")
 
 
 def replace_anchor_blob(git: Git, before: AnchorBlob, lines: Sequence[bytes]) -> bool:
-    """Point the ref to these lines if it still is what it was; whether it was."""
+    """Point the ref to a blob of these lines if it is unchanged since `before` was read. Return whether it was."""
     blob = git.run("hash-object", "-w", "--stdin", stdin=b"".join(lines)).stdout.decode("ascii").strip()
     fault_point("anchor.before-ref")
     expected = before.id or "0" * len(blob)

@@ -1,12 +1,13 @@
-"""The frozen tree: what is in the work tree now, as a git tree that no one can change afterwards.
+"""Freeze the work tree: store its current content as a git tree that nobody can change afterwards.
 
-What goes in, and why:
-- ignored files never do; the baseline's ignore rules decide, then the work tree's own. What is outside the tree is
-  outside every checkout, so it can fake nothing, and a `.env` stays where it is;
-- what the person has put under git's control does, whatever the ignore rules say;
-- built-in conversions stay on, external filters run as the user configured them, by the baseline's attributes;
-- a path whose bytes equal the baseline's own checkout keeps the baseline's blob, whatever a filter makes of it;
-- a path that a sparse checkout left out stays as it is in the baseline.
+What the tree contains, and why:
+- Ignored files are left out, by the baseline's ignore rules and then by the work tree's own. A file outside the tree
+  is outside every checkout, so it can fake nothing, and a `.env` stays where it is.
+- Files that the user has added to git are included, whatever the ignore rules say.
+- Built-in conversions stay on; external filters run as the user configured them, by the baseline's attributes.
+- A file whose bytes equal the baseline's own checkout keeps the baseline's blob, whatever a filter makes of it.
+- A file that a sparse checkout left out stays as it is in the baseline.
+
 Symlinks that leave the repository and nested repositories are refused.
 """
 
@@ -31,7 +32,7 @@ from proofstone.git.store import Store
 
 @dataclass(frozen=True)
 class Entry:
-    """One raw difference between two trees."""
+    """One difference between two trees, as git's raw format lists it."""
 
     path: bytes
     kind: ChangeKind
@@ -43,6 +44,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class Snapshot:
+    """A frozen tree, compared with its base."""
+
     tree: str
     base: str
     entries: tuple[Entry, ...]
@@ -55,35 +58,35 @@ class Snapshot:
 
 
 def snapshot(store: Store, base_tree: str, *, staged: bool = False) -> Snapshot:
-    """Freeze the work tree (or, with `staged`, what is in the index) and compare it with the base."""
+    """Freeze the work tree, or the index with `staged`, and compare it with the base."""
     repository = store.repository
     if repository.is_partial:
         fetch_missing(repository.git, base_tree)
     findings: list[Finding] = []
     with store.locked():
-        freeze = (lambda: _staged_tree(store)) if staged else (lambda: _work_tree(store, base_tree, findings))
+        freeze = (lambda: _freeze_index(store)) if staged else (lambda: _freeze_work_tree(store, base_tree, findings))
         tree = sound_tree(store, base_tree, freeze, forget=lambda: discard_index(store.folder / "index"))
         entries = difference(store.git(), base_tree, tree)
-    findings += _escaping_symlinks(store, entries)
+    findings += _find_escaping_symlinks(store, entries)
     return Snapshot(tree, base_tree, tuple(entries), tuple(findings))
 
 
 def of_tree(store: Store, base_tree: str, tree: str, findings: Sequence[Finding] = ()) -> Snapshot:
-    """A tree that was made otherwise, as if a work tree had held it. `findings`: what its making has shown already."""
+    """Return a snapshot of an existing tree. `findings` holds the findings from when the tree was created."""
     entries = difference(store.git(), base_tree, tree)
-    return Snapshot(tree, base_tree, tuple(entries), (*findings, *_escaping_symlinks(store, entries)))
+    return Snapshot(tree, base_tree, tuple(entries), (*findings, *_find_escaping_symlinks(store, entries)))
 
 
 def difference(git: Git, old: str, new: str) -> list[Entry]:
-    """The paths in which two trees differ, renames as a deletion and an addition."""
+    """Return the paths in which two trees differ, with a rename as a deletion and an addition."""
     return raw_entries(git.records_of("diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", old, new))
 
 
 def raw_entries(records: Sequence[bytes]) -> list[Entry]:
-    """The records of git's `--raw -z` form, without renames."""
+    """Parse the records of git's `--raw -z` format, without renames."""
     entries = []
     if len(records) % 2:
-        raise RepositoryError("git diff ended in the middle of a record", hint="git fsck says more")
+        raise RepositoryError("git diff ended in the middle of a record", hint="run `git fsck`")
     for meta, path in zip(records[::2], records[1::2], strict=True):
         old_mode, mode, old_blob, blob, status = words_of(meta.removeprefix(b":"), 5, "diff")
         kind = {"A": ChangeKind.ADDED, "D": ChangeKind.DELETED}.get(status[0], ChangeKind.MODIFIED)
@@ -92,18 +95,20 @@ def raw_entries(records: Sequence[bytes]) -> list[Entry]:
 
 
 def renames(git: Git, old: str, new: str) -> dict[bytes, bytes]:
-    """Files that moved, old path → new path, as git recognises them by their content."""
+    """Return files that moved, old path → new path, as git recognises them by their content."""
     fields = git.records_of("diff-tree", "-r", "-z", "--name-status", "-M", "--diff-filter=R", old, new)
     return {fields[at + 1]: fields[at + 2] for at in range(0, len(fields) - 2, 3)}
 
 
 def fetch_missing(git: Git, tree: str, *, known_to: Git | None = None) -> None:
-    """A filtered clone fetches what the tree needs before anything is compared with it. A tree that the clone itself
-    does not have is listed by a git that knows it."""
-    listed = (
+    """Fetch the objects of the tree that a partial clone lacks, before anything is compared with the tree.
+
+    If the clone does not have the tree itself, `known_to` is a git that can list it.
+    """
+    objects = (
         (known_to or git).out("rev-list", "--objects", "--missing=print", "--no-object-names", tree).decode("ascii")
     )
-    missing = [line[1:] for line in listed.splitlines() if line.startswith("?")]
+    missing = [line[1:] for line in objects.splitlines() if line.startswith("?")]
     if not missing:
         return
     remote = (
@@ -124,58 +129,64 @@ def fetch_missing(git: Git, tree: str, *, known_to: Git | None = None) -> None:
     )
 
 
-def _staged_tree(store: Store) -> str:
-    """What the user's index holds, as git would commit it: theirs is neither locked nor refreshed, and may be split."""
-    theirs = store.repository.git
-    if unmerged := theirs.records("ls-files", "-z", "--unmerged"):
+def _freeze_index(store: Store) -> str:
+    """Return the tree that git would commit from the user's index.
+
+    The user's index may be split; it is neither locked nor refreshed.
+    """
+    user_git = store.repository.git
+    if unmerged := user_git.records("ls-files", "-z", "--unmerged"):
         path = readable(unmerged[0].partition(b"\t")[2])
         raise RepositoryError(
-            f"{path}: a merge conflict is not resolved yet, so what is staged is no tree",
-            hint="resolve it and `git add` it, or check the work tree without --staged",
+            f"{path}: a merge conflict is not resolved, so the index cannot be checked",
+            hint="resolve it and `git add` the file, or check the work tree without --staged",
         )
     return tree_of_index(store.repository, store.repository.git_dir / "index", store.objects)
 
 
-def _work_tree(store: Store, base_tree: str, findings: list[Finding]) -> str:
-    """The index of the last snapshot is kept: its stat data spare reading every file again. One that is damaged, or
-    that git cannot work with, is made anew."""
-    kept = store.folder / "index"
-    if kept.is_file() and not is_whole_index(kept, store.repository.object_format):
-        discard_index(kept)
-        store.repairs.append(f"{kept} was damaged; it was made anew")
-    if not kept.is_file():
-        return _frozen_by_index(store, base_tree, findings)
+def _freeze_work_tree(store: Store, base_tree: str, findings: list[Finding]) -> str:
+    """Return the tree of the work tree, using the index of the last snapshot.
+
+    The stat data of that index save reading every file again. An index that is damaged, or that git cannot use, is
+    recreated.
+    """
+    index = store.folder / "index"
+    if index.is_file() and not is_whole_index(index, store.repository.object_format):
+        discard_index(index)
+        store.repairs.append(f"{index} was damaged and has been recreated")
+    if not index.is_file():
+        return _freeze_with_index(store, base_tree, findings)
     try:
-        return _frozen_by_index(store, base_tree, findings)
+        return _freeze_with_index(store, base_tree, findings)
     except GitFailedError:
-        discard_index(kept)
-        tree = _frozen_by_index(store, base_tree, findings)
-        store.repairs.append(f"{kept} could not be used any more; it was made anew")
+        discard_index(index)
+        tree = _freeze_with_index(store, base_tree, findings)
+        store.repairs.append(f"{index} was not usable and has been recreated")
         return tree
 
 
-def _frozen_by_index(store: Store, base_tree: str, findings: list[Finding]) -> str:
-    kept, index = store.folder / "index", store.folder / "index.new"
-    findings.clear()  # of an earlier try
+def _freeze_with_index(store: Store, base_tree: str, findings: list[Finding]) -> str:
+    saved_index, index = store.folder / "index", store.folder / "index.new"
+    findings.clear()  # from an earlier attempt
     discard_index(index)
-    if kept.is_file():
-        # With its time: git compares whole seconds, and reads a file again only if it is not older than the index.
-        shutil.copy2(kept, index)
+    if saved_index.is_file():
+        # Keep the time: git compares whole seconds, and reads a file again only if it is not older than the index.
+        shutil.copy2(saved_index, index)
     root = store.repository.root
     git = store.git(work_tree=root, index=index)
     try:
-        git.run("read-tree", "-i", "-m", base_tree)  # -i: whatever the work tree holds
+        git.run("read-tree", "-i", "-m", base_tree)  # -i: ignore the content of the work tree
         base = in_tree(git, base_tree)
-        _baseline_attributes(store, git, base)
-        _take_in(store, git, base, findings)
+        _write_baseline_attributes(store, git, base)
+        _update_entries(store, git, base, findings)
         fault_point("snapshot.before-tree")
         tree = git.line("write-tree")
-        unchanged = _same_as_checkout(git, root, difference(git, base_tree, tree))
+        unchanged = _find_same_as_checkout(git, root, difference(git, base_tree, tree))
         if unchanged:
             set_entries(git, [(e.old_mode, e.old_blob, e.path) for e in unchanged])
             tree = git.line("write-tree")
         fault_point("snapshot.after-tree")
-        index.replace(kept)
+        index.replace(saved_index)
     finally:
         discard_index(index)
     return tree
@@ -186,92 +197,92 @@ def discard_index(index: Path) -> None:
     index.with_name(index.name + ".lock").unlink(missing_ok=True)
 
 
-def _take_in(store: Store, git: Git, base: Sequence[Held], findings: list[Finding]) -> None:
-    ours, theirs = in_index(git), in_index(store.repository.git)
-    tracked, known = ({item.path for item in index} for index in (theirs, ours))
-    # The kept index still has the marks of the last time: each is taken back before those of today are set.
-    _update(git, [our.path for our in ours if our.left_out], "--no-skip-worktree")
-    _update(git, _left_out(store, theirs), "--skip-worktree")
-    links = {our.path for our in (*ours, *theirs) if our.mode == GITLINK}  # the base's, and those just added
-    if store.repository.stands_for is None:  # in a task's work tree they stay at the commit that the base records
+def _update_entries(store: Store, git: Git, base: Sequence[Held], findings: list[Finding]) -> None:
+    entries, user_entries = in_index(git), in_index(store.repository.git)
+    tracked, known = ({entry.path for entry in index} for index in (user_entries, entries))
+    # The saved index still has the marks of the last snapshot: remove each of them before setting today's.
+    _update_index(git, [entry.path for entry in entries if entry.left_out], "--no-skip-worktree")
+    _update_index(git, _find_left_out(store, user_entries), "--skip-worktree")
+    links = {entry.path for entry in (*entries, *user_entries) if entry.mode == GITLINK}  # of the base, or just added
+    if store.repository.stands_for is None:  # in a task's work tree submodules stay at the commit that the base records
         for path in sorted(links):
-            _take_in_submodule(store, git, path, findings)
+            _update_submodule(store, git, path, findings)
     modified = git.records("diff-files", "-z", "--name-only", "--ignore-submodules=all")
-    others = _untracked(store, git, base)
+    others = _find_untracked(store, git, base)
     nested = [path for path in others if path.endswith(b"/") and path[:-1] not in links]
-    findings += [_nested_repository(path) for path in nested]
+    findings += [_report_nested_repository(path) for path in nested]
     added = {path for path in others if not path.endswith(b"/")} | (tracked - known)
-    wanted = [path for path in (*modified, *sorted(added)) if path not in links and not _own(path)]
+    to_add = [path for path in (*modified, *sorted(added)) if path not in links and not _is_own(path)]
     root = os.fsencode(store.repository.root)
-    wanted = [path for path in wanted if path in known or os.path.lexists(os.path.join(root, path))]  # noqa: PTH118
-    gone = _behind_links(root, wanted)  # git refuses to look behind a link, where nothing of this tree can be
-    _update(git, sorted(gone), "--force-remove")
-    _update(git, [path for path in wanted if path not in gone], "--add", "--remove", "--replace")
-    _update(git, _taken_out_by_hand(store, known - tracked), "--force-remove")
+    to_add = [path for path in to_add if path in known or os.path.lexists(os.path.join(root, path))]  # noqa: PTH118
+    behind_links = _find_behind_links(root, to_add)  # git refuses to look behind a link
+    _update_index(git, sorted(behind_links), "--force-remove")
+    _update_index(git, [path for path in to_add if path not in behind_links], "--add", "--remove", "--replace")
+    _update_index(git, _find_removed_from_index(store, known - tracked), "--force-remove")
 
 
-def _update(git: Git, paths: Sequence[bytes], *options: str) -> None:
-    """Tell the index something about these paths."""
+def _update_index(git: Git, paths: Sequence[bytes], *options: str) -> None:
+    """Change the index entries of these paths."""
     if paths:
-        git.run("update-index", "-z", *options, "--stdin", stdin=_joined(paths))
+        git.run("update-index", "-z", *options, "--stdin", stdin=_join(paths))
 
 
-def _behind_links(root: bytes, paths: Sequence[bytes]) -> set[bytes]:
-    """Paths that lay in a folder which is a symlink now."""
-    folders = {folder for path in paths for folder in _folders(path)}
+def _find_behind_links(root: bytes, paths: Sequence[bytes]) -> set[bytes]:
+    """Return the paths whose folder, or a folder above, is a symlink now."""
+    folders = {folder for path in paths for folder in _parent_folders(path)}
     links = {folder for folder in folders if os.path.islink(os.path.join(root, folder))}  # noqa: PTH114, PTH118
-    return {path for path in paths if links.intersection(_folders(path))}
+    return {path for path in paths if links.intersection(_parent_folders(path))}
 
 
-def _folders(path: bytes) -> list[bytes]:
+def _parent_folders(path: bytes) -> list[bytes]:
     parts = path.split(b"/")[:-1]
     return [b"/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
 
 
-def _taken_out_by_hand(store: Store, untracked: set[bytes]) -> list[bytes]:
-    """Paths that `git rm --cached` took out and that are ignored now: they stay on disk but not in the tree."""
+def _find_removed_from_index(store: Store, untracked: set[bytes]) -> list[bytes]:
+    """Return ignored paths that the user removed with `git rm --cached`: they stay on disk but not in the tree."""
     if not untracked:
         return []
-    # This command takes no literal pathspecs; behind `./` a name is never anything but a name.
-    theirs = store.repository.git
-    git = replace(theirs, variables={**theirs.variables, "GIT_LITERAL_PATHSPECS": "0"})
-    names = _joined([b"./" + path for path in sorted(untracked)])
-    asked = git.run("check-ignore", "-z", "--stdin", "--no-index", stdin=names, accept=(0, 1))
-    return [path.removeprefix(b"./") for path in asked.stdout.split(b"\0") if path]
+    # This command accepts no literal pathspecs; after `./` a name is always literal.
+    user_git = store.repository.git
+    git = replace(user_git, variables={**user_git.variables, "GIT_LITERAL_PATHSPECS": "0"})
+    names = _join([b"./" + path for path in sorted(untracked)])
+    result = git.run("check-ignore", "-z", "--stdin", "--no-index", stdin=names, accept=(0, 1))
+    return [path.removeprefix(b"./") for path in result.stdout.split(b"\0") if path]
 
 
-def _own(path: bytes) -> bool:
+def _is_own(path: bytes) -> bool:
     return path == b".proofstone" or path.startswith(b".proofstone/")
 
 
-def _joined(paths: Sequence[bytes]) -> bytes:
+def _join(paths: Sequence[bytes]) -> bytes:
     return b"".join(path + b"\0" for path in paths)
 
 
-def _left_out(store: Store, theirs: Sequence[Held]) -> list[bytes]:
-    """What a sparse checkout left out of what the person put under git's control.
+def _find_left_out(store: Store, user_entries: Sequence[Held]) -> list[bytes]:
+    """Return the paths in the user's index that a sparse checkout left out.
 
-    A path that is marked as left out but stands in the work tree is not left out: the mark would hide its content.
+    A path that is marked as left out but exists in the work tree is not returned: the mark would hide its content.
     """
     root = os.fsencode(store.repository.root)
-    marked = [their.path for their in theirs if their.left_out]
+    marked = [entry.path for entry in user_entries if entry.left_out]
     return [path for path in marked if not os.path.lexists(os.path.join(root, path))]  # noqa: PTH118
 
 
-def _untracked(store: Store, git: Git, base: Sequence[Held]) -> list[bytes]:
-    """Untracked paths that neither the baseline's ignore rules nor the work tree's own cover.
+def _find_untracked(store: Store, git: Git, base: Sequence[Held]) -> list[bytes]:
+    """Return untracked paths that neither the baseline's ignore rules nor the work tree's own rules cover.
 
-    Git is asked twice: in one question, a `!pattern` in the work tree would outrank the baseline's rules.
+    This runs git twice: in a single call, a `!pattern` in the work tree would override the baseline's rules.
     """
-    rules = [*_personal_ignore_rules(store), *root_ignore_rules(files_named(git, base, b".gitignore"))]
-    listed = store.folder / "ignore.rules"
-    listed.write_bytes(os.fsencode("".join(f"{rule}\n" for rule in rules)))
-    by_baseline = set(git.records("ls-files", "-z", "--others", f"--exclude-from={listed}"))
+    rules = [*_read_personal_ignore_rules(store), *root_ignore_rules(files_named(git, base, b".gitignore"))]
+    rules_file = store.folder / "ignore.rules"
+    rules_file.write_bytes(os.fsencode("".join(f"{rule}\n" for rule in rules)))
+    by_baseline = set(git.records("ls-files", "-z", "--others", f"--exclude-from={rules_file}"))
     return [path for path in git.records("ls-files", "-z", "--others", "--exclude-standard") if path in by_baseline]
 
 
-def _personal_ignore_rules(store: Store) -> list[str]:
-    """Rules outside the tree: `info/exclude` and the user's own excludes file."""
+def _read_personal_ignore_rules(store: Store) -> list[str]:
+    """Return the ignore rules outside the tree: `info/exclude` and the user's own excludes file."""
     git = store.repository.git
     configured = git.maybe("config", "--type=path", "core.excludesFile")
     default = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git" / "ignore"
@@ -283,34 +294,34 @@ def _personal_ignore_rules(store: Store) -> list[str]:
 
 
 def files_named(git: Git, tree: Sequence[Held], name: bytes) -> dict[str, str]:
-    """The content of every file of that name in the tree, by path."""
-    found = [item for item in tree if item.is_file and item.path.rpartition(b"/")[2] == name]
-    return {os.fsdecode(item.path): os.fsdecode(git.out("cat-file", "blob", item.thing)) for item in found}
+    """Return the content of every file with that name in the tree, by path."""
+    entries = [entry for entry in tree if entry.is_file and entry.path.rpartition(b"/")[2] == name]
+    return {os.fsdecode(entry.path): os.fsdecode(git.out("cat-file", "blob", entry.thing)) for entry in entries}
 
 
-def _baseline_attributes(store: Store, git: Git, base: Sequence[Held]) -> None:
-    """The baseline's attributes outrank edited ones; where none was edited there is nothing to say."""
+def _write_baseline_attributes(store: Store, git: Git, base: Sequence[Held]) -> None:
+    """Give the baseline's attributes priority over edited ones; without edits, nothing needs to be written."""
     info = store.git_dir / "info" / "attributes"
     rules = files_named(git, base, b".gitattributes")
     root = store.repository.root
-    edited = any(
+    is_edited = any(
         not (root / path).is_file() or (root / path).read_bytes() != os.fsencode(text) for path, text in rules.items()
     )
-    lines = [*root_attribute_rules(rules)] if edited else []
+    lines = [*root_attribute_rules(rules)] if is_edited else []
     personal = store.repository.common_dir / "info" / "attributes"
     if personal.is_file():
         lines += os.fsdecode(personal.read_bytes()).splitlines()
     info.write_bytes(os.fsencode("".join(f"{line}\n" for line in lines)))
 
 
-def _same_as_checkout(git: Git, root: Path, entries: Sequence[Entry]) -> list[Entry]:
-    """Changed blobs whose file is, byte for byte, what a checkout of the baseline would write."""
+def _find_same_as_checkout(git: Git, root: Path, entries: Sequence[Entry]) -> list[Entry]:
+    """Return changed entries whose file is, byte for byte, what a checkout of the baseline would write."""
     modified = [
         e for e in entries if e.kind is ChangeKind.MODIFIED and e.mode == e.old_mode and e.mode.startswith("100")
     ]
     if not modified:
         return []
-    converted = _converted_paths(git, [e.path for e in modified])
+    converted = _find_converted(git, [e.path for e in modified])
     same = []
     for entry in modified:
         if entry.path not in converted:
@@ -322,37 +333,41 @@ def _same_as_checkout(git: Git, root: Path, entries: Sequence[Entry]) -> list[En
 
 
 def moved_since(store: Store, before: Snapshot, now: Snapshot) -> list[Entry]:
-    """What changed in the work tree between two snapshots. A filter need not give the same blob twice (encryption),
-    so of a file that has one only its coming and going can be told."""
-    moved = difference(store.git(), before.tree, now.tree)
-    if not moved:
+    """Return the paths that changed in the work tree between two snapshots.
+
+    A filter (such as encryption) need not produce the same blob twice, so for a filtered file only its addition or
+    deletion counts.
+    """
+    changed = difference(store.git(), before.tree, now.tree)
+    if not changed:
         return []
     git = store.git(work_tree=store.repository.root)
-    filtered = _with_attributes(git, [entry.path for entry in moved], ("filter",))
-    return [entry for entry in moved if entry.kind is not ChangeKind.MODIFIED or entry.path not in filtered]
+    filtered = _find_with_attributes(git, [entry.path for entry in changed], ("filter",))
+    return [entry for entry in changed if entry.kind is not ChangeKind.MODIFIED or entry.path not in filtered]
 
 
-def _converted_paths(git: Git, paths: Sequence[bytes]) -> set[bytes]:
-    """The paths that any conversion applies to."""
+def _find_converted(git: Git, paths: Sequence[bytes]) -> set[bytes]:
+    """Return the paths that any conversion applies to."""
     if git.maybe("config", "core.autocrlf") in ("true", "input"):
         return set(paths)
-    return _with_attributes(git, paths, ("filter", "text", "eol", "crlf", "working-tree-encoding", "ident"))
+    return _find_with_attributes(git, paths, ("filter", "text", "eol", "crlf", "working-tree-encoding", "ident"))
 
 
-def _with_attributes(git: Git, paths: Sequence[bytes], attributes: Sequence[str]) -> set[bytes]:
-    """The paths for which one of these attributes is set to something."""
-    records = git.records("check-attr", "-z", "--stdin", *attributes, stdin=_joined(paths))
+def _find_with_attributes(git: Git, paths: Sequence[bytes], attributes: Sequence[str]) -> set[bytes]:
+    """Return the paths for which one of these attributes has a value."""
+    records = git.records("check-attr", "-z", "--stdin", *attributes, stdin=_join(paths))
     triples = zip(records[::3], records[1::3], records[2::3], strict=True)
     return {path for path, _, value in triples if value not in (b"unspecified", b"unset")}
 
 
 def set_entries(git: Git, entries: Sequence[tuple[str, str, bytes]]) -> None:
+    """Write these index entries: mode, blob and path."""
     lines = b"".join(f"{mode} {blob}\t".encode() + path + b"\0" for mode, blob, path in entries)
     git.run("update-index", "-z", "--index-info", stdin=lines)
 
 
-def _take_in_submodule(store: Store, git: Git, path: bytes, findings: list[Finding]) -> None:
-    """A submodule counts as the commit that it stands at; what is uncommitted in it is not part of this tree."""
+def _update_submodule(store: Store, git: Git, path: bytes, findings: list[Finding]) -> None:
+    """Record a submodule as its checked-out commit; uncommitted changes inside it are not part of this tree."""
     folder = store.repository.root / os.fsdecode(path)
     if not (folder / ".git").exists():
         return
@@ -371,25 +386,25 @@ def _take_in_submodule(store: Store, git: Git, path: bytes, findings: list[Findi
                 rule="submodule-dirty",
                 severity=Severity.MINOR,
                 path=readable(path),
-                detail="the submodule has uncommitted changes, which are not part of the tree that was checked",
+                detail="the submodule has uncommitted changes; they are not part of the checked tree",
                 fix="commit them inside the submodule, then check again",
             )
         )
 
 
-def _nested_repository(path: bytes) -> Finding:
+def _report_nested_repository(path: bytes) -> Finding:
     return Finding(
         layer="L1",
         rule="nested-repository",
         severity=Severity.BLOCKER,
         path=readable(path),
-        detail="a git repository inside the work tree: its files are not part of the tree and cannot be checked",
-        fix="remove its .git, let .gitignore cover it, or add it with `git submodule add`",
+        detail="a git repository is inside the work tree; its files are not part of the tree and cannot be checked",
+        fix="remove its .git, list it in .gitignore, or add it with `git submodule add`",
     )
 
 
-def _escaping_symlinks(store: Store, entries: Sequence[Entry]) -> list[Finding]:
-    """Symlinks that the change added and that lead out of the repository."""
+def _find_escaping_symlinks(store: Store, entries: Sequence[Entry]) -> list[Finding]:
+    """Return a finding for each symlink that the change added and that leads out of the repository."""
     findings = []
     for entry in entries:
         if entry.mode != SYMLINK:
@@ -398,10 +413,10 @@ def _escaping_symlinks(store: Store, entries: Sequence[Entry]) -> list[Finding]:
         folder = posixpath.dirname(os.fsdecode(entry.path))
         root = str(store.repository.stands_for or store.repository.root)
         if target.startswith("/"):
-            inside = f"{posixpath.normpath(target)}/".startswith(f"{root}/")
+            is_inside = f"{posixpath.normpath(target)}/".startswith(f"{root}/")
         else:
-            inside = posixpath.normpath(posixpath.join(folder, target)).split("/")[0] != ".."
-        if not inside:
+            is_inside = posixpath.normpath(posixpath.join(folder, target)).split("/")[0] != ".."
+        if not is_inside:
             findings.append(
                 Finding(
                     layer="L1",

@@ -1,12 +1,10 @@
-"""The private git directory: objects and index of our own, beyond the reach of whoever works in the repository.
+"""The private git directory: Proofstone's own objects and index, out of reach of whoever works in the repository.
 
-It can be made again at any time, so whatever is found damaged in it is put right on opening, and said once.
+It can be recreated at any time, so damage is repaired when it is opened, and reported once. It borrows the user's
+objects through alternates and keeps new ones to itself. Its configuration is written each time it is opened: the
+conversions that the user has configured (line endings, filters such as LFS and git-crypt), and no other user setting.
 
-It borrows the user's objects through alternates and keeps new ones to itself. Its configuration is written by the
-engine on every opening: the conversions that the user had configured (line endings, filters such as LFS and
-git-crypt), and nothing else of theirs.
-
-Objects of the private store that a run still needs, kept from being tidied away: refs hold them.
+Refs (`pin`) protect objects that a run still needs from garbage collection.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from proofstone.git.program import Git
 from proofstone.git.repository import Repository
 from proofstone.machine.files import discard, ensure_folder, ensure_place_for_file, write_alternates
 
-_KEPT_CORE = frozenset(
+_CORE_SETTINGS = frozenset(
     f"core.{name}"
     for name in (
         "autocrlf", "eol", "ignorecase", "precomposeunicode", "symlinks", "filemode", "bigfilethreshold",
@@ -45,9 +43,9 @@ _GIT_FILES = ("HEAD", "config", "config.new", "config.new.lock", "objects/info/a
 _HEAD = b"ref: refs/heads/none\n"
 _IS_HEAD = re.compile(rb"(?:ref: refs/[!-~]+|[0-9a-f]{40,64})\n?").fullmatch
 _STALE_SECONDS = 10.0
-"""Git holds a lock for milliseconds; one that is older was left by a git that was killed."""
+"""Git holds a lock for milliseconds; an older one was left by a git that was killed."""
 
-# Folders of the user's git directory in which filters keep what they need: found through $GIT_DIR by the filters.
+# Folders of the user's git directory in which filters keep their data; the filters find them through $GIT_DIR.
 _FILTER_FOLDERS = ("lfs", "git-crypt")
 
 
@@ -60,7 +58,7 @@ class Store:
     shared_objects: Path | None = None
     """The object directory of another store, if this one has none of its own."""
     repairs: list[str] = field(default_factory=list, compare=False)
-    """What was found damaged and put right, in words."""
+    """Messages about damage that was found and repaired."""
 
     @property
     def git_dir(self) -> Path:
@@ -76,7 +74,7 @@ class Store:
         return (self.folder / "settings.json").read_text("utf-8")
 
     def git(self, *, work_tree: Path | None = None, index: Path | None = None) -> Git:
-        elsewhere = {"GIT_OBJECT_DIRECTORY": str(self.shared_objects)} if self.shared_objects else {}
+        shared_variables = {"GIT_OBJECT_DIRECTORY": str(self.shared_objects)} if self.shared_objects else {}
         return Git(
             directory=work_tree or self.git_dir,
             git_dir=self.git_dir,
@@ -88,13 +86,16 @@ class Store:
                 "GIT_CONFIG_SYSTEM": os.devnull,
                 "GIT_CONFIG_NOSYSTEM": "1",
                 "GIT_ATTR_NOSYSTEM": "1",
-                **elsewhere,
+                **shared_variables,
             },
         )
 
     def without_personal_smudge(self, versioned: Iterable[str]) -> tuple[str, ...]:
-        """Settings that keep filters from altering checkouts, if only `info/attributes` asks for them and none of the
-        tree's own attributes, which are given: nobody who sees the tree would know what a checkout of it holds."""
+        """Return settings that switch off checkout filters which only the user's `info/attributes` requests.
+
+        `versioned` holds the tree's own attributes. Without this, nobody who sees the tree would know what a checkout
+        holds.
+        """
         personal = self.repository.common_dir / "info" / "attributes"
         lines = os.fsdecode(personal.read_bytes()) if personal.is_file() else ""
         shared = {name for text in versioned for name in _FILTER_NAME.findall(text)}
@@ -103,23 +104,23 @@ class Store:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One snapshot of a repository at a time: they share an index."""
+        """Hold the lock of the store: only one snapshot of a repository runs at a time, because they share an index."""
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
 
 def open_store(repository: Repository, home: Path) -> Store:
-    """The private directory of this repository, made if there is none, its configuration fresh."""
+    """Open the private directory of this repository, with a fresh configuration; create it if there is none."""
     name = hashlib.sha256(os.fsencode(repository.git_dir)).hexdigest()[:20]
     store = Store(repository, home / "repos" / name)
     ensure_folder(store.folder, store.repairs)
     ensure_place_for_file(store.folder / "lock", store.repairs)
     with store.locked():
-        _mend(store)
+        _repair(store)
         if not store.git_dir.is_dir():
             _create(store)
-        settings = _user_settings(repository)
+        settings = _read_user_settings(repository)
         _refuse_filters_in_tree(repository, settings)
         _write_config(store, settings)
         write_alternates(store.git_dir, repository.object_dirs)
@@ -128,29 +129,29 @@ def open_store(repository: Repository, home: Path) -> Store:
 
 
 def store_beside(store: Store, folder: Path, repository: Repository) -> Store:
-    """A store with an index, a lock and attributes of its own, the settings of this one, and this one's objects."""
-    beside = Store(repository, folder, store.objects, store.repairs)
+    """Create a store with its own index, lock and attributes, and with the settings and objects of the given store."""
+    derived = Store(repository, folder, store.objects, store.repairs)
     for part in ("refs", "info"):
-        (beside.git_dir / part).mkdir(mode=0o700, parents=True, exist_ok=True)
-    (beside.git_dir / "HEAD").write_text("ref: refs/heads/none\n")
+        (derived.git_dir / part).mkdir(mode=0o700, parents=True, exist_ok=True)
+    (derived.git_dir / "HEAD").write_text("ref: refs/heads/none\n")
     with store.locked():
-        shutil.copyfile(store.git_dir / "config", beside.git_dir / "config")
+        shutil.copyfile(store.git_dir / "config", derived.git_dir / "config")
         shutil.copyfile(store.folder / "settings.json", folder / "settings.json")
     for name in _FILTER_FOLDERS:
-        theirs, ours = store.git_dir / name, beside.git_dir / name
+        theirs, ours = store.git_dir / name, derived.git_dir / name
         if theirs.is_dir() and not os.path.lexists(ours):
             ours.symlink_to(theirs)
-    return beside
+    return derived
 
 
 def refuse_filters_in_tree(store: Store) -> None:
-    """The same as on every opening, for a work tree that came about later."""
+    """Refuse filters inside the tree as `open_store` does, for a work tree that was created later."""
     _, settings = json.loads(store.conversions)
     _refuse_filters_in_tree(store.repository, settings)
 
 
-def _mend(store: Store) -> None:
-    """Put right what git needs of its directory; objects and refs that are there stay."""
+def _repair(store: Store) -> None:
+    """Repair what git needs in its directory; existing objects and refs stay."""
     for name in _OWN_FILES:
         ensure_place_for_file(store.folder / name, store.repairs)
     git = store.git_dir
@@ -158,35 +159,35 @@ def _mend(store: Store) -> None:
         return
     if not git.is_dir():
         discard(git)
-        store.repairs.append(f"{git} was no folder; it was made anew")
+        store.repairs.append(f"{git} was not a folder and has been recreated")
         return
     for name in _GIT_FOLDERS:
         if not os.path.lexists(git / name):
-            store.repairs.append(f"{git / name} was missing; it was made anew")
+            store.repairs.append(f"{git / name} was missing and has been recreated")
         ensure_folder(git / name, store.repairs)
     for name in _GIT_FILES:
         ensure_place_for_file(git / name, store.repairs)
     head = git / "HEAD"
     if not head.is_file() or not _IS_HEAD(head.read_bytes()):
         head.write_bytes(_HEAD)
-        store.repairs.append(f"{head} was missing or damaged; it was written anew")
+        store.repairs.append(f"{head} was missing or damaged and has been rewritten")
     for lock in (*git.glob("*.lock"), *git.glob("refs/**/*.lock")):
         if _is_stale(lock):
             discard(lock)
-            store.repairs.append(f"{lock} was left by a git that was killed; it was removed")
+            store.repairs.append(f"{lock} was left by a git process that was killed and has been removed")
 
 
 def _is_stale(lock: Path) -> bool:
     try:
         return time.time() - lock.lstat().st_mtime > _STALE_SECONDS
     except FileNotFoundError:
-        return False  # its owner is done
+        return False  # its owner has just removed it
 
 
 def _create(store: Store) -> None:
-    """Made aside and moved in, so that a crash leaves nothing half made."""
-    aside = store.folder / "git.new"
-    discard(aside)
+    """Create the git directory in a temporary folder and rename it, so that a crash leaves nothing incomplete."""
+    temporary = store.folder / "git.new"
+    discard(temporary)
     template = store.folder / "no-template"
     ensure_folder(template, store.repairs)
     store.repository.git_in(store.folder).run(
@@ -195,39 +196,41 @@ def _create(store: Store) -> None:
         "--bare",
         f"--object-format={store.repository.object_format}",
         f"--template={template}",
-        aside,
+        temporary,
     )
-    (aside / "info").mkdir(exist_ok=True)
-    (aside / "objects" / "info").mkdir(exist_ok=True)
-    aside.rename(store.git_dir)
+    (temporary / "info").mkdir(exist_ok=True)
+    (temporary / "objects" / "info").mkdir(exist_ok=True)
+    temporary.rename(store.git_dir)
 
 
-def _user_settings(repository: Repository) -> list[tuple[str, str]]:
-    """The user's own settings that decide how bytes become blobs."""
-    kept: list[tuple[str, str]] = []
+def _read_user_settings(repository: Repository) -> list[tuple[str, str]]:
+    """Return the user's settings that decide how bytes become blobs."""
+    settings: list[tuple[str, str]] = []
     for record in repository.git.records("config", "--list", "-z", "--includes"):
         name, _, value = os.fsdecode(record).partition("\n")
-        if name in _KEPT_CORE or name.startswith(("filter.", "lfs.")):
-            kept.append((name, value))
-    return kept
+        if name in _CORE_SETTINGS or name.startswith(("filter.", "lfs.")):
+            settings.append((name, value))
+    return settings
 
 
 def _refuse_filters_in_tree(repository: Repository, settings: Iterable[tuple[str, str]]) -> None:
-    """A filter that lies in the work tree would run code of the change itself, outside every sandbox."""
+    """Raise an error for a filter inside the work tree: it would run code of the change itself,
+    outside every sandbox.
+    """
     for name, value in settings:
         if not name.startswith("filter.") or name.endswith(".required"):
             continue
-        for word in _words(value):
+        for word in _path_words(value):
             program = repository.root / word
             if program.is_file() and program.resolve().is_relative_to(repository.root):
                 raise RepositoryError(
-                    f"{repository.git_dir / 'config'}: {name} runs {word}, a file of the work tree itself; "
-                    "the change could decide what it does",
-                    hint="install the filter outside the repository and name it there",
+                    f"{repository.git_dir / 'config'}: {name} runs {word}, a file of the work tree itself, so "
+                    "the change could decide what the filter does",
+                    hint="install the filter outside the repository and configure that path",
                 )
 
 
-def _words(command: str) -> list[str]:
+def _path_words(command: str) -> list[str]:
     try:
         return [word for word in shlex.split(command) if "/" in word or "." in word]
     except ValueError:
@@ -235,16 +238,21 @@ def _words(command: str) -> list[str]:
 
 
 def _write_config(store: Store, settings: list[tuple[str, str]]) -> None:
-    """Ours and nothing else. Written anew only when the user's settings have changed since: git does the quoting."""
-    said = store.folder / "settings.json"
-    wanted = json.dumps([store.repository.object_format, settings])
+    """Write Proofstone's own configuration, if the user's settings have changed since. Git does the quoting."""
+    settings_file = store.folder / "settings.json"
+    settings_text = json.dumps([store.repository.object_format, settings])
     config = store.git_dir / "config"
     digest = store.folder / "config.sha256"
-    if said.is_file() and said.read_bytes() == wanted.encode() and config.is_file() and digest.is_file():
+    if (
+        settings_file.is_file()
+        and settings_file.read_bytes() == settings_text.encode()
+        and config.is_file()
+        and digest.is_file()
+    ):
         if digest.read_bytes() == _digest(config):
             return
-        store.repairs.append(f"{config} was not what was written there; it was written anew")
-    said.unlink(missing_ok=True)
+        store.repairs.append(f"{config} had been changed and has been rewritten")
+    settings_file.unlink(missing_ok=True)
     fresh = store.git_dir / "config.new"
     extension = "[extensions]\n\tobjectFormat = sha256\n" if store.repository.object_format == "sha256" else ""
     version = 1 if extension else 0
@@ -254,7 +262,7 @@ def _write_config(store: Store, settings: list[tuple[str, str]]) -> None:
         plain.run("config", "--file", fresh, "--add", name, value)
     digest.write_bytes(_digest(fresh))
     fresh.replace(config)
-    said.write_text(wanted, "utf-8")
+    settings_file.write_text(settings_text, "utf-8")
 
 
 def _digest(file: Path) -> bytes:
@@ -269,17 +277,17 @@ def _link_filter_folders(store: Store) -> None:
             ours.symlink_to(theirs)
 
 
-_REFS = "refs/proofstone/held"
+_HELD_REFS = "refs/proofstone/held"
 
 
 def hold(store: Store, run_id: str, name: str, thing: str) -> None:
-    """Keep a commit or a tree of the run, in place of what was held under that name."""
-    store.git().run("update-ref", f"{_REFS}/{run_id}/{name}", thing)
+    """Protect a commit or a tree of the run from garbage collection, in place of what was held under that name."""
+    store.git().run("update-ref", f"{_HELD_REFS}/{run_id}/{name}", thing)
 
 
 def let_go(store: Store, run_id: str) -> None:
-    """The run is over, and what counts of it is in the person's repository."""
+    """Release the objects of a run that is over: its result is in the user's repository."""
     git = store.git()
-    names = git.line("for-each-ref", "--format=delete %(refname)", f"{_REFS}/{run_id}")
+    names = git.line("for-each-ref", "--format=delete %(refname)", f"{_HELD_REFS}/{run_id}")
     if names:
         git.run("update-ref", "--stdin", stdin=f"{names}\n".encode())

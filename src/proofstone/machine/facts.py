@@ -1,11 +1,10 @@
-"""What is on this machine: programs and their versions, the distribution, the kernel's switches.
+"""Facts about this machine: programs and their versions, the distribution, kernel settings.
 
-Programs are data. `look` runs a program's version command in `/`, with a deadline and only from absolute entries
-of PATH, so that a repository one happens to stand in cannot have its own code run by asking.
+Programs are data. `look_for_program` runs a program's version command in `/`, with a deadline and only from absolute
+entries of PATH, so that the repository in the current directory cannot have its own code run.
 
-Where Proofstone looks for the programs that it starts itself, git and bubblewrap: never inside the work tree, where
-the
-change decides what lies.
+Proofstone looks for the programs that it starts itself, git and bubblewrap, outside the work tree only: what is inside
+is part of the change.
 """
 
 from __future__ import annotations
@@ -32,20 +31,22 @@ _INSTALL: Final[Mapping[str, str]] = {
 
 
 class Program(NamedTuple):
+    """A program that Proofstone or a check may need."""
+
     name: str
     group: str
     why: str
     version: tuple[str, ...] = ("--version",)
-    """Arguments that make it print its version; empty if that may download something."""
+    """The arguments that print the version; empty if they may cause a download."""
     minimum: tuple[int, ...] = ()
     packages: Mapping[str, str] = {}
-    """The package's name in each family of distributions; a family that lacks it is not here."""
+    """The name of the package in each family of distributions; families without a package are missing."""
     install: str = ""
-    """How to get it anywhere, where the distribution's package is not the usual way."""
+    """How to install it anywhere, where a package of the distribution is not the usual way."""
     essential: bool = False
 
 
-def _everywhere(name: str) -> dict[str, str]:
+def _same_package_name(name: str) -> dict[str, str]:
     return dict.fromkeys(FAMILIES, name)
 
 
@@ -55,7 +56,7 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         "Proofstone itself",
         "freezes the tree under test",
         minimum=(2, 31),
-        packages=_everywhere("git"),
+        packages=_same_package_name("git"),
         essential=True,
     ),
     Program(
@@ -100,7 +101,7 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         "runs the scripts of package.json",
         packages={"apt": "npm", "dnf": "npm", "pacman": "npm", "brew": "node"},
     ),
-    # Their shims download a release when they are asked for a version.
+    # The shims of these programs download a release when they are asked for their version.
     Program("pnpm", "Node", "runs projects with a pnpm-lock.yaml", version=(), install="npm install -g pnpm"),
     Program("yarn", "Node", "runs projects with a yarn.lock", version=(), install="npm install -g yarn"),
     Program(
@@ -116,7 +117,7 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         "builds and tests Rust crates",
         packages={"apt": "cargo", "dnf": "cargo", "pacman": "rust", "brew": "rust"},
     ),
-    Program("mvn", "Java", "builds and tests Maven projects", packages=_everywhere("maven")),
+    Program("mvn", "Java", "builds and tests Maven projects", packages=_same_package_name("maven")),
     Program(
         "gradle",
         "Java",
@@ -131,7 +132,7 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         packages={"dnf": "dotnet-sdk-8.0", "pacman": "dotnet-sdk", "brew": "dotnet"},
         install="install the .NET SDK from Microsoft's packages",
     ),
-    Program("ruby", "Ruby", "runs Ruby projects", packages=_everywhere("ruby")),
+    Program("ruby", "Ruby", "runs Ruby projects", packages=_same_package_name("ruby")),
     Program(
         "bundle",
         "Ruby",
@@ -139,8 +140,8 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         packages={"apt": "bundler", "dnf": "rubygem-bundler", "pacman": "ruby-bundler"},
         install="gem install bundler",
     ),
-    Program("cmake", "C and C++", "configures, builds and tests CMake projects", packages=_everywhere("cmake")),
-    Program("make", "C and C++", "runs the targets of a Makefile", packages=_everywhere("make")),
+    Program("cmake", "C and C++", "configures, builds and tests CMake projects", packages=_same_package_name("cmake")),
+    Program("make", "C and C++", "runs the targets of a Makefile", packages=_same_package_name("make")),
     Program(
         "strace",
         "Proofstone's own tests",
@@ -152,6 +153,8 @@ PROGRAMS: Final[tuple[Program, ...]] = (
 
 
 class State(StrEnum):
+    """Whether a program can be used."""
+
     OK = "ok"
     MISSING = "missing"
     OLD = "too old"
@@ -159,7 +162,7 @@ class State(StrEnum):
 
 
 class Found(NamedTuple):
-    """What came of looking for one program."""
+    """The result of looking for one program."""
 
     program: Program
     state: State
@@ -170,7 +173,7 @@ class Found(NamedTuple):
 
 
 def look_for_all(programs: Sequence[Program], search: str | None = None) -> list[Found]:
-    """Look for each, at the same time: some take a second to say their version."""
+    """Look for all programs in parallel, because some take a second to print their version."""
     family = distribution_family()
     places = absolute_path(os.environ.get("PATH", os.defpath) if search is None else search)
     with ThreadPoolExecutor(max_workers=4) as pool:
@@ -178,6 +181,7 @@ def look_for_all(programs: Sequence[Program], search: str | None = None) -> list
 
 
 def look(program: Program, places: str, family: str | None) -> Found:
+    """Look for one program and run its version command."""
     install = how_to_install(program, family)
     path = shutil.which(program.name, path=places) if places else None
     if path is None:
@@ -185,26 +189,28 @@ def look(program: Program, places: str, family: str | None) -> Found:
     if not program.version:
         return Found(program, State.OK, path)
     try:
-        said = _ask(path, program.version, places)
+        result = _run_version_command(path, program.version, places)
     except (OSError, subprocess.TimeoutExpired) as error:
         return Found(program, State.BROKEN, path, detail=str(error), install=install)
-    version = version_in(said.stdout) or version_in(said.stderr)
-    if said.returncode != 0 or version is None:
-        detail = (said.stderr or said.stdout).strip().partition("\n")[0] or f"exit code {said.returncode}"
+    version = version_in(result.stdout) or version_in(result.stderr)
+    if result.returncode != 0 or version is None:
+        detail = (result.stderr or result.stdout).strip().partition("\n")[0] or f"exit code {result.returncode}"
         return Found(program, State.BROKEN, path, detail=detail, install=install)
-    if _numbers(version) < program.minimum:
+    if _parse_version(version) < program.minimum:
         needed = ".".join(str(part) for part in program.minimum)
         return Found(program, State.OLD, path, version, f"{needed} or later is needed", install)
     return Found(program, State.OK, path, version)
 
 
-def _ask(path: str, arguments: Sequence[str], places: str) -> subprocess.CompletedProcess[str]:
-    """Some look into the directory they stand in, some fetch what it asks for: `/`, and nothing fetched."""
-    kept = {name: os.environ[name] for name in ("HOME", "JAVA_HOME", "LANG") if name in os.environ}
+def _run_version_command(path: str, arguments: Sequence[str], places: str) -> subprocess.CompletedProcess[str]:
+    """Run the version command in `/` and without downloads: some programs read the current directory or fetch what it
+    needs.
+    """
+    inherited = {name: os.environ[name] for name in ("HOME", "JAVA_HOME", "LANG") if name in os.environ}
     return subprocess.run(
         [path, *arguments],
         cwd="/",
-        env=kept | {"PATH": places, "GOTOOLCHAIN": "local", "DOTNET_CLI_TELEMETRY_OPTOUT": "1"},
+        env=inherited | {"PATH": places, "GOTOOLCHAIN": "local", "DOTNET_CLI_TELEMETRY_OPTOUT": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -215,28 +221,29 @@ def _ask(path: str, arguments: Sequence[str], places: str) -> subprocess.Complet
 
 
 def version_in(text: str) -> str | None:
-    """The first thing in `text` that reads like a version: `git version 2.39.5` says `2.39.5`."""
-    found = re.search(r"(?<![\w.])v?(?:go)?(\d+(?:\.\d+)+)", text)
-    return found[1] if found else None
+    """Return the first version in `text`: for `git version 2.39.5` it is `2.39.5`."""
+    match = re.search(r"(?<![\w.])v?(?:go)?(\d+(?:\.\d+)+)", text)
+    return match[1] if match else None
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _parse_version(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
 def absolute_path(path: str) -> str:
-    """PATH without relative entries, which would mean whatever directory one stands in."""
+    """Return PATH without relative entries, which would depend on the current directory."""
     return os.pathsep.join(entry for entry in path.split(os.pathsep) if entry.startswith("/"))
 
 
 def how_to_install(program: Program, family: str | None) -> str:
+    """Return a command or a sentence that says how to install the program."""
     if family is not None and family in program.packages:
         return _INSTALL[family].format(program.packages[family])
     return program.install or f"install {program.name} with your system's package manager"
 
 
 def distribution_family(release: Path = Path("/etc/os-release")) -> str | None:
-    """Which package manager's names to use, from os-release; `brew` on macOS; None if it cannot be told."""
+    """Return the package manager that os-release implies, `brew` on macOS, or None if it is unknown."""
     if platform.system() == "Darwin":
         return "brew"
     known = {"debian": "apt", "ubuntu": "apt", "fedora": "dnf", "rhel": "dnf", "centos": "dnf", "arch": "pacman"}
@@ -246,7 +253,7 @@ def distribution_family(release: Path = Path("/etc/os-release")) -> str | None:
 
 
 def os_release(path: Path = Path("/etc/os-release")) -> dict[str, str]:
-    """The pairs in os-release, empty where there is no such file."""
+    """Return the pairs in os-release, or nothing if there is no such file."""
     if not path.is_file():
         return {}
     pairs = (line.partition("=") for line in path.read_text(encoding="utf-8", errors="replace").splitlines())
@@ -254,7 +261,7 @@ def os_release(path: Path = Path("/etc/os-release")) -> dict[str, str]:
 
 
 def kernel_switch(name: str, root: Path = Path("/proc/sys")) -> int | None:
-    """The value of a sysctl such as `user.max_user_namespaces`; None if this kernel lacks it."""
+    """Return the value of a sysctl such as `user.max_user_namespaces`, or None if this kernel lacks it."""
     file = root / name.replace(".", "/")
     try:
         return int(file.read_text(encoding="ascii").strip())
@@ -263,21 +270,21 @@ def kernel_switch(name: str, root: Path = Path("/proc/sys")) -> int | None:
 
 
 def cgroup_version(root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Which cgroup hierarchy is mounted, if one is."""
+    """Return the version of the mounted cgroup hierarchy, or None."""
     if (root / "cgroup.controllers").exists():
         return 2
     return 1 if (root / "memory").is_dir() or (root / "pids").is_dir() else None
 
 
 def container() -> str | None:
-    """The kind of container we are in, if there are its marks."""
+    """Return the kind of container that this process runs in, or None if there is no sign of one."""
     marks = {"/.dockerenv": "docker", "/run/.containerenv": "podman"}
     return next((kind for mark, kind in marks.items() if Path(mark).exists()), os.environ.get("container"))  # noqa: SIM112  systemd's spelling
 
 
 def search_outside(directory: Path) -> str:
-    """PATH without the folders of the work tree that `directory` is in."""
-    top = _work_tree(directory.resolve())
+    """Return PATH without the folders of the work tree that contains `directory`."""
+    top = _find_work_tree(directory.resolve())
     folders = [part for part in os.environ.get("PATH", os.defpath).split(os.pathsep) if part]
     return os.pathsep.join(
         part for part in folders if Path(part).is_absolute() and not (top and Path(part).resolve().is_relative_to(top))
@@ -285,11 +292,11 @@ def search_outside(directory: Path) -> str:
 
 
 def is_inside(path: Path, directory: Path) -> bool:
-    """Whether a path leads into the work tree that `directory` is in."""
-    top = _work_tree(directory.resolve())
+    """Return whether a path leads into the work tree that contains `directory`."""
+    top = _find_work_tree(directory.resolve())
     return top is not None and path.resolve().is_relative_to(top)
 
 
-def _work_tree(directory: Path) -> Path | None:
-    """Found without asking git, for which git must be found first."""
+def _find_work_tree(directory: Path) -> Path | None:
+    """Find the work tree without calling git, because git itself must be found first."""
     return next((place for place in (directory, *directory.parents) if os.path.lexists(place / ".git")), None)

@@ -1,10 +1,11 @@
-"""One process drives a run; the lock is free again when that process has ended, however it ended.
+"""Locks between processes: one for each run, and slots that all runs share.
 
-Slots shared by all runs with the same state directory: heavy checks of several runs do not starve each other.
+One process drives a run. Its lock is free again when that process ends, however it ends.
 
-A slot is a lock on a file, so it is free again when its holder dies, however it dies. Whoever waits stands at one
-turnstile, which the kernel hands on in order: first come, first served. The files lie in the state directory, which
-only its owner can enter: in a folder for temporary files another user could take their names and stop every check.
+Slots are shared by all runs with the same state directory, so that heavy checks of several runs do not starve each
+other. A slot is a file lock, so it is free again when its holder dies. Waiting processes queue at one more lock, the
+turnstile, which the kernel passes on in order of arrival. The files are in the state directory, which only its owner
+can enter: in a folder for temporary files another user could take their names and block every check.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import IO
 
 from proofstone.errors import InputError, MachineError
 
-_TRIES, _PAUSE = 10, 0.05
+_ATTEMPTS, _PAUSE = 10, 0.05
 
 
 class RunHeldError(InputError):
@@ -29,28 +30,30 @@ class RunHeldError(InputError):
 
 @contextmanager
 def held(home: Path, run_id: str) -> Iterator[None]:
+    """Hold the lock of a run. Raise `RunLockedError` if another process holds it."""
     folder = home / "runs"
     folder.mkdir(mode=0o700, exist_ok=True)
     with (folder / f"{run_id}.lock").open("w") as lock:
-        for patience in range(_TRIES):  # somebody may just be looking
+        for attempt in range(_ATTEMPTS):  # another process may only be reading the status
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if patience == _TRIES - 1:
+                if attempt == _ATTEMPTS - 1:
                     raise RunHeldError(
-                        f"{run_id}: another process is at work on it",
-                        hint=f"`proofstone status {run_id}` shows how far it is",
+                        f"{run_id}: another process is working on this run",
+                        hint=f"`proofstone status {run_id}` shows its progress",
                     ) from None
                 time.sleep(_PAUSE)
         yield
 
 
 def is_held(home: Path, run_id: str) -> bool:
+    """Return whether a process holds the lock of the run."""
     lock = home / "runs" / f"{run_id}.lock"
     if not lock.is_file():
         return False
-    with lock.open() as file:  # for reading: also where nothing can be written
+    with lock.open() as file:  # open for reading: that works in a read-only folder too
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -62,37 +65,42 @@ _SLOTS_PAUSE = 0.05
 
 
 class Slots:
+    """A number of slots for heavy checks; 0 means one for each CPU."""
+
     def __init__(self, count: int, folder: Path) -> None:
         self._count = count or os.cpu_count() or 1
         self._folder = folder
 
     @contextmanager
     def taken(self, cancel: threading.Event) -> Iterator[None]:
-        """Hold a slot; waits for one, unless the run is cancelled."""
-        slot = self._wait(cancel)
+        """Hold a slot. Wait for one, unless the run is cancelled."""
+        slot = self._wait_for_slot(cancel)
         try:
             yield
         finally:
             if slot:
                 slot.close()
 
-    def _wait(self, cancel: threading.Event) -> IO[bytes] | None:
+    def _wait_for_slot(self, cancel: threading.Event) -> IO[bytes] | None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self._open("turnstile") as turnstile:
-            while not _try(turnstile):
+        with self._open_lock_file("turnstile") as turnstile:
+            while not _try_lock(turnstile):
                 if cancel.wait(_SLOTS_PAUSE):
                     return None
             while not cancel.is_set():
                 for number in range(self._count):
-                    slot = self._open(f"slot-{number}")
-                    if _try(slot):
+                    slot = self._open_lock_file(f"slot-{number}")
+                    if _try_lock(slot):
                         return slot
                     slot.close()
                 cancel.wait(_SLOTS_PAUSE)
         return None
 
-    def _open(self, name: str) -> IO[bytes]:
-        """A lock needs no right to write: a file that root made, working in somebody's state directory, serves too."""
+    def _open_lock_file(self, name: str) -> IO[bytes]:
+        """Open a lock file.
+
+        A lock needs no write permission, so a file that root created in the user's state directory works too.
+        """
         path = self._folder / name
         flags = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
@@ -108,7 +116,7 @@ class Slots:
             ) from error
 
 
-def _try(file: IO[bytes]) -> bool:
+def _try_lock(file: IO[bytes]) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,1 +1,1 @@
-"""Sandboxes: one Protocol (`job.Sandbox`), three levels of assurance, chosen by trying (`probe`)."""
+"""Sandboxes: one protocol (`job.Sandbox`) and three levels of assurance. `probe` finds the strongest by trying them."""

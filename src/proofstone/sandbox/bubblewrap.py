@@ -1,16 +1,16 @@
 """The strongest level: bubblewrap, with the frozen tree at the repository's own path.
 
-- the machine's root is read-only; /tmp, /run and /dev are private; Proofstone's state and credentials are masked;
-- the frozen checkout, HOME and dependencies are lower layers: what a check writes there is thrown away with it;
-- an executor's work tree is bound there instead, and keeps what is written; so is a HOME of its own, beside the
-  person's;
-- own user, pid, ipc, host-name, time, cgroup and (unless declared) network namespaces; no capabilities; a session and
-  a keyring of its own; a seccomp filter (`seccomp.py`). Kernel settings below /proc and /sys are read-only, and what
-  tells about the machine there is masked;
-- root of the machine is a user without rights inside (`unprivileged.py`);
-- sockets of the machine (docker, D-Bus, ssh-agent) live in /run and /tmp and are out of sight;
-- where hosts are named, one socket leads out of the network namespace, to them alone (`gateway.py`, `relay.py`).
-Where layers cannot be had, the checkout is copied and dependencies are read-only.
+- The machine's root is read-only; /tmp, /run and /dev are private; Proofstone's state and credentials are masked.
+- The frozen checkout, HOME and dependencies are lower layers: what a check writes there is discarded.
+- An executor's work tree is bound there instead and keeps what is written; so does a private HOME beside the user's.
+- User, pid, ipc, host-name, time, cgroup and (unless declared) network namespaces; no capabilities; a new session and
+  keyring; a seccomp filter (`seccomp.py`). Kernel settings below /proc and /sys are read-only, and information about
+  the machine there is masked.
+- Root of the machine is a user without rights inside (`unprivileged.py`).
+- Sockets of the machine (docker, D-Bus, ssh-agent) are in /run and /tmp and not visible.
+- If hosts are named, one socket leads out of the network namespace, to these hosts only (`gateway.py`, `relay.py`).
+
+Where layers are not available, the checkout is copied and dependencies are read-only.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from proofstone.sandbox.seccomp import NAMESPACES, build_filter
 from proofstone.sandbox.unprivileged import HOME_ENTRIES, closed_folders, is_root, stage
 
 LayerKind = Literal["disk", "memory", "none"]
-"""Where throwaway layers keep what is written: beside the checkout, in memory, or there are none."""
+"""Where throwaway layers store what is written: beside the checkout, in memory, or nowhere because there are none."""
 
 PROBES = Path(__file__).parents[1] / "check" / "probes"
 RELAY = Path(__file__).with_name("relay.py")
 _INTERPRETER = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable)))
-"""Not that of a virtual environment: whoever works in the sandbox may be at work on that very one."""
+"""The interpreter outside any virtual environment: an executor may be changing that very environment."""
 _INSIDE = Path("/run/proofstone")
 _GATEWAY = "gateway.sock"
 _PRIVATE = ("/tmp", "/var/tmp", "/run", "/dev/shm")
@@ -58,7 +58,7 @@ _MASKED = (
     "/sys/fs/bpf", "/sys/fs/pstore", "/sys/kernel/config", "/sys/kernel/debug", "/sys/kernel/security",
     "/sys/kernel/tracing",
 )  # fmt: skip
-"""Of the kernel's own file systems: what tells about the machine, its other users or its keys."""
+"""Files of the kernel's own file systems that tell about the machine, its other users or its keys."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,8 @@ class Layer:
 
 @dataclass(frozen=True)
 class Bubblewrap:
+    """The sandbox that uses bubblewrap."""
+
     program: str
     layers: LayerKind
 
@@ -91,14 +93,14 @@ class Bubblewrap:
         )
 
     def run(self, job: Job, sink: Sink) -> Execution:
-        layers = list(self._layers(job))
-        mounted = [job.scratch / f"layer-{number}" for number in range(len(layers))]
-        for folder in mounted:
+        layers = list(self._list_layers(job))
+        layer_folders = [job.scratch / f"layer-{number}" for number in range(len(layers))]
+        for folder in layer_folders:
             (folder / "at").mkdir(parents=True)
             (folder / "top").mkdir()
         hosts = None if job.view.hosts is None else allowed(job.view.hosts)
         with limited(job.limits.memory_mb, job.limits.processes) as group:
-            spec = self._spec(job, layers, mounted, group)
+            spec = self._build_spec(job, layers, layer_folders, group)
             if is_root():
                 spec = stage(spec, own_folders(job))
             with (
@@ -107,7 +109,9 @@ class Bubblewrap:
             ):
                 return launch(job, spec, group, sink)
 
-    def _spec(self, job: Job, layers: list[Layer], mounted: list[Path], group: Group | None) -> dict[str, Any]:
+    def _build_spec(
+        self, job: Job, layers: list[Layer], layer_folders: list[Path], group: Group | None
+    ) -> dict[str, Any]:
         return {
             "groups": group.procs if group else (),
             "confine": False,
@@ -122,66 +126,76 @@ class Bubblewrap:
                     "at": f"{folder}/at",
                     "scratch": f"{folder}/top",
                 }
-                for layer, folder in zip(layers, mounted, strict=True)
+                for layer, folder in zip(layers, layer_folders, strict=True)
             ],
-            "argv": self._command(
-                job, [(layer.at, folder / "at") for layer, folder in zip(layers, mounted, strict=True)]
+            "argv": self._build_command(
+                job, [(layer.at, folder / "at") for layer, folder in zip(layers, layer_folders, strict=True)]
             ),
             "env": dict(job.env),
         }
 
     def written(self, job: Job) -> Path:
-        if self._copied(job):
+        if self._is_copied(job):
             return job.scratch / "copy"
-        number = next(number for number, layer in enumerate(self._layers(job)) if layer.at == job.view.root)
+        number = next(number for number, layer in enumerate(self._list_layers(job)) if layer.at == job.view.root)
         return job.scratch / f"layer-{number}" / "top" / "upper"
 
-    def _copied(self, job: Job) -> bool:
-        """Whether the files are copied: there are no layers, or none whose content would outlive the run."""
+    def _is_copied(self, job: Job) -> bool:
+        """Return whether the files are copied: there are no layers, or none whose content would outlive the run."""
         return self.layers == "none" or (job.keep and self.layers == "memory")
 
-    def _layers(self, job: Job) -> Iterator[Layer]:
+    def _list_layers(self, job: Job) -> Iterator[Layer]:
         view = job.view
         if self.layers == "none":
             return
         in_memory = self.layers == "memory"
         if view.home and not view.home.is_relative_to(view.root):
-            # In memory: HOME usually contains our own state, and a layer may not lie inside what it covers.
-            for folder in _outermost_tools(view, view.home) if is_root() else _coverable(view.home):
+            # In memory: HOME usually contains Proofstone's state, and a layer may not be inside what it covers.
+            for folder in _find_outermost_tools(view, view.home) if is_root() else _find_coverable(view.home):
                 yield Layer((folder,), folder, memory=True)
-        if not view.work_tree and not self._copied(job):
+        if not view.work_tree and not self._is_copied(job):
             yield Layer((*view.over, view.files, *view.under), view.root, memory=in_memory)
         for folder in view.dependencies:
             compiled = (view.bytecode[folder],) if folder in view.bytecode else ()
             yield Layer((*compiled, folder), folder, memory=in_memory)
 
-    def _command(self, job: Job, layers: list[tuple[Path, Path]]) -> list[str]:
+    def _build_command(self, job: Job, layers: list[tuple[Path, Path]]) -> list[str]:
         view, nothing = job.view, job.scratch / "nothing"
-        nothing.touch()  # not /dev/null: a device cannot be opened below a bind
-        command = [self.program, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *_kernel_files(nothing)]
+        nothing.touch()  # not /dev/null: a device cannot be opened below a bind mount
+        command = [
+            self.program,
+            "--ro-bind",
+            "/",
+            "/",
+            "--dev",
+            "/dev",
+            "--proc",
+            "/proc",
+            *_build_kernel_options(nothing),
+        ]
         size = ["--size", str(job.limits.disk_mb << 20)] if job.limits.disk_mb else []
         for private in _PRIVATE:
             if Path(private).is_dir() and not Path(private).is_symlink():
                 command += [*size, "--tmpfs", private]
         command += ["--perms", "1777", *size, "--tmpfs", "/tmp"]
-        command += _shown_again(view)
-        command += self._files(job, dict(layers))
+        command += _build_visible_options(view)
+        command += self._build_file_options(job, dict(layers))
         if view.git and not view.work_tree:
             command += ["--ro-bind", str(view.git), str(view.root / ".git")]
         for bind in (*view.objects, *view.includes, *view.handed):
             command += ["--bind" if bind.writable else "--ro-bind", str(bind.source), str(bind.at)]
         for bind in view.objects:
-            if (bind.source / "info" / "alternates").is_file():  # every store is bound; there it names paths of outside
+            if (bind.source / "info" / "alternates").is_file():  # every store is bound; this file names paths outside
                 command += ["--ro-bind", str(nothing), str(bind.at / "info" / "alternates")]
         for path in view.sockets:
             command += ["--bind-try", str(path), str(path)]
         command += ["--ro-bind", str(PROBES), str(_INSIDE / "probes")]
         command += ["--bind", str(job.scratch / "report"), str(_INSIDE / "report")]
-        command += _masks(view, nothing)
+        command += _build_mask_options(view, nothing)
         command += home_mounts(view.own_home, view.root, nothing) if view.own_home else []
-        command += _hides(view, nothing)
-        unseen = (Path("/tmp"), view.root, *map(Path, _PRIVATE), *view.masked, *((view.home,) if view.home else ()))
-        for path in open_sockets(view.root, unseen, view.sockets):
+        command += _build_hide_options(view, nothing)
+        invisible = (Path("/tmp"), view.root, *map(Path, _PRIVATE), *view.masked, *((view.home,) if view.home else ()))
+        for path in open_sockets(view.root, invisible, view.sockets):
             command += ["--ro-bind", str(nothing), str(path)]
         command += ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
         command += [] if view.network and view.hosts is None else ["--unshare-net"]
@@ -190,15 +204,19 @@ class Bubblewrap:
             return [*command, "--", *job.argv]
         command += ["--ro-bind", str(job.scratch / _GATEWAY), str(_INSIDE / _GATEWAY)]
         command += ["--ro-bind", str(RELAY), str(_INSIDE / RELAY.name)]
-        return [*command, "--", *_relayed(allowed(view.hosts), job.argv)]
+        return [*command, "--", *_build_relay_command(allowed(view.hosts), job.argv)]
 
-    def _files(self, job: Job, layers: dict[Path, Path]) -> list[str]:
-        """HOME, the files, then dependencies: each may lie inside the one before."""
+    def _build_file_options(self, job: Job, layers: dict[Path, Path]) -> list[str]:
+        """Return the options for HOME, the files and the dependencies, in this order: each may be inside the one
+        before.
+        """
         view = job.view
         command: list[str] = []
         if view.home and not view.home.is_relative_to(view.root):
             shows_all = view.own_home is None and not is_root()
-            command += _home(view.home, layers) if shows_all else _tools(view, view.home, layers)
+            command += (
+                _build_home_options(view.home, layers) if shows_all else _build_tool_options(view, view.home, layers)
+            )
         if view.work_tree:
             command += ["--bind", str(view.work_tree), str(view.root)]
         elif view.root in layers:
@@ -214,135 +232,155 @@ class Bubblewrap:
 
 
 def copied(view: View, to: Path) -> Path:
-    """The files as layers would show them, as a copy: what lies on top is written last."""
+    """Copy the files as layers would show them: the topmost folder is written last."""
     for folder in (*view.under, view.files, *reversed(view.over)):
         shutil.copytree(folder, to, symlinks=True, dirs_exist_ok=True)
     return to
 
 
 def own_folders(job: Job) -> list[Path]:
-    """Return the folders that the engine has made for this job: their files are nobody else's."""
+    """Return the folders that the engine has created for this job: nobody else uses their files."""
     view = job.view
-    given = (view.work_tree, view.copy_at, view.own_home.folder if view.own_home else None)
-    return [job.scratch, view.files, *view.over, *view.under, *(folder for folder in given if folder)]
+    optional = (view.work_tree, view.copy_at, view.own_home.folder if view.own_home else None)
+    return [job.scratch, view.files, *view.over, *view.under, *(folder for folder in optional if folder)]
 
 
-def _kernel_files(nothing: Path) -> list[str]:
-    """The words that make kernel settings read-only and mask what tells about the machine."""
+def _build_kernel_options(nothing: Path) -> list[str]:
+    """Return the options that make kernel settings read-only and mask information about the machine."""
     words = [word for path in _READ_ONLY if os.access(path, os.F_OK) for word in ("--ro-bind", path, path)]
     for path in _MASKED:
         if not os.access(path, os.F_OK):
-            continue  # not there, or out of this user's reach, and so of the check's
+            continue  # it does not exist, or neither this user nor the check can access it
         words += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", str(nothing), path]  # noqa: PTH112
     return words
 
 
-def _coverable(home: Path) -> list[Path]:
-    """What of HOME a layer can cover. The kernel lets nobody cover a folder that has something mounted inside, such
-    as a volume of a container; then it is HOME's own folders, each for itself, without those."""
-    inside = _mounted_below(home)
-    if not inside:
+def _find_coverable(home: Path) -> list[Path]:
+    """Return the folders of HOME that a layer can cover.
+
+    The kernel does not allow a layer over a folder that has something mounted inside, such as a volume of a container.
+    Then each of HOME's own folders without such a mount is covered by itself.
+    """
+    mount_points = _find_mounts_below(home)
+    if not mount_points:
         return [home]
     children = sorted(path for path in home.iterdir() if path.is_dir() and not path.is_symlink())
-    return [path for path in children if not any(at.is_relative_to(path) for at in inside)]
+    return [path for path in children if not any(at.is_relative_to(path) for at in mount_points)]
 
 
-def _mounted_below(home: Path) -> list[Path]:
+def _find_mounts_below(home: Path) -> list[Path]:
     return [at for at, _ in mounts(mount_table() or "") if at != home and at.is_relative_to(home)]
 
 
-def _home(home: Path, layers: dict[Path, Path]) -> list[str]:
-    """HOME below its layer; or, where it cannot be covered as a whole, its folders below theirs and the rest as it is,
-    read-only."""
+def _build_home_options(home: Path, layers: dict[Path, Path]) -> list[str]:
+    """Return the options for HOME below its layer.
+
+    Where HOME cannot be covered as a whole, its folders are below their layers, and the rest is read-only.
+    """
     if home in layers:
         return ["--bind", str(layers[home]), str(home)]
     covered = [path for path in layers if path.parent == home]
     return [word for path in covered for word in ("--bind", str(layers[path]), str(path))]
 
 
-def _relayed(hosts: tuple[Host, ...], argv: tuple[str, ...]) -> list[str]:
-    """The program, behind one who carries its connections to the gateway."""
-    places = {(address, str(host.port)): str(host) for host in hosts for address in host.stands_at}
-    stand_ins = [word for place, host in places.items() for word in (*place, host)]
+def _build_relay_command(hosts: tuple[Host, ...], argv: tuple[str, ...]) -> list[str]:
+    """Return the program's command behind the relay, which carries its connections to the gateway."""
+    addresses = {(address, str(host.port)): str(host) for host in hosts for address in host.stands_at}
+    relay_words = [word for address_and_port, host in addresses.items() for word in (*address_and_port, host)]
     relay = [str(_INTERPRETER), "-I", "-S", str(_INSIDE / RELAY.name), str(_INSIDE / _GATEWAY)]
-    return [*relay, *stand_ins, "--", *argv]
+    return [*relay, *relay_words, "--", *argv]
 
 
-def _outermost_tools(view: View, home: Path) -> list[Path]:
-    """Return the folders of root's HOME that its checks see, each to be covered for itself: HOME is closed to the user
-    that they run as, and where its file system cannot map owners, nothing in it could be reached through it."""
-    mounted = _mounted_below(home)
-    found: list[Path] = []
-    for folder in sorted(_shown_of_home(view, home), key=lambda path: len(path.parts)):
-        if folder.is_dir() and not any(folder.is_relative_to(above) for above in found):
-            found.append(folder)
-    return [folder for folder in found if not any(at.is_relative_to(folder) for at in mounted)]
+def _find_outermost_tools(view: View, home: Path) -> list[Path]:
+    """Return the folders of root's HOME that its checks see, each to be covered by itself.
+
+    HOME is closed to the user that the checks run as, and where its file system cannot map owners, nothing in HOME
+    could be reached through it.
+    """
+    mount_points = _find_mounts_below(home)
+    folders: list[Path] = []
+    for folder in sorted(_find_visible_in_home(view, home), key=lambda path: len(path.parts)):
+        if folder.is_dir() and not any(folder.is_relative_to(above) for above in folders):
+            folders.append(folder)
+    return [folder for folder in folders if not any(at.is_relative_to(folder) for at in mount_points)]
 
 
-def _shown_of_home(view: View, home: Path) -> list[Path]:
-    """Return what is shown of HOME where it is not shown as a whole: toolchains and caches, and for root, whose checks
-    would have them otherwise, some settings."""
+def _find_visible_in_home(view: View, home: Path) -> list[Path]:
+    """Return what is visible of HOME if it is not visible as a whole: toolchains, caches, and for root some settings.
+
+    Checks of other users see these settings anyway.
+    """
     entries = HOME_ENTRIES if view.own_home is None else ()
-    further = [home / name for name in entries if (home / name).exists() and not (home / name).is_symlink()]
-    return [*tools_in(home, (*view.visible, *view.unmasked)), *further]
+    settings = [home / name for name in entries if (home / name).exists() and not (home / name).is_symlink()]
+    return [*tools_in(home, (*view.visible, *view.unmasked)), *settings]
 
 
-def _tools(view: View, home: Path, layers: dict[Path, Path]) -> list[str]:
-    """For root, and for whoever has a HOME of their own: of the person's, nothing but what they work with, below its
-    layer."""
+def _build_tool_options(view: View, home: Path, layers: dict[Path, Path]) -> list[str]:
+    """Return the options for root, and for a program with a private HOME: it sees only the tools of the user's HOME."""
     command = ["--tmpfs", str(home)]
-    for path in _shown_of_home(view, home):
-        below = next((folder for folder in (home, *reversed(path.parents), path) if folder in layers), None)
-        if below is None:
+    for path in _find_visible_in_home(view, home):
+        layer_folder = next((folder for folder in (home, *reversed(path.parents), path) if folder in layers), None)
+        if layer_folder is None:
             command += ["--ro-bind", str(path), str(path)]
         else:
-            command += ["--bind", str(layers[below] / path.relative_to(below)), str(path)]
+            command += ["--bind", str(layers[layer_folder] / path.relative_to(layer_folder)), str(path)]
     return command
 
 
-def _shown_again(view: View) -> list[str]:
-    """What the check needs although it lies below a directory that was just made private."""
+def _build_visible_options(view: View) -> list[str]:
+    """Return the options for folders that the check needs although they are below a directory that was just made
+    private.
+    """
     interpreter = () if view.hosts is None else (Path(sys.base_prefix), _INTERPRETER.parent)
     needed = (*view.visible, *((view.home,) if view.home else ()), *view.dependencies, *interpreter)
-    hidden = [path for path in needed if any(path.is_relative_to(private) for private in _PRIVATE) and path.exists()]
+    needed_again = [
+        path for path in needed if any(path.is_relative_to(private) for private in _PRIVATE) and path.exists()
+    ]
     if is_root():
-        # HOME itself is shown by its tools, later.
-        elsewhere = [path for path in needed if view.home is None or not path.is_relative_to(view.home)]
-        hidden += [path for path in elsewhere if path.is_dir() and closed_folders([path / "inside"])]
-    return [word for path in sorted(set(hidden)) for word in ("--ro-bind", str(path), str(path))]
+        # HOME itself becomes visible later, through its tools.
+        outside_home = [path for path in needed if view.home is None or not path.is_relative_to(view.home)]
+        needed_again += [path for path in outside_home if path.is_dir() and closed_folders([path / "inside"])]
+    return [word for path in sorted(set(needed_again)) for word in ("--ro-bind", str(path), str(path))]
 
 
 def hidden_in(top: Path, view: View) -> list[str]:
-    """The files below `top` that are to be empty. One that is no longer there, or lies behind a link by now, is left
-    alone: to empty it would make a file in its place, or empty another."""
+    """Return the files below `top` that are to be empty.
+
+    A file that no longer exists, or that is behind a link now, is left out: emptying it would create a file in its
+    place, or empty another file.
+    """
     real = top.resolve()
     return [path for path in view.hidden if (top / path).is_file() and (top / path).resolve() == real / path]
 
 
-def _hides(view: View, nothing: Path) -> list[str]:
-    there = hidden_in(view.work_tree or view.files, view)
-    return [word for path in there for word in ("--ro-bind", str(nothing), str(view.root / path))]
+def _build_hide_options(view: View, nothing: Path) -> list[str]:
+    files = hidden_in(view.work_tree or view.files, view)
+    return [word for path in files for word in ("--ro-bind", str(nothing), str(view.root / path))]
 
 
-def _masks(view: View, nothing: Path) -> list[str]:
-    """Directories become empty, and so do files. A path that is not there needs no mask. What is not masked, below,
-    comes after; and a mask inside of that after it again: the innermost has the last word."""
+def _build_mask_options(view: View, nothing: Path) -> list[str]:
+    """Return the options that make masked directories and files empty. A path that does not exist needs no mask.
+
+    An unmasked folder inside a mask comes after the mask, and a mask inside that folder comes after it again: the
+    innermost option wins.
+    """
     masks = {path.resolve() for path in view.masked}
-    shown = {at: path for path in view.unmasked if path.is_dir() for at in _below(path, view.masked)}
+    unmasked = {at: path for path in view.unmasked if path.is_dir() for at in _find_below_masks(path, view.masked)}
     command: list[str] = []
-    for at in sorted({*masks, *shown}, key=lambda path: (len(path.parts), path)):
+    for at in sorted({*masks, *unmasked}, key=lambda path: (len(path.parts), path)):
         if at.is_dir() and at in masks:
             command += ["--tmpfs", str(at)]
-        elif at in shown:
-            command += ["--ro-bind", str(shown[at]), str(at)]
+        elif at in unmasked:
+            command += ["--ro-bind", str(unmasked[at]), str(at)]
         elif at.is_file():
             command += ["--ro-bind", str(nothing), str(at)]
     return command
 
 
-def _below(path: Path, masked: tuple[Path, ...]) -> set[Path]:
-    """Where a folder is below what is masked: by the path that it is called by, where a link may be on the way, and by
-    its own."""
-    called = {mask.resolve() / path.relative_to(mask) for mask in masked if path.is_relative_to(mask)}
-    real = {path.resolve() for mask in masked if path.resolve().is_relative_to(mask.resolve())}
-    return (called | real) - {mask.resolve() for mask in masked}
+def _find_below_masks(path: Path, masked: tuple[Path, ...]) -> set[Path]:
+    """Return where a folder is below a mask: by the path that was given, which may contain a link, and by its real
+    path.
+    """
+    given_paths = {mask.resolve() / path.relative_to(mask) for mask in masked if path.is_relative_to(mask)}
+    real_paths = {path.resolve() for mask in masked if path.resolve().is_relative_to(mask.resolve())}
+    return (given_paths | real_paths) - {mask.resolve() for mask in masked}

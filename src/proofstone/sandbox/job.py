@@ -1,4 +1,4 @@
-"""What a sandbox is asked to run, what the run may see, and what came of it."""
+"""What a sandbox runs, what the program may see, and how it ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proofstone.common.secrets import NO_SECRETS, SecretMask
 
 @dataclass(frozen=True)
 class Bind:
-    """A file or directory of the machine, seen at another path (or the same)."""
+    """A file or directory of the machine, visible at another path (or the same)."""
 
     source: Path
     at: Path
@@ -23,99 +23,110 @@ class Bind:
 
 @dataclass(frozen=True)
 class OwnHome:
-    """A HOME that is none of the person's, made for one program."""
+    """A private HOME for one program."""
 
     folder: Path
-    """On the machine; it keeps what is written there."""
+    """The folder on the machine; it keeps what is written there."""
     shared: tuple[tuple[Path, str], ...] = ()
-    """Folders and files of the person's that the program reads and writes as its own, never as copies (a login that is
-    renewed in a copy is lost to the person): where each is, and its path from the new HOME."""
+    """The user's folders and files that the program reads and writes directly, never as copies (a login that is renewed
+    in a copy is lost to the user): the path of each, and its path relative to the new HOME.
+    """
     kept: tuple[tuple[Path, str], ...] = ()
-    """The same, but read-only: what lies inside a shared folder and decides what the program does the next time that
-    the person starts it, outside."""
+    """The same for read-only paths: files inside a shared folder that decide what the program does the next time that
+    the user starts it, outside.
+    """
     renewed: tuple[str, ...] | None = None
-    """Patterns of paths from the new HOME: the only things in shared folders that the program changes for good. None:
-    all that is there."""
+    """Patterns of paths relative to the new HOME: the only files in shared folders that the program may change
+    permanently. None means all of them.
+    """
 
 
 @dataclass(frozen=True)
 class View:
-    """What a check sees of the world. The frozen files stand where the repository stands."""
+    """What a check sees. The frozen files are at the repository's path."""
 
     root: Path
     """The repository's own path."""
     files: Path
-    """The checkout of the frozen tree; never written to."""
+    """The checkout of the frozen tree; it is never written to."""
     copy_at: Path | None = None
-    """Where a level without mounts puts its copy of the files, in place of the copy before; None: a folder of the
-    job's own."""
+    """Where a level without mounts puts its copy of the files, replacing an earlier copy; None for a
+    folder of the job.
+    """
     over: tuple[Path, ...] = ()
-    """What a build of this very tree wrote, seen above the files."""
+    """What a build of this very tree wrote, visible above the files."""
     under: tuple[Path, ...] = ()
-    """What a set-up wrote, seen where the tree has no file of that name."""
+    """What a setup wrote, visible where the tree has no file of that name."""
     git: Path | None = None
     """The minimal `.git`."""
     objects: tuple[Bind, ...] = ()
-    """Object stores that the minimal `.git` borrows from."""
+    """The object stores that the minimal `.git` borrows from."""
     home: Path | None = None
-    """The person's HOME, below a layer that is thrown away."""
+    """The user's HOME, below a layer that is discarded."""
     dependencies: tuple[Path, ...] = ()
     """Directories inside or outside the repository that hold dependencies, each below such a layer."""
     bytecode: Mapping[Path, Path] = field(default_factory=dict)
     """For a dependency: a directory with its bytecode, laid over it."""
     includes: tuple[Bind, ...] = ()
     handed: tuple[Bind, ...] = ()
-    """Files and folders of the engine's that this one run may read, or write where the bind says so. `Place.handed`
-    says where it finds them."""
+    """Files and folders of the engine that this run may read, or write if the bind is writable.
+    `SandboxPaths.engine_paths` has their paths inside the sandbox.
+    """
     masked: tuple[Path, ...] = ()
     """What no check may see: Proofstone's own state, credentials."""
     unmasked: tuple[Path, ...] = ()
-    """Folders of a program that may be read although they lie below what is masked: it is installed there. None that a
-    repository can choose."""
+    """Folders of a program that may be read although they are below a masked folder, because it is installed there. A
+    repository cannot choose them.
+    """
     hidden: tuple[str, ...] = ()
-    """Files of the tree that are shown empty, by their paths from its root. Where a work tree is kept, that takes
-    mounts."""
+    """Files of the tree that appear empty, by their paths from its root. Where a work tree is kept,
+    this needs mounts.
+    """
     visible: tuple[Path, ...] = ()
-    """Directories that must stay visible although they lie below a private /tmp or /run."""
+    """Directories that must stay visible although they are below a private /tmp or /run."""
     sockets: tuple[Path, ...] = ()
     network: bool = False
     hosts: tuple[str, ...] | None = None
-    """With these, a network of its own from which nothing but they can be reached: `api.example.com` (port 443),
-    `example.com:8080`, `*.example.com`, `127.0.0.1:11434`. `network` is not used then."""
+    """If set, the only hosts that can be reached: `api.example.com` (port 443), `example.com:8080`, `*.example.com`,
+    `127.0.0.1:11434`. `network` is ignored then.
+    """
     own_home: OwnHome | None = None
-    """HOME for this one job; `home` stays where it is, for what dependencies need there."""
+    """The HOME of this job; `home` stays where it is, for dependencies that need it."""
     work_tree: Path | None = None
-    """A folder that stands at `root` and keeps what is written there: an executor's. `files`, `over`, `under` and
-    `git` are not used then."""
+    """An executor's folder that is mounted at `root` and keeps what is written there. `files`, `over`, `under` and
+    `git` are not used then.
+    """
 
 
 @dataclass(frozen=True)
 class Limits:
+    """The limits of a job."""
+
     seconds: float = 900
     memory_mb: int = 8192
     processes: int = 4096
     disk_mb: int = 0
-    """What the job may write to disk, in MiB; 0: no limit."""
+    """How much the job may write to disk, in MiB; 0 means no limit."""
     allowed: frozenset[str] = frozenset()
     """Groups of system calls that are not refused: see `seccomp.py`."""
     idle_seconds: float | None = None
-    """How long it may be silent."""
+    """How long the job may be without output."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where things are, as the check sees them."""
+    """The paths of files and folders, as the check sees them."""
 
     root: Path
     report: Path
     probes: Path
     temporary: Path
     module_path: tuple[Path, ...] = ()
-    """Where modules of the project must be looked up, when the checkout is not at the repository's path."""
+    """Where modules of the project must be looked up if the checkout is not at the repository's path."""
     handed: tuple[Path, ...] = ()
-    """Where each of the view's `handed` is."""
+    """The path of each of the view's `handed` binds."""
     home: Path | None = None
-    """HOME, where the view has one of the job's own."""
+    """The private HOME, if the view has one."""
 
 
 class Sink(Protocol):
@@ -126,40 +137,42 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class Job:
+    """A command to run in a sandbox."""
+
     argv: tuple[str, ...]
     cwd: Path
     env: Mapping[str, str]
     view: View
     place: Place
     scratch: Path
-    """A directory of this job's own."""
+    """A directory for this job only."""
     limits: Limits = field(default_factory=Limits)
     keep: bool = False
-    """What it writes into the repository is wanted afterwards: see `Sandbox.written`."""
+    """Whether the caller needs what the job writes into the repository: see `Sandbox.find_written`."""
     cancel: threading.Event = field(default_factory=threading.Event)
     on_output: Callable[[bytes], None] | None = None
     stdin: int | None = None
-    """What it reads from; None: nothing."""
+    """The file descriptor of its standard input; None for no input."""
     enough: threading.Event | None = None
-    """Set when it is no longer needed: it is ended then."""
+    """Set by the caller when the job is no longer needed; the job is then ended."""
     on_refused: Callable[[str], None] | None = None
-    """Told of each connection that was refused: `example.com:443`."""
+    """Called for each connection that was refused, with `example.com:443`."""
     mask: SecretMask = NO_SECRETS
-    """Values that are taken out of its output before anybody gets it."""
+    """Secret values that are masked in the output before anybody gets it."""
 
 
 @dataclass(frozen=True)
 class Execution:
-    """How it ended, as the engine saw it."""
+    """How a job ended, as the engine saw it."""
 
     exit_code: int | None
-    """None when it was ended by the engine."""
+    """None if the engine ended it."""
     duration_ms: int
     timed_out: bool = False
-    """At its deadline, or because it was silent for too long: then `limit` says so."""
+    """Whether it reached its deadline, or was silent for too long; in that case `limit` says so."""
     cancelled: bool = False
     ended: bool = False
-    """By the engine, because `enough` was set."""
+    """Whether the engine ended it because `enough` was set."""
     limit: str = ""
     """The limit that ended it, in words."""
     setup_error: str = ""
@@ -173,11 +186,11 @@ class Sandbox(Protocol):
     def level(self) -> Assurance: ...
 
     def place(self, view: View, scratch: Path) -> Place:
-        """Prepare `scratch` and say where the check will find things."""
+        """Prepare `scratch` and return the paths that the check will see."""
         ...
 
     def run(self, job: Job, sink: Sink) -> Execution: ...
 
     def written(self, job: Job) -> Path:
-        """After a job with `keep`: the directory that holds what it wrote into the repository."""
+        """After a job with `keep`, return the directory that holds what it wrote into the repository."""
         ...

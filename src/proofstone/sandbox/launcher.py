@@ -1,15 +1,17 @@
-"""Sets up what a check must not see or exceed, then becomes it: a program of its own that imports nothing of ours.
+"""Set up the restrictions of a check, then become the check: a program that imports no other module of ours.
 
     launcher.main() with the arguments SPEC LOG_FD PARENT_PID, in a Python without `site`: `process.py` starts it
 
-In order: join the control groups, set rlimits, adopt orphans, end with the parent, and start a child that either
-- mounts throwaway layers in namespaces of its own (for root: as a user without rights, see `unprivileged.py`), and
-  becomes bubblewrap; or
-- confines itself with Landlock and seccomp where asked, and becomes the check.
-However it ends, and also when the parent is killed, no descendant is left.
-What goes wrong here is written to LOG_FD and ends with exit code 125: the check never started.
+In order: join the control groups, set rlimits, adopt orphans, arrange to end with the parent, and start a child that
+either
+- mounts throwaway layers in its own namespaces (for root: as a user without rights, see `unprivileged.py`), and becomes
+  bubblewrap; or
+- confines itself with Landlock and seccomp if requested, and becomes the check.
 
-It runs before every command of every check, so it imports little: `json`, `pathlib`, `signal` and `typing` would each
+However it ends, also when the parent is killed, no descendant is left. A setup error is written to LOG_FD and ends with
+exit code 125: the check never started.
+
+This runs before every command of every check, so it imports little: `json`, `pathlib`, `signal` and `typing` would each
 take a good part of its time. The spec is marshalled, by the same Python that reads it.
 """
 
@@ -64,7 +66,7 @@ def join_groups(files: list[str]) -> None:
 
 
 def own_namespaces() -> None:
-    """A user namespace in which we may mount, with the same user and group as outside."""
+    """Enter a user namespace that allows mounts, with the same user and group as outside."""
     uid, gid = os.geteuid(), os.getegid()
     checked(libc.unshare(CLONE_NEWUSER | CLONE_NEWNS), "no user namespace")
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
@@ -75,12 +77,14 @@ def own_namespaces() -> None:
 
 
 def own_time() -> None:
-    """A time namespace for what we become, where the kernel has them; `proofstone prove` says if it does not."""
+    """Request a time namespace for the next program, if the kernel has them; `proofstone prove`
+    reports if it does not.
+    """
     libc.unshare(CLONE_NEWTIME)
 
 
 def own_keyring() -> None:
-    """A session keyring without keys: the one that we have inherited may hold the person's."""
+    """Join a session keyring without keys: the inherited one may hold the user's keys."""
     number = KEYCTL.get(os.uname().machine)
     if number is not None:
         libc.syscall(number, 1, None)  # a kernel without keyrings has no keys to hide either
@@ -91,35 +95,35 @@ def enter_unprivileged(stage: dict[str, Any]) -> None:
     checked(libc.unshare(CLONE_NEWNS), "no mount namespace")
     mount("none", "/", None, MS_REC | MS_PRIVATE, None)
     namespace = mapped_namespace(stage["first_id"], stage["id_count"])
-    trees = [mapped_tree(wanted, namespace, stage["first_id"]) for wanted in stage["mounts"]]
+    trees = [mapped_tree(mount_spec, namespace, stage["first_id"]) for mount_spec in stage["mounts"]]
     mount("tmpfs", stage["at"], "tmpfs", MS_NODEV | MS_NOSUID, "mode=0755")
     for folder in stage["folders"]:
         os.makedirs(folder)  # noqa: PTH103
-    for wanted, tree in zip(stage["mounts"], trees, strict=True):
-        attach(tree, wanted["target"])
+    for mount_spec, tree in zip(stage["mounts"], trees, strict=True):
+        attach(tree, mount_spec["target"])
     os.setgroups([])
     checked(libc.setns(namespace, CLONE_NEWUSER), "cannot enter the user namespace")
     os.setresgid(0, 0, 0)
     os.setresuid(0, 0, 0)
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL, "cannot die with the supervisor")  # a change of user takes it back
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL, "cannot die with the supervisor")  # a change of user resets it
     checked(libc.unshare(CLONE_NEWNS), "no mount namespace")
     own_time()
 
 
 def mapped_namespace(first: int, count: int) -> int:
-    """A descriptor of a user namespace whose ids, from 0 on, stand for `count` ids of the machine."""
-    made, make = os.pipe()
-    done, finish = os.pipe()
+    """Return a descriptor of a user namespace whose ids, from 0 on, stand for `count` ids of the machine."""
+    ready_read, ready_write = os.pipe()
+    finish_read, finish_write = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(finish)
+        os.close(finish_write)
         failed = libc.unshare(CLONE_NEWUSER) < 0
-        os.write(make, bytes([ctypes.get_errno() if failed else 0]))
-        os.read(done, 1)  # until our parent has let go
+        os.write(ready_write, bytes([ctypes.get_errno() if failed else 0]))
+        os.read(finish_read, 1)  # until the parent closes its end
         os._exit(0)
-    os.close(make)
+    os.close(ready_write)
     try:
-        error = os.read(made, 1)
+        error = os.read(ready_read, 1)
         if error != b"\0":
             raise SetupError(f"no user namespace: {os.strerror(error[0]) if error else 'its process ended'}")
         for name in ("uid_map", "gid_map"):
@@ -127,24 +131,26 @@ def mapped_namespace(first: int, count: int) -> int:
                 file.write(f"0 {first} {count}")
         return os.open(f"/proc/{child}/ns/user", os.O_RDONLY)
     finally:
-        for descriptor in (made, done, finish):
+        for descriptor in (ready_read, finish_read, finish_write):
             os.close(descriptor)
         os.waitpid(child, 0)
 
 
-def mapped_tree(wanted: dict[str, Any], namespace: int, first: int) -> int:
-    """A descriptor of a copy of a mount, attached nowhere, with owners mapped. Where the file system cannot map them,
-    files of the engine's own change their owner, and others keep theirs: the sandbox then reads what every user can
-    read."""
-    recursive = 0x8000 if wanted["recursive"] else 0
-    source = wanted["source"]
+def mapped_tree(mount_spec: dict[str, Any], namespace: int, first: int) -> int:
+    """Return a descriptor of a detached copy of a mount, with owners mapped.
+
+    Where the file system cannot map owners, the engine's own files change their owner, and others keep theirs: the
+    sandbox then reads only what every user can read.
+    """
+    recursive = 0x8000 if mount_spec["recursive"] else 0
+    source = mount_spec["source"]
     result = libc.syscall(OPEN_TREE, -100, os.fsencode(source), ctypes.c_uint(1 | os.O_CLOEXEC | recursive))
     tree = checked(result, f"cannot show {source} to the sandbox")
     attributes = struct.pack("QQQQ", 0x100000, 0, 0, namespace)
     size = ctypes.c_size_t(len(attributes))
     if (
         libc.syscall(MOUNT_SETATTR, tree, b"", ctypes.c_uint(0x1000 | recursive), attributes, size) < 0
-        and wanted["own"]
+        and mount_spec["own"]
     ):
         give_away(source, first)
     return tree
@@ -160,7 +166,7 @@ def attach(tree: int, target: str) -> None:
 
 
 def give_away(path: str, owner: int) -> None:
-    """Change the owner of everything below a path of the engine's own."""
+    """Change the owner of everything below one of the engine's own paths."""
     os.chown(path, owner, owner, follow_symlinks=False)
     if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
         with os.scandir(path) as entries:
@@ -177,7 +183,7 @@ def mount(source: str, target: str, kind: str | None, flags: int, options: str |
 
 
 def mount_layer(layer: dict[str, Any]) -> None:
-    """An overlay whose writes are thrown away. Paths go in as file descriptors: nothing needs escaping."""
+    """Mount an overlay whose writes are discarded. Paths are passed as file descriptors, so nothing needs escaping."""
     if layer["memory"]:
         size = f",size={layer['size_mb']}m" if layer["size_mb"] else ""
         mount("tmpfs", layer["scratch"], "tmpfs", MS_NODEV | MS_NOSUID, f"mode=0700{size}")
@@ -201,7 +207,7 @@ def prepare(spec: dict[str, Any]) -> None:
 
 
 def try_setup() -> None:
-    """For `probe.py`: set up what a spec asks for, and become its command. That it fails is seen in the exit code."""
+    """For `probe.py`: set up what a spec requests, and become its command. A failure shows in the exit code."""
     with open(sys.argv[1], "rb") as file:  # noqa: PTH123
         spec = marshal.load(file)  # noqa: S302  our own, written a moment ago
     prepare(spec)
@@ -214,13 +220,13 @@ def become(argv: list[str], cwd: str | None, env: dict[str, str]) -> NoReturn:
     os.execvpe(argv[0], argv, env)
 
 
-# Every right to change the file system, in the order in which the kernel's versions learned them.
+# Every right to change the file system, by the version of Landlock that introduced it.
 _WRITE_RIGHTS = {1: [1, 4, 5, 6, 7, 8, 9, 10, 11, 12], 2: [13], 3: [14]}
 _FILE_RIGHTS = (1 << 1) | (1 << 14)
 
 
 def landlock(writable: list[str]) -> None:
-    """From here on, only `writable` can be written to."""
+    """Allow writes only to `writable` from here on."""
     version = checked(libc.syscall(LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1), "no Landlock")
     rights = 0
     for since, bits in _WRITE_RIGHTS.items():
@@ -240,23 +246,23 @@ def landlock(writable: list[str]) -> None:
 
 
 def install_filter(code: bytes) -> None:
-    """seccomp: from here on, the kernel asks this program about every system call."""
+    """Install a seccomp filter: from here on, the kernel checks every system call with it."""
     buffer = ctypes.create_string_buffer(code)
     header = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
     checked(libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(2), header, 0, 0), "seccomp filter")
 
 
 def drop_capabilities() -> None:
-    """For root where there are no namespaces: also what it starts will have none."""
+    """Give up all capabilities, also for child processes: for root where there are no namespaces."""
     for number in range(64):
         if libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0) < 0:
-            break  # past the last one that this kernel knows
+            break  # past the last capability that this kernel knows
     header, none = struct.pack("Ii", 0x20080522, 0), struct.pack("6I", *[0] * 6)
     checked(libc.capset(header, none), "cannot give up capabilities")
 
 
 def descendants() -> list[int]:
-    """Everything below us, found by parent; orphans are ours since we adopt them."""
+    """Return all processes below this one, found by parent; orphans are included because this process adopts them."""
     parents: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208
         if not name.isdigit():
@@ -267,12 +273,12 @@ def descendants() -> list[int]:
         except OSError:
             continue
         parents.setdefault(int(fields[1]), []).append(int(name))
-    found, waiting = [], [os.getpid()]
-    while waiting:
-        below = parents.get(waiting.pop(), [])
-        found += below
-        waiting += below
-    return found
+    result, pending = [], [os.getpid()]
+    while pending:
+        below = parents.get(pending.pop(), [])
+        result += below
+        pending += below
+    return result
 
 
 def leave_nothing() -> None:
@@ -301,10 +307,11 @@ def supervise(spec: dict[str, Any], log: int, parent: int) -> NoReturn:
     signal.signal(signal.SIGTERM, stop)
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM, "cannot die with the parent")
     if os.getppid() != parent:
-        os._exit(124)  # it was gone before we asked to be told
+        os._exit(124)  # the parent had ended before the request
     child = os.fork()
     if child == 0:
-        # A check does the same whether Proofstone was started with `nohup`, in the background of a script, or neither.
+        # A check behaves the same whether Proofstone was started with `nohup`, in the background of a script, or
+        # neither.
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
         with reporting(log):
@@ -330,7 +337,7 @@ def confine(spec: dict[str, Any]) -> None:
 
 
 def with_filter(spec: dict[str, Any]) -> list[str]:
-    """The command; bubblewrap is handed the seccomp filter in a descriptor, since it must still mount by itself."""
+    """Return the command. Bubblewrap gets the seccomp filter in a descriptor, because it must still mount by itself."""
     argv: list[str] = spec["argv"]
     if spec["confine"] or not spec.get("filter"):
         return argv
@@ -341,7 +348,7 @@ def with_filter(spec: dict[str, Any]) -> list[str]:
 
 
 def wait_for(child: int) -> int:
-    """The child's status; orphans that end meanwhile are taken in on the way."""
+    """Return the child's status; orphans that end meanwhile are reaped on the way."""
     while True:
         pid, status = os.waitpid(-1, 0)
         if pid == child:
@@ -349,7 +356,7 @@ def wait_for(child: int) -> int:
 
 
 class reporting:  # noqa: N801  reads as a word where it is used
-    """What goes wrong is said on the log, and the check does not start."""
+    """Write a setup error to the log and exit, so that the check does not start."""
 
     def __init__(self, log: int) -> None:
         self.log = log

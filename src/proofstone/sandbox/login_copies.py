@@ -1,11 +1,11 @@
-"""What a program may change of a login folder that it shares with the person: what it renews, and nothing else.
+"""Limit what a program may change in a login folder that it shares with the user: what it renews, and nothing else.
 
-A folder can only be shared as a whole, since a login is renewed by putting a new file in the place of the old one. So
-everything else in it is covered for the time of the run: a file by a copy, which the program may do with as it likes, a
-folder or a database by an empty one, and what decides the next start is read-only (`home.py`). What nobody has covered,
-because it was not there, is found afterwards (`startup.py`).
+A folder can only be shared as a whole, because a login is renewed by replacing its file with a new one. So everything
+else in it is covered during the run: a file by a copy, which the program may change freely, a folder or a database by
+an empty one. Files that decide the next start are read-only (`mounts.py`). Files that did not exist before, and so
+could not be covered, are found afterwards (`login_guard.py`).
 
-Copies of what is kept, and how it is told whether something is still what it was.
+This module also makes the guard's copies, and tells whether a file or folder has changed.
 """
 
 from __future__ import annotations
@@ -22,22 +22,24 @@ from pathlib import Path
 from proofstone.machine.files import remove
 from proofstone.sandbox.job import OwnHome
 
-_LARGEST = 16 << 20
-"""Bytes of a file of which a copy is made; in the place of a larger one stands an empty one."""
+_MAX_COPY_BYTES = 16 << 20
+"""The maximum size of a file that is copied, in bytes; a larger file is covered by an empty one."""
 _DATABASES = ("*.db", "*.db-*", "*.sqlite*")
-"""A copy of one that somebody is writing to would be a broken one."""
+"""Databases are not copied: a copy made while a program writes would be broken."""
 
 
 def may_change(own: OwnHome, path: str) -> bool:
-    """Whether a path from the new HOME is of those that the program renews. Without patterns all of it is."""
+    """Return whether the program renews this path, relative to the new HOME. Without patterns it may
+    change all paths.
+    """
     return own.renewed is None or any(fnmatchcase(path, pattern) for pattern in own.renewed)
 
 
 def covers(own: OwnHome, folder: Path) -> Iterator[tuple[Path, Path]]:
-    """What covers each thing, made in `folder`, and the path of that thing from the new HOME."""
-    kept = [Path(path) for _, path in own.kept]
-    for number, (source, at) in enumerate(_children(own)):
-        if may_change(own, at.as_posix()) or any(path.is_relative_to(at) for path in kept) or source.is_symlink():
+    """Create the covers in `folder`. Yield each cover, and the path of the covered file relative to the new HOME."""
+    protected = [Path(path) for _, path in own.kept]
+    for number, (source, at) in enumerate(_list_children(own)):
+        if may_change(own, at.as_posix()) or any(path.is_relative_to(at) for path in protected) or source.is_symlink():
             continue
         cover = folder / str(number)
         cover.parent.mkdir(parents=True, exist_ok=True)
@@ -50,44 +52,44 @@ def covers(own: OwnHome, folder: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _cover_file(source: Path, cover: Path) -> None:
-    database = any(fnmatchcase(source.name, pattern) for pattern in _DATABASES)
-    if database or source.stat().st_size > _LARGEST:
+    is_database = any(fnmatchcase(source.name, pattern) for pattern in _DATABASES)
+    if is_database or source.stat().st_size > _MAX_COPY_BYTES:
         cover.touch(mode=0o600)
     else:
         shutil.copy2(source, cover)
 
 
-def _children(own: OwnHome) -> Iterator[tuple[Path, Path]]:
-    if own.renewed is None:
+def _list_children(private_home: OwnHome) -> Iterator[tuple[Path, Path]]:
+    if private_home.renewed is None:
         return
-    for source, at in own.shared:
+    for source, at in private_home.shared:
         for child in sorted(source.iterdir()) if source.is_dir() else ():
             yield child, Path(at) / child.name
 
 
-_BLOCK = 4096
+_BLOCK_BYTES = 4096
 
 
 def measured(path: Path) -> tuple[str, int]:
-    """A mark that changes with what is there, and how much room a copy would take."""
-    state, size = hashlib.sha256(), 0
+    """Return a mark that changes with the content at the path, and the disk space of a copy."""
+    digest, size = hashlib.sha256(), 0
     pending = [path]
     while pending:
-        at = pending.pop()
-        found = at.lstat()
-        facts: tuple[int, ...] = (found.st_ino, found.st_mode)
-        facts += () if stat.S_ISDIR(found.st_mode) else (found.st_size, found.st_mtime_ns)
-        state.update(os.fsencode(at.relative_to(path)) + repr(facts).encode())
-        size += max(found.st_size, _BLOCK)
-        if stat.S_ISDIR(found.st_mode):
-            pending += sorted(at.iterdir())
-    return state.hexdigest(), size
+        current = pending.pop()
+        status = current.lstat()
+        facts: tuple[int, ...] = (status.st_ino, status.st_mode)
+        facts += () if stat.S_ISDIR(status.st_mode) else (status.st_size, status.st_mtime_ns)
+        digest.update(os.fsencode(current.relative_to(path)) + repr(facts).encode())
+        size += max(status.st_size, _BLOCK_BYTES)
+        if stat.S_ISDIR(status.st_mode):
+            pending += sorted(current.iterdir())
+    return digest.hexdigest(), size
 
 
 def copied(path: Path, to: Path) -> bool:
-    """Whether there is a copy now. Of something that cannot be read there is none: its mark must do."""
+    """Try to copy, and return whether there is a copy now. If the original cannot be read, its mark must suffice."""
     to.parent.mkdir(mode=0o700, exist_ok=True)
-    clear(to)  # half of one, by somebody who was killed
+    clear(to)  # an incomplete copy of a killed run
     try:
         copy(path, to)
     except OSError:
@@ -97,6 +99,7 @@ def copied(path: Path, to: Path) -> bool:
 
 
 def copy(path: Path, to: Path) -> None:
+    """Copy a file or a folder."""
     if path.is_dir():
         shutil.copytree(path, to, symlinks=True, ignore=lambda folder, _: odd(Path(folder)))
     else:
@@ -104,6 +107,7 @@ def copy(path: Path, to: Path) -> None:
 
 
 def clear(path: Path) -> None:
+    """Remove a file or a folder, if it exists."""
     if path.is_dir():
         remove(path)
     else:
@@ -111,12 +115,14 @@ def clear(path: Path) -> None:
 
 
 def odd(folder: Path) -> set[str]:
-    """Pipes and sockets: they hold nothing, and cannot be copied."""
+    """Return the pipes and sockets in a folder: they have no content and cannot be copied."""
     return {path.name for path in folder.iterdir() if not (path.is_symlink() or path.is_file() or path.is_dir())}
 
 
 def same(copy: Path, path: Path) -> bool:
-    """Only what the copy has is looked into: a program cannot make this long."""
+    """Return whether the path still equals its copy. Only the content of the copy is read, so a program cannot make
+    this slow.
+    """
     if not os.path.lexists(path) or copy.lstat().st_mode != path.lstat().st_mode:
         return False
     if copy.is_symlink():

@@ -1,14 +1,14 @@
-"""What decides a program's next start (settings, hooks, plug-ins) stays as the person had it.
+"""Keep the files that decide a program's next start (settings, hooks, plug-ins) as the user had them.
 
-A program that works with the person's login could leave itself orders beside it, for the day on which the person starts
-it outside. What is there already is mounted read-only where mounts can be had (`home.py`). All of it is watched: what
-has appeared or changed in the meantime is moved aside, put back as it was, and told.
+A program that works with the user's login could leave itself instructions beside the login, for the day on which the
+user starts it outside the sandbox. Existing files are mounted read-only where mounts are available (`mounts.py`). All
+of them are watched: a file that has appeared or changed meanwhile is moved aside, restored and reported.
 
-Runs that share a login folder share its guard, a folder in Proofstone's state with a picture of how everything was:
-- the first to come takes the picture, and nobody takes another while somebody runs: what one run has planted is never
-  mistaken for the person's by the next;
-- the last to go puts things right, and the picture goes with them;
-- a picture while nobody runs is that of a run that was killed: whoever comes next puts things right first.
+Runs that share a login folder share its guard, a folder in Proofstone's state with a record of the original state:
+- The first run records the state, and nobody records it again while a run is active: what one run has planted is never
+  mistaken for the user's by the next.
+- The last run restores the state and removes the record.
+- A record without an active run was left by a run that was killed: the next run restores the state first.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from proofstone.machine.files import remove
 from proofstone.sandbox.job import OwnHome
 from proofstone.sandbox.login_copies import copied, copy, measured, same
 
-_SMALL = 16 << 20
-"""Bytes of something read-only of which there is a copy all the same."""
+_MAX_SEALED_COPY_BYTES = 16 << 20
+"""The maximum size of a read-only file that is copied all the same, in bytes."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """From a shared folder to something in it that is kept."""
+    """The path from a shared folder to a protected file in it."""
 
     top: Path
-    """The shared folder, on the machine, without a link in its path."""
+    """The shared folder on the machine, with links resolved."""
     seen_at: str
-    """Its path from the new HOME."""
+    """The folder's path relative to the new HOME."""
     path: Path
-    """What is kept, on the machine; it need not exist."""
+    """The protected file on the machine; it need not exist."""
 
     @property
     def name(self) -> str:
@@ -55,83 +55,92 @@ class Way:
 
     @property
     def folders(self) -> list[Path]:
-        """Those that are passed, below the top. A link is none."""
-        return self._walked[0]
+        """The folders on the path, below the top, without links."""
+        return self._walk[0]
 
     @property
     def end(self) -> Path:
-        """What is kept, or what stands in its way: a link, a file, or nothing."""
-        return self._walked[1]
+        """The protected file, or what is in its place: a link, a file, or nothing."""
+        return self._walk[1]
 
     @property
     def is_mountable(self) -> bool:
-        """Whether there is something that can be mounted read-only on itself."""
+        """Whether the file exists and can be mounted read-only on itself."""
         return self.end == self.path and self.path.exists() and not self.path.is_symlink()
 
     def inside(self, path: Path) -> Path:
-        """Where something on the way is, from the new HOME."""
+        """Return where something on the path is, relative to the new HOME."""
         return Path(self.seen_at) / path.relative_to(self.top)
 
     @property
-    def _walked(self) -> tuple[list[Path], Path]:
-        folders, at = list[Path](), self.top
+    def _walk(self) -> tuple[list[Path], Path]:
+        folders, current = list[Path](), self.top
         for part in self.path.relative_to(self.top).parts:
-            at /= part
-            if at == self.path or at.is_symlink() or not at.is_dir():
+            current /= part
+            if current == self.path or current.is_symlink() or not current.is_dir():
                 break
-            folders.append(at)
-        return folders, at
+            folders.append(current)
+        return folders, current
 
 
 def ways_to_kept(own: OwnHome) -> list[Way]:
-    """To all that is kept in what is shared; and where that is a link, to what it leads to there."""
-    ways = []
+    """Return the paths to all protected files in shared folders; for a link, also the path to its target there."""
+    protected_paths = []
     for path, _ in own.kept:
         tops = [pair for pair in own.shared if path.is_relative_to(pair[0])]
         if not tops:
             continue
         shared, seen_at = max(tops, key=lambda pair: len(pair[0].parts))
         top = shared.resolve()
-        way = Way(top, seen_at, top / path.relative_to(shared))
-        ways.append(way)
-        real = way.path.resolve()
-        if way.path.is_symlink() and real.is_relative_to(top):
-            ways.append(Way(top, seen_at, real))
-    return ways
+        protected = Way(top, seen_at, top / path.relative_to(shared))
+        protected_paths.append(protected)
+        real = protected.path.resolve()
+        if protected.path.is_symlink() and real.is_relative_to(top):
+            protected_paths.append(Way(top, seen_at, real))
+    return protected_paths
 
 
 @contextmanager
 def guarded(own: OwnHome, guards: Path, say: Callable[[str], None], *, sealed: bool) -> Iterator[None]:
-    """Around a run. `guards` is the folder of all guards; what is moved aside goes to `put-aside`, next to it, and
-    stays there. `sealed`: what is there is read-only for this run."""
-    ways = ways_to_kept(own)
+    """Guard the login folders during a run.
+
+    `guards` is the folder of all guards. Files that are moved aside go to `put-aside` next to it, and stay there.
+    `sealed` says that existing files are read-only for this run.
+    """
+    protected_paths = ways_to_kept(own)
     with ExitStack() as stack:
         open_folders = [path.resolve() for path, _ in own.shared if path.is_dir()] if own.renewed is not None else []
-        for top in dict.fromkeys((*(way.top for way in ways), *open_folders)):
-            guard = _Guard(guards / hashlib.sha256(os.fsencode(top)).hexdigest()[:32], top, say, _patterns(own, top))
-            stack.enter_context(guard.on_duty([way for way in ways if way.top == top], sealed=sealed))
+        for top in dict.fromkeys((*(protected.top for protected in protected_paths), *open_folders)):
+            guard = _Guard(
+                guards / hashlib.sha256(os.fsencode(top)).hexdigest()[:32], top, say, _renewable_patterns(own, top)
+            )
+            stack.enter_context(
+                guard.on_duty([protected for protected in protected_paths if protected.top == top], sealed=sealed)
+            )
         yield
 
 
-def _patterns(own: OwnHome, top: Path) -> tuple[str, ...] | None:
-    """Of what may appear in one shared folder, by name."""
-    if own.renewed is None:
+def _renewable_patterns(private_home: OwnHome, top: Path) -> tuple[str, ...] | None:
+    """Return the patterns of names that may appear in one shared folder, or None for any."""
+    if private_home.renewed is None:
         return None
-    at = next(seen_at for source, seen_at in own.shared if source.resolve() == top)
-    return tuple(pattern.removeprefix(f"{at}/") for pattern in own.renewed if pattern.startswith(f"{at}/"))
+    home_path = next(seen_at for source, seen_at in private_home.shared if source.resolve() == top)
+    return tuple(
+        pattern.removeprefix(f"{home_path}/") for pattern in private_home.renewed if pattern.startswith(f"{home_path}/")
+    )
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """How a way ended before: at a link, at what was kept, or (where there is no mark) at nothing."""
+class _OriginalEnd:
+    """How a path ended before the run: at a link, at the protected file, or (without a mark) at nothing."""
 
     end: str
-    """From the top."""
+    """The path relative to the top."""
     link: str | None = None
     mark: str = ""
-    """What tells that it is the same as before, without looking into files."""
+    """A mark that tells whether the file is unchanged, without reading its content."""
     copy: str = ""
-    """The name of its copy, where there is one."""
+    """The name of its copy, if there is one."""
 
     @property
     def lacks_copy(self) -> bool:
@@ -139,175 +148,185 @@ class _Kept:
 
 
 @dataclass(frozen=True)
-class _Picture:
-    """How everything was before anybody ran. It only grows."""
+class _OriginalState:
+    """The state before any run. Entries are only added to it."""
 
     modes: dict[str, int] = field(default_factory=dict)
-    """Of the folders that are passed, by their paths from the top."""
-    ends: dict[str, _Kept] = field(default_factory=dict)
-    """By the paths of what is kept."""
+    """The modes of the folders on the paths, by their paths relative to the top."""
+    ends: dict[str, _OriginalEnd] = field(default_factory=dict)
+    """The original ends, by the paths of the protected files."""
     children: list[str] = field(default_factory=list)
-    """What was there in the folder itself."""
+    """The names in the folder itself."""
 
 
 @dataclass(frozen=True)
 class _Guard:
-    """Of one shared folder. All who run share the lock `running`; whoever comes or goes holds `door`."""
+    """The guard of one shared folder.
+
+    All active runs share the lock `running`; a run that starts or ends holds the lock `door`.
+    """
 
     folder: Path
     top: Path
     say: Callable[[str], None]
     renewed: tuple[str, ...] | None
-    """Patterns of what may appear in the folder; None: anything may."""
+    """Patterns of names that may appear in the folder; None allows any."""
 
     @contextmanager
-    def on_duty(self, ways: Sequence[Way], *, sealed: bool) -> Iterator[None]:
+    def on_duty(self, protected_paths: Sequence[Way], *, sealed: bool) -> Iterator[None]:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        troubles: list[str] = []
+        problems: list[str] = []
         with (self.folder / "running").open("w") as running:
-            with self._at_the_door():
-                if _alone(running) and (left := self._put_right()):
-                    raise self._not_put_back(left)
+            with self._hold_door():
+                if _is_alone(running) and (remaining := self._restore_all()):
+                    raise self._restore_error(remaining)
                 fcntl.flock(running, fcntl.LOCK_SH)
-                self._take(ways, sealed=sealed)
+                self._record_state(protected_paths, sealed=sealed)
             try:
                 yield
             finally:
-                with self._at_the_door():
-                    troubles = self._put_right() if _alone(running) else []
+                with self._hold_door():
+                    problems = self._restore_all() if _is_alone(running) else []
                     fcntl.flock(running, fcntl.LOCK_UN)
-        if troubles:
-            raise self._not_put_back(troubles)
+        if problems:
+            raise self._restore_error(problems)
 
     @contextmanager
-    def _at_the_door(self) -> Iterator[None]:
+    def _hold_door(self) -> Iterator[None]:
         with (self.folder / "door").open("w") as door:
             fcntl.flock(door, fcntl.LOCK_EX)
             yield
 
-    def _not_put_back(self, troubles: Sequence[str]) -> MachineError:
+    def _restore_error(self, problems: Sequence[str]) -> MachineError:
         return MachineError(
-            f"what decides a program's next start cannot be put back: {'; '.join(troubles)}",
-            hint=f"how it was is in {self.folder}: put it right by hand, and remove that folder",
+            f"files that decide a program's next start cannot be restored: {'; '.join(problems)}",
+            hint=f"the original state is in {self.folder}; restore it by hand, then remove that folder",
         )
 
-    def _take(self, ways: Sequence[Way], *, sealed: bool) -> None:
-        """What the picture does not hold yet. It is there as a whole before anything runs."""
-        picture = self._read() or _Picture(children=_names(self.top))
-        for way in ways:
-            for folder in (way.top, *way.folders):
+    def _record_state(self, protected_paths: Sequence[Way], *, sealed: bool) -> None:
+        """Add what the record does not hold yet. The record is complete before anything runs."""
+        state = self._read_state() or _OriginalState(children=_list_names(self.top))
+        for protected in protected_paths:
+            for folder in (protected.top, *protected.folders):
                 if folder.is_dir():
                     name = folder.relative_to(self.top).as_posix()
-                    picture.modes.setdefault(name, stat.S_IMODE(folder.stat().st_mode))
-            known = picture.ends.get(way.name)
-            if known is None or (known.lacks_copy and not sealed and not self._is_changed(way, known)):
-                picture.ends[way.name] = self._seen(way, sealed=sealed)
-        new = self._picture.with_suffix(".new")
-        new.write_text(json.dumps(asdict(picture)), "utf-8")
-        new.replace(self._picture)
+                    state.modes.setdefault(name, stat.S_IMODE(folder.stat().st_mode))
+            known = state.ends.get(protected.name)
+            if known is None or (known.lacks_copy and not sealed and not self._is_changed(protected, known)):
+                state.ends[protected.name] = self._record_end(protected, sealed=sealed)
+        new_file = self._state_file.with_suffix(".new")
+        new_file.write_text(json.dumps(asdict(state)), "utf-8")
+        new_file.replace(self._state_file)
 
-    def _seen(self, way: Way, *, sealed: bool) -> _Kept:
-        end = way.end
+    def _record_end(self, protected: Way, *, sealed: bool) -> _OriginalEnd:
+        end = protected.end
         name = end.relative_to(self.top).as_posix()
         if end.is_symlink():
-            return _Kept(name, link=os.fspath(end.readlink()))
-        if not os.path.lexists(end) or end != way.path:
-            return _Kept(name)
+            return _OriginalEnd(name, link=os.fspath(end.readlink()))
+        if not os.path.lexists(end) or end != protected.path:
+            return _OriginalEnd(name)
         mark, size = measured(end)
-        copy = hashlib.sha256(way.name.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-        wanted = (size <= _SMALL or not sealed) and copied(end, self._copies / copy)
-        return _Kept(name, mark=mark, copy=copy if wanted else "")
+        copy = hashlib.sha256(protected.name.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        has_copy = (size <= _MAX_SEALED_COPY_BYTES or not sealed) and copied(end, self._copies / copy)
+        return _OriginalEnd(name, mark=mark, copy=copy if has_copy else "")
 
-    def _put_right(self) -> list[str]:
-        """Says what was not as before. Returns what could not be put back, and then keeps the picture."""
-        picture = self._read() or _Picture()
-        aside = _Aside(self.folder.parent.parent / "put-aside")
-        troubles: list[str] = []
-        self._set_modes(picture)  # what follows must pass there
-        for name, kept in picture.ends.items():
-            way = Way(self.top, "", self.top / name)
+    def _restore_all(self) -> list[str]:
+        """Restore the original state and report what had changed. Return what could not be restored, and then keep the
+        record.
+        """
+        state = self._read_state() or _OriginalState()
+        aside_folder = _AsideFolder(self.folder.parent.parent / "put-aside")
+        problems: list[str] = []
+        self._set_modes(state)  # the following steps need access to these folders
+        for name, original in state.ends.items():
+            protected = Way(self.top, "", self.top / name)
             try:
-                if self._is_changed(way, kept):
-                    self.say(self._put_back(way, kept, aside))
+                if self._is_changed(protected, original):
+                    self.say(self._restore(protected, original, aside_folder))
             except (OSError, subprocess.SubprocessError) as error:
-                troubles.append(f"{way.path}: {error}")
-                self.say(f"cannot be put back: {troubles[-1]}")
-        troubles += self._set_modes(picture)
-        if self._picture.exists():
-            self._remove_strangers(picture, aside)
-        if not troubles:
-            self._picture.unlink(missing_ok=True)
+                problems.append(f"{protected.path}: {error}")
+                self.say(f"cannot be restored: {problems[-1]}")
+        problems += self._set_modes(state)
+        if self._state_file.exists():
+            self._move_unknown_files(state, aside_folder)
+        if not problems:
+            self._state_file.unlink(missing_ok=True)
             if self._copies.is_dir():
                 remove(self._copies)
-        return troubles
+        return problems
 
-    def _remove_strangers(self, picture: _Picture, aside: _Aside) -> None:
-        """What has appeared in the folder, and is none of what the program renews: whatever it is called, some program
-        may start from it."""
+    def _move_unknown_files(self, state: _OriginalState, aside_folder: _AsideFolder) -> None:
+        """Move away new files that the program does not renew: whatever their name, some program may
+        start from them.
+        """
         if self.renewed is None:
             return
-        known = {*picture.children, *(Path(name).parts[0] for name in picture.ends)}
-        strange = [name for name in _names(self.top) if name not in known]
-        strange = [name for name in strange if not any(fnmatchcase(name, pattern) for pattern in self.renewed)]
-        places = [place for name in strange if (place := aside.take(self.top / name, self.top))]
-        if places:
-            self.say(f"what a program has made in {self.top} is in {places[0].parent} now: {', '.join(strange)}")
+        known = {*state.children, *(Path(name).parts[0] for name in state.ends)}
+        unknown = [name for name in _list_names(self.top) if name not in known]
+        unknown = [name for name in unknown if not any(fnmatchcase(name, pattern) for pattern in self.renewed)]
+        moved = [target for name in unknown if (target := aside_folder.take(self.top / name, self.top))]
+        if moved:
+            self.say(f"files that a program created in {self.top} are now in {moved[0].parent}: {', '.join(unknown)}")
 
-    def _set_modes(self, picture: _Picture) -> list[str]:
-        """The outermost first. Nothing is changed through a link that a program has put on the way."""
-        troubles: list[str] = []
-        for name, mode in sorted(picture.modes.items(), key=lambda item: len(Path(item[0]).parts)):
+    def _set_modes(self, state: _OriginalState) -> list[str]:
+        """Restore the modes of folders, the outermost first. Nothing is changed through a link that a program has
+        created.
+        """
+        problems: list[str] = []
+        for name, mode in sorted(state.modes.items(), key=lambda item: len(Path(item[0]).parts)):
             folder = self.top / name
             try:
                 if folder.is_dir() and folder.resolve() == folder and stat.S_IMODE(folder.stat().st_mode) != mode:
                     folder.chmod(mode)
             except OSError as error:
-                troubles.append(f"{folder}: {error}")
-        return troubles
+                problems.append(f"{folder}: {error}")
+        return problems
 
-    def _is_changed(self, way: Way, kept: _Kept) -> bool:
-        end = way.end
-        if kept.link is None and not kept.mark:
-            return end.is_symlink() or (end == way.path and os.path.lexists(end))
-        if end != self.top / kept.end:
+    def _is_changed(self, protected: Way, original: _OriginalEnd) -> bool:
+        end = protected.end
+        if original.link is None and not original.mark:
+            return end.is_symlink() or (end == protected.path and os.path.lexists(end))
+        if end != self.top / original.end:
             return True
-        if kept.link is not None:
-            return not end.is_symlink() or os.fspath(end.readlink()) != kept.link
+        if original.link is not None:
+            return not end.is_symlink() or os.fspath(end.readlink()) != original.link
         try:
-            return not same(self._copies / kept.copy, end) if kept.copy else measured(end)[0] != kept.mark
+            return not same(self._copies / original.copy, end) if original.copy else measured(end)[0] != original.mark
         except OSError:
-            return True  # what can no longer be read is not what it was
+            return True  # a file that can no longer be read has changed
 
-    def _put_back(self, way: Way, kept: _Kept, aside: _Aside) -> str:
-        """What there is to say of it."""
-        what = f"{way.path}, which decides what a program does when you start it,"
-        if kept.lacks_copy:
-            return f"look at {what} before you do: it has been changed, and there is no copy of how it was"
-        put = aside.take(way.end, self.top)
-        end = self.top / kept.end
-        if kept.link is None and not kept.mark:
-            return f"put back: {way.path}, which was not there before, is in {put} now"
-        if kept.link is not None or kept.copy:
+    def _restore(self, protected: Way, original: _OriginalEnd, aside_folder: _AsideFolder) -> str:
+        """Restore one protected file, and return a message about it."""
+        description = f"{protected.path}, which decides what a program does when you start it,"
+        if original.lacks_copy:
+            return f"check {description} before you do: it has been changed, and there is no copy of the original"
+        moved_to = aside_folder.take(protected.end, self.top)
+        end = self.top / original.end
+        if original.link is None and not original.mark:
+            return f"restored: {protected.path} did not exist before and is now in {moved_to}"
+        if original.link is not None or original.copy:
             end.parent.mkdir(parents=True, exist_ok=True)
-        if kept.link is not None:
-            end.symlink_to(kept.link)
-        elif kept.copy:
-            copy(self._copies / kept.copy, end)
-        return f"put back: {what} had been changed" + (f"; what was there is in {put}" if put else "")
+        if original.link is not None:
+            end.symlink_to(original.link)
+        elif original.copy:
+            copy(self._copies / original.copy, end)
+        return f"restored: {description} had been changed" + (
+            f"; the changed version is in {moved_to}" if moved_to else ""
+        )
 
-    def _read(self) -> _Picture | None:
+    def _read_state(self) -> _OriginalState | None:
         try:
-            read = json.loads(self._picture.read_text("utf-8"))
-            ends = {name: _Kept(**kept) for name, kept in read["ends"].items()}
-            modes = {name: int(mode) for name, mode in read["modes"].items()}
-            return _Picture(modes, ends, [str(name) for name in read["children"]])
+            record = json.loads(self._state_file.read_text("utf-8"))
+            ends = {name: _OriginalEnd(**original) for name, original in record["ends"].items()}
+            modes = {name: int(mode) for name, mode in record["modes"].items()}
+            return _OriginalState(modes, ends, [str(name) for name in record["children"]])
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise self._not_put_back([f"{self._picture} is no picture: {error}"]) from error
+            raise self._restore_error([f"{self._state_file} is not a valid record: {error}"]) from error
 
     @property
-    def _picture(self) -> Path:
+    def _state_file(self) -> Path:
         return self.folder / "picture.json"
 
     @property
@@ -316,8 +335,8 @@ class _Guard:
 
 
 @dataclass(frozen=True)
-class _Aside:
-    """Where what was changed is kept, for the person to look at."""
+class _AsideFolder:
+    """A folder for changed files, which the user can examine."""
 
     parent: Path
 
@@ -327,26 +346,28 @@ class _Aside:
         return Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%dT%H%M%SZ-", time.gmtime()), dir=self.parent))
 
     def take(self, path: Path, top: Path) -> Path | None:
-        """Another file system may be in between, and anything may be in there: what cannot be moved is removed. Returns
-        where it is now; None: there was nothing."""
+        """Move the path here, and return its new place; None if there was nothing.
+
+        It may be on another file system, and may contain anything: what cannot be moved is removed.
+        """
         if not os.path.lexists(path):
             return None
-        to = self._folder / top.name / path.relative_to(top)
-        to.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["mv", "-T", "--", path, to], check=False, capture_output=True)
+        target = self._folder / top.name / path.relative_to(top)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["mv", "-T", "--", path, target], check=False, capture_output=True)
         if path.is_dir() and not path.is_symlink():
             remove(path)
         else:
             path.unlink(missing_ok=True)
-        return to if os.path.lexists(to) else None
+        return target if os.path.lexists(target) else None
 
 
-def _names(folder: Path) -> list[str]:
+def _list_names(folder: Path) -> list[str]:
     return sorted(child.name for child in folder.iterdir())
 
 
-def _alone(running: IO[str]) -> bool:
-    """Whether nobody else runs. Our own share of the lock is lost in asking: only for who holds the door."""
+def _is_alone(running: IO[str]) -> bool:
+    """Return whether no other run is active. This gives up our share of the lock, so the caller must hold the door."""
     try:
         fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

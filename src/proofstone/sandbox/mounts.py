@@ -1,18 +1,16 @@
-"""Sockets that programs of this machine listen on, by path: a network namespace of its own does not keep a check from
-them.
+"""What a sandboxed program sees of the file system: sockets, its HOME, and temporary entries in its work tree.
 
-A HOME of a program's own: a folder that is none of the person's, with those of the person's in it that it shares.
+*Sockets.* A network namespace does not keep a check from sockets that it can reach by path, so they are found here and
+hidden.
 
-What is shared is the very thing, never a copy. What of it decides the next start is read-only where mounts can be had,
-and watched by `startup.py`. Toolchains stay where the person has them: their variables name the real HOME.
+*HOME.* A program can have a private HOME, in which some of the user's files are shared. They are shared directly, never
+as copies. Those that decide the program's next start are read-only where mounts are available, and `login_guard.py`
+watches them. Toolchains stay where the user has them: variables point to the real HOME.
 
-What stands in a work tree only while something runs there: mount points, links to dependencies, included files.
-
-A check's checkout is thrown away with all of them; an executor's work tree is kept and frozen afterwards, and must
-then hold nothing that the engine put there. Whoever works there may have turned any folder into a link, so nothing
-is ever made or removed through one.
-
-What is mounted where, as the kernel tells it.
+*Temporary entries* exist in a work tree only while something runs there: mount points, links to dependencies, included
+files. A check's checkout is discarded with them. An executor's work tree is kept and frozen afterwards, and must then
+contain nothing that the engine put there. The executor may have replaced any folder by a link, so nothing is ever
+created or removed through a link.
 """
 
 from __future__ import annotations
@@ -30,59 +28,66 @@ from proofstone.sandbox.job import OwnHome, View
 from proofstone.sandbox.login_copies import covers
 from proofstone.sandbox.login_guard import ways_to_kept
 
-_TABLE = Path("/proc/net/unix")
+_SOCKET_TABLE = Path("/proc/net/unix")
 
 
 def open_sockets(root: Path, hidden: Sequence[Path], declared: Sequence[Path]) -> list[Path]:
-    """The sockets that a check of the repository at `root` could reach by path. `hidden` are folders that it does not
-    see; `declared` are the sockets, or folders of them, that it may use."""
+    """Return the sockets that a check of the repository at `root` could reach by path.
+
+    `hidden` are folders that the check does not see; `declared` are sockets, or folders of sockets, that it may use.
+    """
     try:
-        lines = os.fsdecode(_TABLE.read_bytes()).splitlines()[1:]
+        lines = os.fsdecode(_SOCKET_TABLE.read_bytes()).splitlines()[1:]
     except OSError:
-        return []  # no such table: nothing can be known, and `proofstone prove` tries it
-    named = {(cells[6], cells[7]) for line in lines if len(cells := line.split(maxsplit=7)) == 8}
-    paths = {path for inode, name in named if not name.startswith("@") for path in _places(name, inode, root)}
-    return sorted(path for path in paths if _is_socket(path) and not _below(path, (*hidden, *declared)))
+        return []  # there is no such table, so nothing is known; `proofstone prove` tries it
+    entries = {(cells[6], cells[7]) for line in lines if len(cells := line.split(maxsplit=7)) == 8}
+    paths = {
+        path for inode, name in entries if not name.startswith("@") for path in _candidate_paths(name, inode, root)
+    }
+    return sorted(path for path in paths if _is_socket(path) and not _is_below(path, (*hidden, *declared)))
 
 
-def _places(name: str, inode: str, root: Path) -> list[Path]:
-    """Where a socket of that name may lie. The kernel keeps a name as it was given: one that is relative is looked for
-    where its owners stand, and around the repository."""
+def _candidate_paths(name: str, inode: str, root: Path) -> list[Path]:
+    """Return the paths where a socket of that name may be.
+
+    The kernel stores a name as it was given. A relative name is searched for in the working directories of the socket's
+    owners, and around the repository.
+    """
     if name.startswith("/"):
         return [Path(name)]
-    return [folder / name for folder in (*_owners_folders(inode), root, *root.parents)]
+    return [folder / name for folder in (*_find_owners_folders(inode), root, *root.parents)]
 
 
-def _owners_folders(inode: str) -> list[Path]:
-    """The working directories of the processes that hold the socket."""
-    found = []
+def _find_owners_folders(inode: str) -> list[Path]:
+    """Return the working directories of the processes that hold the socket."""
+    folders = []
     for process in Path("/proc").iterdir():
         try:
-            held = process.name.isdigit() and any(
+            is_owner = process.name.isdigit() and any(
                 fd.readlink().name == f"socket:[{inode}]" for fd in (process / "fd").iterdir()
             )
-            found += [(process / "cwd").readlink()] if held else []
+            folders += [(process / "cwd").readlink()] if is_owner else []
         except OSError:
-            continue  # it has ended, or is another user's
-    return found
+            continue  # the process has ended, or belongs to another user
+    return folders
 
 
 def _is_socket(path: Path) -> bool:
     try:
         return stat.S_ISSOCK(path.stat().st_mode)
     except OSError:
-        return False  # gone, or in a place that nobody here sees
+        return False  # the socket is gone, or not visible here
 
 
-def _below(path: Path, folders: Sequence[Path]) -> bool:
+def _is_below(path: Path, folders: Sequence[Path]) -> bool:
     real = path.resolve()
     return any(real.is_relative_to(folder.resolve()) for folder in folders)
 
 
 HOME_INSIDE = Path("/run/proofstone/home")
-"""Where it is, for a program in a mount namespace."""
+"""The path of the private HOME, for a program in a mount namespace."""
 
-# Variable → folder below HOME that it stands for when it is not set. GOMODCACHE follows GOPATH.
+# Variable → the folder below HOME that it stands for when it is not set. GOMODCACHE follows GOPATH.
 _TOOLCHAINS: Mapping[str, str] = {
     "ASDF_DATA_DIR": ".asdf",
     "BUN_INSTALL": ".bun",
@@ -103,124 +108,140 @@ _TOOLCHAINS: Mapping[str, str] = {
     "UV_PYTHON_INSTALL_DIR": ".local/share/uv/python",
     "VOLTA_HOME": ".volta",
 }
-_TOOLS = (
+_TOOL_FOLDERS = (
     ".cabal", ".deno", ".dotnet", ".gem", ".bundle", ".ghcup", ".ivy2", ".julia", ".m2", ".npm", ".nuget", ".opam",
     ".pnpm-store", ".pub-cache", ".sbt", ".yarn", ".local/bin", ".local/lib", ".local/pipx", ".local/share/pipx",
     ".local/share/pnpm", ".local/share/uv", ".local/share/virtualenvs", ".cache/bazel", ".cache/coursier",
     ".cache/go-build", ".cache/node", ".cache/pip", ".cache/pnpm", ".cache/pre-commit", ".cache/yarn",
 )  # fmt: skip
-"""Below HOME, beside the toolchains: what projects are built with."""
-_ELSEWHERE = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
-"""They would lead a program past its HOME."""
+"""Folders below HOME, in addition to toolchains, that projects are built with."""
+_XDG_VARIABLES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
+"""Variables that would lead a program past its HOME."""
 
 
-def at_home(variables: Mapping[str, str], home: Path, persons: Path | None) -> dict[str, str]:
-    """The variables of a program whose HOME is `home`, while the person's stays where it is."""
-    toolchains = {name: persons / folder for name, folder in _TOOLCHAINS.items()} if persons else {}
-    found = {name: str(folder) for name, folder in toolchains.items() if folder.is_dir()}
-    return found | {name: value for name, value in variables.items() if name not in _ELSEWHERE} | {"HOME": str(home)}
+def at_home(variables: Mapping[str, str], home: Path, user_home: Path | None) -> dict[str, str]:
+    """Return the variables of a program whose HOME is `home`, with the toolchains of the user's own HOME."""
+    toolchains = {name: user_home / folder for name, folder in _TOOLCHAINS.items()} if user_home else {}
+    toolchain_variables = {name: str(folder) for name, folder in toolchains.items() if folder.is_dir()}
+    return (
+        toolchain_variables
+        | {name: value for name, value in variables.items() if name not in _XDG_VARIABLES}
+        | {"HOME": str(home)}
+    )
 
 
 def tools_in(home: Path, needed: Iterable[Path]) -> list[Path]:
-    """What a program sees of the person's HOME: toolchains, caches of packages, and what it is known to need. Letters,
-    histories, other programs' settings are none of that, and this one has a way out."""
-    named = [home / name for name in (*_TOOLCHAINS.values(), *_TOOLS) if name != _TOOLCHAINS["PYTHONUSERBASE"]]
+    """Return the folders of the user's HOME that a program sees: toolchains, package caches, and what it is known to
+    need.
+
+    Mail, histories and other programs' settings are not among them, because this program has network access.
+    """
+    known = [home / name for name in (*_TOOLCHAINS.values(), *_TOOL_FOLDERS) if name != _TOOLCHAINS["PYTHONUSERBASE"]]
     inside = [path for path in needed if path.is_relative_to(home) and path != home]
-    return sorted({path for path in (*named, *inside) if path.is_dir()}, key=lambda path: len(path.parts))
+    return sorted({path for path in (*known, *inside) if path.is_dir()}, key=lambda path: len(path.parts))
 
 
 def shared(own: OwnHome) -> list[tuple[Path, str]]:
-    """What is there to be shared, the outermost first. What the person does not have is not made for them."""
+    """Return the shared files that exist, the outermost first. What the user does not have is not created."""
     return sorted((pair for pair in own.shared if pair[0].exists()), key=lambda pair: len(Path(pair[1]).parts))
 
 
 def home_mounts(own: OwnHome, root: Path, nothing: Path) -> list[str]:
-    """The words for bubblewrap. A folder on the way to something that is kept is mounted on itself: nobody can move a
-    mount point away to put another folder in its place."""
+    """Return the bubblewrap options for a private HOME.
+
+    A folder on the path to a protected file is mounted on itself: nobody can move a mount point away and put another
+    folder in its place.
+    """
     command = ["--bind", str(own.folder), str(HOME_INSIDE)]
     for source, path in shared(own):
         command += ["--bind", str(source), str(HOME_INSIDE / path)]
     for cover, at in covers(own, own.folder.with_name(f"{own.folder.name}.covers")):
         command += ["--bind", str(cover), str(HOME_INSIDE / at)]
-    ways = [way for way in ways_to_kept(own) if way.top.exists()]
-    for folder, at in sorted({(folder, way.inside(folder)) for way in ways for folder in way.folders}):
+    protected_paths = [protected for protected in ways_to_kept(own) if protected.top.exists()]
+    for folder, at in sorted(
+        {(folder, protected.inside(folder)) for protected in protected_paths for folder in protected.folders}
+    ):
         command += ["--bind", str(folder), str(HOME_INSIDE / at)]
-    for way in ways:
-        if way.is_mountable:
-            command += ["--ro-bind", str(way.path), str(HOME_INSIDE / way.inside(way.path))]
-    for at in _sockets(own, root):
+    for protected in protected_paths:
+        if protected.is_mountable:
+            command += ["--ro-bind", str(protected.path), str(HOME_INSIDE / protected.inside(protected.path))]
+    for at in _find_shared_sockets(own, root):
         command += ["--ro-bind", str(nothing), str(HOME_INSIDE / at)]
     return command
 
 
-def _sockets(own: OwnHome, root: Path) -> list[Path]:
-    """Where programs of the machine listen inside what is shared: none of that is for whoever runs here."""
-    listening = [path.resolve() for path in open_sockets(root, (), ())]
-    places = [(source.resolve(), path) for source, path in shared(own)]
-    return [Path(at) / path.relative_to(top) for path in listening for top, at in places if path.is_relative_to(top)]
+def _find_shared_sockets(private_home: OwnHome, root: Path) -> list[Path]:
+    """Return the paths, in the private HOME, of shared sockets on which programs of the machine listen: they are
+    hidden.
+    """
+    sockets = [path.resolve() for path in open_sockets(root, (), ())]
+    shared_folders = [(source.resolve(), path) for source, path in shared(private_home)]
+    return [
+        Path(at) / path.relative_to(top) for path in sockets for top, at in shared_folders if path.is_relative_to(top)
+    ]
 
 
 @contextmanager
 def linked_home(own: OwnHome) -> Iterator[None]:
-    """Where there are no mounts: what is shared stands there as links, for as long as the block lasts."""
-    inner = {path for _, path in shared(own) for _, other in shared(own) if Path(other) in Path(path).parents}
-    places = [(source.absolute(), own.folder / path) for source, path in shared(own) if path not in inner]
-    for source, at in places:
-        _clear(own.folder, at)
+    """Provide the shared files as links while the block runs, where mounts are not available."""
+    nested = {path for _, path in shared(own) for _, other in shared(own) if Path(other) in Path(path).parents}
+    links = [(source.absolute(), own.folder / path) for source, path in shared(own) if path not in nested]
+    for source, at in links:
+        _clear_path(own.folder, at)
         at.parent.mkdir(parents=True, exist_ok=True)
         at.symlink_to(source)
     try:
         yield
     finally:
-        for _, at in places:
-            _clear(own.folder, at)
+        for _, at in links:
+            _clear_path(own.folder, at)
 
 
-def _clear(folder: Path, at: Path) -> None:
-    """Nothing is made or removed through a link that a program has put on the way: the link itself goes."""
-    place = folder
+def _clear_path(folder: Path, at: Path) -> None:
+    """Remove what is at the path. A link on the way is removed itself: nothing is removed through it."""
+    current = folder
     for part in at.relative_to(folder).parts:
-        place /= part
-        if place.is_symlink() or place.is_file():
-            place.unlink()
+        current /= part
+        if current.is_symlink() or current.is_file():
+            current.unlink()
     if at.is_dir():
         remove(at)
 
 
 @contextmanager
 def mount_points(view: View) -> Iterator[None]:
-    """The sandbox makes a file or folder wherever it mounts something: those are removed again."""
-    seen_at = (*view.dependencies, *(bind.at for bind in view.includes), *view.sockets)
-    with _guests(view, [*seen_at, *(path.resolve() for path in view.masked)]):
+    """Remove the mount points afterwards: the sandbox creates a file or folder wherever it mounts something."""
+    targets = (*view.dependencies, *(bind.at for bind in view.includes), *view.sockets)
+    with _temporary_entries(view, [*targets, *(path.resolve() for path in view.masked)]):
         yield
 
 
 @contextmanager
 def linked(view: View) -> Iterator[None]:
-    """Dependencies as links and included files as copies, where the work tree has nothing of that name."""
-    with _guests(view, [*view.dependencies, *(bind.at for bind in view.includes)]) as absent:
+    """Provide dependencies as links and included files as copies, where the work tree has nothing of that name."""
+    with _temporary_entries(view, [*view.dependencies, *(bind.at for bind in view.includes)]) as absent:
         for folder in view.dependencies:
-            if at := _made_room(view, folder, absent):
+            if at := _make_room(view, folder, absent):
                 at.symlink_to(folder)
         for bind in view.includes:
-            if at := _made_room(view, bind.at, absent):
+            if at := _make_room(view, bind.at, absent):
                 shutil.copyfile(bind.source, at)
         yield
 
 
 @contextmanager
-def _guests(view: View, paths: list[Path]) -> Iterator[frozenset[Path]]:
-    """Yields those of `paths` that the work tree does not have, and sees to it that it does not have them later."""
+def _temporary_entries(view: View, paths: list[Path]) -> Iterator[frozenset[Path]]:
+    """Yield those of `paths` that the work tree does not have, and remove them afterwards."""
     inside = [path for path in paths if path.is_relative_to(view.root) and path != view.root]
     for path in inside:
-        _forget_link(view, path)
-    absent = frozenset(path for path in inside if not os.path.lexists(_there(view, path)))
-    folders = {folder for path in absent for folder in _missing_parents(view, path)}
+        _remove_stale_link(view, path)
+    missing = frozenset(path for path in inside if not os.path.lexists(_path_in_work_tree(view, path)))
+    folders = {folder for path in missing for folder in _find_missing_parents(view, path)}
     try:
-        yield absent
+        yield missing
     finally:
-        for path in absent:
-            _guests_clear(view, _there(view, path))
+        for path in missing:
+            _clear_entry(view, _path_in_work_tree(view, path))
         for folder in sorted(folders, key=lambda folder: -len(folder.parts)):
             if _is_own(view, folder) and folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
@@ -228,32 +249,32 @@ def _guests(view: View, paths: list[Path]) -> Iterator[frozenset[Path]]:
 
 def _work_tree(view: View) -> Path:
     if view.work_tree is None:
-        raise AssertionError("only a work tree has guests")
+        raise AssertionError("only a work tree has temporary entries")
     return view.work_tree
 
 
-def _there(view: View, path: Path) -> Path:
-    """Where a path of the repository is in the work tree."""
+def _path_in_work_tree(view: View, path: Path) -> Path:
+    """Return where a path of the repository is in the work tree."""
     return _work_tree(view) / path.relative_to(view.root)
 
 
-def _forget_link(view: View, path: Path) -> None:
-    """A link that an interrupted run left behind."""
-    at = _there(view, path)
+def _remove_stale_link(view: View, path: Path) -> None:
+    """Remove a link that an interrupted run left behind."""
+    at = _path_in_work_tree(view, path)
     if _is_own(view, at) and at.is_symlink() and at.readlink() == path:
         at.unlink()
 
 
-def _missing_parents(view: View, path: Path) -> Iterator[Path]:
-    at = _there(view, path).parent
+def _find_missing_parents(view: View, path: Path) -> Iterator[Path]:
+    at = _path_in_work_tree(view, path).parent
     while at != _work_tree(view) and not os.path.lexists(at):
         yield at
         at = at.parent
 
 
-def _made_room(view: View, path: Path, absent: frozenset[Path]) -> Path | None:
-    """Where a guest goes, with the folders above it; None where there is no room for one."""
-    at = _there(view, path) if path in absent else None
+def _make_room(view: View, path: Path, absent: frozenset[Path]) -> Path | None:
+    """Return the path for a temporary entry, after creating the folders above it; None if there is no room for one."""
+    at = _path_in_work_tree(view, path) if path in absent else None
     if at is None or not _is_own(view, at) or any(above.is_file() for above in at.parents):
         return None
     at.parent.mkdir(parents=True, exist_ok=True)
@@ -261,12 +282,12 @@ def _made_room(view: View, path: Path, absent: frozenset[Path]) -> Path | None:
 
 
 def _is_own(view: View, path: Path) -> bool:
-    """Whether the path is in the work tree without a link on the way."""
+    """Return whether the path is in the work tree without a link on the way."""
     top = _work_tree(view)
     return Path(os.path.realpath(path.parent)) == Path(os.path.realpath(top)) / path.parent.relative_to(top)
 
 
-def _guests_clear(view: View, path: Path) -> None:
+def _clear_entry(view: View, path: Path) -> None:
     if not os.path.lexists(path) or not _is_own(view, path):
         return
     if path.is_dir() and not path.is_symlink():
@@ -275,27 +296,29 @@ def _guests_clear(view: View, path: Path) -> None:
         path.unlink()
 
 
-_MOUNTS_TABLE: Final = Path("/proc/self/mountinfo")
+_MOUNT_TABLE: Final = Path("/proc/self/mountinfo")
 _ESCAPES: Final = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
 
 
 def mount_table() -> str | None:
-    """The kernel's own table; None where there is no such thing."""
-    return _MOUNTS_TABLE.read_text(encoding="utf-8", errors="surrogateescape") if _MOUNTS_TABLE.exists() else None
+    """Return the kernel's mount table, or None if there is none."""
+    return _MOUNT_TABLE.read_text(encoding="utf-8", errors="surrogateescape") if _MOUNT_TABLE.exists() else None
 
 
 def mounts(mountinfo: str) -> list[tuple[Path, str]]:
-    """Each mount point and its type, in the order of mounting: a later one covers an earlier one on the same point."""
-    found = []
+    """Return each mount point and its type, in the order of mounting: a later mount covers an earlier one at the same
+    point.
+    """
+    result = []
     for line in mountinfo.splitlines():
         left, separator, right = line.partition(" - ")
         fields = left.split(" ")
         if separator and len(fields) >= 5:
-            found.append((Path(_unescaped(fields[4])), right.split(" ")[0]))
-    return found
+            result.append((Path(_unescape(fields[4])), right.split(" ")[0]))
+    return result
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     for code, character in _ESCAPES:
         text = text.replace(code, character)
     return text

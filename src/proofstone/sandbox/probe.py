@@ -1,4 +1,4 @@
-"""What sandbox this machine can give, found by trying it."""
+"""Find out, by trying, which sandbox this machine can provide."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from proofstone.sandbox.process import launcher
 from proofstone.sandbox.supervised import Supervised
 from proofstone.sandbox.unprivileged import STAGE, is_root, stage
 
-_ORDER = (Assurance.BUBBLEWRAP, Assurance.LANDLOCK, Assurance.PLAIN)
+_LEVELS = (Assurance.BUBBLEWRAP, Assurance.LANDLOCK, Assurance.PLAIN)
 
 
 @dataclass(frozen=True)
 class SandboxFacts:
-    """What was tried, and what the machine said."""
+    """The results of the trials."""
 
     bubblewrap: str
-    """Path of the program; empty if there is none."""
+    """The path of the program; empty if there is none."""
     namespaces: bool
     namespaces_error: str
     layers: LayerKind
     landlock: int
-    """Version of Landlock; 0 if there is none."""
+    """The version of Landlock; 0 if there is none."""
     cgroup: bool
 
     @property
@@ -47,87 +47,94 @@ class SandboxFacts:
 
 
 def remembered_facts(cache: Path, scratch: Path, search: str) -> SandboxFacts:
-    """What was found since the machine started, with the same bubblewrap; otherwise tried again. `search` is where
-    it may lie."""
+    """Return the facts that were found since the machine started with the same bubblewrap; otherwise probe again.
+
+    `search` is the PATH to find bubblewrap in.
+    """
     program = shutil.which("bwrap", path=search) or ""
     stamp = Path(program).stat().st_mtime_ns if program else 0
     boot = Path("/proc/sys/kernel/random/boot_id")
     key = [program, stamp, boot.read_text().strip() if boot.is_file() else "", os.getuid(), str(cache.parent)]
     try:
-        known = json.loads(cache.read_text("utf-8"))
-        if known["key"] == key:
-            return SandboxFacts(**known["facts"])
+        cached = json.loads(cache.read_text("utf-8"))
+        if cached["key"] == key:
+            return SandboxFacts(**cached["facts"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        pass  # not there, or written by another version: try again
+        pass  # there is no cache, or another version wrote it: probe again
     facts = probe(scratch, search)
-    if facts.best is Assurance.BUBBLEWRAP:  # what is missing may be installed any minute
+    if facts.best is Assurance.BUBBLEWRAP:  # what is missing may be installed at any time
         cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        aside = cache.with_name(f"{cache.name}.{os.getpid()}")
-        aside.write_text(json.dumps({"key": key, "facts": asdict(facts)}), "utf-8")
-        aside.replace(cache)
+        temporary = cache.with_name(f"{cache.name}.{os.getpid()}")
+        temporary.write_text(json.dumps({"key": key, "facts": asdict(facts)}), "utf-8")
+        temporary.replace(cache)
     return facts
 
 
 def probe(scratch: Path, search: str | None = None) -> SandboxFacts:
-    """Try everything once; `scratch` is where layers would lie, `search` where bubblewrap may, if not on PATH."""
+    """Try everything once. `scratch` is where layers would be; `search` is the PATH for bubblewrap, if not the usual
+    one.
+    """
     program = shutil.which("bwrap", path=search) or ""
-    works, said = _bubblewrap_works(program, scratch)
+    works, error = _try_bubblewrap(program, scratch)
     group = make_group(0, 64)
     if group:
         group.close()
     return SandboxFacts(
         bubblewrap=program,
         namespaces=works,
-        namespaces_error=said,
-        layers=_layers(scratch) if works else "none",
-        landlock=_landlock_version(),
+        namespaces_error=error,
+        layers=_find_layer_kind(scratch) if works else "none",
+        landlock=_find_landlock_version(),
         cgroup=group is not None,
     )
 
 
 def choose(facts: SandboxFacts, level: str, *, require: bool) -> Sandbox:
-    """The sandbox for this machine: the strongest there is, or the one asked for."""
-    wanted = facts.best if level == "auto" else Assurance(level)
-    if _ORDER.index(wanted) < _ORDER.index(facts.best):
-        raise SandboxError(f"the sandbox level {wanted} cannot be had here: {_why(facts, wanted)}", hint=_HINT)
-    if require and wanted is not Assurance.BUBBLEWRAP:
+    """Return the sandbox for this machine: the strongest one, or the requested level."""
+    chosen_level = facts.best if level == "auto" else Assurance(level)
+    if _LEVELS.index(chosen_level) < _LEVELS.index(facts.best):
         raise SandboxError(
-            f"a sandbox is required, and the level here would be {wanted}: {_why(facts, Assurance.BUBBLEWRAP)}",
+            f"the sandbox level {chosen_level} is not available here: {_explain_missing(facts, chosen_level)}",
             hint=_HINT,
         )
-    return Bubblewrap(facts.bubblewrap, facts.layers) if wanted is Assurance.BUBBLEWRAP else Supervised(wanted)
+    if require and chosen_level is not Assurance.BUBBLEWRAP:
+        reason = _explain_missing(facts, Assurance.BUBBLEWRAP)
+        raise SandboxError(f"a sandbox is required, but the level here would be {chosen_level}: {reason}", hint=_HINT)
+    return (
+        Bubblewrap(facts.bubblewrap, facts.layers) if chosen_level is Assurance.BUBBLEWRAP else Supervised(chosen_level)
+    )
 
 
-_HINT = "`proofstone doctor` says what is missing on this machine and how to get it"
+_HINT = "run `proofstone doctor` to see what is missing on this machine and how to get it"
 
 
-def _why(facts: SandboxFacts, wanted: Assurance) -> str:
-    if wanted is Assurance.LANDLOCK:
+def _explain_missing(facts: SandboxFacts, level: Assurance) -> str:
+    if level is Assurance.LANDLOCK:
         return "the kernel has no Landlock"
     if not facts.bubblewrap:
         return "bubblewrap (bwrap) is not installed"
-    return facts.namespaces_error or f"{facts.best} was chosen in the configuration"
+    return facts.namespaces_error or f"{facts.best} is the configured level"
 
 
-def _bubblewrap_works(program: str, scratch: Path) -> tuple[bool, str]:
+def _try_bubblewrap(program: str, scratch: Path) -> tuple[bool, str]:
     if not program:
         return False, "bubblewrap is not installed"
     flags = ["--unshare-user", "--unshare-pid", "--unshare-net", "--cap-drop", "ALL", "--new-session"]
     argv = [program, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *flags, "--", "/bin/sh", "-c", "exit 0"]
-    return _try({"layers": [], "namespaces": True, "argv": argv}, scratch)
+    return _try_spec({"layers": [], "namespaces": True, "argv": argv}, scratch)
 
 
-def _layers(scratch: Path) -> LayerKind:
-    """Which kind of throwaway layer the kernel mounts for us here."""
+def _find_layer_kind(scratch: Path) -> LayerKind:
+    """Return which kind of throwaway layer the kernel can mount here."""
     kinds: tuple[LayerKind, ...] = ("disk", "memory")
     for kind in kinds:
-        if _layer_works(scratch, memory=kind == "memory"):
+        if _try_layer(scratch, memory=kind == "memory"):
             return kind
     return "none"
 
 
-def _layer_works(scratch: Path, *, memory: bool) -> bool:
-    """Whether a file of the layer below can be written to, and a new one made."""
+def _try_layer(scratch: Path, *, memory: bool) -> bool:
+    """Return whether a file of the lower layer can be written to, and a new one created."""
     scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         lower, at, top = (Path(folder, name) for name in ("lower", "at", "top"))
@@ -135,33 +142,33 @@ def _layer_works(scratch: Path, *, memory: bool) -> bool:
             path.mkdir()
         (lower / "there").touch()
         layer = {"lower": [str(lower)], "at": str(at), "scratch": str(top), "memory": memory, "size_mb": 0}
-        written = f"{STAGE}/layer-0/at" if is_root() else str(at)
-        argv = ["/bin/sh", "-c", 'echo more >> "$0/there" && echo new > "$0/new"', written]
-        works, _ = _try({"layers": [layer], "argv": argv}, Path(folder))
+        target = f"{STAGE}/layer-0/at" if is_root() else str(at)
+        argv = ["/bin/sh", "-c", 'echo more >> "$0/there" && echo new > "$0/new"', target]
+        works, _ = _try_spec({"layers": [layer], "argv": argv}, Path(folder))
         _make_removable(Path(folder))
     return works
 
 
-def _try(spec: dict[str, Any], scratch: Path) -> tuple[bool, str]:
-    """Whether the launcher can set this up and run it, and what it said if not."""
+def _try_spec(spec: dict[str, Any], scratch: Path) -> tuple[bool, str]:
+    """Return whether the launcher can set this up and run it, and its error if not."""
     scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        file = Path(folder, "spec")
-        file.write_bytes(marshal.dumps(stage(spec, [scratch]) if is_root() else spec))
-        done = subprocess.run(
-            [*launcher("try_setup"), str(file)], capture_output=True, check=False, stdin=subprocess.DEVNULL
+        spec_file = Path(folder, "spec")
+        spec_file.write_bytes(marshal.dumps(stage(spec, [scratch]) if is_root() else spec))
+        result = subprocess.run(
+            [*launcher("try_setup"), str(spec_file)], capture_output=True, check=False, stdin=subprocess.DEVNULL
         )
-    return done.returncode == 0, done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    return result.returncode == 0, result.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
 
 
 def _make_removable(folder: Path) -> None:
-    """Overlayfs leaves a directory without any permission behind."""
-    for below in folder.rglob("*"):
-        if below.is_dir() and not below.is_symlink() and not os.access(below, os.R_OK | os.X_OK):
-            below.chmod(0o700)
+    """Restore the permissions of a directory that overlayfs leaves without any."""
+    for path in folder.rglob("*"):
+        if path.is_dir() and not path.is_symlink() and not os.access(path, os.R_OK | os.X_OK):
+            path.chmod(0o700)
 
 
-def _landlock_version() -> int:
+def _find_landlock_version() -> int:
     if sys.platform != "linux":
         return 0
     version = ctypes.CDLL(None, use_errno=True).syscall(444, None, ctypes.c_size_t(0), 1)

@@ -1,8 +1,8 @@
-"""Runs one process to its end, its deadline or its limit, and leaves nothing behind.
+"""Run one process to its end, its deadline or its limit, and leave nothing behind.
 
-Output goes to the sink as it comes; nothing is collected here, so a flood costs no memory. The process leads a
-session of its own. What ends it ends everything it started: its pid namespace, its control group, or (without
-either) the supervisor in `launcher.py` that adopts every orphan.
+Output goes to the sink as it arrives; nothing is collected here, so a flood of output costs no memory. The process
+leads its own session. Ending it ends everything that it started: through its pid namespace, its control group, or
+(without either) the supervisor in `launcher.py`, which adopts every orphan.
 """
 
 from __future__ import annotations
@@ -24,26 +24,29 @@ from proofstone.sandbox.limits import Group, Watch
 
 _LAUNCHER = "import sys; sys.path.append(sys.argv.pop(1)); import launcher; launcher."
 SETUP_FAILED = 125
-"""Exit code of the launcher when the sandbox could not be set up; its last line says why."""
+"""The exit code of the launcher when the sandbox could not be set up; its last line says why."""
 _CHUNK = 1 << 20
 _TICK = 0.1
-_LAST_WORDS = 0.3
-"""Seconds for output still in the pipe after the process has ended."""
+_PIPE_SECONDS = 0.3
+"""Seconds to wait for output that is still in the pipe after the process has ended."""
 
 
 def launcher(function: str) -> list[str]:
-    """The command that calls this function of `launcher.py`, imported: a script would be compiled in every run."""
+    """Return the command that calls this function of `launcher.py`.
+
+    The module is imported, because Python would compile a script in every run.
+    """
     return [sys.executable, "-I", "-S", "-c", f"{_LAUNCHER}{function}()", str(Path(__file__).parent)]
 
 
-def launch(job: Job, wanted: dict[str, Any], group: Group | None, sink: Sink) -> Execution:
-    """Start the launcher on what is wanted and see it through."""
+def launch(job: Job, launcher_spec: dict[str, Any], group: Group | None, sink: Sink) -> Execution:
+    """Run the launcher with this spec until the job ends."""
     started = time.monotonic()
-    spec, setup_log = job.scratch / "spec", job.scratch / "setup.log"
-    spec.write_bytes(marshal.dumps(wanted))
+    spec_file, setup_log = job.scratch / "spec", job.scratch / "setup.log"
+    spec_file.write_bytes(marshal.dumps(launcher_spec))
     with setup_log.open("wb") as log:
         process = subprocess.Popen(
-            [*launcher("main"), str(spec), str(log.fileno()), str(os.getpid())],
+            [*launcher("main"), str(spec_file), str(log.fileno()), str(os.getpid())],
             stdin=subprocess.DEVNULL if job.stdin is None else job.stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -57,7 +60,7 @@ def launch(job: Job, wanted: dict[str, Any], group: Group | None, sink: Sink) ->
         ended_by = _drain(process, job, output, started, group)
         exceeded = group.exceeded() if group else ""
     finally:
-        _end(process, group)
+        _end_process(process, group)
         output.end()
     duration = round((time.monotonic() - started) * 1000)
     if ended_by == "deadline":
@@ -69,14 +72,14 @@ def launch(job: Job, wanted: dict[str, Any], group: Group | None, sink: Sink) ->
     if ended_by == "enough":
         return Execution(None, duration, ended=True)
     limit = ended_by or exceeded
-    said = setup_log.read_text("utf-8", "replace").strip()
-    if process.returncode == SETUP_FAILED and said:
-        return Execution(None, duration, setup_error=said.splitlines()[-1])
+    setup_output = setup_log.read_text("utf-8", "replace").strip()
+    if process.returncode == SETUP_FAILED and setup_output:
+        return Execution(None, duration, setup_error=setup_output.splitlines()[-1])
     return Execution(None if limit else process.returncode, duration, limit=limit)
 
 
 def _launcher_environment(env: Mapping[str, str]) -> dict[str, str]:
-    """The launcher is our own program; the check's variables reach only the check, through the spec."""
+    """Return the launcher's environment. The launcher is our own program; only the check gets the check's variables."""
     return {"PATH": env.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
 
 
@@ -103,37 +106,37 @@ class _Output:
 
 
 def _drain(process: subprocess.Popen[bytes], job: Job, output: _Output, started: float, group: Group | None) -> str:
-    """Pass output on until the process has ended. Returns what ended it, if the engine did."""
+    """Pass output on until the process has ended. Return what ended it, if the engine did."""
     if process.stdout is None:
         raise AssertionError("the launcher is always started with a pipe")
     pipe = process.stdout.fileno()
     os.set_blocking(pipe, False)
     folders = [job.scratch, *([job.view.work_tree] if job.view.work_tree else [])]
     watch = Watch(job.limits, process.pid, folders, has_group=group is not None)
-    last_words: float | None = None
-    heard = started
+    pipe_deadline: float | None = None
+    last_output = started
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
         while True:
             if selector.select(_TICK):
                 data = os.read(pipe, _CHUNK)
-                heard = time.monotonic()
+                last_output = time.monotonic()
                 if not data:
-                    return _await_end(process, job, started, heard, watch)
+                    return _await_end(process, job, started, last_output, watch)
                 output.add(data)
             now = time.monotonic()
-            if over := _over(job, now - started, now - heard):
-                return over
+            if reason := _find_stop_reason(job, now - started, now - last_output):
+                return reason
             if exceeded := watch.exceeded(now):
                 return exceeded
             if process.poll() is not None:
-                last_words = last_words or now + _LAST_WORDS
-                if now > last_words:
+                pipe_deadline = pipe_deadline or now + _PIPE_SECONDS
+                if now > pipe_deadline:
                     return ""
 
 
-def _over(job: Job, seconds: float, silent: float) -> str:
-    """Why it must end now, if so."""
+def _find_stop_reason(job: Job, seconds: float, silent: float) -> str:
+    """Return why the job must end now, or an empty string."""
     if job.cancel.is_set():
         return "cancel"
     if job.enough and job.enough.is_set():
@@ -143,12 +146,12 @@ def _over(job: Job, seconds: float, silent: float) -> str:
     return "silence" if job.limits.idle_seconds is not None and silent > job.limits.idle_seconds else ""
 
 
-def _await_end(process: subprocess.Popen[bytes], job: Job, started: float, heard: float, watch: Watch) -> str:
-    """The output is closed; the process may go on without it, within its deadline and its limits."""
+def _await_end(process: subprocess.Popen[bytes], job: Job, started: float, last_output: float, watch: Watch) -> str:
+    """Wait for a process that has closed its output, within its deadline and its limits."""
     while process.poll() is None:
         now = time.monotonic()
-        if over := _over(job, now - started, now - heard) or watch.exceeded(now):
-            return over
+        if reason := _find_stop_reason(job, now - started, now - last_output) or watch.exceeded(now):
+            return reason
         try:
             process.wait(_TICK)
         except subprocess.TimeoutExpired:
@@ -156,21 +159,21 @@ def _await_end(process: subprocess.Popen[bytes], job: Job, started: float, heard
     return ""
 
 
-def _end(process: subprocess.Popen[bytes], group: Group | None) -> None:
-    """End it and everything it started. The supervisor is asked first: it knows its orphans."""
+def _end_process(process: subprocess.Popen[bytes], group: Group | None) -> None:
+    """End the process and everything that it started. Signal the supervisor first, because it knows its orphans."""
     if process.poll() is None:
-        _signal(process.pid, signal.SIGTERM)
+        _signal_group(process.pid, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             process.wait(2)
     if group:
         group.close()
-    _signal(process.pid, signal.SIGKILL)
+    _signal_group(process.pid, signal.SIGKILL)
     process.wait()
     if process.stdout:
         process.stdout.close()
 
 
-def _signal(leader: int, number: signal.Signals) -> None:
+def _signal_group(leader: int, number: signal.Signals) -> None:
     try:
         os.killpg(leader, number)
     except ProcessLookupError:

@@ -1,8 +1,7 @@
 """The threat model of the sandbox, as one table: what a check must not be able to do, and which level prevents it.
 
-`proofstone prove` tries every row on the machine, `proofstone doctor` lists those that are not prevented at the level
-that checks
-get there, and the page on the threat model shows the table. A row that is not prevented is a row that is said.
+`proofstone prove` tries every row on the machine, `proofstone doctor` lists those that the level of this machine does
+not prevent, and the page on the threat model shows the table. Every gap is reported.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from proofstone.common.models import Assurance
 
 
 class Kept(StrEnum):
-    """Whether a level prevents something."""
+    """Whether a level prevents a threat."""
 
     YES = "yes"
     NO = "no"
@@ -34,29 +33,31 @@ class Subject(StrEnum):
 
 @dataclass(frozen=True)
 class Threat:
-    """One row: an attempt of a check, the wall against it, and the levels that have that wall."""
+    """One row: something that a check may attempt, the protection against it, and the levels that
+    have this protection.
+    """
 
     name: str
-    """Of the attempt, for programs."""
+    """The name of the attempt, for programs."""
     wall: str
-    """What holds, in words."""
+    """The protection, in words."""
     subject: Subject
     landlock: Kept
     plain: Kept = Kept.NO
     bubblewrap: Kept = Kept.YES
     fix: str = ""
-    """What would raise the wall where it gives way at a level that has it."""
+    """How to restore the protection if it fails at a level that should have it."""
 
     def kept_at(self, level: Assurance, *, as_root: bool) -> bool:
-        """Return whether this level prevents it."""
-        kept: Kept = getattr(self, level.value)
-        return kept is Kept.YES or (kept is Kept.UNLESS_ROOT and not as_root)
+        """Return whether this level prevents the threat."""
+        prevention: Kept = getattr(self, level.value)
+        return prevention is Kept.YES or (prevention is Kept.UNLESS_ROOT and not as_root)
 
 
-NEEDS_NAMESPACES: Final = "only the level bubblewrap holds it; `proofstone doctor` says how to get it"
-_ELSEWHERE: Final = "let services keep their sockets in /run, in /tmp or below HOME"
-_GROUPS: Final = "run under a delegated group: systemd-run --user --scope -p Delegate=yes proofstone check"
-_OLD_KERNEL: Final = "the kernel has no time namespaces (Linux 5.6 and later have)"
+NEEDS_NAMESPACES: Final = "only the level bubblewrap prevents this; `proofstone doctor` shows how to get it"
+_MOVE_SOCKETS: Final = "configure services to keep their sockets in /run, in /tmp or below HOME"
+_DELEGATE_GROUP: Final = "run under a delegated group: systemd-run --user --scope -p Delegate=yes proofstone check"
+_OLD_KERNEL: Final = "the kernel has no time namespaces; Linux 5.6 and later have them"
 
 YES, NO, UNLESS_ROOT = Kept.YES, Kept.NO, Kept.UNLESS_ROOT
 
@@ -71,18 +72,18 @@ THREATS: Final[tuple[Threat, ...]] = (
     Threat("read-root-home", "private files in root's HOME cannot be read", Subject.SECRETS, UNLESS_ROOT, UNLESS_ROOT),
     Threat("credentials", "credential folders in HOME cannot be read", Subject.SECRETS, NO),
     Threat("state", "Proofstone's own state cannot be read", Subject.SECRETS, NO),
-    Threat("session-key", "keys in the person's session keyring cannot be read", Subject.SECRETS, YES, YES),
+    Threat("session-key", "keys in the user's session keyring cannot be read", Subject.SECRETS, YES, YES),
     Threat("keyring", "the kernel's keyrings cannot be used", Subject.SECRETS, YES),
     Threat("host-root", "no process of a check is root of the machine", Subject.KERNEL, UNLESS_ROOT, UNLESS_ROOT),
     Threat("kernel-settings", "kernel settings below /proc cannot be written", Subject.KERNEL, YES),
     Threat("sysfs", "kernel settings below /sys cannot be written", Subject.KERNEL, YES, UNLESS_ROOT),
     Threat("control-groups", "a check cannot leave its control group", Subject.KERNEL, YES, UNLESS_ROOT),
-    Threat("user-namespace", "no user namespace can be made", Subject.KERNEL, YES),
+    Threat("user-namespace", "no user namespace can be created", Subject.KERNEL, YES),
     Threat("bpf", "no program can be loaded into the kernel", Subject.KERNEL, YES),
     Threat("userfaultfd", "userfaultfd cannot be used", Subject.KERNEL, YES),
     Threat("perf", "performance counters cannot be used", Subject.KERNEL, YES),
     Threat("io_uring", "io_uring cannot be used", Subject.KERNEL, YES),
-    Threat("time", "the check has clocks of its own", Subject.KERNEL, NO, fix=_OLD_KERNEL),
+    Threat("time", "the check has its own clocks", Subject.KERNEL, NO, fix=_OLD_KERNEL),
     Threat("network", "the network, and services of the machine on it, cannot be reached", Subject.OTHERS, YES),
     Threat("abstract-socket", "abstract sockets of the machine cannot be reached", Subject.OTHERS, YES),
     Threat("socket-run", "sockets in /run cannot be reached", Subject.OTHERS, YES),
@@ -93,23 +94,23 @@ THREATS: Final[tuple[Threat, ...]] = (
         "sockets anywhere else on the disk cannot be reached",
         Subject.OTHERS,
         YES,
-        fix=_ELSEWHERE,
+        fix=_MOVE_SOCKETS,
     ),
     Threat("shared-memory", "shared memory of other processes cannot be reached", Subject.OTHERS, NO),
     Threat("processes", "other processes cannot be seen", Subject.OTHERS, NO),
     Threat("trace", "other processes cannot be traced or signalled", Subject.OTHERS, NO),
     Threat("outlive", "nothing outlives the check that started it", Subject.OTHERS, YES, YES),
-    Threat("crowd", "the limit on processes holds", Subject.RESOURCES, YES, YES, fix=_GROUPS),
-    Threat("hoard", "the limit on memory holds", Subject.RESOURCES, YES, YES, fix=_GROUPS),
+    Threat("crowd", "the limit on processes holds", Subject.RESOURCES, YES, YES, fix=_DELEGATE_GROUP),
+    Threat("hoard", "the limit on memory holds", Subject.RESOURCES, YES, YES, fix=_DELEGATE_GROUP),
     Threat("fill", "the limit on disk space holds", Subject.RESOURCES, YES, YES, fix="report it: this is a defect"),
 )
 
 
 def advise(threat: Threat, level: Assurance, *, as_root: bool) -> str:
-    """Return what would raise a wall that has given way."""
+    """Return how to restore a protection that has failed."""
     return threat.fix if threat.fix and threat.kept_at(level, as_root=as_root) else NEEDS_NAMESPACES
 
 
 def not_kept(level: Assurance, *, as_root: bool) -> list[Threat]:
-    """Return the rows that this level does not prevent."""
+    """Return the threats that this level does not prevent."""
     return [threat for threat in THREATS if not threat.kept_at(level, as_root=as_root)]

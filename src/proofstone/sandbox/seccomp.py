@@ -1,10 +1,10 @@
 """The seccomp filter of a sandbox: the system calls that no check needs, as data, and the program for the kernel.
 
-A refused call returns an error and the program goes on. `EPERM` says that the call is forbidden, `ENOSYS` that it is
-not available here: programs that can do without the call, such as runtimes that would use io_uring, then fall back.
-`sandbox.allow` in the settings opens a group again for projects whose own subject it is.
+A refused call returns an error and the program continues. `EPERM` means that the call is forbidden, `ENOSYS` that it is
+not available: programs that can work without the call, such as runtimes that would use io_uring, then fall back.
+`sandbox.allow` in the settings allows a group again, for projects that are about these calls.
 
-`ptrace` stays: the pid namespace shows a check nothing but its own processes, and leak detectors and debuggers need it.
+`ptrace` is allowed: the pid namespace shows a check only its own processes, and leak detectors and debuggers need it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ GROUPS: Final = (
 ALLOWABLE: Final = tuple(group.name for group in GROUPS if group.can_be_allowed)
 
 _NEW_USER_NAMESPACE: Final = 0x10000000
-_SHARED: Final = {
+_COMMON_NUMBERS: Final = {
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428, "move_mount": 429,
     "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "clone3": 435, "mount_setattr": 442,
     "quotactl_fd": 443, "open_tree_attr": 467,
@@ -78,12 +78,12 @@ _SHARED: Final = {
 
 @dataclass(frozen=True)
 class Architecture:
-    """How the kernel names an architecture in a filter, and the numbers of its calls."""
+    """The kernel's id of an architecture in a filter, and the numbers of its calls."""
 
     audit: int
     numbers: Mapping[str, int]
     has_x32: bool = False
-    """x86-64 knows a second set of numbers for the same calls; all of them are refused."""
+    """Whether there is a second set of numbers for the same calls, as on x86-64; all of them are refused."""
 
 
 _X86_64: Final = Architecture(
@@ -94,7 +94,7 @@ _X86_64: Final = Architecture(
         "setdomainname": 171, "iopl": 172, "ioperm": 173, "init_module": 175, "delete_module": 176, "quotactl": 179,
         "nfsservctl": 180, "lookup_dcookie": 212, "clock_settime": 227, "kexec_load": 246, "add_key": 248,
         "request_key": 249, "keyctl": 250, "unshare": 272, "perf_event_open": 298, "open_by_handle_at": 304,
-        "setns": 308, "finit_module": 313, "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323, **_SHARED,
+        "setns": 308, "finit_module": 313, "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323, **_COMMON_NUMBERS,
     },
     has_x32=True,
 )  # fmt: skip
@@ -107,7 +107,7 @@ _I386: Final = Architecture(
         "nfsservctl": 169, "pivot_root": 217, "lookup_dcookie": 253, "clock_settime": 264, "kexec_load": 283,
         "add_key": 286, "request_key": 287, "keyctl": 288, "unshare": 310, "perf_event_open": 336,
         "open_by_handle_at": 342, "setns": 346, "finit_module": 350, "bpf": 357, "userfaultfd": 374,
-        "clock_settime64": 404, **_SHARED,
+        "clock_settime64": 404, **_COMMON_NUMBERS,
     },
 )  # fmt: skip
 _AARCH64: Final = Architecture(
@@ -118,11 +118,11 @@ _AARCH64: Final = Architecture(
         "clock_settime": 112, "syslog": 116, "reboot": 142, "sethostname": 161, "setdomainname": 162,
         "settimeofday": 170, "socket": 198, "add_key": 217, "request_key": 218, "keyctl": 219, "clone": 220,
         "swapon": 224, "swapoff": 225, "perf_event_open": 241, "open_by_handle_at": 265, "setns": 268,
-        "finit_module": 273, "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294, **_SHARED,
+        "finit_module": 273, "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294, **_COMMON_NUMBERS,
     },
 )  # fmt: skip
 _ARCHITECTURES: Final[Mapping[str, tuple[Architecture, ...]]] = {"x86_64": (_X86_64, _I386), "aarch64": (_AARCH64,)}
-"""By the machine's name: its own architecture first, then those whose programs it also runs."""
+"""By the machine's name: its own architecture first, then others whose programs it also runs."""
 
 _SOCKET_FAMILIES: Final = (1, 2, 10, 16, 17)  # unix, inet, inet6, netlink, packet
 _LOAD, _JUMP, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
@@ -135,26 +135,26 @@ Instruction = tuple[int, int, int, int]
 
 
 def is_available(machine: str | None = None) -> bool:
-    """Return whether the filter exists for this machine's architecture."""
+    """Return whether there is a filter for this machine's architecture."""
     return (machine or os.uname().machine) in _ARCHITECTURES
 
 
 def build_filter(
     allowed: frozenset[str] = frozenset(), *, without_sockets: bool = False, machine: str | None = None
 ) -> bytes:
-    """Return the filter program, as bytes for the kernel; empty where there is none for this architecture.
+    """Return the filter program, as bytes for the kernel; empty if there is none for this architecture.
 
-    `allowed` names groups that are not refused. `without_sockets` also refuses sockets that lead off the process, for
-    levels without a network namespace; programs of a second architecture are ended then, since that architecture
+    `allowed` names groups that are not refused. `without_sockets` also refuses sockets that leave the process, for
+    levels without a network namespace; programs of a second architecture are then killed, because that architecture
     opens sockets by other calls.
     """
     machine = machine or os.uname().machine
     architectures = _ARCHITECTURES.get(machine, ())
     if without_sockets and not architectures:
-        raise SandboxError(f"sockets cannot be refused on {machine}: Proofstone has no seccomp filter for it")
+        raise SandboxError(f"Proofstone cannot block sockets on {machine}, because it has no seccomp filter for it")
     program: list[Instruction] = []
     for architecture in architectures[:1] if without_sockets else architectures:
-        body = list(_filter_one(architecture, allowed, without_sockets=without_sockets))
+        body = list(_build_instructions(architecture, allowed, without_sockets=without_sockets))
         program += [
             (_LOAD, 0, 0, _ARCHITECTURE_AT),
             (_EQUAL, 1, 0, architecture.audit),
@@ -166,7 +166,9 @@ def build_filter(
     return b"".join(struct.pack("HBBI", *instruction) for instruction in program)
 
 
-def _filter_one(architecture: Architecture, allowed: frozenset[str], *, without_sockets: bool) -> Iterator[Instruction]:
+def _build_instructions(
+    architecture: Architecture, allowed: frozenset[str], *, without_sockets: bool
+) -> Iterator[Instruction]:
     """Yield the instructions for one architecture; each refusal is a comparison and a return."""
     numbers = architecture.numbers
     yield (_LOAD, 0, 0, _NUMBER_AT)
@@ -179,7 +181,7 @@ def _filter_one(architecture: Architecture, allowed: frozenset[str], *, without_
                 yield (_EQUAL, 0, 1, numbers[call])
                 yield (_RETURN, 0, 0, _ERROR | group.error)
     if NAMESPACES not in allowed:
-        # The flags of clone3 lie in memory, where a filter cannot look: libraries fall back to clone.
+        # The flags of clone3 are in memory, which a filter cannot read: libraries fall back to clone.
         yield (_EQUAL, 0, 1, numbers["clone3"])
         yield (_RETURN, 0, 0, _ERROR | errno.ENOSYS)
         for call in ("clone", "unshare"):
@@ -192,8 +194,8 @@ def _filter_one(architecture: Architecture, allowed: frozenset[str], *, without_
         families = len(_SOCKET_FAMILIES)
         yield (_EQUAL, 0, families + 3, numbers["socket"])
         yield (_LOAD, 0, 0, _FIRST_ARGUMENT_AT)
-        for place, family in enumerate(_SOCKET_FAMILIES):
-            yield (_EQUAL, families - place, 0, family)
+        for index, family in enumerate(_SOCKET_FAMILIES):
+            yield (_EQUAL, families - index, 0, family)
         yield (_RETURN, 0, 0, _ALLOW)
         yield (_RETURN, 0, 0, _ERROR | errno.EACCES)
     yield (_RETURN, 0, 0, _ALLOW)

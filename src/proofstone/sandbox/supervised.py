@@ -1,8 +1,7 @@
-"""The weaker levels, for machines without namespaces: Landlock with seccomp, or nothing but limits.
+"""The weaker levels, for machines without namespaces: Landlock with seccomp, or only limits.
 
-The checkout cannot stand at the repository's path, so each check gets a copy of its own and is told by path
-variables to look for the project's modules there. Whether it did is seen in the report. An executor works in its
-work tree itself.
+The checkout cannot be at the repository's path, so each check gets its own copy, and path variables tell it to look for
+the project's modules there. The report shows whether it did. An executor works in its work tree itself.
 """
 
 from __future__ import annotations
@@ -36,18 +35,20 @@ _DEVICES = (
 
 @dataclass(frozen=True)
 class Supervised:
+    """A sandbox without namespaces."""
+
     level: Assurance
 
     def place(self, view: View, scratch: Path) -> Place:
         for name in ("report", "tmp", "home"):
             (scratch / name).mkdir(parents=True)
-        root = view.work_tree or self._copy(view, view.copy_at or scratch / "copy")
+        root = view.work_tree or self._copy_files(view, view.copy_at or scratch / "copy")
         sources = tuple(path for path in (root / "src", root) if path.is_dir())
         handed = tuple(bind.source for bind in view.handed)
         home = view.own_home.folder if view.own_home else None
         return Place(root, scratch / "report", PROBES, scratch / "tmp", module_path=sources, handed=handed, home=home)
 
-    def _copy(self, view: View, copy: Path) -> Path:
+    def _copy_files(self, view: View, copy: Path) -> Path:
         if copy.is_symlink():
             copy.unlink()
         elif copy.exists():
@@ -80,31 +81,35 @@ class Supervised:
             linked(job.view) if job.view.work_tree else nullcontext(),
             linked_home(job.view.own_home) if job.view.own_home else nullcontext(),
         ):
-            return launch(job, self._spec(job, group), group, sink)
+            return launch(job, self._build_spec(job, group), group, sink)
 
-    def _spec(self, job: Job, group: Group | None) -> dict[str, Any]:
-        landlocked = self.level is Assurance.LANDLOCK
-        own = [str(job.place.root), *(str(job.scratch / name) for name in ("report", "tmp", "home"))]
-        own += [str(bind.source) for bind in job.view.handed if bind.writable]
+    def _build_spec(self, job: Job, group: Group | None) -> dict[str, Any]:
+        uses_landlock = self.level is Assurance.LANDLOCK
+        writable = [str(job.place.root), *(str(job.scratch / name) for name in ("report", "tmp", "home"))]
+        writable += [str(bind.source) for bind in job.view.handed if bind.writable]
         own_home = job.view.own_home
         if own_home:
-            own += [str(own_home.folder), *(str(source) for source, _ in shared(own_home))]
-        refused = build_filter(job.limits.allowed, without_sockets=not _may_connect(job.view)) if landlocked else b""
-        fresh = {"HOME": str(job.place.home or job.scratch / "home"), "TMPDIR": str(job.place.temporary)}
-        bytecode = {"PYTHONPYCACHEPREFIX": str(job.place.temporary / "pycache")}
+            writable += [str(own_home.folder), *(str(source) for source, _ in shared(own_home))]
+        seccomp_filter = (
+            build_filter(job.limits.allowed, without_sockets=not _may_connect(job.view)) if uses_landlock else b""
+        )
+        folder_variables = {"HOME": str(job.place.home or job.scratch / "home"), "TMPDIR": str(job.place.temporary)}
+        bytecode_variables = {"PYTHONPYCACHEPREFIX": str(job.place.temporary / "pycache")}
         return {
             "groups": group.procs if group else (),
             "confine": True,
             "layers": [],
-            "landlock": landlocked,
-            "filter": refused,
-            "writable": [*own, *(device for device in _DEVICES if Path(device).exists())],
+            "landlock": uses_landlock,
+            "filter": seccomp_filter,
+            "writable": [*writable, *(device for device in _DEVICES if Path(device).exists())],
             "argv": list(job.argv),
             "cwd": str(job.cwd),
-            "env": dict(job.env) | fresh | bytecode,
+            "env": dict(job.env) | folder_variables | bytecode_variables,
         }
 
 
 def _may_connect(view: View) -> bool:
-    """Without a network of its own there is no telling hosts apart: it can reach all, or none."""
+    """Return whether sockets are allowed. Without a network namespace, hosts cannot be told apart: all are allowed, or
+    none.
+    """
     return view.network if view.hosts is None else bool(view.hosts)

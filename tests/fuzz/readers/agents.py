@@ -50,7 +50,7 @@ from proofstone.common.models import Contract
 from proofstone.errors import RepositoryError
 from proofstone.git.repository import open_repository
 from proofstone.hooks.agent_hooks import DIALECTS, merged, read_document, without, written
-from proofstone.sandbox.gateway import UnfitError, _request
+from proofstone.sandbox.gateway import UnfitError, _parse_request
 from proofstone.sandbox.job import Execution
 from proofstone.supervision.rules import wire
 from proofstone.supervision.rules.mentions import files as mentioned_files
@@ -318,7 +318,7 @@ def _results(data: bytes) -> None:
 
 
 def _gateway(data: bytes) -> None:
-    request = _request(data.partition(b"\r\n\r\n")[0])
+    request = _parse_request(data.partition(b"\r\n\r\n")[0])
     assert 0 < request.host.port < 65536
     assert b"\r\n\r\n" not in request.first[:-4]
 

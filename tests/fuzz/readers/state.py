@@ -32,10 +32,10 @@ from proofstone.config.trust import digest_of, load_grants
 from proofstone.config.wording import line_of
 from proofstone.errors import LedgerCorruptError
 from proofstone.git.commit import standing_on
-from proofstone.git.merge import _kinds as conflict_kinds
-from proofstone.git.objects import BlobReader, _is_sound, in_index, in_tree
+from proofstone.git.merge import _parse_conflict_kinds as conflict_kinds
+from proofstone.git.objects import BlobReader, _is_intact, in_index, in_tree
 from proofstone.git.pending import worktree_roots
-from proofstone.git.program import Git, _records
+from proofstone.git.program import Git, _split_records
 from proofstone.git.repository import Repository
 from proofstone.git.snapshot import raw_entries, renames
 from proofstone.git.store import Store
@@ -296,7 +296,7 @@ class _Said:
         self._data = data
 
     def records(self, *_args: str) -> list[bytes]:
-        return _records(self._data)
+        return _split_records(self._data)
 
     records_of = records
 
@@ -313,7 +313,7 @@ def _repository(data: bytes) -> Repository:
 
 
 def _raw(data: bytes) -> None:
-    raw_entries(_records(data))
+    raw_entries(_split_records(data))
 
 
 _ABC = "f2ba8f84ab5c1bce84a7b441cb1959cfc7093b7f"
@@ -323,7 +323,7 @@ _ABC = "f2ba8f84ab5c1bce84a7b441cb1959cfc7093b7f"
 def _object(data: bytes) -> None:
     path = folder("objects-loose") / _ABC
     path.write_bytes(data)
-    is_sound = _is_sound(path, _ABC, "sha1")
+    is_sound = _is_intact(path, _ABC, "sha1")
     assert is_sound == (sha1_of(data) == _ABC)
 
 
