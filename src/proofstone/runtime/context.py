@@ -22,7 +22,7 @@ class Deadline:
 
     @classmethod
     def after(cls, minutes: float) -> Deadline:
-        """Return the deadline that is `minutes` from now; 0 means no limit. Each resume of a run starts a new deadline."""
+        """Return the deadline that is `minutes` from now; 0 means no limit. Each resume starts a new deadline."""
         return cls(minutes, time.monotonic() + 60 * minutes if minutes else math.inf)
 
     @property

@@ -55,7 +55,7 @@ def setup_of_run(ledger: Ledger, contract: type[Setup], run_id: str) -> Setup | 
 def in_brief(
     ledger: Ledger, run_id: str, setup: Setup, *, running: bool, came: Callable[[Ledger, str], str]
 ) -> BegunRun[Setup]:
-    """Summarise a run. `came` returns the outcome from the report of the run, or an empty string if there is no report."""
+    """Summarise a run. `came` returns the outcome from the report of the run, or an empty string without a report."""
     events = [row for row in ledger.read(EventRow, run_id=run_id) if row.row.type.startswith("run.")]
     last = [event for event in events if event.row.type != CHILD][-1]
     outcome, reason = (str(last.row.payload.get(key, "")) for key in ("outcome", "reason"))

@@ -76,7 +76,9 @@ class ObservedRun:
         detail: str,
         task: str | None = None,
     ) -> AuditFinding:
-        """Return the finding that these messages and events show. Without `task`, the task of the last of them is used."""
+        """Return the finding that these messages and events show. Without `task`, it is the task of the last of
+        them.
+        """
         last = shown[-1]
         task = task or (task_of(last) if isinstance(last, Envelope) else last.row.task_id)
         return AuditFinding(

@@ -53,7 +53,8 @@ def thrashing(run: ObservedRun) -> Iterator[AuditFinding]:
     for directives in _group_directives(run).values():
         for streak in _find_streaks(directives):
             if len(streak) >= THRASHING_AT:
-                detail = f"the symmetry was broken {len(streak)} times and D did not fall below {_read_distance(streak[0]):g}"
+                start = _read_distance(streak[0])
+                detail = f"the symmetry was broken {len(streak)} times and D did not fall below {start:g}"
                 yield run.finding(Detection.THRASHING, "break_symmetry", streak, role=streak[-1].sender, detail=detail)
 
 
@@ -160,7 +161,7 @@ GRAVE: Final = frozenset((Detection.BOUNDARY_VIOLATION, Detection.CLAIM_MISMATCH
 
 
 def audit(runs: Iterable[ObservedRun], scope: str) -> AuditReport:
-    """Audit the runs. `scope` is the run that was asked for, or `all`. Runs are read one after the other and not kept."""
+    """Audit the runs. `scope` is the requested run, or `all`. Runs are read one after the other and not kept."""
     state = _Audit()
     for run in runs:
         state.take_in(run)
