@@ -156,7 +156,7 @@ def test_a_line_that_a_crash_left_unfinished_is_passed_over(home: Path, reposito
         assert found is not None
         assert found.anchor.seq == rows
     file.write_bytes(b"nothing\n")
-    with SqliteLedger(ledger_path(home)) as ledger, pytest.raises(LedgerError, match="holds no anchor"):
+    with SqliteLedger(ledger_path(home)) as ledger, pytest.raises(LedgerError, match="contains no readable anchor"):
         refuse_anchor_faults(ledger, home, repository)
 
 

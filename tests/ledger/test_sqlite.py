@@ -269,7 +269,7 @@ def test_a_directory_in_place_of_the_file_is_named(tmp_path: Path) -> None:
 
 def test_a_parent_that_is_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(LedgerError, match="cannot be made"):
+    with pytest.raises(LedgerError, match="cannot be created"):
         SqliteLedger(tmp_path / "file" / "ledger.db")
 
 

@@ -204,7 +204,7 @@ def _find_unanswered_contracts(run: ObservedRun) -> Iterator[AuditFinding]:
 
 
 def _silent_role_finding(run: ObservedRun, request: Envelope, problem: str, *, again: bool) -> AuditFinding:
-    detail = f"{problem}, and {'the role was request again' if again else 'the run has ended'}"
+    detail = f"{problem}, and {'the role was asked again' if again else 'the run has ended'}"
     return run.finding(Detection.SILENT_ROLE, "no-answer", [request], role=request.recipient, detail=detail)
 
 
