@@ -135,8 +135,8 @@ def as_asked(request: Contract, answer: Contract) -> Contract:
     return answer
 
 
-def _make_request(role: str, request: Contract, context: Shown, step: str, **fields_: object) -> Asking:
-    occasion = Occasion.model_validate({"run_id": context.run_id, "role": role, "step": step, **fields_})
+def _make_request(role: str, request: Contract, context: Shown, step: str, **more: object) -> Asking:
+    occasion = Occasion.model_validate({"run_id": context.run_id, "role": role, "step": step, **more})
     return Asking(ROLES[role], request, occasion)
 
 

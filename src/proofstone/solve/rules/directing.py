@@ -147,8 +147,8 @@ def fanned_in(wanted: Sequence[SubTask], came: Sequence[SubTaskOutcome]) -> tupl
     """Return one outcome for each subtask: a missing outcome has failed, and an unexpected outcome is dropped. So a
     lost outcome can neither block the task nor pass.
     """
-    by_id = {entry_.subtask_id: entry_ for entry_ in reversed(came)}
-    return tuple(_validate_outcome(entry_, by_id.get(entry_.subtask_id)) for entry_ in wanted)
+    by_id = {outcome.subtask_id: outcome for outcome in reversed(came)}
+    return tuple(_validate_outcome(subtask, by_id.get(subtask.subtask_id)) for subtask in wanted)
 
 
 def _validate_outcome(subtask: SubTask, outcome: SubTaskOutcome | None) -> SubTaskOutcome:

@@ -288,15 +288,15 @@ def _source_for(landscape: int, source: Source) -> Source:
 
 
 def _summarize(name: str, runs: Sequence[Run], baselines: Mapping[str, Sequence[Run]]) -> Summary:
-    accepted = [run_.accepted for run_ in runs]
-    longest = max(run_.rounds for run_ in runs)
+    accepted = [result.accepted for result in runs]
+    longest = max(result.rounds for result in runs)
     return Summary(
         name,
         len(runs),
         wilson(sum(accepted), len(runs)),
         {name: paired(accepted, [other.accepted for other in others]) for name, others in baselines.items()},
-        fmean(run_.rounds for run_ in runs),
-        fmean(run_.cost for run_ in runs),
-        fmean(run_.distance for run_ in runs),
-        tuple(fmean(run_.losses[min(number, run_.rounds - 1)] for run_ in runs) for number in range(longest)),
+        fmean(result.rounds for result in runs),
+        fmean(result.cost for result in runs),
+        fmean(result.distance for result in runs),
+        tuple(fmean(result.losses[min(number, result.rounds - 1)] for result in runs) for number in range(longest)),
     )
