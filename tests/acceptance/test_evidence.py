@@ -38,7 +38,7 @@ CASES = {
     ),
     "a reviewer has found something critical": (
         f"UPDATE checks SET severity = 'critical' WHERE {SECURITY}",
-        "0 of the reviewers have found something critical, as was heard, and 1 as their rows have it",
+        "0 of the reviewers have found something critical by their answers, but 1 by their rows",
     ),
     "a reviewer has spoken twice, and another not at all": (
         f"UPDATE checks SET check_name = 'review-code-correctness' WHERE {SECURITY}",
@@ -46,7 +46,7 @@ CASES = {
     ),
     "the reviews are of another round": (
         f"UPDATE checks SET round = 2 WHERE {REVIEW.format(scope='code')}",
-        "3 of the reviewers have submitted, as was heard, and 0 as their rows have it",
+        "3 of the reviewers have submitted by their answers, but 0 by their rows",
     ),
     "a review is of another tree": (
         f"UPDATE checks SET tree = '{'0' * 40}' WHERE {SECURITY}",
