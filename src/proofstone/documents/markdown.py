@@ -131,10 +131,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
         yield from filled
 
 
-def shortened(text: str, most: int) -> str:
+def shortened(text: str, limit: int) -> str:
     """Return the text on one line, cut to at most `most` characters."""
     line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
 
 
 def ranges(numbers: Iterable[int]) -> str:

@@ -25,10 +25,10 @@ def line(x1: float, y1: float, x2: float, y2: float, colour: str, wide: float = 
     return f'<line {ends} stroke="{colour}" stroke-width="{wide}"{dashed}/>'
 
 
-def text(x: float, y: float, said: str, *, anchor: str = "start", size: int = 11) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escaped(said)}</text>'
+def text(x: float, y: float, content: str, *, anchor: str = "start", size: int = 11) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escaped(content)}</text>'
 
 
-def escaped(said: str) -> str:
+def escaped(content: str) -> str:
     """Return the text escaped for XML, without control characters, which XML forbids."""
-    return escape(visible(said))
+    return escape(visible(content))

@@ -97,10 +97,10 @@ class KeptAnchors:
         identity = identity_of(git_directory)
         self.keep_again(KeptAnchor(anchor=anchor, repository=path_to_text(git_directory), identity=identity))
 
-    def keep_again(self, kept: KeptAnchor) -> None:
+    def keep_again(self, stored: KeptAnchor) -> None:
         """Append the anchor to the file of its repository, which may no longer exist."""
-        file = self._file_of(text_to_path(kept.repository))
-        line = canonical_json(kept.model_dump()).encode() + b"\n"
+        file = self._file_of(text_to_path(stored.repository))
+        line = canonical_json(stored.model_dump()).encode() + b"\n"
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             is_new = not file.exists()

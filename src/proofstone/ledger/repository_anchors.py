@@ -23,10 +23,10 @@ def find_anchor_faults(ledger: Ledger, home: Path, repository: Repository | None
     """Return the contradictions between the ledger and its anchors: those of the repository, if one is given, and those
     in the state directory.
     """
-    kept = KeptAnchors(home)
+    files = KeptAnchors(home)
     in_repository = () if repository is None else anchors_in(repository)
-    own = None if repository is None else kept.of(repository.common_dir)
-    return compare_anchors(in_repository, kept.all(), own, ledger.head(), ledger.hash_at)
+    own = None if repository is None else files.of(repository.common_dir)
+    return compare_anchors(in_repository, files.all(), own, ledger.head(), ledger.hash_at)
 
 
 def refuse_anchor_faults(ledger: Ledger, home: Path, repository: Repository | None = None) -> None:
@@ -74,10 +74,10 @@ def reanchor(
     )
     head = ledger.head()
     _write_anchor(head, home, repository, replaces_unreadable=bool(unreadable))
-    kept = KeptAnchors(home)
-    for stored in list(kept.all()):
+    files = KeptAnchors(home)
+    for stored in list(files.all()):
         if stored.repository != path_to_text(repository.common_dir):
-            kept.keep_again(stored.model_copy(update={"anchor": head}))
+            files.keep_again(stored.model_copy(update={"anchor": head}))
     return findings, head
 
 

@@ -131,9 +131,9 @@ class _DamagedRange:
     why: str
 
     def to_break(self) -> Break:
-        upto = "on" if self.last is None else f"to {self.last}"
-        which = f"row {self.first}" if self.last == self.first else f"rows {self.first} {upto}"
-        return Break(self.first, f"the file is damaged: {which} of {self.table} cannot be read ({self.why})")
+        end = "on" if self.last is None else f"to {self.last}"
+        rows = f"row {self.first}" if self.last == self.first else f"rows {self.first} {end}"
+        return Break(self.first, f"the file is damaged: {rows} of {self.table} cannot be read ({self.why})")
 
 
 def _scan_rows(
@@ -218,9 +218,9 @@ class _TableReader:
         return any(part.first <= seq and (part.last is None or seq <= part.last) for part in self.damaged)
 
 
-def _read_entries(connection: sqlite3.Connection, known: Sequence[Table], after: int) -> Iterator[Entry | Break]:
+def _read_entries(connection: sqlite3.Connection, table_specs: Sequence[Table], after: int) -> Iterator[Entry | Break]:
     problems: list[Break] = []
-    tables = {table.name: _TableReader(connection, table, after, problems) for table in known}
+    tables = {table.name: _TableReader(connection, table, after, problems) for table in table_specs}
     damaged_parts: list[_DamagedRange] = []
     for values in _scan_rows(connection, "chain", "seq, tbl, payload_hash, prev_hash, hash, mac", after):
         if isinstance(values, _DamagedRange):

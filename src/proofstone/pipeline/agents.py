@@ -227,8 +227,8 @@ class PipelineAgents:
         self, pending: _PendingDispatch, dispatched: Dispatched, write: Write | None = None
     ) -> Mapping[str, JsonValue]:
         """Record the answer as a step of the run and of the telemetry."""
-        one, started = pending.one, pending.begun
-        answer = _read_answer(one, dispatched)
+        request, started = pending.one, pending.begun
+        answer = _read_answer(request, dispatched)
         is_fault = isinstance(answer, Fault)
         ended = started.model_copy(
             update={
@@ -238,7 +238,7 @@ class PipelineAgents:
             }
         )
         payload: dict[str, JsonValue] = {
-            "agent": one.occasion.agent,
+            "agent": request.occasion.agent,
             "model": dispatched.model,
             "started_at": started.started_at,
             "completed_at": ended.completed_at,
@@ -247,8 +247,8 @@ class PipelineAgents:
             payload |= {"why": answer.why, "once": _was_dispatched_once(dispatched)}
         else:
             payload |= {"output": answer.model_dump(mode="json"), "unsure": pending.unsure}
-        verdict = self._verdict_rows(one, answer, pending.tree)
-        return self.steps.keep(one.occasion.id, one.text, payload, ended, *verdict, write=write)
+        verdict = self._verdict_rows(request, answer, pending.tree)
+        return self.steps.keep(request.occasion.id, request.text, payload, ended, *verdict, write=write)
 
     def _write_document(self, request: Asking, output: Contract, payload: Mapping[str, JsonValue]) -> None:
         if isinstance(output, PanelOutput):  # the engine knows the model better than the reviewer does

@@ -42,12 +42,14 @@ def answers(record: RunRecord) -> dict[Place, PanelAnswer]:
 
 
 def reviews(
-    record: RunRecord, said: Mapping[Place, PanelAnswer], report: tuple[RunReport, int] | None
+    record: RunRecord, panel_answers: Mapping[Place, PanelAnswer], report: tuple[RunReport, int] | None
 ) -> tuple[ReviewSeen, ...]:
     """Return the reviews from the rows of the gate. A reviewer that never answered has no row and is taken from the
     report.
     """
-    by_place = {place: _build_review(place, seq, row, said.get(place)) for place, seq, row in _review_rows(record)}
+    by_place = {
+        place: _build_review(place, seq, row, panel_answers.get(place)) for place, seq, row in _review_rows(record)
+    }
     for review in report[0].reviews if report else ():
         place = (review.scope, review.focus.value, review.round)
         if place not in by_place:
@@ -63,26 +65,26 @@ def reviews(
     return tuple(by_place.values())
 
 
-def one_model(seen: tuple[ReviewSeen, ...], report: tuple[RunReport, int] | None) -> bool | None:
-    if len({review.focus for review in seen}) < 2:  # there is nothing to compare
+def one_model(all_reviews: tuple[ReviewSeen, ...], report: tuple[RunReport, int] | None) -> bool | None:
+    if len({review.focus for review in all_reviews}) < 2:  # there is nothing to compare
         return None
     if report is not None:
         return report[0].single_model
-    models = {review.model for review in seen}
+    models = {review.model for review in all_reviews}
     return None if "" in models else len(models) == 1
 
 
-def fixed(said: Mapping[Place, PanelAnswer]) -> Iterator[IssueFixed]:
+def fixed(panel_answers: Mapping[Place, PanelAnswer]) -> Iterator[IssueFixed]:
     """Yield the findings of an earlier round that the same reviewer does not repeat in the last round."""
-    for (scope, focus, round), answer in said.items():
+    for (scope, focus, round), answer in panel_answers.items():
         last = max(
             other_round
-            for other_scope, other_focus, other_round in said
+            for other_scope, other_focus, other_round in panel_answers
             if (other_scope, other_focus) == (scope, focus)
         )
         if round == last:
             continue
-        remaining = {_normalize_title(finding) for finding in said[scope, focus, last].output.findings}
+        remaining = {_normalize_title(finding) for finding in panel_answers[scope, focus, last].output.findings}
         for finding in answer.output.findings:
             if _normalize_title(finding) not in remaining:
                 yield IssueFixed(
@@ -90,7 +92,7 @@ def fixed(said: Mapping[Place, PanelAnswer]) -> Iterator[IssueFixed]:
                     title=finding.title,
                     source=f"review {scope}/{focus}, round {round}",
                     how=f"not found again in round {last}",
-                    rows=(answer.seq, said[scope, focus, last].seq),
+                    rows=(answer.seq, panel_answers[scope, focus, last].seq),
                 )
 
 

@@ -181,8 +181,8 @@ def regressed_checks(trees: Iterable[CheckedTree]) -> Iterator[RegressionSeen]:
     for tree in trees:
         for line in tree.lines:
             if line.regressed:
-                what = f"{line.name} passed before, and is {line.after} now"
-                yield RegressionSeen(task=tree.task, what=what, stands=True, rows=line.rows)
+                description = f"{line.name} passed before, and is {line.after} now"
+                yield RegressionSeen(task=tree.task, what=description, stands=True, rows=line.rows)
 
 
 def commits(gate: RunRecord) -> tuple[CommitMade, ...]:

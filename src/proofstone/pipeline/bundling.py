@@ -185,8 +185,8 @@ class _BundleBuilder:
         last = {record.run_id for record in (*self.last_gate, self.own)}
         yield from bundled_tasks.regressed_checks(tree for tree in trees if tree.run_id in last)
         if self.report is not None and self.report[0].final is not None:
-            for what in self.report[0].final.regressions:
-                yield RegressionSeen(task="final", what=what, stands=True, rows=(self.report[1],))
+            for description in self.report[0].final.regressions:
+                yield RegressionSeen(task="final", what=description, stands=True, rows=(self.report[1],))
 
     def _list_losses(self) -> Iterator[LossSeen]:
         for gate in self.gates:
@@ -280,9 +280,9 @@ def _read_command(ledger: Ledger, run_id: str) -> str:
     started = [row.row.payload for row in ledger.read(EventRow, run_id=run_id, type="run.started")]
     command = str(started[0].get("command")) if started else ""
     if command not in BUNDLED:
-        what = f"a run of `proofstone {command}`" if command else "no run in the ledger"
+        subject = f"a run of `proofstone {command}`" if command else "no run in the ledger"
         raise InputError(
-            f"{run_id}: is {what}; only runs of `proofstone run` and `proofstone gate` have a bundle",
+            f"{run_id}: is {subject}; only runs of `proofstone run` and `proofstone gate` have a bundle",
             hint=f"see its record with `proofstone ledger show {run_id}`",
         )
     return command

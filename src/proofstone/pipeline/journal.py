@@ -57,7 +57,9 @@ class PipelineJournal:
             return stored.row.option, stored.row.reason
         return None
 
-    def decide(self, request: ApprovalRequest, option: str, said: str, by: str, mode: RunMode, *, auto: bool) -> None:
+    def decide(
+        self, request: ApprovalRequest, option: str, comment: str, by: str, mode: RunMode, *, auto: bool
+    ) -> None:
         payload = {
             "mode": mode.value,
             "auto_selected": auto,
@@ -65,7 +67,7 @@ class PipelineJournal:
         }
         self.ledger.append(
             ApprovalRow(
-                run_id=self.run_id, gate=request.gate_id, option=option, decided_by=by, reason=said, payload=payload
+                run_id=self.run_id, gate=request.gate_id, option=option, decided_by=by, reason=comment, payload=payload
             )
         )
 

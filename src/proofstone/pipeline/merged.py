@@ -76,8 +76,8 @@ class LedgerEvidence:
         ).rows
         return ReviewTally(*(int(str(count)) for count in (submitted, approving, blocking, critical)))
 
-    def of_merged(self, tree: str, iteration: int, said: Sequence[str]) -> CheckTally:
-        return CheckTally("the merged tree", tuple(said), self._read_passed(self.run_id, FINAL, iteration, tree))
+    def of_merged(self, tree: str, iteration: int, reported: Sequence[str]) -> CheckTally:
+        return CheckTally("the merged tree", tuple(reported), self._read_passed(self.run_id, FINAL, iteration, tree))
 
     def of_tasks(self, gates: Sequence[GateSummary]) -> Iterator[CheckTally]:
         """Yield the evidence of each accepted task; a checkpoint of the user has no checks."""

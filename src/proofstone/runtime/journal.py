@@ -60,10 +60,10 @@ class Steps:
             steps._recorded[str(stored.row.payload["step"])] = stored.row.payload
         return steps
 
-    def recall(self, step: str, asked: str) -> Mapping[str, JsonValue] | None:
+    def recall(self, step: str, input_text: str) -> Mapping[str, JsonValue] | None:
         """Return the recorded result of a step, or None."""
         payload = self._recorded.get(step)
-        if payload is not None and payload["asked"] != digest(asked):
+        if payload is not None and payload["asked"] != digest(input_text):
             raise DivergedError(
                 f"run {self.run_id}: the recorded input of {step} differs from its input now",
                 hint=f"start a new run with `proofstone {self.command}`; the ledger keeps this record",
@@ -75,12 +75,12 @@ class Steps:
         return [(step, payload) for step, payload in self._recorded.items() if step.startswith(prefix)]
 
     def keep(
-        self, step: str, asked: str, came: Mapping[str, JsonValue], *also: Row, write: Write | None = None
+        self, step: str, input_text: str, result: Mapping[str, JsonValue], *also: Row, write: Write | None = None
     ) -> Mapping[str, JsonValue]:
         """Record the result of a step together with the rows `also`, atomically. `write` replaces `Ledger.append` for a
         caller that writes more rows with them.
         """
-        payload: dict[str, JsonValue] = {"step": step, "asked": digest(asked), **came}
+        payload: dict[str, JsonValue] = {"step": step, "asked": digest(input_text), **result}
         row = EventRow.model_construct(run_id=self.run_id, type=self.type, payload=payload)
         fault_point("step.before-record")
         (write or self.ledger.append)(row, *also)

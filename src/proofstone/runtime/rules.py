@@ -13,8 +13,8 @@ def worked_ms(marks: Iterable[tuple[str, str]], now: datetime) -> int:
     """
     total = timedelta()
     last: datetime | None = None  # the previous mark, while a process is at work
-    for at, type in marks:
-        when = min(datetime.fromisoformat(at), now)
+    for timestamp, type in marks:
+        when = min(datetime.fromisoformat(timestamp), now)
         starts = type in ("run.started", "run.resumed")
         if last is not None and not starts:
             total += max(when - last, timedelta())

@@ -238,5 +238,5 @@ def _parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def _to_ns(at: datetime) -> int:
-    return (at - _EPOCH) // timedelta(microseconds=1) * 1000
+def _to_ns(time: datetime) -> int:
+    return (time - _EPOCH) // timedelta(microseconds=1) * 1000

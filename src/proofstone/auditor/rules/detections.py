@@ -241,16 +241,16 @@ def boundary_violations(run: ObservedRun) -> Iterator[AuditFinding]:
 
 def _find_refused_messages(run: ObservedRun) -> Iterator[AuditFinding]:
     for event in run.happened(REFUSED):
-        sender, recipient, type, why = (text(event.row.payload, key) for key in ("from", "to", "type", "why"))
-        detail = f"{type} to {recipient} was refused: {why}"
+        sender, recipient, type, reason = (text(event.row.payload, key) for key in ("from", "to", "type", "why"))
+        detail = f"{type} to {recipient} was refused: {reason}"
         yield run.finding(_VIOLATION, _route_rule(type), [event], role=sender, detail=detail)
 
 
 def _find_messages_off_route(run: ObservedRun) -> Iterator[AuditFinding]:
     """Yield messages that the bus would have refused: they were written without the bus."""
     for message in run.envelopes:
-        if why := why_not(message.sender, message.recipient, message.type):
-            detail = f"{message.type} to {message.recipient} is in the ledger: {why}"
+        if reason := why_not(message.sender, message.recipient, message.type):
+            detail = f"{message.type} to {message.recipient} is in the ledger: {reason}"
             yield run.finding(_VIOLATION, _route_rule(message.type), [message], role=message.sender, detail=detail)
 
 
@@ -307,7 +307,7 @@ def _failure_mismatches(event: Happened) -> Iterator[str]:
 
 
 def _objects(value: JsonValue) -> Sequence[dict[str, JsonValue]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return [element for element in value if isinstance(element, dict)] if isinstance(value, list) else []
 
 
 # Subtasks of the control loop.

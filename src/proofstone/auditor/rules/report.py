@@ -209,8 +209,8 @@ class _Audit:
 
     def of(self, *kinds: Detection) -> tuple[AuditFinding, ...]:
         """Return the findings of these kinds, in the order of the ledger."""
-        found = (finding for finding in self.findings if finding.kind in kinds)
-        return tuple(sorted(found, key=lambda finding: finding.seqs))
+        selected = (finding for finding in self.findings if finding.kind in kinds)
+        return tuple(sorted(selected, key=lambda finding: finding.seqs))
 
     def _count_tools(self, run: ObservedRun) -> None:
         for message in run.said("ToolResult"):

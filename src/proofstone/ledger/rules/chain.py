@@ -153,12 +153,12 @@ def find_breaks(
 
 def earliest(*breaks: Break | None) -> Break | None:
     """Return the break with the lowest sequence number; breaks that concern no row come last."""
-    return next(iter(in_row_order(item for item in breaks if item is not None)), None)
+    return next(iter(in_row_order(problem for problem in breaks if problem is not None)), None)
 
 
 def in_row_order(breaks: Iterable[Break]) -> tuple[Break, ...]:
     """Sort breaks by sequence number; breaks that concern no row come last."""
-    return tuple(sorted(breaks, key=lambda item: (item.seq is None, item.seq or 0)))
+    return tuple(sorted(breaks, key=lambda problem: (problem.seq is None, problem.seq or 0)))
 
 
 def _find_reason(accepted: frozenset[str], link: Link, entry: Entry) -> str | None:
@@ -186,15 +186,15 @@ def _orphan_break(row: Link | None) -> Break:
 def _demand_string_keys(value: object) -> None:
     """Refuse keys that are not text: `json` would write the keys 1 and "1" alike."""
     if isinstance(value, dict):
-        for key, item in value.items():
+        for key, element in value.items():
             if not isinstance(key, str):
                 raise LedgerError(f"cannot be recorded: the key {key!r} is not text", hint="use text as keys")
-            if type(item) not in _LEAF_TYPES:
-                _demand_string_keys(item)
+            if type(element) not in _LEAF_TYPES:
+                _demand_string_keys(element)
     elif isinstance(value, list | tuple):
-        for item in value:
-            if type(item) not in _LEAF_TYPES:
-                _demand_string_keys(item)
+        for element in value:
+            if type(element) not in _LEAF_TYPES:
+                _demand_string_keys(element)
 
 
 def _digest(text: str) -> str:
@@ -247,9 +247,9 @@ def checkpoint_code(key: bytes, ledger_id: str, seq: int, digest: str) -> str:
     return _compute_code(key, "checkpoint", f"{ledger_id}\n{seq}\n{digest}")
 
 
-def is_code(expected: str, found: str) -> bool:
+def is_code(expected: str, actual: str) -> bool:
     """Return whether the two codes are equal, compared in constant time."""
-    return hmac.compare_digest(expected.encode(), found.encode("utf-8", "surrogateescape"))
+    return hmac.compare_digest(expected.encode(), actual.encode("utf-8", "surrogateescape"))
 
 
 def _compute_code(key: bytes, kind: str, text: str) -> str:

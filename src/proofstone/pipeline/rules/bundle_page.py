@@ -40,7 +40,7 @@ def _ending_lines(bundle: Bundle) -> Iterator[str]:
             ("Why the confidence is no higher:", "", *(f"- {_shorten(reason)}" for reason in ending.reasons))
         )
     if ending.raises:
-        yield "\n".join(("What would raise it:", "", *(f"- {_shorten(item)}" for item in ending.raises)))
+        yield "\n".join(("What would raise it:", "", *(f"- {_shorten(suggestion)}" for suggestion in ending.raises)))
 
 
 def _request_lines(bundle: Bundle) -> Iterator[str]:
@@ -150,8 +150,8 @@ def _review_lines(bundle: Bundle) -> Iterator[str]:
         task_name = prose(words.task_of(task, bundle))
         for verdict in task.verdicts:
             reviewer = code(shortened(verdict.by or "architect", _MAX_SPEC))
-            said = f"{reviewer} says **{verdict.verdict}**, confidence {verdict.confidence}"
-            yield f"- {task_name}: {said} {_rows_of(task)}"
+            statement = f"{reviewer} says **{verdict.verdict}**, confidence {verdict.confidence}"
+            yield f"- {task_name}: {statement} {_rows_of(task)}"
     if not bundle.reviews and not any(task.verdicts for task in bundle.tasks):
         yield "Nobody reviewed it."
 

@@ -35,8 +35,8 @@ def headline(bundle: Bundle) -> str:
 
 def title(bundle: Bundle) -> str:
     """Return the first line of the request, or the name of the plan."""
-    asked = bundle.subject.asked.strip()
-    return shortened(asked.partition("\n")[0] if bundle.subject.command == "run" else asked.rpartition("/")[2], 100)
+    request = bundle.subject.asked.strip()
+    return shortened(request.partition("\n")[0] if bundle.subject.command == "run" else request.rpartition("/")[2], 100)
 
 
 def rows(sourced: Sourced) -> str:
@@ -53,13 +53,13 @@ def confidence(bundle: Bundle) -> str:
     return bundle.ending.confidence.value if bundle.ending.confidence else "not said"
 
 
-def task_of(one: TaskEnding | CheckedTree, bundle: Bundle) -> str:
+def task_of(subject: TaskEnding | CheckedTree, bundle: Bundle) -> str:
     """Return the name of a task, with its iteration if there is more than one."""
-    id = one.id if isinstance(one, TaskEnding) else one.task
+    id = subject.id if isinstance(subject, TaskEnding) else subject.task
     if id == FINAL:
         return "the merged tree"
     has_iterations = len({task.iteration for task in bundle.tasks}) > 1
-    return f"{id} (iteration {one.iteration})" if has_iterations else id
+    return f"{id} (iteration {subject.iteration})" if has_iterations else id
 
 
 def before(line: CheckedLine) -> str:
@@ -95,9 +95,9 @@ def panel(bundle: Bundle) -> str:
     return "The reviewers were served by different models."
 
 
-def figures(one: LossSeen) -> tuple[str, ...]:
+def figures(seen: LossSeen) -> tuple[str, ...]:
     """Return L, D, P, Ω, and the directive of the controller."""
-    loss, direction = one.direction.loss, one.direction
+    loss, direction = seen.direction.loss, seen.direction
     shares = (f"{share:.2f}" for share in (loss.L, loss.D, loss.P, loss.Omega))
     return (*shares, f"{direction.gradient.arrow} {direction.directive}")
 
@@ -122,32 +122,32 @@ def total(bundle: Bundle) -> str:
     return f"{calls}, {counted(spent.requests, 'model call')}, {spent.tokens:,} tokens, {money(spent)}"
 
 
-def verification(one: VerificationSpent) -> str:
+def verification(line: VerificationSpent) -> str:
     """Return the part of the cost that was spent on asking agents whether they understand their task."""
-    counts = f"{counted(one.questions, 'question')}, {counted(one.judgements, 'judgement')}"
-    share = "" if one.share is None else f" ({one.share:.0%} of all)"
-    spent = f"{counted(one.spent.requests, 'model call')}, {one.spent.tokens:,} tokens{share}, {money(one.spent)}"
+    counts = f"{counted(line.questions, 'question')}, {counted(line.judgements, 'judgement')}"
+    share = "" if line.share is None else f" ({line.share:.0%} of all)"
+    spent = f"{counted(line.spent.requests, 'model call')}, {line.spent.tokens:,} tokens{share}, {money(line.spent)}"
     return f"Of that, on whether agents know what they are doing: {counts}, {spent}"
 
 
-def step(one: StepSeen) -> str:
-    return f"{one.part}: {one.step}" if one.part else one.step
+def step(entry: StepSeen) -> str:
+    return f"{entry.part}: {entry.step}" if entry.part else entry.step
 
 
-def agent(one: StepSeen) -> str:
-    return shortened(f"{one.agent}:{one.instance}" if one.instance else one.agent, _MAX_AGENT)
+def agent(entry: StepSeen) -> str:
+    return shortened(f"{entry.agent}:{entry.instance}" if entry.instance else entry.agent, _MAX_AGENT)
 
 
-def took(one: StepSeen) -> str:
-    if one.completed_at is None:
+def took(entry: StepSeen) -> str:
+    if entry.completed_at is None:
         return "not ended"
-    seconds = (_parse_time(one.completed_at) - _parse_time(one.started_at)).total_seconds()
-    return f"{max(seconds, 0):.1f} s" if seconds < 60 else duration(one.started_at, one.completed_at)
+    seconds = (_parse_time(entry.completed_at) - _parse_time(entry.started_at)).total_seconds()
+    return f"{max(seconds, 0):.1f} s" if seconds < 60 else duration(entry.started_at, entry.completed_at)
 
 
-def clock(at: str) -> str:
+def clock(timestamp: str) -> str:
     """Format a time stamp as `2026-01-31 12:00:00`."""
-    return at[:19].replace("T", " ")
+    return timestamp[:19].replace("T", " ")
 
 
 def _parse_time(text: str) -> datetime:

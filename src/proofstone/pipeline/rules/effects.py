@@ -53,7 +53,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class AskResearch:
-    """Dispatch a researcher. Result: Heard with a ResearchOutput, or Failed."""
+    """Dispatch a researcher. Result: a reply with a ResearchOutput, or a failure."""
 
     focus: ResearchFocus
     round: int
@@ -65,7 +65,7 @@ class AskResearch:
 
 @dataclass(frozen=True)
 class AskSpec:
-    """Dispatch the specifier. Result: Heard with a SpecOutput, or Failed."""
+    """Dispatch the specifier. Result: a reply with a SpecOutput, or a failure."""
 
     round: int
     research: tuple[ResearchOutput, ...]
@@ -74,7 +74,7 @@ class AskSpec:
 
 @dataclass(frozen=True)
 class AskDesign:
-    """Dispatch the designer. Result: Heard with a DesignOutput, or Failed."""
+    """Dispatch the designer. Result: a reply with a DesignOutput, or a failure."""
 
     round: int
     spec: SpecOutput
@@ -84,7 +84,7 @@ class AskDesign:
 
 @dataclass(frozen=True)
 class AskPlan:
-    """Dispatch the planner. Result: Heard with a PlanOutput, or Failed."""
+    """Dispatch the planner. Result: a reply with a PlanOutput, or a failure."""
 
     iteration: int
     attempt: int
@@ -99,7 +99,7 @@ class AskPlan:
 
 @dataclass(frozen=True)
 class AskReview:
-    """Dispatch a reviewer. Result: Heard with a PanelOutput, or Failed."""
+    """Dispatch a reviewer. Result: a reply with a PanelOutput, or a failure."""
 
     scope: Scope
     focus: ReviewFocus
@@ -114,7 +114,7 @@ class AskReview:
 
 @dataclass(frozen=True)
 class AskKnowledge:
-    """Dispatch the knowledge keeper, whose failure stops nothing. Result: Heard with a KnowledgeOutput, or Failed."""
+    """Dispatch the knowledge keeper. Result: a reply with a KnowledgeOutput, or a failure, which stops nothing."""
 
     outcome: str
     findings: tuple[str, ...]
@@ -123,7 +123,7 @@ class AskKnowledge:
 
 @dataclass(frozen=True)
 class Approve:
-    """Ask for an approval. Result: Decided, or Waiting: nobody can decide now, and the run stops until somebody has."""
+    """Ask for an approval. Result: the decision, or a pending answer, for which the run stops."""
 
     request: ApprovalRequest
     by_person: bool = False
@@ -132,7 +132,7 @@ class Approve:
 
 @dataclass(frozen=True)
 class VerifyPlan:
-    """Run the plan gate. Result: PlanVerified, or Waiting."""
+    """Run the plan gate. Result: the summary of the gate, or a pending answer."""
 
     iteration: int
     """How many plans of this run the plan gate has received, including this one."""
@@ -142,7 +142,7 @@ class VerifyPlan:
 
 @dataclass(frozen=True)
 class Implement:
-    """Run the task gate, starting from a commit. Result: Implemented, or Waiting."""
+    """Run the task gate, starting from a commit. Result: the summary of the gate, or a pending answer."""
 
     iteration: int
     text: str
@@ -154,7 +154,7 @@ class Implement:
 
 @dataclass(frozen=True)
 class CheckAll:
-    """Run all checks on the merged tree. Result: Checked."""
+    """Run all checks on the merged tree. Result: the checks."""
 
     iteration: int
     tip: str
@@ -164,7 +164,7 @@ class CheckAll:
 
 @dataclass(frozen=True)
 class CountReviews:
-    """Count the reviews of a round in the ledger. Result: ReviewsCounted."""
+    """Count the reviews of a round in the ledger. Result: the counts."""
 
     scope: Scope
     round: int
@@ -176,7 +176,7 @@ class CountReviews:
 
 @dataclass(frozen=True)
 class CountChecks:
-    """Count the checks of the merged tree and of each accepted task in the ledger. Result: ChecksCounted."""
+    """Count the checks of the merged tree and of each accepted task in the ledger. Result: the counts."""
 
     iteration: int
     tip: str
@@ -185,7 +185,7 @@ class CountChecks:
 
 @dataclass(frozen=True)
 class Commit:
-    """Make the one commit. Result: Committed, or Failed."""
+    """Make the one commit. Result: the commit, or a failure."""
 
     tip: str
     confidence: Confidence
@@ -193,7 +193,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class Note:
-    """Record a decision and tell the observer. Result: Noted."""
+    """Record a decision and tell the observer. Result: an acknowledgement."""
 
     kind: str
     """`lane`, `concern`, `unheard`, `review-gate`, `not-taken`, `plan`, `plan-gate`, `direction`."""
@@ -286,7 +286,7 @@ class ReviewsCounted:
 class ChecksCounted:
     checked: tuple[CheckTally, ...]
     added: tuple[str, ...] = ()
-    """Requirements that were added since, as in Checked."""
+    """Requirements that were added since the checks."""
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,8 @@ def deliver(feature: Feature) -> Loop:
             return (yield from _finish(run))
         except DeeperError as deeper:
             run.begin_again(deeper)
-        except OverError as over:
-            return (yield from _end_early(run, over))
+        except OverError as end:
+            return (yield from _end_early(run, end))
 
 
 def _run_lane(run: Course) -> Step:
@@ -124,11 +124,11 @@ def _demand_evidence(run: Course) -> Steps[tuple[str, ...]]:
     return tallies.added
 
 
-def _end_early(run: Course, over: OverError) -> Steps[Delivered]:
+def _end_early(run: Course, end: OverError) -> Steps[Delivered]:
     """End the run without a commit. The attempts are still worth learning from."""
-    if over.learns and (run.gates or run.exhausted):
-        yield from _learn(run, f"{over.outcome}: {over.reason}")
-    return _build_result(run, over)
+    if end.learns and (run.gates or run.exhausted):
+        yield from _learn(run, f"{end.outcome}: {end.reason}")
+    return _build_result(run, end)
 
 
 def _learn(run: Course, outcome: str) -> Step:
@@ -138,14 +138,14 @@ def _learn(run: Course, outcome: str) -> Step:
         yield (AskKnowledge(outcome, findings, run.now.tip),)
 
 
-def _build_result(run: Course, over: OverError, commit: str | None = None) -> Delivered:
+def _build_result(run: Course, end: OverError, commit: str | None = None) -> Delivered:
     confidence, reasons = _rate_run(run) if run.gates or run.exhausted else (None, ())
-    if over.outcome is not RunOutcome.PASSED and confidence is not None:
+    if end.outcome is not RunOutcome.PASSED and confidence is not None:
         low = reasons if confidence is Confidence.LOW else ()
-        confidence, reasons = Confidence.LOW, tuple(dict.fromkeys((over.reason, *low)))
+        confidence, reasons = Confidence.LOW, tuple(dict.fromkeys((end.reason, *low)))
     return Delivered(
-        outcome=over.outcome,
-        reason=over.reason,
+        outcome=end.outcome,
+        reason=end.reason,
         confidence=confidence,
         confidence_reasons=reasons,
         lane=run.lane,
@@ -158,7 +158,7 @@ def _build_result(run: Course, over: OverError, commit: str | None = None) -> De
         reviews=tuple(run.reviews),
         single_model=run.single_model,
         known_issues=run.now.known_issues,
-        waiting=over.waiting,
+        waiting=end.waiting,
     )
 
 

@@ -75,11 +75,11 @@ def task_ids(plan: PlanOutput) -> dict[str, str]:
 
 def context_of(task: PlannedTask, spec: SpecOutput | None, design: DesignOutput | None) -> str:
     """Return the parts of the specification and the design that the task points to, for its executor."""
-    wanted = {*task.acceptance_criteria, *task.relevant_context}
+    ids = {*task.acceptance_criteria, *task.relevant_context}
     parts = _ContextParts(
-        decisions=[decision for decision in (design.decisions if design else ()) if decision.id in wanted],
-        requirements=[requirement for requirement in (spec.requirements if spec else ()) if requirement.id in wanted],
-        criteria=[item for item in (spec.acceptance_criteria if spec else ()) if item.id in wanted],
+        decisions=[decision for decision in (design.decisions if design else ()) if decision.id in ids],
+        requirements=[requirement for requirement in (spec.requirements if spec else ()) if requirement.id in ids],
+        criteria=[item for item in (spec.acceptance_criteria if spec else ()) if item.id in ids],
     )
     paths = [item for item in task.relevant_context if item not in parts.ids]
     return "\n\n".join(filter(None, (parts.text(), f"Read first:\n{_bullet_lines(paths)}" if paths else "")))
@@ -105,7 +105,10 @@ class _ContextParts:
 
     @property
     def ids(self) -> frozenset[str]:
-        spec = (*(requirement.id for requirement in self._requirements), *(item.id for item in self._criteria))
+        spec = (
+            *(requirement.id for requirement in self._requirements),
+            *(criterion.id for criterion in self._criteria),
+        )
         return frozenset((*spec, *(decision.id for decision in self._decisions)))
 
     def text(self) -> str:
@@ -118,7 +121,7 @@ class _ContextParts:
             )
         if self._criteria:
             yield "What must hold, and how it is seen:\n" + _bullet_lines(
-                f"{item.id}: {item.text} (seen by: {item.test_method})" for item in self._criteria
+                f"{criterion.id}: {criterion.text} (seen by: {criterion.test_method})" for criterion in self._criteria
             )
         if self._decisions:
             yield "Decisions:\n" + _bullet_lines(map(_decision_text, self._decisions))

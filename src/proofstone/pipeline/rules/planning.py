@@ -199,13 +199,13 @@ def _overlap_problems(plan: PlanOutput) -> Iterator[str]:
 
 
 def _criterion_problems(plan: PlanOutput, spec: SpecOutput, met: Collection[str]) -> Iterator[str]:
-    known = [criterion.id for criterion in spec.acceptance_criteria]
+    known_ids = [criterion.id for criterion in spec.acceptance_criteria]
     for task in plan.tasks:
         for id in task.acceptance_criteria:
-            if id not in known:
-                yield f"task {task.id} names the criterion {id}, which does not exist; known: {', '.join(known)}"
+            if id not in known_ids:
+                yield f"task {task.id} names the criterion {id}, which does not exist; known: {', '.join(known_ids)}"
     named = {id for task in plan.tasks for id in task.acceptance_criteria}
-    if missing := [id for id in known if id not in named and id not in met]:
+    if missing := [id for id in known_ids if id not in named and id not in met]:
         yield f"no task covers {', '.join(missing)}"
 
 

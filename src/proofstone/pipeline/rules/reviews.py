@@ -148,10 +148,10 @@ class Row(NamedTuple):
 
 
 GATE: Final[tuple[Row, ...]] = (
-    Row(lambda it: it.blocked, Decision.HALT),
-    Row(lambda it: it.passes, Decision.PASS),
-    Row(lambda it: not it.is_last, Decision.REVISE),
-    Row(lambda it: it.all_submitted, Decision.KNOWN_ISSUES),
+    Row(lambda review_round: review_round.blocked, Decision.HALT),
+    Row(lambda review_round: review_round.passes, Decision.PASS),
+    Row(lambda review_round: not review_round.is_last, Decision.REVISE),
+    Row(lambda review_round: review_round.all_submitted, Decision.KNOWN_ISSUES),
     Row(lambda _: True, Decision.UNHEARD),
 )
 
@@ -255,13 +255,13 @@ def tally(review_round: Round) -> ReviewTally:
     )
 
 
-def not_borne_out(said: ReviewTally, rows: ReviewTally) -> tuple[str, ...]:
+def not_borne_out(answered: ReviewTally, rows: ReviewTally) -> tuple[str, ...]:
     """Return where the rows contradict the received answers."""
-    pairs = zip(_TALLY_PHRASES, astuple(said), astuple(rows), strict=True)
+    pairs = zip(_TALLY_PHRASES, astuple(answered), astuple(rows), strict=True)
     return tuple(
-        f"{heard} of the reviewers {word} by their answers, but {found} by their rows"
-        for word, heard, found in pairs
-        if heard != found
+        f"{by_answers} of the reviewers {word} by their answers, but {by_rows} by their rows"
+        for word, by_answers, by_rows in pairs
+        if by_answers != by_rows
     )
 
 

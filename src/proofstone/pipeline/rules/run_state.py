@@ -45,9 +45,9 @@ class OverError(Exception):
 class DeeperError(Exception):
     """Raised to start again in a deeper lane."""
 
-    def __init__(self, lane: Lane, why: str, failures: tuple[str, ...] = ()) -> None:
-        super().__init__(why)
-        self.lane, self.why, self.failures = lane, why, failures
+    def __init__(self, lane: Lane, reason: str, failures: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.lane, self.why, self.failures = lane, reason, failures
 
 
 @dataclass
@@ -111,10 +111,10 @@ class Course:
         self.lane, self.lane_reason = deeper.lane, deeper.why
         self.now = Attempt(tip=self.feature.base_commit, told=deeper.failures)
 
-    def go_deeper(self, lane: Lane, why: str) -> Step:
+    def go_deeper(self, lane: Lane, reason: str) -> Step:
         """Switch to a deeper lane and keep everything: the deeper lane includes the steps so far."""
-        self.lane, self.lane_reason = lane, why
-        yield from note("lane", f"{lane}: {why}")
+        self.lane, self.lane_reason = lane, reason
+        yield from note("lane", f"{lane}: {reason}")
 
     @property
     def criteria(self) -> tuple[str, ...]:
@@ -157,11 +157,11 @@ def attended(run: Course, sent: Sent, kind: type[_O]) -> _O | Failed:
     return heard(sent, kind)
 
 
-def needed(run: Course, sent: Sent, kind: type[_O], what: str) -> _O:
+def needed(run: Course, sent: Sent, kind: type[_O], subject: str) -> _O:
     """Return an answer that the run cannot continue without."""
     output = attended(run, sent, kind)
     if isinstance(output, Failed):
-        raise OverError(RunOutcome.FAILED, f"no {what}: {output.why}")
+        raise OverError(RunOutcome.FAILED, f"no {subject}: {output.why}")
     return output
 
 

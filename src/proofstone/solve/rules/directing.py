@@ -76,31 +76,33 @@ class Came:
         yield from self.merged
 
 
-def blocked_after(row: Row, came: Came, blocks: Blocks, tools: tuple[str, ...]) -> Blocks:
+def blocked_after(row: Row, result: Came, blocks: Blocks, tools: tuple[str, ...]) -> Blocks:
     """Return the blocks for the rest of the task after this decision. No decision lifts earlier blocks."""
     if row.blocks:
-        blocks = blocks.and_tools(came.tools, tools)
-    return blocks.and_targets(came.obstacles) if _blocks_targets(row) else blocks
+        blocks = blocks.and_tools(result.tools, tools)
+    return blocks.and_targets(result.obstacles) if _blocks_targets(row) else blocks
 
 
-def directive_of(task_id: str, row: Row, it: Reading, came: Came, blocks: Blocks, weights: Weights) -> PlanDirective:
+def directive_of(
+    task_id: str, row: Row, measured: Reading, result: Came, blocks: Blocks, weights: Weights
+) -> PlanDirective:
     """Return the directive. If it blocks, it lists all current blocks; otherwise it blocks nothing and lifts
     nothing.
     """
-    suggests_alternative = row.hint and came.obstacles
+    suggests_alternative = row.hint and result.obstacles
     return PlanDirective(
         task_id=task_id,
-        loss=it.loss,
-        gradient=gradient_of(it, weights),
+        loss=measured.loss,
+        gradient=gradient_of(measured, weights),
         directive=row.directive,
         blocked_tools=blocks.tools if row.blocks else (),
         blocked_targets=blocks.targets if _blocks_targets(row) else (),
-        failed_criterion=came.first_criterion,
-        failure_class=dominant(failure_classes(came.outcomes, came.merged)),
-        budget_pressure=it.loss.Omega,
-        grad_l=it.grad_l,
-        suggested_alternatives=(f"another target than {', '.join(came.obstacles)}",) if suggests_alternative else (),
-        rationale=rationale(row, it),
+        failed_criterion=result.first_criterion,
+        failure_class=dominant(failure_classes(result.outcomes, result.merged)),
+        budget_pressure=measured.loss.Omega,
+        grad_l=measured.grad_l,
+        suggested_alternatives=(f"another target than {', '.join(result.obstacles)}",) if suggests_alternative else (),
+        rationale=rationale(row, measured),
     )
 
 
@@ -108,12 +110,12 @@ def _blocks_targets(row: Row) -> bool:
     return row.directive is DirectiveName.CHANGE_PATH
 
 
-def next_moves(directive: PlanDirective, came: Came) -> tuple[str, ...]:
+def next_moves(directive: PlanDirective, result: Came) -> tuple[str, ...]:
     """Return suggestions for the user, for the case that no agent makes any."""
     is_environmental = directive.failure_class is FailureClass.ENVIRONMENTAL
-    if not came.subtasks and is_environmental:
+    if not result.subtasks and is_environmental:
         return "there was no plan: see why the planner failed", "choose another planner, or run it again"
-    if not came.subtasks:
+    if not result.subtasks:
         return "every plan was rejected: see the reasons", "split the goal into smaller parts, and run it again"
     cause = directive.failed_criterion or "the goal"
     first = f"look at the first failure: {cause}"
@@ -143,12 +145,12 @@ class Merged:
 # Fan-in.
 
 
-def fanned_in(wanted: Sequence[SubTask], came: Sequence[SubTaskOutcome]) -> tuple[SubTaskOutcome, ...]:
+def fanned_in(subtasks: Sequence[SubTask], outcomes: Sequence[SubTaskOutcome]) -> tuple[SubTaskOutcome, ...]:
     """Return one outcome for each subtask: a missing outcome has failed, and an unexpected outcome is dropped. So a
     lost outcome can neither block the task nor pass.
     """
-    by_id = {outcome.subtask_id: outcome for outcome in reversed(came)}
-    return tuple(_validate_outcome(subtask, by_id.get(subtask.subtask_id)) for subtask in wanted)
+    by_id = {outcome.subtask_id: outcome for outcome in reversed(outcomes)}
+    return tuple(_validate_outcome(subtask, by_id.get(subtask.subtask_id)) for subtask in subtasks)
 
 
 def _validate_outcome(subtask: SubTask, outcome: SubTaskOutcome | None) -> SubTaskOutcome:

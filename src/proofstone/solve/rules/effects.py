@@ -28,7 +28,7 @@ from proofstone.solve.rules.gradient import Reading
 
 @dataclass(frozen=True)
 class Say:
-    """Publish a contract from one role to another on the bus. Result: Noted."""
+    """Publish a contract from one role to another on the bus. Result: an acknowledgement."""
 
     sender: str
     recipient: str
@@ -37,7 +37,7 @@ class Say:
 
 @dataclass(frozen=True)
 class AskPerceiver:
-    """Dispatch the perceiver. Result: Heard with a PerceivedOutput, or Failed."""
+    """Dispatch the perceiver. Result: a reply with a PerceivedOutput, or a failure."""
 
     raw_input: str
     clarification: str = ""
@@ -45,21 +45,21 @@ class AskPerceiver:
 
 @dataclass(frozen=True)
 class AskPerson:
-    """Ask the user. Result: Answered."""
+    """Ask the user. Result: the reply of the user."""
 
     question: str
 
 
 @dataclass(frozen=True)
 class Recall:
-    """Read what the memory knows about the task. Result: Calibration."""
+    """Read what the memory knows about the task. Result: a Calibration."""
 
     spec: TaskSpec
 
 
 @dataclass(frozen=True)
 class AskPlanner:
-    """Dispatch the planner. Result: Heard with a SolvePlanOutput, or Failed."""
+    """Dispatch the planner. Result: a reply with a SolvePlanOutput, or a failure."""
 
     round: int
     attempt: int
@@ -79,7 +79,7 @@ class AskPlanner:
 
 @dataclass(frozen=True)
 class NotTaken:
-    """Tell the observer that a plan breaks the rules. Result: Noted."""
+    """Tell the observer that a plan breaks the rules. Result: an acknowledgement."""
 
     round: int
     attempt: int
@@ -88,7 +88,7 @@ class NotTaken:
 
 @dataclass(frozen=True)
 class Planned:
-    """Tell the observer that a plan was accepted. Result: Noted."""
+    """Tell the observer that a plan was accepted. Result: an acknowledgement."""
 
     round: int
     subtasks: tuple[SubTask, ...]
@@ -96,7 +96,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Pursue:
-    """Pursue these subtasks with `subtask.pursue`, in parallel where that is allowed. Result: Pursued, in their
+    """Pursue these subtasks with `subtask.pursue`, in parallel where that is allowed. Result: their outcomes, in
     order.
     """
 
@@ -110,7 +110,7 @@ class Pursue:
 
 @dataclass(frozen=True)
 class AskExecutor:
-    """Dispatch an executor. Result: Executed."""
+    """Dispatch an executor. Result: the record of the execution."""
 
     spec: TaskSpec
     subtask: SubTask
@@ -123,7 +123,7 @@ class AskExecutor:
 
 @dataclass(frozen=True)
 class Look:
-    """Let the engine run the commands and check the predicates. Result: Looked, in the order of the criteria."""
+    """Let the engine run the commands and check the predicates. Result: the verdicts, in the order of the criteria."""
 
     where: str
     """The subtask or the task, as a name for the journal."""
@@ -135,7 +135,7 @@ class Look:
 
 @dataclass(frozen=True)
 class AskValidator:
-    """Dispatch the validator. Result: Heard with a JudgementOutput, or Failed."""
+    """Dispatch the validator. Result: a reply with a JudgementOutput, or a failure."""
 
     subtask: SubTask
     attempt: int
@@ -146,7 +146,7 @@ class AskValidator:
 
 @dataclass(frozen=True)
 class AskMetaValidator:
-    """Dispatch the meta-validator. Result: Heard with a MergeOutput, or Failed."""
+    """Dispatch the meta-validator. Result: a reply with a MergeOutput, or a failure."""
 
     round: int
     manifest: DispatchManifest
@@ -159,14 +159,14 @@ class AskMetaValidator:
 
 @dataclass(frozen=True)
 class AskTime:
-    """Measure how long the task has taken. Result: Elapsed."""
+    """Measure how long the task has taken. Result: the elapsed time."""
 
     round: int
 
 
 @dataclass(frozen=True)
 class Round:
-    """Tell the observer that a round has ended. Result: Noted."""
+    """Tell the observer that a round has ended. Result: an acknowledgement."""
 
     number: int
     reading: Reading
@@ -185,7 +185,7 @@ class Round:
 
 @dataclass(frozen=True)
 class AskForFailure:
-    """Ask the planner what was achieved, and what to do next. Result: Heard with a FailureOutput, or Failed."""
+    """Ask the planner what was achieved, and what to do next. Result: a reply with a FailureOutput, or a failure."""
 
     spec: TaskSpec
     directive: PlanDirective

@@ -185,21 +185,21 @@ class Row:
 Policy = tuple[Row, ...]
 
 
-def _is_flat(it: Reading, w: Weights) -> bool:
-    return abs(it.nabla) < w.epsilon
+def _is_flat(measured: Reading, w: Weights) -> bool:
+    return abs(measured.nabla) < w.epsilon
 
 
-def _is_l_flat(it: Reading, w: Weights) -> bool:
-    return abs(it.grad_l) < w.epsilon
+def _is_l_flat(measured: Reading, w: Weights) -> bool:
+    return abs(measured.grad_l) < w.epsilon
 
 
-def _is_out_of_budget(it: Reading, w: Weights) -> bool:
-    return it.loss.Omega >= w.abandon or it.replans >= w.max_replans
+def _is_out_of_budget(measured: Reading, w: Weights) -> bool:
+    return measured.loss.Omega >= w.abandon or measured.replans >= w.max_replans
 
 
 _ACCEPT: Final = Row(
     "everything that was asked for is there, and verified",
-    lambda it, _: it.verified and it.loss.D == 0,
+    lambda measured, _: measured.verified and measured.loss.D == 0,
     DirectiveName.ACCEPT,
 )
 _ABANDON: Final = Row(
@@ -213,18 +213,18 @@ GRADIENT: Final[Policy] = (
     _ABANDON,
     Row(
         "nearly there (D={D:.2f}): same approach, tighter",
-        lambda it, w: it.loss.D <= w.delta,
+        lambda measured, w: measured.loss.D <= w.delta,
         DirectiveName.REFINE,
     ),
     Row(
         "it comes nearer (∇={nabla:+.2f}): on the right track",
-        lambda it, w: it.nabla <= -w.epsilon,
+        lambda measured, w: measured.nabla <= -w.epsilon,
         DirectiveName.REFINE,
     ),
     Row(
         "it does not move (∇={nabla:+.2f}, D={D:.2f}), and something is in the way (P={P:.2f}): same approach, another "
         "target or parameters",
-        lambda it, w: _is_flat(it, w) and it.loss.P <= w.rho,
+        lambda measured, w: _is_flat(measured, w) and measured.loss.P <= w.rho,
         DirectiveName.CHANGE_PATH,
         hint=True,
     ),
@@ -237,13 +237,13 @@ GRADIENT: Final[Policy] = (
     ),
     Row(
         "it gets worse (∇={nabla:+.2f}), and something is in the way (P={P:.2f}): same approach, adjust the path",
-        lambda it, w: it.loss.P <= w.rho,
+        lambda measured, w: measured.loss.P <= w.rho,
         DirectiveName.REFINE,
         hint=True,
     ),
     Row(
         "it gets worse (∇={nabla:+.2f}), and the approach is to blame (P={P:.2f}): explicitly different tools",
-        lambda it, w: True,
+        lambda measured, w: True,
         DirectiveName.CHANGE_APPROACH,
         blocks=True,
     ),
@@ -254,7 +254,7 @@ PATIENT: Final[Policy] = (
     *GRADIENT[:2],
     Row(
         "the first round: there is no direction yet, so same approach, tighter",
-        lambda it, _: it.replans == 0,
+        lambda measured, _: measured.replans == 0,
         DirectiveName.REFINE,
     ),
     *GRADIENT[2:],
@@ -268,19 +268,23 @@ GRID: Final[Policy] = (
     _ABANDON,
     Row(
         "near enough (D={D:.2f}): what there is, is handed over as partial",
-        lambda it, w: it.loss.D <= w.delta,
+        lambda measured, w: measured.loss.D <= w.delta,
         DirectiveName.ABANDON,
     ),
-    Row("two rounds in a row got worse: nothing more is tried", lambda it, _: it.worsening >= 2, DirectiveName.ABANDON),
+    Row(
+        "two rounds in a row got worse: nothing more is tried",
+        lambda measured, _: measured.worsening >= 2,
+        DirectiveName.ABANDON,
+    ),
     Row(
         "the approach is to blame (P={P:.2f}), and L does not move (∇L={grad_l:+.2f})",
-        lambda it, w: it.loss.P > w.rho and _is_l_flat(it, w),
+        lambda measured, w: measured.loss.P > w.rho and _is_l_flat(measured, w),
         DirectiveName.BREAK_SYMMETRY,
         blocks=True,
     ),
     Row(
         "the approach is to blame (P={P:.2f}), and L moves (∇L={grad_l:+.2f})",
-        lambda it, w: it.loss.P > w.rho,
+        lambda measured, w: measured.loss.P > w.rho,
         DirectiveName.CHANGE_APPROACH,
         blocks=True,
     ),
@@ -329,21 +333,23 @@ def follow(now: Loss, *, replans: int, before: Reading | None, weights: Weights,
     return Reading(now, nabla, grad_l, replans, verified and now.D == 0, worsening)
 
 
-def decide(policy: Policy, it: Reading, weights: Weights) -> Row:
-    return next(row for row in policy if row.holds(it, weights))
+def decide(policy: Policy, measured: Reading, weights: Weights) -> Row:
+    return next(row for row in policy if row.holds(measured, weights))
 
 
-def rationale(row: Row, it: Reading) -> str:
-    return row.when.format(**it.loss.model_dump(), nabla=it.nabla, grad_l=it.grad_l, replans=it.replans)
+def rationale(row: Row, measured: Reading) -> str:
+    return row.when.format(
+        **measured.loss.model_dump(), nabla=measured.nabla, grad_l=measured.grad_l, replans=measured.replans
+    )
 
 
-def gradient_of(it: Reading, weights: Weights) -> Gradient:
-    if it.nabla <= -weights.epsilon:
+def gradient_of(measured: Reading, weights: Weights) -> Gradient:
+    if measured.nabla <= -weights.epsilon:
         return Gradient.IMPROVING
-    if it.nabla >= weights.epsilon:
+    if measured.nabla >= weights.epsilon:
         return Gradient.WORSENING
-    return Gradient.PLATEAU if it.loss.D > weights.delta else Gradient.STABLE
+    return Gradient.PLATEAU if measured.loss.D > weights.delta else Gradient.STABLE
 
 
-def _potential(of: Loss, weights: Weights) -> float:
-    return weights.alpha * of.D + weights.beta * of.P
+def _potential(value: Loss, weights: Weights) -> float:
+    return weights.alpha * value.D + weights.beta * value.P

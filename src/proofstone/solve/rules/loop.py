@@ -332,7 +332,7 @@ class _Loop:
         )
         if row.directive is not DirectiveName.ACCEPT:
             self._directives.append(directive)
-        self._all_rejected += [f"round {self._round}: {why}" for why in self._rejected]
+        self._all_rejected += [f"round {self._round}: {reason}" for reason in self._rejected]
         yield Round(
             self._round,
             self._reading,

@@ -147,7 +147,7 @@ def similarity(plan: Sequence[SubTaskDraft | SubTask], other: Sequence[SubTaskDr
         ({path for subtask in plan for path in subtask.files}, {path for subtask in other for path in subtask.files}),
         ({tool for subtask in plan for tool in subtask.tools}, {tool for subtask in other for tool in subtask.tools}),
     ]
-    overlaps = [_overlap(here, there) for here, there in parts if here or there]
+    overlaps = [_overlap(left, right) for left, right in parts if left or right]
     return round(sum(overlaps) / len(overlaps), 9) if overlaps else 1.0
 
 
@@ -232,5 +232,5 @@ def _collect_words(texts: Iterator[str] | Sequence[str]) -> set[str]:
     return words - _STOP_WORDS
 
 
-def _overlap(here: set[str], there: set[str]) -> float:
-    return len(here & there) / len(here | there)
+def _overlap(left: set[str], right: set[str]) -> float:
+    return len(left & right) / len(left | right)

@@ -74,9 +74,9 @@ def passed(criterion: Criterion, evidence: str) -> CriterionVerdict:
     return CriterionVerdict(criterion=criterion.criterion, mode=criterion.mode, verdict="pass", evidence=evidence)
 
 
-def failed(criterion: Criterion, evidence: str, said: FailureClass) -> CriterionVerdict:
+def failed(criterion: Criterion, evidence: str, stated_class: FailureClass) -> CriterionVerdict:
     """Return a failed verdict; environmental evidence takes precedence over the stated class."""
-    failure_class = FailureClass.ENVIRONMENTAL if ENVIRONMENTAL.search(evidence) else said
+    failure_class = FailureClass.ENVIRONMENTAL if ENVIRONMENTAL.search(evidence) else stated_class
     return CriterionVerdict(
         criterion=criterion.criterion,
         mode=criterion.mode,
@@ -120,12 +120,12 @@ def looked_at(criteria: Sequence[Criterion], verdicts: Sequence[CriterionVerdict
     )
 
 
-def unjudged(criteria: Sequence[Criterion], why: str) -> tuple[CriterionVerdict, ...]:
+def unjudged(criteria: Sequence[Criterion], reason: str) -> tuple[CriterionVerdict, ...]:
     """Return failed verdicts for criteria that could not be judged."""
-    return tuple(failed(criterion, why, FailureClass.ENVIRONMENTAL) for criterion in criteria)
+    return tuple(failed(criterion, reason, FailureClass.ENVIRONMENTAL) for criterion in criteria)
 
 
-def crashed(criteria: Sequence[Criterion], why: str) -> tuple[CriterionVerdict, ...]:
+def crashed(criteria: Sequence[Criterion], reason: str) -> tuple[CriterionVerdict, ...]:
     """Return a verifiable, environmental failure for every criterion: nothing is known about the result."""
     return tuple(
         CriterionVerdict(
@@ -133,7 +133,7 @@ def crashed(criteria: Sequence[Criterion], why: str) -> tuple[CriterionVerdict, 
             mode=CriterionMode.VERIFIABLE,
             verdict="fail",
             failure_class=FailureClass.ENVIRONMENTAL,
-            evidence=why,
+            evidence=reason,
         )
         for criterion in criteria
     )

@@ -175,8 +175,8 @@ def drawn(mix: Mix, dice: Dice) -> Landscape:
     return Landscape(mix, subtasks, tuple(_draw_approach(kind, mix, dice) for kind in kinds))
 
 
-def chance(dice: Dice, of: float) -> bool:
-    return dice.random() < of
+def chance(dice: Dice, probability: float) -> bool:
+    return dice.random() < probability
 
 
 def within(dice: Dice, span: Range) -> float:

@@ -47,7 +47,7 @@ class Came:
 
     @property
     def verified(self) -> bool:
-        return bool(self.merged) and not any(item.failed for item in self.merged)
+        return bool(self.merged) and not any(verdict.failed for verdict in self.merged)
 
 
 def carried_out(landscape: Landscape, plan: Plan, dice: Dice) -> Came:
@@ -266,12 +266,12 @@ def compare(
     return tuple(_summarize(name, runs[name], {baseline: runs[baseline] for baseline in BASELINES}) for name in names)
 
 
-def wilson(successes: int, of: int) -> Estimate:
+def wilson(successes: int, total: int) -> Estimate:
     """Return a share and its interval by Wilson's score, which stays between 0 and 1."""
-    share = successes / of
-    scale = 1 + Z**2 / of
-    middle = (share + Z**2 / (2 * of)) / scale
-    reach = Z * sqrt(share * (1 - share) / of + Z**2 / (4 * of**2)) / scale
+    share = successes / total
+    scale = 1 + Z**2 / total
+    middle = (share + Z**2 / (2 * total)) / scale
+    reach = Z * sqrt(share * (1 - share) / total + Z**2 / (4 * total**2)) / scale
     return Estimate(share, max(0.0, middle - reach), min(1.0, middle + reach))
 
 
