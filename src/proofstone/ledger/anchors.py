@@ -145,7 +145,7 @@ class KeptAnchors:
 
 
 def path_to_text(path: Path) -> str:
-    """Return the path as text that can be encoded, also where a file name is not valid UTF-8."""
+    """Return the path as text that can be encoded, even if a file name is not valid UTF-8."""
     raw = os.fsencode(path)
     try:
         return raw.decode("utf-8")

@@ -213,9 +213,8 @@ class PipelineAgents:
             stop_for(answer, agent)
             if request.role.name not in _OPTIONAL_ROLES:
                 stop_if_unreached(answer, agent)
-        payload = self.steps.recall(request.occasion.id, request.text) or record(
-            dispatched
-        )  # recorded with the answer, if there is one
+        # The dispatch has recorded the step together with the answer, if there is one.
+        payload = self.steps.recall(request.occasion.id, request.text) or record(dispatched)
         summary = answer.why if isinstance(answer, Fault) else dispatched.completion.summary
         self.watching.answered(agent, summary, failed=isinstance(answer, Fault))
         if isinstance(answer, Fault):

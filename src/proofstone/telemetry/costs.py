@@ -229,7 +229,7 @@ def _key_of_row(part: Part, row: TelemetryRow) -> _StepKey:
     return _StepKey(part.name, row.step, row.agent, row.instance or "")
 
 
-# In all.
+# Totals.
 
 
 def cost_of(ledger: Ledger, run_id: str, *, running: bool = False) -> RunCost:

@@ -200,7 +200,7 @@ class _PlanningIteration:
         return plan_text(run.feature, plan, now.spec, now.design, run.iteration, constraints)
 
 
-# Tasks, and the whole of them.
+# Tasks and checks.
 
 
 def _implement(run: Course, plan: PlanOutput, text: str) -> Steps[GateSummary]:

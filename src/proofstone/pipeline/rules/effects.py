@@ -196,7 +196,7 @@ class Note:
     """Record a decision and tell the observer. Result: an acknowledgement."""
 
     kind: str
-    """`lane`, `concern`, `unheard`, `review-gate`, `not-taken`, `plan`, `plan-gate`, `direction`."""
+    """The kind of note: `lane`, `concern`, `unheard`, `review-gate`, `not-taken`, `plan`, `plan-gate`, `direction`."""
     text: str
     data: Contract | None = None
 

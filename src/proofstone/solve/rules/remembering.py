@@ -69,7 +69,7 @@ def entries_of(finished: Finished) -> tuple[MemoryEntry, ...]:
     )
 
 
-# What failed.
+# Failures.
 
 
 def _failure_entry(finished: Finished, number: int, failure: _Failure) -> MemoryEntry:
@@ -143,7 +143,7 @@ def _verdict_text(verdict: CriterionVerdict) -> str:
     return " – ".join(_shorten(part) for part in (verdict.criterion, verdict.evidence) if part)
 
 
-# How the task went.
+# The episode.
 
 
 def _episode_entry(finished: Finished) -> MemoryEntry:

@@ -243,9 +243,8 @@ def _verify(
         answer = yield AskValidator(subtask, attempt, result, plausible)
         if isinstance(answer, Heard) and isinstance(answer.output, JudgementOutput):
             judgements = judged(plausible, answer.output.verdicts)
-            if any(
-                criterion.failed for criterion in judgements
-            ):  # otherwise the comments concern only the engine's findings
+            # Without a failed judgement the comments concern only the findings of the engine.
+            if any(verdict.failed for verdict in judgements):
                 comments = _Comments(answer.output.what_was_wrong.strip(), answer.output.what_to_do.strip())
         else:
             judgements = unjudged(plausible, f"the criterion could not be judged: {getattr(answer, 'why', answer)}")
