@@ -4,9 +4,9 @@
 |----------------------|--------------------------|------------------------------------|
 | `gate-pushback`      | proceed, modify, abandon | modify once                        |
 | `gate-post-research` | proceed, expand, abort   | expand once                        |
-| `gate-post-planning` | approve, revise, abort   | revise once; 🔴 files are named
+| `gate-post-planning` | approve, revise, abort   | revise once; 🔴 files are named     |
 
-|An option that has reached its limit is no longer offered. The first option is the default, except when a concern is a
+An option that has reached its limit is no longer offered. The first option is the default, except when a concern is a
 blocker: then the default is to abandon.
 """
 

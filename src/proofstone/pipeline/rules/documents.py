@@ -9,9 +9,9 @@ Each answer of an agent becomes typed YAML with the engine's header, and a reada
 | design    | `design-output.yaml`, `design.md`                                                              |
 | plan      | `plan-output.yaml`, `plan.md`, `tasks/<task>.yaml`                                             |
 | review    | `review-verdicts/<scope>-<focus>-r<round>.yaml`, `review-findings/<scope>-<focus>-r<round>.md` |
-| knowledge | `knowledge-output.yaml`, and `instruction-proposals.md` if there are any
+| knowledge | `knowledge-output.yaml`, and `instruction-proposals.md` if there are any                       |
 
-|There are also `initial-request.md`, `approvals.yaml` and the append-only `decisions.yaml`. The engine chooses all file
+There are also `initial-request.md`, `approvals.yaml` and the append-only `decisions.yaml`. The engine chooses all file
 names. In a plan the ids are the engine's: `task-01` is the first task, and references follow. The engine fills in what
 it knows better than the agent: dates, waves, who decided, and the risk of a path.
 

@@ -1,6 +1,6 @@
 """The whole run, from a request to a commit or a refusal. Pure: it decides everything and performs nothing.
 
-research ×4 ─►[approve]─► specification ─► design ─► review ×3 ─► plan ─► plan gate ─►[approve]─► tasks
+    research ×4 ─►[approve]─► specification ─► design ─► review ×3 ─► plan ─► plan gate ─►[approve]─► tasks
                                                                        ▲                               │
                                         controller ─► directive ───────┤ ◄── anything failed ──────────┤
                                                                        │                               ▼

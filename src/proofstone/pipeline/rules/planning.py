@@ -7,9 +7,9 @@ The lane decides how deeply a change is checked; the depth follows the risk:
 | docs     | documentation and nothing else      | plan, task, checks, commit  |
 | fix      | one task without 🔴                 | … and one reviewer          |
 | standard | everything else                     | the whole pipeline          |
-| large    | the same, with 🔴                   | … with all tiers of checks
+| large    | the same, with 🔴                   | … with all tiers of checks   |
 
-|The files that the user names choose a lane; the plan, and then the change itself, may take it deeper, never shallower.
+The files that the user names choose a lane; the plan, and then the change itself, may take it deeper, never shallower.
 
 The planner proposes tasks; code may only raise a risk or reject the plan. A plan is rejected if
 - a task changes more than 3 production files;

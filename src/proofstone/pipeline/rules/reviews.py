@@ -8,9 +8,9 @@ The review gate decides by the first row that matches:
 | all have submitted, most of them approve, and no critical finding is open   | pass         |
 | it is not the last round                                                    | revise       |
 | all have submitted                                                          | known issues |
-| otherwise                                                                   | unheard
+| otherwise                                                                   | unheard      |
 
-|A design continues with known issues, which then bind the plan; code does not. Nothing continues without a review. A
+A design continues with known issues, which then bind the plan; code does not. Nothing continues without a review. A
 finding that is open when the gate decides is a known issue, even if its reviewer approves.
 
 The ledger must confirm what the run is about to act on. Gates rely on rows, whatever an answer says:
@@ -19,9 +19,9 @@ The ledger must confirm what the run is about to act on. Gates rely on rows, wha
 |--------------------------------------|------------------------------------------------------------------------------|
 | a design or a change continues       | a row with the verdict of each reviewer, of this run, scope, round and tree  |
 | the change is learned from/committed | a passing row of every check that is reported as passed, of the merged tree  |
-|                                      | and of each accepted task by its run, task, attempt and tree
+|                                      | and of each accepted task by its run, task, attempt and tree                 |
 
-|The confidence of a run is that of the first row that matches:
+The confidence of a run is that of the first row that matches:
 
 | condition                                                                            | confidence |
 |--------------------------------------------------------------------------------------|------------|
@@ -31,9 +31,9 @@ The ledger must confirm what the run is about to act on. Gates rely on rows, wha
 | a check or a task leaves something unproven                                          | medium     |
 | it is unknown whether an agent has understood its task                               | medium     |
 | reviewers left something open that should be fixed: minor findings may stay          | medium     |
-| otherwise                                                                            | high
+| otherwise                                                                            | high       |
 
-|All reasons of the level are listed, and none of a better level.
+All reasons of the level are listed, and none of a better level.
 """
 
 from __future__ import annotations

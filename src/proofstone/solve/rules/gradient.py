@@ -1,6 +1,6 @@
 """The controller of the control loop: it measures the result and decides what the next plan must do. Pure.
 
-L = α·D + β·(1 − Ω)·P + λ·Ω
+    L = α·D + β·(1 − Ω)·P + λ·Ω
     D  the distance of the result from the goal
     P  the share of the blame that the approach carries
     Ω  the share of the budget that is spent

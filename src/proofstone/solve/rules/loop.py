@@ -1,6 +1,6 @@
 """The task: perceive, plan, pursue, merge, direct, until the controller accepts or abandons. Pure: a generator.
 
-perceive ──► plan ──► pursue, number by number ──► all matched? ──► merge and verify ──► controller
+    perceive ──► plan ──► pursue, number by number ──► all matched? ──► merge and verify ──► controller
                   ▲           (sequence N+1 never starts after N failed)    no ─────────────────▲  │
                   └───────────────── PlanDirective ◄───────────────────────────────────────────────┘──► FinalResult
 

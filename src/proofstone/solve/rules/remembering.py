@@ -6,9 +6,9 @@
 | a subtask failed, environment  | procedural | the targets that were in its way   | planner        |
 | the merged result was rejected | procedural | none                               | planner        |
 | the result was accepted        | episodic   | the tools and targets of the round | meta_validator |
-| the task was abandoned         | episodic   | none                               | planner
+| the task was abandoned         | episodic   | none                               | planner        |
 
-|A failure is also tagged with its class. A tool or target that worked in another subtask of the same task is not
+A failure is also tagged with its class. A tool or target that worked in another subtask of the same task is not
 blamed. A round without a plan teaches nothing about the task. The episode carries the cost of the whole task.
 """
 

@@ -11,9 +11,9 @@ The planner mostly follows the directive, as far as it can:
 |---|---|
 | refine | same approach, same path, one round further |
 | change_path | another path of the approach; half of the progress is kept |
-| change_approach, break_symmetry | another approach without blocked tools; if there is none, no plan
+| change_approach, break_symmetry | another approach without blocked tools; if there is none, no plan |
 
-|Where nothing is blocked, it may instead stay, take another path, or another approach. It cannot use what is blocked,
+Where nothing is blocked, it may instead stay, take another path, or another approach. It cannot use what is blocked,
 because the plan validator rejects such plans.
 """
 
