@@ -96,7 +96,7 @@ def test_ac_03_every_role_ends_by_the_contract(one: Role) -> None:
         ("spec", spec(), "no specification: I cannot"),
         ("design 1", design(), "no design: I cannot"),
         ("plan", plan(), "no plan: I cannot"),
-        ("research", research(), "insufficient research: 0 of 4 were heard"),
+        ("research", research(), "insufficient research: 0 of 4 researchers answered"),
         ("code", review(), "code review: security has not submitted: I cannot"),
     ],
 )

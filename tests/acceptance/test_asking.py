@@ -59,7 +59,7 @@ def test_ac_10_a_waiting_approval_survives_a_restart_and_is_answered_from_outsid
     assert waiting.report.waiting.metadata.elapsed_time.endswith("s")
     assert stage.proofstone("approve", waiting.report.run_id, "gate-post-research", "abort").returncode == 0
     ended = stage.resume(waiting.report.run_id)
-    assert (ended.exit, ended.report.reason) == (1, "aborted by the person")
+    assert (ended.exit, ended.report.reason) == (1, "aborted by the user")
     (decided,) = ended.report.approvals
     assert (decided.mode.value, decided.selected_option, decided.auto_selected) == ("interactive", "abort", False)
 

@@ -24,8 +24,8 @@ REVIEW = "phase = 'review' AND task_id LIKE '%{scope}-review'"
 SECURITY = "phase = 'review' AND check_name = 'review-code-security'"
 FINAL = "task_id = 'final' AND phase = 'after' AND check_name = 'tests:unittest'"
 TASK = "task_id = 'task-01' AND phase = 'after' AND check_name = 'verify'"
-NOT_BORNE_OUT = "the ledger does not bear out the {scope} review, round 1: "
-ONE_LESS = "3 of the reviewers {word}, as was heard, and 2 as their rows have it"
+NOT_BORNE_OUT = "the ledger does not confirm the {scope} review, round 1: "
+ONE_LESS = "3 of the reviewers {word} by their answers, but 2 by their rows"
 
 CASES = {
     "a reviewer's row is gone": (
@@ -38,7 +38,7 @@ CASES = {
     ),
     "a reviewer has found something critical": (
         f"UPDATE checks SET severity = 'critical' WHERE {SECURITY}",
-        "0 of the reviewers have found something critical, as was heard, and 1 as their rows have it",
+        "0 of the reviewers have found something critical by their answers, but 1 by their rows",
     ),
     "a reviewer has spoken twice, and another not at all": (
         f"UPDATE checks SET check_name = 'review-code-correctness' WHERE {SECURITY}",
@@ -46,7 +46,7 @@ CASES = {
     ),
     "the reviews are of another round": (
         f"UPDATE checks SET round = 2 WHERE {REVIEW.format(scope='code')}",
-        "3 of the reviewers have submitted, as was heard, and 0 as their rows have it",
+        "3 of the reviewers have submitted by their answers, but 0 by their rows",
     ),
     "a review is of another tree": (
         f"UPDATE checks SET tree = '{'0' * 40}' WHERE {SECURITY}",
@@ -62,23 +62,23 @@ CASES = {
     ),
     "a check of the merged tree is gone": (
         f"DELETE FROM checks WHERE {FINAL}",
-        "the ledger does not bear it out: the merged tree: no row says that tests:unittest passed",
+        "the ledger does not confirm it: the merged tree: no row proves that tests:unittest passed",
     ),
     "a check of the merged tree has failed": (
         f"UPDATE checks SET passed = 0, state = 'fail' WHERE {FINAL}",
-        "the merged tree: no row says that tests:unittest passed",
+        "the merged tree: no row proves that tests:unittest passed",
     ),
     "the merged tree was another one": (
         f"UPDATE checks SET tree = '{'0' * 40}' WHERE {FINAL}",
-        "the merged tree: no row says that tests:unittest passed",
+        "the merged tree: no row proves that tests:unittest passed",
     ),
     "a check of a task is gone": (
         f"DELETE FROM checks WHERE {TASK}",
-        "task-01 of {run}-g1: no row says that verify passed",
+        "task-01 of {run}-g1: no row proves that verify passed",
     ),
     "a check of a task is of another attempt": (
         f"UPDATE checks SET attempt = 2 WHERE {TASK}",
-        "task-01 of {run}-g1: no row says that verify passed",
+        "task-01 of {run}-g1: no row proves that verify passed",
     ),
 }
 

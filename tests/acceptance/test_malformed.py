@@ -79,7 +79,7 @@ def test_ec_03_an_executor_has_three_attempts_in_each_of_three_plans(stage: Stag
     assert failures == [[FailureType.MALFORMED] * 3] * 3
     for gate in came.report.gates:
         assert sorted(stage.dispatches(gate.run_id)) == [f"task-01/a{attempt}/executor" for attempt in (1, 2, 3)]
-    assert came.report.reason.startswith("abandoned after 3 iterations that did not pass: ")
+    assert came.report.reason.startswith("abandoned after 3 failed iterations: ")
     assert untouched(stage, came)
 
 

@@ -124,7 +124,7 @@ def test_no_ledger_is_said_and_none_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PROOFSTONE_HOME", str(tmp_path / "none"))
-    with pytest.raises(LedgerError, match="no ledger there"):
+    with pytest.raises(LedgerError, match="there is no ledger"):
         proofstone(capsys)
     assert list(tmp_path.iterdir()) == []
 

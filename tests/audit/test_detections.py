@@ -431,8 +431,8 @@ def test_a_finding_about_the_loop_says_what_happened() -> None:
     claims = [subtask("s1", verifiable="it runs"), executed("s1"), executed("s1")]
     wrong = {"it runs": "logical"}
     details = {one.kind: one.detail for one in report(*claims, outcome("s1", wrong, wrong)).anomalies}
-    assert details[M] == "claimed 2 times: completed; seen: it is not so that it runs"
-    assert details[S] == "the ExecutionResult of executor has no answer, and it was asked again"
+    assert details[M] == "claimed 2 times: completed; not met: it runs"
+    assert details[S] == "the ExecutionResult of executor has no answer, and the role was asked again"
 
 
 @pytest.mark.parametrize(

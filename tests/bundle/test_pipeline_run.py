@@ -183,9 +183,7 @@ def test_last_means_the_run_and_not_a_part_of_it(tmp_path: Path) -> None:
     assert (part.subject.command, [task.id for task in part.tasks]) == ("gate", ["task-01"])
 
 
-@pytest.mark.parametrize(
-    ("run", "what"), [(PLAN, "proofstone verify-plan"), ("nobody", "no run that the ledger knows")]
-)
+@pytest.mark.parametrize(("run", "what"), [(PLAN, "proofstone verify-plan"), ("nobody", "no run in the ledger")])
 def test_other_runs_have_no_bundle(tmp_path: Path, run: str, what: str) -> None:
     with closing(written(tmp_path / "ledger.db")) as ledger, pytest.raises(InputError, match=what):
         bundle_of(ledger, run)

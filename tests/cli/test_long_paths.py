@@ -59,7 +59,7 @@ def test_a_state_directory_that_is_too_deep_for_sqlite_is_said(tmp_path: Path) -
 
     with SqliteLedger(ledger_path(home(504))) as ledger:
         assert ledger.ledger_id
-    with pytest.raises(LedgerError, match="would have 505 bytes, and SQLite opens at most 504"):
+    with pytest.raises(LedgerError, match="would have 505 bytes, but SQLite opens at most 504"):
         ledger_path(home(505))
     link = tmp_path / "link"
     link.symlink_to(home(505))

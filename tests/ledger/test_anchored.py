@@ -58,7 +58,10 @@ def test_a_ledger_that_was_set_back_is_refused_until_a_person_says_why(home: Pat
     shutil.rmtree(home / "ledger")
     before.rename(home / "ledger")
     message = refused(home, repository)
-    assert "rewound: refs/proofstone/ledger in the repository saw the ledger at row 4; it ends at row 2 now" in message
+    assert (
+        "rewound: refs/proofstone/ledger in the repository recorded the ledger at row 4; it now ends at row 2"
+        in message
+    )
     assert "rewound: the state directory" in message
     git(repository.root, "update-ref", "-d", REF)
     assert "rewound: the state directory" in refused(home, repository), "the second place knows it as well"
@@ -153,7 +156,7 @@ def test_a_line_that_a_crash_left_unfinished_is_passed_over(home: Path, reposito
         assert found is not None
         assert found.anchor.seq == rows
     file.write_bytes(b"nothing\n")
-    with SqliteLedger(ledger_path(home)) as ledger, pytest.raises(LedgerError, match="holds no anchor"):
+    with SqliteLedger(ledger_path(home)) as ledger, pytest.raises(LedgerError, match="contains no readable anchor"):
         refuse_anchor_faults(ledger, home, repository)
 
 

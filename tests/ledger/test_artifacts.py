@@ -69,7 +69,7 @@ def test_leaving_without_finish_leaves_nothing(store: ArtifactStore) -> None:
 def test_a_changed_artifact_is_not_handed_out(store: ArtifactStore) -> None:
     ref = store.put(b"output")
     store.path(ref.hash).write_bytes(b"forged")
-    with pytest.raises(LedgerCorruptError, match="not those of its name"):
+    with pytest.raises(LedgerCorruptError, match="does not match the hash in its name"):
         store.read(ref.hash)
     assert store.problem(ref.hash) == f"artifact {ref.hash} was changed"
 

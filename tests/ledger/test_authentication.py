@@ -72,7 +72,7 @@ def test_the_key_is_for_its_owner_and_a_ledger_without_it_is_not_written(ledger:
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     text = key.read_text()
     key.unlink()
-    with pytest.raises(LedgerError, match="the key that authenticates the ledger's rows is not there"):
+    with pytest.raises(LedgerError, match="the key that authenticates the ledger's rows is missing"):
         SqliteLedger(path)
     with SqliteLedger(path, "read") as reader:
         found = reader.verify()

@@ -107,7 +107,7 @@ def test_what_was_chained_verifies(entries: list[Entry]) -> None:
 
 @given(chains)
 def test_a_chain_does_not_fit_another_ledger(entries: list[Entry]) -> None:
-    assert first_break("another", entries) == Break(1, "prev_hash is not the hash of the entry before")
+    assert first_break("another", entries) == Break(1, "prev_hash is not the hash of the previous entry")
 
 
 @given(chains, st.data())

@@ -98,7 +98,7 @@ def test_no_ledger_is_exit_2_and_none_is_made(
 ) -> None:
     code, out, err = proofstone(capsys, *command, "--home", str(tmp_path))
     assert (code, out) == (2, "")
-    assert "no ledger there" in err
+    assert "there is no ledger" in err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -90,7 +90,7 @@ def test_a_socket_that_another_account_serves_is_not_spoken_to(
 ) -> None:
     serve(os.getuid())
     ledger = DaemonLedger(location.model_copy(update={"account_uid": os.getuid() + 1}), writable=True)
-    with pytest.raises(LedgerError, match="is served by the user"):
+    with pytest.raises(LedgerError, match="is served by user"):
         ledger.append(check_row())
     ledger.close()
 
@@ -188,7 +188,7 @@ def test_the_ledger_moves_to_an_account_and_is_served_from_there(home: Path, pla
     ledger_ = open_ledger(home, "read")
     assert ledger_.hash_at(1) == before.hash
     ledger_.close()
-    with pytest.raises(InputError, match="kept by a daemon already"):
+    with pytest.raises(InputError, match="a daemon already keeps this ledger"):
         move_to_account(home, "nobody", place / "s", place / "state")
 
 

@@ -61,9 +61,9 @@ def test_a_row_that_is_no_row_any_more_is_named_by_whoever_reads_it(ledger: Sqli
     home = str(path.parent.parent)
     assert main(["ledger", "verify", "--full", "--home", home]) == 1
     assert main(["ledger", "show", "--home", home]) == 0
-    with pytest.raises(LedgerCorruptError, match="entry 1 of the ledger is no row of events"):
+    with pytest.raises(LedgerCorruptError, match="entry 1 of the ledger is not a valid row of events"):
         _ = [one.row for one in ledger.read(EventRow)]
-    with pytest.raises(LedgerCorruptError, match="entry 2 of the ledger is no row of checks"):
+    with pytest.raises(LedgerCorruptError, match="entry 2 of the ledger is not a valid row of checks"):
         _ = [one.row for one in ledger.read(CheckRow)]
 
 

@@ -108,6 +108,6 @@ def test_a_path_with_odd_characters_can_be_asked(tmp_path: Path) -> None:
 
 
 def test_asking_where_no_ledger_is_creates_none(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match="no ledger there"):
+    with pytest.raises(LedgerError, match="there is no ledger"):
         query(tmp_path / "ledger.db", "SELECT 1")
     assert list(tmp_path.iterdir()) == []

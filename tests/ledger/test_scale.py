@@ -18,9 +18,9 @@ QUESTIONS = {
     "recent runs": (ledger_command._RUNS, (51,)),
     "checks of a run": (ledger_command._CHECKS, ("r",)),
     "events of a run": (ledger_command._EVENTS, ("r",)),
-    "runs of a command": (ledger_runs._STARTED, ("gate",)),
-    "the last run": (ledger_runs._LAST, ()),
-    "the last run here": (ledger_runs._LAST_HERE, ("/repo",)),
+    "runs of a command": (ledger_runs._STARTED_QUERY, ("gate",)),
+    "the last run": (ledger_runs._LAST_QUERY, ()),
+    "the last run here": (ledger_runs._LAST_HERE_QUERY, ("/repo",)),
     "evidence of a tree": (
         evidence_for._CHECKS_SQL.format(roots="?", tree=evidence_for._TREE_CONDITIONS[evidence_for._CHECKS_SQL]),
         ("t", "/repo"),

@@ -225,10 +225,10 @@ def test_a_ledger_opened_for_reading_refuses_to_write(ledger: SqliteLedger, path
 
 @pytest.mark.parametrize("mode", ["write", "read"])
 def test_a_missing_ledger_is_named(path: Path, mode: Mode) -> None:
-    with pytest.raises(LedgerError, match=r"ledger\.db: no ledger there"):
+    with pytest.raises(LedgerError, match=r"ledger\.db: there is no ledger"):
         SqliteLedger(path, mode)
     path.parent.mkdir(parents=True)
-    with pytest.raises(LedgerError, match=r"ledger\.db: no ledger there"):
+    with pytest.raises(LedgerError, match=r"ledger\.db: there is no ledger"):
         SqliteLedger(path, mode)
     assert not path.exists()
 
@@ -258,7 +258,7 @@ def test_a_ledger_of_a_newer_version_is_refused(path: Path, mode: Mode) -> None:
     SqliteLedger(path).close()
     with closing(raw(path)) as connection:
         connection.execute("INSERT INTO migrations VALUES (?, 'future', '2030-01-01')", (CURRENT + 1,))
-    with pytest.raises(LedgerError, match=f"schema version {CURRENT + 1}, this Proofstone knows up to {CURRENT}"):
+    with pytest.raises(LedgerError, match=f"schema version {CURRENT + 1}; this Proofstone supports"):
         SqliteLedger(path, mode)
 
 
@@ -269,7 +269,7 @@ def test_a_directory_in_place_of_the_file_is_named(tmp_path: Path) -> None:
 
 def test_a_parent_that_is_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(LedgerError, match="cannot be made"):
+    with pytest.raises(LedgerError, match="cannot be created"):
         SqliteLedger(tmp_path / "file" / "ledger.db")
 
 

@@ -61,7 +61,7 @@ def test_a_value_of_another_type_is_found(filled: SqliteLedger, path: Path, valu
 def test_a_removed_row_is_found(filled: SqliteLedger, path: Path) -> None:
     with unprotected(path) as connection:
         connection.execute("DELETE FROM checks WHERE seq = ?", (CHECK,))
-    assert problem(filled) == Break(CHECK, "the chain names a row of checks that is not there")
+    assert problem(filled) == Break(CHECK, "the chain names a row of checks that does not exist")
 
 
 def test_a_row_removed_with_its_chain_entry_is_found(filled: SqliteLedger, path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_rehashed_row_is_found_at_the_row_after_it(filled: SqliteLedger, path:
                 f"FROM kept WHERE kept.seq = {table}.seq) WHERE seq > ?",
                 (CHECK,),
             )
-    assert problem(filled) == Break(LAST, "prev_hash is not the hash of the entry before")
+    assert problem(filled) == Break(LAST, "prev_hash is not the hash of the previous entry")
 
 
 def test_a_wholly_rehashed_ledger_is_seen_by_its_codes(filled: SqliteLedger, path: Path) -> None:
@@ -144,7 +144,7 @@ def test_anchors_before_the_forgery_narrow_it_down(filled: SqliteLedger, path: P
         rehash_from(connection, filled.ledger_id, CHECK, filled.key.value)
     anchors = [Anchor(ledger_id=filled.ledger_id, seq=seq, hash=hashes[seq]) for seq in (LAST, CHECK, CHECK - 1, 1)]
     assert problem(filled, *anchors) == Break(
-        CHECK, f"not the entry that was anchored: entries {CHECK} to {CHECK} were written anew"
+        CHECK, f"not the anchored entry: entries {CHECK} to {CHECK} were rewritten"
     )
     assert filled.verify(anchors[2:]).ok
 
@@ -157,9 +157,7 @@ def test_a_cut_tail_is_seen_only_by_an_anchor(filled: SqliteLedger, path: Path, 
             connection.execute(f"DELETE FROM {table} WHERE seq > ?", (LAST - 2,))
         connection.execute("UPDATE sqlite_sequence SET seq = seq - 2 WHERE name = 'checks'")
     assert filled.verify().ok
-    assert problem(filled, anchor) == Break(
-        LAST - 1, f"cut after entry {LAST - 2}: an anchor saw the chain at entry {LAST}"
-    )
+    assert problem(filled, anchor) == Break(LAST - 1, f"cut after entry {LAST - 2}: an anchor names entry {LAST}")
     if rewritten:
         filled.append(check_row("forged"), check_row("forged"))
         assert filled.verify().ok

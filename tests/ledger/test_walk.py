@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from typing import cast
 
-from proofstone.ledger.verification import _Damage, _scan
+from proofstone.ledger.verification import _DamagedRange, _scan_rows
 
 
 class Circle:
@@ -23,8 +23,8 @@ class Circle:
 
 def test_a_file_that_leads_in_a_circle_is_damaged_from_there_on() -> None:
     with closing(sqlite3.connect(":memory:")) as memory:
-        found = list(_scan(cast(sqlite3.Connection, Circle(memory)), "chain", "seq", 3))
+        found = list(_scan_rows(cast(sqlite3.Connection, Circle(memory)), "chain", "seq", 3))
     assert found == [
-        _Damage("chain", 4, 6, "database disk image is malformed"),
-        _Damage("chain", 7, None, "database disk image is malformed"),
+        _DamagedRange("chain", 4, 6, "database disk image is malformed"),
+        _DamagedRange("chain", 7, None, "database disk image is malformed"),
     ]

@@ -46,13 +46,16 @@ def test_concerns_are_told_with_what_is_suggested_and_the_gravest() -> None:
         "major: It breaks old clients. Suggested: Keep the old route.\n"
         "critical: It is unlawful. Suggested: Keep the old route."
     )
-    assert (request.metadata.risk_summary, request.metadata.findings_count) == ("the gravest concern is critical", 2)
+    assert (request.metadata.risk_summary, request.metadata.findings_count) == (
+        "the most severe concern is critical",
+        2,
+    )
 
 
 def test_research_is_summed_up_with_whoever_is_missing() -> None:
     request = post_research((research(), research(ResearchFocus.PATTERNS)), (ResearchFocus.DEPENDENCIES,))
     assert "impact, patterns" in request.context
-    assert "Not heard: dependencies." in request.context
+    assert "No answer: dependencies." in request.context
     assert "patterns: patterns is clear" in request.context
     assert request.metadata.findings_count == 2
 

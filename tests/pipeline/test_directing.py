@@ -83,10 +83,10 @@ def test_what_failed_is_said_in_words() -> None:
     assert failures(gate(report(1), failing(2, "lint"), report(3, state=TaskState.PENDING))) == (
         "task 2: VERIFY_FAILURE after 3 attempts: exit 1",
         "task 2: lint (fail): lint is red",
-        "task 3: it was not finished (PENDING)",
+        "task 3: not finished (PENDING)",
     )
     assert failures(gate(report(1)), RED) == (
-        "the whole cascade on the merged tree: tests: 2 fail",
+        "all checks on the merged tree: tests: 2 fail",
         "this worked before: test_old",
     )
     assert failures(gate(report(1))) == ("failed: task-01",)

@@ -45,9 +45,9 @@ def test_the_files_that_are_named_choose_the_lane(files: tuple[str, ...], lane: 
     [
         (Lane.DOCS, plan(DOC), "", Lane.FIX),
         (Lane.DOCS, plan(DOC, OTHER_DOC), "", Lane.STANDARD),
-        (Lane.DOCS, plan(CODE), "the plan changes shop/c.py, which is no documentation", Lane.FIX),
-        (Lane.DOCS, plan(DOC, CODE), "the plan changes shop/c.py, which is no documentation", Lane.STANDARD),
-        (Lane.DOCS, plan(RED), "the plan changes shop/auth.py, which is no documentation", Lane.LARGE),
+        (Lane.DOCS, plan(CODE), "the plan changes shop/c.py, which is not documentation", Lane.FIX),
+        (Lane.DOCS, plan(DOC, CODE), "the plan changes shop/c.py, which is not documentation", Lane.STANDARD),
+        (Lane.DOCS, plan(RED), "the plan changes shop/auth.py, which is not documentation", Lane.LARGE),
         (Lane.FIX, plan(CODE), "", Lane.STANDARD),
         (Lane.FIX, plan(CODE, DOC), "the plan has 2 tasks", Lane.STANDARD),
         (Lane.FIX, plan(RED), "the plan changes what is 🔴: shop/auth.py", Lane.LARGE),
@@ -124,7 +124,7 @@ def test_a_fix_that_its_reviewer_never_approves_is_not_committed(said: Scripted,
 def test_documentation_that_is_code_is_a_fix_and_its_plan_stands() -> None:
     it = talk(DOCS, {"plan": plan(CODE)})
     assert it.asked == ["plan 1.1", "implement 1", "check 1", "code 1 correctness", "commit"]
-    assert it.notes("lane") == ["docs: documentation", "fix: the plan changes shop/c.py, which is no documentation"]
+    assert it.notes("lane") == ["docs: documentation", "fix: the plan changes shop/c.py, which is not documentation"]
     assert needs(it, Implement)[0].lane is Lane.FIX
 
 
@@ -177,7 +177,7 @@ def test_a_fix_that_fails_begins_again_and_the_planner_knows_why() -> None:
     it = talk(FIX, {"implement 1": failed})
     assert it.asked[1:3] == ["implement 1", "research 1 architecture"]
     assert needs(it, AskPlan)[1].failures[0] == "Do T1: VERIFY_FAILURE after 3 attempts: exit 1"
-    assert it.notes("lane")[1] == "standard: it failed in the fix lane"
+    assert it.notes("lane")[1] == "standard: the change failed in the fix lane"
     assert it.end.outcome is RunOutcome.PASSED
 
 

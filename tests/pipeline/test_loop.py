@@ -135,7 +135,7 @@ def test_a_commit_that_fails_is_said() -> None:
     assert (end.outcome, end.commit, end.reason) == (
         RunOutcome.FAILED,
         None,
-        "it could not be committed: the branch is locked",
+        "the commit failed: the branch is locked",
     )
 
 
@@ -155,7 +155,7 @@ def test_two_researchers_are_enough() -> None:
         "research on architecture: no answer within 60 seconds",
         "research on impact: I cannot",
     ]
-    assert "Not heard: architecture, impact." in needs(it, Approve)[0].request.context
+    assert "No answer: architecture, impact." in needs(it, Approve)[0].request.context
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_nobody_is_asked_a_third_time() -> None:
 
 def test_one_researcher_is_not() -> None:
     it = talk(script=dict.fromkeys(RESEARCH[:3], OUT))
-    assert (it.end.outcome, it.end.reason) == (RunOutcome.FAILED, "insufficient research: 1 of 4 were heard")
+    assert (it.end.outcome, it.end.reason) == (RunOutcome.FAILED, "insufficient research: 1 of 4 researchers answered")
     assert "gate-post-research" not in it.asked
     assert it.end.confidence is None
 
@@ -194,7 +194,7 @@ def test_research_is_expanded_once_with_what_is_open() -> None:
     it = talk(INTERACTIVE, {"gate-post-research": Decided("expand", "Who calls it?"), RESEARCH[3]: OUT, "spec": spec()})
     second = needs(it, AskResearch)[4:]
     assert [one.round for one in second] == [2] * 4
-    assert second[0].questions == ("Who calls it?", "nobody has looked at patterns yet")
+    assert second[0].questions == ("Who calls it?", "there is no research on patterns yet")
     assert [one.id for one in needs(it, Approve)[1].request.options] == ["proceed", "abort"]
     assert needs(it, Approve)[1].request.gate_id == "gate-post-research-2"
     assert len(needs(it, AskSpec)[0].research) == 7
@@ -203,7 +203,7 @@ def test_research_is_expanded_once_with_what_is_open() -> None:
 @pytest.mark.parametrize("script", [{"gate-post-research": Decided("abort")}, {"gate-post-planning": Decided("abort")}])
 def test_the_person_can_abort(script: Script) -> None:
     it = talk(INTERACTIVE, script)
-    assert (it.end.outcome, it.end.reason) == (RunOutcome.HALTED, "aborted by the person")
+    assert (it.end.outcome, it.end.reason) == (RunOutcome.HALTED, "aborted by the user")
     assert it.asked[-1] == next(iter(script))
 
 
@@ -253,7 +253,7 @@ def test_a_modified_request_is_specified_once_more() -> None:
         },
     )
     second = needs(it, AskSpec)[1]
-    assert second.answers == ("Old clients are gone.", "the concern was: It breaks old clients.")
+    assert second.answers == ("Old clients are gone.", "the concern is: It breaks old clients.")
     last = needs(it, Approve)[2].request
     assert (last.gate_id, [one.id for one in last.options]) == ("gate-pushback-2", ["proceed", "abandon"])
     assert it.end.outcome is RunOutcome.PASSED
@@ -267,7 +267,7 @@ def test_the_person_can_abandon(round: int) -> None:
         "gate-pushback-2": Decided("abandon"),
     }
     it = talk(INTERACTIVE, script if round == 2 else {**script, "gate-pushback": Decided("abandon")})
-    assert (it.end.outcome, it.end.reason) == (RunOutcome.HALTED, "abandoned by the person")
+    assert (it.end.outcome, it.end.reason) == (RunOutcome.HALTED, "abandoned by the user")
 
 
 @pytest.mark.parametrize(("who", "what"), [("spec", "specification"), ("design 1", "design"), ("plan", "plan")])
@@ -340,8 +340,8 @@ def test_a_plan_against_the_rules_goes_back_with_what_is_wrong() -> None:
     second = needs(it, AskPlan)[1]
     assert (second.iteration, second.attempt) == (1, 2)
     assert second.failures == (
-        "task T1 names the criterion AC-9, which there is not; there are AC-1, AC-2",
-        "no task is to meet AC-1, AC-2",
+        "task T1 names the criterion AC-9, which does not exist; known: AC-1, AC-2",
+        "no task covers AC-1, AC-2",
     )
     assert len(it.notes("not-taken")) == 1
     assert it.end.outcome is RunOutcome.PASSED
@@ -351,7 +351,7 @@ def test_after_three_of_them_there_is_no_plan() -> None:
     it = talk(script={"plan": LOST})
     assert [name for name in it.agents if name.startswith("plan")] == ["plan 1.1", "plan 1.2", "plan 1.3"]
     assert (it.end.outcome, it.end.confidence) == (RunOutcome.FAILED, Confidence.LOW)
-    assert it.end.reason.startswith("no plan that could be taken: task T1 names the criterion AC-9")
+    assert it.end.reason.startswith("no acceptable plan: task T1 names the criterion AC-9")
     assert it.asked[-1] == "knowledge"
 
 
@@ -359,7 +359,7 @@ def test_after_three_of_them_there_is_no_plan() -> None:
 def test_a_plan_that_is_challenged_goes_back_once(verdict: str) -> None:
     it = talk(script={"verify 1": verified(verdict, "Nobody locks it", mitigations=("lock the file",))})
     second = needs(it, AskPlan)[1]
-    assert second.directive == f"the plan gate says {verdict}: what it says"
+    assert second.directive == f"the plan gate decided {verdict}: what it says"
     assert second.failures == ("major: Nobody locks it (plan gate C1)", "mitigation: lock the file")
     assert [one.verdict for one in it.end.plan_gates] == [verdict, "PROCEED"]
     assert it.end.outcome is RunOutcome.PASSED
@@ -367,7 +367,7 @@ def test_a_plan_that_is_challenged_goes_back_once(verdict: str) -> None:
 
 def test_a_plan_that_is_challenged_again_halts_the_run() -> None:
     it = talk(script={"verify": verified("REVISE", "Nobody locks it")})
-    assert (it.end.outcome, it.end.reason) == (RunOutcome.HALTED, "the plan gate says REVISE: what it says")
+    assert (it.end.outcome, it.end.reason) == (RunOutcome.HALTED, "the plan gate decided REVISE: what it says")
     assert len(it.end.plan_gates) == 2
     assert [one.title for one in it.end.known_issues] == ["Nobody locks it"]
     assert not needs(it, Implement)
@@ -393,7 +393,7 @@ def test_the_person_can_have_the_plan_revised_once() -> None:
     second = needs(it, AskPlan)[1]
     assert (second.attempt, second.directive, second.failures) == (
         2,
-        "The person wants another plan.",
+        "The user wants another plan.",
         ("Smaller tasks.",),
     )
     last = needs(it, Approve)[-1].request
@@ -442,7 +442,7 @@ def test_the_next_plan_begins_where_the_last_one_ended_and_is_verified_but_not_a
 
 def test_only_what_is_not_met_must_be_planned_again() -> None:
     it = talk(script={"plan 1.1": TWO, "implement 1": failed, "plan 2.1": plan(task("b", criteria=("AC-2",)))})
-    assert "no task is to meet AC-1" in it.notes("not-taken")[0]
+    assert "no task covers AC-1" in it.notes("not-taken")[0]
 
 
 def test_after_three_iterations_it_is_given_up() -> None:
@@ -450,7 +450,7 @@ def test_after_three_iterations_it_is_given_up() -> None:
     assert [need.iteration for need in needs(it, Implement)] == [1, 2, 3]
     assert (it.end.outcome, it.end.confidence, it.end.commit) == (RunOutcome.FAILED, Confidence.LOW, None)
     assert it.end.reason == (
-        "abandoned after 3 iterations that did not pass: Ask the bank: VERIFY_FAILURE after 3 attempts: exit 1"
+        "abandoned after 3 failed iterations: Ask the bank: VERIFY_FAILURE after 3 attempts: exit 1"
     )
     assert it.asked[-1] == "knowledge"
     assert needs(it, AskKnowledge)[0].outcome.startswith("failed: abandoned")
@@ -459,7 +459,7 @@ def test_after_three_iterations_it_is_given_up() -> None:
 def test_a_plateau_breaks_the_symmetry_and_the_same_plan_is_not_taken_again() -> None:
     it = talk(script={"implement": failed, "plan 3.2": ANEW})
     assert "break_symmetry" in it.notes("direction")[1]
-    assert "nearly an earlier plan (similarity 1.00)" in it.notes("not-taken")[0]
+    assert "almost an earlier one (similarity 1.00)" in it.notes("not-taken")[0]
     assert "implement 3" in it.asked
 
 
@@ -490,7 +490,7 @@ def test_a_question_of_the_task_gate_waits_for_the_person() -> None:
 def test_a_whole_that_does_not_pass_is_an_iteration_that_failed() -> None:
     it = talk(script={"check 1": checked(passed=False)})
     second = needs(it, AskPlan)[1]
-    assert second.failures == ("the whole cascade on the merged tree: tests: 2 fail", "this worked before: test_old")
+    assert second.failures == ("all checks on the merged tree: tests: 2 fail", "this worked before: test_old")
     assert it.asked[it.asked.index("implement 2") :][:3] == ["implement 2", "check 2", "code 1 security"]
     assert it.end.outcome is RunOutcome.PASSED
 
@@ -520,7 +520,7 @@ def test_what_a_code_review_finds_is_put_right_as_a_task_and_reviewed_again() ->
     at = it.asked.index("code 1 correctness") + 1
     assert it.asked[at:] == ["plan 2.1", "verify 2", "implement 2", "check 2", *panel("code", 2), "knowledge", "commit"]
     second = needs(it, AskPlan)[1]
-    assert second.directive.startswith("The code review asks for a revision")
+    assert second.directive.startswith("The code review requires a revision")
     assert second.failures[0] == (
         "major (security): It rounds twice: A cent is lost. Seen in shop/cart.py:3. Recommended: Round once."
     )
@@ -570,7 +570,7 @@ def test_a_review_is_no_failed_iteration_but_what_it_asks_for_may_be() -> None:
             "plan 3.1": ANEW,
         }
     )
-    assert given_up.end.reason.startswith("abandoned after 3 iterations")
+    assert given_up.end.reason.startswith("abandoned after 3 failed iterations")
 
 
 # Lanes of the whole pipeline.

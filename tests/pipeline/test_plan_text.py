@@ -77,7 +77,7 @@ def test_a_criterion_of_the_specification_stays_one_whatever_it_holds() -> None:
 
 def test_constraints_stand_before_every_executor() -> None:
     text = plan_text(FEATURE, plan(), spec(constraints=("no new dependency",)), None, 1, ("lock the file first",))
-    assert read(text).context == "Every task keeps to this:\n- no new dependency\n- lock the file first"
+    assert read(text).context == "Every task must follow these constraints:\n- no new dependency\n- lock the file first"
 
 
 def test_without_constraints_there_is_no_context() -> None:

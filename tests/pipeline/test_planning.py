@@ -52,22 +52,22 @@ FOUR = ("a.py", "b.py", "c.py", "d.py")
 @pytest.mark.parametrize(
     ("of", "why"),
     [
-        (plan(task(files=FOUR)), "task T1 changes 4 production files, and 3 are the most: split it"),
+        (plan(task(files=FOUR)), "task T1 changes 4 production files; at most 3 may: split it"),
         (
             plan(task("a", files=("x.py",)), task("b", files=("x.py", "y.py"))),
             "tasks a and b may run together, and both may change x.py: "
-            "let one depend on the other, or part their files",
+            "let one depend on the other, or separate their files",
         ),
         (
             plan(task("a", files=("src/",)), task("b", files=("src/x.py",))),
             "tasks a and b may run together, and both may change src/: "
-            "let one depend on the other, or part their files",
+            "let one depend on the other, or separate their files",
         ),
         (
             plan(task(criteria=("AC-1", "AC-2", "AC-7"))),
-            "task T1 names the criterion AC-7, which there is not; there are AC-1, AC-2",
+            "task T1 names the criterion AC-7, which does not exist; known: AC-1, AC-2",
         ),
-        (plan(task(criteria=("AC-2",))), "no task is to meet AC-1"),
+        (plan(task(criteria=("AC-2",))), "no task covers AC-1"),
         *(
             (
                 plan(task(context=(pointer,))),
@@ -79,13 +79,16 @@ FOUR = ("a.py", "b.py", "c.py", "d.py")
         (plan(task(verify=("true",))), "`true` passes whatever was changed"),
         (plan(task(verify=("pytest -q | tail -1",))), "`pytest -q | tail -1` passes whatever was changed"),
         (plan(task(verify=("Check that the page looks right.",))), "<verify> is no command"),
-        (plan(task(verify=("grep -q '</verify>' a.xml",))), "would not be run as it stands: write a plain command"),
-        (plan(task(files=("a.py, b.py",))), "task T1: 'a.py, b.py' is no plain path: name one file or glob each"),
-        (plan(task(files=("src/{a,b}.py",))), "is no plain path"),
+        (plan(task(verify=("grep -q '</verify>' a.xml",))), "would not run as written: write a plain command"),
+        (
+            plan(task(files=("a.py, b.py",))),
+            "task T1: 'a.py, b.py' is not a plain path: name one file or glob per entry",
+        ),
+        (plan(task(files=("src/{a,b}.py",))), "is not a plain path"),
         (plan(task(files=("/etc/passwd",))), "task T1: '/etc/passwd' is absolute"),
         (plan(task(files=(".git/config",))), "task T1: '.git/config' is git's own"),
         (plan(task(title="  ")), "this task has no <name>"),
-        (plan(task("a", title="task-02"), task("b"), task("c", after=("b",))), "is taken for an id: give it another"),
+        (plan(task("a", title="task-02"), task("b"), task("c", after=("b",))), "reads like an id: rename it"),
     ],
 )
 def test_what_is_not_taken_and_why(of: PlanOutput, why: str) -> None:
@@ -122,7 +125,7 @@ def test_without_a_specification_nothing_can_be_held_against_criteria() -> None:
 
 def test_a_plan_must_not_be_nearly_one_that_failed() -> None:
     assert why_not(plan(), spec(), design(), unlike=(plan(),)) == (
-        "it is nearly an earlier plan (similarity 1.00), and another approach is asked for",
+        "the plan is almost an earlier one (similarity 1.00), and another approach is required",
     )
     other = plan(task("x", title="Ask the bank", description="Something quite new."))
     assert why_not(other, spec(), design(), unlike=(plan(),)) == ()
@@ -130,4 +133,4 @@ def test_a_plan_must_not_be_nearly_one_that_failed() -> None:
 
 def test_the_longest_texts_are_compared_too() -> None:
     long = plan(task(title="t" * 300, description="d " * 4000, files=tuple(f"tests/test_{n}.py" for n in range(60))))
-    assert any("nearly an earlier plan" in one for one in why_not(long, spec(), design(), unlike=(long,)))
+    assert any("almost an earlier one" in one for one in why_not(long, spec(), design(), unlike=(long,)))

@@ -217,7 +217,7 @@ def test_interactively_it_waits_at_its_gates_and_survives_that(stage: Stage) -> 
     assert (told.waiting, told.next_step) == (None, f"proofstone resume {run}")
     assert told.reason.startswith("gate-post-research: proceed, says ")
     twice = stage.proofstone("approve", run, "gate-post-research", "abort")
-    assert (twice.returncode, "nobody has gone on yet" in twice.stderr) == (2, True)
+    assert (twice.returncode, "not resumed yet" in twice.stderr) == (2, True)
     again = stage.resume(run)
     assert again.report.waiting is not None
     assert again.report.waiting.gate_id == "gate-post-planning"

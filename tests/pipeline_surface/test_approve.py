@@ -93,11 +93,11 @@ def test_where_nobody_has_chosen_it_waits_on_and_an_option_lets_it_go_on(tmp_pat
         assert json.loads(stage.proofstone("status", named, "--json").stdout)["run_id"] == run_id
     assert stage.proofstone("approve", "last", "gate-post-planning", "abort").returncode == 0
     halted = stage.proofstone("resume", "last")
-    assert halted.returncode == 1 and halted.stdout.startswith("HALTED  aborted by the person\n")
+    assert halted.returncode == 1 and halted.stdout.startswith("HALTED  aborted by the user\n")
     again = stage.proofstone("resume", "last")
     assert (again.returncode, again.stdout, again.stderr) == (1, halted.stdout, ""), "it is over, and says how"
     done = stage.proofstone("approve", "last", "gate-post-planning", "approve")
-    assert done.returncode == 2 and "nobody is asked at gate-post-planning; aborted by the person" in done.stderr
+    assert done.returncode == 2 and "nobody is asked at gate-post-planning; aborted by the user" in done.stderr
 
 
 def test_at_a_terminal_it_is_asked_here_and_now(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_at_a_terminal_it_is_asked_here_and_now(tmp_path: Path) -> None:
     assert code == 1, shown
     assert f"{GATE}: expand, by a person: who else calls it?" in shown
     assert "step 1 of 13: research ×4, again" in shown
-    assert "HALTED" in shown and "aborted by the person" in shown
+    assert "HALTED" in shown and "aborted by the user" in shown
 
 
 def test_a_task_that_is_called_like_a_gate_is_still_a_task(tmp_path: Path) -> None:

@@ -146,12 +146,12 @@ def test_a_verdict_that_cannot_be_read_is_a_failure_of_the_environment(answer: S
     talk = fast(ONE, {"judge": answer})
     (verdict,) = talk.fast.criteria_verdicts
     assert (verdict.verdict, verdict.failure_class, verdict.mode) == ("fail", ENVIRONMENTAL, CriterionMode.PLAUSIBLE)
-    assert "it could not be judged" in verdict.evidence
+    assert "the criterion could not be judged" in verdict.evidence
 
 
 def test_the_reason_that_it_could_not_be_judged_is_told() -> None:
     talk = fast(ONE, {"judge": Failed("no object in it")})
-    assert talk.fast.failure_reason == "nobody's balance changes: it could not be judged: no object in it"
+    assert talk.fast.failure_reason == "nobody's balance changes: the criterion could not be judged: no object in it"
 
 
 def test_a_correction_says_what_failed_first_and_what_to_do() -> None:
@@ -162,7 +162,7 @@ def test_a_correction_says_what_failed_first_and_what_to_do() -> None:
     assert (first.attempt_number, first.failed_criterion, first.failure_class) == (1, "b", ENVIRONMENTAL)
     assert (first.what_was_wrong, first.what_to_do) == ("b: is off; c: is odd", "count again")
     assert (second.attempt_number, second.failed_criterion, second.failure_class) == (2, "c", LOGICAL)
-    assert second.what_to_do == "make each of these so, and change nothing that is so already"
+    assert second.what_to_do == "fix each of these, and change nothing that already passes"
     assert first.subtask_id == second.subtask_id == of.subtask_id
 
 
@@ -172,7 +172,7 @@ def test_a_correction_says_what_failed_first_and_what_to_do() -> None:
         (judgement(LOGICAL, what_was_wrong="it counts twice "), "b: row 7 says so; it counts twice", ""),
         (judgement(LOGICAL, what_was_wrong=" ", what_to_do="count once"), "b: row 7 says so", "count once"),
         (judgement(None, what_was_wrong="nothing", what_to_do="nothing"), "", ""),
-        (OUT, "b: it could not be judged: no answer within 60 seconds", ""),
+        (OUT, "b: the criterion could not be judged: no answer within 60 seconds", ""),
     ],
     ids=["what was wrong", "what to do", "nothing of its own failed", "it is silent"],
 )
@@ -182,7 +182,7 @@ def test_a_correction_has_the_validators_words_beside_what_the_engine_saw(
     of = subtask(verifiable(), plausible("b"))
     signal, *_ = messages(fast(of, {"look": SEEN_WRONG, "judge": said}), CorrectionSignal)
     assert signal.what_was_wrong == "; ".join(filter(None, ("its tests pass: exit 1", wrong)))
-    assert signal.what_to_do == (to_do or "make each of these so, and change nothing that is so already")
+    assert signal.what_to_do == (to_do or "fix each of these, and change nothing that already passes")
 
 
 def test_an_executor_is_told_all_that_was_wrong_so_far() -> None:
@@ -237,7 +237,7 @@ def test_an_output_is_looked_at_as_text_and_what_is_none_as_json(output: JsonVal
 def test_an_executor_that_is_answered_for_with_something_else_is_a_fault_of_the_engine() -> None:
     loop = pursue(SPEC, ONE)
     next(loop)
-    with pytest.raises(TypeError, match="a result is wanted"):
+    with pytest.raises(TypeError, match="expected a result"):
         loop.send(Noted())
 
 
@@ -246,5 +246,5 @@ def test_a_look_that_is_answered_with_something_else_is_a_fault_of_the_engine() 
     next(loop)
     loop.send(done())
     assert isinstance(loop.send(Noted()), Look)
-    with pytest.raises(TypeError, match="verdicts are wanted"):
+    with pytest.raises(TypeError, match="expected verdicts"):
         loop.send(Noted())

@@ -193,7 +193,7 @@ def test_change_path_blocks_what_it_was_tried_on_and_no_tool() -> None:
     assert (directive.blocked_targets, directive.blocked_tools) == (("src/copy.py",), ())
     assert directive.suggested_alternatives == ("another target than src/copy.py",)
     assert directive.failure_class is ENVIRONMENTAL
-    assert talk.end.rejected == ("round 2: subtask 1 rests on src/copy.py: the controller has blocked it",)
+    assert talk.end.rejected == ("round 2: subtask 1 uses src/copy.py: the controller blocked it",)
 
 
 def test_break_symmetry_blocks_the_tools_of_what_failed_and_the_plan_rules_refuse_them() -> None:
@@ -205,7 +205,7 @@ def test_break_symmetry_blocks_the_tools_of_what_failed_and_the_plan_rules_refus
     assert directive.gradient is Gradient.PLATEAU
     assert directive.rationale.startswith("a local minimum (∇=+0.00, D=1.00)")
     assert talk.end.rejected == (
-        "round 2: subtask 1 uses run: the controller has blocked it; there are read, glob, grep, write, edit",
+        "round 2: subtask 1 uses run: the controller blocked it; available: read, glob, grep, write, edit",
     )
     assert [one.blocked_tools for one in needs(talk, AskExecutor)][-1] == ("run",)
     assert talk.end.result.status is FinalStatus.ACCEPTED
@@ -265,7 +265,7 @@ def test_whoever_looks_on_hears_of_every_round() -> None:
     assert (second.number, second.reading, second.elapsed_ms) == (2, talk.end.readings[1], 2000)
     assert [one.subtask_id for one in second.subtasks] == ["t1-r2-s1"]
     assert second.rejected == (
-        "subtask 1 uses run: the controller has blocked it; there are read, glob, grep, write, edit",
+        "subtask 1 uses run: the controller blocked it; available: read, glob, grep, write, edit",
     )
 
 
@@ -367,8 +367,8 @@ def test_where_the_planner_cannot_say_code_does(answer: Scripted) -> None:
     assert result.summary == "the budget is spent (Ω=0.60, 0 replans): nothing more is tried"
     assert result.partial == ("t1-r1-s1: copied",)
     assert result.next_moves == (
-        "look at what failed first: nobody's balance changes",
-        "say the goal more narrowly, or in parts, and run it again",
+        "look at the first failure: nobody's balance changes",
+        "narrow the goal or split it, and run it again",
     )
 
 
@@ -395,15 +395,15 @@ def test_what_was_done_is_told_as_json_where_it_is_no_text() -> None:
 
 def test_what_code_says_goes_by_what_was_in_the_way() -> None:
     result = follow({"judge": BLOCKED}, ONCE).end.result
-    assert result.next_moves[1] == "put right what was in the way, and run it again"
+    assert result.next_moves[1] == "remove the obstacle, and run it again"
     assert (result.status, result.partial) == (FinalStatus.ABANDONED, ())
 
 
 @pytest.mark.parametrize(
     ("planned", "told"),
     [
-        (OUT, "there was no plan: see why the planner gave none"),
-        (plan(draft(tools=("curl",))), "there was no plan that could be taken: see why not"),
+        (OUT, "there was no plan: see why the planner failed"),
+        (plan(draft(tools=("curl",))), "every plan was rejected: see the reasons"),
     ],
     ids=["it failed", "none was taken"],
 )

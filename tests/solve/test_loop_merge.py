@@ -97,7 +97,7 @@ def test_an_outcome_that_never_came_neither_hangs_nor_passes(sent: Scripted) -> 
     )
     lost = talk.end.outcomes[-1]
     assert [one.subtask_id for one in talk.end.outcomes] == ["t1-r1-s1", "t1-r1-s2"]
-    assert (lost.matched, lost.failure_reason) == (False, "its outcome never came")
+    assert (lost.matched, lost.failure_reason) == (False, "its outcome is missing")
     assert [(one.criterion, one.failure_class) for one in lost.criteria_verdicts] == [
         ("alpha holds", ENVIRONMENTAL),
         ("beta holds", ENVIRONMENTAL),
@@ -131,7 +131,7 @@ BOTH = (plausible("alpha holds"), verifiable("beta holds"))
 def test_an_outcome_that_says_it_matched_and_does_not_show_it_has_failed(sent: Scripted) -> None:
     talk = follow({"plan 1.1": plan(draft(*BOTH)), "pursue 1": sent}, ONCE)
     (outcome,) = talk.end.outcomes
-    assert outcome.failure_reason == "its outcome says that it matched, and does not show it"
+    assert outcome.failure_reason == "its outcome claims a match without proof"
     assert not needs(talk, AskMetaValidator)
     assert talk.end.result.status is FinalStatus.ABANDONED
 
@@ -152,7 +152,7 @@ def test_a_pursuit_that_is_answered_with_something_else_is_a_fault_of_the_engine
     need = next(loop)
     while not isinstance(need, Pursue):
         need = loop.send(Heard(plan()) if isinstance(need, AskPlanner) else Noted())
-    with pytest.raises(TypeError, match="outcomes are wanted"):
+    with pytest.raises(TypeError, match="expected outcomes"):
         loop.send(Noted())
 
 
@@ -170,14 +170,14 @@ def test_the_meta_validator_is_not_asked_while_anything_has_failed(broken: Scrip
 @pytest.mark.parametrize(
     ("answer", "failed"),
     [
-        (merge(meets="ambiguous", why="it may be"), "what the person asked for"),
-        (merge(meets="no", why="it is not"), "what the person asked for"),
+        (merge(meets="ambiguous", why="it may be"), "what the user asked for"),
+        (merge(meets="no", why="it is not"), "what the user asked for"),
         (merge(LOGICAL), "both hold equally many customers"),
         (merge(word(1, evidence=" ")), "both hold equally many customers"),
         (merge(word(2)), "both hold equally many customers"),
-        (OUT, "what the person asked for"),
-        (Heard(perceived()), "what the person asked for"),
-        (Noted(), "what the person asked for"),
+        (OUT, "what the user asked for"),
+        (Heard(perceived()), "what the user asked for"),
+        (Noted(), "what the user asked for"),
     ],
     ids=["ambiguous", "no", "a criterion", "no evidence", "another criterion", "it fails", "another answer", "none"],
 )

@@ -144,8 +144,8 @@ def test_ids_are_given_here_whatever_a_planner_writes() -> None:
 
 
 STUBBORN: dict[str, tuple[tuple[str, ...], str]] = {
-    "it reuses a blocked tool": (TOOLS, "uses run: the controller has blocked it"),
-    "it repeats its plan": (("run",), "nearly an earlier plan"),
+    "it reuses a blocked tool": (TOOLS, "uses run: the controller blocked it"),
+    "it repeats its plan": (("run",), "almost an earlier one"),
 }
 
 
@@ -178,13 +178,13 @@ def test_what_was_forbidden_stays_forbidden_while_nothing_was_tried() -> None:
 def test_a_blocked_target_stays_blocked_while_nothing_was_tried() -> None:
     talk = follow({"judge r1": BLOCKED, "plan 2.1": OUT, "plan 3": [plan(), BY_HAND]})
     assert [one.blocked_targets for one in needs(talk, AskPlanner)[1:]] == [("src/copy.py",)] * 3
-    assert "rests on src/copy.py" in talk.end.rejected[0]
+    assert "uses src/copy.py" in talk.end.rejected[0]
 
 
 def test_a_blocked_tool_stays_blocked_for_the_rest_of_the_task() -> None:
     talk = follow({"judge r1": WRONG, "plan 2.1": BY_HAND, "judge r2": WRONG, "plan 3": [plan(), BY_DUMP]})
     assert [one.blocked_tools for one in talk.end.directives] == [("run",), ("run", "write")]
-    assert "uses run: the controller has blocked it" in talk.end.rejected[0]
+    assert "uses run: the controller blocked it" in talk.end.rejected[0]
     assert [one.blocked_tools for one in needs(talk, Pursue)] == [(), ("run",), ("run", "write")]
 
 
@@ -208,13 +208,13 @@ def test_what_is_in_force_is_told_under_a_directive_that_blocks_nothing() -> Non
     talk = follow({"judge r1": WRONG, "plan 2.1": half, "judge r2": judgement(LOGICAL, None), "plan 3": [plan(), half]})
     assert [(one.directive, one.blocked_tools) for one in talk.end.directives] == [(BREAK, ("run",)), (REFINE, ())]
     assert [one.blocked_tools for one in needs(talk, AskPlanner)] == [(), ("run",), ("run",), ("run",)]
-    assert "uses run: the controller has blocked it" in talk.end.rejected[0]
+    assert "uses run: the controller blocked it" in talk.end.rejected[0]
 
 
 def test_a_blocked_target_stays_blocked_for_the_rest_of_the_task() -> None:
     talk = follow({"judge r1": BLOCKED, "plan 2.1": BY_HAND, "judge r2": BLOCKED, "plan 3": [plan(), BY_DUMP]})
     assert [one.blocked_targets for one in talk.end.directives] == [("src/copy.py",), ("src/copy.py", "src/typed.py")]
-    assert "rests on src/copy.py" in talk.end.rejected[0]
+    assert "uses src/copy.py" in talk.end.rejected[0]
     told = ("src/copy.py", "src/typed.py")
     assert needs(talk, AskPlanner)[-1].blocked_targets == needs(talk, AskExecutor)[-1].blocked_targets == told
 
@@ -225,7 +225,7 @@ def test_no_earlier_plan_may_come_again_after_break_symmetry() -> None:
     other = plan(draft(intent="Restore from a dump", files=("src/dump.py",)))
     third = plan(draft(intent="Replay the journal", files=("src/journal.py",)))
     talk = follow({"plan 2.1": other, "judge r1": WRONG, "judge r2": WRONG, "plan 3": [plan(), other, third]}, only)
-    assert [one.partition(" (")[0] for one in talk.end.rejected] == ["round 3: it is nearly an earlier plan"] * 2
+    assert [one.partition(" (")[0] for one in talk.end.rejected] == ["round 3: the plan is almost an earlier one"] * 2
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_the_planner_is_told_all_that_it_needs() -> None:
     assert [one.subtask_id for one in second.previous] == ["t1-r1-s1"]
     assert [one.subtask_id for one in second.outcomes] == ["t1-r1-s1"]
     assert (third.previous, third.outcomes) == (second.previous, second.outcomes)
-    assert "the controller has blocked it" in third.rejected
+    assert "the controller blocked it" in third.rejected
     assert {one.calibration for one in (first, second, third)} == {memory}
     assert [one.spec.raw_input for one in needs(talk, Recall)] == [RAW, RAW]
 

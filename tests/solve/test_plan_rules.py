@@ -39,11 +39,11 @@ def test_a_plan_that_breaks_no_rule_is_taken() -> None:
     ("tools", "told"),
     [
         (("read",), ""),
-        (("run",), "subtask 1 uses run: the controller has blocked it; there are read, glob, grep, write, edit"),
-        (("read", "run"), "subtask 1 uses run: the controller has blocked it; there are read, glob, grep, write, edit"),
-        (("Run",), "subtask 1 uses Run, which there is not; there are read, glob, grep, write, edit"),
-        (("run ",), "subtask 1 uses run , which there is not; there are read, glob, grep, write, edit"),
-        ((), "subtask 1 does not say which tools it uses, and some are blocked"),
+        (("run",), "subtask 1 uses run: the controller blocked it; available: read, glob, grep, write, edit"),
+        (("read", "run"), "subtask 1 uses run: the controller blocked it; available: read, glob, grep, write, edit"),
+        (("Run",), "subtask 1 uses Run, which does not exist; available: read, glob, grep, write, edit"),
+        (("run ",), "subtask 1 uses run , which does not exist; available: read, glob, grep, write, edit"),
+        ((), "subtask 1 does not name its tools, and some tools are blocked"),
     ],
 )
 @pytest.mark.parametrize("name", [BREAK, APPROACH])
@@ -55,7 +55,7 @@ def test_every_subtask_is_looked_at() -> None:
     two = plan(draft(tools=("read",)), draft(tools=("run",), sequence=2))
     assert why(two, Bounds(TOOLS, NO_RUN)).startswith("subtask 2 uses run")
     unsaid = plan(draft(tools=("read",)), draft(tools=(), sequence=2))
-    assert why(unsaid, Bounds(TOOLS, NO_RUN)).startswith("subtask 2 does not say")
+    assert why(unsaid, Bounds(TOOLS, NO_RUN)).startswith("subtask 2 does not name its tools")
 
 
 def test_where_nothing_is_blocked_tools_need_not_be_named() -> None:
@@ -64,7 +64,7 @@ def test_where_nothing_is_blocked_tools_need_not_be_named() -> None:
 
 def test_a_tool_that_there_is_not_is_refused() -> None:
     assert why(plan(draft(tools=("curl",)))) == (
-        "subtask 1 uses curl, which there is not; there are read, glob, grep, run, write, edit"
+        "subtask 1 uses curl, which does not exist; available: read, glob, grep, run, write, edit"
     )
 
 
@@ -96,21 +96,21 @@ def test_what_an_earlier_directive_has_blocked_is_blocked_under_one_that_blocks_
     )
     assert bounds.blocked_tools == {"run", "edit", "grep"}
     assert bounds.blocked_targets == {"src/a.py", "old"}
-    assert "uses edit: the controller has blocked it" in why(plan(draft(tools=("edit",))), bounds)
+    assert "uses edit: the controller blocked it" in why(plan(draft(tools=("edit",))), bounds)
     resting = why(plan(draft(tools=("read",), files=("src/a.py",))), bounds)
-    assert resting == "subtask 1 rests on src/a.py: the controller has blocked it"
+    assert resting == "subtask 1 uses src/a.py: the controller blocked it"
 
 
 def test_what_memory_forbids_is_refused() -> None:
     bounds, forbids = Bounds(TOOLS, None, MEMORY), "memory forbids it (`proofstone memory list`, `--no-memory`)"
-    assert f"uses grep: {forbids}; there are" in why(plan(draft(tools=("grep",))), bounds)
-    assert f"rests on old/a.py: {forbids}" in why(plan(draft(files=("old/a.py",))), bounds)
+    assert f"uses grep: {forbids}; available:" in why(plan(draft(tools=("grep",))), bounds)
+    assert f"uses old/a.py: {forbids}" in why(plan(draft(files=("old/a.py",))), bounds)
 
 
 def test_what_both_have_blocked_is_the_controllers() -> None:
     both = Bounds(TOOLS, directive(BREAK, blocked_tools=("grep",), blocked_targets=("old/a.py",)), MEMORY)
     told = why(plan(draft(tools=("grep",), files=("old/a.py",))), both)
-    assert told.count("the controller has blocked it") == 2
+    assert told.count("the controller blocked it") == 2
     assert "memory" not in told
 
 
@@ -137,7 +137,7 @@ def test_what_both_have_blocked_is_the_controllers() -> None:
 )
 def test_a_blocked_target_is_refused_by_its_path(blocked: str, path: str, refused: bool) -> None:
     bounds = Bounds(TOOLS, directive(PATH, blocked_targets=(blocked,)))
-    expected = f"subtask 1 rests on {path}: the controller has blocked it" if refused else ""
+    expected = f"subtask 1 uses {path}: the controller blocked it" if refused else ""
     assert why(plan(draft(files=(path,))), bounds) == expected
 
 
@@ -155,9 +155,9 @@ def test_targets_of_memory_and_controller_are_blocked_both() -> None:
         ((1, 1), ""),
         ((1, 2, 2, 3), ""),
         ((2, 1), ""),
-        ((2,), "the sequence is 2: it begins at 1 and leaves no number out"),
-        ((1, 3), "the sequence is 1, 3: it begins at 1 and leaves no number out"),
-        ((2, 2, 3), "the sequence is 2, 3: it begins at 1 and leaves no number out"),
+        ((2,), "the sequence is 2: it must start at 1 and skip no number"),
+        ((1, 3), "the sequence is 1, 3: it must start at 1 and skip no number"),
+        ((2, 2, 3), "the sequence is 2, 3: it must start at 1 and skip no number"),
     ],
 )
 def test_a_sequence_begins_at_1_and_leaves_no_number_out(numbers: tuple[int, ...], told: str) -> None:
@@ -190,11 +190,11 @@ def test_what_only_says_the_intent_again_is_an_echo(criterion: Criterion, echo: 
 
 
 def test_a_plan_whose_criteria_echo_is_refused() -> None:
-    assert "only says the intent again" in why(plan(criteria=(plausible(), plausible(INTENT))))
+    assert "only repeats the intent" in why(plan(criteria=(plausible(), plausible(INTENT))))
     echoing = draft(plausible("is done"), plausible("copy every row"), intent="Copy every row")
     assert why(plan(echoing)) == (
-        "subtask 1: the criterion 'is done' only says its intent again; "
-        "subtask 1: the criterion 'copy every row' only says its intent again"
+        "subtask 1: the criterion 'is done' only repeats its intent; "
+        "subtask 1: the criterion 'copy every row' only repeats its intent"
     )
 
 
@@ -227,12 +227,12 @@ def test_words_that_one_was_told_prove_nothing_where_the_result_holds_them(text:
         ("grep -qx 3 count.txt", ""),
         ("test -s out.txt && ! grep -q TODO out.txt", ""),
         ("cat out.txt | grep -q done", ""),
-        ("true", "succeeds whatever was done"),
-        (":", "succeeds whatever was done"),
-        ("echo ok", "succeeds whatever was done"),
-        ("exit 0", "succeeds whatever was done"),
-        ("pytest -q || true", "succeeds whatever was done"),
-        ("sh -c 'true'", "succeeds whatever was done"),
+        ("true", "always succeeds"),
+        (":", "always succeeds"),
+        ("echo ok", "always succeeds"),
+        ("exit 0", "always succeeds"),
+        ("pytest -q || true", "always succeeds"),
+        ("sh -c 'true'", "always succeeds"),
         ("pytest -q | tail -5", "is that of the last program in its pipe"),
     ],
 )
@@ -256,7 +256,10 @@ def _again(
 
 
 def test_the_plan_before_is_refused_after_break_symmetry() -> None:
-    assert _again(draft()) == "it is nearly an earlier plan (similarity 1.00); break_symmetry wants another approach"
+    assert (
+        _again(draft())
+        == "the plan is almost an earlier one (similarity 1.00); break_symmetry demands another approach"
+    )
 
 
 OTHER = (draft(intent="Type what is missing", tools=("write",), files=("src/typed.py",)),)
@@ -279,7 +282,7 @@ def test_no_earlier_plan_of_the_task_may_come_again_after_break_symmetry(
     ids=["words in another order", "other criteria"],
 )
 def test_other_words_for_the_same_are_refused_too(changed: SubTaskDraft) -> None:
-    assert "nearly an earlier plan" in _again(changed)
+    assert "almost an earlier one" in _again(changed)
 
 
 @pytest.mark.parametrize(
@@ -311,7 +314,7 @@ def test_what_is_nearly_the_same_begins_at_the_threshold() -> None:
     before = (draft(files=("a", "b", "c")),)
     at, below = draft(files=("a", "b", "d", "e")), draft(files=("a", "d", "e", "f"))
     assert similarity((at,), before) == pytest.approx(NEARLY_THE_SAME)
-    assert "nearly" in _again(at, earlier=(before,))
+    assert "almost" in _again(at, earlier=(before,))
     assert not _again(below, earlier=(before,))
 
 
@@ -342,7 +345,7 @@ def test_all_that_is_wrong_is_told_at_once_and_each_thing_once() -> None:
     told = why_not(plan(draft(tools=("run", "run"), sequence=2), criteria=(plausible("done"),)), bounds, INTENT)
     assert [one.split(",")[0].split(":")[0] for one in told] == [
         "subtask 1 uses run",
-        "subtask 1 rests on src/copy.py",
+        "subtask 1 uses src/copy.py",
         "the sequence is 2",
-        "the criterion 'done' only says the intent again",
+        "the criterion 'done' only repeats the intent",
     ]

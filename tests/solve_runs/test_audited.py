@@ -157,7 +157,7 @@ def test_what_was_called_completed_and_is_not_is_a_false_claim(stage: Stage) -> 
     assert code == 1
     assert seen(report) == [(Detection.CLAIM_MISMATCH, "claim-mismatch", "r1-s1", "executor")]
     (wrong,) = report.anomalies
-    assert wrong.detail == "claimed: completed; seen: it is not so that `grep -qx 3 count.txt` exits 0"
+    assert wrong.detail == "claimed: completed; not met: `grep -qx 3 count.txt` exits 0"
 
 
 def test_whoever_was_asked_and_never_answered_is_silent(stage: Stage) -> None:

@@ -185,6 +185,6 @@ def test_what_a_program_of_the_persons_used_is_unknown_and_not_nothing(tmp_path:
 def test_a_run_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     with (
         closing(ledger_with(tmp_path / "ledger.db")) as ledger,
-        pytest.raises(InputError, match="no run that the ledger knows"),
+        pytest.raises(InputError, match="the ledger has no such run"),
     ):
         cost_of(ledger, "another")

@@ -150,7 +150,7 @@ def test_a_collector_that_refuses_hangs_or_is_down_is_a_reason_and_no_error(span
         assert "400" in send(spans, f"{refusing.url}/v1/traces", 5)
     with collecting(hangs=True) as hanging:
         assert send(spans, f"{hanging.url}/v1/traces", 0.2)
-    assert send(spans, f"{nowhere}/v1/traces", 0.2).startswith("it cannot be reached, or does not take them in time: ")
+    assert send(spans, f"{nowhere}/v1/traces", 0.2).startswith("the collector cannot be reached, or is too slow: ")
 
 
 def test_whatever_the_exporter_raises_is_a_reason(spans: list[Span], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What the auditor reports to the person. It instructs nobody, and nobody instructs it."""
+"""The auditor's report to the user. The auditor instructs no agent, and no agent instructs it."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from proofstone.common.models import Contract
 
 class Detection(StrEnum):
     BOUNDARY_VIOLATION = "boundary_violation"
-    """Somebody tried what they may not, or did it."""
+    """An agent tried something that its role may not do, or did it."""
     DRIFT = "drift"
-    """A task needed correction after correction."""
+    """A task needed one correction after another."""
     CONVERGENCE_FAILURE = "convergence_failure"
-    """It came to no good end."""
+    """A run or a task did not reach a good end."""
     THRASHING = "thrashing"
-    """The approach was thrown over again and again, and the result came no nearer."""
+    """The approach was replaced again and again, and the result did not get closer to the goal."""
     SILENT_ROLE = "silent_role"
-    """Somebody was asked and never answered."""
+    """A role received a request and never answered."""
     CLAIM_MISMATCH = "claim_mismatch"
-    """What an agent claimed is not what the engine saw."""
+    """The claim of an agent contradicts what the engine observed."""
 
 
 class AuditFinding(Contract):
-    """One thing that was detected, and the rows that show it."""
+    """A finding of the auditor, with the rows that show it."""
 
     kind: Detection
     rule: str
-    """What exactly of the kind: `off-route`, `secret`, `attempts`."""
+    """The exact rule within the kind: `off-route`, `secret`, `attempts`."""
     run_id: str
     task: str | None = None
     role: str
     detail: str
     seqs: tuple[int, ...]
-    """Of the ledger's rows."""
+    """The sequence numbers of the ledger rows that show the finding."""
     messages: tuple[str, ...] = ()
-    """Ids of those rows that are messages."""
+    """The ids of those rows that are messages."""
 
 
 class Period(Contract):
-    """What was looked at, from the first row to the last; empty times: nothing was there."""
+    """The period of the audit, from the first row to the last; the times are empty if there are no rows."""
 
     start: str = ""
     end: str = ""
@@ -48,32 +48,32 @@ class Period(Contract):
 
 
 class Trend(Contract):
-    """How one task came along: only tasks that were corrected or planned anew have one."""
+    """How a task developed. Only tasks that were corrected or replanned have a trend."""
 
     run_id: str
     task: str | None
     corrections: int
     distances: tuple[float, ...] = ()
-    """D, round by round: the distance of the result from what was asked for."""
+    """D of each round: the distance of the result from the goal."""
 
 
 class ConvergenceHealth(Contract):
     avg_corrections: float
-    """Per observed task."""
+    """The average per observed task."""
     trends: tuple[Trend, ...]
 
 
 class ToolHealth(Contract):
     calls: int = 0
     errors: int = 0
-    """Carried out, and failed."""
+    """The calls that were executed and failed."""
     refusals: int = 0
-    """Not carried out."""
+    """The calls that were not executed."""
 
 
 class AuditReport(Contract):
     report_id: str
-    """Made of what was looked at: the same rows give the same report."""
+    """Derived from the audited rows: the same rows give the same report."""
     period: Period
     tasks_observed: int
     boundary_violations: tuple[AuditFinding, ...]

@@ -1,4 +1,4 @@
-"""The auditor's tap: everything that was said and recorded, over a connection of its own that cannot write."""
+"""The auditor's access to the ledger: all messages and events, over a read-only connection of its own."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from proofstone.ledger.sqlite import SqliteLedger
 class Tap:
     def __init__(self, path: Path) -> None:
         self._ledger = SqliteLedger(path, "read")
-        self._upto = self._ledger.head().seq
-        """What comes later belongs to the next audit."""
+        self._last_seq = self._ledger.head().seq
+        """The last row of this audit; later rows belong to the next one."""
 
     def run(self, run_id: str) -> ObservedRun:
-        return ObservedRun(run_id, tuple(self._said(run_id)), tuple(self._happened(run_id)))
+        return ObservedRun(run_id, tuple(self._read_messages(run_id)), tuple(self._read_events(run_id)))
 
     def __enter__(self) -> Self:
         return self
@@ -29,9 +29,9 @@ class Tap:
     def __exit__(self, *_: object) -> None:
         self._ledger.close()
 
-    def _said(self, run_id: str) -> Iterator[Envelope]:
-        return (envelope(stored) for stored in rows_of(self._ledger, MessageRow, self._upto, run_id=run_id))
+    def _read_messages(self, run_id: str) -> Iterator[Envelope]:
+        return (envelope(stored) for stored in rows_of(self._ledger, MessageRow, self._last_seq, run_id=run_id))
 
-    def _happened(self, run_id: str) -> Iterator[Happened]:
-        for stored in rows_of(self._ledger, EventRow, self._upto, run_id=run_id):
+    def _read_events(self, run_id: str) -> Iterator[Happened]:
+        for stored in rows_of(self._ledger, EventRow, self._last_seq, run_id=run_id):
             yield Happened(stored.seq, stored.ts, stored.row)

@@ -1,4 +1,4 @@
-"""Pictures as SVG: one file that holds all it needs, and no program."""
+"""Write pictures as SVG: one file without scripts and without references to other files."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from proofstone.documents.markdown import visible
 
 
 def picture(width: float, height: float, parts: Iterable[str], *, title: str = "", told: str = "") -> str:
-    """`title` and `told` are for whoever cannot see it: what it is, and what it shows."""
+    """Return an SVG file. `title` and `told` describe the picture for people who cannot see it."""
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    reads = ' role="img" aria-labelledby="title told"' if title else ""
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}{reads} font-family="sans-serif" font-size="11">'
-    words = [f'<title id="title">{escaped(title)}</title>', f'<desc id="told">{escaped(told)}</desc>'] if title else []
-    return "\n".join([head, *words, '<rect width="100%" height="100%" fill="#fff"/>', *parts, "</svg>", ""])
+    accessibility = ' role="img" aria-labelledby="title told"' if title else ""
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}{accessibility} font-family="sans-serif" font-size="11">'
+    description = (
+        [f'<title id="title">{escaped(title)}</title>', f'<desc id="told">{escaped(told)}</desc>'] if title else []
+    )
+    return "\n".join([head, *description, '<rect width="100%" height="100%" fill="#fff"/>', *parts, "</svg>", ""])
 
 
 def line(x1: float, y1: float, x2: float, y2: float, colour: str, wide: float = 1, *, dashes: str = "") -> str:
@@ -23,10 +25,10 @@ def line(x1: float, y1: float, x2: float, y2: float, colour: str, wide: float = 
     return f'<line {ends} stroke="{colour}" stroke-width="{wide}"{dashed}/>'
 
 
-def text(x: float, y: float, said: str, *, anchor: str = "start", size: int = 11) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escaped(said)}</text>'
+def text(x: float, y: float, content: str, *, anchor: str = "start", size: int = 11) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escaped(content)}</text>'
 
 
-def escaped(said: str) -> str:
-    """As text of XML, in which no control character may stand at all."""
-    return escape(visible(said))
+def escaped(content: str) -> str:
+    """Return the text escaped for XML, without control characters, which XML forbids."""
+    return escape(visible(content))

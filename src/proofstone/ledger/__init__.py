@@ -1,14 +1,15 @@
-"""The ledger: rows are added, never changed, and each is bound to all before it.
+"""The ledger: rows are appended, never changed, and each row is bound to all rows before it.
 
-Rules, for every implementation (`proofstone.testing.ledger_conformance` holds them to it):
-- the rows of one `append` are all there or none is, in the order given, without a gap in their sequence numbers;
-- when `append` has returned, the rows survive a crash of the machine; those that need not be `durable` survive a crash
-  of the process at once, and one of the machine when a later append does: what survives is never without what was
-  before it;
-- several processes may append at once: they wait for each other and make one chain;
-- the ledger stamps the time. It is for display: order is by sequence number;
-- every row carries a code of the ledger's key: whoever cannot read the key cannot write a row that verifies, and
-  nothing is added after a row without a valid code.
+Every implementation keeps these rules (`proofstone.testing.ledger_conformance` tests them):
+- The rows of one `append` are written together or not at all, in the given order, without a gap in their sequence
+  numbers.
+- When `append` has returned, the rows survive a crash of the machine. Rows that are not `durable` survive a crash of
+  the process at once, and a crash of the machine as soon as a later durable append has returned. A row never survives
+  without the rows before it.
+- Several processes may append at once: they wait for each other and build one chain.
+- The ledger stamps the time, which is for display only. The order is given by the sequence numbers.
+- Every row carries an authentication code of the ledger's key. Nobody can write a row that verifies without reading the
+  key, and nothing is appended after a row without a valid code.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ _PAGE = 1000
 
 @dataclass(frozen=True)
 class Verification:
-    """What a walk over the ledger found."""
+    """The result of verifying a ledger."""
 
     head: Anchor
     problems: tuple[Break, ...] = ()
-    """What is wrong, in order of the rows; what is about no row comes last."""
+    """The problems, in the order of their rows; problems that concern no row come last."""
     start: int = 0
-    """Rows up to this one had been verified before and were not looked at again."""
+    """Rows up to this one were verified earlier and not again."""
     unlisted: int = 0
-    """How many problems there are beside those that are listed."""
+    """The number of problems beyond the listed ones."""
     level: AuthenticationLevel = AuthenticationLevel.NONE
-    """Who can write a row that verifies."""
+    """Who is able to write a row that verifies."""
 
     @property
     def problem(self) -> Break | None:
-        """The first thing that is wrong."""
+        """The first problem."""
         return self.problems[0] if self.problems else None
 
     @property
@@ -57,53 +58,58 @@ class Verification:
 
 @dataclass(frozen=True)
 class Last:
-    """A condition of an append: the last row of a kind whose columns equal `where` is still this one."""
+    """A condition of an append: the last row of a kind whose columns equal `where` is still the row `seq`."""
 
     kind: type[Contract]
     where: Mapping[str, Scalar]
     seq: int = 0
-    """0: there is none."""
+    """0 means that there is no such row."""
 
 
 class Ledger(Protocol):
     def append(self, *rows: Row, provided: Sequence[Last] = (), durable: bool = True) -> tuple[int, ...]:
-        """Write the rows in one transaction; their sequence numbers, once they are durable. If one of the conditions
-        does not hold, looked at in that transaction, nothing is written and there are no numbers. Not `durable`: the
-        disk is not waited for, for rows that nothing rests on, such as that something has begun.
+        """Write the rows in one transaction and return their sequence numbers.
 
-        Raises LedgerBusyError when other writers held the ledger for too long, LedgerError when it cannot be
-        written. None of the rows counts then.
+        If one of the conditions in `provided` does not hold within that transaction, nothing is written and the result
+        is empty. Without `durable`, the call does not wait for the disk; this is for rows that nothing depends on, such
+        as the start of a step.
+
+        Raises LedgerBusyError when other writers held the ledger for too long, and LedgerError when the ledger cannot
+        be written. In both cases none of the rows is written.
         """
 
     def read(
         self, kind: type[R], /, *, after: int = 0, limit: int | None = None, newest: bool = False, **where: Scalar
     ) -> list[Stored[R]]:
-        """Rows of one kind with `seq > after` whose columns equal `where` (None: is null), in order; the newest first
-        if that is asked for."""
+        """Return the rows of one kind with `seq > after` whose columns equal `where` (None means null), in order; with
+        `newest`, the newest first.
+        """
 
     def head(self) -> Anchor:
-        """Where the chain stands; `seq` 0 and the genesis value while it is empty."""
+        """Return the last entry of the chain; for an empty chain, `seq` 0 and the genesis hash."""
 
     def hash_at(self, seq: int) -> str | None:
-        """The hash of an entry, for 0 the genesis value; None if there is no such entry."""
+        """Return the hash of an entry, the genesis hash for 0, or None if there is no such entry."""
 
     def is_authentic(self, stored: Stored[Any]) -> bool:
-        """Whether the row is what the ledger holds at its place, and was written with the ledger's key."""
+        """Return whether the ledger holds exactly this row at its position, written with the ledger's key."""
 
     def verify(self, anchors: Sequence[Anchor] = (), *, since: Anchor | None = None) -> Verification:
-        """Recompute everything, or everything after a checkpoint. What is wrong is a result, not an error."""
+        """Verify everything, or everything after a checkpoint. Problems are returned and not raised."""
 
     def checkpoint(self) -> Anchor | None:
-        """Up to where the ledger was verified, if that is on record and the record is authentic."""
+        """Return the position up to which the ledger was verified, if an authentic checkpoint exists."""
 
     def keep_checkpoint(self, anchor: Anchor) -> str:
-        """Put on record that the ledger was verified up to here; why that could not be done, if it could not."""
+        """Record that the ledger was verified up to here. Return the reason if that fails, otherwise an empty
+        string.
+        """
 
     def close(self) -> None: ...
 
 
 def rows_of(ledger: Ledger, kind: type[R], upto: int, *, after: int = 0, **where: Scalar) -> Iterator[Stored[R]]:
-    """Rows of one kind up to a sequence number, without holding them all in memory."""
+    """Yield the rows of one kind up to a sequence number, without holding all of them in memory."""
     while page := ledger.read(kind, after=after, limit=_PAGE, newest=False, **where):
         for stored in page:
             if stored.seq > upto:
@@ -113,7 +119,7 @@ def rows_of(ledger: Ledger, kind: type[R], upto: int, *, after: int = 0, **where
 
 
 def in_order(ledger: Ledger, run_id: str | None = None, *, after: int = 0) -> Iterator[Stored[Contract]]:
-    """All rows, of all tables, in the order of the chain, as of now; with `run_id` those that belong to a run."""
+    """Yield the current rows of all tables in the order of the chain; with `run_id`, only the rows of that run."""
     upto = ledger.head().seq
     if run_id is None:
         streams = [rows_of(ledger, kind, upto, after=after) for kind in TABLES]

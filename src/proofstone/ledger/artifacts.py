@@ -1,8 +1,7 @@
-"""Artifacts: whole outputs, kept under their SHA-256 as `ab/cdef…`.
+"""Artifacts: complete outputs, stored under their SHA-256 as `ab/cdef…`.
 
-A file appears under its name only when all of its bytes are on the disk: temporary file, fsync, rename, fsync of
-the directory. Writing the same bytes twice is harmless. A writer has a maximum: what comes after is counted and
-dropped.
+A file appears under its name only when all of its bytes are on the disk: temporary file, fsync, rename, fsync of the
+directory. Writing the same bytes twice is harmless. A writer has a maximum size: it counts and drops the bytes beyond.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ _CHUNK: Final = 1024 * 1024
 class ArtifactRef:
     hash: str
     size: int
-    """Bytes kept; the hash is over these."""
+    """The number of stored bytes, which the hash covers."""
     truncated: bool
     seen: int
-    """Bytes written, kept or not."""
+    """The number of bytes written, stored or not."""
 
     def row(self, media_type: str = "text/plain; charset=utf-8") -> ArtifactRow:
         return ArtifactRow(artifact=self.hash, size=self.size, media_type=media_type, truncated=self.truncated)
@@ -57,73 +56,77 @@ class ArtifactStore:
         return self.directory / digest[:2] / digest[2:]
 
     def find(self, start: str) -> str:
-        """The one artifact whose hash begins so."""
+        """Return the only artifact whose hash begins with `start`."""
         if len(start) < 4 or not set(start) <= set("0123456789abcdef"):
             raise InputError(f"{start!r} is not the beginning of an artifact's hash", hint="at least 4 hex digits")
-        found = [path.name for path in (self.directory / start[:2]).glob(f"{start[2:]}*")]
-        if len(found) != 1:
-            problem = "no artifact" if not found else f"{len(found)} artifacts"
+        names = [path.name for path in (self.directory / start[:2]).glob(f"{start[2:]}*")]
+        if len(names) != 1:
+            problem = "no artifact" if not names else f"{len(names)} artifacts"
             raise InputError(f"{self.directory}: {problem} whose hash begins with {start}")
-        return start[:2] + found[0]
+        return start[:2] + names[0]
 
     def read(self, digest: str) -> bytes:
-        """The bytes, after checking that they are the ones."""
+        """Return the bytes, after checking that they match the hash."""
         path = self.path(digest)
-        with _named(path):
+        with _translate_os_errors(path):
             data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != digest:
-            raise LedgerCorruptError(f"{path}: its bytes are not those of its name", hint="restore it from a copy")
+            raise LedgerCorruptError(
+                f"{path}: its content does not match the hash in its name", hint="restore it from a backup"
+            )
         return data
 
     def problem(self, digest: str) -> str | None:
-        """Why the artifact cannot be relied on; None when it is there and whole."""
+        """Return what is wrong with the artifact; None if it exists and is unchanged."""
         path = self.path(digest)
         if not path.is_file():
             return f"artifact {digest} is missing"
-        found = hashlib.sha256()
-        with _named(path), path.open("rb") as file:
+        actual = hashlib.sha256()
+        with _translate_os_errors(path), path.open("rb") as file:
             while chunk := file.read(_CHUNK):
-                found.update(chunk)
-        return None if found.hexdigest() == digest else f"artifact {digest} was changed"
+                actual.update(chunk)
+        return None if actual.hexdigest() == digest else f"artifact {digest} was changed"
 
 
 class ArtifactWriter:
-    """Takes bytes as they come. `finish` publishes them; leaving the `with` block without it leaves nothing."""
+    """Write an artifact piece by piece. `finish` publishes it; leaving the `with` block without `finish` leaves
+    nothing.
+    """
 
     def __init__(self, store: ArtifactStore, max_bytes: int) -> None:
         self._store = store
         self._max = max_bytes
-        self._kept = 0
-        self._seen = 0
+        self._stored_bytes = 0
+        self._written_bytes = 0
         self._published = False
         self._hash = hashlib.sha256()
         self._temporary = store.directory / f"tmp-{secrets.token_hex(8)}"
 
     @cached_property
     def _file(self) -> BufferedWriter:
-        """Made when there is something to write: most agents run nothing."""
-        with _named(self._temporary):
+        """The temporary file, created on the first write: most agents write nothing."""
+        with _translate_os_errors(self._temporary):
             self._store.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             return os.fdopen(os.open(self._temporary, flags, 0o600), "wb")
 
     @property
     def is_due(self) -> bool:
-        """Something was written, and is not published yet."""
-        return self._seen > 0 and not self._published
+        """Whether bytes were written that are not published yet."""
+        return self._written_bytes > 0 and not self._published
 
     def write(self, data: bytes) -> None:
-        kept = data[: self._max - self._kept]
-        self._seen += len(data)
-        self._kept += len(kept)
-        self._hash.update(kept)
-        with _named(self._temporary):
-            self._file.write(kept)
+        stored = data[: self._max - self._stored_bytes]
+        self._written_bytes += len(data)
+        self._stored_bytes += len(stored)
+        self._hash.update(stored)
+        with _translate_os_errors(self._temporary):
+            self._file.write(stored)
 
     def finish(self) -> ArtifactRef:
         digest = self._hash.hexdigest()
         target = self._store.path(digest)
-        with _named(target):
+        with _translate_os_errors(target):
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
@@ -135,28 +138,30 @@ class ArtifactWriter:
             fault_point("artifact.after-rename")
             _sync_directory(target.parent)
         self._published = True
-        return ArtifactRef(digest, self._kept, self._seen > self._kept, self._seen)
+        return ArtifactRef(digest, self._stored_bytes, self._written_bytes > self._stored_bytes, self._written_bytes)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing is left of what was not published, also when the disk refuses the buffered rest."""
+        """Remove everything unpublished, even when the disk refuses the buffered rest."""
         if "_file" not in self.__dict__:
             return
         try:
-            with _named(self._temporary):
+            with _translate_os_errors(self._temporary):
                 self._file.close()
         finally:
             self._temporary.unlink(missing_ok=True)
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def _translate_os_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise LedgerError(f"{path}: {error.strerror}", hint="the artifact was not kept; see PROOFSTONE_HOME") from error
+        raise LedgerError(
+            f"{path}: {error.strerror}", hint="the artifact was not stored; check PROOFSTONE_HOME"
+        ) from error
 
 
 def _sync_directory(directory: Path) -> None:

@@ -1,6 +1,6 @@
-"""Where the ledger lives, and whether that place can hold one.
+"""Locate the ledger of a state directory and open its SQLite file.
 
-Opening the ledger's SQLite file, and saying in our words what SQLite says in its own.
+SQLite's errors are translated into Proofstone's, with the path and a hint.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
         "davfs",
     )
 ) | {f"fuse.{name}" for name in ("sshfs", "glusterfs", "ceph", "s3fs", "rclone", "davfs2")}
-"""A write-ahead log shares memory between its readers and writers, which two machines cannot."""
+"""A write-ahead log shares memory between its readers and writers, which does not work across machines."""
 
 
 _SQLITE_PATH_BYTES: Final = 504
-"""What SQLite takes, links resolved: 512 with the names of the files that it keeps beside the database."""
+"""The longest path that SQLite opens, with links resolved: 512 minus the suffixes of the files beside the database."""
 
 
 class DaemonLocation(Contract):
-    """Where a ledger is that a daemon of another account keeps."""
+    """The location of a ledger that a daemon of another account keeps."""
 
     database: str
     socket: str
@@ -57,26 +57,27 @@ class DaemonLocation(Contract):
 
 
 def ledger_path(home: Path) -> Path:
-    """The database: in the state directory, or where the daemon keeps it."""
+    """Return the path of the database, in the state directory or where the daemon keeps it."""
     location = daemon_location(home)
     return own_ledger_path(home) if location is None else Path(location.database)
 
 
 def folders_elsewhere(home: Path) -> tuple[Path, ...]:
-    """Where parts of the ledger lie outside of the state directory: no sandbox may see them either."""
+    """Return the folders of the ledger outside of the state directory. No sandbox may see them either."""
     location = daemon_location(home)
     return () if location is None else (Path(location.database).parent, Path(location.socket).parent)
 
 
 def own_ledger_path(home: Path) -> Path:
-    """The database in the state directory. SQLite says of a path that is too long for it only that the file cannot be
-    opened."""
+    """Return the path of the database in the state directory. For a path that is too long, SQLite would only report
+    that the file cannot be opened.
+    """
     path = home / "ledger" / "ledger.db"
     size = len(os.fsencode(os.path.realpath(path)))
     if size > _SQLITE_PATH_BYTES:
         raise LedgerError(
-            f"{os.fspath(home)[:60]}…: too long for a state directory: the path of its ledger would have {size} "
-            f"bytes, and SQLite opens at most {_SQLITE_PATH_BYTES}",
+            f"{os.fspath(home)[:60]}…: the path is too long for a state directory: the path of its ledger would have "
+            f"{size} bytes, but SQLite opens at most {_SQLITE_PATH_BYTES}",
             hint="set PROOFSTONE_HOME to a directory with a shorter path",
         )
     return path
@@ -87,7 +88,7 @@ def location_path(home: Path) -> Path:
 
 
 def daemon_location(home: Path) -> DaemonLocation | None:
-    """None: the ledger is in the state directory itself."""
+    """Return the location of the daemon's ledger; None if the ledger is in the state directory."""
     path = location_path(home)
     try:
         return DaemonLocation.model_validate_json(path.read_bytes())
@@ -100,7 +101,7 @@ def daemon_location(home: Path) -> DaemonLocation | None:
         where = ".".join(str(part) for part in first["loc"]) or "file"
         raise LedgerError(
             f"{path}: does not say where the ledger is ({where}: {first['msg']})",
-            hint="restore it from a copy, or run `proofstone ledger init --daemon` again",
+            hint="restore it from a backup, or run `proofstone ledger init --daemon` again",
         ) from error
 
 
@@ -109,13 +110,13 @@ def artifacts_path(home: Path) -> Path:
 
 
 def prepare_directory(directory: Path) -> None:
-    """Make the ledger's directory, for its owner only; refuse one that others may write to."""
+    """Create the ledger's directory for its owner only; refuse one that others may write to."""
     try:
         directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.mkdir(mode=0o700, exist_ok=True)
         mode = directory.stat().st_mode
     except OSError as error:
-        raise LedgerError(f"{directory}: cannot be made ({error.strerror})", hint="set PROOFSTONE_HOME") from error
+        raise LedgerError(f"{directory}: cannot be created ({error.strerror})", hint="set PROOFSTONE_HOME") from error
     if mode & 0o022:
         raise LedgerError(
             f"{directory}: others may write to it (mode {mode & 0o777:04o})", hint=f"chmod 700 {directory}"
@@ -125,7 +126,7 @@ def prepare_directory(directory: Path) -> None:
 def refuse_network_file_system(directory: Path) -> None:
     table = mount_table()
     if table is None:
-        return  # the system does not say what is mounted; SQLite's own locking errors remain
+        return  # the mounts are unknown; SQLite's own locking errors remain
     kind = file_system(table, directory.resolve())
     if kind in NETWORK_FILE_SYSTEMS:
         raise LedgerError(
@@ -135,7 +136,7 @@ def refuse_network_file_system(directory: Path) -> None:
 
 
 def file_system(mountinfo: str, path: Path) -> str | None:
-    """The type of the file system that `path` is on."""
+    """Return the type of the file system that holds `path`."""
     best, kind = -1, None
     for mount, type in mounts(mountinfo):
         if path.is_relative_to(mount) and len(mount.parts) >= best:
@@ -144,13 +145,13 @@ def file_system(mountinfo: str, path: Path) -> str | None:
 
 
 BUSY_MS: Final = 5000
-"""How long a writer waits for another one."""
+"""How long a writer waits for another one, in milliseconds."""
 
-_BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-_UNOPENED: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-_PAUSE_S: Final = 0.01
-_making: Final = threading.Lock()
-"""Whoever makes the file closes it before another thread of this process has SQLite open it."""
+_BUSY_CODES: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_CANNOT_OPEN_CODES: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+_RETRY_SECONDS: Final = 0.01
+_creation_lock: Final = threading.Lock()
+"""Held while the file is created: it must be closed before another thread of this process lets SQLite open it."""
 
 
 def open_for_writing(path: Path, *, create: bool, busy_ms: int, file_mode: int = 0o600) -> sqlite3.Connection:
@@ -158,12 +159,12 @@ def open_for_writing(path: Path, *, create: bool, busy_ms: int, file_mode: int =
         prepare_directory(path.parent)
     demand_directory(path)
     refuse_network_file_system(path.parent)
-    _make_private(path, create=create, file_mode=file_mode)
+    _create_private(path, create=create, file_mode=file_mode)
     with explained(path):
         connection = _connect(path, "mode=rw", busy_ms)
         try:
-            if _is_not_ours_yet(connection, path):
-                version(connection, path)  # before anything is written: it may be somebody else's
+            if _may_be_foreign(connection, path):
+                version(connection, path)  # before writing: the file may not be a ledger
             eventually(connection, "PRAGMA journal_mode = WAL", busy_ms)
             connection.execute("PRAGMA synchronous = FULL")
             (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
@@ -179,17 +180,17 @@ def open_for_writing(path: Path, *, create: bool, busy_ms: int, file_mode: int =
 def open_for_reading(path: Path, *, busy_ms: int = BUSY_MS) -> sqlite3.Connection:
     demand_directory(path)
     if not path.exists():
-        raise LedgerError(f"{path}: no ledger there", hint="name another directory with --home or PROOFSTONE_HOME")
+        raise LedgerError(f"{path}: there is no ledger", hint="name another directory with --home or PROOFSTONE_HOME")
     with explained(path):
         try:
-            return _reader(path, "mode=ro", busy_ms)
+            return _open_reader(path, "mode=ro", busy_ms)
         except sqlite3.OperationalError as error:
-            if _code(error) not in _UNOPENED or os.access(path.parent, os.W_OK, effective_ids=True):
+            if _primary_code(error) not in _CANNOT_OPEN_CODES or os.access(path.parent, os.W_OK, effective_ids=True):
                 raise
-        return _read_only_reader(path, busy_ms)
+        return _open_read_only_reader(path, busy_ms)
 
 
-def _reader(path: Path, options: str, busy_ms: int, *before: str) -> sqlite3.Connection:
+def _open_reader(path: Path, options: str, busy_ms: int, *before: str) -> sqlite3.Connection:
     connection = _connect(path, options, busy_ms)
     try:
         for statement in (*before, "PRAGMA query_only = ON"):
@@ -201,48 +202,50 @@ def _reader(path: Path, options: str, busy_ms: int, *before: str) -> sqlite3.Con
     return connection
 
 
-def _read_only_reader(path: Path, busy_ms: int) -> sqlite3.Connection:
-    """A reader where nothing can be written: the write-ahead log's shared memory cannot be made there, and nobody else
-    can be writing. If a log was left behind, its rows count: SQLite reads it with an index in its own memory."""
+def _open_read_only_reader(path: Path, busy_ms: int) -> sqlite3.Connection:
+    """Open a reader in a directory that is not writable, where the shared memory of the write-ahead log cannot be
+    created and nobody else can be writing. If a log was left behind, its rows count: SQLite reads it with an index in
+    its own memory.
+    """
     log = path.with_name(f"{path.name}-wal")
     if not log.is_file() or log.stat().st_size == 0:
-        return _reader(path, "mode=ro&immutable=1", busy_ms)
-    return _reader(path, "mode=ro&vfs=unix-none", busy_ms, "PRAGMA locking_mode = EXCLUSIVE")
+        return _open_reader(path, "mode=ro&immutable=1", busy_ms)
+    return _open_reader(path, "mode=ro&vfs=unix-none", busy_ms, "PRAGMA locking_mode = EXCLUSIVE")
 
 
 def demand_directory(path: Path) -> None:
     if not path.parent.is_dir():
         raise LedgerError(
-            f"{path}: no ledger there, {path.parent} is not a directory",
+            f"{path}: there is no ledger, {path.parent} is not a directory",
             hint="name another directory with --home or PROOFSTONE_HOME",
         )
 
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """SQLite's errors become ours, with the path and what would be right."""
+    """Translate SQLite's errors into Proofstone's, with the path and a hint."""
     try:
         yield
     except sqlite3.Error as error:
-        raise _translated(path, error) from error
-    except UnicodeDecodeError as error:  # of a damaged file, whose bytes SQLite's own message quotes
-        raise LedgerCorruptError(f"{path}: is damaged ({error})", hint="restore it from a copy") from error
+        raise _translate_error(path, error) from error
+    except UnicodeDecodeError as error:  # SQLite's message quotes bytes of a damaged file
+        raise LedgerCorruptError(f"{path}: is damaged ({error})", hint="restore it from a backup") from error
 
 
 def eventually(connection: sqlite3.Connection, statement: str, busy_ms: int) -> None:
     """Run a statement that may find the file locked.
 
-    SQLite waits by itself, except where waiting could be a deadlock (a log being recovered or switched on): there
-    it returns at once, and it is we who try again until the time is up.
+    SQLite waits by itself, except where waiting could be a deadlock (while a log is recovered or switched on): there it
+    returns at once, and this function tries again until the time is up.
     """
     deadline = time.monotonic() + busy_ms / 1000
     while True:
         try:
             connection.execute(statement)
         except sqlite3.OperationalError as error:
-            if _code(error) not in _BUSY or time.monotonic() >= deadline:
+            if _primary_code(error) not in _BUSY_CODES or time.monotonic() >= deadline:
                 raise
-            time.sleep(_PAUSE_S)
+            time.sleep(_RETRY_SECONDS)
         else:
             return
 
@@ -252,13 +255,13 @@ def _connect(path: Path, options: str, busy_ms: int) -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=busy_ms / 1000, check_same_thread=False)
 
 
-def _make_private(path: Path, *, create: bool, file_mode: int) -> None:
-    """The file exists with its mode before SQLite sees it; its log takes the mode over.
+def _create_private(path: Path, *, create: bool, file_mode: int) -> None:
+    """Create the file with its mode before SQLite opens it; the log inherits the mode.
 
-    A file that is there is not opened here: to close it again would let go of every lock that this process has on it,
-    also those of SQLite, and the next process to leave the ledger would take our log away as nobody's.
+    An existing file is not opened here: closing it would release every lock that this process holds on it, including
+    those of SQLite, and the next process to leave the ledger would remove our log as abandoned.
     """
-    with _making:
+    with _creation_lock:
         if path.is_dir():
             raise LedgerError(f"{path}: is a directory, not a ledger", hint="name another PROOFSTONE_HOME")
         try:
@@ -267,45 +270,46 @@ def _make_private(path: Path, *, create: bool, file_mode: int) -> None:
             owner = path.stat().st_uid
         except FileNotFoundError:
             hint = "name another directory with --home or PROOFSTONE_HOME"
-            raise LedgerError(f"{path}: no ledger there", hint=hint) from None
+            raise LedgerError(f"{path}: there is no ledger", hint=hint) from None
         except OSError as error:
-            raise _unwritable(path, error.strerror or "") from error
+            raise _unwritable_error(path, error.strerror or "") from error
     if not os.access(path, os.R_OK | os.W_OK, effective_ids=True):
-        raise _unwritable(path, os.strerror(errno.EACCES))
+        raise _unwritable_error(path, os.strerror(errno.EACCES))
     if owner == os.geteuid():
         path.chmod(file_mode)
 
 
-def _unwritable(path: Path, why: str) -> LedgerError:
-    return LedgerError(f"{path}: cannot be opened for writing ({why})", hint="make it writable for you")
+def _unwritable_error(path: Path, reason: str) -> LedgerError:
+    return LedgerError(f"{path}: cannot be opened for writing ({reason})", hint="make it writable for you")
 
 
-def _is_not_ours_yet(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether the file has something in it and keeps no write-ahead log, as a ledger does from its first byte on.
-    SQLite is asked: whoever opened the file here, and closed it, would let go of this process's locks on it."""
+def _may_be_foreign(connection: sqlite3.Connection, path: Path) -> bool:
+    """Return whether the file has content but no write-ahead log, which a ledger has from its first byte on. SQLite is
+    asked, because opening and closing the file here would release the locks of this process.
+    """
     (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
     return mode != "wal" and path.stat().st_size > 0
 
 
-def _translated(path: Path, error: sqlite3.Error) -> LedgerError:
-    code = _code(error)
-    if code in _BUSY:
+def _translate_error(path: Path, error: sqlite3.Error) -> LedgerError:
+    code = _primary_code(error)
+    if code in _BUSY_CODES:
         return LedgerBusyError(f"{path}: another process is writing and did not finish in time", hint="try again")
     if code == sqlite3.SQLITE_NOTADB:
-        return LedgerError(f"{path}: is not a database", hint="name another file, or restore it from a copy")
+        return LedgerError(f"{path}: is not a database", hint="name another file, or restore it from a backup")
     if code == sqlite3.SQLITE_CORRUPT:
-        return LedgerCorruptError(f"{path}: is damaged ({error})", hint="restore it from a copy")
+        return LedgerCorruptError(f"{path}: is damaged ({error})", hint="restore it from a backup")
     if code == sqlite3.SQLITE_FULL:
         return LedgerError(f"{path}: the disk is full; nothing was recorded", hint="make room and run again")
     if code == sqlite3.SQLITE_IOERR:  # a failing disk, or a limit on files that has been reached
-        hint = "see to the disk and its limits; a run that was stopped goes on with `proofstone resume`"
+        hint = "check the disk and its limits; continue a stopped run with `proofstone resume`"
         return LedgerError(f"{path}: could not be read or written ({error})", hint=hint)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return LedgerError(f"{path}: cannot be opened or written ({error})", hint="make it writable for you")
     return LedgerError(f"{path}: {error}")
 
 
-def _code(error: sqlite3.Error) -> int | None:
-    """The primary result code; None for errors that Python's module raises on its own."""
+def _primary_code(error: sqlite3.Error) -> int | None:
+    """Return the primary result code; None for errors that Python's module raises on its own."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else int(code) & 0xFF

@@ -1,13 +1,13 @@
-"""What a ledger's daemon and its clients say to each other: a length and a JSON object, there and back.
+"""The daemon that keeps a ledger, and the protocol between the daemon and its clients.
 
-A request is `{"op": …, …}`; an answer is `{"ok": …}` or `{"error": …, "message": …, "hint": …}`. Rows travel as their
-contracts, so that the daemon validates them like rows of its own process.
+The daemon is the only process that can write the database and read the key. It runs as an account of its own and
+listens on a Unix socket. The kernel tells it who connects, and it serves only the owner of the ledger. It validates,
+numbers, stamps, chains and authenticates the rows that it appends, and it has no request that changes or removes a row.
+Clients read the database directly: their group has read access and nothing more.
 
-The daemon that keeps a ledger: the only process that can write the database and read the key.
-
-It runs as an account of its own and listens on a Unix socket. The kernel tells it who connects, and only the user whose
-ledger it is may. It adds rows, which it validates, numbers, stamps, chains and authenticates itself; it has no request
-that changes or removes one. Clients read the database directly: their group may read it, and nothing more.
+A message is a length and a JSON object. A request is `{"op": …, …}`; an answer is `{"ok": …}` or `{"error": …,
+"message": …, "hint": …}`. Rows are sent as their contracts, so that the daemon validates them like rows of its own
+process.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ from proofstone.ledger.rules.chain import AuthenticationLevel, Break, Link
 from proofstone.ledger.schema import TABLES, Row, Stored, Table, table_of
 from proofstone.ledger.sqlite import SqliteLedger
 
-_MOST_BYTES: Final = 256 * 1024 * 1024
+_MAX_BYTES: Final = 256 * 1024 * 1024
 _LENGTH: Final = struct.Struct(">I")
 _CREDENTIALS: Final = struct.Struct("3i")
 _ERRORS: Final = {kind.__name__: kind for kind in (LedgerError, LedgerBusyError, LedgerCorruptError)}
-_BY_NAME: Final = {table.name: table for table in TABLES.values()}
+_TABLES_BY_NAME: Final = {table.name: table for table in TABLES.values()}
 
 Message: TypeAlias = Mapping[str, Any]
 Answer: TypeAlias = Any
-"""What a request is answered with: JSON, of the shape that the request has."""
+"""The result of a request: JSON, in the form that belongs to the request."""
 
 
 def send(connection: socket.socket, message: Message) -> None:
     data = json.dumps(message).encode("ascii")
-    if len(data) > _MOST_BYTES:
-        raise LedgerError(f"{len(data):,} bytes are more than can be recorded at once")
+    if len(data) > _MAX_BYTES:
+        raise LedgerError(f"{len(data):,} bytes are too many to record at once")
     connection.sendall(_LENGTH.pack(len(data)) + data)
 
 
 def receive(connection: socket.socket) -> dict[str, Any] | None:
-    """The next message; None if the other side has ended."""
-    header = _read(connection, _LENGTH.size)
+    """Return the next message; None if the other side has closed the connection."""
+    header = _receive_exactly(connection, _LENGTH.size)
     if header is None:
         return None
     (size,) = _LENGTH.unpack(header)
-    if size > _MOST_BYTES:
-        raise LedgerError(f"a message of {size:,} bytes was announced, which is too much")
-    data = _read(connection, size)
+    if size > _MAX_BYTES:
+        raise LedgerError(f"a message of {size:,} bytes is too long")
+    data = _receive_exactly(connection, size)
     try:
         message = json.loads(data) if data is not None else None
     except (ValueError, RecursionError) as error:
@@ -67,7 +67,7 @@ def receive(connection: socket.socket) -> dict[str, Any] | None:
 
 
 def peer_uid(connection: socket.socket) -> int:
-    """The user id of the process at the other end, as the kernel knows it."""
+    """Return the user id of the process at the other end, as reported by the kernel."""
     data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _, uid, _ = _CREDENTIALS.unpack(data)
     return int(uid)
@@ -79,7 +79,7 @@ def failure(error: LedgerError) -> Message:
 
 
 def result_of(answer: Message) -> Answer:
-    """What was answered; raises the error that the other side had."""
+    """Return the result of an answer; raise the error that the other side reported."""
     if "error" in answer:
         raise _ERRORS.get(str(answer["error"]), LedgerError)(str(answer["message"]), hint=answer.get("hint"))
     return answer["ok"]
@@ -90,7 +90,7 @@ def row_out(row: Row) -> Message:
 
 
 def row_in(message: Message) -> Row:
-    table = _table(message)
+    table = _find_table(message)
     try:
         return cast("Row", table.model.model_validate(message["row"]))
     except (ValidationError, KeyError, TypeError) as error:
@@ -102,7 +102,7 @@ def last_out(condition: Last) -> Message:
 
 
 def last_in(message: Message) -> Last:
-    return Last(_table(message).model, dict(message["where"]), int(message["seq"]))
+    return Last(_find_table(message).model, dict(message["where"]), int(message["seq"]))
 
 
 def stored_out(stored: Stored[Any]) -> Message:
@@ -113,16 +113,16 @@ def stored_out(stored: Stored[Any]) -> Message:
 
 def stored_in(message: Message) -> Stored[Contract]:
     seq, table, *hashes = message["link"]
-    link = Link(int(seq), str(table), *(str(item) for item in hashes))
-    return Stored(_table(message).model, link, dict(message["values"]))
+    link = Link(int(seq), str(table), *(str(value) for value in hashes))
+    return Stored(_find_table(message).model, link, dict(message["values"]))
 
 
-def verification_out(found: Verification) -> Message:
+def verification_out(verification: Verification) -> Message:
     return {
-        "head": found.head.model_dump(),
-        "problems": [[problem.seq, problem.reason] for problem in found.problems],
-        "start": found.start,
-        "unlisted": found.unlisted,
+        "head": verification.head.model_dump(),
+        "problems": [[problem.seq, problem.reason] for problem in verification.problems],
+        "start": verification.start,
+        "unlisted": verification.unlisted,
     }
 
 
@@ -136,14 +136,14 @@ def verification_in(message: Message, level: AuthenticationLevel) -> Verificatio
     )
 
 
-def _table(message: Message) -> Table:
-    table = _BY_NAME.get(str(message.get("table")))
+def _find_table(message: Message) -> Table:
+    table = _TABLES_BY_NAME.get(str(message.get("table")))
     if table is None:
-        raise LedgerError(f"there is no table {message.get('table')}; there are: {', '.join(_BY_NAME)}")
+        raise LedgerError(f"there is no table {message.get('table')}; there are: {', '.join(_TABLES_BY_NAME)}")
     return table
 
 
-def _read(connection: socket.socket, size: int) -> bytes | None:
+def _receive_exactly(connection: socket.socket, size: int) -> bytes | None:
     data = bytearray()
     while len(data) < size:
         part = connection.recv(min(size - len(data), 1 << 20))
@@ -154,11 +154,11 @@ def _read(connection: socket.socket, size: int) -> bytes | None:
 
 
 FILE_MODE: Final = 0o640
-_MOST_CLIENTS: Final = 64
+_MAX_CLIENTS: Final = 64
 
 
 class DaemonConfig(Contract):
-    """What a daemon is told by whoever set it up. The file belongs to root: no client can change it."""
+    """The configuration of a daemon. The file belongs to root: no client can change it."""
 
     database: str
     socket: str
@@ -168,27 +168,27 @@ class DaemonConfig(Contract):
 
 
 class LedgerDaemon:
-    """Serves one ledger on a socket that is bound already, to one user."""
+    """Serves one ledger to one user, on a socket that is already bound."""
 
     def __init__(self, ledger: SqliteLedger, listener: socket.socket, client_uid: int) -> None:
         self._ledger = ledger
         self._listener = listener
         self._client_uid = client_uid
-        self._places = threading.BoundedSemaphore(_MOST_CLIENTS)
-        self._verified: set[Anchor] = set()
-        """Where verifications that held have ended: only there a checkpoint may be."""
+        self._client_slots = threading.BoundedSemaphore(_MAX_CLIENTS)
+        self._verified_heads: set[Anchor] = set()
+        """The heads of successful verifications: a checkpoint is only allowed there."""
 
     def serve(self) -> None:
-        """Until the listener is closed."""
+        """Serve until the listener is closed."""
         while True:
             try:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
-            self._places.acquire()
-            threading.Thread(target=self._attend, args=(connection,), daemon=True).start()
+            self._client_slots.acquire()
+            threading.Thread(target=self._serve_client, args=(connection,), daemon=True).start()
 
-    def _attend(self, connection: socket.socket) -> None:
+    def _serve_client(self, connection: socket.socket) -> None:
         try:
             with connection:
                 uid = peer_uid(connection)
@@ -199,9 +199,9 @@ class LedgerDaemon:
                 while (request := receive(connection)) is not None:
                     send(connection, self._answer(request))
         except (OSError, LedgerError):
-            return  # the client is gone, or does not speak our language: it learns nothing more
+            return  # the client is gone or violates the protocol: it gets no further answer
         finally:
-            self._places.release()
+            self._client_slots.release()
 
     def _answer(self, request: Message) -> Message:
         perform = self._operations.get(str(request.get("op")))
@@ -220,49 +220,51 @@ class LedgerDaemon:
             "append": self._append,
             "is_authentic": lambda request: self._ledger.is_authentic(stored_in(request["stored"])),
             "verify": self._verify,
-            "checkpoint": lambda _: _dumped(self._ledger.checkpoint()),
+            "checkpoint": lambda _: _dump_anchor(self._ledger.checkpoint()),
             "keep_checkpoint": self._keep_checkpoint,
         }
 
     def _append(self, request: Message) -> list[int]:
         rows = [row_in(row) for row in request["rows"]]
-        provided = [last_in(item) for item in request["provided"]]
+        provided = [last_in(condition) for condition in request["provided"]]
         return list(self._ledger.append(*rows, provided=provided, durable=bool(request["durable"])))
 
     def _verify(self, request: Message) -> Message:
-        anchors = [Anchor.model_validate(item) for item in request["anchors"]]
+        anchors = [Anchor.model_validate(anchor) for anchor in request["anchors"]]
         since = None if request["since"] is None else Anchor.model_validate(request["since"])
         if since is not None and since != self._ledger.checkpoint():
-            since = None  # only what this daemon has verified is taken as verified
-        found = self._ledger.verify(anchors, since=since)
-        if found.ok:
-            self._verified.add(found.head)
-        return verification_out(found)
+            since = None  # the daemon trusts only its own checkpoint
+        verification = self._ledger.verify(anchors, since=since)
+        if verification.ok:
+            self._verified_heads.add(verification.head)
+        return verification_out(verification)
 
     def _keep_checkpoint(self, request: Message) -> str:
         anchor = Anchor.model_validate(request["anchor"])
-        if anchor not in self._verified:
+        if anchor not in self._verified_heads:
             return f"nothing was verified up to row {anchor.seq}"
-        self._verified.clear()
+        self._verified_heads.clear()
         return self._ledger.keep_checkpoint(anchor)
 
 
 def bind(path: Path) -> socket.socket:
-    """A listening socket; one that a daemon left behind which is gone is replaced."""
+    """Return a listening socket; replace the socket of a daemon that is gone."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        if path.is_socket() and not _is_served(path):
+        if path.is_socket() and not _has_listener(path):
             path.unlink()
         listener.bind(str(path))
-        path.chmod(0o666)  # who may speak is decided by who they are
+        path.chmod(0o666)  # access is decided by the user id of the client
         listener.listen()
     except OSError as error:
         listener.close()
-        raise LedgerError(f"{path}: cannot listen there ({error.strerror})", hint="another daemon may be") from error
+        raise LedgerError(
+            f"{path}: cannot listen there ({error.strerror})", hint="another daemon may be listening there"
+        ) from error
     return listener
 
 
-def _is_served(path: Path) -> bool:
+def _has_listener(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))
@@ -271,5 +273,5 @@ def _is_served(path: Path) -> bool:
         return True
 
 
-def _dumped(anchor: Anchor | None) -> dict[str, Any] | None:
+def _dump_anchor(anchor: Anchor | None) -> dict[str, Any] | None:
     return None if anchor is None else anchor.model_dump()

@@ -1,9 +1,8 @@
-"""The kernel's keyring, by its system calls: a key there is in no file and gone when the machine is switched off.
+"""The key of a ledger, which authenticates its rows, and access to the kernel's keyring.
 
-The key of a ledger: what its rows are authenticated with.
-
-It is a file beside the ledger, readable to its owner only, or a name in the kernel's keyring that the file holds. A
-sandbox sees neither. The key is made with the ledger and on the disk before the first row is.
+The key is a file beside the ledger that only its owner can read, or a key in the kernel's keyring whose name the file
+holds. A sandbox sees neither. The key is created with the ledger and is on the disk before the first row. A key in the
+keyring is in no file and is gone when the machine is switched off.
 """
 
 from __future__ import annotations
@@ -19,53 +18,55 @@ from proofstone.errors import LedgerError, MachineError
 from proofstone.faults import fault_point
 from proofstone.ledger.rules.chain import KEY_BYTES, AuthenticationLevel
 
-_CALLS: Final = {"x86_64": (248, 249, 250), "aarch64": (217, 218, 219), "riscv64": (217, 218, 219)}
-"""Numbers of add_key, request_key and keyctl."""
+_CALL_NUMBERS: Final = {"x86_64": (248, 249, 250), "aarch64": (217, 218, 219), "riscv64": (217, 218, 219)}
+"""The system call numbers of add_key, request_key and keyctl."""
 _USER_KEYRING: Final = -4
-_READ, _SETPERM = 11, 5
+_KEYCTL_READ, _KEYCTL_SETPERM = 11, 5
 _ONLY_OWNER: Final = 0x3F3F0000
-"""Everything to whoever possesses the key and to its owner, nothing to others."""
-_MOST_BYTES: Final = 4096
+"""All permissions for the possessor and the owner of the key, none for others."""
+_MAX_BYTES: Final = 4096
 
 
 def read_from_keyring(name: str) -> str:
-    _, request, control = _numbers()
-    key = _call(request, f"cannot find {name}", b"user", name.encode(), None, 0)
-    buffer = ctypes.create_string_buffer(_MOST_BYTES)
-    size = _call(control, f"cannot read {name}", _READ, key, buffer, _MOST_BYTES)
+    _, request, control = _call_numbers()
+    key = _system_call(request, f"cannot find {name}", b"user", name.encode(), None, 0)
+    buffer = ctypes.create_string_buffer(_MAX_BYTES)
+    size = _system_call(control, f"cannot read {name}", _KEYCTL_READ, key, buffer, _MAX_BYTES)
     return buffer.raw[:size].decode("ascii", "replace").strip()
 
 
 def add_to_keyring(name: str, text: str) -> None:
-    """Into the keyring of the user, where it stays until the machine restarts or the user's last process ends."""
-    add, _, control = _numbers()
+    """Add a key to the keyring of the user, where it stays until the machine restarts or the user's last
+    process ends.
+    """
+    add, _, control = _call_numbers()
     data = text.encode("ascii")
-    key = _call(add, f"cannot add {name}", b"user", name.encode(), data, len(data), _USER_KEYRING)
-    _call(control, f"cannot protect {name}", _SETPERM, key, _ONLY_OWNER)
+    key = _system_call(add, f"cannot add {name}", b"user", name.encode(), data, len(data), _USER_KEYRING)
+    _system_call(control, f"cannot protect {name}", _KEYCTL_SETPERM, key, _ONLY_OWNER)
 
 
-def _numbers() -> tuple[int, int, int]:
+def _call_numbers() -> tuple[int, int, int]:
     try:
-        return _CALLS[platform.machine()]
+        return _CALL_NUMBERS[platform.machine()]
     except KeyError:
         raise MachineError(
-            f"the kernel's keyring is not known on {platform.machine()}", hint="keep the key in a file"
+            f"the kernel's keyring is not supported on {platform.machine()}", hint="keep the key in a file"
         ) from None
 
 
-def _call(number: int, what: str, *arguments: object) -> int:
+def _system_call(number: int, action: str, *arguments: object) -> int:
     library = ctypes.CDLL(None, use_errno=True)
-    given = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments]
-    result = int(library.syscall(ctypes.c_long(number), *given))
+    converted = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments]
+    result = int(library.syscall(ctypes.c_long(number), *converted))
     if result < 0:
         raise MachineError(
-            f"the kernel's keyring {what}: {os.strerror(ctypes.get_errno())}",
-            hint="`proofstone ledger init --keyring FILE` loads the key from a copy of it, after a restart for example",
+            f"the kernel's keyring {action}: {os.strerror(ctypes.get_errno())}",
+            hint="load the key from a copy with `proofstone ledger init --keyring FILE`, for example after a restart",
         )
     return result
 
 
-_KEYRING: Final = "keyring:"
+_KEYRING_PREFIX: Final = "keyring:"
 
 
 class LedgerKey(NamedTuple):
@@ -78,39 +79,39 @@ def key_path(ledger: Path) -> Path:
 
 
 def read_key(path: Path) -> LedgerKey | None:
-    """The key; None if there is none, or none that we may read."""
+    """Return the key; None if there is none, or none that this user may read."""
     try:
         text = path.read_text("ascii").strip()
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise _unusable(path, str(error)) from error
-    if text.startswith(_KEYRING):
-        name = text.removeprefix(_KEYRING)
-        return LedgerKey(_decoded(path, read_from_keyring(name)), AuthenticationLevel.KEYRING)
-    return LedgerKey(_decoded(path, text), AuthenticationLevel.KEY_FILE)
+        raise _unusable_error(path, str(error)) from error
+    if text.startswith(_KEYRING_PREFIX):
+        name = text.removeprefix(_KEYRING_PREFIX)
+        return LedgerKey(_decode_key(path, read_from_keyring(name)), AuthenticationLevel.KEYRING)
+    return LedgerKey(_decode_key(path, text), AuthenticationLevel.KEY_FILE)
 
 
 def make_key(path: Path) -> LedgerKey:
-    """A new random key on the disk, or the one that another process has just made."""
+    """Create a random key on the disk, or return the key that another process has just created."""
     text = secrets.token_hex(KEY_BYTES)
     publish_key(path, text)
-    found = read_key(path)
-    if found is None:
-        raise _unusable(path, "it cannot be read back")
-    return found
+    key = read_key(path)
+    if key is None:
+        raise _unusable_error(path, "it cannot be read back")
+    return key
 
 
 def name_in_keyring(path: Path, name: str) -> None:
-    """From now on the key is taken from the kernel's keyring."""
-    publish_key(path, f"{_KEYRING}{name}", replace=True)
+    """Take the key from the kernel's keyring from now on."""
+    publish_key(path, f"{_KEYRING_PREFIX}{name}", replace=True)
 
 
 def publish_key(path: Path, text: str, *, replace: bool = False) -> None:
-    """The file appears whole and readable to its owner only, or not at all; one that is there stays."""
-    aside = path.with_name(f".key-{secrets.token_hex(4)}")
+    """Write the key file atomically, readable for its owner only. An existing file stays unless `replace` is set."""
+    temporary = path.with_name(f".key-{secrets.token_hex(4)}")
     try:
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(descriptor, "w") as file:
                 file.write(text + "\n")
@@ -118,26 +119,26 @@ def publish_key(path: Path, text: str, *, replace: bool = False) -> None:
                 os.fsync(file.fileno())
             fault_point("key.before-publish")
             if replace:
-                aside.replace(path)
+                temporary.replace(path)
             else:
-                _link(aside, path)
+                _link_if_missing(temporary, path)
         finally:
-            aside.unlink(missing_ok=True)
-        _sync(path.parent)
+            temporary.unlink(missing_ok=True)
+        _sync_directory(path.parent)
     except OSError as error:
         raise LedgerError(
-            f"{path}: the ledger's key cannot be written ({error.strerror})", hint="see PROOFSTONE_HOME"
+            f"{path}: the ledger's key cannot be written ({error.strerror})", hint="check PROOFSTONE_HOME"
         ) from error
 
 
-def _link(aside: Path, path: Path) -> None:
+def _link_if_missing(temporary: Path, path: Path) -> None:
     try:
-        os.link(aside, path)
+        os.link(temporary, path)
     except FileExistsError:
-        return  # another process was faster: its key counts
+        return  # another process was faster: its key is used
 
 
-def _sync(directory: Path) -> None:
+def _sync_directory(directory: Path) -> None:
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -145,15 +146,15 @@ def _sync(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _decoded(path: Path, text: str) -> bytes:
+def _decode_key(path: Path, text: str) -> bytes:
     try:
         value = bytes.fromhex(text)
     except ValueError:
         value = b""
     if len(value) != KEY_BYTES:
-        raise _unusable(path, f"it does not hold {2 * KEY_BYTES} hex digits")
+        raise _unusable_error(path, f"it does not hold {2 * KEY_BYTES} hex digits")
     return value
 
 
-def _unusable(path: Path, why: str) -> LedgerError:
-    return LedgerError(f"{path}: the ledger's key cannot be used: {why}", hint="restore it from a copy")
+def _unusable_error(path: Path, reason: str) -> LedgerError:
+    return LedgerError(f"{path}: the ledger's key cannot be used: {reason}", hint="restore it from a backup")

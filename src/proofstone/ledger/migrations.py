@@ -1,7 +1,10 @@
-"""How a ledger file comes to be, and how it gets from one version of its schema to the next.
+"""Create a ledger file, and bring it from one schema version to the next.
 
-Each migration is a small function; it and its row in `migrations` are one transaction, so that a crash leaves the
-version before or the version after. A file of a newer version is refused: we could not keep its rules.
+Each migration is a small function. The migration and its row in `migrations` are one transaction, so that a crash
+leaves either the version before or the version after. A file of a newer version is refused, because its rules are
+unknown.
+
+The names of the migrations are stored in the ledger: do not rename these functions.
 """
 
 from __future__ import annotations
@@ -18,11 +21,13 @@ from proofstone.errors import LedgerError
 from proofstone.ledger import schema
 from proofstone.ledger.schema import json_field
 
-_RECORD: Final = "CREATE TABLE migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)"
+_MIGRATIONS_TABLE: Final = (
+    "CREATE TABLE migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)"
+)
 
 
 def first_schema(connection: sqlite3.Connection) -> None:
-    connection.execute(_RECORD)
+    connection.execute(_MIGRATIONS_TABLE)
     for statement in schema.append_only("migrations", "version = NEW.version"):
         connection.execute(statement)
     for statement in schema.statements():
@@ -31,8 +36,10 @@ def first_schema(connection: sqlite3.Connection) -> None:
 
 
 def bus(connection: sqlite3.Connection) -> None:
-    """Cursors of subscribers, and messages that are found by run and recipient and are there once by their id."""
-    for statement in (*schema.data_table("deliveries", _DELIVERIES), *_MESSAGES_BY_ID, *_BUS_INDEXES):
+    """Add cursors of subscribers, and indexes that find messages by run and recipient; a message id is unique
+    in a run.
+    """
+    for statement in (*schema.data_table("deliveries", _DELIVERIES), *_UNIQUE_MESSAGES, *_BUS_INDEXES):
         connection.execute(statement)
 
 
@@ -41,8 +48,8 @@ _DELIVERIES: Final = """
     run_id TEXT,
     upto INTEGER NOT NULL CHECK(upto >= 0),"""
 
-# A unique index alone would let `INSERT OR REPLACE` take the first message away.
-_MESSAGES_BY_ID: Final = (
+# A unique index alone would let `INSERT OR REPLACE` remove the first message.
+_UNIQUE_MESSAGES: Final = (
     "CREATE UNIQUE INDEX idx_messages_id ON messages(run_id, message_id)",
     """CREATE TRIGGER messages_once BEFORE INSERT ON messages
 WHEN EXISTS (SELECT 1 FROM messages WHERE run_id = NEW.run_id AND message_id = NEW.message_id) BEGIN
@@ -50,7 +57,7 @@ WHEN EXISTS (SELECT 1 FROM messages WHERE run_id = NEW.run_id AND message_id = N
 END""",
 )
 
-# With `seq` at its end an index gives a subscriber its next messages without sorting those that it has had.
+# With `seq` as its last column, an index gives a subscriber its next messages without sorting earlier ones.
 _BUS_INDEXES: Final = (
     "DROP INDEX idx_messages_run",
     "CREATE INDEX idx_messages_order ON messages(run_id, seq)",
@@ -60,24 +67,29 @@ _BUS_INDEXES: Final = (
 
 
 def authenticated(connection: sqlite3.Connection) -> None:
-    """Rows carry authentication codes, results of checks their digest, and runs are found without reading all rows."""
+    """Add authentication codes to rows, digests to results of checks, and an index of runs."""
     if connection.execute("SELECT 1 FROM chain LIMIT 1").fetchone() is not None:
         raise LedgerError(
-            "the ledger holds rows from before the first release, which carry no authentication code",
-            hint="move it away, and `proofstone ledger reanchor --reason …` begins a new one",
+            "the ledger contains rows from before the first release, which have no authentication code",
+            hint="move it away, and start a new ledger with `proofstone ledger reanchor --reason …`",
         )
-    for statement in (*_CODES, *_RUN_INDEX, *(_begins_run(table) for table in RUN_TABLES), *_ORDER_INDEXES):
+    for statement in (
+        *_CODE_COLUMNS,
+        *_RUN_INDEX,
+        *(_run_index_trigger(table) for table in RUN_TABLES),
+        *_ORDER_INDEXES,
+    ):
         connection.execute(statement)
 
 
 # The table is empty, so the default, which no row may have, is never used.
-_CODES: Final = (
+_CODE_COLUMNS: Final = (
     "ALTER TABLE chain ADD COLUMN mac TEXT NOT NULL DEFAULT '' CHECK(LENGTH(mac) = 64)",
     "ALTER TABLE checks ADD COLUMN result_digest TEXT CHECK(LENGTH(result_digest) = 64)",
 )
 
 RUN_TABLES: Final = ("checks", "messages", "events")
-"""The tables whose rows make a run known."""
+"""The tables whose rows enter a run into the index."""
 _RUN_INDEX: Final = (
     """CREATE TABLE run_index (
     run_id TEXT PRIMARY KEY,
@@ -87,15 +99,15 @@ _RUN_INDEX: Final = (
 )
 
 
-def _begins_run(table: str) -> str:
-    """The first row of a run enters it into the index."""
+def _run_index_trigger(table: str) -> str:
+    """Return a trigger that enters a run into the index with its first row."""
     return f"""CREATE TRIGGER {table}_begins_run AFTER INSERT ON {table}
 WHEN NOT EXISTS (SELECT 1 FROM run_index WHERE run_id = NEW.run_id) BEGIN
     INSERT INTO run_index (run_id, first_seq) VALUES (NEW.run_id, NEW.seq);
 END"""  # noqa: S608  our own names
 
 
-# With `seq` at its end an index gives the rows of a run, or of a type, in order without sorting them.
+# With `seq` as its last column, an index gives the rows of a run or a type in order, without sorting them.
 _ORDER_INDEXES: Final = (
     "DROP INDEX idx_events_run",
     "CREATE INDEX idx_events_order ON events(run_id, seq)",
@@ -114,28 +126,28 @@ _ORDER_INDEXES: Final = (
 
 
 MIGRATIONS: Final[tuple[Callable[[sqlite3.Connection], None], ...]] = (first_schema, bus, authenticated)
-"""Version n is what the n-th function makes of version n-1."""
+"""The n-th function makes version n out of version n-1."""
 
 CURRENT: Final = len(MIGRATIONS)
 OLDEST: Final = 3
-"""The oldest version that is read: the first that was released."""
+"""The oldest version that can be read: the first one that was released."""
 
 
 def migrate(connection: sqlite3.Connection, path: Path, upto: int = CURRENT) -> None:
-    """Bring the file to a version. Of several processes one does it, the others see it done."""
+    """Bring the file to a version. One of several concurrent processes does it; the others find it done."""
     while version(connection, path) < upto:
-        with _immediate(connection):
-            done = version(connection, path)  # again, now that nobody else can write
-            if done < upto:
-                step = MIGRATIONS[done]
+        with _immediate_transaction(connection):
+            current = version(connection, path)  # again, now that no other process can write
+            if current < upto:
+                step = MIGRATIONS[current]
                 step(connection)
                 now = datetime.now(UTC).isoformat(timespec="seconds")
-                row = (done + 1, step.__name__, now)
+                row = (current + 1, step.__name__, now)
                 connection.execute("INSERT INTO migrations (version, name, applied_at) VALUES (?, ?, ?)", row)
 
 
 def version(connection: sqlite3.Connection, path: Path) -> int:
-    """The file's version, 0 when it is empty; an error when it is not a ledger or is from a newer Proofstone."""
+    """Return the version of the file, 0 if it is empty; raise if it is not a ledger or is from a newer Proofstone."""
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not names:
         return 0
@@ -143,19 +155,19 @@ def version(connection: sqlite3.Connection, path: Path) -> int:
         raise LedgerError(
             f"{path}: is a database, but not a ledger", hint="name another file or another PROOFSTONE_HOME"
         )
-    (found,) = connection.execute("SELECT MAX(version) FROM migrations").fetchone()
-    if not isinstance(found, int):
-        raise LedgerError(f"{path}: its migrations table has no version", hint="restore it from a copy")
-    if found > CURRENT:
+    (number,) = connection.execute("SELECT MAX(version) FROM migrations").fetchone()
+    if not isinstance(number, int):
+        raise LedgerError(f"{path}: its migrations table has no version", hint="restore it from a backup")
+    if number > CURRENT:
         raise LedgerError(
-            f"{path}: is of schema version {found}, this Proofstone knows up to {CURRENT}",
+            f"{path}: has schema version {number}; this Proofstone supports versions up to {CURRENT}",
             hint="use a newer Proofstone",
         )
-    return found
+    return number
 
 
 def expected_schema(upto: int = CURRENT) -> set[tuple[str, str, str]]:
-    """Type, name and text of everything that a version defines."""
+    """Return the type, name and SQL text of everything that a version defines."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
         migrate(connection, Path(":memory:"), upto)
@@ -170,7 +182,7 @@ def schema_of(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
 
 
 @contextmanager
-def _immediate(connection: sqlite3.Connection) -> Iterator[None]:
+def _immediate_transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

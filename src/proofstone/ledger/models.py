@@ -1,12 +1,8 @@
-"""Rows of the ledger, as the engine hands them over. The ledger adds sequence number, time and hashes.
+"""The rows of the ledger, as the engine writes them. The ledger adds the sequence number, the time and the hashes.
 
-Rows of the ledger besides `CheckRow`: what was said, decided and produced.
-
-Nothing is ever updated: what begins and ends is two rows. `runs` and `tasks` are views over `EventRow`, by these
-types: `run.started`, `run.finished` (payload `outcome`), `task.started`, `task.finished` (payload `outcome`), and
-whatever else begins with `run.` or `task.`; the last of them names the state.
-
-What every run was started with, whichever command has begun it: part of its first row.
+Rows are never updated: the start and the end of something are two rows. `runs` and `tasks` are views over `EventRow`,
+by these types: `run.started`, `run.finished` (payload `outcome`), `task.started`, `task.finished` (payload `outcome`),
+and all others that begin with `run.` or `task.`; the last of them names the state.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ SNIPPET_LIMIT = 500
 
 
 class CheckRow(Contract):
-    """One row of `checks`: if the row is not there, the check did not happen."""
+    """A row of `checks`: if there is no row, the check did not happen."""
 
     run_id: str
     task_id: str
@@ -45,7 +41,7 @@ class CheckRow(Contract):
     artifact: str | None = None
     reused_from: int | None = None
     result_digest: str | None = None
-    """Digest of the whole result as it may be kept for reuse; None where none is."""
+    """The digest of the complete result that may be stored for reuse; None if none is stored."""
 
     @property
     def passed(self) -> bool:
@@ -53,7 +49,9 @@ class CheckRow(Contract):
 
 
 def snippet(text: str) -> str:
-    """Head and tail of `text`, within what a row may hold: a cut middle never hides how a check ended."""
+    """Return the head and the tail of `text`, within the limit of a row, so that the end of a check is never
+    cut off.
+    """
     if len(text) <= SNIPPET_LIMIT:
         return text
     mark = "\n[…]\n"
@@ -67,14 +65,14 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 class StepStatus(StrEnum):
     RUNNING = "running"
-    """The start row of a step."""
+    """The status in the row that starts a step."""
     DONE = "DONE"
     NEEDS_REVISION = "NEEDS_REVISION"
     ERROR = "ERROR"
 
 
 class TelemetryRow(Contract):
-    """A step of the pipeline: one row when it starts, a second one, with `completed_at`, when it ends."""
+    """A step of the pipeline: one row for its start, and a second one, with `completed_at`, for its end."""
 
     run_id: str
     step: str
@@ -89,7 +87,7 @@ class TelemetryRow(Contract):
 
 
 class MessageRow(Contract):
-    """One envelope of the bus."""
+    """An envelope of the message bus."""
 
     message_id: str
     run_id: str
@@ -100,17 +98,17 @@ class MessageRow(Contract):
 
 
 class DeliveryRow(Contract):
-    """How far a subscriber of the bus has come; the last row of a subscriber is its cursor."""
+    """The progress of a subscriber of the bus; the last row of a subscriber is its cursor."""
 
     subscriber: str
     run_id: str | None = None
-    """The run that it listens to; None: to all of them."""
+    """The run that the subscriber listens to; None means all runs."""
     upto: int = Field(ge=0)
-    """Sequence number of the last message that it has handled."""
+    """The sequence number of the last message that the subscriber has handled."""
 
 
 class ApprovalRow(Contract):
-    """A person, or a rule in a person's place, chose an option at a gate."""
+    """A person, or a rule in place of a person, chose an option at a gate."""
 
     run_id: str
     task_id: str | None = None
@@ -122,7 +120,7 @@ class ApprovalRow(Contract):
 
 
 class OverrideRow(Contract):
-    """A person set a gate aside. It is never a pass; it is a record of who did it and why."""
+    """A person overrode a gate. This is never a pass; it records who did it and why."""
 
     run_id: str
     task_id: str
@@ -135,7 +133,7 @@ class OverrideRow(Contract):
 
 
 class EventRow(Contract):
-    """Something happened in a run."""
+    """An event in a run."""
 
     run_id: str
     task_id: str | None = None
@@ -144,7 +142,7 @@ class EventRow(Contract):
 
 
 class ArtifactRow(Contract):
-    """Bytes that the artifact store holds. `artifact` is their SHA-256, as in `checks.artifact`."""
+    """Bytes in the artifact store. `artifact` is their SHA-256, as in `checks.artifact`."""
 
     artifact: Sha256
     size: int = Field(ge=0)
@@ -155,15 +153,15 @@ class ArtifactRow(Contract):
 class BegunSetup(Contract):
     command: str
     version: str
-    """Of the engine: another one may decide otherwise, so it does not go on with this run."""
+    """The version of the engine. Another version may decide differently, so it cannot resume this run."""
     repository: str
     base_commit: str
     settings_commit: str = ""
-    """Whose settings decide, if it is not the base: what earlier parts of a run have committed cannot loosen them."""
+    """The commit whose settings apply, if it is not the base: commits of earlier parts of a run cannot loosen them."""
     parent: str = ""
-    """The run that it is a part of, if it is one."""
+    """The parent run, if there is one."""
 
     @property
     def about(self) -> str:
-        """How one would name to the command what the run is about."""
+        """The subject of the run, as a user would name it on the command line."""
         raise NotImplementedError

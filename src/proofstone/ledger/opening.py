@@ -1,6 +1,6 @@
-"""A ledger that a daemon keeps, as its clients see it: they read the database themselves and ask the daemon to add.
+"""Open the ledger of a state directory, whether it is a local file or kept by a daemon.
 
-Opening the ledger of a state directory, whoever keeps it.
+Clients of a daemon read the database themselves and ask the daemon to append rows.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class DaemonLedger:
 
     def append(self, *rows: Row, provided: Sequence[Last] = (), durable: bool = True) -> tuple[int, ...]:
         if not self._writable:
-            raise LedgerError(f"{self._location.database}: was opened for reading only")
+            raise LedgerError(f"{self._location.database}: is open for reading only")
         if not rows:
             return ()
-        written = self._ask(
+        written = self._send_request(
             "append",
             rows=[wire.row_out(row) for row in rows],
-            provided=[wire.last_out(item) for item in provided],
+            provided=[wire.last_out(condition) for condition in provided],
             durable=durable,
         )
         return tuple(int(seq) for seq in written)
@@ -59,24 +59,24 @@ class DaemonLedger:
         return self._reader.hash_at(seq)
 
     def is_authentic(self, stored: Stored[Any]) -> bool:
-        return bool(self._ask("is_authentic", stored=wire.stored_out(stored)))
+        return bool(self._send_request("is_authentic", stored=wire.stored_out(stored)))
 
     def verify(self, anchors: Sequence[Anchor] = (), *, since: Anchor | None = None) -> Verification:
-        found = self._ask(
+        answer = self._send_request(
             "verify",
             anchors=[anchor.model_dump() for anchor in anchors],
             since=None if since is None else since.model_dump(),
         )
-        apart = self._location.account_uid != os.getuid()
-        level = AuthenticationLevel.SEPARATE_ACCOUNT if apart else AuthenticationLevel.KEY_FILE
-        return wire.verification_in(found, level)
+        is_separate = self._location.account_uid != os.getuid()
+        level = AuthenticationLevel.SEPARATE_ACCOUNT if is_separate else AuthenticationLevel.KEY_FILE
+        return wire.verification_in(answer, level)
 
     def checkpoint(self) -> Anchor | None:
-        found = self._ask("checkpoint")
-        return None if found is None else Anchor.model_validate(found)
+        answer = self._send_request("checkpoint")
+        return None if answer is None else Anchor.model_validate(answer)
 
     def keep_checkpoint(self, anchor: Anchor) -> str:
-        return str(self._ask("keep_checkpoint", anchor=anchor.model_dump()))
+        return str(self._send_request("keep_checkpoint", anchor=anchor.model_dump()))
 
     def close(self) -> None:
         with self._lock:
@@ -85,46 +85,46 @@ class DaemonLedger:
                 self._connection = None
         self._reader.close()
 
-    def _ask(self, operation: str, **arguments: wire.Answer) -> wire.Answer:
-        """One request at a time. Where the connection breaks, nobody knows if it was carried out: that is an error."""
+    def _send_request(self, operation: str, **arguments: wire.Answer) -> wire.Answer:
+        """Send one request at a time. If the connection breaks, the outcome is unknown, so that is an error."""
         with self._lock:
             if self._connection is None:
-                self._connection = self._connected()
+                self._connection = self._connect()
             try:
                 wire.send(self._connection, {"op": operation, **arguments})
                 answer = wire.receive(self._connection)
             except OSError as error:
-                raise self._unavailable(f"the connection broke ({error.strerror})") from error
+                raise self._unavailable_error(f"the connection broke ({error.strerror})") from error
         if answer is None:
-            raise self._unavailable("it ended the connection")
+            raise self._unavailable_error("it closed the connection")
         return wire.result_of(answer)
 
-    def _connected(self) -> socket.socket:
+    def _connect(self) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.connect(self._location.socket)
             uid = wire.peer_uid(connection)
         except OSError as error:
             connection.close()
-            raise self._unavailable(error.strerror or str(error)) from error
+            raise self._unavailable_error(error.strerror or str(error)) from error
         if uid != self._location.account_uid:
             connection.close()
             raise LedgerError(
-                f"{self._location.socket}: is served by the user {uid}, not by {self._location.account_uid}, who keeps "
+                f"{self._location.socket}: is served by user {uid}, but user {self._location.account_uid} keeps "
                 "the ledger",
-                hint="find out who listens there; nothing was recorded",
+                hint="nothing was recorded; find out who listens there",
             )
         return connection
 
-    def _unavailable(self, why: str) -> LedgerError:
+    def _unavailable_error(self, reason: str) -> LedgerError:
         return LedgerError(
-            f"{self._location.socket}: the ledger's daemon cannot be reached: {why}",
+            f"{self._location.socket}: the ledger's daemon cannot be reached: {reason}",
             hint="start it: `systemctl start proofstone-ledger`, or `proofstone ledger daemon` as root",
         )
 
 
 def authentication_level(home: Path) -> AuthenticationLevel:
-    """Who can write a row that verifies, as the state directory is set up."""
+    """Return who is able to write a row that verifies, according to the setup of the state directory."""
     location = daemon_location(home)
     if location is not None and location.account_uid != os.getuid():
         return AuthenticationLevel.SEPARATE_ACCOUNT

@@ -1,9 +1,8 @@
-"""Questions in SQL, by people and programs that must not be able to change the answer.
+"""Read-only SQL queries over a ledger, and the runs that a ledger contains.
 
-The file is opened read-only, `query_only` is on, and an authorizer lets nothing through but reading: no ATTACH, no
-PRAGMA, no extension. An answer has a bounded number of rows, size and time.
-
-Which runs a ledger knows of, whatever started them: by their events, their checks or what was said in them.
+The file is opened read-only, `query_only` is on, and an authorizer allows nothing but reading: no ATTACH, no PRAGMA, no
+extension. The number of rows, the size and the time of a query are limited. Runs are found by their events, their
+checks or their messages, whatever started them.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from proofstone.ledger.schema import json_field
 DEFAULT_LIMIT: Final = 1000
 DEFAULT_SECONDS: Final = 30.0
 _MAX_VALUE_BYTES: Final = 16 * 1024 * 1024
-_STEPS_BETWEEN_LOOKS: Final = 10_000
+_STEPS_BETWEEN_CHECKS: Final = 10_000
 
-_READING: Final = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE))
+_READ_ACTIONS: Final = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE))
 _FORBIDDEN_FUNCTIONS: Final = frozenset(("load_extension", "fts3_tokenizer", "writefile", "readfile", "edit"))
 
 Value = str | int | float | bytes | None
@@ -35,7 +34,7 @@ class Answer:
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
     more: bool
-    """There were more rows than the limit."""
+    """Whether there were more rows than the limit."""
 
 
 def query(
@@ -50,16 +49,16 @@ def query(
     try:
         with explained(path):
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
-            connection.text_factory = _text
+            connection.text_factory = _decode_text
             deadline = time.monotonic() + seconds
-            connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_LOOKS)
+            connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_CHECKS)
             connection.set_authorizer(_authorize)
-        return _answer(connection, sql, parameters, limit, seconds)
+        return _run_query(connection, sql, parameters, limit, seconds)
     finally:
         connection.close()
 
 
-def _answer(
+def _run_query(
     connection: sqlite3.Connection, sql: str, parameters: Sequence[Value], limit: int, seconds: float
 ) -> Answer:
     try:
@@ -67,11 +66,11 @@ def _answer(
         if cursor.description is None:
             raise InputError("the query is empty", hint="for example: SELECT * FROM checks")
         rows = cursor.fetchmany(limit + 1)
-    # ValueError: text that SQLite cannot take (NUL, lone surrogates). Warning: two statements, in Python 3.11.
+    # ValueError: text that SQLite does not accept (NUL, lone surrogates). Warning: two statements, in Python 3.11.
     except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
             raise InputError(f"the query took longer than {seconds:g} s", hint="narrow it with WHERE") from error
-        raise InputError(f"the query was refused: {error}", hint="one SELECT, nothing that writes") from error
+        raise InputError(f"the query was refused: {error}", hint="use a single SELECT that writes nothing") from error
     columns = tuple(str(column[0]) for column in cursor.description)
     return Answer(columns, tuple(tuple(row) for row in rows[:limit]), len(rows) > limit)
 
@@ -79,27 +78,27 @@ def _answer(
 def _authorize(action: int, _first: str | None, second: str | None, *_: str | None) -> int:
     if action == sqlite3.SQLITE_FUNCTION:
         return sqlite3.SQLITE_DENY if second in _FORBIDDEN_FUNCTIONS else sqlite3.SQLITE_OK
-    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK if action in _READ_ACTIONS else sqlite3.SQLITE_DENY
 
 
-def _text(data: bytes) -> str:
+def _decode_text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
 MOST: Final = 1_000_000
-_MOST_NAMED: Final = 5
+_MAX_SUGGESTIONS: Final = 5
 
-_STARTED: Final = f"""
+_STARTED_QUERY: Final = f"""
 SELECT run_id, {json_field("payload", "$.repository")}, {json_field("payload", "$.parent")}
 FROM events WHERE type = 'run.started' AND {json_field("payload", "$.command")} = ? ORDER BY seq DESC
 """  # noqa: S608  our own names
-_LAST: Final = "SELECT run_id FROM run_index ORDER BY first_seq DESC LIMIT 1"
-_LAST_HERE: Final = f"""
+_LAST_QUERY: Final = "SELECT run_id FROM run_index ORDER BY first_seq DESC LIMIT 1"
+_LAST_HERE_QUERY: Final = f"""
 SELECT run_id FROM events WHERE type = 'run.started' AND {json_field("payload", "$.repository")} = ?
 ORDER BY seq DESC LIMIT 1
 """  # noqa: S608  our own names
-_NAMED: Final = "SELECT run_id FROM run_index WHERE run_id = ?"
-_NAMED_IN_PART: Final = """
+_EXACT_QUERY: Final = "SELECT run_id FROM run_index WHERE run_id = ?"
+_PARTIAL_QUERY: Final = """
 SELECT run_id FROM run_index
 WHERE SUBSTR(run_id, 1, LENGTH(?1)) = ?1 OR SUBSTR(run_id, -LENGTH(?1)) = ?1 ORDER BY first_seq DESC LIMIT ?2
 """
@@ -109,60 +108,63 @@ WHERE SUBSTR(run_id, 1, LENGTH(?1)) = ?1 OR SUBSTR(run_id, -LENGTH(?1)) = ?1 ORD
 class KnownRun:
     run_id: str
     repository: str | None
-    """None: it does not say."""
+    """None if the run does not record its repository."""
     parent: str = ""
-    """The run that it is a part of."""
+    """The id of the parent run."""
 
 
 def known_runs(path: Path) -> tuple[str, ...]:
-    """The ids of all runs, newest first."""
+    """Return the ids of all runs, newest first."""
     rows = query(path, "SELECT run_id FROM run_index ORDER BY first_seq DESC", limit=MOST).rows
     return tuple(str(run_id) for (run_id,) in rows)
 
 
 def started_runs(path: Path, command: str) -> tuple[KnownRun, ...]:
-    """The runs of one command, newest first."""
+    """Return the runs of one command, newest first."""
     return tuple(
         KnownRun(str(run_id), None if repository is None else str(repository), str(parent or ""))
-        for run_id, repository, parent in query(path, _STARTED, (command,), limit=MOST).rows
+        for run_id, repository, parent in query(path, _STARTED_QUERY, (command,), limit=MOST).rows
     )
 
 
 def find_any_run(path: Path, text: str, here: Path | None) -> str:
-    """The id of the run that is meant: whole, its beginning or its end if that is unique, or `last`: of the repository
-    `here`, or of all if one stands in none."""
-    last = query(path, _LAST).rows
+    """Return the id of the run that `text` names: the whole id, its beginning or end if that is unique, or `last`.
+    `last` is the last run of the repository `here`, or of all repositories if `here` is None.
+    """
+    last = query(path, _LAST_QUERY).rows
     if not last:
         raise InputError(
-            f"{path}: there is no run yet", hint="`proofstone check` and `proofstone gate PLAN.md` start one"
+            f"{path}: there is no run yet", hint="start one with `proofstone check` or `proofstone gate PLAN.md`"
         )
     if text == "last":
-        own = last if here is None else query(path, _LAST_HERE, (str(here),)).rows
+        own = last if here is None else query(path, _LAST_HERE_QUERY, (str(here),)).rows
         if not own:
             raise InputError(f"{here}: there is no run here", hint=f"the last one elsewhere is {last[0][0]!s}")
         return str(own[0][0])
-    rows = query(path, _NAMED, (text,)).rows or query(path, _NAMED_IN_PART, (text, _MOST_NAMED + 1)).rows
-    return _the_one(text, [str(run_id) for (run_id,) in rows], "`proofstone ledger show` lists the runs")
+    rows = query(path, _EXACT_QUERY, (text,)).rows or query(path, _PARTIAL_QUERY, (text, _MAX_SUGGESTIONS + 1)).rows
+    return _demand_single(text, [str(run_id) for (run_id,) in rows], "list the runs with `proofstone ledger show`")
 
 
 def meant(text: str, runs: Sequence[KnownRun], here: Path | None, what: str, otherwise: str) -> str:
-    """The one of these runs, newest first, that is meant. `what` they are, and what helps whoever names none."""
+    """Return the run that `text` names. `runs` are newest first, `what` says what they are, and `otherwise` is the hint
+    if none matches.
+    """
     if text == "last":
         own = [run.run_id for run in runs if here is None or run.repository == str(here)]
         if not own:
             raise InputError(f"{here}: there is no {what} here", hint=f"the last one elsewhere is {runs[0].run_id}")
         return own[0]
-    return _the_one(text, named(text, [run.run_id for run in runs]), otherwise)
+    return _demand_single(text, named(text, [run.run_id for run in runs]), otherwise)
 
 
-def _the_one(text: str, found: Sequence[str], otherwise: str) -> str:
-    if len(found) == 1:
-        return found[0]
-    hint = f"it could be: {', '.join(found[:_MOST_NAMED])}" if found else otherwise
-    raise InputError(f"{text}: names {'several runs' if found else 'no run'}", hint=hint)
+def _demand_single(text: str, matches: Sequence[str], hint_if_none: str) -> str:
+    if len(matches) == 1:
+        return matches[0]
+    hint = f"it could be: {', '.join(matches[:_MAX_SUGGESTIONS])}" if matches else hint_if_none
+    raise InputError(f"{text}: names {'several runs' if matches else 'no run'}", hint=hint)
 
 
 def named(text: str, ids: Iterable[str]) -> list[str]:
-    """Those that are called so, whole or by their beginning or end."""
+    """Return the ids that equal the text, or else those that begin or end with it."""
     ids = list(ids)
     return [id for id in ids if id == text] or [id for id in ids if id.startswith(text) or id.endswith(text)]

@@ -1,7 +1,7 @@
-"""Anchors are compared with the ledger before anything is written, and written after a run has ended.
+"""Compare the anchors with the ledger before anything is written, and write them after a run.
 
-They are in two places: a ref of the repository, and a file in the state directory. The ref is written first: a crash in
-between leaves a ref without its twin, which nobody misses, and never the other way round.
+Anchors are in two places: a ref of the repository, and a file in the state directory. The ref is written first: a crash
+in between leaves a ref without its counterpart, which is harmless, and never the opposite.
 """
 
 from __future__ import annotations
@@ -16,32 +16,33 @@ from proofstone.ledger.anchors import KeptAnchors, path_to_text, read_anchors
 from proofstone.ledger.models import OverrideRow
 from proofstone.ledger.rules.anchors import Anchor, AnchorFinding, compare_anchors, describe_fault
 
-_TRIES = 5
+_MAX_TRIES = 5
 
 
 def find_anchor_faults(ledger: Ledger, home: Path, repository: Repository | None) -> tuple[AnchorFinding, ...]:
-    """What is wrong between the ledger and its anchors: those of the repository, if one is given, and those that the
-    state directory keeps."""
-    kept = KeptAnchors(home)
+    """Return the contradictions between the ledger and its anchors: those of the repository, if one is given, and those
+    in the state directory.
+    """
+    files = KeptAnchors(home)
     in_repository = () if repository is None else anchors_in(repository)
-    own = None if repository is None else kept.of(repository.common_dir)
-    return compare_anchors(in_repository, kept.all(), own, ledger.head(), ledger.hash_at)
+    own = None if repository is None else files.of(repository.common_dir)
+    return compare_anchors(in_repository, files.all(), own, ledger.head(), ledger.hash_at)
 
 
 def refuse_anchor_faults(ledger: Ledger, home: Path, repository: Repository | None = None) -> None:
-    """Raises AnchorError if the ledger is not the one that was anchored: nothing may be added to it unseen."""
+    """Raise AnchorError if the anchors contradict the ledger, so that nothing is appended to it unnoticed."""
     findings = find_anchor_faults(ledger, home, repository)
     if findings:
-        raise AnchorError(_explanation(findings, repository), hint=_way_on(repository))
+        raise AnchorError(_explain_findings(findings, repository), hint=_recovery_hint(repository))
 
 
 def anchor_head(ledger: Ledger, home: Path, repository: Repository) -> str | None:
-    """Write the ledger's head to both places, if what is there holds; why it could not be done, if it could not."""
+    """Write the ledger's head to both places if the existing anchors hold. Return the reason if that fails."""
     try:
         findings = find_anchor_faults(ledger, home, repository)
         if findings:
-            return f"what was anchored before does not hold any more: {findings[0].detail}"
-        _write(ledger.head(), home, repository)
+            return f"the ledger contradicts an earlier anchor: {findings[0].detail}"
+        _write_anchor(ledger.head(), home, repository)
     except (GitFailedError, LedgerError, InputError) as error:
         return error.message
     return None
@@ -50,7 +51,7 @@ def anchor_head(ledger: Ledger, home: Path, repository: Repository) -> str | Non
 def reanchor(
     ledger: Ledger, home: Path, repository: Repository, run_id: str, reason: str, by: str
 ) -> tuple[tuple[AnchorFinding, ...], Anchor]:
-    """Accept the ledger as it is: put on record what was wrong and why a person carries on, then anchor it anew."""
+    """Accept the ledger as it is: record the problems and the person's reason, then anchor the ledger again."""
     try:
         findings = find_anchor_faults(ledger, home, repository)
         unreadable = ""
@@ -58,9 +59,9 @@ def reanchor(
         findings, unreadable = (), error.message
     if not findings and not unreadable:
         return (), ledger.head()
-    found: list[dict[str, str]] = [{"fault": finding.fault.value, "detail": finding.detail} for finding in findings]
+    faults: list[dict[str, str]] = [{"fault": finding.fault.value, "detail": finding.detail} for finding in findings]
     if unreadable:
-        found.append({"fault": "unreadable", "detail": unreadable})
+        faults.append({"fault": "unreadable", "detail": unreadable})
     ledger.append(
         OverrideRow(
             run_id=run_id,
@@ -68,15 +69,15 @@ def reanchor(
             action="reanchor",
             reason=reason,
             decided_by=by,
-            payload={"repository": str(repository.root), "found": [dict(entry) for entry in found]},
+            payload={"repository": str(repository.root), "found": [dict(entry) for entry in faults]},
         )
     )
     head = ledger.head()
-    _write(head, home, repository, replaces_unreadable=bool(unreadable))
-    kept = KeptAnchors(home)
-    for item in list(kept.all()):
-        if item.repository != path_to_text(repository.common_dir):
-            kept.keep_again(item.model_copy(update={"anchor": head}))
+    _write_anchor(head, home, repository, replaces_unreadable=bool(unreadable))
+    files = KeptAnchors(home)
+    for stored in list(files.all()):
+        if stored.repository != path_to_text(repository.common_dir):
+            files.keep_again(stored.model_copy(update={"anchor": head}))
     return findings, head
 
 
@@ -84,34 +85,34 @@ def anchors_in(repository: Repository) -> tuple[Anchor, ...]:
     return read_anchors(read_anchor_blob(repository.git).data, source=f"{repository.root}, {REF}")
 
 
-def _write(head: Anchor, home: Path, repository: Repository, *, replaces_unreadable: bool = False) -> None:
-    for _ in range(_TRIES):
-        before = read_anchor_blob(repository.git)
+def _write_anchor(head: Anchor, home: Path, repository: Repository, *, replaces_unreadable: bool = False) -> None:
+    for _ in range(_MAX_TRIES):
+        blob = read_anchor_blob(repository.git)
         try:
-            there = read_anchors(before.data, source=f"{repository.root}, {REF}")
+            anchors = read_anchors(blob.data, source=f"{repository.root}, {REF}")
         except InputError:
             if not replaces_unreadable:
                 raise
-            there = ()
-        others = [anchor for anchor in there if anchor.ledger_id != head.ledger_id]
-        if replace_anchor_blob(repository.git, before, [anchor.to_bytes() for anchor in (*others, head)]):
+            anchors = ()
+        others = [anchor for anchor in anchors if anchor.ledger_id != head.ledger_id]
+        if replace_anchor_blob(repository.git, blob, [anchor.to_bytes() for anchor in (*others, head)]):
             break
     else:
-        raise LedgerError(f"{repository.root}: {REF} is being changed all the time", hint="try again")
+        raise LedgerError(f"{repository.root}: {REF} keeps changing", hint="try again")
     KeptAnchors(home).keep(repository.common_dir, head)
 
 
-def _explanation(findings: tuple[AnchorFinding, ...], repository: Repository | None) -> str:
+def _explain_findings(findings: tuple[AnchorFinding, ...], repository: Repository | None) -> str:
     where = "the ledger is" if repository is None else f"{repository.root}: the ledger is"
     lines = [f"{where} not the one that was anchored; nothing was checked or recorded"]
     for finding in findings:
         lines.append(f"  {finding.fault.value}: {finding.detail}")
-        lines.append(f"    it may mean that {describe_fault(finding.fault)}")
+        lines.append(f"    possible cause: {describe_fault(finding.fault)}")
     return "\n".join(lines)
 
 
-def _way_on(repository: Repository | None) -> str:
+def _recovery_hint(repository: Repository | None) -> str:
     command = 'proofstone ledger reanchor --reason "…"'
     if repository is not None:
         command += f" --repo {repository.root}"
-    return f"restore the ledger, or the ref; if you know why it is so: {command}, which is put on record"
+    return f"restore the ledger or the ref; if you know the cause, accept the ledger with {command} (this is recorded)"

@@ -1,12 +1,11 @@
-"""The SQLite schema of version 1, as statements. Later versions are migrations; this text never changes.
+"""The SQLite schema of version 1, and the mapping between contracts and tables.
 
-Append-only is kept by triggers. `INSERT OR REPLACE` deletes without firing delete triggers, so the insert triggers
-refuse every key that exists already. A data row must agree with the chain entry that was written just before it.
+Later versions are migrations; the text of version 1 never changes. Triggers keep the tables append-only. `INSERT OR
+REPLACE` deletes without firing delete triggers, so the insert triggers refuse every key that already exists. A data row
+must agree with the chain entry that was written just before it.
 
-Which contract is which table, and how a row becomes columns and comes back.
-
-Text is stored as UTF-8 without NUL, which not every database can hold: lone surrogates and NUL become U+FFFD, one
-character for one. Inside JSON columns they stay exact, as escapes.
+Text is stored as UTF-8 without NUL, which not every database can hold: each lone surrogate and each NUL becomes U+FFFD.
+Inside JSON columns they stay exact, as escapes.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from proofstone.ledger.models import (
 )
 from proofstone.ledger.rules.chain import Link, Payload, Scalar, canonical_json
 
-_ID: Final = "id INTEGER PRIMARY KEY AUTOINCREMENT CHECK(id > 0),"
+_ID_COLUMN: Final = "id INTEGER PRIMARY KEY AUTOINCREMENT CHECK(id > 0),"
 
-_CHAINED: Final = """
+_CHAIN_COLUMNS: Final = """
     ts TEXT NOT NULL,
     seq INTEGER NOT NULL UNIQUE,
     prev_hash TEXT NOT NULL,
@@ -129,7 +128,7 @@ INDEXES: Final = (
 )
 
 VIEWS: Final = (
-    # The name that the evidence protocol gives to this table, for queries that were written against it.
+    # The name of this table in the evidence protocol, for queries that were written against it.
     "CREATE VIEW anvil_checks AS SELECT * FROM checks",
     """CREATE VIEW runs AS
 SELECT span.run_id, first.ts AS started_at, last.ts AS updated_at, SUBSTR(state.type, 5) AS state,
@@ -152,17 +151,19 @@ LEFT JOIN events AS state ON state.seq = span.state""",
 
 
 def json_field(column: str, path: str) -> str:
-    """A value of a JSON column, NULL where the text is damaged and no JSON. Indexes and queries must say it alike."""
+    """Return SQL for a value of a JSON column, NULL where the text is not valid JSON. Indexes and queries must use the
+    same expression.
+    """
     return f"CASE WHEN json_valid({column}) THEN json_extract({column}, '{path}') END"
 
 
 def statements() -> Iterator[str]:
-    """Everything of version 1 but the `migrations` table, in order."""
+    """Yield all statements of version 1 except the `migrations` table, in order."""
     yield META
     yield from append_only("meta", "key = NEW.key")
     yield CHAIN
     yield from append_only("chain", "seq = NEW.seq OR hash = NEW.hash")
-    yield _CHAIN_FOLLOWS
+    yield _CHAIN_ORDER_TRIGGER
     for table, columns in DATA_TABLES.items():
         yield from data_table(table, columns)
     yield from INDEXES
@@ -170,14 +171,14 @@ def statements() -> Iterator[str]:
 
 
 def data_table(table: str, columns: str) -> Iterator[str]:
-    """A table whose rows have their place in the chain."""
-    yield f"CREATE TABLE {table} (\n    {_ID}{columns}{_CHAINED}\n)"
+    """Yield the statements of a table whose rows are chained."""
+    yield f"CREATE TABLE {table} (\n    {_ID_COLUMN}{columns}{_CHAIN_COLUMNS}\n)"
     yield from append_only(table, "id = NEW.id OR seq = NEW.seq")
-    yield _chained(table)
+    yield _chain_trigger(table)
 
 
 def append_only(table: str, same_key: str) -> Iterator[str]:
-    """Triggers that refuse to change, to remove and to replace a row of `table`."""
+    """Yield triggers that refuse to change, remove or replace a row of `table`."""
     for verb, word in (("UPDATE", "changed"), ("DELETE", "removed")):
         yield (
             f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} BEGIN\n"
@@ -189,14 +190,14 @@ WHEN EXISTS (SELECT 1 FROM {table} WHERE {same_key}) BEGIN
 END"""  # noqa: S608  our own names
 
 
-_CHAIN_FOLLOWS: Final = """CREATE TRIGGER chain_follows BEFORE INSERT ON chain
+_CHAIN_ORDER_TRIGGER: Final = """CREATE TRIGGER chain_follows BEFORE INSERT ON chain
 WHEN NEW.seq <> COALESCE((SELECT MAX(seq) FROM chain), 0) + 1
   OR NEW.prev_hash <> COALESCE((SELECT hash FROM chain ORDER BY seq DESC LIMIT 1), NEW.prev_hash) BEGIN
     SELECT RAISE(ABORT, 'chain: an entry must follow the last one');
 END"""
 
 
-def _chained(table: str) -> str:
+def _chain_trigger(table: str) -> str:
     return f"""CREATE TRIGGER {table}_chained BEFORE INSERT ON {table}
 WHEN NOT EXISTS (SELECT 1 FROM chain WHERE seq = NEW.seq AND tbl = '{table}' AND hash = NEW.hash
                  AND prev_hash = NEW.prev_hash AND payload_hash = NEW.payload_hash) BEGIN
@@ -208,28 +209,28 @@ Row = CheckRow | TelemetryRow | MessageRow | ApprovalRow | OverrideRow | EventRo
 R = TypeVar("R", bound=Contract)
 
 JSON_COLUMN: Final = "payload"
-_UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
-_INTEGERS: Final = range(-(2**63), 2**63)
+_UNSTORABLE_CHARS: Final = re.compile("[\x00\ud800-\udfff]")
+_INTEGER_RANGE: Final = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A data table: the columns of its contract, `ts`, and for checks the derived `passed`."""
+    """A data table: the columns of its contract, `ts`, and for checks the derived column `passed`."""
 
     name: str
     model: type[Contract]
     derived: tuple[str, ...] = ()
     since: int = 1
-    """The version of the schema that it came with."""
+    """The schema version that introduced the table."""
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """What the payload hash covers, in the order of the contract."""
+        """The columns that the payload hash covers, in the order of the contract."""
         return (*self.model.model_fields, *self.derived, "ts")
 
     def encode(self, row: Contract) -> dict[str, Scalar]:
-        """The row as columns, still without `ts`."""
-        return {name: _scalar(self.name, name, getattr(row, name)) for name in self.columns[:-1]}
+        """Return the row as columns, without `ts`."""
+        return {name: _to_scalar(self.name, name, getattr(row, name)) for name in self.columns[:-1]}
 
 
 @dataclass(frozen=True)
@@ -246,23 +247,23 @@ class Stored(Generic[R]):
 
     @property
     def ts(self) -> str:
-        """When the ledger wrote it, for display; order is by `seq`."""
+        """The time at which the ledger wrote the row, for display; the order is given by `seq`."""
         return str(self.values["ts"])
 
     @property
     def row(self) -> R:
-        """The contract, as it was handed over. Raises LedgerCorruptError if the row was damaged since."""
+        """The row as its contract. Raises LedgerCorruptError if the row was damaged since."""
         fields = {name: self.values[name] for name in self.kind.model_fields if name != JSON_COLUMN}
         try:
             if JSON_COLUMN in self.kind.model_fields:
-                return self.kind.model_validate({**fields, JSON_COLUMN: _parsed(self.values[JSON_COLUMN])})
+                return self.kind.model_validate({**fields, JSON_COLUMN: _parse_json(self.values[JSON_COLUMN])})
             return self.kind.model_validate(fields)
-        except (ValueError, RecursionError) as error:  # not JSON, or not of the contract
-            why = str(error).partition("\n")[0]
+        except (ValueError, RecursionError) as error:  # not JSON, or not valid for the contract
+            reason = str(error).partition("\n")[0]
             raise LedgerCorruptError(
-                f"entry {self.seq} of the ledger is no row of {table_of(self.kind).name}: {why}",
+                f"entry {self.seq} of the ledger is not a valid row of {table_of(self.kind).name}: {reason}",
                 seq=self.seq,
-                hint="`proofstone ledger verify` says what else is damaged",
+                hint="find all damage with `proofstone ledger verify`",
             ) from error
 
 
@@ -290,20 +291,20 @@ def table_of(kind: type[Contract]) -> Table:
 
 
 def storable(text: str) -> str:
-    return text if text.isascii() and "\x00" not in text else _UNSTORABLE.sub("\ufffd", text)
+    return text if text.isascii() and "\x00" not in text else _UNSTORABLE_CHARS.sub("\ufffd", text)
 
 
-def _parsed(text: Scalar) -> object:
+def _parse_json(text: Scalar) -> object:
     return json.loads(str(text))
 
 
-def _scalar(table: str, column: str, value: object) -> Scalar:
+def _to_scalar(table: str, column: str, value: object) -> Scalar:
     if value is None:
         return None
     if isinstance(value, str):
         return storable(str(value))
     if isinstance(value, int):
-        if value not in _INTEGERS:
+        if value not in _INTEGER_RANGE:
             raise LedgerError(f"{table}.{column}: {value} does not fit into 64 bits")
         return int(value)
     if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
 """The ledger in one SQLite file: write-ahead log, `synchronous=FULL`, one writer at a time.
 
-Reading the head, hashing and inserting happen inside `BEGIN IMMEDIATE`, so that two processes can never build on
-the same head. A connection may be used from several threads; a lock makes them take turns.
+Reading the head, hashing and inserting happen inside `BEGIN IMMEDIATE`, so that two processes can never build on the
+same head. Several threads may use a connection; a lock makes them take turns.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from proofstone.ledger.schema import TABLES, R, Row, Stored, Table, storable, ta
 from proofstone.ledger.verification import checkpoint_path, hash_at, read_checkpoint, verify, write_checkpoint
 
 Mode = Literal["create", "write", "read"]
-"""`create` makes what is missing; `write` and `read` want an existing ledger."""
+"""`create` creates what is missing; `write` and `read` need an existing ledger."""
 
 _CHAIN_INSERT: Final = "INSERT INTO chain (seq, tbl, payload_hash, prev_hash, hash, mac) VALUES (?, ?, ?, ?, ?, ?)"
 _LINK_COLUMNS: Final = ("seq", "payload_hash", "prev_hash", "hash")
-_MOST_PROBLEMS: Final = 100
-"""So many things that are wrong are listed; the rest is counted."""
+_MAX_PROBLEMS: Final = 100
+"""The number of problems that are listed; the others are only counted."""
 
 
 def _insert(table: Table) -> str:
@@ -93,9 +93,9 @@ class SqliteLedger:
         encoded = [(table_of(type(row)), table_of(type(row)).encode(row)) for row in rows]
         if not encoded:
             return ()
-        with self._lock, explained(self.path), self._waiting(durable), self._writing():
+        with self._lock, explained(self.path), self._durability(durable), self._write_transaction():
             fault_point("ledger.before-insert")
-            if not all(self._holds(condition) for condition in provided):
+            if not all(self._condition_holds(condition) for condition in provided):
                 return ()
             seqs = tuple(self._insert(encoded))
             fault_point("ledger.before-commit")
@@ -106,16 +106,16 @@ class SqliteLedger:
         self, kind: type[R], /, *, after: int = 0, limit: int | None = None, newest: bool = False, **where: Scalar
     ) -> list[Stored[R]]:
         table = table_of(kind)
-        condition, arguments = _condition(table, where)
+        condition, arguments = _where_clause(table, where)
         query = (
             f"SELECT {', '.join((*_LINK_COLUMNS, *table.columns))} FROM {table.name} "  # noqa: S608  our own names
             f"WHERE seq > ?{condition} ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT ?"
         )
         with self._lock, explained(self.path):
-            if not self._has(table):
+            if not self._has_table(table):
                 return []
-            found = self._connection.execute(query, (after, *arguments, -1 if limit is None else limit)).fetchall()
-        return [_stored(kind, table, values) for values in found]
+            rows = self._connection.execute(query, (after, *arguments, -1 if limit is None else limit)).fetchall()
+        return [_to_stored(kind, table, values) for values in rows]
 
     def head(self) -> Anchor:
         with self._lock, explained(self.path):
@@ -137,10 +137,10 @@ class SqliteLedger:
 
     def verify(self, anchors: Sequence[Anchor] = (), *, since: Anchor | None = None) -> Verification:
         level = AuthenticationLevel.NONE if self.key is None else self.key.level
-        with self._lock, explained(self.path), self._reading():
+        with self._lock, explained(self.path), self._read_transaction():
             begin = Anchor(ledger_id=self.ledger_id, seq=0, hash=genesis(self.ledger_id))
             try:
-                found = version(self._connection, self.path)
+                schema_version = version(self._connection, self.path)
                 seq, digest, _ = self._head()
             except sqlite3.DatabaseError as error:
                 return Verification(begin, (Break(None, f"the file is damaged: {error}"),), level=level)
@@ -149,19 +149,21 @@ class SqliteLedger:
             if since is not None and hash_at(self._connection, self.ledger_id, since.seq) == since.hash:
                 start = since
             problems = (
-                [] if self.key else [Break(None, f"{key_path(self.path)}: no key, so nothing shows who wrote it")]
+                []
+                if self.key
+                else [Break(None, f"{key_path(self.path)}: there is no key, so nothing shows who wrote the ledger")]
             )
             unlisted = 0
             walk = verify(
                 self._connection,
-                found,
+                schema_version,
                 head,
                 Position(start.seq, start.hash),
                 anchors,
                 self.key.value if self.key else b"",
             )
             for problem in walk:
-                if len(problems) < _MOST_PROBLEMS:
+                if len(problems) < _MAX_PROBLEMS:
                     problems.append(problem)
                 else:
                     unlisted += 1
@@ -170,12 +172,12 @@ class SqliteLedger:
     def checkpoint(self) -> Anchor | None:
         if self.key is None:
             return None
-        found = read_checkpoint(checkpoint_path(self.path), self.ledger_id, self.key.value)
-        return found if found is not None and self.hash_at(found.seq) == found.hash else None
+        anchor = read_checkpoint(checkpoint_path(self.path), self.ledger_id, self.key.value)
+        return anchor if anchor is not None and self.hash_at(anchor.seq) == anchor.hash else None
 
     def keep_checkpoint(self, anchor: Anchor) -> str:
         if self.key is None:
-            return "there is no key to authenticate it with"
+            return "there is no key to authenticate the checkpoint with"
         return write_checkpoint(checkpoint_path(self.path), anchor, self.key.value)
 
     def close(self) -> None:
@@ -194,48 +196,49 @@ class SqliteLedger:
                 migrate(self._connection, self.path)
             self._version = version(self._connection, self.path)
             if self._version == 0:
-                raise LedgerError(f"{self.path}: is empty, there is no ledger in it")
+                raise LedgerError(f"{self.path}: is empty and contains no ledger")
             if self._version < CURRENT and self._writable:
                 migrate(self._connection, self.path)
                 self._version = CURRENT
             if self._version < OLDEST:
                 raise LedgerError(
-                    f"{self.path}: is of schema version {self._version}; versions before {OLDEST} were not released",
-                    hint="move it away; the next run begins a new ledger",
+                    f"{self.path}: has schema version {self._version}; versions before {OLDEST} were never released",
+                    hint="move it away; the next run starts a new ledger",
                 )
             row = self._connection.execute("SELECT value FROM meta WHERE key = 'ledger_id'").fetchone()
         if row is None:
-            raise LedgerError(f"{self.path}: has no ledger_id", hint="restore it from a copy")
+            raise LedgerError(f"{self.path}: has no ledger_id", hint="restore it from a backup")
         return str(row[0])
 
     def _find_key(self, mode: Mode) -> LedgerKey | None:
-        """What rows are authenticated with. A new ledger gets one; no row is added without it."""
+        """Return the key that authenticates rows. A new ledger gets a key; no row is appended without it."""
         key = read_key(key_path(self.path))
         if key is None and mode == "create" and self._head()[0] == 0:
             key = make_key(key_path(self.path))
         if key is None and self._writable:
             raise LedgerError(
-                f"{key_path(self.path)}: the key that authenticates the ledger's rows is not there, or not readable",
-                hint="restore it from a copy; or move the ledger away, and `proofstone ledger reanchor` begins "
-                "a new one",
+                f"{key_path(self.path)}: the key that authenticates the ledger's rows is missing or not readable",
+                hint="restore it from a backup; or move the ledger away and run `proofstone ledger reanchor`",
             )
         return key
 
-    def _has(self, table: Table) -> bool:
-        """Whether the file is new enough for the table: a reader does not migrate, but somebody else may have."""
+    def _has_table(self, table: Table) -> bool:
+        """Return whether the file is new enough for the table: a reader does not migrate, but another process
+        may have.
+        """
         if table.since > self._version:
             self._version = version(self._connection, self.path)
         return table.since <= self._version
 
-    def _holds(self, condition: Last) -> bool:
+    def _condition_holds(self, condition: Last) -> bool:
         table = table_of(condition.kind)
-        text, arguments = _condition(table, condition.where)
-        query = f"SELECT MAX(seq) FROM {table.name} WHERE TRUE{text}"  # noqa: S608  our own names
+        clause, arguments = _where_clause(table, condition.where)
+        query = f"SELECT MAX(seq) FROM {table.name} WHERE TRUE{clause}"  # noqa: S608  our own names
         (last,) = self._connection.execute(query, arguments).fetchone()
         return (last or 0) == condition.seq
 
     def _head(self) -> tuple[int, str, str]:
-        """Number, hash and authentication code of the last entry."""
+        """Return the number, the hash and the authentication code of the last entry."""
         row = self._connection.execute("SELECT seq, hash, mac FROM chain ORDER BY seq DESC LIMIT 1").fetchone()
         return (0, genesis(self.ledger_id), "") if row is None else (int(row[0]), str(row[1]), str(row[2]))
 
@@ -246,9 +249,9 @@ class SqliteLedger:
         seq, digest, code = self._head()
         if seq and not is_code(row_code(self.key.value, digest), code):
             raise LedgerCorruptError(
-                f"{self.path}: row {seq}, the last one, was not written with the ledger's key; nothing is added to it",
+                f"{self.path}: row {seq}, the last one, was not written with the ledger's key; nothing is appended",
                 seq=seq,
-                hint="`proofstone ledger verify` shows what else is wrong; restore the ledger or its key from a copy",
+                hint="see all problems with `proofstone ledger verify`; restore the ledger or its key from a backup",
             )
         for table, values in encoded:
             values["ts"] = ts
@@ -261,9 +264,10 @@ class SqliteLedger:
             yield seq
 
     @contextmanager
-    def _waiting(self, durable: bool) -> Iterator[None]:
-        """Whether the disk is waited for. The log is one file, written in order: whoever waits for the end of it waits
-        for everything before."""
+    def _durability(self, durable: bool) -> Iterator[None]:
+        """Wait for the disk only if `durable`. The log is one file that is written in order, so waiting for its end
+        means waiting for everything before.
+        """
         if durable:
             yield
             return
@@ -274,40 +278,40 @@ class SqliteLedger:
             self._connection.execute("PRAGMA synchronous = FULL")
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _write_transaction(self) -> Iterator[None]:
         if not self._writable:
-            raise LedgerError(f"{self.path}: was opened for reading only")
+            raise LedgerError(f"{self.path}: is open for reading only")
         eventually(self._connection, "BEGIN IMMEDIATE", self._busy_ms)
         try:
             yield
             self._connection.execute("COMMIT")
         finally:
-            self._undo()
+            self._roll_back()
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """One state of the file for several queries, whatever others write meanwhile."""
+    def _read_transaction(self) -> Iterator[None]:
+        """Read one state of the file in several queries, whatever others write meanwhile."""
         self._connection.execute("BEGIN")
         try:
             yield
         finally:
-            self._undo()
+            self._roll_back()
 
-    def _undo(self) -> None:
-        """After an error SQLite may have rolled back by itself already."""
+    def _roll_back(self) -> None:
+        """Roll back, unless SQLite has already rolled back after an error."""
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
 
-def _condition(table: Table, where: Mapping[str, Scalar]) -> tuple[str, list[Scalar]]:
+def _where_clause(table: Table, where: Mapping[str, Scalar]) -> tuple[str, list[Scalar]]:
     unknown = sorted(set(where) - set(table.columns))
     if unknown:
         raise LedgerError(f"{table.name} has no column {unknown[0]}; it has: {', '.join(table.columns)}")
-    text = "".join(f" AND {column} IS ?" for column in where)
-    return text, [storable(str(value)) if isinstance(value, str) else value for value in where.values()]
+    clause = "".join(f" AND {column} IS ?" for column in where)
+    return clause, [storable(str(value)) if isinstance(value, str) else value for value in where.values()]
 
 
-def _stored(kind: type[R], table: Table, values: Sequence[Scalar]) -> Stored[R]:
+def _to_stored(kind: type[R], table: Table, values: Sequence[Scalar]) -> Stored[R]:
     seq, payload, prev, digest = values[: len(_LINK_COLUMNS)]
     link = Link(int(str(seq)), table.name, str(payload), str(prev), str(digest))
     return Stored(kind, link, dict(zip(table.columns, values[len(_LINK_COLUMNS) :], strict=True)))

@@ -1,1 +1,1 @@
-"""Drives the whole pipeline, and tells its runs from the ledger."""
+"""The whole pipeline: a request goes through research, design, planning, implementation and review to one commit."""

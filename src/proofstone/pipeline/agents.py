@@ -1,6 +1,7 @@
-"""From what the pipeline needs to whom it is asked, and how: role, request, occasion.
+"""The agents of the pipeline: which role is dispatched for an effect, with which request, and how its answer is
+recorded.
 
-Those who are asked in the pipeline: agents who look at the tree as it is at their step, each answer on record.
+The agents read the tree of their step and change nothing.
 """
 
 from __future__ import annotations
@@ -54,94 +55,98 @@ from proofstone.supervision.attendant import Continuity
 
 @dataclass(frozen=True)
 class Shown:
-    """What the engine adds to what the loop asks."""
+    """What the engine adds to the request of the loop."""
 
     run_id: str
     request: str
-    """The person's words."""
+    """The user's own words."""
     diff: str = ""
-    """Of a review of code, and for whoever keeps knowledge."""
+    """The diff for a code review, and for the knowledge keeper."""
     checks: tuple[ReviewedCheck, ...] = ()
     events: Sequence[str] = ()
     learnt: tuple[str, ...] = ()
-    """For whoever plans."""
+    """Lessons of earlier runs, for the planner."""
     added: tuple[str, ...] = ()
-    """Likewise."""
+    """Requirements that the user added, for the planner."""
 
 
-def asking(need: AskAgent, it: Shown) -> Asking:
-    match need:
+def asking(effect: AskAgent, context: Shown) -> Asking:
+    match effect:
         case AskResearch():
-            request: Contract = ResearchRequest(request=it.request, focus=need.focus, questions=need.questions)
-            step = f"research/r{need.round}" + (f"a{need.attempt}" if need.attempt > 1 else "")
-            place = {"focus": need.focus, "round": need.round, "attempt": need.attempt}
-            return _asking("researcher", request, it, step, **place)
+            request: Contract = ResearchRequest(request=context.request, focus=effect.focus, questions=effect.questions)
+            step = f"research/r{effect.round}" + (f"a{effect.attempt}" if effect.attempt > 1 else "")
+            details = {"focus": effect.focus, "round": effect.round, "attempt": effect.attempt}
+            return _make_request("researcher", request, context, step, **details)
         case AskSpec():
-            request = SpecRequest(request=it.request, research=need.research, answers=need.answers)
-            return _asking("specifier", request, it, f"spec/r{need.round}", round=need.round)
+            request = SpecRequest(request=context.request, research=effect.research, answers=effect.answers)
+            return _make_request("specifier", request, context, f"spec/r{effect.round}", round=effect.round)
         case AskDesign():
-            request = DesignRequest(request=it.request, spec=need.spec, research=need.research, reviews=need.reviews)
-            return _asking("designer", request, it, f"design/r{need.round}", round=need.round)
+            request = DesignRequest(
+                request=context.request, spec=effect.spec, research=effect.research, reviews=effect.reviews
+            )
+            return _make_request("designer", request, context, f"design/r{effect.round}", round=effect.round)
         case AskPlan():
             request = PlanRequest(
-                request=it.request,
-                spec=need.spec,
-                design=need.design,
-                reviews=need.reviews,
-                directive=need.directive,
-                failures=need.failures,
-                learnt=it.learnt,
-                added=it.added,
+                request=context.request,
+                spec=effect.spec,
+                design=effect.design,
+                reviews=effect.reviews,
+                directive=effect.directive,
+                failures=effect.failures,
+                learnt=context.learnt,
+                added=context.added,
             )
-            step = f"plan/i{need.iteration}p{need.attempt}"
-            return _asking("planner", request, it, step, iteration=need.iteration, attempt=need.attempt)
+            step = f"plan/i{effect.iteration}p{effect.attempt}"
+            return _make_request("planner", request, context, step, iteration=effect.iteration, attempt=effect.attempt)
         case AskReview():
             request = PanelRequest(
-                request=it.request,
-                scope=need.scope,
-                focus=need.focus,
-                round=need.round,
-                criteria=need.criteria,
-                subject=need.design.model_dump_json(indent=1, exclude_defaults=True) if need.design else it.diff,
-                checks=it.checks,
-                earlier=need.earlier,
+                request=context.request,
+                scope=effect.scope,
+                focus=effect.focus,
+                round=effect.round,
+                criteria=effect.criteria,
+                subject=effect.design.model_dump_json(indent=1, exclude_defaults=True)
+                if effect.design
+                else context.diff,
+                checks=context.checks,
+                earlier=effect.earlier,
             )
-            step = f"{need.scope}-review/r{need.round}"
-            return _asking("reviewer", request, it, step, focus=need.focus, round=need.round)
+            step = f"{effect.scope}-review/r{effect.round}"
+            return _make_request("reviewer", request, context, step, focus=effect.focus, round=effect.round)
         case AskKnowledge():
             request = KnowledgeRequest(
-                request=it.request,
-                outcome=need.outcome,
-                events=tuple(it.events),
-                findings=need.findings,
-                change=it.diff,
+                request=context.request,
+                outcome=effect.outcome,
+                events=tuple(context.events),
+                findings=effect.findings,
+                change=context.diff,
             )
-            return _asking("knowledge", request, it, "knowledge")
+            return _make_request("knowledge", request, context, "knowledge")
 
 
-def as_asked(asked: Contract, answer: Contract) -> Contract:
-    """The answer, with what is not the agent's to say: of which focus, scope and round it is."""
-    match asked, answer:
+def as_asked(request: Contract, answer: Contract) -> Contract:
+    """Return the answer with the focus, scope and round of its request, which the agent does not decide."""
+    match request, answer:
         case PanelRequest(), PanelOutput():
-            place = {"scope": asked.scope, "review_focus": asked.focus, "round": asked.round}
-            return answer.model_copy(update=place)
+            details = {"scope": request.scope, "review_focus": request.focus, "round": request.round}
+            return answer.model_copy(update=details)
         case ResearchRequest(), ResearchOutput():
-            return answer.model_copy(update={"focus": asked.focus})
+            return answer.model_copy(update={"focus": request.focus})
     return answer
 
 
-def _asking(role: str, request: Contract, it: Shown, step: str, **more: object) -> Asking:
-    occasion = Occasion.model_validate({"run_id": it.run_id, "role": role, "step": step, **more})
+def _make_request(role: str, request: Contract, context: Shown, step: str, **more: object) -> Asking:
+    occasion = Occasion.model_validate({"run_id": context.run_id, "role": role, "step": step, **more})
     return Asking(ROLES[role], request, occasion)
 
 
-_HOLDS_NOTHING_UP: Final = ("knowledge",)
-"""Roles without whom a run goes on, whyever they do not answer."""
+_OPTIONAL_ROLES: Final = ("knowledge",)
+"""Roles that never stop a run, whatever the reason for a missing answer."""
 
 
 @dataclass
-class _Asked:
-    """Somebody who is asked, until they are heard."""
+class _PendingDispatch:
+    """A dispatch until its answer is recorded."""
 
     one: Asking
     tree: str
@@ -164,120 +169,127 @@ class PipelineAgents:
     seconds: Callable[[str], float | None]
     documents: Documenting
     attending: Attending | None = None
-    """None: nobody is asked whether they understand."""
-    _places: dict[str, Onlookers] = field(default_factory=dict)
-    """By tree: those who look at it."""
+    """None if no agent is asked whether it understands its task."""
+    _readers: dict[str, Onlookers] = field(default_factory=dict)
+    """The read-only agents by tree."""
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def prepare(self, tree: str, commit: str) -> None:
-        """Before several stand on the same ground."""
-        self._at(tree, commit).prepare()
+        """Prepare a tree before several agents read it."""
+        self._readers_of(tree, commit).prepare()
 
-    def heard(self, one: Asking, tree: str, commit: str) -> Heard | Failed:
-        """Their answer, now or on record. Each is a step of the telemetry."""
-        agent = one.occasion.agent
-        known = self.steps.recall(one.occasion.id, one.text)
-        if known is not None:
-            if "why" in known:
-                return Failed(str(known["why"]), once=bool(known.get("once")))
-            output = one.role.output.model_validate(known["output"])
-            self._document(one, output, known)
-            return _heard(output, known)
-        self.watching.asked(agent, one.role.title)
-        begun = TelemetryRow(
+    def heard(self, request: Asking, tree: str, commit: str) -> Heard | Failed:
+        """Return the answer of an agent, from the journal or from a new dispatch. Each dispatch is a telemetry step."""
+        agent = request.occasion.agent
+        recorded = self.steps.recall(request.occasion.id, request.text)
+        if recorded is not None:
+            if "why" in recorded:
+                return Failed(str(recorded["why"]), once=bool(recorded.get("once")))
+            output = request.role.output.model_validate(recorded["output"])
+            self._write_document(request, output, recorded)
+            return _to_heard(output, recorded)
+        self.watching.asked(agent, request.role.title)
+        started = TelemetryRow(
             run_id=self.world.run_id,
-            step=one.occasion.step,
-            agent=one.role.name,
-            instance=one.occasion.focus,
+            step=request.occasion.step,
+            agent=request.role.name,
+            instance=request.occasion.focus,
             started_at=now(),
         )
-        asked, place, attending = _Asked(one, tree, begun), self._at(tree, commit), self.attending
+        pending, readers, attending = (
+            _PendingDispatch(request, tree, started),
+            self._readers_of(tree, commit),
+            self.attending,
+        )
 
         def attends(occasion: Occasion) -> Continuity | None:
-            asked.attendant = attending.to(one, place, occasion) if attending else None
-            return asked.attendant
+            pending.attendant = attending.to(request, readers, occasion) if attending else None
+            return pending.attendant
 
-        keep = partial(self._keep, asked)
-        dispatched = place.dispatch(one, beginning=(begun,), ending=keep, attends=attends)
-        answer = _answer(one, dispatched)
+        record = partial(self._record_answer, pending)
+        dispatched = readers.dispatch(request, beginning=(started,), ending=record, attends=attends)
+        answer = _read_answer(request, dispatched)
         if isinstance(answer, Fault):
             stop_for(answer, agent)
-            if one.role.name not in _HOLDS_NOTHING_UP:
+            if request.role.name not in _OPTIONAL_ROLES:
                 stop_if_unreached(answer, agent)
-        came = self.steps.recall(one.occasion.id, one.text) or keep(dispatched)  # with the answer, if there is one
-        said = answer.why if isinstance(answer, Fault) else dispatched.completion.summary
-        self.watching.answered(agent, said, failed=isinstance(answer, Fault))
+        # The dispatch has recorded the step together with the answer, if there is one.
+        payload = self.steps.recall(request.occasion.id, request.text) or record(dispatched)
+        summary = answer.why if isinstance(answer, Fault) else dispatched.completion.summary
+        self.watching.answered(agent, summary, failed=isinstance(answer, Fault))
         if isinstance(answer, Fault):
-            return Failed(answer.why, once=_was_asked_once(dispatched))
-        self._document(one, answer, came)
-        return _heard(answer, came)
+            return Failed(answer.why, once=_was_dispatched_once(dispatched))
+        self._write_document(request, answer, payload)
+        return _to_heard(answer, payload)
 
-    def _keep(self, asked: _Asked, dispatched: Dispatched, write: Write | None = None) -> Mapping[str, JsonValue]:
-        """What came of it, as a step of the run and of the telemetry."""
-        one, begun = asked.one, asked.begun
-        answer = _answer(one, dispatched)
-        failed = isinstance(answer, Fault)
-        ended = begun.model_copy(
+    def _record_answer(
+        self, pending: _PendingDispatch, dispatched: Dispatched, write: Write | None = None
+    ) -> Mapping[str, JsonValue]:
+        """Record the answer as a step of the run and of the telemetry."""
+        request, started = pending.one, pending.begun
+        answer = _read_answer(request, dispatched)
+        is_fault = isinstance(answer, Fault)
+        ended = started.model_copy(
             update={
                 "completed_at": now(),
-                "status": StepStatus.ERROR if failed else StepStatus.DONE,
+                "status": StepStatus.ERROR if is_fault else StepStatus.DONE,
                 "retry_count": dispatched.occasion.dispatch - 1,
             }
         )
-        came: dict[str, JsonValue] = {
-            "agent": one.occasion.agent,
+        payload: dict[str, JsonValue] = {
+            "agent": request.occasion.agent,
             "model": dispatched.model,
-            "started_at": begun.started_at,
+            "started_at": started.started_at,
             "completed_at": ended.completed_at,
         }
         if isinstance(answer, Fault):
-            came |= {"why": answer.why, "once": _was_asked_once(dispatched)}
+            payload |= {"why": answer.why, "once": _was_dispatched_once(dispatched)}
         else:
-            came |= {"output": answer.model_dump(mode="json"), "unsure": asked.unsure}
-        verdict = self._verdict(one, answer, asked.tree)
-        return self.steps.keep(one.occasion.id, one.text, came, ended, *verdict, write=write)
+            payload |= {"output": answer.model_dump(mode="json"), "unsure": pending.unsure}
+        verdict = self._verdict_rows(request, answer, pending.tree)
+        return self.steps.keep(request.occasion.id, request.text, payload, ended, *verdict, write=write)
 
-    def _document(self, one: Asking, output: Contract, came: Mapping[str, JsonValue]) -> None:
-        if isinstance(output, PanelOutput):  # who has reviewed, the engine knows better than the reviewer
-            output = output.model_copy(update={"reviewer_model": str(came["model"])})
+    def _write_document(self, request: Asking, output: Contract, payload: Mapping[str, JsonValue]) -> None:
+        if isinstance(output, PanelOutput):  # the engine knows the model better than the reviewer does
+            output = output.model_copy(update={"reviewer_model": str(payload["model"])})
         header = OutputHeader.model_construct(
-            agent=one.role.name,
-            instance=one.occasion.agent,
-            step=one.occasion.step,
-            started_at=str(came["started_at"]),
-            completed_at=str(came["completed_at"]),
-            schema_version=one.role.schema_version,
+            agent=request.role.name,
+            instance=request.occasion.agent,
+            step=request.occasion.step,
+            started_at=str(payload["started_at"]),
+            completed_at=str(payload["completed_at"]),
+            schema_version=request.role.schema_version,
             payload=dumped(output),
         )
-        self.documents.answered(one.role.name, header, output)
+        self.documents.answered(request.role.name, header, output)
 
     def close(self) -> None:
         self._stack.close()
 
-    def _verdict(self, one: Asking, answer: Contract | Fault, tree: str) -> tuple[CheckRow, ...]:
-        """A reviewer's word is evidence of its own: by run, scope, round and focus."""
+    def _verdict_rows(self, request: Asking, answer: Contract | Fault, tree: str) -> tuple[CheckRow, ...]:
+        """Return the verdict of a reviewer as evidence of its own: by run, scope, round and focus."""
         if not isinstance(answer, PanelOutput) or answer.completion.status is CompletionStatus.ERROR:
-            return ()  # whoever says that they could not do it has given no word
+            return ()  # a reviewer that reports an error gives no verdict
         worst = [severity for severity in Severity if answer.findings_count[severity]]
         return (
             CheckRow(
                 run_id=self.world.run_id,
                 task_id=review_task(self.slug, answer.scope),
                 phase=Phase.REVIEW,
-                check_name=f"review-{answer.scope}-{one.occasion.focus}",
+                check_name=f"review-{answer.scope}-{request.occasion.focus}",
                 tool="review",
                 output_snippet=snippet(answer.summary),
                 state=Verdict.PASS if answer.verdict is ReviewVerdict.APPROVE else Verdict.FAIL,
                 verdict=answer.verdict,
                 severity=worst[0] if worst else None,
-                round=one.occasion.round or 1,
+                round=request.occasion.round or 1,
                 tree=tree,
             ),
         )
 
-    def _at(self, tree: str, commit: str) -> Onlookers:
-        if tree not in self._places:
-            place = Onlookers(
+    def _readers_of(self, tree: str, commit: str) -> Onlookers:
+        if tree not in self._readers:
+            readers = Onlookers(
                 world=self.world,
                 backends=self.backends,
                 dispatcher=self.dispatcher,
@@ -287,21 +299,23 @@ class PipelineAgents:
                 tree=tree,
                 commit=commit,
             )
-            self._stack.callback(place.close)
-            self._places[tree] = place
-        return self._places[tree]
+            self._stack.callback(readers.close)
+            self._readers[tree] = readers
+        return self._readers[tree]
 
 
-def _heard(output: Contract, came: Mapping[str, JsonValue]) -> Heard:
-    unsure = came.get("unsure") or []
-    return Heard(output, str(came["model"]), tuple(map(str, unsure)) if isinstance(unsure, list) else ())
+def _to_heard(output: Contract, payload: Mapping[str, JsonValue]) -> Heard:
+    unsure = payload.get("unsure") or []
+    return Heard(output, str(payload["model"]), tuple(map(str, unsure)) if isinstance(unsure, list) else ())
 
 
-def _was_asked_once(dispatched: Dispatched) -> bool:
-    """Where a fault may have been chance, the engine has asked again by itself."""
+def _was_dispatched_once(dispatched: Dispatched) -> bool:
+    """Return whether the agent was dispatched once. After a possibly random fault, the engine dispatches again by
+    itself.
+    """
     return dispatched.occasion.dispatch == 1
 
 
-def _answer(one: Asking, dispatched: Dispatched) -> Contract | Fault:
+def _read_answer(request: Asking, dispatched: Dispatched) -> Contract | Fault:
     answer = answer_of(dispatched)
-    return answer if isinstance(answer, Fault) else as_asked(one.request, answer)
+    return answer if isinstance(answer, Fault) else as_asked(request.request, answer)

@@ -1,8 +1,7 @@
-"""Who attends to those who research, design and plan: before their work they show that they understand it.
+"""Supervision, amendments and memory in a run of the pipeline.
 
-What a person adds to a run while it is under way: heard at fixed points, and on record there.
-
-What a run of the pipeline takes from the memory, and what it leaves there.
+Agents that research, design and plan first show that they understand their task. A user can add requirements to a run,
+which take effect at fixed, recorded points. A run reads lessons from the memory and leaves its own.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ class Attending:
     board: Board
     limits: Limits
 
-    def to(self, one: Asking, place: Onlookers, occasion: Occasion) -> Continuity | None:
-        """None: whoever is asked reads and answers once, or cannot be asked."""
-        role, backend = one.role.name, _backend(place, occasion)
+    def to(self, request: Asking, place: Onlookers, occasion: Occasion) -> Continuity | None:
+        """Return the attendant of an agent; None if the agent answers only once, or cannot be asked."""
+        role, backend = request.role.name, _backend_of(place, occasion)
         tier = tier_of(role)
         if tier is Tier.EXEMPT or why_not_asked(role, backend):
             return None
@@ -60,20 +59,20 @@ class Attending:
             ground=place.ground,
             board=self.board,
             knows=len(self.board.versions()),
-            judge=Judge(occasion, one.text, place.commit, _judge(place)),
-            answers=lambda asked: backend.identity.answers(role, asked),
-            name=one.role.title,
+            judge=Judge(occasion, request.text, place.commit, _judge_of(place)),
+            answers=lambda question: backend.identity.answers(role, question),
+            name=request.role.title,
             number=1,
             total=1,
         )
         return Continuity(Attended(subject, self.limits))
 
 
-def _backend(place: Onlookers, occasion: Occasion) -> Backend:
+def _backend_of(place: Onlookers, occasion: Occasion) -> Backend:
     return place.backends.get(occasion.agent) or place.backends[occasion.role]
 
 
-def _judge(place: Onlookers) -> Dispatch | None:
+def _judge_of(place: Onlookers) -> Dispatch | None:
     architect = place.backends.get(JUDGE.name)
     if architect is None or not can_judge(architect):
         return None
@@ -85,8 +84,8 @@ def _judge(place: Onlookers) -> Dispatch | None:
 
 
 PLANNED: Final = "plan/"
-"""How the points begin at which whoever plans is told: what they were told is planned."""
-_HEARD: Final = "pipeline.heard"
+"""The prefix of the points at which the planner receives additions, which are then planned."""
+_ADDITIONS_EVENT: Final = "pipeline.heard"
 
 
 @dataclass(frozen=True)
@@ -97,34 +96,38 @@ class Adding:
 
     @classmethod
     def opened(cls, board: Board, journal: PipelineJournal) -> Adding:
-        return cls(board, journal, Steps.opened(board.ledger, board.run_id, _HEARD, "run"))
+        return cls(board, journal, Steps.opened(board.ledger, board.run_id, _ADDITIONS_EVENT, "run"))
 
     def unplanned(self, point: str) -> tuple[str, ...]:
-        """What was added and is neither in a plan nor taken in by a task, as it was when the run first came by."""
-        known = self.heard.recall(point, point)
-        if known is None:  # that there was nothing is on record too: what is said later is heard at the next point
-            known = self.heard.keep(point, point, {"numbers": [item.number for item in self._left(point)]})
-        listed = known["numbers"] if isinstance(known["numbers"], list) else []
-        return tuple(item.text for item in self.board.added() if item.number in listed)
+        """Return the additions that are neither in a plan nor in a task, as recorded when the run first passed this
+        point.
+        """
+        recorded = self.heard.recall(point, point)
+        if recorded is None:  # an empty list is recorded too: later additions take effect at the next point
+            recorded = self.heard.keep(
+                point, point, {"numbers": [addition.number for addition in self._find_open(point)]}
+            )
+        numbers = recorded["numbers"] if isinstance(recorded["numbers"], list) else []
+        return tuple(addition.text for addition in self.board.added() if addition.number in numbers)
 
     def too_late(self) -> tuple[str, ...]:
-        """What nobody has planned when the run is over."""
-        return tuple(item.text for item in self._left(""))
+        """Return the additions that are in no plan when the run is over."""
+        return tuple(addition.text for addition in self._find_open(""))
 
-    def _left(self, point: str) -> list[Added]:
-        settled = self._planned(before=point) | self._taken_in()
-        return [item for item in self.board.added() if item.number not in settled]
+    def _find_open(self, point: str) -> list[Added]:
+        handled = self._planned_numbers(before=point) | self._amended_numbers()
+        return [addition for addition in self.board.added() if addition.number not in handled]
 
-    def _planned(self, before: str) -> set[int]:
-        found: set[int] = set()
-        for point, came in self.heard.all(PLANNED):
-            numbers = came["numbers"]
+    def _planned_numbers(self, before: str) -> set[int]:
+        planned: set[int] = set()
+        for point, payload in self.heard.all(PLANNED):
+            numbers = payload["numbers"]
             if point != before and isinstance(numbers, list):
-                found.update(int(str(number)) for number in numbers)
-        return found
+                planned.update(int(str(number)) for number in numbers)
+        return planned
 
-    def _taken_in(self) -> set[int]:
-        """By tasks of any part, in the middle of their work."""
+    def _amended_numbers(self) -> set[int]:
+        """Return the additions that tasks of any part took in while they ran."""
         rows = (
             stored.row
             for part in self.journal.children()
@@ -133,8 +136,8 @@ class Adding:
         return {int(str(row.payload["number"])) for row in rows if row.payload.get("number")}
 
 
-_RECALLED: Final = "recall"
-_LEARNT: Final = "learnt"
+_RECALL_STEP: Final = "recall"
+_LESSONS_STEP: Final = "learnt"
 
 
 @dataclass(frozen=True)
@@ -145,19 +148,20 @@ class Learning:
     run_id: str
 
     def recalled(self, request: str) -> tuple[str, ...]:
-        """What earlier runs have learnt about something like it. It may be something else when the run goes on, so it
-        is on record."""
-        known = self.steps.recall(_RECALLED, request)
-        if known is None:
-            found = self._found(request)
-            known = {"lines": [*found]}
-            self.steps.keep(_RECALLED, request, known)
-        return tuple(map(str, known["lines"] if isinstance(known["lines"], list) else ()))
+        """Return the lessons of earlier runs about similar requests. They may change before a resume, so they are
+        recorded.
+        """
+        recorded = self.steps.recall(_RECALL_STEP, request)
+        if recorded is None:
+            lines = self._query_memory(request)
+            recorded = {"lines": [*lines]}
+            self.steps.keep(_RECALL_STEP, request, recorded)
+        return tuple(map(str, recorded["lines"] if isinstance(recorded["lines"], list) else ()))
 
-    def _found(self, request: str) -> tuple[str, ...]:
+    def _query_memory(self, request: str) -> tuple[str, ...]:
         if self.memory is None:
             return ()
-        name = f"run/{self.run_id}/{_RECALLED}"
+        name = f"run/{self.run_id}/{_RECALL_STEP}"
         self.bus.publish("planner", "memory", "MemoryQuery", {"words": [request]}, message_id=f"{name}/query")
         calibration = calibrate(self.memory.entries(), (request,))
         entries: dict[str, JsonValue] = {"entries": [*calibration.used]}
@@ -165,32 +169,34 @@ class Learning:
         return (*(f"must not: {line}" for line in calibration.must_not), *calibration.should_prefer)
 
     def keep(self, output: KnowledgeOutput) -> str:
-        """Remember what may be remembered, once. What became of it, in a line; empty: that was said before."""
-        if self.steps.recall(_LEARNT, self.run_id) is not None:
+        """Write the lessons to the memory, once. Return the result in one line, or an empty string if this was done
+        before.
+        """
+        if self.steps.recall(_LESSONS_STEP, self.run_id) is not None:
             return ""
         at = now()
-        came = learnt(output, self.run_id, at)
-        told = _told(came, self._remembered(came, at))
-        self.steps.keep(_LEARNT, self.run_id, {"told": told})
-        return told
+        lessons = learnt(output, self.run_id, at)
+        summary = _describe_lessons(lessons, self._write_entries(lessons, at))
+        self.steps.keep(_LESSONS_STEP, self.run_id, {"told": summary})
+        return summary
 
-    def _remembered(self, came: Learnt, at: str) -> str:
-        """It holds nothing up: where it cannot be written, the run says so and goes on."""
+    def _write_entries(self, lessons: Learnt, at: str) -> str:
+        """Write the entries. A failure does not stop the run; it is reported."""
         if self.memory is None:
-            return "not remembered, as it is switched off"
+            return "not remembered: the memory is switched off"
         try:
-            for entry in came.entries:
+            for entry in lessons.entries:
                 payload = entry.model_dump(mode="json")
                 self.bus.publish(ROLE, "memory", "MemoryEntry", payload, message_id=f"run/{entry.entry_id}")
                 self.memory.write(entry)
-            self.memory.revise(lambda there: consolidate(there, at))
+            self.memory.revise(lambda existing: consolidate(existing, at))
         except (ProofstoneError, OSError) as error:
             return f"not remembered: {error}"
         return "remembered"
 
 
-def _told(came: Learnt, how: str) -> str:
-    kept = f"{counted(len(came.entries), 'lesson')} {how}"
-    proposed = f"{counted(len(came.proposals), 'proposal')} for files that agents are told by: yours to take over"
-    refused = [f"refused: {item.lesson.content[:120]!r}: {item.why}" for item in came.refused]
-    return "; ".join((kept, *([proposed] if came.proposals else []), *refused))
+def _describe_lessons(lessons: Learnt, state: str) -> str:
+    summary = f"{counted(len(lessons.entries), 'lesson')} {state}"
+    proposed = f"{counted(len(lessons.proposals), 'proposal')} for instruction files of agents: review and apply them"
+    refused = [f"refused: {refusal.lesson.content[:120]!r}: {refusal.why}" for refusal in lessons.refused]
+    return "; ".join((summary, *([proposed] if lessons.proposals else []), *refused))

@@ -1,7 +1,4 @@
-"""The reviews of a run: each reviewer's word, what they found, and what of it is gone.
-
-What a run has cost, by role and model, and how long each of its steps took.
-"""
+"""The reviews, the cost and the timeline of a run, for its evidence bundle."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from proofstone.telemetry.costs import Verification, by_agent, share
 from proofstone.telemetry.dispatches import Part
 
 Place = tuple[str, str, int]
-"""Scope, focus and round: there is one word for each."""
+"""The scope, the focus and the round: there is one verdict for each."""
 
 
 @dataclass(frozen=True)
@@ -33,26 +30,30 @@ class PanelAnswer:
 
 
 def answers(record: RunRecord) -> dict[Place, PanelAnswer]:
-    """What reviewers answered, whole."""
-    found: dict[Place, PanelAnswer] = {}
+    """Return the complete answers of the reviewers."""
+    by_place: dict[Place, PanelAnswer] = {}
     for seq, payload in record.of_type(STEP):
-        said = payload.get("output")
-        if isinstance(said, Mapping) and "review_focus" in said:
-            output = PanelOutput.model_validate(said)
+        payload_output = payload.get("output")
+        if isinstance(payload_output, Mapping) and "review_focus" in payload_output:
+            output = PanelOutput.model_validate(payload_output)
             model = str(payload.get("model") or output.reviewer_model)
-            found[output.scope, output.review_focus, output.round] = PanelAnswer(output, model, seq)
-    return found
+            by_place[output.scope, output.review_focus, output.round] = PanelAnswer(output, model, seq)
+    return by_place
 
 
 def reviews(
-    record: RunRecord, said: Mapping[Place, PanelAnswer], report: tuple[RunReport, int] | None
+    record: RunRecord, panel_answers: Mapping[Place, PanelAnswer], report: tuple[RunReport, int] | None
 ) -> tuple[ReviewSeen, ...]:
-    """By the rows of the gate. Somebody who never answered has no row: that they were asked, the report says."""
-    found = {place: _seen(place, seq, row, said.get(place)) for place, seq, row in _rows(record)}
+    """Return the reviews from the rows of the gate. A reviewer that never answered has no row and is taken from the
+    report.
+    """
+    by_place = {
+        place: _build_review(place, seq, row, panel_answers.get(place)) for place, seq, row in _review_rows(record)
+    }
     for review in report[0].reviews if report else ():
         place = (review.scope, review.focus.value, review.round)
-        if place not in found:
-            found[place] = ReviewSeen(
+        if place not in by_place:
+            by_place[place] = ReviewSeen(
                 scope=review.scope,
                 focus=review.focus,
                 round=review.round,
@@ -61,45 +62,49 @@ def reviews(
                 model=review.model,
                 rows=(report[1],) if report else (),
             )
-    return tuple(found.values())
+    return tuple(by_place.values())
 
 
-def one_model(seen: tuple[ReviewSeen, ...], report: tuple[RunReport, int] | None) -> bool | None:
-    if len({item.focus for item in seen}) < 2:  # nobody could be told apart from anybody
+def one_model(all_reviews: tuple[ReviewSeen, ...], report: tuple[RunReport, int] | None) -> bool | None:
+    if len({review.focus for review in all_reviews}) < 2:  # there is nothing to compare
         return None
     if report is not None:
         return report[0].single_model
-    models = {item.model for item in seen}
+    models = {review.model for review in all_reviews}
     return None if "" in models else len(models) == 1
 
 
-def fixed(said: Mapping[Place, PanelAnswer]) -> Iterator[IssueFixed]:
-    """What the same reviewer found in an earlier round, and finds no more in their last one."""
-    for (scope, focus, round), answer in said.items():
-        last = max(other for its_scope, its_focus, other in said if (its_scope, its_focus) == (scope, focus))
+def fixed(panel_answers: Mapping[Place, PanelAnswer]) -> Iterator[IssueFixed]:
+    """Yield the findings of an earlier round that the same reviewer does not repeat in the last round."""
+    for (scope, focus, round), answer in panel_answers.items():
+        last = max(
+            other_round
+            for other_scope, other_focus, other_round in panel_answers
+            if (other_scope, other_focus) == (scope, focus)
+        )
         if round == last:
             continue
-        standing = {_title(item) for item in said[scope, focus, last].output.findings}
+        remaining = {_normalize_title(finding) for finding in panel_answers[scope, focus, last].output.findings}
         for finding in answer.output.findings:
-            if _title(finding) not in standing:
+            if _normalize_title(finding) not in remaining:
                 yield IssueFixed(
                     severity=finding.severity,
                     title=finding.title,
                     source=f"review {scope}/{focus}, round {round}",
                     how=f"not found again in round {last}",
-                    rows=(answer.seq, said[scope, focus, last].seq),
+                    rows=(answer.seq, panel_answers[scope, focus, last].seq),
                 )
 
 
-def _rows(record: RunRecord) -> Iterator[tuple[Place, int, CheckRow]]:
+def _review_rows(record: RunRecord) -> Iterator[tuple[Place, int, CheckRow]]:
     for stored in record.checks:
-        word, _, rest = stored.row.check_name.partition("-")
+        prefix, _, rest = stored.row.check_name.partition("-")
         scope, _, focus = rest.partition("-")
-        if stored.row.phase is Phase.REVIEW and word == "review" and focus in set(ReviewFocus):
+        if stored.row.phase is Phase.REVIEW and prefix == "review" and focus in set(ReviewFocus):
             yield (scope, focus, stored.row.round), stored.seq, stored.row
 
 
-def _seen(place: Place, seq: int, row: CheckRow, answer: PanelAnswer | None) -> ReviewSeen:
+def _build_review(place: Place, seq: int, row: CheckRow, answer: PanelAnswer | None) -> ReviewSeen:
     scope: Scope = "design" if place[0] == "design" else "code"
     return ReviewSeen(
         scope=scope,
@@ -114,7 +119,7 @@ def _seen(place: Place, seq: int, row: CheckRow, answer: PanelAnswer | None) -> 
     )
 
 
-def _title(finding: PanelFinding) -> str:
+def _normalize_title(finding: PanelFinding) -> str:
     return " ".join(finding.title.casefold().split())
 
 
@@ -127,44 +132,46 @@ def costs(records: Sequence[RunRecord]) -> tuple[CostLine, ...]:
             spent=tally.spent,
             rows=tuple(sorted(tally.rows)),
         )
-        for role, model, tally in by_agent(map(_part, records))
+        for role, model, tally in by_agent(map(_to_part, records))
     )
 
 
 def dispatches(records: Sequence[RunRecord]) -> int:
-    """How often an agent was asked. One that is asked on after a crash was asked once."""
-    return sum(len(_part(record).dispatches) for record in records)
+    """Return the number of dispatches. A dispatch that is continued after a crash counts once."""
+    return sum(len(_to_part(record).dispatches) for record in records)
 
 
 def verification(records: Sequence[RunRecord]) -> VerificationSpent | None:
-    """What of it went into asking agents whether they know what they are doing."""
-    parts = [*map(_part, records)]
-    found = Verification.of(parts)
-    if not found.tally.rows:
+    """Return the share of the cost that was spent on asking agents whether they understand their task."""
+    parts = [*map(_to_part, records)]
+    supervision = Verification.of(parts)
+    if not supervision.tally.rows:
         return None
     lines = by_agent(parts)
     tokens = sum(line.tally.spent.tokens for line in lines)
-    counted = not any(line.tally.unmeasured for line in lines)
+    is_measured = not any(line.tally.unmeasured for line in lines)
     return VerificationSpent(
-        questions=found.questions,
-        judgements=found.judgements,
-        spent=found.tally.spent,
-        share=share(found.tally.spent.tokens, tokens) if counted else None,
-        rows=tuple(sorted(found.tally.rows)),
+        questions=supervision.questions,
+        judgements=supervision.judgements,
+        spent=supervision.tally.spent,
+        share=share(supervision.tally.spent.tokens, tokens) if is_measured else None,
+        rows=tuple(sorted(supervision.tally.rows)),
     )
 
 
 def timeline(records: Sequence[RunRecord]) -> tuple[StepSeen, ...]:
-    """The steps in the order in which they began: their two rows are one line. The first record is the run's own."""
-    steps = [step for record in records for step in _steps(record, is_part=record is not records[0])]
+    """Return the steps in the order of their starts; the two rows of a step are one line. The first record is the run's
+    own.
+    """
+    steps = [step for record in records for step in _list_steps(record, is_part=record is not records[0])]
     return tuple(sorted(steps, key=lambda step: step.rows))
 
 
-def _part(record: RunRecord) -> Part:
+def _to_part(record: RunRecord) -> Part:
     return Part(
         run_id=record.run_id,
         command=record.kind,
-        name=_called(record),
+        name=_part_name(record),
         messages=record.messages,
         steps=record.telemetry,
         checks=record.checks,
@@ -172,17 +179,17 @@ def _part(record: RunRecord) -> Part:
     )
 
 
-def _called(record: RunRecord) -> str:
+def _part_name(record: RunRecord) -> str:
     return f"{record.kind} {record.iteration}"
 
 
-def _steps(record: RunRecord, *, is_part: bool) -> Iterator[StepSeen]:
-    part = _called(record) if is_part else ""
-    begun: dict[tuple[JsonValue, ...], list[Stored[TelemetryRow]]] = {}
+def _list_steps(record: RunRecord, *, is_part: bool) -> Iterator[StepSeen]:
+    part = _part_name(record) if is_part else ""
+    groups: dict[tuple[JsonValue, ...], list[Stored[TelemetryRow]]] = {}
     for stored in record.telemetry:
         row = stored.row
-        begun.setdefault((row.step, row.agent, row.instance, row.started_at), []).append(stored)
-    for rows in begun.values():
+        groups.setdefault((row.step, row.agent, row.instance, row.started_at), []).append(stored)
+    for rows in groups.values():
         last = rows[-1].row
         yield StepSeen(
             part=part,
@@ -195,5 +202,5 @@ def _steps(record: RunRecord, *, is_part: bool) -> Iterator[StepSeen]:
             dispatches=last.dispatch_count,
             retries=last.retry_count,
             notes=last.notes or "",
-            rows=tuple(item.seq for item in rows),
+            rows=tuple(stored.seq for stored in rows),
         )

@@ -1,7 +1,7 @@
-"""The checks of a run, before and after, by task: of each task those of the tree that it ended with.
+"""The checks and tasks of a run, for its evidence bundle.
 
-The tasks of a run of the gate: how each ended, where it stood after each attempt that did not pass, what it has
-committed, and what is left of what was found.
+The checks are those of the final tree of each task, before and after the change. For each task of a gate there is its
+end, its measurements after each failed attempt, its commits, and the remaining and fixed issues.
 """
 
 from __future__ import annotations
@@ -39,15 +39,22 @@ def checked_trees(record: RunRecord) -> Iterator[CheckedTree]:
             by_task.setdefault(stored.row.task_id, []).append(stored)
     for task, rows in by_task.items():
         names = {row.row.check_name for row in rows}
-        own = [row for row in rows if row.row.phase is Phase.AFTER and not _beside(row.row.check_name, names)]
-        if own:
-            yield _tree(record, task, rows, own, own[-1].row)
+        main_rows = [row for row in rows if row.row.phase is Phase.AFTER and not _is_probe(row.row.check_name, names)]
+        if main_rows:
+            yield _build_tree(record, task, rows, main_rows, main_rows[-1].row)
 
 
-def _tree(record: RunRecord, task: str, rows: Rows, own: Rows, last: CheckRow) -> CheckedTree:
-    # What was recorded after the last check of any other tree is about this one: its bases and its probes too.
-    since = max((item.seq for item in own if (item.row.attempt, item.row.tree) != (last.attempt, last.tree)), default=0)
-    lines = tuple(_lines([item for item in rows if item.seq > since and item.row.attempt == last.attempt], own))
+def _build_tree(record: RunRecord, task: str, rows: Rows, main_rows: Rows, last: CheckRow) -> CheckedTree:
+    # Everything recorded after the last check of any other tree concerns this tree, including its bases and probes.
+    since = max(
+        (stored.seq for stored in main_rows if (stored.row.attempt, stored.row.tree) != (last.attempt, last.tree)),
+        default=0,
+    )
+    lines = tuple(
+        _build_lines(
+            [stored for stored in rows if stored.seq > since and stored.row.attempt == last.attempt], main_rows
+        )
+    )
     return CheckedTree(
         run_id=record.run_id,
         iteration=record.iteration,
@@ -59,17 +66,19 @@ def _tree(record: RunRecord, task: str, rows: Rows, own: Rows, last: CheckRow) -
     )
 
 
-def _lines(rows: Rows, own: Rows) -> Iterator[CheckedLine]:
-    mains = {item.seq for item in own}
-    # A check that ran twice on one tree, as after a resume, is told by its last run.
-    after = {row.row.check_name: row for row in rows if row.seq in mains}
+def _build_lines(rows: Rows, main_rows: Rows) -> Iterator[CheckedLine]:
+    main_seqs = {stored.seq for stored in main_rows}
+    # If a check ran twice on one tree, as after a resume, its last run counts.
+    after = {row.row.check_name: row for row in rows if row.seq in main_seqs}
     before = {row.row.check_name: row for row in rows if row.row.phase is Phase.BASELINE}
-    probes = [row for row in rows if row.row.phase is Phase.AFTER and row.seq not in mains]
-    for name, one in after.items():
-        yield _line(one, before.get(name), [probe for probe in probes if _parent(probe, after) == name])
+    probes = [row for row in rows if row.row.phase is Phase.AFTER and row.seq not in main_seqs]
+    for name, stored_after in after.items():
+        yield _build_line(
+            stored_after, before.get(name), [probe for probe in probes if _probed_check(probe, after) == name]
+        )
 
 
-def _line(after: Stored[CheckRow], before: Stored[CheckRow] | None, probes: Rows) -> CheckedLine:
+def _build_line(after: Stored[CheckRow], before: Stored[CheckRow] | None, probes: Rows) -> CheckedLine:
     row = after.row
     return CheckedLine(
         name=row.check_name,
@@ -79,7 +88,7 @@ def _line(after: Stored[CheckRow], before: Stored[CheckRow] | None, probes: Rows
         before=before.row.state if before else None,
         after=row.state,
         exit_code=row.exit_code,
-        said=_said(row),
+        said=_first_line(row),
         assurance=row.assurance,
         duration_ms=row.duration_ms,
         artifact=row.artifact,
@@ -94,30 +103,30 @@ def _line(after: Stored[CheckRow], before: Stored[CheckRow] | None, probes: Rows
     )
 
 
-def _said(row: CheckRow) -> str:
-    """What passes needs no words."""
+def _first_line(row: CheckRow) -> str:
+    """Return the first line of the output; a passed check needs no explanation."""
     return "" if row.state is Verdict.PASS else row.output_snippet.strip().partition("\n")[0]
 
 
-def _beside(name: str, names: set[str]) -> bool:
-    """Whether a row is of a run beside a check: it is called after the check, with a word of its own behind it."""
+def _is_probe(name: str, names: set[str]) -> bool:
+    """Return whether a row is a probe: its name is that of a check, followed by a suffix."""
     return any(name.startswith(f"{other}:") for other in names)
 
 
-def _parent(probe: Stored[CheckRow], after: dict[str, Stored[CheckRow]]) -> str:
-    found = [name for name in after if probe.row.check_name.startswith(f"{name}:")]
-    return max(found, key=len, default="")
+def _probed_check(probe: Stored[CheckRow], after: dict[str, Stored[CheckRow]]) -> str:
+    names = [name for name in after if probe.row.check_name.startswith(f"{name}:")]
+    return max(names, key=len, default="")
 
 
 _REGRESSION = "regression"
-"""The gate's own word for it, among the reasons of a failure."""
+"""The gate's name for a regression, among the reasons of a failure."""
 
 
 def endings(gate: RunRecord) -> Iterator[TaskEnding]:
     names = {str(payload["task_id"]): (str(payload["task"]), seq) for seq, payload in gate.of_type("gate.result")}
     for task in gate.tasks():
         record, evidence = task.record, task.record.evidence
-        name, said_by = names.get(task.id, ("", None))
+        name, name_row = names.get(task.id, ("", None))
         yield TaskEnding(
             run_id=gate.run_id,
             iteration=gate.iteration,
@@ -133,12 +142,12 @@ def endings(gate: RunRecord) -> Iterator[TaskEnding]:
             failures=record.failures,
             verdicts=record.verdicts,
             concerns=tuple(dict.fromkeys(record.concerns)),
-            rows=(*task.rows(), *((said_by,) if said_by is not None else ())),
+            rows=(*task.rows(), *((name_row,) if name_row is not None else ())),
         )
 
 
 def called(gate: RunRecord, task: str) -> str:
-    """Later plans have tasks of the same name."""
+    """Return the name of a task. Tasks of later plans may have the same name, so they get a number."""
     return task if gate.iteration == 1 else f"{gate.iteration}/{task}"
 
 
@@ -156,7 +165,7 @@ def losses(gate: RunRecord) -> Iterator[LossSeen]:
 
 
 def regressions(gate: RunRecord, *, replanned: bool) -> Iterator[RegressionSeen]:
-    """Tests that passed on the base and failed on an attempt, by the failures that name them."""
+    """Yield the tests that passed on the base and failed in an attempt, according to its failure."""
     for task in gate.tasks():
         for event in task.events:
             if isinstance(event.event, AttemptFailed):
@@ -168,16 +177,16 @@ def regressions(gate: RunRecord, *, replanned: bool) -> Iterator[RegressionSeen]
 
 
 def regressed_checks(trees: Iterable[CheckedTree]) -> Iterator[RegressionSeen]:
-    """Checks that passed before and do not on the tree that a task, or the run, has ended with."""
+    """Yield the checks that passed before and fail on the final tree of a task or of the run."""
     for tree in trees:
         for line in tree.lines:
             if line.regressed:
-                what = f"{line.name} passed before, and is {line.after} now"
-                yield RegressionSeen(task=tree.task, what=what, stands=True, rows=line.rows)
+                description = f"{line.name} passed before, and is {line.after} now"
+                yield RegressionSeen(task=tree.task, what=description, stands=True, rows=line.rows)
 
 
 def commits(gate: RunRecord) -> tuple[CommitMade, ...]:
-    found = [
+    made = [
         CommitMade(
             commit=event.event.commit,
             tree=event.event.tree,
@@ -189,44 +198,45 @@ def commits(gate: RunRecord) -> tuple[CommitMade, ...]:
         for event in task.events
         if isinstance(event.event, Committed) and task.record.evidence is not None
     ]
-    return tuple(sorted(found, key=lambda one: one.rows[-1]))
+    return tuple(sorted(made, key=lambda commit: commit.rows[-1]))
 
 
 def changed_files(gate: RunRecord) -> tuple[ChangedFile, ...]:
-    """What passed. How a file was changed is not on record, so that its risk is told from its path."""
-    found: dict[str, list[int]] = {}
+    """Return the files of passed tasks. The kind of change is not recorded, so the risk is derived from the path."""
+    rows_by_path: dict[str, list[int]] = {}
     for task in gate.tasks():
         if task.record.commit is not None and task.record.evidence is not None:
             for path in task.record.evidence.changed:
-                found.setdefault(path, []).extend(task.rows("checked")[-1:])
-    return tuple(_changed(path, rows) for path, rows in found.items())
+                rows_by_path.setdefault(path, []).extend(task.rows("checked")[-1:])
+    return tuple(_build_changed_file(path, rows) for path, rows in rows_by_path.items())
 
 
 def must_haves(gate: RunRecord) -> tuple[tuple[MustHaveResult, int], ...]:
-    """As they were found last, with the row."""
-    looked = list(gate.of_type("run.must-haves"))[-1:]
+    """Return the last results of the must-haves, with their row."""
+    events = list(gate.of_type("run.must-haves"))[-1:]
     return tuple(
         (MustHaveResult.model_validate(result), seq)
-        for seq, payload in looked
+        for seq, payload in events
         if isinstance(results := payload["results"], list)
         for result in results
     )
 
 
 def known_issues(gate: RunRecord) -> Iterator[IssueKnown]:
-    """What was found and stands: of tasks that did not pass, what is in the way; of those that did, the concerns."""
+    """Yield the remaining issues: the obstacles of failed tasks, and the concerns about passed ones."""
     for task in gate.tasks():
-        yield from _of_task(task)
-    for one, seq in must_haves(gate):
-        if one.holds is not True:
-            severity = Severity.MAJOR if one.holds is False else Severity.MINOR
-            title = f"{one.what}: {one.detail}" if one.detail else one.what
+        yield from _task_issues(task)
+    for result, seq in must_haves(gate):
+        if result.holds is not True:
+            severity = Severity.MAJOR if result.holds is False else Severity.MINOR
+            title = f"{result.what}: {result.detail}" if result.detail else result.what
             yield IssueKnown(severity=severity, title=title, source="must-haves", rows=(seq,))
 
 
 def fixed_issues(gate: RunRecord, *, replanned: bool) -> Iterator[IssueFixed]:
-    """What attempts failed for, of tasks that passed since. `replanned`: a later plan has passed in the place of this
-    one, and with it whatever failed here."""
+    """Yield the failures of attempts of tasks that passed later. `replanned` means that a later plan has passed in
+    place of this one, which fixes every failure here.
+    """
     for task in gate.tasks():
         passed = task.record.finished and task.record.override is None
         for event in task.events:
@@ -241,12 +251,12 @@ def fixed_issues(gate: RunRecord, *, replanned: bool) -> Iterator[IssueFixed]:
                 )
 
 
-def _changed(path: str, rows: Sequence[int]) -> ChangedFile:
+def _build_changed_file(path: str, rows: Sequence[int]) -> ChangedFile:
     risk = risk_of(PathChange(path=path, kind=ChangeKind.MODIFIED)).risk
     return ChangedFile.model_validate({"path": path, "risk": risk.mark, "by_path_alone": True, "rows": tuple(rows)})
 
 
-def _of_task(task: TaskHistory) -> Iterator[IssueKnown]:
+def _task_issues(task: TaskHistory) -> Iterator[IssueKnown]:
     record = task.record
     where = record.evidence.changed if record.evidence else ()
     if record.override is not None:

@@ -1,14 +1,13 @@
-"""The evidence bundle of a run, by queries on the ledger: no file, no repository, nobody's prose.
+"""Make the evidence bundle of a run from the ledger alone: no file, no repository, no prose of an agent.
 
-| part               | of `proofstone run`                                        | of `proofstone gate`
-     |
-|--------------------|-------------------------------------------------------|-------------------------------------|
-| outcome            | its report                                            | `run.finished`                      |
-| confidence         | its report                                            | the tasks' evidence                 |
-| tasks, losses      | the events of the gates that are parts of it          | its own events                      |
-| checks             | of the gates, and on the merged tree                  | its own                             |
-| commits            | the one that its report names                         | those of its tasks                  |
-| cost, timeline     | its own and its parts'                                | its own                             |
+| part           | for `proofstone run`                  | for `proofstone gate`   |
+|----------------|---------------------------------------|-------------------------|
+| outcome        | its report                            | `run.finished`          |
+| confidence     | its report                            | the tasks' evidence     |
+| tasks, losses  | the events of its gates               | its own events          |
+| checks         | of its gates, and of the merged tree  | its own                 |
+| commits        | the one that its report names         | those of its tasks      |
+| cost, timeline | its own and its parts'                | its own                 |
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ from proofstone.pipeline.rules.approvals import rollback
 
 
 def bundle_of(ledger: Ledger, run_id: str) -> Bundle:
-    return _Bundling.read(ledger, run_id).bundle()
+    return _BundleBuilder.read(ledger, run_id).bundle()
 
 
 @dataclass(frozen=True)
-class _Bundling:
-    """One run with its parts, as the ledger holds them."""
+class _BundleBuilder:
+    """A run with its parts, as the ledger holds them."""
 
     ledger_id: str
     own: RunRecord
@@ -62,13 +61,13 @@ class _Bundling:
     report: tuple[RunReport, int] | None
 
     @classmethod
-    def read(cls, ledger: Ledger, run_id: str) -> _Bundling:
-        kind: Kind = "run" if _command(ledger, run_id) == "run" else "gate"
+    def read(cls, ledger: Ledger, run_id: str) -> _BundleBuilder:
+        kind: Kind = "run" if _read_command(ledger, run_id) == "run" else "gate"
         begun = children(ledger, run_id)
         return cls(
             ledger_id=ledger.head().ledger_id,
             own=RunRecord.read(ledger, run_id, kind),
-            parts=tuple(RunRecord.read(ledger, item.run_id, item.kind, item.iteration) for item in begun),
+            parts=tuple(RunRecord.read(ledger, child.run_id, child.kind, child.iteration) for child in begun),
             begun=begun,
             report=reported(ledger, run_id),
         )
@@ -83,39 +82,39 @@ class _Bundling:
 
     @property
     def last_gate(self) -> tuple[RunRecord, ...]:
-        """The one that the end rests on, if it came to that."""
+        """The gate that the outcome is based on, if there is one."""
         return self.gates[-1:]
 
     def bundle(self) -> Bundle:
         panel = bundled_reviews.answers(self.own)
         reviews = bundled_reviews.reviews(self.own, panel, self.report)
-        trees = tuple(self._trees())
-        commits = self._commits()
+        trees = tuple(self._list_trees())
+        commits = self._list_commits()
         return Bundle(
-            subject=self._subject(),
-            ending=self._ending(),
-            children=tuple(self._children()),
+            subject=self._build_subject(),
+            ending=self._build_ending(),
+            children=tuple(self._list_children()),
             tasks=tuple(ending for gate in self.gates for ending in bundled_tasks.endings(gate)),
             checks=trees,
-            regressions=tuple(self._regressions(trees)),
+            regressions=tuple(self._list_regressions(trees)),
             reviews=reviews,
             one_model=bundled_reviews.one_model(reviews, self.report),
-            losses=tuple(sorted(self._losses(), key=lambda one: one.rows)),
-            overrides=tuple(self._overrides()),
-            approvals=tuple(self._approvals()),
+            losses=tuple(sorted(self._list_losses(), key=lambda loss: loss.rows)),
+            overrides=tuple(self._list_overrides()),
+            approvals=tuple(self._list_approvals()),
             costs=costs(self.records),
             dispatches=dispatches(self.records),
             verification=verification(self.records),
             timeline=timeline(self.records),
-            changed=self._changed(),
-            known_issues=tuple(self._known()),
-            fixed_issues=(*bundled_reviews.fixed(panel), *self._fixed()),
+            changed=self._list_changed(),
+            known_issues=tuple(self._list_known()),
+            fixed_issues=(*bundled_reviews.fixed(panel), *self._list_fixed()),
             commits=commits,
             rollback=rollback(commits),
-            head=self._head(),
+            head=self._find_head(),
         )
 
-    def _subject(self) -> Subject:
+    def _build_subject(self) -> Subject:
         started = self.own.stages[0]
         common = {
             "run_id": self.own.run_id,
@@ -126,14 +125,16 @@ class _Bundling:
         if self.own.kind == "run":
             setup = RunSetup.model_validate(started.row.payload)
             agents = {name: " → ".join(specs) for name, specs in setup.agents.items()}
-            own = {"asked": setup.request, "lane": setup.lane, "lane_reason": setup.lane_reason, "mode": setup.mode}
+            fields = {"asked": setup.request, "lane": setup.lane, "lane_reason": setup.lane_reason, "mode": setup.mode}
             lane = self.report and {"lane": self.report[0].lane, "lane_reason": self.report[0].lane_reason}
-            return Subject.model_validate({**common, **_shared(setup), **own, **(lane or {}), "agents": agents})
+            return Subject.model_validate(
+                {**common, **_shared_fields(setup), **fields, **(lane or {}), "agents": agents}
+            )
         gate = GateSetup.model_validate(started.row.payload)
-        agents = {role: " → ".join((first, *gate.fallbacks.get(role, ()))) for role, first in _served(gate)}
-        return Subject.model_validate({**common, **_shared(gate), "asked": gate.plan_path, "agents": agents})
+        agents = {role: " → ".join((first, *gate.fallbacks.get(role, ()))) for role, first in _configured_agents(gate)}
+        return Subject.model_validate({**common, **_shared_fields(gate), "asked": gate.plan_path, "agents": agents})
 
-    def _ending(self) -> Ending:
+    def _build_ending(self) -> Ending:
         if self.report is not None:
             report, seq = self.report
             return Ending(
@@ -146,54 +147,58 @@ class _Bundling:
             )
         outcome, reason = self.own.outcome, self.own.reason
         tasks = [task for gate in self.last_gate for task in gate.tasks()]
-        must = [have for gate in self.last_gate for have in bundled_tasks.must_haves(gate)]
-        found = rated(outcome, reason, [task.record for task in tasks], [one for one, _ in must])
-        rows = {self.own.stages[-1].seq, *(seq for _, seq in must), *(row for task in tasks for row in task.rows())}
+        must_haves = [pair for gate in self.last_gate for pair in bundled_tasks.must_haves(gate)]
+        rating = rated(outcome, reason, [task.record for task in tasks], [result for result, _ in must_haves])
+        rows = {
+            self.own.stages[-1].seq,
+            *(seq for _, seq in must_haves),
+            *(row for task in tasks for row in task.rows()),
+        }
         return Ending(
             outcome=outcome,
             reason=reason,
-            confidence=found.confidence,
-            reasons=found.reasons,
-            raises=found.raises,
+            confidence=rating.confidence,
+            reasons=rating.reasons,
+            raises=rating.raises,
             rows=tuple(sorted(rows)),
         )
 
-    def _children(self) -> Iterator[Child]:
-        for said, record in zip(self.begun, self.parts, strict=True):
+    def _list_children(self) -> Iterator[Child]:
+        for child, record in zip(self.begun, self.parts, strict=True):
             stages = record.stages
-            ended = stages[-1].row.payload if stages else {}
-            yield said.model_copy(
+            payload = stages[-1].row.payload if stages else {}
+            yield child.model_copy(
                 update={
-                    "outcome": str(ended.get("outcome", "")),
-                    "reason": str(ended.get("reason", "")),
-                    "rows": (*said.rows, *(stage.seq for stage in stages[-1:])),
+                    "outcome": str(payload.get("outcome", "")),
+                    "reason": str(payload.get("reason", "")),
+                    "rows": (*child.rows, *(stage.seq for stage in stages[-1:])),
                 }
             )
 
-    def _trees(self) -> Iterator[CheckedTree]:
+    def _list_trees(self) -> Iterator[CheckedTree]:
         for record in (*self.gates, *((self.own,) if self.own.kind == "run" else ())):
             yield from checked_trees(record)
 
-    def _regressions(self, trees: Sequence[CheckedTree]) -> Iterator[RegressionSeen]:
+    def _list_regressions(self, trees: Sequence[CheckedTree]) -> Iterator[RegressionSeen]:
         for gate in self.gates:
-            yield from bundled_tasks.regressions(gate, replanned=self._replaced(gate))
+            yield from bundled_tasks.regressions(gate, replanned=self._is_replaced(gate))
         last = {record.run_id for record in (*self.last_gate, self.own)}
         yield from bundled_tasks.regressed_checks(tree for tree in trees if tree.run_id in last)
         if self.report is not None and self.report[0].final is not None:
-            for what in self.report[0].final.regressions:
-                yield RegressionSeen(task="final", what=what, stands=True, rows=(self.report[1],))
+            for description in self.report[0].final.regressions:
+                yield RegressionSeen(task="final", what=description, stands=True, rows=(self.report[1],))
 
-    def _losses(self) -> Iterator[LossSeen]:
+    def _list_losses(self) -> Iterator[LossSeen]:
         for gate in self.gates:
             yield from bundled_tasks.losses(gate)
         notes = [(seq, payload) for seq, payload in self.own.of_type(NOTE) if payload.get("kind") == "direction"]
         for number, (seq, payload) in enumerate(notes, start=1):
-            if (said := payload.get("data")) is not None:
-                direction = Direction.model_validate(said)
+            if (data := payload.get("data")) is not None:
+                direction = Direction.model_validate(data)
                 text = str(payload.get("text", ""))
                 yield LossSeen(of="run", number=number, direction=direction, text=text, rows=(seq,))
 
-    def _overrides(self) -> Iterator[OverrideSeen]:
+    def _list_overrides(self) -> Iterator[OverrideSeen]:
         for record in self.records:
             for stored in record.overrides:
                 row = stored.row
@@ -207,7 +212,7 @@ class _Bundling:
                     rows=(stored.seq,),
                 )
 
-    def _approvals(self) -> Iterator[ApprovalSeen]:
+    def _list_approvals(self) -> Iterator[ApprovalSeen]:
         for record in self.records:
             for stored in record.approvals:
                 row = stored.row
@@ -223,20 +228,21 @@ class _Bundling:
                     rows=(stored.seq,),
                 )
 
-    def _changed(self) -> tuple[ChangedFile, ...]:
+    def _list_changed(self) -> tuple[ChangedFile, ...]:
         if self.report is not None and self.report[0].changed:
             report, seq = self.report
             return tuple(
-                ChangedFile(path=item.path, change=item.change, risk=item.risk, rows=(seq,)) for item in report.changed
+                ChangedFile(path=change.path, change=change.change, risk=change.risk, rows=(seq,))
+                for change in report.changed
             )
-        found: dict[str, ChangedFile] = {}
+        files: dict[str, ChangedFile] = {}
         for gate in self.gates:
             for file in bundled_tasks.changed_files(gate):
-                before = found[file.path].rows if file.path in found else ()
-                found[file.path] = file.model_copy(update={"rows": (*before, *file.rows)})
-        return tuple(found.values())
+                before = files[file.path].rows if file.path in files else ()
+                files[file.path] = file.model_copy(update={"rows": (*before, *file.rows)})
+        return tuple(files.values())
 
-    def _known(self) -> Iterator[IssueKnown]:
+    def _list_known(self) -> Iterator[IssueKnown]:
         if self.report is not None:
             report, seq = self.report
             for issue in report.known_issues:
@@ -247,17 +253,17 @@ class _Bundling:
         for gate in self.last_gate:
             yield from bundled_tasks.known_issues(gate)
 
-    def _fixed(self) -> Iterator[IssueFixed]:
+    def _list_fixed(self) -> Iterator[IssueFixed]:
         for gate in self.gates:
-            yield from bundled_tasks.fixed_issues(gate, replanned=self._replaced(gate))
+            yield from bundled_tasks.fixed_issues(gate, replanned=self._is_replaced(gate))
 
-    def _replaced(self, gate: RunRecord) -> bool:
-        """Whether a later plan has passed in the place of this one."""
+    def _is_replaced(self, gate: RunRecord) -> bool:
+        """Return whether a later plan has passed in place of this one."""
         last = self.gates[-1]
         return gate is not last and last.outcome is RunOutcome.PASSED
 
-    def _commits(self) -> tuple[CommitMade, ...]:
-        """Of a run of the pipeline its own alone: what its tasks have made is no branch's."""
+    def _list_commits(self) -> tuple[CommitMade, ...]:
+        """Return the commits. For a run of the pipeline only its own: the commits of its tasks are on no branch."""
         if self.own.kind == "gate":
             return bundled_tasks.commits(self.own)
         if self.report is None or self.report[0].commit is None:
@@ -265,29 +271,29 @@ class _Bundling:
         report, seq = self.report
         return (CommitMade(commit=report.commit or "", tree=report.tree or "", parent=report.base_commit, rows=(seq,)),)
 
-    def _head(self) -> LedgerHead:
+    def _find_head(self) -> LedgerHead:
         seq, digest = max(last for record in self.records for last in record.last_rows)
         return LedgerHead(ledger_id=self.ledger_id, seq=seq, hash=digest)
 
 
-def _command(ledger: Ledger, run_id: str) -> str:
+def _read_command(ledger: Ledger, run_id: str) -> str:
     started = [row.row.payload for row in ledger.read(EventRow, run_id=run_id, type="run.started")]
     command = str(started[0].get("command")) if started else ""
     if command not in BUNDLED:
-        what = f"a run of `proofstone {command}`" if command else "no run that the ledger knows"
+        subject = f"a run of `proofstone {command}`" if command else "no run in the ledger"
         raise InputError(
-            f"{run_id}: is {what}; a bundle is made of a run of `proofstone run` or `proofstone gate`",
-            hint=f"`proofstone ledger show {run_id}` shows what is on record of it",
+            f"{run_id}: is {subject}; only runs of `proofstone run` and `proofstone gate` have a bundle",
+            hint=f"see its record with `proofstone ledger show {run_id}`",
         )
     return command
 
 
-def _shared(setup: RunSetup | GateSetup) -> dict[str, object]:
+def _shared_fields(setup: RunSetup | GateSetup) -> dict[str, object]:
     return {
         name: getattr(setup, name) for name in ("command", "version", "repository", "branch", "base_commit", "notes")
     }
 
 
-def _served(setup: GateSetup) -> Iterator[tuple[str, str]]:
+def _configured_agents(setup: GateSetup) -> Iterator[tuple[str, str]]:
     yield "executor", setup.executor
     yield "architect", setup.architect

@@ -1,6 +1,6 @@
-"""The documents of a run, in its own folder. All are derived: one that is deleted is back when the run goes on.
+"""Write the documents of a run into its folder. All are derived: a deleted document is written again on a resume.
 
-So nobody waits for the disk while the run goes on; when it ends, all of them are on it.
+So the run does not wait for the disk while it goes on; when it ends, all documents are flushed.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ NAMES: Final = {
     "reviewer": "review",
     "knowledge": "knowledge",
 }
-"""How the answers of each role are called."""
+"""The document name of each role's answers."""
 
 
 @dataclass(frozen=True)
 class Documenting:
     folder: Path
-    _decided: list[Mapping[str, JsonValue]] = field(default_factory=list)
-    """In the order in which the loop hears of them, which is the same when it goes on."""
-    _unsettled: set[Path] = field(default_factory=set)
-    """Files that may not be on the disk yet."""
+    _decisions: list[Mapping[str, JsonValue]] = field(default_factory=list)
+    """The decisions in the order in which the loop receives them, which is the same on a resume."""
+    _unflushed: set[Path] = field(default_factory=set)
+    """The files that may not be on the disk yet."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def request(self, words: str) -> None:
@@ -57,24 +57,24 @@ class Documenting:
         with self._lock:
             self._write(documents_of(NAMES[role], header, output))
             if isinstance(output, DesignOutput | KnowledgeOutput):
-                self._decided.extend(decisions_of(header, output))
-                self._write(decisions_document("", self._decided))
+                self._decisions.extend(decisions_of(header, output))
+                self._write(decisions_document("", self._decisions))
 
     def write(self, documents: Documents) -> None:
         with self._lock:
             self._write(documents)
 
     def settle(self) -> None:
-        """What was written is on the disk, as far as it is there still: a person may have taken something away."""
+        """Flush the written files to the disk, except those that the user has removed."""
         with self._lock:
-            for file in self._unsettled:
+            for file in self._unflushed:
                 if file.is_file():
                     on_disk(file)
-            self._unsettled.clear()
+            self._unflushed.clear()
 
     def _write(self, documents: Documents) -> None:
         for name, text in documents.items():
             file = self.folder / name
             file.parent.mkdir(parents=True, exist_ok=True)
             write_whole(file, text.encode(), durable=False)
-            self._unsettled.add(file)
+            self._unflushed.add(file)

@@ -1,7 +1,4 @@
-"""The record of a run of the pipeline: its steps, what was decided and approved, its parts, its report.
-
-Who looks on while a feature goes through the pipeline.
-"""
+"""The journal of a run of the pipeline, and the observer of a run."""
 
 from __future__ import annotations
 
@@ -29,22 +26,23 @@ class PipelineJournal:
     ledger: Ledger
     run_id: str
     steps: Steps
-    _notes: int = 0
-    _noted: int = 0
+    _note_count: int = 0
+    _recorded_notes: int = 0
 
     @classmethod
     def opened(cls, ledger: Ledger, run_id: str) -> PipelineJournal:
-        noted = len(ledger.read(EventRow, run_id=run_id, type=NOTE))
-        return cls(ledger, run_id, Steps.opened(ledger, run_id, STEP, "run"), 0, noted)
+        recorded = len(ledger.read(EventRow, run_id=run_id, type=NOTE))
+        return cls(ledger, run_id, Steps.opened(ledger, run_id, STEP, "run"), 0, recorded)
 
     def note(self, kind: str, text: str, data: Contract | None) -> bool:
-        """What the loop has decided, once: a resumed run goes by the same notes in the same order. Whether it is
-        new."""
-        self._notes += 1
-        if self._notes <= self._noted:
+        """Record a decision of the loop, once: a resumed run makes the same notes in the same order. Return whether it
+        is new.
+        """
+        self._note_count += 1
+        if self._note_count <= self._recorded_notes:
             return False
-        shown = data.model_dump(mode="json") if data else None
-        self.event(NOTE, kind=kind, text=text, data=shown)
+        payload = data.model_dump(mode="json") if data else None
+        self.event(NOTE, kind=kind, text=text, data=payload)
         return True
 
     def child(self, run_id: str, kind: str, iteration: int) -> None:
@@ -54,12 +52,14 @@ class PipelineJournal:
         return [str(row.row.payload["run_id"]) for row in self.ledger.read(EventRow, run_id=self.run_id, type=CHILD)]
 
     def decided(self, gate_id: str) -> tuple[str, str] | None:
-        """Which option was taken at an approval gate, and what the person said beside it."""
+        """Return the option chosen at an approval gate, and the user's comment."""
         for stored in self.ledger.read(ApprovalRow, run_id=self.run_id, gate=gate_id, newest=True, limit=1):
             return stored.row.option, stored.row.reason
         return None
 
-    def decide(self, request: ApprovalRequest, option: str, said: str, by: str, mode: RunMode, *, auto: bool) -> None:
+    def decide(
+        self, request: ApprovalRequest, option: str, comment: str, by: str, mode: RunMode, *, auto: bool
+    ) -> None:
         payload = {
             "mode": mode.value,
             "auto_selected": auto,
@@ -67,7 +67,7 @@ class PipelineJournal:
         }
         self.ledger.append(
             ApprovalRow(
-                run_id=self.run_id, gate=request.gate_id, option=option, decided_by=by, reason=said, payload=payload
+                run_id=self.run_id, gate=request.gate_id, option=option, decided_by=by, reason=comment, payload=payload
             )
         )
 
@@ -85,64 +85,64 @@ class PipelineJournal:
         )
 
     def milliseconds(self) -> int:
-        """How long processes were at work on it, up to this one; the time between them does not count."""
+        """Return how long processes have worked on the run; the time between processes does not count."""
         return worked_on(self.ledger, self.run_id)
 
     def reported(self, report: RunReport) -> None:
-        """The report, and that the run has ended with it."""
+        """Record the report and the end of the run."""
         self.ledger.append(
-            self._event(REPORT, {"report": report.model_dump(mode="json")}),
-            self._event("run.finished", {"outcome": report.outcome.value, "reason": report.reason}),
+            self._build_event(REPORT, {"report": report.model_dump(mode="json")}),
+            self._build_event("run.finished", {"outcome": report.outcome.value, "reason": report.reason}),
         )
 
     def event(self, type: str, **payload: JsonValue) -> None:
-        self.ledger.append(self._event(type, payload))
+        self.ledger.append(self._build_event(type, payload))
 
-    def _event(self, type: str, payload: Mapping[str, JsonValue]) -> EventRow:
+    def _build_event(self, type: str, payload: Mapping[str, JsonValue]) -> EventRow:
         return EventRow(run_id=self.run_id, type=type, payload=payload)
 
 
 class Watching(Protocol):
-    """Told from several threads at once while agents work beside each other."""
+    """The observer of a run. Agents work in parallel, so it is called from several threads."""
 
     def began(self, run_id: str, setup: RunSetup, *, resumed: bool) -> None: ...
 
     def asked(self, agent: str, about: str) -> None:
-        """An agent begins: `researcher:impact`, `planner`."""
+        """An agent starts: `researcher:impact`, `planner`."""
         ...
 
     def doing(self, agent: str, line: str) -> None:
-        """What it does, in a line, in the place of what it did before."""
+        """The current activity of the agent, in one line that replaces the previous one."""
         ...
 
     def said(self, agent: str, line: str) -> None:
-        """For the person who looks on: a question to them, a pause, a warning."""
+        """A message for the user: a question, a pause, a warning."""
         ...
 
     def answered(self, agent: str, said: str, *, failed: bool) -> None:
-        """In one line what came of it, or why there is no answer."""
+        """The result in one line, or why there is no answer."""
         ...
 
     def noted(self, kind: str, text: str) -> None:
-        """What the engine has decided: a lane, a gate, a direction."""
+        """The engine has made a decision: a lane, a gate, a direction."""
         ...
 
     def approved(self, entry: ApprovalEntry) -> None:
-        """An approval gate was passed, by the person or by default."""
+        """The user, or the default, has passed an approval gate."""
         ...
 
     def checking(self) -> Progress:
-        """The whole cascade begins on the merged tree."""
+        """The checks of the merged tree start. Return the receiver of their progress."""
         ...
 
     def checked(self, checks: FinalChecks) -> None: ...
 
     def plan_gate(self, iteration: int) -> PlanGateWatching:
-        """The plan gate begins; whoever looks on at it."""
+        """The plan gate starts. Return its observer."""
         ...
 
     def gate(self, iteration: int) -> GateWatching:
-        """The task gate begins; whoever looks on at it."""
+        """The task gate starts. Return its observer."""
         ...
 
     def committed(self, commit: str, branch: str) -> None: ...

@@ -1,7 +1,7 @@
-"""What the ledger holds of a review, of a task and of the merged tree, asked in SQL on a connection that can only read:
-by run, task, attempt, round, tree and distinct reviewer or check.
+"""The merged tree of a run: its diff, its checks and its commit, and the evidence of it in the ledger.
 
-The merged tree of a run: shown as a diff, checked as a whole, and committed as it was checked.
+The evidence is read in SQL over a read-only connection: by run, task, attempt, round, tree and distinct reviewer or
+check.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from proofstone.pipeline.rules.reviews import CheckTally, ReviewTally
 from proofstone.plans.models import Plan
 
 FINAL: Final = "final"
-"""The task that the merged tree is checked as."""
+"""The task id under which the merged tree is checked."""
 
-_REVIEWS: Final = """
+_REVIEWS_QUERY: Final = """
 SELECT COUNT(DISTINCT check_name),
        COUNT(DISTINCT CASE WHEN verdict = 'approve' THEN check_name END),
        COUNT(DISTINCT CASE WHEN verdict = 'blocker' THEN check_name END),
@@ -44,11 +44,11 @@ SELECT COUNT(DISTINCT check_name),
 FROM checks
 WHERE run_id = ?1 AND task_id = ?2 AND phase = 'review' AND round = ?3 AND verdict IS NOT NULL AND tree = ?4
 """
-_PASSED: Final = """
+_PASSED_QUERY: Final = """
 SELECT DISTINCT check_name FROM checks
 WHERE run_id = ?1 AND task_id = ?2 AND attempt = ?3 AND phase = 'after' AND passed = 1 AND tree = ?4
 """
-_CHECKED: Final = """
+_CHECKED_QUERY: Final = """
 SELECT json_extract(started.payload, '$.event.attempt'), json_extract(checked.payload, '$.event.evidence.tree'),
        json_extract(checked.payload, '$.event.evidence.passing')
 FROM events AS checked
@@ -61,7 +61,7 @@ ORDER BY checked.seq DESC LIMIT 1
 
 
 def review_task(slug: str, scope: Scope) -> str:
-    """What the rows of a review are about."""
+    """Return the task id of the rows of a review."""
     return f"{slug}-{scope}-review"
 
 
@@ -72,43 +72,43 @@ class LedgerEvidence:
 
     def of_review(self, slug: str, scope: Scope, round: int, tree: str) -> ReviewTally:
         ((submitted, approving, blocking, critical),) = query(
-            self.ledger, _REVIEWS, (self.run_id, review_task(slug, scope), round, tree)
+            self.ledger, _REVIEWS_QUERY, (self.run_id, review_task(slug, scope), round, tree)
         ).rows
         return ReviewTally(*(int(str(count)) for count in (submitted, approving, blocking, critical)))
 
-    def of_merged(self, tree: str, iteration: int, said: Sequence[str]) -> CheckTally:
-        return CheckTally("the merged tree", tuple(said), self._passed(self.run_id, FINAL, iteration, tree))
+    def of_merged(self, tree: str, iteration: int, reported: Sequence[str]) -> CheckTally:
+        return CheckTally("the merged tree", tuple(reported), self._read_passed(self.run_id, FINAL, iteration, tree))
 
     def of_tasks(self, gates: Sequence[GateSummary]) -> Iterator[CheckTally]:
-        """Of each task that the task gate has accepted; a person's checkpoint is checked by nobody."""
+        """Yield the evidence of each accepted task; a checkpoint of the user has no checks."""
         for gate in gates:
             for task in gate.tasks:
                 if task.state is TaskState.APPROVED and task.attempts:
-                    yield self._of_task(gate.run_id, task.id)
+                    yield self._read_task(gate.run_id, task.id)
 
-    def _of_task(self, run_id: str, task_id: str) -> CheckTally:
-        about = f"{task_id} of {run_id}"
-        found = query(self.ledger, _CHECKED, (run_id, task_id)).rows
-        if not found:
-            return CheckTally(about, (), ())
-        attempt, tree, passing = found[0]
+    def _read_task(self, run_id: str, task_id: str) -> CheckTally:
+        subject = f"{task_id} of {run_id}"
+        rows_found = query(self.ledger, _CHECKED_QUERY, (run_id, task_id)).rows
+        if not rows_found:
+            return CheckTally(subject, (), ())
+        attempt, tree, passing = rows_found[0]
         if attempt is None or tree is None:
-            raise LedgerError(f"{about}: the row of its checks does not say what they were about")
-        rows = self._passed(run_id, task_id, int(str(attempt)), str(tree))
-        return CheckTally(about, tuple(json.loads(str(passing))), rows)
+            raise LedgerError(f"{subject}: the row of its checks names no attempt or no tree")
+        rows = self._read_passed(run_id, task_id, int(str(attempt)), str(tree))
+        return CheckTally(subject, tuple(json.loads(str(passing))), rows)
 
-    def _passed(self, run_id: str, task_id: str, attempt: int, tree: str) -> tuple[str, ...]:
-        found = query(self.ledger, _PASSED, (run_id, task_id, attempt, tree)).rows
-        return tuple(str(name) for (name,) in found)
+    def _read_passed(self, run_id: str, task_id: str, attempt: int, tree: str) -> tuple[str, ...]:
+        rows = query(self.ledger, _PASSED_QUERY, (run_id, task_id, attempt, tree)).rows
+        return tuple(str(name) for (name,) in rows)
 
 
-_MOST_DIFF: Final = 200_000
-_MARKS: Final[dict[Risk, RiskMark]] = {Risk.GREEN: "🟢", Risk.YELLOW: "🟡", Risk.RED: "🔴"}
+_MAX_DIFF_CHARS: Final = 200_000
+_RISK_MARKS: Final[dict[Risk, RiskMark]] = {Risk.GREEN: "🟢", Risk.YELLOW: "🟡", Risk.RED: "🔴"}
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What a run has made of its base, at one commit of its own."""
+    """The merged changes of a run, at one of its commits."""
 
     world: World
     tip: str
@@ -122,10 +122,10 @@ class Merged:
         return of_tree(self.world.store, self.world.base_tree, self.tree)
 
     def diff(self) -> str:
-        """For agents: what may hold secrets is not shown."""
-        git, more = self.world.store.git(), self.world.settings.tools.secret
-        hidden = [path.path for path in self.snapshot.change.paths if is_secret(path.path, more)]
-        return shown_diff(git, self.world.base_commit, self.tip, hidden, _MOST_DIFF)
+        """Return the diff for agents, without files that may contain secrets."""
+        git, patterns = self.world.store.git(), self.world.settings.tools.secret
+        hidden = [path.path for path in self.snapshot.change.paths if is_secret(path.path, patterns)]
+        return shown_diff(git, self.world.base_commit, self.tip, hidden, _MAX_DIFF_CHARS)
 
     def patch(self) -> bytes:
         git = self.world.store.git()
@@ -135,16 +135,17 @@ class Merged:
         subject = Subject(self.world, CheckRequest(tree=self.snapshot))
         risks = {change.path: change.risk for change in map(risk_of, path_changes(subject.files))}
         return tuple(
-            BlastRadius(path=path.path, change=path.kind, risk=_MARKS[risks.get(path.path, Risk.YELLOW)])
+            BlastRadius(path=path.path, change=path.kind, risk=_RISK_MARKS[risks.get(path.path, Risk.YELLOW)])
             for path in self.snapshot.change.paths
         )
 
     def checked(
         self, plans: Sequence[Plan], iteration: int, progress: Progress, *, large: bool
     ) -> tuple[FinalChecks, CheckReport]:
-        """The whole cascade, and every verify command of every task, on the tree that would be committed. `large`: to
-        the last tier, whatever its files are."""
-        world = _with_all_large(self.world) if large else self.world
+        """Run all checks, and every verify command of every task, on the tree that would be committed. With `large`,
+        run all tiers, whatever the files are.
+        """
+        world = _with_all_tiers(self.world) if large else self.world
         scratch = world.scratch / f"final-{iteration}"
         scratch.mkdir(mode=0o700)
         tasks = [task for plan in plans for task in plan.tasks]
@@ -173,7 +174,7 @@ class Merged:
         )
 
 
-def _with_all_large(world: World) -> World:
+def _with_all_tiers(world: World) -> World:
     check = world.settings.check.model_copy(update={"large": ("**",)})
     return replace(world, settings=world.settings.model_copy(update={"check": check}))
 
@@ -183,8 +184,9 @@ def reviewed(report: CheckReport) -> tuple[ReviewedCheck, ...]:
 
 
 def committed(merged: Merged, branch: str, message: str, author: Identity, date: str, *, sign: bool) -> str:
-    """One commit of the merged tree, onto the base; published where the branch is expected, or not at all. Said again
-    with the same words it is the same commit."""
+    """Commit the merged tree onto the base, and publish it only if the branch is where it is expected. Repeating this
+    with the same message gives the same commit.
+    """
     world = merged.world
     intent = Intent(tree=merged.tree, parent=world.base_commit, message=message, author=author, date=date)
     commit = write_commit(world.store, intent, sign=sign)

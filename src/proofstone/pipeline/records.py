@@ -1,7 +1,4 @@
-"""Everything that the ledger holds of one run, read once.
-
-Runs of the whole pipeline as the ledger tells them, at any time and from any process.
-"""
+"""Read the runs of the pipeline from the ledger, at any time and from any process."""
 
 from __future__ import annotations
 
@@ -24,12 +21,12 @@ from proofstone.pipeline.models.run import RunReport
 from proofstone.runtime.run_index import CHILD
 
 Kind = Literal["run", "plan", "gate"]
-_BESIDE: Final = ("run.budget", "run.child")
+_STATELESS_EVENTS: Final = ("run.budget", "run.child")
 
 
 @dataclass(frozen=True)
 class Happened:
-    """One event of a task."""
+    """An event of a task."""
 
     seq: int
     event: TaskEvent
@@ -42,7 +39,7 @@ class TaskHistory:
     events: tuple[Happened, ...]
 
     def rows(self, *kinds: str) -> tuple[int, ...]:
-        """The rows of these kinds of events; of all of them, if none is named."""
+        """Return the rows of these kinds of events; of all events, if no kind is given."""
         return tuple(event.seq for event in self.events if not kinds or event.event.kind in kinds)
 
 
@@ -73,30 +70,33 @@ class RunRecord:
         )
 
     def of_type(self, type: str) -> Iterator[tuple[int, Mapping[str, JsonValue]]]:
-        """Row and payload of each event of that type."""
+        """Yield the row and the payload of each event of this type."""
         return ((event.seq, event.row.payload) for event in self.events if event.row.type == type)
 
     @property
     def last_rows(self) -> list[tuple[int, str]]:
         """The last row of each table, with its hash."""
         return [
-            *_last(self.events),
-            *_last(self.checks),
-            *_last(self.messages),
-            *_last(self.telemetry),
-            *_last(self.approvals),
-            *_last(self.overrides),
+            *_last_row(self.events),
+            *_last_row(self.checks),
+            *_last_row(self.messages),
+            *_last_row(self.telemetry),
+            *_last_row(self.approvals),
+            *_last_row(self.overrides),
         ]
 
     @property
     def stages(self) -> list[Stored[EventRow]]:
-        """What happened to the run as a whole; that somebody has raised its budget, or that a part of it was begun,
-        leaves it where it is."""
-        return [event for event in self.events if event.row.type.startswith("run.") and event.row.type not in _BESIDE]
+        """The events of the run as a whole. A raised budget and a started part do not change the state of the run."""
+        return [
+            event
+            for event in self.events
+            if event.row.type.startswith("run.") and event.row.type not in _STATELESS_EVENTS
+        ]
 
     @property
     def outcome(self) -> RunOutcome | None:
-        """None: it has not ended, or goes on."""
+        """None if the run has not ended, or was resumed."""
         last = self.stages[-1].row
         return RunOutcome(str(last.payload["outcome"])) if last.type == "run.finished" else None
 
@@ -105,55 +105,53 @@ class RunRecord:
         return str(self.stages[-1].row.payload.get("reason", ""))
 
     def tasks(self) -> tuple[TaskHistory, ...]:
-        """The tasks to which something has happened, in the order in which they were begun."""
-        found: dict[str, list[Happened]] = {}
+        """Return the tasks that have events, in the order of their starts."""
+        by_task: dict[str, list[Happened]] = {}
         for stored in self.events:
             if stored.row.task_id is not None and stored.row.type.startswith("task."):
                 event = TASK_EVENTS.validate_python(stored.row.payload["event"])
-                found.setdefault(stored.row.task_id, []).append(Happened(stored.seq, event))
-        return tuple(self._history(id, events) for id, events in found.items())
+                by_task.setdefault(stored.row.task_id, []).append(Happened(stored.seq, event))
+        return tuple(self._replay(id, events) for id, events in by_task.items())
 
-    def _history(self, id: str, events: list[Happened]) -> TaskHistory:
-        # Nobody starts work on a checkpoint, and nothing else is blocked or confirmed before it was begun.
+    def _replay(self, id: str, events: list[Happened]) -> TaskHistory:
+        # A checkpoint has no attempts, and no other task is blocked or confirmed before it was started.
         record = TaskRecord(id=id, checkpoint=events[0].event.kind in ("confirmed", "blocked"))
         for event in events:
             try:
                 record = apply(record, event.event)
             except GateError as error:
-                raise LedgerError(f"run {self.run_id}: row {event.seq} of the ledger cannot be: {error}") from error
+                raise LedgerError(f"run {self.run_id}: row {event.seq} of the ledger is impossible: {error}") from error
         return TaskHistory(id, record, tuple(events))
 
 
-def _last(table: list[Stored[R]]) -> list[tuple[int, str]]:
-    return [(item.seq, item.link.hash) for item in table[-1:]]
+def _last_row(table: list[Stored[R]]) -> list[tuple[int, str]]:
+    return [(stored.seq, stored.link.hash) for stored in table[-1:]]
 
 
 BUNDLED: Final = ("run", "gate")
-"""Commands whose runs have a bundle."""
+"""The commands whose runs have a bundle."""
 
 
 def children(ledger: Ledger, run_id: str) -> tuple[Child, ...]:
-    """The runs that are parts of this one, in the order in which they were begun; each once, however often it was gone
-    on with."""
-    found: dict[str, Child] = {}
+    """Return the child runs in the order of their starts; each once, even if it was resumed."""
+    by_id: dict[str, Child] = {}
     for stored in ledger.read(EventRow, run_id=run_id, type=CHILD):
-        said = Child.model_validate({**stored.row.payload, "rows": (stored.seq,)})
-        found.setdefault(said.run_id, said)
-    return tuple(found.values())
+        child = Child.model_validate({**stored.row.payload, "rows": (stored.seq,)})
+        by_id.setdefault(child.run_id, child)
+    return tuple(by_id.values())
 
 
 def reported(ledger: Ledger, run_id: str) -> tuple[RunReport, int] | None:
-    """What came of a run and the row that says so, as far as it came to that. Of a run that has gone on since, nothing
-    has come yet."""
+    """Return the report of a run and its row, if there is one. A run that was resumed since has no report yet."""
     for stored in ledger.read(EventRow, run_id=run_id, type=REPORT, newest=True, limit=1):
         if ledger.read(EventRow, run_id=run_id, type=STEP, after=stored.seq, limit=1):
             return None
-        return _as_of_now(ledger, RunReport.model_validate(stored.row.payload["report"]), stored.seq), stored.seq
+        return _apply_answer(ledger, RunReport.model_validate(stored.row.payload["report"]), stored.seq), stored.seq
     return None
 
 
-def _as_of_now(ledger: Ledger, report: RunReport, seq: int) -> RunReport:
-    """What a person was asked, they may have answered since: then it only waits for somebody to go on with it."""
+def _apply_answer(ledger: Ledger, report: RunReport, seq: int) -> RunReport:
+    """Update the report: if the user has answered since, the run only waits to be resumed."""
     if report.waiting is None:
         return report
     for stored in ledger.read(
@@ -161,7 +159,7 @@ def _as_of_now(ledger: Ledger, report: RunReport, seq: int) -> RunReport:
     ):
         update = {
             "waiting": None,
-            "reason": f"{stored.row.gate}: {stored.row.option}, says {stored.row.decided_by}; nobody has gone on yet",
+            "reason": f"{stored.row.gate}: {stored.row.option}, by {stored.row.decided_by}; not resumed yet",
             "next_step": f"proofstone resume {report.run_id}",
         }
         return report.model_copy(update=update)
@@ -169,15 +167,16 @@ def _as_of_now(ledger: Ledger, report: RunReport, seq: int) -> RunReport:
 
 
 def last_report(ledger: Ledger, run_id: str) -> RunReport | None:
-    found = reported(ledger, run_id)
-    return found[0] if found else None
+    result = reported(ledger, run_id)
+    return result[0] if result else None
 
 
 def bundled_runs(ledger: Ledger) -> list[KnownRun]:
-    """Runs that a bundle can be made of, newest first. Parts of other runs come behind all of these: they can be named,
-    but `last` means a run that a person has started."""
+    """Return the runs that can have a bundle, newest first. Child runs come last: they can be named, but `last` means a
+    run that a user has started.
+    """
     started = [row for row in reversed(ledger.read(EventRow, type="run.started")) if _has_bundle(row)]
-    return [_known(item) for item in sorted(started, key=_is_part)]
+    return [_to_reference(row) for row in sorted(started, key=_is_part)]
 
 
 def _has_bundle(started: Stored[EventRow]) -> bool:
@@ -188,5 +187,5 @@ def _is_part(started: Stored[EventRow]) -> bool:
     return bool(started.row.payload.get("parent"))
 
 
-def _known(started: Stored[EventRow]) -> KnownRun:
+def _to_reference(started: Stored[EventRow]) -> KnownRun:
     return KnownRun(started.row.run_id, str(started.row.payload["repository"]))

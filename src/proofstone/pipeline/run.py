@@ -1,8 +1,8 @@
-"""One run of the whole pipeline: the shell that drives `pipeline.rules.loop`.
+"""A run of the whole pipeline: it performs the effects of `pipeline.rules.loop`.
 
-Each answer, approval, check and part is on record before the loop hears of it; so a run that was killed, or waits for a
-person, goes through the loop again and does only what is missing. The plan gate and the task gate are runs of their
-own, whose ids are on record before they begin.
+Every answer, approval, check and part is recorded before the loop receives it. A run that was killed, or that waits for
+a person, executes the loop again and performs only the missing effects. The plan gate and the task gate are child runs,
+whose ids are recorded before they start.
 """
 
 from __future__ import annotations
@@ -83,23 +83,23 @@ from proofstone.runtime.run_index import end_on_record
 
 BUNDLE: Final = "evidence-bundle.md"
 SLOTS: Final = 4
-"""Agents at once."""
+"""The number of agents that work at the same time."""
 
 Ask = Callable[[ApprovalRequest], tuple[str, str] | None]
-"""The person, where one can be asked here and now: the option, and what they say beside it; None: nobody can."""
+"""Ask the user, if someone can answer now. Return the option and a comment, or None if nobody can answer."""
 
 Came = TypeVar("Came", bound=Contract)
 
 
 class Parts(Protocol):
-    """Runs that are parts of this one."""
+    """The child runs of this run."""
 
     def verify_plan(self, run_id: str, iteration: int, plan: Path, tip: str) -> PlanGateSummary | Waiting: ...
 
     def implement(self, run_id: str, iteration: int, plan: Path, base: str, *, lane: str) -> GateSummary | Waiting: ...
 
     def let_go(self) -> None:
-        """What tasks have committed is in the one commit now."""
+        """Unpin the commits of tasks, which are now part of the one commit."""
         ...
 
     def spent(self, run_ids: Sequence[str]) -> Spent: ...
@@ -124,13 +124,13 @@ class PipelineRun:
     by: str = "person"
     resumed: bool = False
     _checks: tuple[ReviewedCheck, ...] = ()
-    """Of the last cascade on the merged tree, for reviewers."""
+    """The results of the last checks on the merged tree, for reviewers."""
     _plans: list[Plan] = field(default_factory=list)
     _tip: str = ""
-    _since: float = field(default_factory=time.monotonic)
+    _started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        self._before = self.journal.milliseconds()
+        self._earlier_ms = self.journal.milliseconds()
         self._tip = self.world.base_commit
 
     @property
@@ -138,32 +138,32 @@ class PipelineRun:
         return self.world.run_id
 
     def run(self) -> RunReport:
-        """To the commit, to an honest refusal, or to where a person must say something."""
+        """Run to the commit, to a refusal, or to a question for the user."""
         self.watching.began(self.run_id, self.setup, resumed=self.resumed)
         with end_on_record(self.journal.ledger, self.run_id, self.world.cancel):
-            report = self._through()
+            report = self._drive()
         report = report.model_copy(update={"bundle": str(self.folder / BUNDLE)})
         self.journal.reported(report)
-        self._bundle()
+        self._write_bundle()
         return report
 
-    def _bundle(self) -> None:
-        """What a person can read, made from the ledger alone."""
+    def _write_bundle(self) -> None:
+        """Write the readable evidence, made from the ledger alone."""
         bundle = bundle_of(self.world.ledger, self.run_id)
         self.agents.documents.write({BUNDLE: page(bundle), **task_documents(bundle)})
         self.agents.documents.settle()
 
-    def _through(self) -> RunReport:
+    def _drive(self) -> RunReport:
         self.agents.documents.request(self.setup.request)
         loop = deliver(self._feature)
-        needs = next(loop)
+        effects = next(loop)
         while True:
-            sent = self._met(needs)
+            results = self._perform(effects)
             try:
-                needs = loop.send(sent)
+                effects = loop.send(results)
             except StopIteration as stop:
                 delivered: Delivered = stop.value
-                return self._report(delivered)
+                return self._build_report(delivered)
 
     @property
     def _feature(self) -> Feature:
@@ -180,193 +180,201 @@ class PipelineRun:
             minutes=setup.minutes,
         )
 
-    def _met(self, needs: tuple[Need, ...]) -> tuple[Sent, ...]:
-        """What is asked at the same time is asked at the same time; only agents are."""
-        if not all(isinstance(need, Note) for need in needs):
+    def _perform(self, effects: tuple[Need, ...]) -> tuple[Sent, ...]:
+        """Perform the effects. Effects that are yielded together are performed in parallel; only agents are."""
+        if not all(isinstance(effect, Note) for effect in effects):
             self.ends.refuse_if_over()
-        match needs:
-            case (Approve() as need,):
-                return (self._approved(need),)
-            case (VerifyPlan() as need,):
-                return (self._plan_verified(need),)
-            case (Implement() as need,):
-                return (self._implemented(need),)
-            case (CheckAll() as need,):
-                return side_by_side([partial(self._checked, need)], 1, self.world.cancel)
-            case (CountReviews() as need,):
-                return (self._reviews_counted(need),)
-            case (CountChecks() as need,):
-                return (self._checks_counted(need),)
-            case (Commit() as need,):
-                return (self._committed(need),)
-        if all(isinstance(need, Note) for need in needs):
-            return tuple(self._noted(need) for need in needs if isinstance(need, Note))
-        asked = [need for need in needs if isinstance(need, AskAgent)]
-        tips = [need.tip if isinstance(need, AskReview | AskKnowledge) and need.tip else self._tip for need in asked]
-        shown = {tip: Merged(self.world, tip) for tip in tips}
-        for tip, merged in shown.items():
+        match effects:
+            case (Approve() as effect,):
+                return (self._approve(effect),)
+            case (VerifyPlan() as effect,):
+                return (self._verify_plan(effect),)
+            case (Implement() as effect,):
+                return (self._implement(effect),)
+            case (CheckAll() as effect,):
+                return side_by_side([partial(self._run_checks, effect)], 1, self.world.cancel)
+            case (CountReviews() as effect,):
+                return (self._count_reviews(effect),)
+            case (CountChecks() as effect,):
+                return (self._count_checks(effect),)
+            case (Commit() as effect,):
+                return (self._commit(effect),)
+        if all(isinstance(effect, Note) for effect in effects):
+            return tuple(self._record_note(effect) for effect in effects if isinstance(effect, Note))
+        agent_effects = [effect for effect in effects if isinstance(effect, AskAgent)]
+        tips = [
+            effect.tip if isinstance(effect, AskReview | AskKnowledge) and effect.tip else self._tip
+            for effect in agent_effects
+        ]
+        trees = {tip: Merged(self.world, tip) for tip in tips}
+        for tip, merged in trees.items():
             self.agents.prepare(merged.tree, tip)
         jobs = [
-            partial(self.agents.heard, asking(need, self._shown(need, shown[tip])), shown[tip].tree, tip)
-            for need, tip in zip(asked, tips, strict=True)
+            partial(self.agents.heard, asking(effect, self._build_context(effect, trees[tip])), trees[tip].tree, tip)
+            for effect, tip in zip(agent_effects, tips, strict=True)
         ]
-        return self._learnt(side_by_side(jobs, SLOTS, self.world.cancel))
+        return self._store_lessons(side_by_side(jobs, SLOTS, self.world.cancel))
 
-    def _learnt(self, sent: tuple[Heard | Failed, ...]) -> tuple[Heard | Failed, ...]:
-        """What the keeper of knowledge has said is kept by the engine."""
-        for item in sent:
-            if isinstance(item, Heard) and isinstance(item.output, KnowledgeOutput):
-                self.watching.noted("knowledge", self.learning.keep(item.output))
-        return sent
+    def _store_lessons(self, results: tuple[Heard | Failed, ...]) -> tuple[Heard | Failed, ...]:
+        """Store the answer of the knowledge keeper."""
+        for result in results:
+            if isinstance(result, Heard) and isinstance(result.output, KnowledgeOutput):
+                self.watching.noted("knowledge", self.learning.keep(result.output))
+        return results
 
-    def _shown(self, need: Need, merged: Merged) -> Shown:
-        of_code = isinstance(need, AskKnowledge) or (isinstance(need, AskReview) and need.scope == "code")
+    def _build_context(self, effect: Need, merged: Merged) -> Shown:
+        concerns_code = isinstance(effect, AskKnowledge) or (isinstance(effect, AskReview) and effect.scope == "code")
         return Shown(
             run_id=self.run_id,
             request=self.setup.request,
-            diff=merged.diff() if of_code and merged.tip != self.world.base_commit else "",
-            checks=self._checks if of_code else (),
-            learnt=self.learning.recalled(self.setup.request) if isinstance(need, AskPlan) else (),
-            added=self._added(f"{PLANNED}{need.iteration}") if isinstance(need, AskPlan) else (),
+            diff=merged.diff() if concerns_code and merged.tip != self.world.base_commit else "",
+            checks=self._checks if concerns_code else (),
+            learnt=self.learning.recalled(self.setup.request) if isinstance(effect, AskPlan) else (),
+            added=self._read_additions(f"{PLANNED}{effect.iteration}") if isinstance(effect, AskPlan) else (),
         )
 
-    def _added(self, point: str) -> tuple[str, ...]:
-        """What the person has added that no plan before this point holds and no task has taken in. Which that was is on
-        record: whoever resumes the run hears the same at the same point, and the rest later."""
+    def _read_additions(self, point: str) -> tuple[str, ...]:
+        """Return the user's additions that no plan before this point contains and no task has taken in. They are
+        recorded: a resumed run gets the same additions at the same point, and later ones later.
+        """
         return self.adding.unplanned(point)
 
-    def _too_late(self, it: Delivered) -> tuple[str, ...]:
-        """What the commit does not hold although it was asked for."""
-        return self.adding.too_late() if it.commit else ()
+    def _late_additions(self, delivered: Delivered) -> tuple[str, ...]:
+        """Return requested additions that the commit does not contain."""
+        return self.adding.too_late() if delivered.commit else ()
 
-    def _noted(self, need: Note) -> Noted:
-        self.journal.note(need.kind, need.text, need.data)
-        self.watching.noted(need.kind, need.text)
+    def _record_note(self, effect: Note) -> Noted:
+        self.journal.note(effect.kind, effect.text, effect.data)
+        self.watching.noted(effect.kind, effect.text)
         return Noted()
 
     # Approvals.
 
-    def _approved(self, need: Approve) -> Decided | Waiting:
-        request = self._timed(need.request)
-        known = self.journal.decided(request.gate_id)
-        if known is None and self.setup.mode is RunMode.AUTONOMOUS and not need.by_person:
-            known = request.default.id, ""
+    def _approve(self, effect: Approve) -> Decided | Waiting:
+        request = self._with_elapsed_time(effect.request)
+        decision = self.journal.decided(request.gate_id)
+        if decision is None and self.setup.mode is RunMode.AUTONOMOUS and not effect.by_person:
+            decision = request.default.id, ""
             self.journal.decide(request, request.default.id, "", "proofstone", self.setup.mode, auto=True)
-        elif known is None:
-            known = self.ask(request)
-            if known is None:
+        elif decision is None:
+            decision = self.ask(request)
+            if decision is None:
                 return Waiting(request.question, f"proofstone approve {self.run_id} {request.gate_id} OPTION")
-            self.journal.decide(request, *known, self.by, self.setup.mode, auto=False)
+            self.journal.decide(request, *decision, self.by, self.setup.mode, auto=False)
         self.agents.documents.approvals(self.journal.approvals())
         self.watching.approved(
             next(approval for approval in self.journal.approvals() if approval.gate_id == request.gate_id)
         )
-        return Decided(*known)
+        return Decided(*decision)
 
-    def _timed(self, request: ApprovalRequest) -> ApprovalRequest:
-        """With how long the run has taken so far: the loop knows no clock."""
-        metadata = request.metadata.model_copy(update={"elapsed_time": lasting(self._milliseconds / 1000)})
+    def _with_elapsed_time(self, request: ApprovalRequest) -> ApprovalRequest:
+        """Add the elapsed time to the request: the loop has no clock."""
+        metadata = request.metadata.model_copy(update={"elapsed_time": lasting(self._elapsed_ms / 1000)})
         return request.model_copy(update={"metadata": metadata})
 
     # Parts.
 
-    def _plan_verified(self, need: VerifyPlan) -> PlanVerified | Waiting:
-        came = self._part(
+    def _verify_plan(self, effect: VerifyPlan) -> PlanVerified | Waiting:
+        summary = self._run_part(
             "plan",
-            need.iteration,
-            need.text,
-            lambda run_id, plan: self.parts.verify_plan(run_id, need.iteration, plan, self._tip),
+            effect.iteration,
+            effect.text,
+            lambda run_id, plan: self.parts.verify_plan(run_id, effect.iteration, plan, self._tip),
             PlanGateSummary,
         )
-        return came if isinstance(came, Waiting) else PlanVerified(came)
+        return summary if isinstance(summary, Waiting) else PlanVerified(summary)
 
-    def _implemented(self, need: Implement) -> Implemented | Waiting:
-        came = self._part(
+    def _implement(self, effect: Implement) -> Implemented | Waiting:
+        summary = self._run_part(
             "gate",
-            need.iteration,
-            need.text,
-            lambda run_id, plan: self.parts.implement(run_id, need.iteration, plan, need.base, lane=need.lane),
+            effect.iteration,
+            effect.text,
+            lambda run_id, plan: self.parts.implement(run_id, effect.iteration, plan, effect.base, lane=effect.lane),
             GateSummary,
         )
-        if isinstance(came, Waiting):
-            return came
-        plan, _ = read_plan(need.text, "plan.md")
+        if isinstance(summary, Waiting):
+            return summary
+        plan, _ = read_plan(effect.text, "plan.md")
         self._plans += [plan] if plan is not None else []
-        self._tip = came.tip
-        return Implemented(came, self._elapsed(f"gate/{need.iteration}"))
+        self._tip = summary.tip
+        return Implemented(summary, self._measure_time(f"gate/{effect.iteration}"))
 
-    def _part(
+    def _run_part(
         self,
         kind: str,
         iteration: int,
         text: str,
-        through: Callable[[str, Path], Came | Waiting],
+        perform: Callable[[str, Path], Came | Waiting],
         contract: type[Came],
     ) -> Came | Waiting:
-        """A run of its own. Its id is on record before it begins, and what came of it when it has ended."""
-        known = self.journal.steps.recall(f"{kind}/{iteration}", text)
-        if known is not None:
-            return contract.model_validate(known["came"])
+        """Perform a child run. Its id is recorded before it starts, and its result when it has ended."""
+        recorded = self.journal.steps.recall(f"{kind}/{iteration}", text)
+        if recorded is not None:
+            return contract.model_validate(recorded["came"])
         run_id = f"{self.run_id}-{kind[0]}{iteration}"
         if run_id not in self.journal.children():
             self.journal.child(run_id, kind, iteration)
         plan = self.folder / f"{kind}-{iteration}" / "plan.md"
         plan.parent.mkdir(parents=True, exist_ok=True)
         write_whole(plan, text.encode())
-        came = through(run_id, plan)
-        if not isinstance(came, Waiting):
-            self.journal.steps.keep(f"{kind}/{iteration}", text, {"came": came.model_dump(mode="json")})
-        return came
+        result = perform(run_id, plan)
+        if not isinstance(result, Waiting):
+            self.journal.steps.keep(f"{kind}/{iteration}", text, {"came": result.model_dump(mode="json")})
+        return result
 
     # The merged tree.
 
-    def _checked(self, need: CheckAll) -> Checked:
-        large, asked = need.lane is Lane.LARGE, need.tip
-        step = f"checks/{need.iteration}{'-large' if large else ''}"
-        merged = Merged(self.world, need.tip)
-        known = self.journal.steps.recall(step, asked)
-        if known is None:
-            checks, report = merged.checked(self._plans, need.iteration, self.watching.checking(), large=large)
-            seen: list[JsonValue] = [item.model_dump(mode="json") for item in reviewed(report)]
-            known = {"checks": checks.model_dump(mode="json"), "seen": seen}
-            self.journal.steps.keep(step, asked, known)
+    def _run_checks(self, effect: CheckAll) -> Checked:
+        is_large, tip = effect.lane is Lane.LARGE, effect.tip
+        step = f"checks/{effect.iteration}{'-large' if is_large else ''}"
+        merged = Merged(self.world, effect.tip)
+        recorded = self.journal.steps.recall(step, tip)
+        if recorded is None:
+            checks, report = merged.checked(self._plans, effect.iteration, self.watching.checking(), large=is_large)
+            verdicts: list[JsonValue] = [check.model_dump(mode="json") for check in reviewed(report)]
+            recorded = {"checks": checks.model_dump(mode="json"), "seen": verdicts}
+            self.journal.steps.keep(step, tip, recorded)
             self.watching.checked(checks)
-        listed = known["seen"] if isinstance(known["seen"], list) else []
-        self._checks = tuple(map(ReviewedCheck.model_validate, listed))
-        left = outgrown(need.lane, merged.blast_radius())
-        return Checked(FinalChecks.model_validate(known["checks"]), left, self._added(step))
+        entries = recorded["seen"] if isinstance(recorded["seen"], list) else []
+        self._checks = tuple(map(ReviewedCheck.model_validate, entries))
+        outgrown_lane = outgrown(effect.lane, merged.blast_radius())
+        return Checked(FinalChecks.model_validate(recorded["checks"]), outgrown_lane, self._read_additions(step))
 
-    # What the ledger bears out.
+    # The evidence in the ledger.
 
-    def _reviews_counted(self, need: CountReviews) -> ReviewsCounted:
-        tree = Merged(self.world, need.tip or self._tip).tree
-        return ReviewsCounted(self._evidence.of_review(self.setup.slug, need.scope, need.round, tree))
+    def _count_reviews(self, effect: CountReviews) -> ReviewsCounted:
+        tree = Merged(self.world, effect.tip or self._tip).tree
+        return ReviewsCounted(self._evidence.of_review(self.setup.slug, effect.scope, effect.round, tree))
 
-    def _checks_counted(self, need: CountChecks) -> ChecksCounted:
-        said = [check.name for check in self._checks if check.verdict is Verdict.PASS]
-        merged = self._evidence.of_merged(Merged(self.world, need.tip).tree, need.iteration, said)
-        return ChecksCounted((merged, *self._evidence.of_tasks(need.gates)), self._added(f"commit/{need.iteration}"))
+    def _count_checks(self, effect: CountChecks) -> ChecksCounted:
+        passing = [check.name for check in self._checks if check.verdict is Verdict.PASS]
+        merged = self._evidence.of_merged(Merged(self.world, effect.tip).tree, effect.iteration, passing)
+        return ChecksCounted(
+            (merged, *self._evidence.of_tasks(effect.gates)), self._read_additions(f"commit/{effect.iteration}")
+        )
 
     @property
     def _evidence(self) -> LedgerEvidence:
         return LedgerEvidence(self.world.ledger_path, self.run_id)
 
-    def _committed(self, need: Commit) -> Committed | Failed:
-        """The words of the commit are on record before it is made: after a crash it is made again, and is the same."""
-        step, merged, setup = "commit", Merged(self.world, need.tip), self.setup
-        known = self.journal.steps.recall(f"{step}/intent", need.tip)
-        if known is None:
+    def _commit(self, effect: Commit) -> Committed | Failed:
+        """Commit the merged tree. The message is recorded before: a commit repeated after a crash is the same
+        commit.
+        """
+        step, merged, setup = "commit", Merged(self.world, effect.tip), self.setup
+        recorded = self.journal.steps.recall(f"{step}/intent", effect.tip)
+        if recorded is None:
             message = commit_message(setup, self.run_id, [path.path for path in merged.snapshot.change.paths])
-            known = {"message": message, "date": f"{int(time.time())} +0000"}
-            self.journal.steps.keep(f"{step}/intent", need.tip, known)
+            recorded = {"message": message, "date": f"{int(time.time())} +0000"}
+            self.journal.steps.keep(f"{step}/intent", effect.tip, recorded)
         try:
             commit = committed(
-                merged, setup.branch, str(known["message"]), self.author, str(known["date"]), sign=self.sign
+                merged, setup.branch, str(recorded["message"]), self.author, str(recorded["date"]), sign=self.sign
             )
         except RepositoryError as error:
             return Failed(error.message)
-        if self.journal.steps.recall(step, need.tip) is None:
-            self.journal.steps.keep(step, need.tip, {"commit": commit, "tree": merged.tree, "branch": setup.branch})
+        if self.journal.steps.recall(step, effect.tip) is None:
+            self.journal.steps.keep(step, effect.tip, {"commit": commit, "tree": merged.tree, "branch": setup.branch})
             self.watching.committed(commit, setup.branch)
         self.parts.let_go()
         return Committed(commit)
@@ -377,66 +385,72 @@ class PipelineRun:
     def folder(self) -> Path:
         return self.agents.documents.folder
 
-    def _elapsed(self, step: str) -> int:
-        known = self.journal.steps.recall(f"time/{step}", "")
-        if known is not None:
-            return int(str(known["ms"]))
-        ms = self._milliseconds
+    def _measure_time(self, step: str) -> int:
+        recorded = self.journal.steps.recall(f"time/{step}", "")
+        if recorded is not None:
+            return int(str(recorded["ms"]))
+        ms = self._elapsed_ms
         self.journal.steps.keep(f"time/{step}", "", {"ms": ms})
         return ms
 
     @property
-    def _milliseconds(self) -> int:
-        return self._before + round(1000 * (time.monotonic() - self._since))
+    def _elapsed_ms(self) -> int:
+        return self._earlier_ms + round(1000 * (time.monotonic() - self._started))
 
-    def _report(self, it: Delivered) -> RunReport:
-        merged, setup = Merged(self.world, it.tip or self.world.base_commit), self.setup
-        if it.commit is None and merged.tip != self.world.base_commit:
+    def _build_report(self, delivered: Delivered) -> RunReport:
+        merged, setup = Merged(self.world, delivered.tip or self.world.base_commit), self.setup
+        if delivered.commit is None and merged.tip != self.world.base_commit:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_whole(self.folder / "change.patch", merged.patch())
         runs = (self.run_id, *self.journal.children())
-        waiting, spent = it.waiting, self.parts.spent(runs)
+        waiting, spent = delivered.waiting, self.parts.spent(runs)
         return RunReport(
             run_id=self.run_id,
             request=setup.request,
             repository=setup.repository,
-            outcome=it.outcome,
-            reason=it.reason,
-            confidence=it.confidence,
-            confidence_reasons=it.confidence_reasons,
-            lane=it.lane,
-            lane_reason=it.lane_reason,
+            outcome=delivered.outcome,
+            reason=delivered.reason,
+            confidence=delivered.confidence,
+            confidence_reasons=delivered.confidence_reasons,
+            lane=delivered.lane,
+            lane_reason=delivered.lane_reason,
             branch=setup.branch,
-            commit=it.commit,
-            tree=merged.tree if it.commit else None,
+            commit=delivered.commit,
+            tree=merged.tree if delivered.commit else None,
             base_commit=setup.base_commit,
-            rollback=f"git revert --no-edit {it.commit}" if it.commit else "",
-            plan_gates=it.plan_gates,
-            gates=it.gates,
-            tasks=tuple(task for gate in it.gates for task in gate.tasks),
-            final=it.final,
-            reviews=it.reviews,
-            single_model=it.single_model,
-            known_issues=it.known_issues,
+            rollback=f"git revert --no-edit {delivered.commit}" if delivered.commit else "",
+            plan_gates=delivered.plan_gates,
+            gates=delivered.gates,
+            tasks=tuple(task for gate in delivered.gates for task in gate.tasks),
+            final=delivered.final,
+            reviews=delivered.reviews,
+            single_model=delivered.single_model,
+            known_issues=delivered.known_issues,
             approvals=self.journal.approvals(),
-            waiting=self._timed(waiting) if isinstance(waiting, ApprovalRequest) else None,
+            waiting=self._with_elapsed_time(waiting) if isinstance(waiting, ApprovalRequest) else None,
             changed=merged.blast_radius() if merged.tip != self.world.base_commit else (),
             agents={agent: " or ".join(specs) for agent, specs in setup.agents.items()},
             dispatches=self.parts.dispatches(runs),
             spent=spent,
             cost=cost(spent),
             ledger=str(ledger_path(self.world.home)),
-            elapsed_ms=self._milliseconds,
+            elapsed_ms=self._elapsed_ms,
             directory=str(self.folder),
-            notes=(*setup.notes, *(f"added too late to be a part of it: {item}" for item in self._too_late(it))),
-            next_step=_next(it, self.run_id),
+            notes=(
+                *setup.notes,
+                *(
+                    f"added too late, not part of the commit: {addition}"
+                    for addition in self._late_additions(delivered)
+                ),
+            ),
+            next_step=_next_step(delivered, self.run_id),
         )
 
 
-def _next(it: Delivered, run_id: str) -> str:
-    match it.waiting:
+def _next_step(delivered: Delivered, run_id: str) -> str:
+    match delivered.waiting:
         case ApprovalRequest() as request:
             return f"proofstone approve {run_id} {request.gate_id} OPTION && proofstone resume {run_id}"
         case Waiting(how=how) if how:
             return how
-    return f"proofstone resume {run_id}" if it.outcome is RunOutcome.NEEDS_HUMAN else ""
+    return f"proofstone resume {run_id}" if delivered.outcome is RunOutcome.NEEDS_HUMAN else ""

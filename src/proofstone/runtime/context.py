@@ -1,7 +1,4 @@
-"""How long a run may take. It is counted anew each time that a person goes on with it.
-
-A run that is a part of a larger one.
-"""
+"""The limits of a run: its deadline, and what a parent run decides for a run that it starts."""
 
 from __future__ import annotations
 
@@ -13,48 +10,48 @@ from typing import Final
 
 from proofstone.common.models import Budget
 
-_LEAST: Final = 1e-3
-"""Minutes that a part is left with: it stops by itself and says so."""
+_MIN_MINUTES: Final = 1e-3
+"""The fewest minutes that a child run gets: it then stops by itself and reports why."""
 
 
 @dataclass(frozen=True)
 class Deadline:
     minutes: float
     at: float
-    """By the monotonic clock."""
+    """The time of the deadline on the monotonic clock."""
 
     @classmethod
     def after(cls, minutes: float) -> Deadline:
-        """0: it may take as long as it needs."""
+        """Return the deadline that is `minutes` from now; 0 means no limit. Each resume starts a new deadline."""
         return cls(minutes, time.monotonic() + 60 * minutes if minutes else math.inf)
 
     @property
     def minutes_left(self) -> float | None:
-        """That a part may take; None: as long as it needs."""
-        return max(_LEAST, (self.at - time.monotonic()) / 60) if self.minutes else None
+        """The minutes that a child run may take; None means no limit."""
+        return max(_MIN_MINUTES, (self.at - time.monotonic()) / 60) if self.minutes else None
 
     def refuse_if_over(self) -> None:
         if time.monotonic() >= self.at:
-            raise OutOfBudgetError(f"it has taken {self.minutes:g} minutes, which is as long as it may")
+            raise OutOfBudgetError(f"the run reached its limit of {self.minutes:g} minutes")
 
 
 class OutOfBudgetError(Exception):
-    """An agent was stopped by a budget: everything is kept."""
+    """A budget stopped an agent. Everything up to this point is recorded."""
 
 
 @dataclass(frozen=True)
 class Within:
-    """What the larger run has decided for it; it has seen to the hygiene of the repository, too."""
+    """What a parent run decides for its child run. The parent has also checked the hygiene of the repository."""
 
     parent: str
     run_id: str
     base_commit: str
     settings_commit: str
-    """Whose settings decide: what earlier parts have committed cannot loosen them."""
+    """The commit whose settings apply, so that the commits of earlier parts cannot loosen them."""
     agents: Mapping[str, tuple[str, ...]]
-    """Who serves each role, the fallbacks behind the first."""
+    """The agents of each role: the first one serves, the others are its fallbacks."""
     budget: Budget
     asks: bool = False
-    """Whether its agents are asked if they know what they are doing."""
+    """Whether the engine asks the agents if they understand their task."""
     ref: str = ""
-    """Where its commits go, if it makes any: a whole name, which is no branch's."""
+    """The full name of the ref that receives the commits of the run, if there are any. It is not a branch."""

@@ -1,8 +1,8 @@
-"""The record of a loop that an engine drives: what each step was asked, and what came of it.
+"""The journal of a workflow: the input and the result of each step.
 
-A run that is resumed goes through its loop again, and each step that is on record is answered from there. What it was
-asked is recorded by its digest: if the loop would now ask something else, the record is of another loop, and that is
-an error with a name.
+A resumed run executes its workflow again, and each recorded step is answered from the journal. The journal holds a
+digest of the input: if the workflow now sends another input for the same step, the record belongs to another workflow,
+and that is an error of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from proofstone.runtime.rules import worked_ms
 
 
 def worked_on(ledger: Ledger, run_id: str) -> int:
-    """Milliseconds that processes were at work on a run, up to now; the time between them does not count."""
+    """Return the milliseconds that processes have worked on a run; the time between processes does not count."""
     events = ((row.seq, row.ts, row.row.type) for row in ledger.read(EventRow, run_id=run_id))
     messages = ((row.seq, row.ts, row.row.type) for row in ledger.read(MessageRow, run_id=run_id))
     now = datetime.now(UTC)
@@ -32,11 +32,11 @@ def worked_on(ledger: Ledger, run_id: str) -> int:
 
 
 Write = Callable[..., object]
-"""Writes rows, all of them or none."""
+"""A function that appends rows to the ledger, all of them or none."""
 
 
 class DivergedError(LedgerError):
-    """The record does not belong to what is asked now."""
+    """The recorded input of a step differs from its input now."""
 
 
 def digest(text: str) -> str:
@@ -48,40 +48,42 @@ class Steps:
     ledger: Ledger
     run_id: str
     type: str
-    """Of their rows: `plan.step`."""
+    """The event type of the rows, for example `plan.step`."""
     command: str
-    """That a person would start anew with."""
-    _known: dict[str, Mapping[str, JsonValue]] = field(default_factory=dict)
+    """The command that starts such a run."""
+    _recorded: dict[str, Mapping[str, JsonValue]] = field(default_factory=dict)
 
     @classmethod
     def opened(cls, ledger: Ledger, run_id: str, type: str, command: str) -> Steps:
         steps = cls(ledger, run_id, type, command)
         for stored in ledger.read(EventRow, run_id=run_id, type=type):
-            steps._known[str(stored.row.payload["step"])] = stored.row.payload
+            steps._recorded[str(stored.row.payload["step"])] = stored.row.payload
         return steps
 
-    def recall(self, step: str, asked: str) -> Mapping[str, JsonValue] | None:
-        """What came of a step, if it is on record."""
-        payload = self._known.get(step)
-        if payload is not None and payload["asked"] != digest(asked):
+    def recall(self, step: str, input_text: str) -> Mapping[str, JsonValue] | None:
+        """Return the recorded result of a step, or None."""
+        payload = self._recorded.get(step)
+        if payload is not None and payload["asked"] != digest(input_text):
             raise DivergedError(
-                f"run {self.run_id}: the record of {step} is about another question than the one that is asked now",
-                hint=f"start anew with `proofstone {self.command}`; the record is kept",
+                f"run {self.run_id}: the recorded input of {step} differs from its input now",
+                hint=f"start a new run with `proofstone {self.command}`; the ledger keeps this record",
             )
         return payload
 
     def all(self, prefix: str) -> list[tuple[str, Mapping[str, JsonValue]]]:
-        """Those on record whose names begin so."""
-        return [(step, payload) for step, payload in self._known.items() if step.startswith(prefix)]
+        """Return the recorded steps whose names begin with the prefix."""
+        return [(step, payload) for step, payload in self._recorded.items() if step.startswith(prefix)]
 
     def keep(
-        self, step: str, asked: str, came: Mapping[str, JsonValue], *also: Row, write: Write | None = None
+        self, step: str, input_text: str, result: Mapping[str, JsonValue], *also: Row, write: Write | None = None
     ) -> Mapping[str, JsonValue]:
-        """What came of a step, and what belongs to it, in one. `write`: whoever has more to write with it."""
-        payload: dict[str, JsonValue] = {"step": step, "asked": digest(asked), **came}
+        """Record the result of a step together with the rows `also`, atomically. `write` replaces `Ledger.append` for a
+        caller that writes more rows with them.
+        """
+        payload: dict[str, JsonValue] = {"step": step, "asked": digest(input_text), **result}
         row = EventRow.model_construct(run_id=self.run_id, type=self.type, payload=payload)
         fault_point("step.before-record")
         (write or self.ledger.append)(row, *also)
         fault_point("step.after-record")
-        self._known[step] = payload
+        self._recorded[step] = payload
         return payload

@@ -1,4 +1,4 @@
-"""Several things done at the same time, and none left to go on by itself."""
+"""Run several jobs at the same time, and leave none of them running behind."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from typing import Final, TypeVar
 from proofstone.errors import UnavailableError
 
 Came = TypeVar("Came")
-_PIECE: Final = 0.5
+_WAIT_SECONDS: Final = 0.5
 
 
 def side_by_side(jobs: Sequence[Callable[[], Came]], at_once: int, cancel: threading.Event) -> tuple[Came, ...]:
-    """What came of each, in their order. Whatever ends this early, an interruption above all, ends all of them: they
-    look at `cancel`, and those that wait for their turn never begin. Only a provider that cannot be reached lets the
-    others come to their end, for they may have others, and are paid for. Even a single one has a thread of its own, so
-    that an interruption is never heard in its midst."""
+    """Return the results of the jobs, in their order. Whatever ends this call early, such as an interruption, ends all
+    jobs: running jobs check `cancel`, and waiting jobs never start. Only when a provider is unavailable do the other
+    jobs run to their end, because they may use other providers and are paid for. Even a single job gets a thread of its
+    own, so that an interruption never hits it in the middle.
+    """
     with ThreadPoolExecutor(max_workers=at_once) as pool:
         try:
             futures = [pool.submit(job) for job in jobs]
-            left = set(futures)
+            pending = set(futures)
             while True:
-                # In short pieces: a signal that comes just before a wait is heard after it.
-                done, left = wait(left, timeout=_PIECE, return_when=FIRST_EXCEPTION)
+                # Wait in short intervals: a signal that arrives just before a wait is only handled after it.
+                done, pending = wait(pending, timeout=_WAIT_SECONDS, return_when=FIRST_EXCEPTION)
                 for future in done:
                     error = future.exception()
                     if error is not None and not isinstance(error, UnavailableError):
                         raise error
-                if not left:
+                if not pending:
                     return tuple(future.result() for future in futures)
         except BaseException:
             cancel.set()

@@ -1,4 +1,4 @@
-"""The time that processes were at work on a run. Pure."""
+"""The time that processes have worked on a run. Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 
 
 def worked_ms(marks: Iterable[tuple[str, str]], now: datetime) -> int:
-    """How long processes were at work on a run; the time between them does not count. `marks`: when something was
-    recorded, and its type, in order. One that was killed was at work until the last thing that it recorded. Times in
-    the future, and steps back in time, come from a clock that was wrong: they count for nothing."""
+    """Return the milliseconds that processes have worked on a run; the time between processes does not count. `marks`
+    are the time and the type of each record, in order. A process that was killed counts until its last record. Times in
+    the future and steps back in time come from a wrong clock and count for nothing.
+    """
     total = timedelta()
-    last: datetime | None = None  # the mark before, while somebody is at work
-    for at, type in marks:
-        when = min(datetime.fromisoformat(at), now)
+    last: datetime | None = None  # the previous mark, while a process is at work
+    for timestamp, type in marks:
+        when = min(datetime.fromisoformat(timestamp), now)
         starts = type in ("run.started", "run.resumed")
         if last is not None and not starts:
             total += max(when - last, timedelta())

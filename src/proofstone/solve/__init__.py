@@ -1,1 +1,1 @@
-"""The shell that drives the control loop of `solve.rules`."""
+"""Pursue a goal in rounds: perform the control loop of `solve.rules`."""

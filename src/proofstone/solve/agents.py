@@ -1,11 +1,8 @@
-"""Who looks on while a goal is pursued.
+"""The agents that pursue a goal, dispatched in the work tree of the run, and the observer of a run.
 
-Those who pursue a goal: dispatched like any agent, in the work tree of the run.
-
-An executor may change it, with the tools that its subtask names and no blocked one; looking is always allowed. Whoever
-plans or judges only looks.
-
-Who is asked only looks, and is asked once: what they answered is on record before the loop hears of it.
+An executor may change the work tree, with the tools that its subtask names and that are not blocked; read access is
+always allowed. All other agents only read. Each of them is dispatched once: its answer is recorded before the loop
+receives it.
 """
 
 from __future__ import annotations
@@ -41,12 +38,12 @@ from proofstone.solve.workspace import Workspace
 
 @dataclass(frozen=True)
 class Beginning:
-    """What is known before anybody is asked."""
+    """What is known before any agent is dispatched."""
 
     run_id: str
     goal: str
     agents: Mapping[str, str]
-    """Who serves whom."""
+    """The agent that serves each role."""
     policy: str
     max_replans: int
     time_budget_ms: int
@@ -55,32 +52,32 @@ class Beginning:
 
 
 class Watching(Protocol):
-    """Told from several threads at once while executors work beside each other."""
+    """The observer of a run. Executors work in parallel, so it is called from several threads."""
 
     def began(self, beginning: Beginning) -> None: ...
 
     def asked(self, agent: str, about: str) -> None:
-        """An agent begins: `planner`, about `round 2`; `executor`, about the intent of its subtask."""
+        """An agent starts: `planner`, about `round 2`; `executor`, about the intent of its subtask."""
         ...
 
     def doing(self, agent: str, line: str) -> None:
-        """What it does, in a line, in the place of what it did before."""
+        """The current activity of the agent, in one line that replaces the previous one."""
         ...
 
     def said(self, agent: str, line: str) -> None:
-        """For the person who looks on: a question to them, a pause, a warning."""
+        """A message for the user: a question, a pause, a warning."""
         ...
 
     def answered(self, agent: str, said: str, *, failed: bool) -> None:
-        """In one line what came of it: `3 subtasks`, or why there is no answer."""
+        """The result in one line: `3 subtasks`, or why there is no answer."""
         ...
 
     def rejected(self, round: int, why: str) -> None:
-        """A plan was not taken; the planner is told why."""
+        """A plan was rejected; the planner receives the reason."""
         ...
 
     def planned(self, round: int, subtasks: Sequence[SubTask]) -> None:
-        """A plan was taken."""
+        """A plan was accepted."""
         ...
 
     def pursued(self, outcome: SubTaskOutcome) -> None:
@@ -88,14 +85,16 @@ class Watching(Protocol):
         ...
 
     def decided(self, round: SolveRound) -> None:
-        """A round has ended: where the loop stands, and what is next. The last one ends with accept or abandon."""
+        """A round has ended, with its measurements and the next directive. The last round ends with accept or
+        abandon.
+        """
         ...
 
     def spending(self, spent: Spent) -> None: ...
 
 
 TOOLS: Final = tuple(tool.value for tool in Tool if tool in IN_THE_LOOP["execute"].tools)
-"""That an executor has."""
+"""The tools of an executor."""
 
 
 class Called(NamedTuple):
@@ -104,7 +103,7 @@ class Called(NamedTuple):
 
     @property
     def target(self) -> str:
-        """The path that it was used on, if it names one."""
+        """The path in the arguments of the call, if there is one."""
         path = self.call.arguments.get("path")
         return path if isinstance(path, str) else ""
 
@@ -113,40 +112,42 @@ class Called(NamedTuple):
 class SolveAgents:
     workspace: Workspace
     backends: Mapping[str, Backend]
-    """By role."""
+    """The backend of each role."""
     dispatcher: Dispatcher
     doing: Callable[[str, str], None]
-    """Told what an agent does, in a line."""
+    """Called with the current activity of an agent, in one line."""
     said: Callable[[str, str], None]
-    """Told what an agent, or whoever serves it, says to the person."""
+    """Called with a message to the user from an agent or its backend."""
     seconds: Callable[[str], float | None]
-    """How long one of that role may take."""
+    """The time limit of a role, in seconds."""
     own_tools: Collection[str] = ()
-    """Roles that are served by a program with tools of its own."""
+    """The roles that are served by a program with its own tools."""
     coding_agents: Collection[str] = ()
-    """Those of them that are coding agents, which are not silent for long while they work."""
+    """The roles that are served by a coding agent, which is never silent for long while it works."""
 
-    def ask(self, one: SolveAsking) -> Contract | Fault:
-        """Somebody who only looks."""
-        came = self._dispatched(one, one.role.tools & READING, keeps=False)
-        if came.output is None:
-            return came.fault or Fault(kind=FaultKind.CRASHED, why="it gave no answer")
-        if came.completion.status is CompletionStatus.ERROR:  # whatever else it says, it could not do it
-            return Fault(kind=FaultKind.FAILED, why=came.completion.summary or "it says that it could not")
-        return came.output
+    def ask(self, request: SolveAsking) -> Contract | Fault:
+        """Dispatch an agent that only reads."""
+        result = self._dispatch(request, request.role.tools & READING, keeps=False)
+        if result.output is None:
+            return result.fault or Fault(kind=FaultKind.CRASHED, why="the agent gave no answer")
+        if result.completion.status is CompletionStatus.ERROR:  # whatever else it reports, it has failed
+            return Fault(
+                kind=FaultKind.FAILED, why=result.completion.summary or "the agent reported a failure without a reason"
+            )
+        return result.output
 
-    def execute(self, one: SolveAsking, subtask: SubTask, blocked: Collection[str]) -> Dispatched:
-        return self._dispatched(one, allowed(subtask, blocked), keeps=not only_looks(subtask))
+    def execute(self, request: SolveAsking, subtask: SubTask, blocked: Collection[str]) -> Dispatched:
+        return self._dispatch(request, allowed(subtask, blocked), keeps=not only_looks(subtask))
 
     def calls(self, dispatched: Dispatched) -> tuple[Called, ...]:
-        """What it has called in that very conversation, and was not refused."""
+        """Return the calls of this conversation that were not refused."""
         workspace = self.workspace
         recorded = on_record(workspace.world.ledger, workspace.world.run_id).get(dispatched.occasion.id)
         if recorded is None:
             return ()
-        came = {result.call_id: result for result in recorded.results}
-        called = [call for turn in recorded.turns for call in turn.calls if call.id in came]
-        return tuple(Called(call, came[call.id].ok) for call in called if came[call.id].refused is None)
+        results = {result.call_id: result for result in recorded.results}
+        calls = [call for turn in recorded.turns for call in turn.calls if call.id in results]
+        return tuple(Called(call, results[call.id].ok) for call in calls if results[call.id].refused is None)
 
     def spent(self) -> Spent:
         return self.dispatcher.meter.spent()
@@ -154,26 +155,26 @@ class SolveAgents:
     def dispatches(self) -> int:
         return len(on_record(self.workspace.world.ledger, self.workspace.world.run_id))
 
-    def _dispatched(self, one: SolveAsking, tools: Collection[Tool], *, keeps: bool) -> Dispatched:
+    def _dispatch(self, request: SolveAsking, tools: Collection[Tool], *, keeps: bool) -> Dispatched:
         world = self.workspace.world
         gate = world.settings.gate
-        idle = gate.idle_seconds if one.role.name in self.coding_agents else None
+        idle = gate.idle_seconds if request.role.name in self.coding_agents else None
         limits = world.job_limits(gate.agent_seconds, idle)
         with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
             with self.workspace.shell(sink, limits, keeps=keeps) as shell:
                 errand = Errand(
-                    text=one.text,
-                    backend=self.backends[one.role.name],
+                    text=request.text,
+                    backend=self.backends[request.role.name],
                     toolbox=Toolbox(self.workspace.ground(shell if keeps else None), tools),
-                    site=self._site(one, shell, keeps=keeps),
-                    seconds=self.seconds(one.role.name),
+                    site=self._build_site(request, shell, keeps=keeps),
+                    seconds=self.seconds(request.role.name),
                 )
-                came = self.dispatcher.dispatch(one.role, one.occasion, errand)
+                result = self.dispatcher.dispatch(request.role, request.occasion, errand)
             world.ledger.append(sink.finish().row())
-        return came
+        return result
 
-    def _site(self, one: SolveAsking, shell: SandboxedShell, *, keeps: bool) -> Site:
-        world, agent = self.workspace.world, one.who
+    def _build_site(self, request: SolveAsking, shell: SandboxedShell, *, keeps: bool) -> Site:
+        world, agent = self.workspace.world, request.who
         return Site(
             work_tree=shell.view.files,
             scratch=shell.scratch,
@@ -190,14 +191,18 @@ class SolveAgents:
 
 
 def allowed(subtask: SubTask, blocked: Collection[str]) -> frozenset[Tool]:
-    """The tools of its executor. One that names none has them all."""
-    has = IN_THE_LOOP["execute"].tools
-    named = {tool for tool in has if tool in subtask.tools} | (has & READING) if subtask.tools else has
-    return frozenset(tool for tool in named if tool not in blocked)
+    """Return the tools of the executor. A subtask that names no tools gets all of them."""
+    available = IN_THE_LOOP["execute"].tools
+    chosen = (
+        {tool for tool in available if tool in subtask.tools} | (available & READING) if subtask.tools else available
+    )
+    return frozenset(tool for tool in chosen if tool not in blocked)
 
 
 def only_looks(subtask: SubTask) -> bool:
-    """Whether it can run beside others: it has said which tools it uses, and none of them changes anything."""
+    """Return whether the subtask can run in parallel with others: it names its tools, and none of them changes
+    anything.
+    """
     return bool(subtask.tools) and not WRITING & set(map(Tool, subtask.tools))
 
 
@@ -208,36 +213,38 @@ class Asked:
     agents: SolveAgents
     watching: Watching
 
-    def once(self, one: SolveAsking) -> Contract | Fault:
-        """Their answer, now or on record."""
-        known = self.steps.recall(one.occasion.id, one.text)
-        if known is not None:
-            read = Fault if "fault" in known else one.role.output
-            return read.model_validate(known.get("fault") or known["output"])
-        self.watching.asked(one.who, one.about)
-        came = self.agents.ask(one)
-        if isinstance(came, Fault):
-            stop_for(came, one.occasion.agent)
-        kind = "fault" if isinstance(came, Fault) else "output"
-        self.steps.keep(one.occasion.id, one.text, {"agent": one.occasion.agent, kind: came.model_dump(mode="json")})
-        self.watching.answered(one.who, _in_short(came), failed=isinstance(came, Fault))
-        return came
+    def once(self, request: SolveAsking) -> Contract | Fault:
+        """Return the answer of the agent, from the journal or from a new dispatch."""
+        recorded = self.steps.recall(request.occasion.id, request.text)
+        if recorded is not None:
+            model = Fault if "fault" in recorded else request.role.output
+            return model.model_validate(recorded.get("fault") or recorded["output"])
+        self.watching.asked(request.who, request.about)
+        answer = self.agents.ask(request)
+        if isinstance(answer, Fault):
+            stop_for(answer, request.occasion.agent)
+        kind = "fault" if isinstance(answer, Fault) else "output"
+        self.steps.keep(
+            request.occasion.id, request.text, {"agent": request.occasion.agent, kind: answer.model_dump(mode="json")}
+        )
+        self.watching.answered(request.who, _summarize_answer(answer), failed=isinstance(answer, Fault))
+        return answer
 
 
-def _in_short(came: Contract | Fault) -> str:
-    match came:
+def _summarize_answer(answer: Contract | Fault) -> str:
+    match answer:
         case Fault():
-            return came.why
+            return answer.why
         case PerceivedOutput():
-            return came.question or came.intent
+            return answer.question or answer.intent
         case SolvePlanOutput():
-            criteria = len(came.task_criteria)
+            criteria = len(answer.task_criteria)
             return (
-                f"{counted(len(came.subtasks), 'subtask')}, {criteria} {'criterion' if criteria == 1 else 'criteria'}"
+                f"{counted(len(answer.subtasks), 'subtask')}, {criteria} {'criterion' if criteria == 1 else 'criteria'}"
             )
         case JudgementOutput():
-            failed = sum(verdict.verdict == "fail" for verdict in came.verdicts)
-            return f"{counted(len(came.verdicts), 'verdict')}, {failed} failed"
+            failed = sum(verdict.verdict == "fail" for verdict in answer.verdicts)
+            return f"{counted(len(answer.verdicts), 'verdict')}, {failed} failed"
         case MergeOutput() | FailureOutput():
-            return came.summary
-    raise AssertionError(f"nobody answers with {type(came).__name__}")
+            return answer.summary
+    raise AssertionError(f"no agent answers with {type(answer).__name__}")

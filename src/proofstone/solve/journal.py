@@ -1,14 +1,9 @@
-"""The record of a run of the control loop: its steps, its rounds, its report.
+"""The journal of a run of the control loop, the patch and memory entries that it leaves, and the engine's own checks.
 
-Runs of the control loop as the ledger tells them, at any time and from any process.
-
-What stays of a run of the control loop: the patch that a person can apply, and what is worth remembering.
-
-The engine looks itself: what can be run or seen is never judged by a model.
-
-A command runs in the sandbox, in the files as they are on record, and what it writes is thrown away. Files are read
-with the same eyes as an agent's tools: no path and no link leads out of the project. What is so although nobody has
-changed a file is said to be: it may be so for no merit of anybody's.
+The engine verifies every verifiable criterion itself and never leaves that to a model. A command runs in the sandbox,
+in the recorded files, and its changes are discarded. Files are read with the same restrictions as an agent's tools: no
+path and no link leads out of the project. If a criterion is met although no file has changed, the evidence says so,
+because nobody may have earned it.
 """
 
 from __future__ import annotations
@@ -56,27 +51,27 @@ class SolveJournal:
     ledger: Ledger
     run_id: str
     steps: Steps
-    _rounds: set[int] = field(default_factory=set)
+    _recorded_rounds: set[int] = field(default_factory=set)
 
     @classmethod
     def opened(cls, ledger: Ledger, run_id: str) -> SolveJournal:
         journal = cls(ledger, run_id, Steps.opened(ledger, run_id, STEP, "solve"))
         for stored in ledger.read(EventRow, run_id=run_id, type=ROUND):
-            journal._rounds.add(SolveRound.model_validate(stored.row.payload["round"]).number)
+            journal._recorded_rounds.add(SolveRound.model_validate(stored.row.payload["round"]).number)
         return journal
 
     def milliseconds(self) -> int:
-        """How long processes were at work on it, up to this one; the time between them does not count."""
+        """Return how long processes have worked on the run; the time between processes does not count."""
         return worked_on(self.ledger, self.run_id)
 
     def ended(self, round: SolveRound) -> None:
-        """A round is recorded once."""
-        if round.number not in self._rounds:
+        """Record the end of a round, once."""
+        if round.number not in self._recorded_rounds:
             self._append(ROUND, {"round": round.model_dump(mode="json")})
-            self._rounds.add(round.number)
+            self._recorded_rounds.add(round.number)
 
     def reported(self, report: SolveReport, outcome: str) -> None:
-        """The report, and that the run has ended with it."""
+        """Record the report and the end of the run."""
         reason = report.result.summary if report.result else f"asks: {report.question}"
         self.ledger.append(
             self._event(REPORT, {"report": report.model_dump(mode="json")}),
@@ -94,15 +89,17 @@ class SolveJournal:
 
 
 def last_report(ledger: Ledger, run_id: str) -> SolveReport | None:
-    """What came of a run, as far as it came to that. A question that was answered since is none any more."""
+    """Return the report of a run, if there is one. A report whose question was answered since is outdated."""
     for stored in ledger.read(EventRow, run_id=run_id, type=REPORT, newest=True, limit=1):
-        went_on = ledger.read(EventRow, run_id=run_id, type=STEP, after=stored.seq, limit=1)
-        return None if went_on else SolveReport.model_validate(stored.row.payload["report"])
+        was_continued = ledger.read(EventRow, run_id=run_id, type=STEP, after=stored.seq, limit=1)
+        return None if was_continued else SolveReport.model_validate(stored.row.payload["report"])
     return None
 
 
 def keep_patch(workspace: Workspace, run_id: str) -> str:
-    """Where the changes of the run are, so that the person can take them in; empty: it has changed nothing."""
+    """Write the changes of the run to a patch that the user can apply. Return its path, or an empty string without
+    changes.
+    """
     patch = workspace.patch()
     if not patch:
         return ""
@@ -114,8 +111,9 @@ def keep_patch(workspace: Workspace, run_id: str) -> str:
 
 
 def remember(solved: Solved, memory: Memory, bus: Bus, run_id: str, cost: float) -> int:
-    """What the next task should know of this one. Whoever may not write to the memory is refused by the bus. Said and
-    written again after a crash, it is there once: entries have ids of their own."""
+    """Write to the memory what later tasks should know about this one. The bus refuses roles that may not write.
+    Repeating it after a crash is harmless, because entries have fixed ids.
+    """
     finished = Finished(
         run_id=run_id,
         at=now(),
@@ -131,93 +129,99 @@ def remember(solved: Solved, memory: Memory, bus: Bus, run_id: str, cost: float)
         payload = entry.model_dump(mode="json")
         bus.publish(entry.role, "memory", "MemoryEntry", payload, message_id=f"solve/{entry.entry_id}")
         memory.write(entry)
-    memory.revise(lambda there: consolidate(there, finished.at))
+    memory.revise(lambda existing: consolidate(existing, finished.at))
     return len(entries)
 
 
-_FILE_BYTES: Final = 16 << 20
-_SECONDS: Final = 30.0
-_BEGINNING: Final = 800
-_END: Final = 3200
-UNTOUCHED: Final = "(no file differs from those that the task began with: this was so before anything was done)"
-_NOT_STARTED: Final = (126, 127)
-"""Exit codes of a shell that could not run the command: it is missing, or may not be run."""
+_MAX_FILE_BYTES: Final = 16 << 20
+_MATCH_SECONDS: Final = 30.0
+_HEAD_CHARS: Final = 800
+_TAIL_CHARS: Final = 3200
+UNTOUCHED: Final = "(no file has changed since the task started: the criterion was met before anything was done)"
+_NOT_STARTED_CODES: Final = (126, 127)
+"""The exit codes of a shell that could not run the command: it is missing or not executable."""
 
 
 def look(criterion: Criterion, workspace: Workspace, output: str, seconds: float) -> CriterionVerdict:
-    """The verdict on a verifiable criterion."""
+    """Return the verdict on a verifiable criterion."""
     predicate = criterion.predicate
     if criterion.command:
-        verdict = _run(criterion, workspace, seconds)
+        verdict = _run_command(criterion, workspace, seconds)
     elif predicate is None:
         raise AssertionError("a verifiable criterion has a command or a predicate")
     else:
-        verdict = _seen(criterion, predicate, workspace.ground(), output)
-    of_files = predicate is None or predicate.kind is not PredicateKind.OUTPUT_CONTAINS
-    if of_files and not verdict.failed and workspace.untouched:
+        verdict = _check_predicate(criterion, predicate, workspace.ground(), output)
+    concerns_files = predicate is None or predicate.kind is not PredicateKind.OUTPUT_CONTAINS
+    if concerns_files and not verdict.failed and workspace.untouched:
         return passed(criterion, f"{verdict.evidence}\n{UNTOUCHED}")
     return verdict
 
 
-def _run(criterion: Criterion, workspace: Workspace, seconds: float) -> CriterionVerdict:
-    world, printed = workspace.world, Ends()
+def _run_command(criterion: Criterion, workspace: Workspace, seconds: float) -> CriterionVerdict:
+    world, captured = workspace.world, Ends()
     limits = world.job_limits(seconds)
     with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
         with workspace.shell(sink, limits, keeps=False) as shell:
-            done = shell(ShellJob(criterion.command, on_output=printed.add))
+            execution = shell(ShellJob(criterion.command, on_output=captured.add))
         world.ledger.append(sink.finish().row())
-    if done.cancelled:
+    if execution.cancelled:
         raise KeyboardInterrupt
-    evidence = f"`{criterion.command}`: {ending(done, seconds)}"
-    if printed.text:
-        evidence = f"{evidence}\n{printed.text}"
-    evidence = _shown(evidence)
-    return passed(criterion, evidence) if done.exit_code == 0 else failed(criterion, evidence, _class_of(done))
+    evidence = f"`{criterion.command}`: {ending(execution, seconds)}"
+    if captured.text:
+        evidence = f"{evidence}\n{captured.text}"
+    evidence = _shorten(evidence)
+    return (
+        passed(criterion, evidence)
+        if execution.exit_code == 0
+        else failed(criterion, evidence, _classify_failure(execution))
+    )
 
 
-def _class_of(done: Execution) -> FailureClass:
-    """A command that came to its own end has said no; one that could not run, or was ended, has said nothing."""
-    ran = done.exit_code is not None and done.exit_code not in _NOT_STARTED
-    return FailureClass.LOGICAL if ran else FailureClass.ENVIRONMENTAL
+def _classify_failure(execution: Execution) -> FailureClass:
+    """Classify a failed command. A command that ended by itself has failed; one that could not run, or was stopped,
+    proves nothing.
+    """
+    has_run = execution.exit_code is not None and execution.exit_code not in _NOT_STARTED_CODES
+    return FailureClass.LOGICAL if has_run else FailureClass.ENVIRONMENTAL
 
 
-def _seen(criterion: Criterion, predicate: Predicate, ground: Ground, output: str) -> CriterionVerdict:
+def _check_predicate(criterion: Criterion, predicate: Predicate, ground: Ground, output: str) -> CriterionVerdict:
     try:
-        holds, saw = _held(predicate, ground, output)
-    except RefusedError as refused:
-        holds, saw = False, refused.text
+        is_met, evidence = _evaluate_predicate(predicate, ground, output)
+    except RefusedError as error:
+        is_met, evidence = False, error.text
     except FailedError as error:
-        holds, saw = False, error.text
+        is_met, evidence = False, error.text
     except (FileNotFoundError, NotADirectoryError):
-        holds, saw = predicate.kind is PredicateKind.ABSENT, f"there is no {predicate.path}"
-    saw = _shown(saw)
-    return passed(criterion, saw) if holds else failed(criterion, saw, FailureClass.LOGICAL)
+        is_met, evidence = predicate.kind is PredicateKind.ABSENT, f"{predicate.path} does not exist"
+    evidence = _shorten(evidence)
+    return passed(criterion, evidence) if is_met else failed(criterion, evidence, FailureClass.LOGICAL)
 
 
-def _held(predicate: Predicate, ground: Ground, output: str) -> tuple[bool, str]:
+def _evaluate_predicate(predicate: Predicate, ground: Ground, output: str) -> tuple[bool, str]:
     match predicate.kind:
         case PredicateKind.OUTPUT_CONTAINS:
-            there = predicate.text in output
-            return there, f"the result {'holds' if there else 'does not hold'} {predicate.text!r}"
+            is_present = predicate.text in output
+            return is_present, f"the result {'contains' if is_present else 'does not contain'} {predicate.text!r}"
         case PredicateKind.EXISTS | PredicateKind.ABSENT:
             tree = Tree(ground)
             entry = tree.entry(tree.readable(predicate.path))
-            what = "a folder" if entry.folder else "a file" if entry.file else "neither a file nor a folder"
-            return predicate.kind is PredicateKind.EXISTS, f"{predicate.path} is there: {what}"
+            kind = "a folder" if entry.folder else "a file" if entry.file else "neither a file nor a folder"
+            return predicate.kind is PredicateKind.EXISTS, f"{predicate.path} exists: {kind}"
         case PredicateKind.CONTAINS:
-            there = predicate.text in _content(predicate.path, ground).decode("utf-8", "replace")
-            return there, f"{predicate.path} {'holds' if there else 'does not hold'} {predicate.text!r}"
+            is_present = predicate.text in _read_content(predicate.path, ground).decode("utf-8", "replace")
+            return is_present, f"{predicate.path} {'contains' if is_present else 'does not contain'} {predicate.text!r}"
         case PredicateKind.MATCHES:
-            deadline = Deadline(_SECONDS, ground.cancel)
-            found = first_line(predicate.path, _content(predicate.path, ground), predicate.text, deadline)
-            return bool(found), found or f"no line of {predicate.path} matches {predicate.text!r}"
+            deadline = Deadline(_MATCH_SECONDS, ground.cancel)
+            line = first_line(predicate.path, _read_content(predicate.path, ground), predicate.text, deadline)
+            return bool(line), line or f"no line of {predicate.path} matches {predicate.text!r}"
 
 
-def _content(path: str, ground: Ground) -> bytes:
+def _read_content(path: str, ground: Ground) -> bytes:
     tree = Tree(ground)
-    return tree.read(tree.readable(path), _FILE_BYTES)
+    return tree.read(tree.readable(path), _MAX_FILE_BYTES)
 
 
-def _shown(text: str) -> str:
-    """How it began and how it ended: that is where commands say what went wrong."""
-    return text if len(text) <= _BEGINNING + _END else f"{text[:_BEGINNING]}\n…\n{text[-_END:]}"
+def _shorten(text: str) -> str:
+    """Shorten the text to its beginning and its end, where commands report errors."""
+    return text if len(text) <= _HEAD_CHARS + _TAIL_CHARS else f"{text[:_HEAD_CHARS]}\n…\n{text[-_TAIL_CHARS:]}"

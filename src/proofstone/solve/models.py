@@ -1,13 +1,4 @@
-"""The control loop: what its roles hand each other, what they answer, and what it comes to.
-
-messages.py  the contracts that pass between the roles on the bus
-answers.py   what the models behind the roles answer; ids and verdicts that code can give are not theirs
-requests.py  what they are asked
-
-What came of a run of the control loop, for people and programs.
-
-What a run of the control loop was started with: its first row, from which a resumed run takes it.
-"""
+"""The report of a run of the control loop, and its configuration, which a resumed run reads from its first row."""
 
 from __future__ import annotations
 
@@ -29,14 +20,14 @@ from proofstone.ledger.models import BegunSetup
 class SolveRound(Contract):
     number: int
     directive: PlanDirective
-    """With the loss, the gradient and the rationale: what was decided when the round had ended."""
+    """The decision at the end of the round, with the loss, the gradient and the rationale."""
     nabla: float
-    """By which it was decided; `directive.grad_l` is by how much L itself has changed."""
+    """The value that the decision was based on; `directive.grad_l` is the change of L itself."""
     elapsed_ms: int
     subtasks: tuple[SubTask, ...] = ()
     outcomes: tuple[SubTaskOutcome, ...] = ()
     merged: tuple[CriterionVerdict, ...] = ()
-    """What was said of the merged result, where it came to that."""
+    """The verdicts on the merged result, if there was one."""
 
 
 class SolveReport(Contract):
@@ -44,17 +35,17 @@ class SolveReport(Contract):
     repository: str
     task: TaskSpec
     result: FinalResult | None = None
-    """None: a question is waiting."""
+    """None while a question is waiting."""
     question: str = ""
     rounds: tuple[SolveRound, ...] = ()
     rejected: tuple[str, ...] = ()
-    """Plans that were not taken, and why."""
+    """The rejected plans, with the reasons."""
     changed: tuple[ChangedPath, ...] = ()
-    """Files that differ from those that it began with."""
+    """The files that differ from those at the start of the run."""
     patch: str = ""
-    """The file with these changes: `git apply` takes them in. Nothing is committed."""
+    """The file with these changes, for `git apply`. Nothing is committed."""
     remembered: int = 0
-    """Entries that were written to the memory."""
+    """The number of entries written to the memory."""
     agents: Mapping[str, str] = {}
     policy: str
     elapsed_ms: int
@@ -62,24 +53,24 @@ class SolveReport(Contract):
     spent: Spent = Spent()
     notes: tuple[str, ...] = ()
     unused_answer: bool = False
-    """An answer was given beforehand, and nobody has asked for one."""
+    """Whether an answer was given in advance and no question was asked."""
     next_step: str = ""
-    """The command to go on with, if there is one."""
+    """The command to continue with, if there is one."""
 
 
 class SolveSetup(BegunSetup):
     command: Literal["solve"] = "solve"
     goal: str
-    """The person's words."""
+    """The user's own words."""
     tree: str
-    """The files that it began with: the person's own, with what they had not committed yet."""
+    """The tree that the run started with: the user's files, including uncommitted changes."""
     agents: Mapping[str, tuple[str, ...]]
-    """Who serves each role, the fallbacks behind the first."""
+    """The agents of each role: the first one serves, the others are its fallbacks."""
     policy: str
     max_replans: int
     time_budget_ms: int
     remembers: bool = True
-    """Whether the memory is asked and written."""
+    """Whether the run reads and writes the memory."""
     budget: Budget = Budget()
     notes: tuple[str, ...] = ()
 

@@ -1,7 +1,7 @@
-"""From what the loops need to whom it is asked, and how: role, request, occasion.
+"""Turn the effects of the loops into dispatches: role, request, occasion.
 
-What came of subtasks can be more than a model can be told. Then of each text there is how it begins and how it ends,
-where errors stand; all of it stays on record, and what the engine looks at is never shortened.
+The outcomes of subtasks can be too long for a request. Then each text is shortened to its beginning and its end, where
+errors are. The ledger keeps the full text, and the engine's own checks never use shortened text.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ from proofstone.solve.rules.effects import (
 
 AskAgent = AskPerceiver | AskPlanner | AskMetaValidator | AskForFailure
 AskBeside = AskExecutor | AskValidator
-"""About one subtask."""
+"""An effect that concerns one subtask."""
 
-_MOST: Final = 200_000
-"""Characters that a request tells of what came of subtasks."""
+_MAX_CHARS: Final = 200_000
+"""The number of characters in a request for the outcomes of subtasks."""
 
 
 @dataclass(frozen=True)
 class SolveAsking(Asking):
     about: str
-    """For whoever looks on."""
+    """The subject of the dispatch, for the observer."""
 
     @property
     def who(self) -> str:
-        """For whoever looks on: several of a role can be at work."""
-        it = self.occasion
-        again = f"attempt {it.attempt}" if it.task and it.attempt > 1 else ""
-        return " ".join(filter(None, (it.agent, it.task, again)))
+        """The name of the agent for the observer: several agents of one role can be at work."""
+        occasion = self.occasion
+        suffix = f"attempt {occasion.attempt}" if occasion.task and occasion.attempt > 1 else ""
+        return " ".join(filter(None, (occasion.agent, occasion.task, suffix)))
 
 
 def asking(need: AskAgent, run_id: str, tools: Sequence[str]) -> SolveAsking:
-    """`tools`: those that an executor has."""
+    """Return the dispatch for an effect. `tools` are the tools of an executor."""
     match need:
         case AskPerceiver():
-            again = bool(need.clarification)
-            occasion = Occasion(run_id=run_id, role="perceiver", step="perceive/2" if again else "perceive")
+            is_repeated = bool(need.clarification)
+            occasion = Occasion(run_id=run_id, role="perceiver", step="perceive/2" if is_repeated else "perceive")
             request: Contract = PerceiveRequest(raw_input=need.raw_input, clarification=need.clarification)
             return SolveAsking(IN_THE_LOOP["perceive"], request, occasion, "what is wanted")
         case AskPlanner():
@@ -80,9 +80,9 @@ def asking(need: AskAgent, run_id: str, tools: Sequence[str]) -> SolveAsking:
             occasion = Occasion(run_id=run_id, role="meta_validator", step=f"r{need.round}/merge", round=need.round)
             request = MergeRequest(
                 manifest=need.manifest,
-                outcomes=_told(need.outcomes),
-                criteria=_texts(need.criteria),
-                seen=tuple(map(_line, _evident(need.seen))),
+                outcomes=_shorten_outcomes(need.outcomes),
+                criteria=_criterion_texts(need.criteria),
+                seen=tuple(map(_verdict_line, _shorten_verdicts(need.seen))),
             )
             return SolveAsking(IN_THE_LOOP["merge"], request, occasion, f"the result of round {need.round}")
         case AskForFailure():
@@ -91,14 +91,14 @@ def asking(need: AskAgent, run_id: str, tools: Sequence[str]) -> SolveAsking:
                 task=need.spec,
                 directive=need.directive,
                 previous=need.previous,
-                outcomes=_told(need.outcomes),
-                merged=_evident(need.merged),
+                outcomes=_shorten_outcomes(need.outcomes),
+                merged=_shorten_verdicts(need.merged),
             )
             return SolveAsking(IN_THE_LOOP["fail"], request, occasion, "what was done, and what to do next")
 
 
 def asking_beside(need: AskBeside, run_id: str, round: int) -> SolveAsking:
-    """About a subtask of that round."""
+    """Return the dispatch for an effect that concerns a subtask of this round."""
     subtask, attempt = need.subtask, need.attempt
     name = short_name(subtask, run_id)
     where = {
@@ -114,21 +114,21 @@ def asking_beside(need: AskBeside, run_id: str, round: int) -> SolveAsking:
             request: Contract = SolveExecutionRequest(
                 task=need.spec,
                 subtask=subtask,
-                before=_told(need.before),
-                corrections=tuple(map(_signal, need.corrections)),
+                before=_shorten_outcomes(need.before),
+                corrections=tuple(map(_shorten_correction, need.corrections)),
                 blocked_tools=need.blocked_tools,
                 blocked_targets=need.blocked_targets,
             )
             occasion = Occasion.model_validate({**where, "role": "executor"})
             return SolveAsking(IN_THE_LOOP["execute"], request, occasion, subtask.intent)
         case AskValidator():
-            request = JudgementRequest(subtask=subtask, result=need.result, criteria=_texts(need.criteria))
+            request = JudgementRequest(subtask=subtask, result=need.result, criteria=_criterion_texts(need.criteria))
             occasion = Occasion.model_validate({**where, "role": "agent_validator"})
             return SolveAsking(IN_THE_LOOP["judge"], request, occasion, subtask.intent)
 
 
 def short_name(subtask: SubTask, run_id: str) -> str:
-    """How a subtask is called within its run: `r2-s1`."""
+    """Return the name of a subtask within its run: `r2-s1`."""
     return subtask.subtask_id.removeprefix(f"{run_id}-")
 
 
@@ -142,45 +142,49 @@ def _plan_request(need: AskPlanner, tools: Sequence[str]) -> SolvePlanRequest:
         should_prefer=need.calibration.should_prefer,
         directive=need.directive,
         previous=need.previous,
-        outcomes=_told(need.outcomes),
-        merged=_evident(need.merged),
+        outcomes=_shorten_outcomes(need.outcomes),
+        merged=_shorten_verdicts(need.merged),
         rejected=need.rejected,
     )
 
 
-def _told(outcomes: tuple[SubTaskOutcome, ...]) -> tuple[SubTaskOutcome, ...]:
-    """All of them, within what one request may tell. Why one failed is in its verdicts."""
-    return tuple(_outcome(outcome, _MOST // len(outcomes)) for outcome in outcomes)
+def _shorten_outcomes(outcomes: tuple[SubTaskOutcome, ...]) -> tuple[SubTaskOutcome, ...]:
+    """Shorten the outcomes to the size of one request. The verdicts of an outcome say why it failed."""
+    return tuple(_shorten_outcome(outcome, _MAX_CHARS // len(outcomes)) for outcome in outcomes)
 
 
-def _outcome(one: SubTaskOutcome, most: int) -> SubTaskOutcome:
-    shorter = {
-        "output": _ends(one.output, most // 2) if isinstance(one.output, str) else one.output,
-        "failure_reason": one.failure_reason and _ends(one.failure_reason, most // 8),
-        "criteria_verdicts": _evident(one.criteria_verdicts, most // 4),
+def _shorten_outcome(outcome: SubTaskOutcome, limit: int) -> SubTaskOutcome:
+    shortened = {
+        "output": _keep_ends(outcome.output, limit // 2) if isinstance(outcome.output, str) else outcome.output,
+        "failure_reason": outcome.failure_reason and _keep_ends(outcome.failure_reason, limit // 8),
+        "criteria_verdicts": _shorten_verdicts(outcome.criteria_verdicts, limit // 4),
     }
-    return one.model_copy(update=shorter)
+    return outcome.model_copy(update=shortened)
 
 
-def _evident(verdicts: tuple[CriterionVerdict, ...], most: int = _MOST // 4) -> tuple[CriterionVerdict, ...]:
-    each = most // max(1, len(verdicts))
-    return tuple(verdict.model_copy(update={"evidence": _ends(verdict.evidence, each)}) for verdict in verdicts)
+def _shorten_verdicts(
+    verdicts: tuple[CriterionVerdict, ...], limit: int = _MAX_CHARS // 4
+) -> tuple[CriterionVerdict, ...]:
+    limit_each = limit // max(1, len(verdicts))
+    return tuple(
+        verdict.model_copy(update={"evidence": _keep_ends(verdict.evidence, limit_each)}) for verdict in verdicts
+    )
 
 
-def _signal(correction: CorrectionSignal) -> CorrectionSignal:
-    return correction.model_copy(update={"what_was_wrong": _ends(correction.what_was_wrong, _MOST // 8)})
+def _shorten_correction(correction: CorrectionSignal) -> CorrectionSignal:
+    return correction.model_copy(update={"what_was_wrong": _keep_ends(correction.what_was_wrong, _MAX_CHARS // 8)})
 
 
-def _ends(text: str, most: int) -> str:
-    if len(text) <= most:
+def _keep_ends(text: str, limit: int) -> str:
+    if len(text) <= limit:
         return text
-    beginning = most // 4
-    return f"{text[:beginning]}\n[… {len(text) - most:,} characters …]\n{text[beginning - most :]}"
+    beginning = limit // 4
+    return f"{text[:beginning]}\n[… {len(text) - limit:,} characters …]\n{text[beginning - limit :]}"
 
 
-def _texts(criteria: Sequence[Criterion]) -> tuple[str, ...]:
-    return tuple(item.criterion for item in criteria)
+def _criterion_texts(criteria: Sequence[Criterion]) -> tuple[str, ...]:
+    return tuple(criterion.criterion for criterion in criteria)
 
 
-def _line(verdict: CriterionVerdict) -> str:
+def _verdict_line(verdict: CriterionVerdict) -> str:
     return f"{verdict.verdict}: {verdict.criterion}: {verdict.evidence}"

@@ -1,8 +1,8 @@
-"""One run of the control loop: the shell that drives `solve.rules.loop`.
+"""A run of the control loop: it performs the effects of `solve.rules.loop`.
 
-Each answer, each look and each time that was taken is on record before the loop hears of it; so a run that was killed,
-or waits for a person, goes through the loop again and asks only for what is missing. What one role hands to another is
-said over the bus, once, along its routes.
+Every answer, every check and every measured time is recorded before the loop receives it. A run that was killed, or
+that waits for a person, executes the loop again and performs only the missing effects. Messages between roles are
+published on the bus once, along its routes.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ from proofstone.solve.rules.loop import Goal, solve
 from proofstone.solve.subtasks import Subtasks
 
 SLOTS: Final = 4
-"""Agents at once."""
+"""The number of agents that work at the same time."""
 OUTCOME: Final = {FinalStatus.ACCEPTED: "passed", FinalStatus.PARTIAL: "failed", FinalStatus.ABANDONED: "failed"}
 _CALIBRATION: Final = TypeAdapter(Calibration)
 
 Ask = Callable[[str], str]
-"""The person, where one can be asked here and now; nothing: they have not answered."""
+"""Ask the user, if someone can answer now; an empty result means that there is no answer."""
 
 
-class _WaitingError(Exception):
-    """A question that nobody here answers."""
+class _QuestionPendingError(Exception):
+    """A question that nobody can answer now."""
 
 
 @dataclass
@@ -74,50 +74,54 @@ class SolveRun:
     ask: Ask
     memory: Memory | None
     began_at: str
-    """When the run was begun, by the first process of it."""
+    """When the first process of the run started."""
     answer: str = ""
-    """To the perceiver's question, given beforehand."""
+    """An answer to the perceiver's question, given in advance."""
     by: str = "person"
-    """Whoever answers."""
+    """Who answers."""
     at_once: int = SLOTS
     resumed: bool = False
     _rounds: list[SolveRound] = field(default_factory=list)
     _rejected: list[str] = field(default_factory=list)
     _spec: TaskSpec | None = None
-    _said: int = 0
-    _recalls: int = 0
+    _message_count: int = 0
+    _recall_count: int = 0
     _has_asked: bool = False
-    _since: float = field(default_factory=time.monotonic)
+    _started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        self._asked = Asked(self.run_id, self.journal.steps, self.agents, self.watching)
-        self._subtasks = Subtasks(self.agents, self._asked, self._say, self.watching.pursued, self.at_once)
-        self._before = self.journal.milliseconds()
-        """Milliseconds that earlier processes have taken."""
+        self._recorded_agents = Asked(self.run_id, self.journal.steps, self.agents, self.watching)
+        self._subtasks = Subtasks(
+            self.agents, self._recorded_agents, self._publish, self.watching.pursued, self.at_once
+        )
+        self._earlier_ms = self.journal.milliseconds()
+        """The milliseconds that earlier processes have worked."""
 
     def run(self) -> SolveReport:
-        """To the result, to a question that nobody here answers, or to the end of the budget (OutOfBudgetError)."""
-        self.watching.began(self._beginning())
+        """Run to the result, to a question that nobody can answer now, or to the end of the budget
+        (OutOfBudgetError).
+        """
+        self.watching.began(self._build_beginning())
         with end_on_record(self.journal.ledger, self.run_id, self._cancel):
-            report = self._through()
+            report = self._drive()
         self.journal.reported(report, OUTCOME[report.result.status] if report.result else "needs_human")
         if report.result is not None:
             self.agents.workspace.let_go()
         return report
 
-    def _through(self) -> SolveReport:
+    def _drive(self) -> SolveReport:
         loop = solve(self._goal)
-        need = next(loop)
+        effect = next(loop)
         while True:
             try:
-                sent = self._met(need)
-            except _WaitingError as waiting:
-                return self._report(question=str(waiting))
+                result = self._perform(effect)
+            except _QuestionPendingError as waiting:
+                return self._build_report(question=str(waiting))
             try:
-                need = loop.send(sent)
+                effect = loop.send(result)
             except StopIteration as stop:
                 solved: Solved = stop.value
-                return self._ended(solved)
+                return self._finish(solved)
 
     @property
     def _goal(self) -> Goal:
@@ -125,120 +129,122 @@ class SolveRun:
         weights = Weights(max_replans=setup.max_replans, time_budget_ms=setup.time_budget_ms)
         return Goal(self.run_id, setup.goal, TOOLS, self.began_at, weights, POLICIES[setup.policy])
 
-    def _met(self, need: Need) -> Sent:
-        match need:
+    def _perform(self, effect: Need) -> Sent:
+        match effect:
             case Say():
-                self._said += 1
-                self._say(f"{self.run_id}/{self._said}", need)
+                self._message_count += 1
+                self._publish(f"{self.run_id}/{self._message_count}", effect)
                 return Noted()
             case AskPerson():
-                return Answered(self._answered(need.question))
+                return Answered(self._ask_person(effect.question))
             case Recall():
-                return self._recalled(need.spec)
+                return self._recall(effect.spec)
             case Pursue():
-                return Pursued(self._subtasks.pursue(need))
+                return Pursued(self._subtasks.pursue(effect))
             case Look():
-                (looked,) = side_by_side([lambda: self._subtasks.looked(need)], 1, self._cancel)
-                return looked
+                (verdicts,) = side_by_side([lambda: self._subtasks.looked(effect)], 1, self._cancel)
+                return verdicts
             case AskTime():
-                return Elapsed(self._elapsed(need.round))
+                return Elapsed(self._measure_time(effect.round))
             case Planned():
-                self.watching.planned(need.round, need.subtasks)
+                self.watching.planned(effect.round, effect.subtasks)
                 return Noted()
             case NotTaken():
-                self._rejected.append(f"round {need.round}: {need.why}")
-                self.watching.rejected(need.round, need.why)
+                self._rejected.append(f"round {effect.round}: {effect.why}")
+                self.watching.rejected(effect.round, effect.why)
                 return Noted()
             case Round():
-                return self._round_ended(need)
-        one = asking(need, self.run_id, TOOLS)
-        (came,) = side_by_side([lambda: self._asked.once(one)], 1, self._cancel)
-        return Failed(came.why) if isinstance(came, Fault) else Heard(came)
+                return self._end_round(effect)
+        request = asking(effect, self.run_id, TOOLS)
+        (answer,) = side_by_side([lambda: self._recorded_agents.once(request)], 1, self._cancel)
+        return Failed(answer.why) if isinstance(answer, Fault) else Heard(answer)
 
-    # What it needs.
+    # Effects.
 
-    def _say(self, name: str, need: Say) -> None:
-        message = need.message
+    def _publish(self, name: str, effect: Say) -> None:
+        message = effect.message
         if isinstance(message, TaskSpec):
             self._spec = message
         payload = message.model_dump(mode="json")
-        self.bus.publish(need.sender, need.recipient, type(message).__name__, payload, message_id=f"solve/{name}")
+        self.bus.publish(effect.sender, effect.recipient, type(message).__name__, payload, message_id=f"solve/{name}")
 
-    def _answered(self, question: str) -> str:
-        known = self.journal.steps.recall("person", question)
-        if known is not None:
-            return str(known["text"])
+    def _ask_person(self, question: str) -> str:
+        recorded = self.journal.steps.recall("person", question)
+        if recorded is not None:
+            return str(recorded["text"])
         self._has_asked = True
-        asked = time.monotonic()
+        asked_at = time.monotonic()
         text = self.answer or self.ask(question)
-        self._since += time.monotonic() - asked  # how long the person thinks is not the task's
+        self._started += time.monotonic() - asked_at  # the time of the user does not count
         if not text.strip():
-            raise _WaitingError(question)
+            raise _QuestionPendingError(question)
         self.journal.steps.keep("person", question, {"text": text, "by": self.by})
         return text
 
-    def _recalled(self, spec: TaskSpec) -> Calibration:
-        """What the memory says about it. It may say something else when the run goes on, so that is on record too."""
-        self._recalls += 1
-        step, words = f"recall/{self._recalls}", (spec.intent, spec.raw_input)
-        known = self.journal.steps.recall(step, "\n".join(words))
-        if known is not None:
-            return _CALIBRATION.validate_python(known["came"])
+    def _recall(self, spec: TaskSpec) -> Calibration:
+        """Return what the memory knows about the task. It is recorded, because the memory may change before a
+        resume.
+        """
+        self._recall_count += 1
+        step, words = f"recall/{self._recall_count}", (spec.intent, spec.raw_input)
+        recorded = self.journal.steps.recall(step, "\n".join(words))
+        if recorded is not None:
+            return _CALIBRATION.validate_python(recorded["came"])
         if self.memory is None:
             return Calibration()
         name = f"solve/{self.run_id}/{step}"
         self.bus.publish("planner", "memory", "MemoryQuery", {"words": list(words)}, message_id=f"{name}/query")
         calibration = calibrate(self.memory.entries(), words)
-        found: dict[str, JsonValue] = {"entries": [*calibration.used]}
-        self.bus.publish("memory", "planner", "MemoryEntries", found, message_id=f"{name}/entries")
+        payload: dict[str, JsonValue] = {"entries": [*calibration.used]}
+        self.bus.publish("memory", "planner", "MemoryEntries", payload, message_id=f"{name}/entries")
         self.journal.steps.keep(step, "\n".join(words), {"came": _CALIBRATION.dump_python(calibration, mode="json")})
         return calibration
 
-    def _elapsed(self, round: int) -> int:
+    def _measure_time(self, round: int) -> int:
         step = f"time/{round}"
-        known = self.journal.steps.recall(step, "")
-        if known is not None:
-            return int(str(known["ms"]))
-        ms = self._milliseconds
+        recorded = self.journal.steps.recall(step, "")
+        if recorded is not None:
+            return int(str(recorded["ms"]))
+        ms = self._elapsed_ms
         self.journal.steps.keep(step, "", {"ms": ms})
         return ms
 
     @property
-    def _milliseconds(self) -> int:
-        return self._before + round(1000 * (time.monotonic() - self._since))
+    def _elapsed_ms(self) -> int:
+        return self._earlier_ms + round(1000 * (time.monotonic() - self._started))
 
-    def _round_ended(self, it: Round) -> Noted:
-        ended = SolveRound(
-            number=it.number,
-            directive=it.directive,
-            nabla=it.reading.nabla,
-            elapsed_ms=it.elapsed_ms,
-            subtasks=it.subtasks,
-            outcomes=it.outcomes,
-            merged=it.merged,
+    def _end_round(self, effect: Round) -> Noted:
+        round = SolveRound(
+            number=effect.number,
+            directive=effect.directive,
+            nabla=effect.reading.nabla,
+            elapsed_ms=effect.elapsed_ms,
+            subtasks=effect.subtasks,
+            outcomes=effect.outcomes,
+            merged=effect.merged,
         )
-        self._rounds.append(ended)
-        self.journal.ended(ended)
-        self.watching.decided(ended)
+        self._rounds.append(round)
+        self.journal.ended(round)
+        self.watching.decided(round)
         return Noted()
 
     # The end.
 
-    def _ended(self, solved: Solved) -> SolveReport:
+    def _finish(self, solved: Solved) -> SolveReport:
         path = keep_patch(self.agents.workspace, self.run_id)
         remembered = 0
         if self.memory is not None:
             remembered = remember(solved, self.memory, self.bus, self.run_id, self.agents.spent().usd)
-        return self._report(solved, patch=path, remembered=remembered)
+        return self._build_report(solved, patch=path, remembered=remembered)
 
-    def _report(
+    def _build_report(
         self, solved: Solved | None = None, *, question: str = "", patch: str = "", remembered: int = 0
     ) -> SolveReport:
-        setup, words = self.setup, TaskSpec(task_id=self.run_id, intent=self.setup.goal, raw_input=self.setup.goal)
+        setup, fallback = self.setup, TaskSpec(task_id=self.run_id, intent=self.setup.goal, raw_input=self.setup.goal)
         return SolveReport(
             run_id=self.run_id,
             repository=setup.repository,
-            task=solved.spec if solved else self._spec or words,
+            task=solved.spec if solved else self._spec or fallback,
             result=solved.result if solved else None,
             question=question,
             rounds=tuple(self._rounds),
@@ -246,9 +252,9 @@ class SolveRun:
             changed=self.agents.workspace.changed(),
             patch=patch,
             remembered=remembered,
-            agents=_named(setup),
+            agents=_agent_names(setup),
             policy=setup.policy,
-            elapsed_ms=self._milliseconds,
+            elapsed_ms=self._elapsed_ms,
             dispatches=self.agents.dispatches(),
             spent=self.agents.spent(),
             notes=setup.notes,
@@ -260,12 +266,12 @@ class SolveRun:
     def _cancel(self) -> threading.Event:
         return self.agents.workspace.world.cancel
 
-    def _beginning(self) -> Beginning:
+    def _build_beginning(self) -> Beginning:
         setup = self.setup
         return Beginning(
             run_id=self.run_id,
             goal=setup.goal,
-            agents=_named(setup),
+            agents=_agent_names(setup),
             policy=setup.policy,
             max_replans=setup.max_replans,
             time_budget_ms=setup.time_budget_ms,
@@ -274,5 +280,5 @@ class SolveRun:
         )
 
 
-def _named(setup: SolveSetup) -> dict[str, str]:
+def _agent_names(setup: SolveSetup) -> dict[str, str]:
     return {role: " or ".join(specs) for role, specs in setup.agents.items()}

@@ -1,7 +1,7 @@
-"""Subtasks pursued: the shell that drives `solve.rules.subtask`, one loop for each subtask.
+"""Pursue the subtasks of a plan: perform the effects of `solve.rules.subtask`, one loop for each subtask.
 
-Those that only look are pursued beside each other. Those that may change something have the work tree for themselves,
-one after the other in the order of the plan: else nobody could say who has left what.
+Subtasks that only read run in parallel. Subtasks that may change something have the work tree for themselves, one after
+the other in the order of the plan, so that every change has one author.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from proofstone.solve.rules.effects import (
 )
 from proofstone.solve.rules.subtask import pursue
 
-_EXECUTED: Final = TypeAdapter(Executed)
-_LOOKED: Final = TypeAdapter(Looked)
-_SHOWN: Final = 20
-"""Calls that a result tells of."""
+_EXECUTED_ADAPTER: Final = TypeAdapter(Executed)
+_LOOKED_ADAPTER: Final = TypeAdapter(Looked)
+_MAX_CALLS: Final = 20
+"""The number of tool calls in a result."""
 
 
 @dataclass(frozen=True)
@@ -50,114 +50,120 @@ class Subtasks:
     agents: SolveAgents
     asked: Asked
     say: Callable[[str, Say], None]
-    """Over the bus; the first word names the message, and is the same after a crash."""
+    """Publish a message on the bus; the first argument names the message and is the same after a crash."""
     pursued: Callable[[SubTaskOutcome], None]
     at_once: int
 
-    def pursue(self, need: Pursue) -> tuple[SubTaskOutcome, ...]:
-        """All of them, in their order."""
-        jobs = {subtask.subtask_id: partial(self._one, need, subtask) for subtask in need.subtasks}
-        looking = [subtask.subtask_id for subtask in need.subtasks if only_looks(subtask)]
+    def pursue(self, effect: Pursue) -> tuple[SubTaskOutcome, ...]:
+        """Pursue all subtasks; return their outcomes in order."""
+        jobs = {subtask.subtask_id: partial(self._pursue_subtask, effect, subtask) for subtask in effect.subtasks}
+        read_only_ids = [subtask.subtask_id for subtask in effect.subtasks if only_looks(subtask)]
         cancel = self.agents.workspace.world.cancel
-        ended = dict(zip(looking, side_by_side([jobs[id] for id in looking], self.at_once, cancel), strict=True))
+        outcomes = dict(
+            zip(read_only_ids, side_by_side([jobs[id] for id in read_only_ids], self.at_once, cancel), strict=True)
+        )
         for id, job in jobs.items():
-            if id not in ended:
-                (ended[id],) = side_by_side([job], 1, cancel)
-        return tuple(ended[subtask.subtask_id] for subtask in need.subtasks)
+            if id not in outcomes:
+                (outcomes[id],) = side_by_side([job], 1, cancel)
+        return tuple(outcomes[subtask.subtask_id] for subtask in effect.subtasks)
 
-    def _one(self, need: Pursue, subtask: SubTask) -> SubTaskOutcome:
-        loop = pursue(need.spec, subtask, need.before, need.blocked_tools, need.blocked_targets)
-        wanted = next(loop)
-        said = 0
+    def _pursue_subtask(self, effect: Pursue, subtask: SubTask) -> SubTaskOutcome:
+        loop = pursue(effect.spec, subtask, effect.before, effect.blocked_tools, effect.blocked_targets)
+        step_effect = next(loop)
+        message_count = 0
         while True:
-            if isinstance(wanted, Say):
-                said += 1
-                self.say(f"{subtask.subtask_id}/{said}", wanted)
-            sent = self._met(wanted, need.round)
+            if isinstance(step_effect, Say):
+                message_count += 1
+                self.say(f"{subtask.subtask_id}/{message_count}", step_effect)
+            result = self._perform(step_effect, effect.round)
             try:
-                wanted = loop.send(sent)
+                step_effect = loop.send(result)
             except StopIteration as stop:
                 outcome: SubTaskOutcome = stop.value
                 self.pursued(outcome)
                 return outcome
 
-    def _met(self, need: FastNeed, round: int) -> FastSent:
-        match need:
+    def _perform(self, effect: FastNeed, round: int) -> FastSent:
+        match effect:
             case Say():
                 return Noted()
             case AskExecutor():
-                return self._executed(need, round)
+                return self._execute(effect, round)
             case AskValidator():
-                came = self.asked.once(asking_beside(need, self.asked.run_id, round))
-                return Failed(came.why) if isinstance(came, Fault) else Heard(came)
+                answer = self.asked.once(asking_beside(effect, self.asked.run_id, round))
+                return Failed(answer.why) if isinstance(answer, Fault) else Heard(answer)
             case Look():
-                return self.looked(need)
+                return self.looked(effect)
 
-    def looked(self, need: Look) -> Looked:
-        """The engine's own eyes; also on the task as a whole."""
-        step = f"look/{need.where}/a{need.attempt}"
-        about = "\n".join((*(item.model_dump_json() for item in need.criteria), need.output))
-        known = self.asked.steps.recall(step, about)
-        if known is not None:
-            return _LOOKED.validate_python(known["came"])
+    def looked(self, effect: Look) -> Looked:
+        """Verify criteria by the engine itself, also for the task as a whole."""
+        step = f"look/{effect.where}/a{effect.attempt}"
+        input = "\n".join((*(criterion.model_dump_json() for criterion in effect.criteria), effect.output))
+        recorded = self.asked.steps.recall(step, input)
+        if recorded is not None:
+            return _LOOKED_ADAPTER.validate_python(recorded["came"])
         agents = self.agents
         seconds = agents.workspace.world.settings.limits.check_seconds
-        looked = Looked(tuple(look(item, agents.workspace, need.output, seconds) for item in need.criteria))
-        self.asked.steps.keep(step, about, {"came": _LOOKED.dump_python(looked, mode="json")})
-        return looked
+        verdicts = Looked(
+            tuple(look(criterion, agents.workspace, effect.output, seconds) for criterion in effect.criteria)
+        )
+        self.asked.steps.keep(step, input, {"came": _LOOKED_ADAPTER.dump_python(verdicts, mode="json")})
+        return verdicts
 
     # Executors.
 
-    def _executed(self, need: AskExecutor, round: int) -> Executed:
-        one = asking_beside(need, self.asked.run_id, round)
+    def _execute(self, effect: AskExecutor, round: int) -> Executed:
+        request = asking_beside(effect, self.asked.run_id, round)
         workspace = self.agents.workspace
-        if (known := self.asked.steps.recall(one.occasion.id, one.text)) is not None:
-            workspace.stand_at(str(known["tree"]))
-            return _EXECUTED.validate_python(known["came"])
+        if (recorded := self.asked.steps.recall(request.occasion.id, request.text)) is not None:
+            workspace.stand_at(str(recorded["tree"]))
+            return _EXECUTED_ADAPTER.validate_python(recorded["came"])
         before = workspace.tree
-        self.asked.watching.asked(one.who, one.about)
-        came = self.agents.execute(one, need.subtask, need.blocked_tools)
-        if came.fault is not None:
-            stop_for(came.fault, one.occasion.agent)
-        executed = self._what_came(need.subtask, came)
-        if not only_looks(need.subtask):
-            executed = self._with_files(executed, before)
-        recorded = {
-            "agent": one.occasion.agent,
-            "came": _EXECUTED.dump_python(executed, mode="json"),
+        self.asked.watching.asked(request.who, request.about)
+        dispatched = self.agents.execute(request, effect.subtask, effect.blocked_tools)
+        if dispatched.fault is not None:
+            stop_for(dispatched.fault, request.occasion.agent)
+        executed = self._build_result(effect.subtask, dispatched)
+        if not only_looks(effect.subtask):
+            executed = self._add_changed_files(executed, before)
+        payload = {
+            "agent": request.occasion.agent,
+            "came": _EXECUTED_ADAPTER.dump_python(executed, mode="json"),
             "tree": workspace.tree,
         }
-        self.asked.steps.keep(one.occasion.id, one.text, recorded)
-        crashed = executed.result.crashed
-        self.asked.watching.answered(one.who, crashed or executed.result.status, failed=bool(crashed))
+        self.asked.steps.keep(request.occasion.id, request.text, payload)
+        error = executed.result.crashed
+        self.asked.watching.answered(request.who, error or executed.result.status, failed=bool(error))
         return executed
 
-    def _what_came(self, subtask: SubTask, came: Dispatched) -> Executed:
-        """What a program does with tools of its own is not seen: it counts as having used what its subtask names."""
-        calls = self.agents.calls(came)
-        unseen = "executor" in self.agents.own_tools
-        called, touched = (call.call.name for call in calls), (call.target for call in calls if call.target)
-        tools = tuple(dict.fromkeys((*(subtask.tools if unseen else ()), *called)))
-        targets = tuple(dict.fromkeys((*(subtask.files if unseen else ()), *touched)))
+    def _build_result(self, subtask: SubTask, dispatched: Dispatched) -> Executed:
+        """Build the result. The tool calls of a program with its own tools are not visible: they count as what its
+        subtask names.
+        """
+        calls = self.agents.calls(dispatched)
+        has_own_tools = "executor" in self.agents.own_tools
+        names, paths = (call.call.name for call in calls), (call.target for call in calls if call.target)
+        tools = tuple(dict.fromkeys((*(subtask.tools if has_own_tools else ()), *names)))
+        targets = tuple(dict.fromkeys((*(subtask.files if has_own_tools else ()), *paths)))
         obstacles = tuple(dict.fromkeys(call.target for call in calls if call.target and not call.ok))
-        output = came.output if isinstance(came.output, SolveExecutionOutput) else None
-        fault = came.fault or Fault(kind=FaultKind.CRASHED, why="it gave no answer")
+        output = dispatched.output if isinstance(dispatched.output, SolveExecutionOutput) else None
+        fault = dispatched.fault or Fault(kind=FaultKind.CRASHED, why="the agent gave no answer")
         result = ExecutionResult(
             subtask_id=subtask.subtask_id,
             status=ExecutionStatus(output.status) if output else ExecutionStatus.FAILED,
             output=output.output if output else None,
-            tool_calls=tuple(in_short(call.call) for call in calls[:_SHOWN]),
+            tool_calls=tuple(in_short(call.call) for call in calls[:_MAX_CALLS]),
             crashed="" if output else f"{fault.kind}: {fault.why}",
         )
         return Executed(result, tools, targets, output is not None, obstacles)
 
-    def _with_files(self, executed: Executed, before: str) -> Executed:
-        """What it changed counts among what it worked on. A work tree that cannot be frozen is as good as none."""
+    def _add_changed_files(self, executed: Executed, before: str) -> Executed:
+        """Add the changed files to the targets. A work tree that cannot be frozen fails the execution."""
         workspace = self.agents.workspace
         try:
             workspace.frozen()
         except RepositoryError as error:
-            spoilt = executed.result.model_copy(update={"crashed": error.message, "status": ExecutionStatus.FAILED})
-            return replace(executed, result=spoilt, may_correct=False)
-        changed = (item.path for item in workspace.changed(before))
-        return replace(executed, targets=tuple(dict.fromkeys((*executed.targets, *changed))))
+            failed = executed.result.model_copy(update={"crashed": error.message, "status": ExecutionStatus.FAILED})
+            return replace(executed, result=failed, may_correct=False)
+        paths = (change.path for change in workspace.changed(before))
+        return replace(executed, targets=tuple(dict.fromkeys((*executed.targets, *paths))))

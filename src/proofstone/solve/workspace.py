@@ -1,8 +1,8 @@
-"""Where a goal is pursued: a private work tree, which every executor finds as those before it left it.
+"""The work tree in which a goal is pursued: every executor finds it as the previous one left it.
 
-What it holds is frozen when an executor has ended, and that tree is on record with what came of it. Whoever comes next,
-in this process or in one that goes on with the run, finds a work tree that is made from it. So nothing counts but what
-the person will get: neither files that git ignores nor what was done to the executor's own `.git` can prove anything.
+When an executor has ended, its files are frozen to a tree, and that tree is recorded with the result. The next
+executor, in this process or in one that resumes the run, gets a work tree made from it. So only what the user will
+receive counts: ignored files and changes to the executor's own `.git` prove nothing.
 """
 
 from __future__ import annotations
@@ -28,69 +28,73 @@ from proofstone.ledger.artifacts import ArtifactWriter
 from proofstone.machine.files import remove
 from proofstone.sandbox.job import Limits
 
-_HELD: Final = "tree"
+_TREE_PIN: Final = "tree"
 BEGINNING: Final = "beginning"
-"""Under which names its trees are held."""
+"""The names under which its trees are pinned."""
 
 
 @dataclass
 class Workspace:
     world: World
     began_with: str
-    """The tree with the person's own files."""
+    """The tree with the user's own files."""
     tree: str
-    """What it holds, as it was last frozen."""
-    _place: WorkTree | None = None
-    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-    _making: threading.Lock = field(default_factory=threading.Lock)
+    """The tree of the last freeze."""
+    _work_tree: WorkTree | None = None
+    _counter: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self._refuse_lost(self.began_with)
+        self._demand_tree(self.began_with)
 
     @property
     def place(self) -> WorkTree:
-        with self._making:
-            if self._place is None:
-                self._refuse_lost(self.tree)
-                self._place = make_work_tree(
+        with self._lock:
+            if self._work_tree is None:
+                self._demand_tree(self.tree)
+                self._work_tree = make_work_tree(
                     self.world.store,
                     self._folder,
                     base_commit=self.world.base_commit,
                     tree=self.tree,
                     sandboxed=self.world.sandbox.level is Assurance.BUBBLEWRAP,
                 )
-            return self._place
+            return self._work_tree
 
     def stand_at(self, tree: str) -> None:
-        """On record is that it held this after a step."""
+        """Continue from a tree that is recorded for a step."""
         if tree != self.tree:
-            self.tree, self._place = tree, None
+            self.tree, self._work_tree = tree, None
 
     def frozen(self) -> str:
-        """What it holds now. One that cannot be frozen is spoilt: RepositoryError, and the one before is back."""
-        place, self._place = self.place, None
-        if why := too_heavy(place.files):
-            raise RepositoryError(f"it cannot be frozen: {why}")
-        tree = freeze(self.world.store, place, self.world.base_tree).tree
-        hold(self.world.store, self.world.run_id, _HELD, tree)
+        """Freeze the current files and return the tree. If that fails, raise RepositoryError and go back to the
+        previous tree.
+        """
+        work_tree, self._work_tree = self.place, None
+        if reason := too_heavy(work_tree.files):
+            raise RepositoryError(f"the work tree cannot be frozen: {reason}")
+        tree = freeze(self.world.store, work_tree, self.world.base_tree).tree
+        hold(self.world.store, self.world.run_id, _TREE_PIN, tree)
         self.tree = tree
         return tree
 
     @contextmanager
     def shell(self, sink: ArtifactWriter, limits: Limits, *, keeps: bool) -> Iterator[SandboxedShell]:
-        """A shell there. What it writes elsewhere, or is not to keep, is gone with it."""
+        """Open a shell in the work tree. With `keeps` false, and outside of the work tree, its changes are
+        discarded.
+        """
         world, place = self.world, self.place
-        scratch = world.scratch / f"at-{next(self._numbers)}"
+        scratch = world.scratch / f"at-{next(self._counter)}"
         scratch.mkdir(mode=0o700)
         hidden = secret_files(world, self.tree)
-        at = Standing(place, world.base_commit, scratch, limits, keeps=keeps, hidden=hidden)
+        standing = Standing(place, world.base_commit, scratch, limits, keeps=keeps, hidden=hidden)
         try:
-            yield shell_in(world, at, sink)
+            yield shell_in(world, standing, sink)
         finally:
             remove(scratch)
 
     def ground(self, shell: SandboxedShell | None = None) -> Ground:
-        """What tools act on. With a shell everything may be changed; without one, nothing."""
+        """Return the context of tools. With a shell they may change everything, without one nothing."""
         world = self.world
         return Ground(
             files=self.place.files,
@@ -104,35 +108,35 @@ class Workspace:
         )
 
     def changed(self, since: str = "") -> tuple[ChangedPath, ...]:
-        """Files that differ from those of an earlier tree, or from those that it began with."""
+        """Return the files that differ from an earlier tree, or from the tree at the start."""
         old = since or self.began_with
         return Snapshot(self.tree, old, tuple(difference(self.world.store.git(), old, self.tree)), ()).change.paths
 
     @property
     def untouched(self) -> bool:
-        """Whether it holds what it began with."""
+        """Whether the files are the same as at the start."""
         return self.tree == self.began_with
 
     def patch(self) -> bytes:
-        """That which makes the person's own files what these are."""
+        """Return the patch from the user's own files to the current ones."""
         return self.world.store.git().out("diff-tree", "-p", "--binary", self.began_with, self.tree)
 
     def close(self) -> None:
-        """Nothing stays behind but what is on record."""
+        """Remove the work tree. Only recorded trees remain."""
         remove_work_tree(self._folder)
         if self._folder.parent.is_dir():
             self._folder.parent.rmdir()
 
     def let_go(self) -> None:
-        """The run is over: what came of it is in its patch."""
+        """Unpin the trees: the run is over, and its result is in its patch."""
         let_go(self.world.store, self.world.run_id)
 
-    def _refuse_lost(self, tree: str) -> None:
+    def _demand_tree(self, tree: str) -> None:
         world = self.world
         if world.store.git().maybe("rev-parse", "--verify", "--quiet", f"{tree}^{{tree}}") is None:
             raise RepositoryError(
-                f"{world.run_id}: files that it goes on from ({tree[:12]}) are no longer in {world.store.folder}",
-                hint="start anew with `proofstone solve`; the record is kept",
+                f"{world.run_id}: the files to continue from ({tree[:12]}) are no longer in {world.store.folder}",
+                hint="start a new run with `proofstone solve`; the ledger keeps this record",
             )
 
     @property

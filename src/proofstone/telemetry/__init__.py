@@ -1,4 +1,1 @@
-"""What a run has cost, and how long everything took: read from the ledger, at any time and from any process.
-
-Where telemetry goes.
-"""
+"""The cost and the duration of runs, read from the ledger at any time and from any process, and their export."""

@@ -1,8 +1,7 @@
-"""The dispatches of a run as the bus has them: each with its calls of models and tools, and what those have used.
+"""The dispatches of a run, read from the message bus, and the parts of a run.
 
-This is the one place that reads cost from messages; the tables, the evidence bundle and the spans are made of it.
-
-A run and the runs that were parts of it, as far as their cost is concerned.
+Each dispatch has its calls of models and tools, with their usage. This is the only module that reads costs from
+messages; the tables, the evidence bundle and the spans are built from it.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from proofstone.ledger.models import CheckRow, EventRow, MessageRow, TelemetryRo
 from proofstone.ledger.schema import Stored
 from proofstone.runtime.run_index import CHILD
 
-_UNLISTED: Final = "unlisted"
-_NOTHING: Final = Usage()
+_UNLISTED_TOOL: Final = "unlisted"
+_NO_USAGE: Final = Usage()
 
 
 class CallKind(StrEnum):
@@ -44,34 +43,34 @@ class Mark:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a model, whether it came to a turn or to a fault; or one of a tool."""
+    """A call of a model, whether it ended in a turn or in a fault, or a call of a tool."""
 
     kind: CallKind
     written: Mark
-    """Once it was over."""
+    """The row that was written when the call was over."""
     model: str
-    """Who was called; of a tool or a fault, whoever spoke last."""
+    """The model that was called; for a tool or a fault, the model that answered last."""
     spent: Spent
-    usage: Usage = _NOTHING
+    usage: Usage = _NO_USAGE
     tool: str = ""
     id: str = ""
-    """Of the tool's call, in its conversation."""
+    """The id of the tool call in its conversation."""
     ended: str = ""
     """How a turn ended: `stop`, `tool_calls`, `length`."""
     error: str = ""
-    """What kind of error it ended with."""
+    """The kind of error, if the call failed."""
     verifies: bool = False
-    """It was made to show whether an agent knows what it is doing."""
+    """Whether the call was made to check the understanding of an agent."""
 
     @property
     def unmeasured(self) -> int:
-        """Calls of which nobody has counted the tokens: none are told, though it is not known to be free."""
-        silent = not self.usage.tokens and self.usage.usd != 0
-        return self.usage.requests if silent else 0
+        """The number of calls whose tokens were not counted, unless they are known to be free."""
+        is_unreported = not self.usage.tokens and self.usage.usd != 0
+        return self.usage.requests if is_unreported else 0
 
     @property
     def is_made(self) -> bool:
-        """A fault may also be that nobody was called any more."""
+        """Whether a call was really made: a fault may also mean that no model was called."""
         return self.kind is not CallKind.FAULT or bool(self.spent.requests or self.spent.seconds)
 
     @property
@@ -85,107 +84,109 @@ class Dispatch:
     occasion: Occasion
     begun: Mark
     last: Mark
-    """The last row that is about it."""
+    """The last row about the dispatch."""
     calls: list[Call] = field(default_factory=list)
     repairs: int = 0
     answered: bool = False
     questions: int = 0
-    """So often it was asked whether it knows what it is doing."""
+    """How often the agent was asked whether it understands its task."""
     asked: bool = False
-    """Such a question is open."""
+    """Whether such a question is open."""
 
     @property
     def judges(self) -> bool:
-        """It was made to judge what another agent has answered."""
+        """Whether the dispatch judges the answer of another agent."""
         return self.occasion.role == JUDGE.name and self.occasion.focus in JUDGE.foci
 
     @property
     def model(self) -> str:
-        """Who spoke last."""
+        """The model that answered last."""
         return self.calls[-1].model if self.calls else ""
 
     @property
     def fault(self) -> str:
-        """What kind of fault it ended with; empty: none, or it has not ended."""
+        """The kind of fault that ended the dispatch; empty if there was none, or if the dispatch has not ended."""
         faults = [call.error for call in self.calls[-1:] if call.kind is CallKind.FAULT]
         return "" if self.answered or not faults else faults[0]
 
     @property
     def retries(self) -> int:
-        """What had to be done again: the dispatch itself, calls that ended in a fault, answers that were no use."""
-        thinking = [call for call in self.calls if call.kind is not CallKind.TOOL and call.is_made]
-        overcome = sum(call.kind is CallKind.FAULT for call in thinking[:-1])
-        again = self.occasion.dispatch > 1 or self.occasion.attempt > 1
-        return int(again) + overcome + self.repairs
+        """The number of repetitions: of the dispatch itself, of calls that ended in a fault, and of invalid answers."""
+        model_calls = [call for call in self.calls if call.kind is not CallKind.TOOL and call.is_made]
+        faults = sum(call.kind is CallKind.FAULT for call in model_calls[:-1])
+        was_repeated = self.occasion.dispatch > 1 or self.occasion.attempt > 1
+        return int(was_repeated) + faults + self.repairs
 
 
 def dispatches_in(messages: Iterable[Stored[MessageRow]]) -> list[Dispatch]:
-    """In the order in which they began."""
-    found: dict[str, Dispatch] = {}
+    """Return the dispatches in the order of their starts."""
+    dispatches: dict[str, Dispatch] = {}
     for stored in messages:
         row = stored.row
         if not isinstance(id := row.payload.get("dispatch"), str):
             continue
         mark = mark_of(stored)
-        if row.type == "Dispatch" and id not in found:
+        if row.type == "Dispatch" and id not in dispatches:
             occasion = Occasion.model_validate(row.payload["occasion"])
-            found[id] = Dispatch(id, occasion, mark, mark)
-        elif id in found:
-            _add(found[id], row, mark)
-    return list(found.values())
+            dispatches[id] = Dispatch(id, occasion, mark, mark)
+        elif id in dispatches:
+            _apply_message(dispatches[id], row, mark)
+    return list(dispatches.values())
 
 
 def mark_of(stored: Stored[MessageRow]) -> Mark:
     return Mark(stored.seq, stored.link.hash, datetime.fromisoformat(stored.ts))
 
 
-def _add(one: Dispatch, row: MessageRow, mark: Mark) -> None:
-    one.last = mark
+def _apply_message(dispatch: Dispatch, row: MessageRow, mark: Mark) -> None:
+    dispatch.last = mark
     seconds = float(str(row.payload.get("seconds", 0)))
-    verifies = one.judges or one.asked
+    verifies = dispatch.judges or dispatch.asked
     match row.type:
-        case "Dispatch":  # it begins anew, and so does what it is asked
-            one.asked = False
+        case "Dispatch":  # the dispatch was restarted, which drops an open question
+            dispatch.asked = False
         case "Turn":
             turn = Turn.model_validate(row.payload["turn"])
-            spent, model = Spent.of_turn(turn.usage, seconds), turn.model or one.model
-            ended = _ended(turn)
-            one.calls.append(Call(CallKind.TURN, mark, model, spent, turn.usage, ended=ended, verifies=verifies))
+            spent, model = Spent.of_turn(turn.usage, seconds), turn.model or dispatch.model
+            finish_reason = _finish_reason(turn)
+            dispatch.calls.append(
+                Call(CallKind.TURN, mark, model, spent, turn.usage, ended=finish_reason, verifies=verifies)
+            )
         case "Fault":
             fault = Fault.model_validate(row.payload["fault"])
             spent, kind = Spent.of_turn(fault.usage, seconds), fault.kind.value
-            one.calls.append(
-                Call(CallKind.FAULT, mark, one.model, spent, fault.usage, error=kind, verifies=verifies),
+            dispatch.calls.append(
+                Call(CallKind.FAULT, mark, dispatch.model, spent, fault.usage, error=kind, verifies=verifies),
             )
         case "ToolResult":
-            one.calls.append(_tool(one, ToolResult.model_validate(row.payload["result"]), mark, seconds))
-        case "Attended" if isinstance(told := row.payload["told"], Mapping):
-            one.asked = bool(told["asked"])
-            one.questions += one.asked
+            dispatch.calls.append(_tool_call(dispatch, ToolResult.model_validate(row.payload["result"]), mark, seconds))
+        case "Attended" if isinstance(message := row.payload["told"], Mapping):
+            dispatch.asked = bool(message["asked"])
+            dispatch.questions += dispatch.asked
         case "Aloud":
-            one.questions += 1
+            dispatch.questions += 1
         case "Repair":
-            one.repairs += 1
+            dispatch.repairs += 1
         case "Output":
-            one.answered = True
+            dispatch.answered = True
 
 
-def _tool(one: Dispatch, result: ToolResult, mark: Mark, seconds: float) -> Call:
-    # A name that is no tool's is the agent's own words.
-    tool = _UNLISTED if result.refused is RefusalRule.UNLISTED else result.name
+def _tool_call(dispatch: Dispatch, result: ToolResult, mark: Mark, seconds: float) -> Call:
+    # The name of an unknown tool is the agent's own text.
+    tool = _UNLISTED_TOOL if result.refused is RefusalRule.UNLISTED else result.name
     return Call(
         CallKind.TOOL,
         mark,
-        one.model,
+        dispatch.model,
         Spent(tool_calls=1, seconds=seconds),
         tool=tool,
         id=result.call_id,
         error=result.refused.value if result.refused else "" if result.ok else "failed",
-        verifies=one.judges or one.asked,
+        verifies=dispatch.judges or dispatch.asked,
     )
 
 
-def _ended(turn: Turn) -> str:
+def _finish_reason(turn: Turn) -> str:
     return "length" if turn.cut else "tool_calls" if turn.calls else "stop"
 
 
@@ -197,9 +198,9 @@ PLAN_GATE: Final = "verify-plan"
 class Part:
     run_id: str
     command: str
-    """That has begun it: `gate`."""
+    """The command that started the run, for example `gate`."""
     name: str
-    """`plan 1`, `gate 2`; empty: the run itself."""
+    """`plan 1`, `gate 2`; empty for the run itself."""
     messages: list[Stored[MessageRow]]
     steps: list[Stored[TelemetryRow]]
     checks: list[Stored[CheckRow]]
@@ -211,7 +212,7 @@ class Part:
 
     @property
     def outcome(self) -> str:
-        """Empty: it has not ended, or goes on."""
+        """The outcome of the run; empty if it has not ended or was resumed."""
         last = [event.row for event in self.events if event.row.type in ("run.started", "run.resumed", "run.finished")][
             -1:
         ]
@@ -219,17 +220,17 @@ class Part:
 
 
 def parts_of(ledger: Ledger, run_id: str) -> tuple[Part, ...]:
-    """The run itself first, then its parts in the order in which they were begun."""
-    return tuple(_parts(ledger, run_id))
+    """Return the run itself, then its parts in the order of their starts."""
+    return tuple(_iter_parts(ledger, run_id))
 
 
-def _parts(ledger: Ledger, run_id: str) -> Iterator[Part]:
-    own = read_part(ledger, run_id)
-    yield own
-    begun = [event.row.payload for event in own.events if event.row.type == CHILD]
-    named = {str(said["run_id"]): f"{said['kind']} {said['iteration']}" for said in begun}
-    for id, name in named.items():
-        # It is on record before it begins, so that one that never began has no rows.
+def _iter_parts(ledger: Ledger, run_id: str) -> Iterator[Part]:
+    root = read_part(ledger, run_id)
+    yield root
+    payloads = [event.row.payload for event in root.events if event.row.type == CHILD]
+    names = {str(payload["run_id"]): f"{payload['kind']} {payload['iteration']}" for payload in payloads}
+    for id, name in names.items():
+        # A part is recorded before it starts, so a part that never started has no rows.
         if ledger.read(EventRow, run_id=id, limit=1):
             yield read_part(ledger, id, name)
 
@@ -239,7 +240,7 @@ def read_part(ledger: Ledger, run_id: str, name: str = "") -> Part:
     messages = ledger.read(MessageRow, run_id=run_id)
     checks = ledger.read(CheckRow, run_id=run_id)
     if not events and not messages and not checks:
-        raise InputError(f"{run_id}: is no run that the ledger knows", hint="`proofstone ledger show` lists the runs")
+        raise InputError(f"{run_id}: the ledger has no such run", hint="list the runs with `proofstone ledger show`")
     commands = [str(event.row.payload.get("command", "")) for event in events if event.row.type == "run.started"]
     return Part(
         run_id=run_id,

@@ -1,6 +1,6 @@
-"""What a run has cost, by step, by agent and model; and the same as spans, for whoever collects those.
+"""What a run has cost, by step, agent and model; and the same as spans.
 
-What nobody has told is None and never 0: a model that reports no usage is not free.
+Unknown figures are None and never 0: a model that reports no usage is not free.
 """
 
 from __future__ import annotations
@@ -14,88 +14,90 @@ from proofstone.ledger.models import StepStatus
 
 
 class Cost(Contract):
-    """What something has used. A figure beside `unmeasured` or `unpriced` calls is what is known of it; None: nothing
-    is."""
+    """What something has used. With `unmeasured` or `unpriced` calls, a figure covers only the known part; None means
+    that nothing is known.
+    """
 
     dispatches: int = 0
-    """How often an agent was asked. One that is asked on after a crash was asked once."""
+    """The number of dispatches. A dispatch that is continued after a crash counts once."""
     retries: int = 0
-    """Dispatches that were made again, calls made again after a fault, answers that had to be mended."""
+    """Repeated dispatches, calls repeated after a fault, and answers that had to be repaired."""
     requests: int = 0
-    """Calls of a model."""
+    """The number of model calls."""
     tool_calls: int = 0
     seconds: float = 0.0
-    """That agents and their tools were at work, one beside the other added up."""
+    """The working time of agents and tools; parallel times are added up."""
     input_tokens: int | None = 0
     output_tokens: int | None = 0
     cache_read_tokens: int | None = 0
     usd: float | None = 0.0
     unmeasured: int = 0
-    """Calls of which nobody has said how many tokens they took."""
+    """The number of calls without a reported number of tokens."""
     unpriced: int = 0
-    """Calls of which nobody knows the price."""
+    """The number of calls whose price is unknown."""
     untold: int = 0
-    """Steps of a program of the person's, which tells neither what it calls nor what that costs."""
+    """The number of steps of a user's program, which reports neither its calls nor their cost."""
 
 
 class StepCost(Contract):
     part: str = ""
-    """Of which part of the run: `plan 1`, `gate 2`; empty: of the run itself."""
+    """The part of the run: `plan 1`, `gate 2`; empty for the run itself."""
     step: str
     agent: str
-    """The role; of a step that no agent takes, `engine`."""
+    """The role; `engine` for a step without an agent."""
     instance: str = ""
     models: tuple[str, ...] = ()
-    """Who answered, as they call themselves."""
+    """The models that answered, by their own names."""
     status: StepStatus | None = None
-    """None: only its dispatches are on record."""
+    """None if only the dispatches of the step are recorded."""
     wall_seconds: float | None = None
-    """From its beginning to its end, each time that it came to one; None: it is not on record, or has not ended."""
+    """The time from start to end, summed over all completed starts; None if it is not recorded or has not ended."""
     cost: Cost
 
 
 class AgentCost(Contract):
     role: str
     model: str
-    """Empty: nobody has said who it was."""
+    """Empty if the model is unknown."""
     cost: Cost
 
 
 class CheckTime(Contract):
-    """What checks took. They run side by side, so that their times add up to more than the clock shows."""
+    """The time of checks. Checks run in parallel, so their times add up to more than the elapsed time."""
 
     runs: int = 0
     reused: int = 0
-    """Results that were taken over from an earlier run of the same check on the same tree."""
+    """Results that were reused from an earlier run of the same check on the same tree."""
     seconds: float | None = 0.0
-    """None: the ledger does not say."""
+    """None if the ledger does not record it."""
 
 
 class PartCost(Contract):
-    """The run itself, or a run of its own that was a part of it."""
+    """The cost of the run itself, or of a child run."""
 
     run_id: str
     command: str
     part: str = ""
     outcome: str = ""
-    """Empty: it has not ended."""
+    """Empty if the part has not ended."""
     cost: Cost
     checks: CheckTime
 
 
 class VerificationCost(Contract):
-    """What it has cost to ask agents whether they know what they are doing. It is a part of what everything has cost.
-    Shares go from 0 to 1; None: they are not known, or there is nothing to have a share in."""
+    """The cost of asking agents whether they understand their task. It is included in the total cost. Shares are
+    between 0 and 1; None means that a share is unknown, or that the total is 0.
+    """
 
     questions: int
-    """How often an agent was asked."""
+    """The number of questions to agents."""
     judgements: int
-    """How often somebody was asked to judge an answer."""
+    """The number of judged answers."""
     cost: Cost
-    """Its dispatches are those in which anybody answered or judged."""
+    """Its dispatches are those in which an agent answered or judged."""
     share_of_tokens: float | None
     share_of_calls: float | None
-    """Of the calls of models."""
+    """The share of model calls."""
 
 
 class RunCost(Contract):
@@ -103,33 +105,33 @@ class RunCost(Contract):
     run_id: str
     command: str
     outcome: str = ""
-    """Empty: it has not ended."""
+    """Empty if the run has not ended."""
     running: bool = False
-    """Somebody is at work on it now, so that there may be more by the time that this is read."""
+    """Whether a process works on the run now, so that the figures may still grow."""
     worked_seconds: float = 0.0
-    """That processes were at work on it, by the clock."""
+    """The elapsed time during which processes worked on the run."""
     dispatches: int = 0
-    """Without those at the plan gate that is a part of it."""
+    """Without the dispatches of the plan gate within the run."""
     plan_gate_dispatches: int = 0
     total: Cost
     checks: CheckTime
     parts: tuple[PartCost, ...]
-    """The run itself first."""
+    """The run itself comes first."""
     agents: tuple[AgentCost, ...] = ()
     steps: tuple[StepCost, ...] = ()
-    """In the order in which they began."""
+    """The steps in the order of their starts."""
     verification: VerificationCost | None = None
-    """None: nobody was asked whether they know what they are doing."""
+    """None if no agent was asked whether it understands its task."""
 
 
 class SpanKind(StrEnum):
     INTERNAL = "internal"
     CLIENT = "client"
-    """A call of somebody else's service."""
+    """A call of an external service."""
 
 
 class Span(Contract):
-    """Something that took time, by the conventions of OpenTelemetry. Nothing of what was asked or said is in it."""
+    """An operation with a duration, by the conventions of OpenTelemetry. It contains no prompts and no answers."""
 
     trace_id: str
     span_id: str
@@ -140,6 +142,6 @@ class Span(Contract):
     end_ns: int
     attributes: Mapping[str, str | int | float | bool | tuple[str, ...]] = {}
     error: str = ""
-    """What kind of error it ended with; empty: none."""
+    """The kind of error; empty if there was none."""
     seq: int
-    """The last row of the ledger that it comes from."""
+    """The last ledger row that the span is based on."""

@@ -1,5 +1,5 @@
-"""Spans over OTLP, with OpenTelemetry's own exporter: headers, certificates and compression are as its variables in the
-environment say. It is an extra that need not be installed, so it is imported where it is used.
+"""Send spans over OTLP, with OpenTelemetry's own exporter, which reads headers, certificates and compression from its
+environment variables. It is an optional dependency, so it is imported where it is used.
 """
 
 from __future__ import annotations
@@ -23,65 +23,68 @@ if TYPE_CHECKING:
 
 INSTALL: Final = "pip install 'proofstone[otel]'"
 _EXPORTER: Final = "opentelemetry.exporter.otlp.proto.http"
-_AT_ONCE: Final = 512
-"""Spans in one request."""
-_MOST: Final = 400
-"""Characters of a complaint."""
-_LEEWAY: Final = 1.0
-"""Seconds beyond the limit until an exporter that does not keep it is left behind."""
+_BATCH_SIZE: Final = 512
+"""The number of spans in one request."""
+_MAX_MESSAGE: Final = 400
+"""The maximum length of an error message, in characters."""
+_GRACE_SECONDS: Final = 1.0
+"""Seconds beyond the limit until an exporter that ignores its limit is abandoned."""
 
 
 def is_installed() -> bool:
     try:
         return find_spec(_EXPORTER) is not None
-    except ModuleNotFoundError:  # not even what is above it
+    except ModuleNotFoundError:  # not even the parent package exists
         return False
 
 
 def send(spans: Sequence[Span], url: str, seconds: float) -> str:
-    """Why they could not be sent; empty: they were. It takes no longer than that, whatever the other side does."""
-    came: list[str] = []
+    """Send the spans. Return the reason if that fails, otherwise an empty string. It never takes longer than
+    `seconds`.
+    """
+    results: list[str] = []
 
     def attempt() -> None:
         try:
-            came.append(_send(spans, url, seconds))
-        except Exception as error:  # noqa: BLE001  somebody else's code: whatever it raises is why nothing was sent
-            came.append(f"{type(error).__name__}: {error}")
+            results.append(_send_batches(spans, url, seconds))
+        except Exception as error:  # noqa: BLE001  third-party code: any exception is the reason
+            results.append(f"{type(error).__name__}: {error}")
 
-    # A thread, because a collector that answers byte by byte keeps within every time-out of a socket.
-    sending = threading.Thread(target=attempt, daemon=True)
-    sending.start()
-    sending.join(seconds + _LEEWAY)
-    return came[0] if came else f"it was not sent within {seconds:g} s"
+    # Use a thread, because a collector that answers byte by byte stays within every socket timeout.
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    thread.join(seconds + _GRACE_SECONDS)
+    return results[0] if results else f"the spans were not sent within {seconds:g} s"
 
 
-def _send(spans: Sequence[Span], url: str, seconds: float) -> str:
+def _send_batches(spans: Sequence[Span], url: str, seconds: float) -> str:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace.export import SpanExportResult
 
-    until, resource = time.monotonic() + seconds, _resource()
-    with _complaints() as heard, ExitStack() as stack:
-        for start in range(0, len(spans), _AT_ONCE):
-            left = until - time.monotonic()
-            if left <= 0:
-                return f"only {start} of {len(spans)} spans were taken in {seconds:g} s"
-            exporter = OTLPSpanExporter(endpoint=url, timeout=left)
+    deadline, resource = time.monotonic() + seconds, _build_resource()
+    with _captured_log() as messages, ExitStack() as stack:
+        for start in range(0, len(spans), _BATCH_SIZE):
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                return f"the collector accepted only {start} of {len(spans)} spans in {seconds:g} s"
+            exporter = OTLPSpanExporter(endpoint=url, timeout=remaining)
             stack.callback(exporter.shutdown)
-            result = exporter.export([_readable(span, resource) for span in spans[start : start + _AT_ONCE]])
+            result = exporter.export([_to_readable_span(span, resource) for span in spans[start : start + _BATCH_SIZE]])
             if result is not SpanExportResult.SUCCESS:
-                return _why(heard)
+                return _explain_failure(messages)
     return ""
 
 
-def _why(heard: Sequence[str]) -> str:
-    """The exporter's own words, which may name no reason: the first is about the trouble, the last about what came of
-    it. A server may have had a hand in them."""
-    said = "; ".join(dict.fromkeys((heard[0], heard[-1]))) if heard else "it does not say why"
-    return f"it cannot be reached, or does not take them in time: {said}"[:_MOST]
+def _explain_failure(messages: Sequence[str]) -> str:
+    """Return the exporter's own messages, which may name no reason: the first is about the cause, the last about the
+    result. A server may have influenced them.
+    """
+    details = "; ".join(dict.fromkeys((messages[0], messages[-1]))) if messages else "no reason was given"
+    return f"the collector cannot be reached, or is too slow: {details}"[:_MAX_MESSAGE]
 
 
-def _resource() -> Resource:
-    """What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say goes before ours."""
+def _build_resource() -> Resource:
+    """Return the resource. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence over our values."""
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 
     own = Resource({"service.name": "proofstone", "service.version": __version__})
@@ -89,25 +92,25 @@ def _resource() -> Resource:
 
 
 @contextmanager
-def _complaints() -> Iterator[list[str]]:
-    """The exporter says why it fails to its log alone; nothing of that goes to the person's terminal."""
-    heard: list[str] = []
+def _captured_log() -> Iterator[list[str]]:
+    """Collect the log messages of the exporter, its only report of errors, and keep them off the user's terminal."""
+    messages: list[str] = []
 
-    class Hearing(logging.Handler):
+    class ListHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            heard.append(record.getMessage())
+            messages.append(record.getMessage())
 
-    logger, hearing = logging.getLogger(_EXPORTER), Hearing(logging.WARNING)
+    logger, handler = logging.getLogger(_EXPORTER), ListHandler(logging.WARNING)
     propagated, logger.propagate = logger.propagate, False
-    logger.addHandler(hearing)
+    logger.addHandler(handler)
     try:
-        yield heard
+        yield messages
     finally:
-        logger.removeHandler(hearing)
+        logger.removeHandler(handler)
         logger.propagate = propagated
 
 
-def _readable(span: Span, resource: Resource) -> ReadableSpan:
+def _to_readable_span(span: Span, resource: Resource) -> ReadableSpan:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
     from opentelemetry.trace import SpanKind as Kind
@@ -116,8 +119,8 @@ def _readable(span: Span, resource: Resource) -> ReadableSpan:
     attributes = {**span.attributes, **({"error.type": span.error} if span.error else {})}
     return ReadableSpan(
         name=span.name,
-        context=_context(span.trace_id, span.span_id),
-        parent=_context(span.trace_id, span.parent_id) if span.parent_id else None,
+        context=_span_context(span.trace_id, span.span_id),
+        parent=_span_context(span.trace_id, span.parent_id) if span.parent_id else None,
         resource=resource,
         attributes=attributes,
         kind=Kind.CLIENT if span.kind is SpanKind.CLIENT else Kind.INTERNAL,
@@ -128,7 +131,7 @@ def _readable(span: Span, resource: Resource) -> ReadableSpan:
     )
 
 
-def _context(trace_id: str, span_id: str) -> SpanContext:
+def _span_context(trace_id: str, span_id: str) -> SpanContext:
     from opentelemetry.trace import SpanContext, TraceFlags
 
     return SpanContext(

@@ -1,18 +1,13 @@
-"""A run as the auditor sees it: what was said and what happened, in the order of the ledger.
+"""Detections of the auditor in one run: silent roles, boundary violations and claim mismatches.
 
-Rows are taken as they are found: what somebody wrote into them in another form than ours is passed over, no error.
-Names and words that an agent chose are of any length; a report holds the beginning of them.
+Rows are read as they are: a row in an unknown form is skipped and is not an error. Agents can choose names and texts of
+any length, so a report holds only their beginning.
 
-Roles that were asked and never answered.
-
-A role is asked by a dispatch, or by a contract that another role hands to it in the control loop. Some are asked in no
-other way: the controller is code, and a validator is not dispatched where the engine can look itself.
-
-Boundary violations: a message off the routes, a tool or a path beyond the role, a result from the wrong hand.
-
-That an attempt was refused does not make it none: who tries the fence is reported.
-
-What agents claimed, and the engine saw otherwise: of a task at the gate, of a subtask of the loop, of a plan.
+- A silent role received a dispatch, or a contract from another role of the control loop, and never answered. Some roles
+  receive only contracts: the controller is code, and the engine dispatches no validator where it can check by itself.
+- A boundary violation is a message off the routes, a tool call or a path that the role may not use, or a result from
+  the wrong sender. A refused attempt is reported too.
+- A claim mismatch is a claim of an agent about a task, a subtask or a plan that contradicts what the engine observed.
 """
 
 from __future__ import annotations
@@ -44,7 +39,7 @@ from proofstone.plan_gate.models import HeldAgainst
 from proofstone.plan_gate.rules.research import claimed
 
 NAME: Final = 100
-_DETAIL: Final = 1000
+_MAX_DETAIL: Final = 1000
 
 Fields: TypeAlias = Mapping[str, JsonValue]
 Form = TypeVar("Form", bound=Contract)
@@ -52,7 +47,7 @@ Form = TypeVar("Form", bound=Contract)
 
 @dataclass(frozen=True)
 class Happened:
-    """An event, with its place in the ledger."""
+    """An event, with its position in the ledger."""
 
     seq: int
     at: str
@@ -81,7 +76,9 @@ class ObservedRun:
         detail: str,
         task: str | None = None,
     ) -> AuditFinding:
-        """What these messages and events show; the task is that of the last of them, if no other is named."""
+        """Return the finding that these messages and events show. Without `task`, it is the task of the last of
+        them.
+        """
         last = shown[-1]
         task = task or (task_of(last) if isinstance(last, Envelope) else last.row.task_id)
         return AuditFinding(
@@ -90,29 +87,30 @@ class ObservedRun:
             run_id=self.run_id,
             task=None if task is None else shortened(task, NAME),
             role=shortened(role, NAME),
-            detail=shortened(detail, _DETAIL),
-            seqs=tuple(item.seq for item in shown),
-            messages=tuple(item.id for item in shown if isinstance(item, Envelope)),
+            detail=shortened(detail, _MAX_DETAIL),
+            seqs=tuple(evidence.seq for evidence in shown),
+            messages=tuple(evidence.id for evidence in shown if isinstance(evidence, Envelope)),
         )
 
     @property
     def tasks(self) -> frozenset[str]:
-        named = {task_of(envelope) for envelope in self.envelopes} | {event.row.task_id for event in self.events}
-        return frozenset(self.whole(task) for task in named if task is not None)
+        names = {task_of(envelope) for envelope in self.envelopes} | {event.row.task_id for event in self.events}
+        return frozenset(self.whole(task) for task in names if task is not None)
 
     def whole(self, task: str) -> str:
-        """The task that a subtask is part of; any other is whole by itself."""
+        """Return the task that a subtask belongs to; return any other task unchanged."""
         return self._parents.get(task, task)
 
     @cached_property
     def _parents(self) -> Mapping[str, str]:
-        found = ((task_of(said), text(said.payload, "parent_task_id")) for said in self.said("SubTask"))
-        return {subtask: parent for subtask, parent in found if subtask and parent}
+        pairs = ((task_of(message), text(message.payload, "parent_task_id")) for message in self.said("SubTask"))
+        return {subtask: parent for subtask, parent in pairs if subtask and parent}
 
 
 def task_of(envelope: Envelope) -> str | None:
-    """The task that a message is about. Contracts of the control loop call it `task_id`, or name a subtask, whose id
-    begins with that of the run; a dispatch calls that one by the rest."""
+    """Return the task that a message is about. Contracts of the control loop call it `task_id`, or name a subtask,
+    whose id begins with the id of the run. A dispatch names the same subtask without that prefix.
+    """
     for key in ("task", "subtask_id", "task_id"):
         if task := text(envelope.payload, key):
             return task.removeprefix(f"{envelope.run_id}-")
@@ -120,7 +118,7 @@ def task_of(envelope: Envelope) -> str | None:
 
 
 def read(form: type[Form], fields: Fields) -> Form | None:
-    """None: it is not written in that form."""
+    """Return the fields as a model; None if they do not have its form."""
     try:
         return form.model_validate(dict(fields))
     except ValidationError:
@@ -128,7 +126,7 @@ def read(form: type[Form], fields: Fields) -> Form | None:
 
 
 def part(fields: Fields, *path: str) -> Fields:
-    """An object inside of an object; an empty one if there is none."""
+    """Return the object at a path inside an object, or an empty object."""
     for key in path:
         value = fields.get(key)
         if not isinstance(value, Mapping):
@@ -144,7 +142,7 @@ def text(fields: Fields, key: str) -> str:
 
 def texts(fields: Fields, key: str) -> tuple[str, ...]:
     value = fields.get(key)
-    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list | tuple) else ()
+    return tuple(element for element in value if isinstance(element, str)) if isinstance(value, list | tuple) else ()
 
 
 def number(fields: Fields, key: str) -> float | None:
@@ -158,143 +156,150 @@ ANSWERED_BY: Final[Mapping[str, frozenset[str]]] = {
     "OutcomeSummary": frozenset(("PlanDirective", "FinalResult")),
     "MemoryQuery": frozenset(("MemoryEntries",)),
 }
-"""Contracts that are handed over, and what whoever gets one must say to it."""
+"""The contracts that one role sends to another, and the types that answer each of them."""
 
 THROUGH: Final = frozenset(("passed", "failed"))
-"""Ends of a run that has gone through its loop. Where it was only stopped, somebody may be about to answer."""
+"""The outcomes of a run that went through its whole loop. In a run that was only stopped, a role may still answer."""
 
 
 def silent_roles(run: ObservedRun) -> Iterator[AuditFinding]:
-    yield from _unanswered_dispatches(run)
-    yield from _unanswered_contracts(run)
+    yield from _find_unanswered_dispatches(run)
+    yield from _find_unanswered_contracts(run)
 
 
-def _unanswered_dispatches(run: ObservedRun) -> Iterator[AuditFinding]:
-    """A dispatch without an answer, though the run has ended since, or has made another to the same role for the same
-    task. While neither is so, it may still be thinking; begun anew after a crash it is the same dispatch."""
-    answered = {_dispatch(said.sender, said) for said in run.said("Output", "Fault")}
-    asked = {_dispatch(said.recipient, said): said for said in run.said("Dispatch")}
-    ended = max((event.seq for event in run.happened("run.finished")), default=0)
-    for key, said in asked.items():
-        if key in answered:
+def _find_unanswered_dispatches(run: ObservedRun) -> Iterator[AuditFinding]:
+    """Yield each dispatch without an answer, if the run has ended since or has dispatched the same role for the same
+    task again. Otherwise the agent may still be working. A dispatch repeated after a crash is the same dispatch.
+    """
+    answered_keys = {_dispatch_key(message.sender, message) for message in run.said("Output", "Fault")}
+    dispatches = {_dispatch_key(message.recipient, message): message for message in run.said("Dispatch")}
+    end_seq = max((event.seq for event in run.happened("run.finished")), default=0)
+    for key, message in dispatches.items():
+        if key in answered_keys:
             continue
-        again = any(later.seq > said.seq and _same_errand(said, later) for later in asked.values())
-        if again or ended > said.seq:
-            yield _silent(run, said, f"dispatch {key[1]} has neither an output nor a fault", again=again)
+        was_repeated = any(
+            later.seq > message.seq and _is_same_request(message, later) for later in dispatches.values()
+        )
+        if was_repeated or end_seq > message.seq:
+            yield _silent_role_finding(
+                run, message, f"dispatch {key[1]} has neither an output nor a fault", again=was_repeated
+            )
 
 
-def _unanswered_contracts(run: ObservedRun) -> Iterator[AuditFinding]:
-    """A contract to which nothing was said before the next one like it, or before the run had gone through."""
+def _find_unanswered_contracts(run: ObservedRun) -> Iterator[AuditFinding]:
+    """Yield each contract without an answer before the next contract of the same type, or before the end of the run."""
     waiting: dict[tuple[str, str | None], Envelope] = {}
-    for said in run.envelopes:
-        waiting = {key: asked for key, asked in waiting.items() if not _answers(said, asked)}
-        if said.type in ANSWERED_BY:
-            key = said.type, task_of(said)
+    for message in run.envelopes:
+        waiting = {key: request for key, request in waiting.items() if not _is_answer(message, request)}
+        if message.type in ANSWERED_BY:
+            key = message.type, task_of(message)
             if key in waiting:
-                yield _silent(run, waiting[key], _without_answer(waiting[key]), again=True)
-            waiting[key] = said
-    ends = (event.seq for event in run.happened("run.finished") if text(event.row.payload, "outcome") in THROUGH)
-    ended = max(ends, default=0)
-    for asked in waiting.values():
-        if ended > asked.seq:
-            yield _silent(run, asked, _without_answer(asked), again=False)
+                yield _silent_role_finding(run, waiting[key], _describe_unanswered(waiting[key]), again=True)
+            waiting[key] = message
+    end_seqs = (event.seq for event in run.happened("run.finished") if text(event.row.payload, "outcome") in THROUGH)
+    end_seq = max(end_seqs, default=0)
+    for request in waiting.values():
+        if end_seq > request.seq:
+            yield _silent_role_finding(run, request, _describe_unanswered(request), again=False)
 
 
-def _silent(run: ObservedRun, asked: Envelope, what: str, *, again: bool) -> AuditFinding:
-    detail = f"{what}, and {'it was asked again' if again else 'the run has ended'}"
-    return run.finding(Detection.SILENT_ROLE, "no-answer", [asked], role=asked.recipient, detail=detail)
+def _silent_role_finding(run: ObservedRun, request: Envelope, problem: str, *, again: bool) -> AuditFinding:
+    detail = f"{problem}, and {'the role was asked again' if again else 'the run has ended'}"
+    return run.finding(Detection.SILENT_ROLE, "no-answer", [request], role=request.recipient, detail=detail)
 
 
-def _without_answer(asked: Envelope) -> str:
-    return f"the {asked.type} of {asked.sender} has no answer"
+def _describe_unanswered(request: Envelope) -> str:
+    return f"the {request.type} of {request.sender} has no answer"
 
 
-def _answers(said: Envelope, asked: Envelope) -> bool:
-    heard = said.sender == asked.recipient and said.type in ANSWERED_BY[asked.type]
-    return heard and task_of(said) == task_of(asked)
+def _is_answer(message: Envelope, request: Envelope) -> bool:
+    is_reply = message.sender == request.recipient and message.type in ANSWERED_BY[request.type]
+    return is_reply and task_of(message) == task_of(request)
 
 
-def _dispatch(agent: str, said: Envelope) -> tuple[str, str]:
-    """Who was asked, and the id by which the answers name their dispatch."""
-    return agent, text(said.payload, "dispatch")
+def _dispatch_key(agent: str, message: Envelope) -> tuple[str, str]:
+    """Return the agent, and the id by which answers name their dispatch."""
+    return agent, text(message.payload, "dispatch")
 
 
-def _same_errand(one: Envelope, other: Envelope) -> bool:
-    return (one.recipient, task_of(one)) == (other.recipient, task_of(other))
+def _is_same_request(first: Envelope, second: Envelope) -> bool:
+    return (first.recipient, task_of(first)) == (second.recipient, task_of(second))
 
 
 FENCES: Final = frozenset((RefusalRule.UNLISTED, RefusalRule.OUTSIDE, RefusalRule.SCOPE, RefusalRule.SECRET))
-"""Refusals that are about what a role may do; the others are slips of the pen and spent budgets."""
+"""The refusals that concern what a role may do; the others are mistakes and exhausted budgets."""
 
 _VIOLATION: Final = Detection.BOUNDARY_VIOLATION
 
 
 def boundary_violations(run: ObservedRun) -> Iterator[AuditFinding]:
-    yield from _refused_messages(run)
-    yield from _messages_off_route(run)
-    yield from _refused_tools(run)
-    yield from _refused_to_programs(run)
+    yield from _find_refused_messages(run)
+    yield from _find_messages_off_route(run)
+    yield from _find_refused_tools(run)
+    yield from _find_refused_program_actions(run)
 
 
-def _refused_messages(run: ObservedRun) -> Iterator[AuditFinding]:
+def _find_refused_messages(run: ObservedRun) -> Iterator[AuditFinding]:
     for event in run.happened(REFUSED):
-        sender, recipient, type, why = (text(event.row.payload, key) for key in ("from", "to", "type", "why"))
-        detail = f"{type} to {recipient} was refused: {why}"
-        yield run.finding(_VIOLATION, _rule(type), [event], role=sender, detail=detail)
+        sender, recipient, type, reason = (text(event.row.payload, key) for key in ("from", "to", "type", "why"))
+        detail = f"{type} to {recipient} was refused: {reason}"
+        yield run.finding(_VIOLATION, _route_rule(type), [event], role=sender, detail=detail)
 
 
-def _messages_off_route(run: ObservedRun) -> Iterator[AuditFinding]:
-    """Messages that the bus would not have let through: somebody wrote them past it."""
-    for said in run.envelopes:
-        if why := why_not(said.sender, said.recipient, said.type):
-            detail = f"{said.type} to {said.recipient} stands in the ledger: {why}"
-            yield run.finding(_VIOLATION, _rule(said.type), [said], role=said.sender, detail=detail)
+def _find_messages_off_route(run: ObservedRun) -> Iterator[AuditFinding]:
+    """Yield messages that the bus would have refused: they were written without the bus."""
+    for message in run.envelopes:
+        if reason := why_not(message.sender, message.recipient, message.type):
+            detail = f"{message.type} to {message.recipient} is in the ledger: {reason}"
+            yield run.finding(_VIOLATION, _route_rule(message.type), [message], role=message.sender, detail=detail)
 
 
-def _refused_tools(run: ObservedRun) -> Iterator[AuditFinding]:
-    for said in run.said("ToolResult"):
-        result = part(said.payload, "result")
-        rule, name, shown = (text(result, key) for key in ("refused", "name", "text"))
+def _find_refused_tools(run: ObservedRun) -> Iterator[AuditFinding]:
+    for message in run.said("ToolResult"):
+        result = part(message.payload, "result")
+        rule, name, output = (text(result, key) for key in ("refused", "name", "text"))
         if rule in FENCES:
-            detail = f"{shortened(name, NAME)} was refused: {shown.strip().partition(chr(10))[0]}"
-            yield run.finding(_VIOLATION, rule, [said], role=said.recipient, detail=detail)
+            detail = f"{shortened(name, NAME)} was refused: {output.strip().partition(chr(10))[0]}"
+            yield run.finding(_VIOLATION, rule, [message], role=message.recipient, detail=detail)
 
 
-def _refused_to_programs(run: ObservedRun) -> Iterator[AuditFinding]:
-    """What coding agents tried by themselves and were kept from."""
-    for said in run.said("Activity"):
-        activity = part(said.payload, "activity")
-        kind, name, shown = (text(activity, key) for key in ("kind", "name", "text"))
+def _find_refused_program_actions(run: ObservedRun) -> Iterator[AuditFinding]:
+    """Yield actions that coding agents tried by themselves and that were refused."""
+    for message in run.said("Activity"):
+        activity = part(message.payload, "activity")
+        kind, name, output = (text(activity, key) for key in ("kind", "name", "text"))
         if kind == ActivityKind.REFUSED:
-            detail = f"{shortened(name, NAME)} was refused: {shown.strip().partition(chr(10))[0]}"
-            yield run.finding(_VIOLATION, "program", [said], role=said.sender, detail=detail)
+            detail = f"{shortened(name, NAME)} was refused: {output.strip().partition(chr(10))[0]}"
+            yield run.finding(_VIOLATION, "program", [message], role=message.sender, detail=detail)
 
 
-def _rule(type: str) -> str:
+def _route_rule(type: str) -> str:
     return "final-result" if type == "FinalResult" else "off-route"
 
 
 def claim_mismatches(run: ObservedRun) -> Iterator[AuditFinding]:
-    yield from _of_tasks(run)
-    yield from _of_subtasks(run)
-    yield from _about_plans(run)
+    yield from _task_mismatches(run)
+    yield from _subtask_mismatches(run)
+    yield from _plan_mismatches(run)
 
 
 # Tasks at the gate.
 
 
-def _of_tasks(run: ObservedRun) -> Iterator[AuditFinding]:
-    """Recorded with the evidence where the attempt passed its checks, with the failure where it did not."""
+def _task_mismatches(run: ObservedRun) -> Iterator[AuditFinding]:
+    """Yield mismatches of tasks. They are recorded with the evidence of an attempt that passed its checks, or with the
+    failure of an attempt that did not.
+    """
     for event in run.happened("task.checked", "task.failed"):
-        if details := (*_in_evidence(event), *_in_failure(event)):
-            yield _mismatch(run, [event], "executor", "; ".join(details))
+        if details := (*_evidence_mismatches(event), *_failure_mismatches(event)):
+            yield _mismatch_finding(run, [event], "executor", "; ".join(details))
 
 
-def _in_evidence(event: Happened) -> tuple[str, ...]:
+def _evidence_mismatches(event: Happened) -> tuple[str, ...]:
     return texts(part(event.row.payload, "event", "evidence"), "mismatches")
 
 
-def _in_failure(event: Happened) -> Iterator[str]:
+def _failure_mismatches(event: Happened) -> Iterator[str]:
     reasons = part(event.row.payload, "event", "failure").get("reasons")
     for reason in _objects(reasons):
         if text(reason, "check") == CLAIM_MISMATCH:
@@ -302,66 +307,76 @@ def _in_failure(event: Happened) -> Iterator[str]:
 
 
 def _objects(value: JsonValue) -> Sequence[dict[str, JsonValue]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return [element for element in value if isinstance(element, dict)] if isinstance(value, list) else []
 
 
 # Subtasks of the control loop.
 
 
-def _of_subtasks(run: ObservedRun) -> Iterator[AuditFinding]:
-    """What was called completed, though the engine saw that a criterion is not so."""
+def _subtask_mismatches(run: ObservedRun) -> Iterator[AuditFinding]:
+    """Yield results that claim completion although the engine observed that a criterion is not met."""
     results: dict[str | None, list[Envelope]] = defaultdict(list)
-    for said in run.said("ExecutionResult"):
-        results[task_of(said)].append(said)
-    visible = _seen_by_the_engine(run)
-    for said in run.said("SubTaskOutcome"):
-        task, outcome = task_of(said), read(SubTaskOutcome, said.payload)
-        if outcome is not None and task in visible:
-            wrong = _contradicted(results[task], outcome.gap_trajectory, visible[task])
+    for message in run.said("ExecutionResult"):
+        results[task_of(message)].append(message)
+    criteria_by_task = _verifiable_criteria(run)
+    for message in run.said("SubTaskOutcome"):
+        task, outcome = task_of(message), read(SubTaskOutcome, message.payload)
+        if outcome is not None and task in criteria_by_task:
+            wrong = _find_contradictions(results[task], outcome.gap_trajectory, criteria_by_task[task])
             if wrong:
-                saw = ", ".join(dict.fromkeys(item for criteria in wrong.values() for item in criteria))
-                detail = f"claimed{_times(len(wrong))}: completed; seen: it is not so that {saw}"
-                shown = [*(results[task][number] for number in wrong), said]
-                yield _mismatch(run, shown, shown[0].sender, detail)
+                criteria_text = ", ".join(
+                    dict.fromkeys(criterion for criteria in wrong.values() for criterion in criteria)
+                )
+                detail = f"claimed{_format_times(len(wrong))}: completed; not met: {criteria_text}"
+                shown = [*(results[task][number] for number in wrong), message]
+                yield _mismatch_finding(run, shown, shown[0].sender, detail)
 
 
-def _seen_by_the_engine(run: ObservedRun) -> dict[str | None, frozenset[str]]:
-    """By subtask: its verifiable criteria. What is judged is an opinion, and contradicts nobody."""
-    found = {}
-    for said in run.said("SubTask"):
-        if (subtask := read(SubTask, said.payload)) is not None:
-            criteria = (item for item in subtask.success_criteria if item.mode is CriterionMode.VERIFIABLE)
-            found[task_of(said)] = frozenset(item.criterion for item in criteria)
-    return found
+def _verifiable_criteria(run: ObservedRun) -> dict[str | None, frozenset[str]]:
+    """Return the verifiable criteria of each subtask. A judged criterion is an opinion, which contradicts no claim."""
+    by_task = {}
+    for message in run.said("SubTask"):
+        if (subtask := read(SubTask, message.payload)) is not None:
+            criteria = (
+                criterion for criterion in subtask.success_criteria if criterion.mode is CriterionMode.VERIFIABLE
+            )
+            by_task[task_of(message)] = frozenset(criterion.criterion for criterion in criteria)
+    return by_task
 
 
-def _contradicted(
-    results: Sequence[Envelope], gaps: Sequence[Gap], visible: frozenset[str]
+def _find_contradictions(
+    results: Sequence[Envelope], gaps: Sequence[Gap], verifiable: frozenset[str]
 ) -> Mapping[int, Sequence[str]]:
-    """Which of the results, and by which criteria. Where something was in the way the engine could not see either."""
+    """Return the wrong results, with the criteria that contradict each. Where something blocked the check, the engine
+    could not observe the result either.
+    """
     wrong = {}
     for number, (result, gap) in enumerate(zip(results, gaps, strict=False)):
-        failed = [item.criterion for item in gap.failed_criteria if item.failure_class is FailureClass.LOGICAL]
-        against = [criterion for criterion in failed if criterion in visible]
+        failed = [
+            gap_criterion.criterion
+            for gap_criterion in gap.failed_criteria
+            if gap_criterion.failure_class is FailureClass.LOGICAL
+        ]
+        against = [criterion for criterion in failed if criterion in verifiable]
         if against and text(result.payload, "status") == ExecutionStatus.COMPLETED:
             wrong[number] = against
     return wrong
 
 
-def _times(count: int) -> str:
+def _format_times(count: int) -> str:
     return "" if count == 1 else f" {count} times"
 
 
 # Plans.
 
 
-def _about_plans(run: ObservedRun) -> Iterator[AuditFinding]:
-    """What agents of the plan gate claimed, and the engine looked up and did not find to be so."""
+def _plan_mismatches(run: ObservedRun) -> Iterator[AuditFinding]:
+    """Yield claims of the agents of the plan gate that the engine looked up and found to be wrong."""
     for event in run.happened("plan.held-against"):
-        if (held := read(HeldAgainst, event.row.payload)) is not None:
-            detail = f"claimed for {held.about}: {claimed(held.looked.claim)}; seen: {held.looked.saw}"
-            yield _mismatch(run, [event], held.agent, detail)
+        if (mismatch := read(HeldAgainst, event.row.payload)) is not None:
+            detail = f"claimed for {mismatch.about}: {claimed(mismatch.looked.claim)}; seen: {mismatch.looked.saw}"
+            yield _mismatch_finding(run, [event], mismatch.agent, detail)
 
 
-def _mismatch(run: ObservedRun, shown: Sequence[Envelope | Happened], role: str, detail: str) -> AuditFinding:
+def _mismatch_finding(run: ObservedRun, shown: Sequence[Envelope | Happened], role: str, detail: str) -> AuditFinding:
     return run.finding(Detection.CLAIM_MISMATCH, CLAIM_MISMATCH, shown, role=role, detail=detail)

@@ -1,6 +1,6 @@
-"""The evidence bundle: everything that a person is shown of a run, and for each value the rows it comes from.
+"""The evidence bundle: everything that a user sees of a run, with the ledger rows that each value comes from.
 
-It is made from the ledger and from nothing else, so that whoever has the ledger has the bundle.
+It is made from the ledger alone, so everyone who has the ledger can make it.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from proofstone.ledger.models import StepStatus
 
 
 class Sourced(Contract):
-    """Something that the ledger says."""
+    """A value from the ledger."""
 
     rows: tuple[int, ...]
-    """Sequence numbers of the ledger's rows that say it."""
+    """The sequence numbers of the ledger rows that it comes from."""
 
 
 class Subject(Sourced):
-    """What was asked for, and where."""
+    """The request, and where it was made."""
 
     run_id: str
     command: Literal["run", "gate"]
     asked: str
-    """The person's words; of a run of the gate, where its plan was."""
+    """The user's own words; for a run of the gate, the path of its plan."""
     version: str
     repository: str
     branch: str
@@ -38,7 +38,7 @@ class Subject(Sourced):
     lane_reason: str = ""
     mode: str = ""
     agents: Mapping[str, str] = {}
-    """Who served whom, as it was configured."""
+    """The configured agent of each role."""
     notes: tuple[str, ...] = ()
     started_at: str
     updated_at: str
@@ -46,17 +46,17 @@ class Subject(Sourced):
 
 class Ending(Sourced):
     outcome: RunOutcome | None
-    """None: it has not ended."""
+    """None if the run has not ended."""
     reason: str = ""
     confidence: Confidence | None = None
     reasons: tuple[str, ...] = ()
-    """Why the confidence is no higher."""
+    """Why the confidence is not higher."""
     raises: tuple[str, ...] = ()
-    """What would raise it."""
+    """What would raise the confidence."""
 
 
 class Child(Sourced):
-    """A run of its own that was a part of this one."""
+    """A child run."""
 
     run_id: str
     kind: Literal["plan", "gate"]
@@ -66,26 +66,27 @@ class Child(Sourced):
 
 
 class Probe(Sourced):
-    """A run beside a check, on a tree that was made for it: it shows whether the check can be believed, and many of
-    them must fail."""
+    """An additional run of a check, on a tree made for this purpose. It shows whether the check can be trusted, and
+    many probes must fail.
+    """
 
     what: str
     state: Verdict
 
 
 class CheckedLine(Sourced):
-    """One check, before the change and after it."""
+    """A check, before and after the change."""
 
     name: str
     tool: str
     command: str = ""
     tier: int | None = None
     before: Verdict | None = None
-    """On the base; None: it was not run there."""
+    """The verdict on the base; None if the check was not run there."""
     after: Verdict
     exit_code: int | None = None
     said: str = ""
-    """The first line of its output, or why it is so."""
+    """The first line of the output, or the reason for the verdict."""
     assurance: Assurance | None = None
     duration_ms: int | None = None
     artifact: str | None = None
@@ -98,7 +99,7 @@ class CheckedLine(Sourced):
 
 
 class CheckedTree(Sourced):
-    """The checks of one tree: that with which a task has ended, or the merged one."""
+    """The checks of one tree: the final tree of a task, or the merged tree."""
 
     run_id: str
     iteration: int = 1
@@ -133,32 +134,32 @@ class RegressionSeen(Sourced):
     task: str
     what: str
     stands: bool
-    """Whether it was there in the end."""
+    """Whether the regression remained at the end."""
 
 
 class ReviewSeen(Sourced):
-    """One reviewer's word."""
+    """The verdict of one reviewer."""
 
     scope: Scope
     focus: ReviewFocus
     round: int
     verdict: ReviewVerdict | None
-    """None: nobody answered."""
+    """None if the reviewer gave no answer."""
     severity: Severity | None = None
-    """The gravest of what was found."""
+    """The highest severity of the findings."""
     findings: Mapping[Severity, int] | None = None
-    """None: the answer itself is not on record."""
+    """None if the answer itself is not recorded."""
     summary: str = ""
     model: str = ""
 
 
 class LossSeen(Sourced):
-    """Where a task, or the run, stood after an attempt that did not pass."""
+    """The measurements of a task, or of the run, after an attempt that did not pass."""
 
     of: str
-    """`task-02`, `run`; tasks of later iterations with their number: `2/task-01`."""
+    """`task-02`, `run`; tasks of later iterations have a number: `2/task-01`."""
     number: int
-    """The attempt, or the iteration."""
+    """The number of the attempt or of the iteration."""
     direction: Direction
     text: str = ""
 
@@ -181,30 +182,30 @@ class ApprovalSeen(Sourced):
     mode: str = ""
     auto_selected: bool = False
     words: str = ""
-    """What the person wrote."""
+    """The user's own words."""
 
 
 class CostLine(Sourced):
     role: str
     model: str
-    """As it calls itself; empty: nobody has said who it was."""
+    """The model's own name; empty if it is unknown."""
     dispatches: int
     spent: Spent
 
 
 class VerificationSpent(Sourced):
-    """On asking agents whether they know what they are doing. The lines of the cost hold it already."""
+    """What was spent on asking agents whether they understand their task. The cost lines include it."""
 
     questions: int
     judgements: int
     spent: Spent
     share: float | None
-    """Of all tokens, from 0 to 1; None: there are none, or nobody has counted them all."""
+    """The share of all tokens, from 0 to 1; None if there are none, or if not all were counted."""
 
 
 class StepSeen(Sourced):
     part: str = ""
-    """Of which part of the run: `plan 1`, `gate 2`; empty: of the run itself."""
+    """The part of the run: `plan 1`, `gate 2`; empty for the run itself."""
     step: str
     agent: str
     instance: str = ""
@@ -219,14 +220,14 @@ class StepSeen(Sourced):
 class ChangedFile(Sourced):
     path: str
     change: str = ""
-    """`added`, `modified`, `deleted`; empty: the ledger does not say."""
+    """`added`, `modified`, `deleted`; empty if the ledger does not record it."""
     risk: RiskMark
     by_path_alone: bool = False
-    """The risk is told from the path; what was changed in the file is not on record."""
+    """Whether the risk is derived from the path alone, because the change of the file is not recorded."""
 
 
 class IssueKnown(Sourced):
-    """What was found and stands at the end."""
+    """A finding that remains at the end."""
 
     severity: Severity
     title: str
@@ -235,7 +236,7 @@ class IssueKnown(Sourced):
 
 
 class IssueFixed(Sourced):
-    """What was found, and is gone."""
+    """A finding that was fixed."""
 
     severity: Severity | None = None
     title: str
@@ -251,7 +252,7 @@ class CommitMade(Sourced):
 
 
 class LedgerHead(Contract):
-    """The last row that the bundle rests on. Its hash is bound to all rows before it."""
+    """The last row that the bundle is based on. Its hash is bound to all rows before it."""
 
     ledger_id: str
     seq: int
@@ -268,22 +269,22 @@ class Bundle(Contract):
     regressions: tuple[RegressionSeen, ...] = ()
     reviews: tuple[ReviewSeen, ...] = ()
     one_model: bool | None = None
-    """Whether one model was all the reviewers; None: nobody reviewed, or nobody has said who they are."""
+    """Whether all reviewers were the same model; None if there was no review, or if the models are unknown."""
     losses: tuple[LossSeen, ...] = ()
     overrides: tuple[OverrideSeen, ...] = ()
     approvals: tuple[ApprovalSeen, ...] = ()
     costs: tuple[CostLine, ...] = ()
     dispatches: int = 0
     verification: VerificationSpent | None = None
-    """None: nothing was spent on it."""
+    """None if nothing was spent on it."""
     timeline: tuple[StepSeen, ...] = ()
     changed: tuple[ChangedFile, ...] = ()
     known_issues: tuple[IssueKnown, ...] = ()
     fixed_issues: tuple[IssueFixed, ...] = ()
     commits: tuple[CommitMade, ...] = ()
-    """In the order in which they were made."""
+    """The commits in the order in which they were made."""
     rollback: str = ""
-    """The command that takes them back; empty: nothing was committed."""
+    """The command that reverts the commits; empty if nothing was committed."""
     head: LedgerHead
 
     @property

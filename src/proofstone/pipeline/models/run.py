@@ -1,7 +1,4 @@
-"""Where a run asks the person how to go on: the request, and the log of what was decided.
-
-A run of the whole pipeline: what it was started with, what its parts came to, and what it came to itself.
-"""
+"""A run of the whole pipeline: its configuration, its approvals, the results of its parts, and its report."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from proofstone.ledger.models import BegunSetup
 
 class RunMode(StrEnum):
     AUTONOMOUS = "autonomous"
-    """The default option is taken, and that is recorded."""
+    """The default option is chosen, and that is recorded."""
     INTERACTIVE = "interactive"
 
 
@@ -39,7 +36,7 @@ class ApprovalMetadata(Contract):
 
 class ApprovalRequest(Contract):
     gate_id: str
-    """`gate-pushback`, `gate-post-research`, `gate-post-planning`; with a number behind it from the second time on."""
+    """`gate-pushback`, `gate-post-research`, `gate-post-planning`; followed by a number from the second time on."""
     pipeline_step: str
     question: str
     context: str
@@ -47,9 +44,9 @@ class ApprovalRequest(Contract):
     metadata: ApprovalMetadata = ApprovalMetadata()
 
     @model_validator(mode="after")
-    def _one_is_the_default(self) -> ApprovalRequest:
+    def _demand_one_default(self) -> ApprovalRequest:
         if sum(option.is_default for option in self.options) != 1:
-            raise ValueError(f"{self.gate_id}: exactly one option is the default")
+            raise ValueError(f"{self.gate_id}: exactly one option must be the default")
         return self
 
     @property
@@ -61,7 +58,7 @@ class ApprovalRequest(Contract):
 
 
 class ApprovalEntry(Contract):
-    """One line of the approval log."""
+    """An entry of the approval log."""
 
     gate_id: str
     timestamp: str
@@ -74,16 +71,16 @@ class ApprovalEntry(Contract):
 class RunSetup(BegunSetup):
     command: Literal["run"] = "run"
     request: str
-    """The person's words."""
+    """The user's own words."""
     slug: str
     branch: str
-    """That the one commit goes to."""
+    """The branch that receives the commit."""
     lane: Lane
     lane_reason: str
     mode: RunMode = RunMode.AUTONOMOUS
     proceed_on_pushback: bool = False
     agents: Mapping[str, tuple[str, ...]]
-    """Who serves each agent, the fallbacks behind the first: `researcher:impact`, `reviewer:security`, `executor`."""
+    """The agents of each role, the fallbacks after the first: `researcher:impact`, `reviewer:security`, `executor`."""
     minutes: float = 0.0
     budget: Budget = Budget()
     slots: int = 4
@@ -91,7 +88,7 @@ class RunSetup(BegunSetup):
     require_sandbox: bool = False
     remembers: bool = True
     asks: bool = False
-    """Whether agents are asked if they know what they are doing, in the lanes that are long enough for it."""
+    """Whether agents are asked if they understand their task, in the lanes that are long enough for it."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -100,29 +97,29 @@ class RunSetup(BegunSetup):
 
 
 class KnownIssue(Contract):
-    """What was found and stands at the end."""
+    """A finding that remains at the end."""
 
     severity: Severity
     title: str
     where: tuple[str, ...] = ()
     source: str
-    """Who found it: `review code/security, round 2`, `check tests`, `plan gate C3`."""
+    """The source of the finding: `review code/security, round 2`, `check tests`, `plan gate C3`."""
 
 
 class Reviewed(Contract):
-    """One reviewer's word, as it counts for the gate."""
+    """The verdict of one reviewer, as it counts for the gate."""
 
     scope: Scope
     focus: ReviewFocus
     round: int
     verdict: ReviewVerdict | None
-    """None: nobody answered."""
+    """None if the reviewer gave no answer."""
     findings: Mapping[Severity, int] = {}
     model: str = ""
 
 
 class GateSummary(Contract):
-    """What the task gate made of one plan."""
+    """The result of the task gate for one plan."""
 
     iteration: int
     run_id: str
@@ -130,21 +127,21 @@ class GateSummary(Contract):
     reason: str
     tasks: tuple[TaskReport, ...] = ()
     tip: str
-    """The commit that holds what was accepted, also of earlier iterations."""
+    """The commit that holds the accepted tasks, including those of earlier iterations."""
 
 
 class PlanGateSummary(Contract):
     iteration: int
     run_id: str
     verdict: Literal["PROCEED", "REVISE", "RETHINK"] | None
-    """None: a question is waiting."""
+    """None while a question is waiting."""
     reason: str
     open: tuple[KnownIssue, ...] = ()
     mitigations: tuple[str, ...] = ()
 
 
 class FinalChecks(Contract):
-    """The whole cascade, on the merged tree."""
+    """The result of all checks on the merged tree."""
 
     tree: str
     passed: bool
@@ -169,7 +166,7 @@ class RunReport(Contract):
     reason: str
     confidence: Confidence | None = None
     confidence_reasons: tuple[str, ...] = ()
-    """Why it is no higher, or what would raise it."""
+    """Why the confidence is not higher, or what would raise it."""
     lane: Lane
     lane_reason: str = ""
     branch: str
@@ -177,29 +174,29 @@ class RunReport(Contract):
     tree: str | None = None
     base_commit: str
     rollback: str = ""
-    """The command that takes the commit back."""
+    """The command that reverts the commit."""
     plan_gates: tuple[PlanGateSummary, ...] = ()
     gates: tuple[GateSummary, ...] = ()
     tasks: tuple[TaskReport, ...] = ()
-    """Of all plans, in order; which plan each is of, `gates` tells."""
+    """The tasks of all plans, in order; `gates` groups them by plan."""
     final: FinalChecks | None = None
     reviews: tuple[Reviewed, ...] = ()
     single_model: bool = False
-    """The reviewers were one model with three foci: the fallback, recorded as such."""
+    """Whether the reviewers were one model with three foci, which is the recorded fallback."""
     known_issues: tuple[KnownIssue, ...] = ()
     approvals: tuple[ApprovalEntry, ...] = ()
     waiting: ApprovalRequest | None = None
-    """What the person is asked, if it waits."""
+    """The question to the user, if the run waits for an answer."""
     changed: tuple[BlastRadius, ...] = ()
     agents: Mapping[str, str] = {}
     dispatches: int = 0
     spent: Spent = Spent()
     cost: Mapping[str, float] = {}
-    """What was spent, in the words of `proofstone gate --json`."""
+    """What was spent, with the keys of `proofstone gate --json`."""
     elapsed_ms: int = 0
     ledger: str = ""
     directory: str = ""
-    """Where its documents are."""
+    """The folder with the documents of the run."""
     bundle: str = ""
     notes: tuple[str, ...] = ()
     next_step: str = ""

@@ -1,4 +1,4 @@
-"""Facts of a bundle in words, for every form in which it is shown: nothing here is escaped yet. Pure."""
+"""Phrase the facts of a bundle, for every format in which it is shown. Nothing is escaped here. Pure."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from proofstone.pipeline.models.bundle import (
 
 FINAL = "final"
 """The task under which the checks of the merged tree are recorded."""
-_AGENT = 60
-_MOST_RANGES = 10
+_MAX_AGENT = 60
+_MAX_RANGES = 10
 
 
 def headline(bundle: Bundle) -> str:
@@ -34,28 +34,32 @@ def headline(bundle: Bundle) -> str:
 
 
 def title(bundle: Bundle) -> str:
-    """The first line of what was asked for, or how the plan is called."""
-    asked = bundle.subject.asked.strip()
-    return shortened(asked.partition("\n")[0] if bundle.subject.command == "run" else asked.rpartition("/")[2], 100)
+    """Return the first line of the request, or the name of the plan."""
+    request = bundle.subject.asked.strip()
+    return shortened(request.partition("\n")[0] if bundle.subject.command == "run" else request.rpartition("/")[2], 100)
 
 
-def rows(one: Sourced) -> str:
-    """`3, 7, 31–34`; where there are too many to name, from where to where, and how many."""
-    told = ranges(one.rows)
-    return told if told.count(",") < _MOST_RANGES else f"{min(one.rows)}–{max(one.rows)}, {len(one.rows)} of them"
+def rows(sourced: Sourced) -> str:
+    """Return the rows as `3, 7, 31–34`; if there are too many, as their range and number."""
+    text = ranges(sourced.rows)
+    return (
+        text
+        if text.count(",") < _MAX_RANGES
+        else f"{min(sourced.rows)}–{max(sourced.rows)}, {len(sourced.rows)} of them"
+    )
 
 
 def confidence(bundle: Bundle) -> str:
     return bundle.ending.confidence.value if bundle.ending.confidence else "not said"
 
 
-def task_of(one: TaskEnding | CheckedTree, bundle: Bundle) -> str:
-    """With its iteration, where there is more than one."""
-    id = one.id if isinstance(one, TaskEnding) else one.task
+def task_of(subject: TaskEnding | CheckedTree, bundle: Bundle) -> str:
+    """Return the name of a task, with its iteration if there is more than one."""
+    id = subject.id if isinstance(subject, TaskEnding) else subject.task
     if id == FINAL:
         return "the merged tree"
-    several = len({task.iteration for task in bundle.tasks}) > 1
-    return f"{id} (iteration {one.iteration})" if several else id
+    has_iterations = len({task.iteration for task in bundle.tasks}) > 1
+    return f"{id} (iteration {subject.iteration})" if has_iterations else id
 
 
 def before(line: CheckedLine) -> str:
@@ -63,12 +67,12 @@ def before(line: CheckedLine) -> str:
 
 
 def remark(line: CheckedLine) -> str:
-    """What there is to say of a check beside its verdict."""
-    told = [shortened(line.said, 120)] if line.said else []
-    told += ["REGRESSION"] if line.regressed else []
-    told += ["from an earlier run on the same tree"] if line.reused else []
-    told += [f"also run: {', '.join(probe.what for probe in line.probes)}"] if line.probes else []
-    return "; ".join(told)
+    """Return remarks on a check besides its verdict."""
+    remarks = [shortened(line.said, 120)] if line.said else []
+    remarks += ["REGRESSION"] if line.regressed else []
+    remarks += ["from an earlier run on the same tree"] if line.reused else []
+    remarks += [f"also run: {', '.join(probe.what for probe in line.probes)}"] if line.probes else []
+    return "; ".join(remarks)
 
 
 def passing(tree: CheckedTree) -> str:
@@ -83,7 +87,7 @@ def found(review: ReviewSeen) -> str:
 
 
 def panel(bundle: Bundle) -> str:
-    """Whether the reviewers were several."""
+    """Say whether the reviewers were different models."""
     if bundle.one_model is None:
         return ""
     if bundle.one_model:
@@ -91,9 +95,9 @@ def panel(bundle: Bundle) -> str:
     return "The reviewers were served by different models."
 
 
-def figures(one: LossSeen) -> tuple[str, ...]:
-    """L, D, P, Ω, and what the controller said then."""
-    loss, direction = one.direction.loss, one.direction
+def figures(seen: LossSeen) -> tuple[str, ...]:
+    """Return L, D, P, Ω, and the directive of the controller."""
+    loss, direction = seen.direction.loss, seen.direction
     shares = (f"{share:.2f}" for share in (loss.L, loss.D, loss.P, loss.Omega))
     return (*shares, f"{direction.gradient.arrow} {direction.directive}")
 
@@ -118,33 +122,33 @@ def total(bundle: Bundle) -> str:
     return f"{calls}, {counted(spent.requests, 'model call')}, {spent.tokens:,} tokens, {money(spent)}"
 
 
-def verification(one: VerificationSpent) -> str:
-    """Of the total, what went into asking agents whether they know what they are doing."""
-    asked = f"{counted(one.questions, 'question')}, {counted(one.judgements, 'judgement')}"
-    share = "" if one.share is None else f" ({one.share:.0%} of all)"
-    spent = f"{counted(one.spent.requests, 'model call')}, {one.spent.tokens:,} tokens{share}, {money(one.spent)}"
-    return f"Of that, on whether agents know what they are doing: {asked}, {spent}"
+def verification(line: VerificationSpent) -> str:
+    """Return the part of the cost that was spent on asking agents whether they understand their task."""
+    counts = f"{counted(line.questions, 'question')}, {counted(line.judgements, 'judgement')}"
+    share = "" if line.share is None else f" ({line.share:.0%} of all)"
+    spent = f"{counted(line.spent.requests, 'model call')}, {line.spent.tokens:,} tokens{share}, {money(line.spent)}"
+    return f"Of that, on whether agents know what they are doing: {counts}, {spent}"
 
 
-def step(one: StepSeen) -> str:
-    return f"{one.part}: {one.step}" if one.part else one.step
+def step(entry: StepSeen) -> str:
+    return f"{entry.part}: {entry.step}" if entry.part else entry.step
 
 
-def agent(one: StepSeen) -> str:
-    return shortened(f"{one.agent}:{one.instance}" if one.instance else one.agent, _AGENT)
+def agent(entry: StepSeen) -> str:
+    return shortened(f"{entry.agent}:{entry.instance}" if entry.instance else entry.agent, _MAX_AGENT)
 
 
-def took(one: StepSeen) -> str:
-    if one.completed_at is None:
+def took(entry: StepSeen) -> str:
+    if entry.completed_at is None:
         return "not ended"
-    seconds = (_at(one.completed_at) - _at(one.started_at)).total_seconds()
-    return f"{max(seconds, 0):.1f} s" if seconds < 60 else duration(one.started_at, one.completed_at)
+    seconds = (_parse_time(entry.completed_at) - _parse_time(entry.started_at)).total_seconds()
+    return f"{max(seconds, 0):.1f} s" if seconds < 60 else duration(entry.started_at, entry.completed_at)
 
 
-def clock(at: str) -> str:
-    """`2026-01-31 12:00:00`, of a time stamp."""
-    return at[:19].replace("T", " ")
+def clock(timestamp: str) -> str:
+    """Format a time stamp as `2026-01-31 12:00:00`."""
+    return timestamp[:19].replace("T", " ")
 
 
-def _at(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text)

@@ -1,6 +1,6 @@
-"""The answers of agents as pages that people read, each made from the same data as its YAML. Pure.
+"""Render the answers of agents as readable pages, each from the same data as its YAML. Pure.
 
-What agents wrote is quoted: it cannot pass for a heading, a list or a word of Proofstone's.
+Text of agents is quoted: it cannot pass for a heading, a list or a statement of Proofstone.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from proofstone.documents.markdown import code, listed, named, prose, quoted, ta
 
 
 def initial_request(request: str) -> str:
-    return _page("Initial request", (quoted(request),))
+    return _join_page("Initial request", (quoted(request),))
 
 
 def research(header: OutputHeader, output: ResearchOutput) -> str:
-    return _page(
+    return _join_page(
         f"Research: {output.focus}",
         (
-            _made(header),
+            _origin_line(header),
             "## Summary",
             quoted(output.summary),
             "## Findings",
-            *_blocks(_finding(finding) for finding in output.findings),
+            *_flatten(_finding_blocks(finding) for finding in output.findings),
             "## Files examined",
             listed_names(output.source_files_examined),
         ),
@@ -45,34 +45,36 @@ def research(header: OutputHeader, output: ResearchOutput) -> str:
 
 
 def spec(header: OutputHeader, output: SpecOutput) -> str:
-    return _page(
+    return _join_page(
         "Feature",
         (
-            _made(header),
+            _origin_line(header),
             "## Requirements",
-            *_blocks((f"### {prose(requirement.id)}", quoted(requirement.text)) for requirement in output.requirements),
+            *_flatten(
+                (f"### {prose(requirement.id)}", quoted(requirement.text)) for requirement in output.requirements
+            ),
             "## Acceptance criteria",
-            *_blocks(_criterion(item) for item in output.acceptance_criteria),
-            *_some("## Edge cases", listed(output.edge_cases)),
-            *_some("## Constraints", listed(output.constraints)),
-            *_some("## Concerns about the request", *_blocks(_concerns(output))),
+            *_flatten(_criterion_blocks(criterion) for criterion in output.acceptance_criteria),
+            *_optional_section("## Edge cases", listed(output.edge_cases)),
+            *_optional_section("## Constraints", listed(output.constraints)),
+            *_optional_section("## Concerns about the request", *_flatten(_concern_blocks(output))),
         ),
     )
 
 
 def proposals(header: OutputHeader, lessons: Iterable[tuple[Lesson, str]]) -> str:
-    """Changes to files that agents are told by, each with why it should not be taken over, if there is a reason."""
-    return _page(
+    """Render proposed changes to instruction files of agents, each with a reason against it, if there is one."""
+    return _join_page(
         "Proposals for files that agents are told by",
         (
-            _made(header),
+            _origin_line(header),
             "Proofstone has changed none of these files. What you want of it, put in yourself.",
-            *_blocks(_proposal(*lesson) for lesson in lessons),
+            *_flatten(_proposal_blocks(*lesson) for lesson in lessons),
         ),
     )
 
 
-def _proposal(lesson: Lesson, against: str) -> Iterator[str]:
+def _proposal_blocks(lesson: Lesson, against: str) -> Iterator[str]:
     yield f"## {code(lesson.path or 'no file is named')}"
     if against:
         yield f"**Do not take this over: {prose(against)}.**"
@@ -82,48 +84,50 @@ def _proposal(lesson: Lesson, against: str) -> Iterator[str]:
 
 
 def design(header: OutputHeader, output: DesignOutput) -> str:
-    return _page(
+    return _join_page(
         "Design",
         (
-            _made(header),
+            _origin_line(header),
             "## Architecture",
             quoted(output.architecture),
             "## Decisions",
-            *_blocks(_decision(decision) for decision in output.decisions),
+            *_flatten(_decision_blocks(decision) for decision in output.decisions),
         ),
     )
 
 
 def plan(header: OutputHeader, output: PlanOutput, waves: Mapping[str, int]) -> str:
-    """Of a plan whose ids are the engine's."""
+    """Render a plan that has the engine's ids."""
     head = ("task", "title", "size", "risk", "wave", "after")
     rows = [
         (task.id, prose(task.title), task.size, task.risk, str(waves[task.id]), ", ".join(task.depends_on))
         for task in output.tasks
     ]
-    return _page(
+    return _join_page(
         "Plan",
         (
-            _made(header),
+            _origin_line(header),
             "## Risk",
             quoted(output.overall_risk_summary),
             "## Tasks",
             "\n".join(table(head, rows)),
-            *_blocks(_task(task) for task in output.tasks),
+            *_flatten(_task_blocks(task) for task in output.tasks),
         ),
     )
 
 
 def review(header: OutputHeader, output: PanelOutput) -> str:
     counts = ", ".join(f"{count} {severity}" for severity, count in output.findings_count.items() if count)
-    return _page(
+    return _join_page(
         f"Review of the {output.scope}: {output.review_focus}, round {output.round}",
         (
-            _made(header),
+            _origin_line(header),
             f"Verdict: **{output.verdict}**, confidence {output.confidence}; findings: {counts or 'none'}.",
             "## Summary",
             quoted(output.summary),
-            *_some("## Findings", *_blocks(_review_finding(finding) for finding in output.findings)),
+            *_optional_section(
+                "## Findings", *_flatten(_review_finding_blocks(finding) for finding in output.findings)
+            ),
         ),
     )
 
@@ -132,80 +136,85 @@ def listed_names(names: Sequence[str]) -> str:
     return "\n".join(f"- {code(name)}" for name in names) or "None."
 
 
-def _finding(one: ResearchFinding) -> Iterator[str]:
-    yield f"### {prose(one.id)}: {prose(one.title)}"
-    kind = f", {prose(one.category)}" if one.category else ""
-    yield f"Relevance: {one.relevance}{kind}. Seen in: {named(one.evidence)}"
-    yield quoted(one.detail)
+def _finding_blocks(finding: ResearchFinding) -> Iterator[str]:
+    yield f"### {prose(finding.id)}: {prose(finding.title)}"
+    kind = f", {prose(finding.category)}" if finding.category else ""
+    yield f"Relevance: {finding.relevance}{kind}. Seen in: {named(finding.evidence)}"
+    yield quoted(finding.detail)
 
 
-def _criterion(one: AcceptanceCriterion) -> Iterator[str]:
-    yield f"### {prose(one.id)}"
-    yield quoted(one.text)
+def _criterion_blocks(criterion: AcceptanceCriterion) -> Iterator[str]:
+    yield f"### {prose(criterion.id)}"
+    yield quoted(criterion.text)
     yield "Observed by:"
-    yield quoted(one.test_method)
+    yield quoted(criterion.test_method)
 
 
-def _concerns(output: SpecOutput) -> Iterator[Sequence[str]]:
-    for number, one in enumerate(output.pushback, start=1):
-        suggested = ("Suggested instead:", quoted(one.suggestion)) if one.suggestion.strip() else ()
-        yield f"### {number}: {one.severity}", quoted(one.concern), *suggested
+def _concern_blocks(output: SpecOutput) -> Iterator[Sequence[str]]:
+    for number, concern in enumerate(output.pushback, start=1):
+        suggested = ("Suggested instead:", quoted(concern.suggestion)) if concern.suggestion.strip() else ()
+        yield f"### {number}: {concern.severity}", quoted(concern.concern), *suggested
 
 
-def _decision(one: Decision) -> Iterator[str]:
-    yield f"### {prose(one.id)}: {prose(one.title)} {one.risk}"
-    if one.decided_by:
-        yield f"Decided by {code(one.decided_by)} on {prose(one.date)}."
-    yield quoted(one.context)
-    yield "\n".join(line for way in one.alternatives for line in _alternative(way, selected=way.id == one.selected))
-    yield f"Selected: {code(one.selected)}, because:"
-    yield quoted(one.rationale)
-    yield f"Confidence: {one.confidence}. It rests on:"
-    yield quoted(one.confidence_definition)
+def _decision_blocks(decision: Decision) -> Iterator[str]:
+    yield f"### {prose(decision.id)}: {prose(decision.title)} {decision.risk}"
+    if decision.decided_by:
+        yield f"Decided by {code(decision.decided_by)} on {prose(decision.date)}."
+    yield quoted(decision.context)
+    yield "\n".join(
+        line
+        for alternative in decision.alternatives
+        for line in _alternative_lines(alternative, selected=alternative.id == decision.selected)
+    )
+    yield f"Selected: {code(decision.selected)}, because:"
+    yield quoted(decision.rationale)
+    yield f"Confidence: {decision.confidence}. It rests on:"
+    yield quoted(decision.confidence_definition)
 
 
-def _alternative(one: Alternative, *, selected: bool) -> Iterator[str]:
-    yield f"- {code(one.id)} {prose(one.label)}{' (selected)' if selected else ''}: {prose(one.description)}"
-    yield from (f"  - for: {prose(pro)}" for pro in one.pros)
-    yield from (f"  - against: {prose(con)}" for con in one.cons)
+def _alternative_lines(alternative: Alternative, *, selected: bool) -> Iterator[str]:
+    mark = " (selected)" if selected else ""
+    yield f"- {code(alternative.id)} {prose(alternative.label)}{mark}: {prose(alternative.description)}"
+    yield from (f"  - for: {prose(pro)}" for pro in alternative.pros)
+    yield from (f"  - against: {prose(con)}" for con in alternative.cons)
 
 
-def _task(task: PlannedTask) -> Iterator[str]:
+def _task_blocks(task: PlannedTask) -> Iterator[str]:
     yield f"### {task.id}: {prose(task.title)}"
     yield quoted(task.description)
-    yield "\n".join((*(f"- file: {code(file.path)} {file.risk}" for file in task.files), *_facts(task)))
+    yield "\n".join((*(f"- file: {code(file.path)} {file.risk}" for file in task.files), *_task_facts(task)))
 
 
-def _facts(task: PlannedTask) -> Iterator[str]:
+def _task_facts(task: PlannedTask) -> Iterator[str]:
     yield f"- acceptance criteria: {named(task.acceptance_criteria)}"
     yield f"- to be read first: {named(task.relevant_context)}"
     yield from (f"- verified by: {code(command)}" for command in task.verify)
     yield from (f"- done when: {prose(done)}" for done in task.done)
 
 
-def _review_finding(one: PanelFinding) -> Iterator[str]:
-    yield f"### {one.severity}: {prose(one.title)}"
-    yield f"Category: {one.category}. Affected: {named(one.affected)}"
-    yield quoted(one.description)
+def _review_finding_blocks(finding: PanelFinding) -> Iterator[str]:
+    yield f"### {finding.severity}: {prose(finding.title)}"
+    yield f"Category: {finding.category}. Affected: {named(finding.affected)}"
+    yield quoted(finding.description)
     yield "Seen:"
-    yield quoted(one.evidence)
+    yield quoted(finding.evidence)
     yield "Recommended:"
-    yield quoted(one.recommendation)
+    yield quoted(finding.recommendation)
 
 
-def _made(header: OutputHeader) -> str:
+def _origin_line(header: OutputHeader) -> str:
     when = f"{prose(header.started_at)} to {prose(header.completed_at)}"
     return f"By {code(header.agent)} at step {code(header.step)}, {when}. Written by Proofstone from the answer."
 
 
-def _page(title: str, parts: Iterable[str]) -> str:
+def _join_page(title: str, parts: Iterable[str]) -> str:
     return "\n\n".join((f"# {title}", *(part for part in parts if part))) + "\n"
 
 
-def _blocks(groups: Iterable[Iterable[str]]) -> Iterator[str]:
+def _flatten(groups: Iterable[Iterable[str]]) -> Iterator[str]:
     return (block for group in groups for block in group)
 
 
-def _some(title: str, *parts: str) -> tuple[str, ...]:
-    """A section that would say nothing is left out."""
+def _optional_section(title: str, *parts: str) -> tuple[str, ...]:
+    """Return a section; an empty section is left out."""
     return (title, *parts) if any(parts) else ()

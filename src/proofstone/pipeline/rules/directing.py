@@ -1,10 +1,9 @@
-"""What the controller makes of an iteration that did not pass: how near it is, which way it goes, and what the next
+"""What the controller decides about an iteration that did not pass: how near it is, how it develops, and what the next
 plan must do. Pure.
 
-An iteration is a round of the control loop (`solve.rules.gradient`). Its criteria are what the gate asked of each
-task, and
-the whole cascade on the merged tree; another plan is a replan. Nothing is blocked, since the tools are the executors'
-own; after `break_symmetry` a plan that is nearly the one before is not taken.
+An iteration is a round of the control loop (`solve.rules.gradient`). Its criteria are the gate's demands on each task,
+and all checks on the merged tree; another plan is a replan. Nothing is blocked, because the tools belong to the
+executors. After `break_symmetry` a plan that is almost the previous one is rejected.
 """
 
 from __future__ import annotations
@@ -22,96 +21,102 @@ from proofstone.pipeline.rules.plan_text import task_ids
 from proofstone.solve.rules.gradient import DEFAULT_POLICY, Reading, Row, Weights, decide, reading
 
 ITERATIONS: Final = 3
-"""That may fail, the first among them. One that a review asks for is none of them, unless it fails too."""
-_MOST_REASONS: Final = 6
-_MOST_ALTERNATIVES: Final = 3
+"""How many iterations may fail, including the first. An iteration that a review demands counts only if it fails too."""
+_MAX_REASONS: Final = 6
+_MAX_ALTERNATIVES: Final = 3
 
 
 def weights_for(minutes: float) -> Weights:
-    """The run's own clock presses, if it has one."""
+    """Return the weights; the time limit of the run adds pressure, if there is one."""
     if not minutes:
         return Weights(max_replans=ITERATIONS - 1)
     return Weights(max_replans=ITERATIONS - 1, time_budget_ms=round(minutes * 60_000))
 
 
 def verdicts(plan: PlanOutput, gate: GateSummary, final: FinalChecks | None = None) -> tuple[CriterionVerdict, ...]:
-    """What was asked of the iteration, and what came of it. It has failed, so something in here has."""
+    """Return the criteria of the iteration with their verdicts. The iteration has failed, so at least one has
+    failed.
+    """
     reports = {task.id: task for task in gate.tasks}
-    told = [
+    results = [
         verdict
         for planned, id in zip(plan.tasks, task_ids(plan).values(), strict=True)
-        for verdict in _of_task(planned, reports.get(id))
+        for verdict in _task_verdicts(planned, reports.get(id))
     ]
-    told += _of_whole(final)
-    if not any(item.failed for item in told):
-        told.append(_failed(gate.reason or "the task gate did not pass", FailureClass.LOGICAL))
-    return tuple(told)
+    results += _merged_verdicts(final)
+    if not any(result.failed for result in results):
+        results.append(_failed_verdict(gate.reason or "the task gate did not pass", FailureClass.LOGICAL))
+    return tuple(results)
 
 
 def direct(
     verdicts: Sequence[CriterionVerdict], *, replans: int, elapsed_ms: int, before: Reading | None, weights: Weights
 ) -> tuple[Direction, Reading]:
-    """The word of the controller, and where the run stands now."""
-    it = reading((), verdicts, replans=replans, elapsed_ms=elapsed_ms, before=before, weights=weights)
-    row = decide(DEFAULT_POLICY, it, weights)
-    return direction_of(row, it, verdicts, weights, tuple(_alternatives(row, verdicts))), it
+    """Return the decision of the controller, and the new measurements."""
+    measurement = reading((), verdicts, replans=replans, elapsed_ms=elapsed_ms, before=before, weights=weights)
+    row = decide(DEFAULT_POLICY, measurement, weights)
+    return direction_of(row, measurement, verdicts, weights, tuple(_suggest_alternatives(row, verdicts))), measurement
 
 
 def directive_text(direction: Direction) -> str:
-    """As the planner is told."""
-    said = f"{direction.directive}: {MEANS[direction.directive]} The controller says: {direction.rationale}."
+    """Return the directive as text for the planner."""
+    text = f"{direction.directive}: {MEANS[direction.directive]} The controller says: {direction.rationale}."
     alternatives = "".join(f"\n- {alternative}" for alternative in direction.suggested_alternatives)
-    return f"{said} What is accepted already stands: plan what is left.{alternatives}"
+    return f"{text} Accepted tasks are kept: plan only the remaining work.{alternatives}"
 
 
 def failures(gate: GateSummary, final: FinalChecks | None = None) -> tuple[str, ...]:
-    """What went wrong, in words."""
+    """Describe what went wrong."""
     if final is not None:
-        told = [f"the whole cascade on the merged tree: {final.reason}"]
-        return tuple(told + [f"this worked before: {regression}" for regression in final.regressions])
-    told = [line for task in gate.tasks if task.state is not TaskState.APPROVED for line in _told(task)]
-    return tuple(told) or (gate.reason,)
+        lines = [f"all checks on the merged tree: {final.reason}"]
+        return tuple(lines + [f"this worked before: {regression}" for regression in final.regressions])
+    lines = [line for task in gate.tasks if task.state is not TaskState.APPROVED for line in _describe_failure(task)]
+    return tuple(lines) or (gate.reason,)
 
 
-def _told(task: TaskReport) -> Iterator[str]:
+def _describe_failure(task: TaskReport) -> Iterator[str]:
     if not task.failures:
-        yield f"{task.name}: it was not finished ({task.state})"
+        yield f"{task.name}: not finished ({task.state})"
         return
     last = task.failures[-1]
     yield f"{task.name}: {last.type} after {task.attempts} attempts: {last.error}"
-    for reason in last.reasons[:_MOST_REASONS]:
+    for reason in last.reasons[:_MAX_REASONS]:
         yield f"{task.name}: {reason.check} ({reason.verdict}): {reason.detail}"
 
 
-def _of_task(planned: PlannedTask, report: TaskReport | None) -> Iterator[CriterionVerdict]:
-    """Of a task that was not begun everything is missing, and it says nothing about the approach."""
+def _task_verdicts(planned: PlannedTask, report: TaskReport | None) -> Iterator[CriterionVerdict]:
+    """Yield the verdicts of a task. A task that was not started fails everything, which says nothing about the
+    approach.
+    """
     if report is not None and report.state is TaskState.APPROVED:
-        yield from (_passed(f"{planned.title}: {item}") for item in planned.done)
+        yield from (_passed_verdict(f"{planned.title}: {criterion}") for criterion in planned.done)
     elif report is not None and report.failures:
         yield from criteria(report.failures[-1])
     else:
-        yield from (_failed(f"{planned.title}: {item}", FailureClass.MIXED) for item in planned.done)
+        yield from (_failed_verdict(f"{planned.title}: {criterion}", FailureClass.MIXED) for criterion in planned.done)
 
 
-def _of_whole(final: FinalChecks | None) -> Iterator[CriterionVerdict]:
+def _merged_verdicts(final: FinalChecks | None) -> Iterator[CriterionVerdict]:
     if final is not None:
-        yield _failed(f"the whole cascade on the merged tree: {final.reason}", FailureClass.LOGICAL)
+        yield _failed_verdict(f"all checks on the merged tree: {final.reason}", FailureClass.LOGICAL)
         yield from (
-            _failed(f"it worked before: {regression}", FailureClass.LOGICAL) for regression in final.regressions
+            _failed_verdict(f"it worked before: {regression}", FailureClass.LOGICAL) for regression in final.regressions
         )
 
 
-def _passed(what: str) -> CriterionVerdict:
-    return CriterionVerdict(criterion=what, mode=CriterionMode.VERIFIABLE, verdict="pass")
+def _passed_verdict(criterion: str) -> CriterionVerdict:
+    return CriterionVerdict(criterion=criterion, mode=CriterionMode.VERIFIABLE, verdict="pass")
 
 
-def _failed(what: str, of: FailureClass) -> CriterionVerdict:
-    return CriterionVerdict(criterion=what, mode=CriterionMode.VERIFIABLE, verdict="fail", failure_class=of)
+def _failed_verdict(criterion: str, failure_class: FailureClass) -> CriterionVerdict:
+    return CriterionVerdict(
+        criterion=criterion, mode=CriterionMode.VERIFIABLE, verdict="fail", failure_class=failure_class
+    )
 
 
-def _alternatives(row: Row, verdicts: Sequence[CriterionVerdict]) -> Iterator[str]:
-    """Where the path is to be another: what was in its way."""
+def _suggest_alternatives(row: Row, verdicts: Sequence[CriterionVerdict]) -> Iterator[str]:
+    """Suggest alternatives if the path has to change: ways around its obstacles."""
     obstacles = (
         [verdict for verdict in verdicts if verdict.failure_class is FailureClass.ENVIRONMENTAL] if row.hint else []
     )
-    yield from (f"a way around this: {obstacle.criterion}" for obstacle in obstacles[:_MOST_ALTERNATIVES])
+    yield from (f"a way around this: {obstacle.criterion}" for obstacle in obstacles[:_MAX_ALTERNATIVES])

@@ -1,24 +1,23 @@
-"""The documents of a run: what each agent answered as typed YAML with the engine's header, and as a page. Pure.
+"""The documents of a run. Pure.
 
-| answer    | files                                                                                        |
-|-----------|----------------------------------------------------------------------------------------------|
-| research  | `research/<focus>.yaml`, `research/<focus>.md`                                                |
-| spec      | `spec-output.yaml`, `feature.md`                                                              |
-| design    | `design-output.yaml`, `design.md`                                                             |
-| plan      | `plan-output.yaml`, `plan.md`, `tasks/<task>.yaml`                                            |
+Each answer of an agent becomes typed YAML with the engine's header, and a readable page:
+
+| answer    | files                                                                                          |
+|-----------|------------------------------------------------------------------------------------------------|
+| research  | `research/<focus>.yaml`, `research/<focus>.md`                                                 |
+| spec      | `spec-output.yaml`, `feature.md`                                                               |
+| design    | `design-output.yaml`, `design.md`                                                              |
+| plan      | `plan-output.yaml`, `plan.md`, `tasks/<task>.yaml`                                             |
 | review    | `review-verdicts/<scope>-<focus>-r<round>.yaml`, `review-findings/<scope>-<focus>-r<round>.md` |
-| knowledge | `knowledge-output.yaml`, and `instruction-proposals.md` if there are any                  |
+| knowledge | `knowledge-output.yaml`, and `instruction-proposals.md` if there are any                       |
 
-Beside these there are `initial-request.md`, `approvals.yaml` and the append-only `decisions.yaml`; what is made from
-the ledger alone is in `task_documents.py`. Names of files are the engine's, never an agent's.
+There are also `initial-request.md`, `approvals.yaml` and the append-only `decisions.yaml`. The engine chooses all file
+names. In a plan the ids are the engine's: `task-01` is the first task, and references follow. The engine fills in what
+it knows better than the agent: dates, waves, who decided, and the risk of a path.
 
-In a plan the ids are the engine's: `task-01` is the first task, and references follow. What the engine knows better
-than the agent (dates, waves, who decided, what a path makes of a risk) is filled in.
-
-Documents of a run that no agent wrote: what was implemented and verified, task by task, as the ledger has it. Pure.
-
-`implementation-reports/<task>.yaml`, `verification-reports/<task>.yaml` and `verification-ledger.yaml`. The ledger is
-what counts; these are summaries of it. Of a task that was planned again, the last one is told.
+Other documents summarise the ledger, task by task: `implementation-reports/<task>.yaml`,
+`verification-reports/<task>.yaml` and `verification-ledger.yaml`. Of a task that was planned again, they show the last
+one.
 """
 
 from __future__ import annotations
@@ -48,20 +47,21 @@ from proofstone.pipeline.rules.plan_text import task_ids
 from proofstone.pipeline.rules.planning import raised
 
 Documents = Mapping[str, str]
-"""From a file's path in the run's folder to its text."""
+"""A mapping from a path in the run's folder to the text of the file."""
 
 DECISIONS: Final = "decisions.yaml"
 PROPOSALS: Final = "instruction-proposals.md"
-_LOG: Final = "decision_log:\n"
+_LOG_HEAD: Final = "decision_log:\n"
 
 
 def documents_of(name: str, header: OutputHeader, output: Contract) -> Documents:
-    """The documents of one answer. `name` is the answer's, as in the table; the header's payload is the answer's own,
-    whatever it holds."""
+    """Return the documents of one answer. `name` is the name of the answer in the table. The payload of the header is
+    ignored; the answer itself is written.
+    """
     writer = _WRITERS.get(name)
     documents = writer(header, output) if writer else None
     if documents is None:
-        raise InternalError(f"there are no documents {name!r} of {type(output).__name__}")
+        raise InternalError(f"no document {name!r} exists for {type(output).__name__}")
     return documents
 
 
@@ -70,29 +70,31 @@ def request_document(request: str) -> Documents:
 
 
 def approvals_document(entries: Sequence[ApprovalEntry]) -> Documents:
-    return {"approvals.yaml": yaml_text({"approval_log": [_dumped(entry) for entry in entries]})}
+    return {"approvals.yaml": yaml_text({"approval_log": [_dump(entry) for entry in entries]})}
 
 
 def decisions_document(before: str, decided: Sequence[Mapping[str, JsonValue]]) -> Documents:
-    """The log with what was decided since: `before` is what the file holds, and not a byte of it changes."""
+    """Append decisions to the log. `before` is the content of the file, which stays unchanged byte by byte."""
     if not decided:
         return {DECISIONS: before} if before else {}
-    added = yaml_text({"decision_log": [dict(item) for item in decided]}).removeprefix(_LOG)
-    return {DECISIONS: f"{before or _LOG}{added}"}
+    added = yaml_text({"decision_log": [dict(decision) for decision in decided]}).removeprefix(_LOG_HEAD)
+    return {DECISIONS: f"{before or _LOG_HEAD}{added}"}
 
 
 def decisions_of(header: OutputHeader, output: DesignOutput | KnowledgeOutput) -> list[dict[str, JsonValue]]:
-    """What an answer adds to the log of decisions."""
-    made: dict[str, JsonValue] = {"date": _date(header), "decided_by": header.agent, "step": header.step}
+    """Return the decisions that an answer adds to the log."""
+    origin: dict[str, JsonValue] = {"date": _completion_date(header), "decided_by": header.agent, "step": header.step}
     if isinstance(output, KnowledgeOutput):
-        return [{**made, **_dumped(entry)} for entry in output.decision_log_entries]
+        return [{**origin, **_dump(entry)} for entry in output.decision_log_entries]
     return [
         {
-            **made,
+            **origin,
             "title": decision.title,
-            "decision": next(way.label for way in decision.alternatives if way.id == decision.selected),
+            "decision": next(
+                alternative.label for alternative in decision.alternatives if alternative.id == decision.selected
+            ),
             "rationale": decision.rationale,
-            "alternatives": [way.label for way in decision.alternatives],
+            "alternatives": [alternative.label for alternative in decision.alternatives],
             "confidence": decision.confidence.value,
             "risk": decision.risk,
         }
@@ -101,20 +103,20 @@ def decisions_of(header: OutputHeader, output: DesignOutput | KnowledgeOutput) -
 
 
 def waves(plan: PlanOutput) -> dict[str, int]:
-    """Which tasks can run together, from 1: each comes after all that it depends on."""
-    after = {task.id: task.depends_on for task in plan.tasks}
-    found: dict[str, int] = {}
+    """Return the wave of each task, from 1: a task comes after all tasks that it depends on."""
+    dependencies = {task.id: task.depends_on for task in plan.tasks}
+    numbers: dict[str, int] = {}
 
     def wave(id: str) -> int:
-        if id not in found:
-            found[id] = 1 + max(map(wave, after[id]), default=0)
-        return found[id]
+        if id not in numbers:
+            numbers[id] = 1 + max(map(wave, dependencies[id]), default=0)
+        return numbers[id]
 
     return {task.id: wave(task.id) for task in plan.tasks}
 
 
 def renamed(plan: PlanOutput) -> PlanOutput:
-    """The plan with the engine's ids, and with what follows from them."""
+    """Return the plan with the engine's ids, and the waves and dependencies that follow from them."""
     ids = task_ids(plan)
     tasks = tuple(
         task.model_copy(update={"id": ids[task.id], "depends_on": tuple(ids[other] for other in task.depends_on)})
@@ -133,33 +135,33 @@ def renamed(plan: PlanOutput) -> PlanOutput:
 
 
 def headed(header: OutputHeader, output: Contract) -> str:
-    """The answer as YAML below the header of every output."""
-    return yaml_text(_dumped(header.model_copy(update={"payload": _dumped(output)})))
+    """Return the answer as YAML below the header of every output."""
+    return yaml_text(_dump(header.model_copy(update={"payload": _dump(output)})))
 
 
-def _research(header: OutputHeader, output: Contract) -> Documents | None:
+def _research_documents(header: OutputHeader, output: Contract) -> Documents | None:
     if not isinstance(output, ResearchOutput):
         return None
     stem = f"research/{output.focus.value}"
     return {f"{stem}.yaml": headed(header, output), f"{stem}.md": companions.research(header, output)}
 
 
-def _spec(header: OutputHeader, output: Contract) -> Documents | None:
+def _spec_documents(header: OutputHeader, output: Contract) -> Documents | None:
     if not isinstance(output, SpecOutput):
         return None
     return {"spec-output.yaml": headed(header, output), "feature.md": companions.spec(header, output)}
 
 
-def _design(header: OutputHeader, output: Contract) -> Documents | None:
+def _design_documents(header: OutputHeader, output: Contract) -> Documents | None:
     if not isinstance(output, DesignOutput):
         return None
-    made = {"date": _date(header), "decided_by": header.agent}
-    decisions = tuple(decision.model_copy(update=made) for decision in output.decisions)
+    origin = {"date": _completion_date(header), "decided_by": header.agent}
+    decisions = tuple(decision.model_copy(update=origin) for decision in output.decisions)
     output = output.model_copy(update={"decisions": decisions})
     return {"design-output.yaml": headed(header, output), "design.md": companions.design(header, output)}
 
 
-def _plan(header: OutputHeader, output: Contract) -> Documents | None:
+def _plan_documents(header: OutputHeader, output: Contract) -> Documents | None:
     if not isinstance(output, PlanOutput):
         return None
     output = renamed(raised(output))
@@ -168,7 +170,7 @@ def _plan(header: OutputHeader, output: Contract) -> Documents | None:
     return {"plan-output.yaml": headed(header, output), "plan.md": page, **tasks}
 
 
-def _review(header: OutputHeader, output: Contract) -> Documents | None:
+def _review_documents(header: OutputHeader, output: Contract) -> Documents | None:
     if not isinstance(output, PanelOutput):
         return None
     stem = f"{output.scope}-{output.review_focus.value}-r{output.round}"
@@ -178,12 +180,12 @@ def _review(header: OutputHeader, output: Contract) -> Documents | None:
     }
 
 
-def _knowledge(header: OutputHeader, output: Contract) -> Documents | None:
+def _knowledge_documents(header: OutputHeader, output: Contract) -> Documents | None:
     if not isinstance(output, KnowledgeOutput):
         return None
     proposed = [update for update in output.updates if update.kind == "instructions"]
     page = (
-        {PROPOSALS: companions.proposals(header, [(item, weakens_lesson(item)) for item in proposed])}
+        {PROPOSALS: companions.proposals(header, [(update, weakens_lesson(update)) for update in proposed])}
         if proposed
         else {}
     )
@@ -191,35 +193,35 @@ def _knowledge(header: OutputHeader, output: Contract) -> Documents | None:
 
 
 _WRITERS: Final[Mapping[str, Callable[[OutputHeader, Contract], Documents | None]]] = {
-    "research": _research,
-    "spec": _spec,
-    "design": _design,
-    "plan": _plan,
-    "review": _review,
-    "knowledge": _knowledge,
+    "research": _research_documents,
+    "spec": _spec_documents,
+    "design": _design_documents,
+    "plan": _plan_documents,
+    "review": _review_documents,
+    "knowledge": _knowledge_documents,
 }
 
 
-def _date(header: OutputHeader) -> str:
+def _completion_date(header: OutputHeader) -> str:
     return header.completed_at[:10]
 
 
-def _dumped(value: Contract) -> dict[str, JsonValue]:
+def _dump(value: Contract) -> dict[str, JsonValue]:
     body: dict[str, JsonValue] = value.model_dump(mode="json")
     return body
 
 
 def task_documents(bundle: Bundle) -> Mapping[str, str]:
-    found: dict[str, str] = {}
+    documents: dict[str, str] = {}
     trees = {(tree.run_id, tree.task): tree for tree in bundle.checks}
     for task in bundle.tasks:
         tree = trees.get((task.run_id, task.id))
-        found[f"implementation-reports/{task.id}.yaml"] = yaml_text(_implementation(task, tree))
-        found[f"verification-reports/{task.id}.yaml"] = yaml_text(_verification(task, tree))
-    return {**found, "verification-ledger.yaml": yaml_text(_ledger(bundle))}
+        documents[f"implementation-reports/{task.id}.yaml"] = yaml_text(_implementation_report(task, tree))
+        documents[f"verification-reports/{task.id}.yaml"] = yaml_text(_verification_report(task, tree))
+    return {**documents, "verification-ledger.yaml": yaml_text(_verification_ledger(bundle))}
 
 
-def _implementation(task: TaskEnding, tree: CheckedTree | None) -> dict[str, JsonValue]:
+def _implementation_report(task: TaskEnding, tree: CheckedTree | None) -> dict[str, JsonValue]:
     return {
         "implementation_report": {
             "task_id": task.id,
@@ -228,7 +230,7 @@ def _implementation(task: TaskEnding, tree: CheckedTree | None) -> dict[str, Jso
             "state": task.state.value,
             "baseline": [
                 {"check_name": line.name, "phase": "baseline", "passed": line.before is Verdict.PASS}
-                for line in _lines(tree)
+                for line in _lines_of(tree)
                 if line.before is not None
             ],
             "changes": list(task.changed),
@@ -239,14 +241,14 @@ def _implementation(task: TaskEnding, tree: CheckedTree | None) -> dict[str, Jso
     }
 
 
-def _verification(task: TaskEnding, tree: CheckedTree | None) -> dict[str, JsonValue]:
-    lines = _lines(tree)
+def _verification_report(task: TaskEnding, tree: CheckedTree | None) -> dict[str, JsonValue]:
+    lines = _lines_of(tree)
     return {
         "verification_report": {
             "task_id": task.id,
             "iteration": task.iteration,
-            "evidence_gate": {**_counted(lines), "gate_status": "passed" if task.passed else "failed"},
-            "findings": [finding for line in lines for finding in _findings(line)],
+            "evidence_gate": {**_count_checks(lines), "gate_status": "passed" if task.passed else "failed"},
+            "findings": [finding for line in lines for finding in _check_findings(line)],
             "regressions": [line.name for line in lines if line.regressed],
             "baseline_cross_check": [
                 {"check_name": line.name, "before": line.before.value, "after": line.after.value}
@@ -258,7 +260,7 @@ def _verification(task: TaskEnding, tree: CheckedTree | None) -> dict[str, JsonV
     }
 
 
-def _ledger(bundle: Bundle) -> dict[str, JsonValue]:
+def _verification_ledger(bundle: Bundle) -> dict[str, JsonValue]:
     return {
         "verification_ledger": {
             "run_id": bundle.subject.run_id,
@@ -269,7 +271,7 @@ def _ledger(bundle: Bundle) -> dict[str, JsonValue]:
                     "iteration": tree.iteration,
                     "attempt": tree.attempt,
                     "tree": tree.tree,
-                    **_counted(tree.lines),
+                    **_count_checks(tree.lines),
                     "ledger_rows": list(tree.rows),
                 }
                 for tree in bundle.checks
@@ -289,12 +291,12 @@ def _ledger(bundle: Bundle) -> dict[str, JsonValue]:
     }
 
 
-def _lines(tree: CheckedTree | None) -> tuple[CheckedLine, ...]:
+def _lines_of(tree: CheckedTree | None) -> tuple[CheckedLine, ...]:
     return tree.lines if tree else ()
 
 
-def _counted(lines: tuple[CheckedLine, ...]) -> dict[str, JsonValue]:
-    """Three numbers: what is unverifiable has not passed, and has not failed."""
+def _count_checks(lines: tuple[CheckedLine, ...]) -> dict[str, JsonValue]:
+    """Count the checks. An unverifiable check has neither passed nor failed."""
     return {
         "total_checks": len(lines),
         "passed": sum(line.after is Verdict.PASS for line in lines),
@@ -302,7 +304,7 @@ def _counted(lines: tuple[CheckedLine, ...]) -> dict[str, JsonValue]:
     }
 
 
-def _findings(line: CheckedLine) -> Iterator[dict[str, JsonValue]]:
+def _check_findings(line: CheckedLine) -> Iterator[dict[str, JsonValue]]:
     for phase, state in (("baseline", line.before), ("after", line.after)):
         if state is not None:
             yield {

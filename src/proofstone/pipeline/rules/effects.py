@@ -1,6 +1,6 @@
-"""What the pipeline asks for, what it is sent, and what is left when it has ended.
+"""The effects that the pipeline yields, their results, and the final result.
 
-The loop yields a tuple of needs, which are met at the same time, and is sent a tuple of answers in their order.
+The loop yields a tuple of effects, which are performed in parallel, and receives a tuple of results in the same order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from proofstone.pipeline.rules.reviews import CheckTally, ReviewTally
 
 @dataclass(frozen=True)
 class Feature:
-    """What is wanted, and how it is gone about."""
+    """The request, and how to pursue it."""
 
     run_id: str
     slug: str
@@ -45,27 +45,27 @@ class Feature:
     proceed_on_pushback: bool = False
     base_commit: str = ""
     minutes: float = 0.0
-    """That the run may take; 0: as long as it takes, and then time puts no pressure on it."""
+    """The time limit of the run; 0 means no limit, and then time adds no pressure."""
 
 
-# What the loop asks for.
+# Effects.
 
 
 @dataclass(frozen=True)
 class AskResearch:
-    """Sent back: Heard with a ResearchOutput, or Failed."""
+    """Dispatch a researcher. Result: a reply with a ResearchOutput, or a failure."""
 
     focus: ResearchFocus
     round: int
-    """2: the person wants it expanded."""
+    """2 if the user asked for more research."""
     questions: tuple[str, ...] = ()
     attempt: int = 1
-    """2: they were asked before, and not heard."""
+    """2 if the first dispatch got no answer."""
 
 
 @dataclass(frozen=True)
 class AskSpec:
-    """Sent back: Heard with a SpecOutput, or Failed."""
+    """Dispatch the specifier. Result: a reply with a SpecOutput, or a failure."""
 
     round: int
     research: tuple[ResearchOutput, ...]
@@ -74,7 +74,7 @@ class AskSpec:
 
 @dataclass(frozen=True)
 class AskDesign:
-    """Sent back: Heard with a DesignOutput, or Failed."""
+    """Dispatch the designer. Result: a reply with a DesignOutput, or a failure."""
 
     round: int
     spec: SpecOutput
@@ -84,13 +84,13 @@ class AskDesign:
 
 @dataclass(frozen=True)
 class AskPlan:
-    """Sent back: Heard with a PlanOutput, or Failed."""
+    """Dispatch the planner. Result: a reply with a PlanOutput, or a failure."""
 
     iteration: int
     attempt: int
-    """Of this iteration: more than 1, if the plan before was not taken."""
+    """The attempt within this iteration: more than 1, if the previous plan was rejected."""
     spec: SpecOutput | None
-    """None, in the short lanes: there the request stands for it."""
+    """None in the short lanes, where the request takes its place."""
     design: DesignOutput | None
     reviews: tuple[PanelOutput, ...] = ()
     directive: str = ""
@@ -99,22 +99,22 @@ class AskPlan:
 
 @dataclass(frozen=True)
 class AskReview:
-    """Sent back: Heard with a PanelOutput, or Failed."""
+    """Dispatch a reviewer. Result: a reply with a PanelOutput, or a failure."""
 
     scope: Scope
     focus: ReviewFocus
     round: int
     criteria: tuple[str, ...] = ()
     design: DesignOutput | None = None
-    """Of a design review; code is shown as a diff, which the engine makes."""
+    """The design to review; for code, the engine adds a diff."""
     tip: str = ""
-    """Of a code review: the commit that holds the change."""
+    """The commit that holds the change, in a code review."""
     earlier: tuple[PanelFinding, ...] = ()
 
 
 @dataclass(frozen=True)
 class AskKnowledge:
-    """Sent back: Heard with a KnowledgeOutput, or Failed. It holds nothing up."""
+    """Dispatch the knowledge keeper. Result: a reply with a KnowledgeOutput, or a failure, which stops nothing."""
 
     outcome: str
     findings: tuple[str, ...]
@@ -123,60 +123,60 @@ class AskKnowledge:
 
 @dataclass(frozen=True)
 class Approve:
-    """Sent back: Decided, or Waiting: nobody here can say, and the run stops until somebody has."""
+    """Ask for an approval. Result: the decision, or a pending answer, for which the run stops."""
 
     request: ApprovalRequest
     by_person: bool = False
-    """Nobody else may decide: not even an autonomous run takes the default."""
+    """Whether only a person may decide: then even an autonomous run does not take the default."""
 
 
 @dataclass(frozen=True)
 class VerifyPlan:
-    """The plan gate. Sent back: PlanVerified, or Waiting."""
+    """Run the plan gate. Result: the summary of the gate, or a pending answer."""
 
     iteration: int
-    """Of the plan gate: how many plans of this run it has been given, this one among them."""
+    """How many plans of this run the plan gate has received, including this one."""
     text: str
     """The plan, as the task gate reads it."""
 
 
 @dataclass(frozen=True)
 class Implement:
-    """The task gate, from a commit on. Sent back: Implemented, or Waiting."""
+    """Run the task gate, starting from a commit. Result: the summary of the gate, or a pending answer."""
 
     iteration: int
     text: str
     base: str
     lane: Lane
     context: tuple[tuple[str, str], ...] = ()
-    """By task id: what of specification and design its executor is shown."""
+    """By task id: the parts of the specification and the design that its executor sees."""
 
 
 @dataclass(frozen=True)
 class CheckAll:
-    """The whole cascade on the merged tree. Sent back: Checked."""
+    """Run all checks on the merged tree. Result: the checks."""
 
     iteration: int
     tip: str
     lane: Lane
-    """How deep it is looked into; whether the change keeps to it is seen here, too."""
+    """The lane of the change. The checks also find out whether the change stays in its lane."""
 
 
 @dataclass(frozen=True)
 class CountReviews:
-    """What the ledger holds of a round of reviews. Sent back: ReviewsCounted."""
+    """Count the reviews of a round in the ledger. Result: the counts."""
 
     scope: Scope
     round: int
     said: ReviewTally
-    """What was heard, which the rows must bear out."""
+    """The received verdicts, which the rows must confirm."""
     tip: str = ""
-    """Of a code review: the commit that holds the change."""
+    """The commit that holds the change, in a code review."""
 
 
 @dataclass(frozen=True)
 class CountChecks:
-    """What the ledger holds of the merged tree's checks and of each accepted task's. Sent back: ChecksCounted."""
+    """Count the checks of the merged tree and of each accepted task in the ledger. Result: the counts."""
 
     iteration: int
     tip: str
@@ -185,7 +185,7 @@ class CountChecks:
 
 @dataclass(frozen=True)
 class Commit:
-    """The one commit. Sent back: Committed, or Failed."""
+    """Make the one commit. Result: the commit, or a failure."""
 
     tip: str
     confidence: Confidence
@@ -193,10 +193,10 @@ class Commit:
 
 @dataclass(frozen=True)
 class Note:
-    """Something for the record and for whoever looks on. Sent back: Noted."""
+    """Record a decision and tell the observer. Result: an acknowledgement."""
 
     kind: str
-    """`lane`, `concern`, `unheard`, `review-gate`, `not-taken`, `plan`, `plan-gate`, `direction`."""
+    """The kind of note: `lane`, `concern`, `unheard`, `review-gate`, `not-taken`, `plan`, `plan-gate`, `direction`."""
     text: str
     data: Contract | None = None
 
@@ -220,41 +220,41 @@ Need = (
 AskAgent = AskResearch | AskSpec | AskDesign | AskPlan | AskReview | AskKnowledge
 
 
-# What it is sent.
+# Results.
 
 
 @dataclass(frozen=True)
 class Heard:
     output: Contract
     model: str = ""
-    """Who answered, as they call themselves."""
+    """The model that answered, by its own name."""
     unsure: tuple[str, ...] = ()
-    """What nobody could say of how they have understood what they were asked."""
+    """What could not be determined about the agent's understanding."""
 
 
 @dataclass(frozen=True)
 class Failed:
     why: str
     budget: bool = False
-    """The run's budget is spent: nobody else is asked either."""
+    """Whether the budget of the run is spent, so that no other agent is dispatched either."""
     once: bool = False
-    """They were asked once only: another time may fare better."""
+    """Whether the agent was dispatched only once, so that another attempt may succeed."""
 
 
 @dataclass(frozen=True)
 class Decided:
     option: str
     feedback: str = ""
-    """What the person said beside it."""
+    """The comment of the user."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """Somebody must say something first."""
+    """The run waits for an answer of a person."""
 
     question: str
     how: str = ""
-    """The command to say it with."""
+    """The command to answer with."""
 
 
 @dataclass(frozen=True)
@@ -272,9 +272,9 @@ class Implemented:
 class Checked:
     checks: FinalChecks
     left: str = ""
-    """Why the change has left its lane, if it has: a file of a higher risk than was planned."""
+    """Why the change has left its lane, if it has: a file of a higher risk than planned."""
     added: tuple[str, ...] = ()
-    """What the person has added meanwhile, and no plan holds and no task has taken in."""
+    """Requirements that the user has added since, and that no plan contains and no task has taken in."""
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ class ReviewsCounted:
 class ChecksCounted:
     checked: tuple[CheckTally, ...]
     added: tuple[str, ...] = ()
-    """As with Checked: what came since."""
+    """Requirements that were added since the checks."""
 
 
 @dataclass(frozen=True)
@@ -316,7 +316,7 @@ Sent = (
 
 @dataclass(frozen=True)
 class Delivered:
-    """What it came to."""
+    """The final result of a run."""
 
     outcome: RunOutcome
     reason: str

@@ -1,10 +1,10 @@
-"""A planner's tasks as a plan that the task gate reads. Pure.
+"""Render the tasks of a planner as a plan that the task gate reads. Pure.
 
-Each task holds what its executor needs, and of specification and design only what the task points to. Ids are the
-engine's: `task-01` is the first task, and references follow. What stands in front of every executor, such as a
-mitigation that the plan gate asked for, is the plan's context.
+Each task contains what its executor needs, and of the specification and the design only what the task points to. The
+ids are the engine's: `task-01` is the first task, and references follow. What every executor must see, such as a
+mitigation that the plan gate demands, is the context of the plan.
 
-Whatever an agent wrote stays text: it can neither open nor close a tag, a comment or a fence of the plan.
+Text of an agent stays text: it can neither open nor close a tag, a comment or a fence of the plan.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from proofstone.pipeline.rules.effects import Feature
 from proofstone.plans.fields import shortened
 from proofstone.plans.tags import PARTS
 
-_OPENS: Final = re.compile(
+_TAG_START: Final = re.compile(
     rf"<(?=/?(?:{'|'.join(sorted((*PARTS, 'task', 'objective')))})|!--)",
     re.IGNORECASE,
 )
@@ -46,52 +46,57 @@ def plan_text(
     iteration: int,
     constraints: Sequence[str] = (),
 ) -> str:
-    """The whole document. `constraints`: what every task keeps to, beside what the specification says."""
-    title = shortened(_line(feature.request), _TITLE_LENGTH) or feature.slug
-    kept = (*(spec.constraints if spec else ()), *constraints)
-    context = f"<context>\nEvery task keeps to this:\n{_items(kept)}\n</context>\n\n" if kept else ""
+    """Return the whole document. `constraints` apply to every task, in addition to those of the specification."""
+    title = shortened(_one_line(feature.request), _TITLE_LENGTH) or feature.slug
+    all_constraints = (*(spec.constraints if spec else ()), *constraints)
+    context = (
+        f"<context>\nEvery task must follow these constraints:\n{_bullet_lines(all_constraints)}\n</context>\n\n"
+        if all_constraints
+        else ""
+    )
     return (
         f'---\nphase: "{slug(feature.slug)}"\nplan: "{iteration:02}"\ntype: execute\n---\n# {title}\n\n'
-        f"<objective>\n{_HEADING.sub(_as_text, _safe(feature.request))}\n</objective>\n\n"
+        f"<objective>\n{_HEADING.sub(_escape_heading, _escape_markup(feature.request))}\n</objective>\n\n"
         f"{context}{tasks_text(plan, spec, design)}"
     )
 
 
 def tasks_text(plan: PlanOutput, spec: SpecOutput | None, design: DesignOutput | None) -> str:
-    """The tasks alone, in the planner's order."""
+    """Return the tasks alone, in the planner's order."""
     ids = task_ids(plan)
-    tasks = "".join(_task(task, ids, spec, design) for task in plan.tasks)
+    tasks = "".join(_render_task(task, ids, spec, design) for task in plan.tasks)
     return f"<tasks>\n{tasks}</tasks>\n"
 
 
 def task_ids(plan: PlanOutput) -> dict[str, str]:
-    """For each id of the planner's the engine's."""
+    """Return the engine's id for each id of the planner."""
     return {task.id: f"task-{number:02}" for number, task in enumerate(plan.tasks, start=1)}
 
 
 def context_of(task: PlannedTask, spec: SpecOutput | None, design: DesignOutput | None) -> str:
-    """What of specification and design the task's executor is shown: what it points to, and nothing else."""
-    wanted = {*task.acceptance_criteria, *task.relevant_context}
-    found = _Whole(
-        decisions=[decision for decision in (design.decisions if design else ()) if decision.id in wanted],
-        requirements=[requirement for requirement in (spec.requirements if spec else ()) if requirement.id in wanted],
-        criteria=[item for item in (spec.acceptance_criteria if spec else ()) if item.id in wanted],
+    """Return the parts of the specification and the design that the task points to, for its executor."""
+    ids = {*task.acceptance_criteria, *task.relevant_context}
+    parts = _ContextParts(
+        decisions=[decision for decision in (design.decisions if design else ()) if decision.id in ids],
+        requirements=[requirement for requirement in (spec.requirements if spec else ()) if requirement.id in ids],
+        criteria=[item for item in (spec.acceptance_criteria if spec else ()) if item.id in ids],
     )
-    paths = [item for item in task.relevant_context if item not in found.ids]
-    return "\n\n".join(filter(None, (found.text(), f"Read first:\n{_items(paths)}" if paths else "")))
+    paths = [item for item in task.relevant_context if item not in parts.ids]
+    return "\n\n".join(filter(None, (parts.text(), f"Read first:\n{_bullet_lines(paths)}" if paths else "")))
 
 
 def saving(plan: PlanOutput, spec: SpecOutput, design: DesignOutput) -> tuple[int, int]:
-    """Characters of specification and design that all executors are shown together, and that it would be if each were
-    shown the whole."""
-    whole = _Whole([*design.decisions], [*spec.requirements], [*spec.acceptance_criteria])
+    """Return how many characters of the specification and the design all executors see together, and how many they
+    would see if each saw everything.
+    """
+    whole = _ContextParts([*design.decisions], [*spec.requirements], [*spec.acceptance_criteria])
     shown = sum(len(context_of(task, spec, design)) for task in plan.tasks)
-    everything = "\n\n".join((whole.text(), _safe(design.architecture), _items(spec.edge_cases)))
+    everything = "\n\n".join((whole.text(), _escape_markup(design.architecture), _bullet_lines(spec.edge_cases)))
     return shown, len(everything) * len(plan.tasks)
 
 
-class _Whole:
-    """Parts of specification and design, to be shown."""
+class _ContextParts:
+    """Parts of the specification and the design."""
 
     def __init__(
         self, decisions: list[Decision], requirements: list[Requirement], criteria: list[AcceptanceCriterion]
@@ -100,7 +105,10 @@ class _Whole:
 
     @property
     def ids(self) -> frozenset[str]:
-        spec = (*(requirement.id for requirement in self._requirements), *(item.id for item in self._criteria))
+        spec = (
+            *(requirement.id for requirement in self._requirements),
+            *(criterion.id for criterion in self._criteria),
+        )
         return frozenset((*spec, *(decision.id for decision in self._decisions)))
 
     def text(self) -> str:
@@ -108,56 +116,61 @@ class _Whole:
 
     def _sections(self) -> Iterator[str]:
         if self._requirements:
-            yield "What is asked for:\n" + _items(
+            yield "Requirements:\n" + _bullet_lines(
                 f"{requirement.id}: {requirement.text}" for requirement in self._requirements
             )
         if self._criteria:
-            yield "What must hold, and how it is seen:\n" + _items(
-                f"{item.id}: {item.text} (seen by: {item.test_method})" for item in self._criteria
+            yield "What must hold, and how it is seen:\n" + _bullet_lines(
+                f"{criterion.id}: {criterion.text} (seen by: {criterion.test_method})" for criterion in self._criteria
             )
         if self._decisions:
-            yield "What was decided:\n" + _items(map(_decided, self._decisions))
+            yield "Decisions:\n" + _bullet_lines(map(_decision_text, self._decisions))
 
 
-def _decided(decision: Decision) -> str:
+def _decision_text(decision: Decision) -> str:
     chosen = next(alternative for alternative in decision.alternatives if alternative.id == decision.selected)
     return f"{decision.id}: {decision.title}: {chosen.label}. {chosen.description} Because: {decision.rationale}"
 
 
-def _task(task: PlannedTask, ids: dict[str, str], spec: SpecOutput | None, design: DesignOutput | None) -> str:
-    after = ", ".join(ids[other] for other in task.depends_on)
-    name = shortened(_line(task.title), _NAME_LENGTH)
-    files = "\n".join(f"`{_line(file.path)}`" for file in task.files)
-    action = "\n\n".join(filter(None, (_safe(task.description).strip(), context_of(task, spec, design))))
-    verify = "".join(f"<verify>{_safe(command).strip()}</verify>\n" for command in task.verify)
+def _render_task(task: PlannedTask, ids: dict[str, str], spec: SpecOutput | None, design: DesignOutput | None) -> str:
+    dependencies = ", ".join(ids[other] for other in task.depends_on)
+    name = shortened(_one_line(task.title), _NAME_LENGTH)
+    files = "\n".join(f"`{_one_line(file.path)}`" for file in task.files)
+    action = "\n\n".join(filter(None, (_escape_markup(task.description).strip(), context_of(task, spec, design))))
+    verify = "".join(f"<verify>{_escape_markup(command).strip()}</verify>\n" for command in task.verify)
     return (
-        f'<task type="auto" id="{ids[task.id]}" depends_on="{after}">\n<name>{name}</name>\n'
+        f'<task type="auto" id="{ids[task.id]}" depends_on="{dependencies}">\n<name>{name}</name>\n'
         f"<files>\n{files}\n</files>\n<action>\n{action}\n</action>\n{verify}"
-        f"<done>\n{_items(_done(task, spec))}\n</done>\n</task>\n"
+        f"<done>\n{_bullet_lines(_done_criteria(task, spec))}\n</done>\n</task>\n"
     )
 
 
-def _done(task: PlannedTask, spec: SpecOutput | None) -> Iterable[str]:
-    """Its own criteria and the specification's: the gate asks for each. One of the latter stays one, whatever
-    punctuation it holds."""
-    criteria = [item for item in (spec.acceptance_criteria if spec else ()) if item.id in task.acceptance_criteria]
-    return dict.fromkeys((*task.done, *(re.sub("[;；]", ",", item.text) for item in criteria)))
+def _done_criteria(task: PlannedTask, spec: SpecOutput | None) -> Iterable[str]:
+    """Return the criteria of the task and those of the specification; the gate demands each. Semicolons are replaced,
+    so that a criterion of the specification stays one criterion.
+    """
+    criteria = [
+        criterion
+        for criterion in (spec.acceptance_criteria if spec else ())
+        if criterion.id in task.acceptance_criteria
+    ]
+    return dict.fromkeys((*task.done, *(re.sub("[;；]", ",", criterion.text) for criterion in criteria)))
 
 
-def _items(texts: Iterable[str]) -> str:
-    return "\n".join(f"- {_line(text)}" for text in texts)
+def _bullet_lines(texts: Iterable[str]) -> str:
+    return "\n".join(f"- {_one_line(text)}" for text in texts)
 
 
-def _line(text: str) -> str:
-    return _safe(" ".join(text.split()))
+def _one_line(text: str) -> str:
+    return _escape_markup(" ".join(text.split()))
 
 
-def _safe(text: str) -> str:
-    """The text, without anything that the reader of plans would take for a mark of its own."""
+def _escape_markup(text: str) -> str:
+    """Return the text without anything that the reader of plans would take for markup."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = _FENCE.sub(lambda found: "'" * len(found[0]), text)
-    return _OPENS.sub("&lt;", text)
+    text = _FENCE.sub(lambda match: "'" * len(match[0]), text)
+    return _TAG_START.sub("&lt;", text)
 
 
-def _as_text(found: re.Match[str]) -> str:
-    return f"{found[1]}\\#"
+def _escape_heading(match: re.Match[str]) -> str:
+    return f"{match[1]}\\#"

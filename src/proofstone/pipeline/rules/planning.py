@@ -1,27 +1,25 @@
-"""How deep a change is looked into: depth follows risk. Pure.
+"""The lanes, and the rules that a plan must follow. Pure.
 
-| lane     | for                                                        | steps                                     |
-|----------|------------------------------------------------------------|-------------------------------------------|
-| docs     | documentation and nothing else                             | plan, task, checks, commit                |
-| fix      | one task, nothing of it 🔴                                 | … and one reviewer                        |
-| standard | everything else                                            | the whole pipeline                        |
-| large    | the same, with something 🔴                                | … and the whole cascade                   |
+The lane decides how deeply a change is checked; the depth follows the risk:
 
-The files that the person names choose a lane; the plan, and then the change itself, may take it deeper. No lane is ever
-left for a shallower one.
+| lane     | for                                 | steps                       |
+|----------|-------------------------------------|-----------------------------|
+| docs     | documentation and nothing else      | plan, task, checks, commit  |
+| fix      | one task without 🔴                 | … and one reviewer          |
+| standard | everything else                     | the whole pipeline          |
+| large    | the same, with 🔴                   | … with all tiers of checks   |
 
-A planner's tasks, held against the rules: the planner proposes, and code may only raise a risk or refuse. Pure.
+The files that the user names choose a lane; the plan, and then the change itself, may take it deeper, never shallower.
 
-| a plan is not taken                                                        |
-|----------------------------------------------------------------------------|
-| if a task changes more than 3 production files                             |
-| if tasks that may run together may change the same file                    |
-| if a task names a criterion that there is not, or no task names one that is not met yet |
-| if what a task's executor is to read leads nowhere                         |
-| if the task gate would not run it, or would read something else out of it  |
-| if it is nearly the plan before, and another approach is asked for         |
+The planner proposes tasks; code may only raise a risk or reject the plan. A plan is rejected if
+- a task changes more than 3 production files;
+- tasks that may run together may change the same file;
+- a task names an unknown criterion, or no task names a criterion that is not met yet;
+- something that an executor should read does not exist;
+- the task gate would not run it, or would read it differently;
+- it is almost an earlier plan, and another approach is required.
 
-That a task waits for at most 2 others, that ids are unique and that no tasks wait for each other, the contract holds.
+The contract ensures that a task waits for at most 2 others, that ids are unique and that there are no cycles.
 """
 
 from __future__ import annotations
@@ -51,24 +49,24 @@ from proofstone.plans.reading import read_plan
 from proofstone.solve.rules.plan_rules import NEARLY_THE_SAME, similarity
 
 DEEPER: Final = (Lane.DOCS, Lane.FIX, Lane.STANDARD, Lane.LARGE)
-"""From the shallowest on."""
+"""The lanes, from the shallowest to the deepest."""
 
 
 @dataclass(frozen=True)
 class Depth:
-    """What a lane does, and what it costs where all goes well. The plan gate's own dispatches come on top."""
+    """The steps of a lane, and its cost if all goes well, without the dispatches of the plan gate."""
 
     steps: tuple[str, ...]
     once: int
-    """Dispatches, however many tasks there are."""
+    """The number of dispatches that does not depend on the tasks."""
     each: int
-    """Dispatches of every task: its executor, and its architect where that is not the rules alone."""
+    """The number of dispatches of every task: its executor, and its architect unless that is the rules alone."""
 
     def dispatches(self, tasks: int) -> int:
         return self.once + self.each * tasks
 
 
-_WHOLE: Final = (
+_ALL_STEPS: Final = (
     *("research ×4", "approval", "specification", "design", "design review ×3"),
     *("plan", "plan gate", "approval", "tasks", "whole cascade", "code review ×3", "knowledge", "commit"),
 )
@@ -76,14 +74,14 @@ DEPTHS: Final[Mapping[Lane, Depth]] = MappingProxyType(
     {
         Lane.DOCS: Depth(("plan", "tasks", "whole cascade", "commit"), once=1, each=1),
         Lane.FIX: Depth(("plan", "task", "whole cascade", "code review ×1", "commit"), once=2, each=1),
-        Lane.STANDARD: Depth(_WHOLE, once=4 + 1 + 1 + 3 + 1 + 3 + 1, each=2),
-        Lane.LARGE: Depth(_WHOLE, once=4 + 1 + 1 + 3 + 1 + 3 + 1, each=2),
+        Lane.STANDARD: Depth(_ALL_STEPS, once=4 + 1 + 1 + 3 + 1 + 3 + 1, each=2),
+        Lane.LARGE: Depth(_ALL_STEPS, once=4 + 1 + 1 + 3 + 1 + 3 + 1, each=2),
     }
 )
 
 
 def lane_for(files: Sequence[str]) -> tuple[Lane, str]:
-    """The lane that these files ask for, and why."""
+    """Return the lane for these files, and the reason."""
     if not files:
         return Lane.STANDARD, "no files are named"
     if docs_only(files):
@@ -96,13 +94,13 @@ def lane_for(files: Sequence[str]) -> tuple[Lane, str]:
 
 
 def left(lane: Lane, plan: PlanOutput) -> str:
-    """Why the plan leaves its lane; empty if it stays."""
+    """Return why the plan leaves its lane; empty if it stays."""
     paths = [file.path for task in plan.tasks for file in task.files]
     red = [file.path for task in plan.tasks for file in task.files if file.risk == "🔴"]
     red = red or [task.title for task in plan.tasks if task.risk == "🔴"]
     if lane is Lane.DOCS and not docs_only(paths):
         other = next(path for path in paths if not docs_only([path]))
-        return f"the plan changes {other}, which is no documentation"
+        return f"the plan changes {other}, which is not documentation"
     if lane is not Lane.LARGE and red:
         return f"the plan changes what is 🔴: {', '.join(dict.fromkeys(red))}"
     if lane is Lane.FIX and len(plan.tasks) > 1:
@@ -111,51 +109,51 @@ def left(lane: Lane, plan: PlanOutput) -> str:
 
 
 def deeper(lane: Lane, plan: PlanOutput) -> Lane:
-    """The shallowest lane beyond this one that the plan does not leave."""
+    """Return the shallowest deeper lane that the plan does not leave."""
     beyond = DEEPER[DEEPER.index(lane) + 1 :]
     return next((other for other in beyond if not left(other, plan)), Lane.LARGE)
 
 
 def outgrown(lane: Lane, changed: Sequence[BlastRadius]) -> str:
-    """Why the change itself leaves its lane; empty if it stays."""
-    red = [item.path for item in changed if item.risk == "🔴"]
+    """Return why the change itself leaves its lane; empty if it stays."""
+    red = [change.path for change in changed if change.risk == "🔴"]
     if lane is not Lane.LARGE and red:
         return f"the change is 🔴: {', '.join(red)}"
-    other = [item.path for item in changed if not docs_only([item.path])]
+    other = [change.path for change in changed if not docs_only([change.path])]
     if lane is Lane.DOCS and other:
         return f"the change is not documentation alone: {', '.join(other)}"
     return ""
 
 
 def is_red(path: str) -> bool:
-    """By the path alone: whether a file is new or not, only the change itself shows."""
+    """Return whether the path alone is 🔴: only the change itself shows whether a file is new."""
     return risk_of(PathChange(path=path, kind=ChangeKind.ADDED)).risk is Risk.RED
 
 
 def production(paths: Sequence[str]) -> list[str]:
-    """Without tests and documentation."""
+    """Return the paths without tests and documentation."""
     return [path for path in paths if not is_test(path) and not docs_only([path])]
 
 
-_MARKS: Final[tuple[RiskMark, ...]] = ("🟢", "🟡", "🔴")
+_RISK_MARKS: Final[tuple[RiskMark, ...]] = ("🟢", "🟡", "🔴")
 _PATH: Final = re.compile(r"(?!/)(?!.*(?:^|/)\.\.(?:/|$))[^\s`<>]*[./][^\s`<>]*")
-_COMPARED: Final = 8000
-_COMPARED_FILES: Final = 40
-_WRAPPING: Final = re.compile(r"^(?:\$\s+)?`*|`*$")
+_MAX_COMPARED_CHARS: Final = 8000
+_MAX_COMPARED_FILES: Final = 40
+_QUOTING: Final = re.compile(r"^(?:\$\s+)?`*|`*$")
 
 
 def raised(plan: PlanOutput) -> PlanOutput:
-    """The plan with each risk at least what its paths say, and with what follows from `depends_on`."""
+    """Return the plan with each risk raised to that of its paths, and with the waves that follow from `depends_on`."""
     edges = {task.id: task.depends_on for task in plan.tasks}
     wave = waves(edges)
     rows = [tuple(id for id in edges if wave[id] == number) for number in range(1, max(wave.values()) + 1)]
-    update = {"tasks": tuple(map(_raised, plan.tasks)), "waves": tuple(rows), "dependency_graph": edges}
+    update = {"tasks": tuple(map(_raise_task_risk, plan.tasks)), "waves": tuple(rows), "dependency_graph": edges}
     return plan.model_copy(update=update)
 
 
-def _raised(task: PlannedTask) -> PlannedTask:
+def _raise_task_risk(task: PlannedTask) -> PlannedTask:
     files = tuple(file.model_copy(update={"risk": "🔴"}) if is_red(file.path) else file for file in task.files)
-    risk = max((task.risk, *(file.risk for file in files)), key=_MARKS.index)
+    risk = max((task.risk, *(file.risk for file in files)), key=_RISK_MARKS.index)
     return task.model_copy(update={"files": files, "risk": risk, "size": "Large" if risk == "🔴" else task.size})
 
 
@@ -167,55 +165,56 @@ def why_not(
     met: Collection[str] = (),
     unlike: Sequence[PlanOutput] = (),
 ) -> tuple[str, ...]:
-    """Everything that keeps the plan from being taken; nothing if it is. `met`: criteria that earlier tasks have met;
-    `unlike`: plans that it must not be nearly the same as."""
-    found = (
-        *_sizes(plan),
-        *_overlaps(plan),
-        *(_criteria(plan, spec, met) if spec else ()),
-        *_pointers(plan, spec, design),
-        *_as_read(plan, spec, design),
-        *_again(plan, unlike),
+    """Return all reasons to reject the plan; empty if there are none. `met` are criteria that earlier tasks have met;
+    `unlike` are plans that it must differ from.
+    """
+    problems = (
+        *_size_problems(plan),
+        *_overlap_problems(plan),
+        *(_criterion_problems(plan, spec, met) if spec else ()),
+        *_pointer_problems(plan, spec, design),
+        *_reading_problems(plan, spec, design),
+        *_similarity_problems(plan, unlike),
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(problems))
 
 
-def _sizes(plan: PlanOutput) -> Iterator[str]:
+def _size_problems(plan: PlanOutput) -> Iterator[str]:
     for task in plan.tasks:
         count = len(production([file.path for file in task.files]))
         if count > MOST_PRODUCTION_FILES:
-            yield f"task {task.id} changes {count} production files, and {MOST_PRODUCTION_FILES} are the most: split it"
+            yield f"task {task.id} changes {count} production files; at most {MOST_PRODUCTION_FILES} may: split it"
 
 
-def _overlaps(plan: PlanOutput) -> Iterator[str]:
+def _overlap_problems(plan: PlanOutput) -> Iterator[str]:
     together = may_run_together({task.id: task.depends_on for task in plan.tasks})
-    for one, other in combinations(plan.tasks, 2):
-        if other.id not in together[one.id]:
+    for first, second in combinations(plan.tasks, 2):
+        if second.id not in together[first.id]:
             continue
-        if shared := [path for path in _paths(one) if overlap([path], _paths(other))]:
+        if shared := [path for path in _paths_of(first) if overlap([path], _paths_of(second))]:
             yield (
-                f"tasks {one.id} and {other.id} may run together, and both may change {', '.join(shared)}: let one "
-                "depend on the other, or part their files"
+                f"tasks {first.id} and {second.id} may run together, and both may change {', '.join(shared)}: let one "
+                "depend on the other, or separate their files"
             )
 
 
-def _criteria(plan: PlanOutput, spec: SpecOutput, met: Collection[str]) -> Iterator[str]:
-    there = [item.id for item in spec.acceptance_criteria]
+def _criterion_problems(plan: PlanOutput, spec: SpecOutput, met: Collection[str]) -> Iterator[str]:
+    known_ids = [criterion.id for criterion in spec.acceptance_criteria]
     for task in plan.tasks:
         for id in task.acceptance_criteria:
-            if id not in there:
-                yield f"task {task.id} names the criterion {id}, which there is not; there are {', '.join(there)}"
+            if id not in known_ids:
+                yield f"task {task.id} names the criterion {id}, which does not exist; known: {', '.join(known_ids)}"
     named = {id for task in plan.tasks for id in task.acceptance_criteria}
-    if missing := [id for id in there if id not in named and id not in met]:
-        yield f"no task is to meet {', '.join(missing)}"
+    if missing := [id for id in known_ids if id not in named and id not in met]:
+        yield f"no task covers {', '.join(missing)}"
 
 
-def _pointers(plan: PlanOutput, spec: SpecOutput | None, design: DesignOutput | None) -> Iterator[str]:
-    """Where there is no specification the planner has ids of nobody, and only paths can be meant."""
+def _pointer_problems(plan: PlanOutput, spec: SpecOutput | None, design: DesignOutput | None) -> Iterator[str]:
+    """Check the context pointers. Without a specification the planner knows no ids, so only paths are valid."""
     ids = {requirement.id for requirement in (spec.requirements if spec else ())}
-    ids |= {item.id for item in (spec.acceptance_criteria if spec else ())}
+    ids |= {criterion.id for criterion in (spec.acceptance_criteria if spec else ())}
     ids |= {decision.id for decision in (design.decisions if design else ())}
-    own = {path for task in plan.tasks for path in _paths(task)}
+    own = {path for task in plan.tasks for path in _paths_of(task)}
     for task in plan.tasks:
         for pointer in task.relevant_context:
             if pointer not in ids and pointer not in own and not _PATH.fullmatch(pointer):
@@ -225,58 +224,58 @@ def _pointers(plan: PlanOutput, spec: SpecOutput | None, design: DesignOutput | 
                 )
 
 
-def _as_read(plan: PlanOutput, spec: SpecOutput | None, design: DesignOutput | None) -> Iterator[str]:
-    """What the task gate would say to it, and where it would read something else than was planned."""
+def _reading_problems(plan: PlanOutput, spec: SpecOutput | None, design: DesignOutput | None) -> Iterator[str]:
+    """Yield the objections of the task gate, and the differences between the plan and how the gate would read it."""
     text = tasks_text(plan, spec, design)
     read, problems = read_plan(text, "the plan")
-    names = {engines: planners for planners, engines in task_ids(plan).items()}
-    found = (*problems, *(lint(read, text) if read else ()))
-    for problem in errors(found):
-        where = f"task {names[problem.task]}: " if problem.task in names else ""
+    planner_ids = {engine_id: planner_id for planner_id, engine_id in task_ids(plan).items()}
+    all_problems = (*problems, *(lint(read, text) if read else ()))
+    for problem in errors(all_problems):
+        where = f"task {planner_ids[problem.task]}: " if problem.task in planner_ids else ""
         yield f"{where}{problem.message}; {problem.hint}"
     if read is None or len(read.tasks) != len(plan.tasks):
-        yield "the tasks do not come out as they were planned: their texts hold marks of a plan"
+        yield "the task gate would read other tasks than planned: remove plan markup from their texts"
         return
-    if not errors(found):
-        yield from _differences(plan, read)
+    if not errors(all_problems):
+        yield from _find_differences(plan, read)
 
 
-def _differences(plan: PlanOutput, read: Plan) -> Iterator[str]:
+def _find_differences(plan: PlanOutput, read: Plan) -> Iterator[str]:
     ids = task_ids(plan)
     for task, other in zip(plan.tasks, read.tasks, strict=True):
-        for path in _paths(task):
+        for path in _paths_of(task):
             if path.removeprefix("./") not in other.files:
-                yield f"task {task.id}: {shortened(path, 60)!r} is no plain path: name one file or glob each"
+                yield f"task {task.id}: {shortened(path, 60)!r} is not a plain path: name one file or glob per entry"
         for command in task.verify:
-            if _bare(command) not in map(_bare, other.verify) and not proves_nothing(command):
-                yield f"task {task.id}: `{shortened(command, 60)}` would not be run as it stands: write a plain command"
-        if other.depends_on != tuple(ids[item] for item in task.depends_on):
-            yield f"task {task.id}: its title, or that of another, is taken for an id: give it another"
+            if _strip_quoting(command) not in map(_strip_quoting, other.verify) and not proves_nothing(command):
+                yield f"task {task.id}: `{shortened(command, 60)}` would not run as written: write a plain command"
+        if other.depends_on != tuple(ids[dependency] for dependency in task.depends_on):
+            yield f"task {task.id}: its title, or that of another task, reads like an id: rename it"
 
 
-def _again(plan: PlanOutput, unlike: Sequence[PlanOutput]) -> Iterator[str]:
-    near = max((similarity(_drafts(plan), _drafts(other)) for other in unlike), default=0.0)
-    if near >= NEARLY_THE_SAME:
-        yield f"it is nearly an earlier plan (similarity {near:.2f}), and another approach is asked for"
+def _similarity_problems(plan: PlanOutput, unlike: Sequence[PlanOutput]) -> Iterator[str]:
+    highest = max((similarity(_to_drafts(plan), _to_drafts(other)) for other in unlike), default=0.0)
+    if highest >= NEARLY_THE_SAME:
+        yield f"the plan is almost an earlier one (similarity {highest:.2f}), and another approach is required"
 
 
-def _drafts(plan: PlanOutput) -> list[SubTaskDraft]:
-    """The tasks, as plans are compared: by what is to be done, and by their files."""
+def _to_drafts(plan: PlanOutput) -> list[SubTaskDraft]:
+    """Return the tasks in the form in which plans are compared: their work and their files."""
     return [
         SubTaskDraft(
-            intent=f"{task.title} {task.description}"[:_COMPARED],
+            intent=f"{task.title} {task.description}"[:_MAX_COMPARED_CHARS],
             success_criteria=(Criterion(criterion=task.title),),
             sequence=1,
-            files=_paths(task)[:_COMPARED_FILES],
+            files=_paths_of(task)[:_MAX_COMPARED_FILES],
         )
         for task in plan.tasks
     ]
 
 
-def _paths(task: PlannedTask) -> tuple[str, ...]:
+def _paths_of(task: PlannedTask) -> tuple[str, ...]:
     return tuple(dict.fromkeys(file.path for file in task.files))
 
 
-def _bare(command: str) -> str:
-    """Without what people put around a command."""
-    return _WRAPPING.sub("", command.strip()).strip()
+def _strip_quoting(command: str) -> str:
+    """Return the command without quoting marks around it."""
+    return _QUOTING.sub("", command.strip()).strip()

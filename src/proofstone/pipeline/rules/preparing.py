@@ -1,6 +1,6 @@
-"""Asking the reviewers: a round of them at once, and what the gate makes of their words. Pure.
+"""The steps before there is a plan: research, specification, design and its review. Pure.
 
-The steps before there is a plan: research, specification, design, and the review of the design. Pure.
+A review is one round of all reviewers in parallel, and the decision of the gate about their answers.
 """
 
 from __future__ import annotations
@@ -64,30 +64,34 @@ from proofstone.pipeline.rules.run_state import (
 
 
 def reviewed(run: Course, scope: Scope, before: Round | None, *, last: bool) -> Steps[tuple[Round, Gate]]:
-    """One round. Each reviewer is shown what they found in the round before."""
+    """Perform one review round. Each reviewer sees its own findings of the previous round."""
     number = 1 + max((review.round for review in run.reviews if review.scope == scope), default=0)
     foci = ALONE if run.lane is Lane.FIX else PANEL
-    sent = yield tuple(_question(run, scope, focus, number, _of(before, focus)) for focus in foci)
-    it = Round(scope, number, tuple(map(_word, foci, sent)), is_last=last)
-    run.reviews += counted(it)
-    run.single_model = run.single_model or it.one_model
-    gate = decide(it)
+    results = yield tuple(_review_effect(run, scope, focus, number, _findings_of(before, focus)) for focus in foci)
+    review_round = Round(scope, number, tuple(map(_to_word, foci, results)), is_last=last)
+    run.reviews += counted(review_round)
+    run.single_model = run.single_model or review_round.one_model
+    gate = decide(review_round)
     yield from note("review-gate", f"{scope}, round {number}: {gate.text}")
     if gate.decision in (Decision.PASS, Decision.KNOWN_ISSUES):
-        yield from _borne_out(run, it)
-    return it, gate
+        yield from _demand_confirmation(run, review_round)
+    return review_round, gate
 
 
-def _borne_out(run: Course, it: Round) -> Step:
-    """A gate goes by the ledger's rows: where they say something else than was heard, nothing goes on."""
-    said = tally(it)
-    sent = yield from one(CountReviews(it.scope, it.number, said, run.now.tip if it.scope == "code" else ""))
-    if wrong := not_borne_out(said, expected(sent, ReviewsCounted).rows):
-        what = f"the ledger does not bear out the {it.scope} review, round {it.number}"
-        raise OverError(RunOutcome.HALTED, f"{what}: {'; '.join(wrong)}", learns=False)
+def _demand_confirmation(run: Course, review_round: Round) -> Step:
+    """Demand that the ledger confirms the round: if its rows contradict the answers, the run stops."""
+    answers = tally(review_round)
+    result = yield from one(
+        CountReviews(
+            review_round.scope, review_round.number, answers, run.now.tip if review_round.scope == "code" else ""
+        )
+    )
+    if problems := not_borne_out(answers, expected(result, ReviewsCounted).rows):
+        claim = f"the ledger does not confirm the {review_round.scope} review, round {review_round.number}"
+        raise OverError(RunOutcome.HALTED, f"{claim}: {'; '.join(problems)}", learns=False)
 
 
-def _question(
+def _review_effect(
     run: Course, scope: Scope, focus: ReviewFocus, number: int, earlier: tuple[PanelFinding, ...]
 ) -> AskReview:
     if scope == "design":
@@ -95,47 +99,52 @@ def _question(
     return AskReview(scope, focus, number, run.criteria, tip=run.now.tip, earlier=earlier)
 
 
-def _of(before: Round | None, focus: ReviewFocus) -> tuple[PanelFinding, ...]:
-    words = before.words if before else ()
-    return next((word.findings for word in words if word.focus is focus), ())
+def _findings_of(before: Round | None, focus: ReviewFocus) -> tuple[PanelFinding, ...]:
+    answers = before.words if before else ()
+    return next((word.findings for word in answers if word.focus is focus), ())
 
 
-def _word(focus: ReviewFocus, sent: Sent) -> Word:
-    output = heard(sent, PanelOutput)
+def _to_word(focus: ReviewFocus, result: Sent) -> Word:
+    output = heard(result, PanelOutput)
     if isinstance(output, Failed):
         return Word(focus, None, output.why)
-    return Word(focus, output, model=sent.model if isinstance(sent, Heard) else "")
+    return Word(focus, output, model=result.model if isinstance(result, Heard) else "")
 
 
 ENOUGH: Final = 2
-"""Researchers that must be heard."""
+"""The minimum number of researchers that must answer."""
 
 
 # Research.
 
 
 def research(run: Course) -> Step:
-    """Four at once; the person may have it expanded, once."""
-    unheard = yield from _researched(run, 1)
+    """Run four researchers in parallel; the user may ask for more research once."""
+    unheard = yield from _run_research(run, 1)
     if len(run.now.research) < ENOUGH:
-        raise OverError(RunOutcome.FAILED, f"insufficient research: {len(run.now.research)} of 4 were heard")
-    decided = yield from approved(post_research(run.now.research, unheard))
-    if decided.option == "expand":
-        unheard = yield from _researched(run, 2, _questions(decided.feedback, unheard))
-        decided = yield from approved(post_research(run.now.research, unheard, number=2))
-    if decided.option == "abort":
-        raise OverError(RunOutcome.HALTED, "aborted by the person", learns=False)
+        raise OverError(RunOutcome.FAILED, f"insufficient research: {len(run.now.research)} of 4 researchers answered")
+    decision = yield from approved(post_research(run.now.research, unheard))
+    if decision.option == "expand":
+        unheard = yield from _run_research(run, 2, _open_questions(decision.feedback, unheard))
+        decision = yield from approved(post_research(run.now.research, unheard, number=2))
+    if decision.option == "abort":
+        raise OverError(RunOutcome.HALTED, "aborted by the user", learns=False)
 
 
-def _researched(run: Course, number: int, questions: tuple[str, ...] = ()) -> Steps[tuple[ResearchFocus, ...]]:
-    """Those who were not heard, asked once more if they were asked once only; what the others have found is added to
-    what there is."""
-    came = yield from _asked(run, tuple(AskResearch(focus, number, questions) for focus in ResearchFocus))
-    failed = tuple(focus for focus, answer in came.items() if isinstance(answer, Failed) and answer.once)
+def _run_research(run: Course, number: int, questions: tuple[str, ...] = ()) -> Steps[tuple[ResearchFocus, ...]]:
+    """Dispatch the researchers, and those without an answer once more, if they were dispatched only once. Add the
+    answers to the research, and return the foci without an answer.
+    """
+    answers = yield from _dispatch_researchers(
+        run, tuple(AskResearch(focus, number, questions) for focus in ResearchFocus)
+    )
+    failed = tuple(focus for focus, answer in answers.items() if isinstance(answer, Failed) and answer.once)
     if failed:
-        came |= yield from _asked(run, tuple(AskResearch(focus, number, questions, attempt=2) for focus in failed))
+        answers |= yield from _dispatch_researchers(
+            run, tuple(AskResearch(focus, number, questions, attempt=2) for focus in failed)
+        )
     unheard: list[ResearchFocus] = []
-    for focus, answer in came.items():
+    for focus, answer in answers.items():
         if isinstance(answer, Failed):
             unheard.append(focus)
             yield from note("unheard", f"research on {focus}: {answer.why}")
@@ -144,47 +153,54 @@ def _researched(run: Course, number: int, questions: tuple[str, ...] = ()) -> St
     return tuple(unheard)
 
 
-def _asked(run: Course, needs: tuple[AskResearch, ...]) -> Steps[dict[ResearchFocus, ResearchOutput | Failed]]:
-    sent = yield needs
-    return {need.focus: _done(attended(run, each, ResearchOutput)) for need, each in zip(needs, sent, strict=True)}
+def _dispatch_researchers(
+    run: Course, effects: tuple[AskResearch, ...]
+) -> Steps[dict[ResearchFocus, ResearchOutput | Failed]]:
+    results = yield effects
+    return {
+        effect.focus: _demand_done(attended(run, result, ResearchOutput))
+        for effect, result in zip(effects, results, strict=True)
+    }
 
 
-def _done(answer: ResearchOutput | Failed) -> ResearchOutput | Failed:
-    """A researcher is done or is not: there is nothing that another would have to revise first."""
+def _demand_done(answer: ResearchOutput | Failed) -> ResearchOutput | Failed:
+    """Return a failure unless the research is done: nothing else would have to be revised first."""
     if isinstance(answer, Failed) or answer.completion.status is CompletionStatus.DONE:
         return answer
     return Failed(f"{answer.completion.status}: {answer.completion.summary}", once=True)
 
 
-def _questions(feedback: str, unheard: tuple[ResearchFocus, ...]) -> tuple[str, ...]:
-    """What is open: what the person wants to know, and what nobody has looked at."""
-    asked = (feedback.strip(),) if feedback.strip() else ()
-    return (*asked, *(f"nobody has looked at {focus} yet" for focus in unheard))
+def _open_questions(feedback: str, unheard: tuple[ResearchFocus, ...]) -> tuple[str, ...]:
+    """Return the open questions: the user's, and the foci without an answer."""
+    question = (feedback.strip(),) if feedback.strip() else ()
+    return (*question, *(f"there is no research on {focus} yet" for focus in unheard))
 
 
 # Specification.
 
 
 def specify(run: Course) -> Step:
-    """A specification, and what becomes of the concerns in it."""
+    """Write a specification, and decide about its concerns."""
     spec = needed(run, (yield from one(AskSpec(1, run.now.research))), SpecOutput, "specification")
-    decided = yield from _weighed(run, spec.pushback, 1)
-    if decided is not None and decided.option == "modify":
-        said = (decided.feedback.strip(),) if decided.feedback.strip() else ()
-        answers = (*said, *(f"the concern was: {concern.concern}" for concern in spec.pushback))
+    decision = yield from _decide_concerns(run, spec.pushback, 1)
+    if decision is not None and decision.option == "modify":
+        comment = (decision.feedback.strip(),) if decision.feedback.strip() else ()
+        answers = (*comment, *(f"the concern is: {concern.concern}" for concern in spec.pushback))
         spec = needed(run, (yield from one(AskSpec(2, run.now.research, answers))), SpecOutput, "specification")
-        decided = yield from _weighed(run, spec.pushback, 2)
-    if decided is not None and decided.option == "abandon":
-        raise OverError(RunOutcome.HALTED, "abandoned by the person", learns=False)
+        decision = yield from _decide_concerns(run, spec.pushback, 2)
+    if decision is not None and decision.option == "abandon":
+        raise OverError(RunOutcome.HALTED, "abandoned by the user", learns=False)
     run.now.spec = spec
 
 
-def _weighed(run: Course, concerns: tuple[Concern, ...], number: int) -> Steps[Decided | None]:
-    """What was decided about them; None: nobody had to. A blocker is for a person, whatever the mode."""
+def _decide_concerns(run: Course, concerns: tuple[Concern, ...], number: int) -> Steps[Decided | None]:
+    """Return the decision about the concerns; None if none was needed. Only a person decides about a blocker, in every
+    mode.
+    """
     for concern in concerns:
         yield from note("concern", f"{concern.severity}: {concern.concern}", concern)
-    grave = any(concern.severity is Severity.BLOCKER for concern in concerns)
-    by_person = grave and not run.feature.proceed_on_pushback
+    is_blocked = any(concern.severity is Severity.BLOCKER for concern in concerns)
+    by_person = is_blocked and not run.feature.proceed_on_pushback
     if not concerns or (run.feature.mode is RunMode.AUTONOMOUS and not by_person):
         return None
     return (yield from approved(pushback(concerns, number=number), by_person=by_person))
@@ -194,28 +210,28 @@ def _weighed(run: Course, concerns: tuple[Concern, ...], number: int) -> Steps[D
 
 
 def design(run: Course) -> Step:
-    """A design, reviewed and revised once if need be. What is left then binds the plan."""
-    yield from _designed(run, 1)
-    before: Round | None = None
+    """Make a design, review it, and revise it once if necessary. The remaining findings bind the plan."""
+    yield from _make_design(run, 1)
+    previous: Round | None = None
     for number in range(1, ROUNDS["design"] + 1):
-        it, gate = yield from reviewed(run, "design", before, last=number == ROUNDS["design"])
-        run.now.design_reviews, run.now.left_by_design = it.outputs, gate.known_issues
+        review_round, gate = yield from reviewed(run, "design", previous, last=number == ROUNDS["design"])
+        run.now.design_reviews, run.now.left_by_design = review_round.outputs, gate.known_issues
         if gate.decision is not Decision.REVISE:
             break
-        if it.findings:  # where nobody has found anything, there is only somebody to be asked again
-            yield from _designed(run, number + 1, it.outputs)
-        before = it
-    _goes_on(run, it, gate)
+        if review_round.findings:  # without findings, only missing reviewers are dispatched again
+            yield from _make_design(run, number + 1, review_round.outputs)
+        previous = review_round
+    _demand_continuation(run, review_round, gate)
 
 
-def _designed(run: Course, number: int, reviews: tuple[PanelOutput, ...] = ()) -> Step:
+def _make_design(run: Course, number: int, reviews: tuple[PanelOutput, ...] = ()) -> Step:
     if run.now.spec is None:
-        raise TypeError("there is no specification to design for")
+        raise TypeError("there is no specification for the design")
     question = AskDesign(number, run.now.spec, run.now.research, reviews)
     run.now.design = needed(run, (yield from one(question)), DesignOutput, "design")
 
 
-def _goes_on(run: Course, it: Round, gate: Gate) -> None:
+def _demand_continuation(run: Course, review_round: Round, gate: Gate) -> None:
     reason = f"design review: {'; '.join(gate.reasons)}"
     if gate.decision is Decision.HALT:
         raise OverError(RunOutcome.HALTED, reason)
@@ -223,4 +239,6 @@ def _goes_on(run: Course, it: Round, gate: Gate) -> None:
         run.exhausted.append(reason)
         raise OverError(RunOutcome.FAILED, reason)
     if gate.decision is Decision.KNOWN_ISSUES:
-        run.now.constraints = tuple(f"{found.title}: {found.recommendation}" for _, found in it.findings)
+        run.now.constraints = tuple(
+            f"{finding.title}: {finding.recommendation}" for _, finding in review_round.findings
+        )

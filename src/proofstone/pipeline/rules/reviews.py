@@ -1,37 +1,39 @@
-"""The review gate: what follows from the words of the reviewers. Pure.
+"""The review gate, the evidence in the ledger, and the confidence of a run. Pure.
 
-| first match                                                                       | decision     |
-|-----------------------------------------------------------------------------------|--------------|
-| a blocker, whoever found it                                                       | halt         |
-| all have submitted, most of them approve, and no critical finding is open          | pass         |
-| it is not the last round                                                          | revise       |
-| all have submitted                                                                | known issues |
-| otherwise                                                                         | unheard      |
+The review gate decides by the first row that matches:
 
-A design goes on with known issues, which then bind the plan; code does not. What nobody has reviewed goes on in
-neither case. A finding that stands when the gate has decided is a known issue, also one of those who approve.
+| condition                                                                   | decision     |
+|-----------------------------------------------------------------------------|--------------|
+| a reviewer found a blocker                                                  | halt         |
+| all have submitted, most of them approve, and no critical finding is open   | pass         |
+| it is not the last round                                                    | revise       |
+| all have submitted                                                          | known issues |
+| otherwise                                                                   | unheard      |
 
-Whether the ledger bears out what the run is about to act on: gates go by rows, whatever a step's answer says. Pure.
+A design continues with known issues, which then bind the plan; code does not. Nothing continues without a review. A
+finding that is open when the gate decides is a known issue, even if its reviewer approves.
 
-| before                            | there must be                                                             |
-|-----------------------------------|---------------------------------------------------------------------------|
-| a design or a change goes on      | of this run, scope, round and tree a row of each reviewer, with their word |
-| anything is learned and committed | of the merged tree, and of each accepted task by its run, task, attempt    |
-|                                   | and tree, a passing row of every check that is said to have passed        |
+The ledger must confirm what the run is about to act on. Gates rely on rows, whatever an answer says:
 
-The confidence of a whole run, why it is no higher, and so what would raise it. Pure.
+| before                               | there must be                                                                |
+|--------------------------------------|------------------------------------------------------------------------------|
+| a design or a change continues       | a row with the verdict of each reviewer, of this run, scope, round and tree  |
+| the change is learned from/committed | a passing row of every check that is reported as passed, of the merged tree  |
+|                                      | and of each accepted task by its run, task, attempt and tree                 |
 
-| first match                                                                             | confidence |
-|-----------------------------------------------------------------------------------------|------------|
-| a loop was exhausted, or a critical finding about the code is open                      | low        |
-| the whole cascade did not pass, or shows little; a task passed with low confidence      | low        |
-| a person set the gate aside for a task                                                  | low        |
-| a check or a task leaves something unproven                                             | medium     |
-| nobody could say whether somebody has understood what they were asked                   | medium     |
-| reviewers left something open that should be put right: minor findings may stay         | medium     |
-| otherwise                                                                               | high       |
+The confidence of a run is that of the first row that matches:
 
-Every reason of the level is told, and none of a better one.
+| condition                                                                            | confidence |
+|--------------------------------------------------------------------------------------|------------|
+| a loop was exhausted, or a critical finding about the code is open                   | low        |
+| the checks did not pass, or prove little; a task passed with low confidence          | low        |
+| a person overrode the gate for a task                                                | low        |
+| a check or a task leaves something unproven                                          | medium     |
+| it is unknown whether an agent has understood its task                               | medium     |
+| reviewers left something open that should be fixed: minor findings may stay          | medium     |
+| otherwise                                                                            | high       |
+
+All reasons of the level are listed, and none of a better level.
 """
 
 from __future__ import annotations
@@ -49,10 +51,10 @@ from proofstone.gate.models import TaskReport
 from proofstone.pipeline.models.run import FinalChecks, GateSummary, KnownIssue, Reviewed
 
 ROUNDS: Final[Mapping[Scope, int]] = MappingProxyType({"design": 2, "code": 2})
-"""A design is revised once; of code, what the first round found is put right before the second."""
+"""A design is revised once; in code, the findings of the first round are fixed before the second."""
 PANEL: Final = tuple(ReviewFocus)
 ALONE: Final = (ReviewFocus.CORRECTNESS,)
-"""Who reviews in the fix lane."""
+"""The reviewer of the fix lane."""
 
 
 class Decision(StrEnum):
@@ -60,19 +62,19 @@ class Decision(StrEnum):
     HALT = "halt"
     REVISE = "revise"
     KNOWN_ISSUES = "known_issues"
-    """The rounds are over, and everybody was heard."""
+    """The rounds are over, and every reviewer has answered."""
     UNHEARD = "unheard"
-    """The rounds are over, and somebody was not."""
+    """The rounds are over, and a reviewer has not answered."""
 
 
 @dataclass(frozen=True)
 class Word:
-    """What one reviewer has said; nothing, if they were not heard."""
+    """The answer of one reviewer, if there is one."""
 
     focus: ReviewFocus
     output: PanelOutput | None
     why: str = ""
-    """They were not heard."""
+    """Why there is no answer."""
     model: str = ""
 
     @property
@@ -90,11 +92,11 @@ class Word:
 
 @dataclass(frozen=True)
 class Round:
-    """All words of one round. Who was asked is the whole panel."""
+    """All answers of one round. The whole panel was dispatched."""
 
     scope: Scope
     number: int
-    """In the run."""
+    """The number of the round in the run."""
     words: tuple[Word, ...]
     is_last: bool = False
 
@@ -108,7 +110,7 @@ class Round:
 
     @property
     def needed(self) -> int:
-        """Most of them: 2 of 3, 1 of 1."""
+        """The majority: 2 of 3, 1 of 1."""
         return len(self.words) // 2 + 1
 
     @property
@@ -135,7 +137,7 @@ class Round:
 
     @property
     def one_model(self) -> bool:
-        """Whether a panel was one model that looked for different things."""
+        """Whether all reviewers of a panel were the same model with different foci."""
         models = [word.model for word in self.words if word.output is not None]
         return len(models) > 1 and all(models) and len(set(models)) == 1
 
@@ -146,21 +148,21 @@ class Row(NamedTuple):
 
 
 GATE: Final[tuple[Row, ...]] = (
-    Row(lambda it: it.blocked, Decision.HALT),
-    Row(lambda it: it.passes, Decision.PASS),
-    Row(lambda it: not it.is_last, Decision.REVISE),
-    Row(lambda it: it.all_submitted, Decision.KNOWN_ISSUES),
+    Row(lambda review_round: review_round.blocked, Decision.HALT),
+    Row(lambda review_round: review_round.passes, Decision.PASS),
+    Row(lambda review_round: not review_round.is_last, Decision.REVISE),
+    Row(lambda review_round: review_round.all_submitted, Decision.KNOWN_ISSUES),
     Row(lambda _: True, Decision.UNHEARD),
 )
 
 
 @dataclass(frozen=True)
 class Gate:
-    """What the gate has decided about a round, and why."""
+    """The decision of the gate about a round, with its reasons."""
 
     decision: Decision
     reasons: tuple[str, ...]
-    """Why it does not pass; none, if it does."""
+    """Why the round does not pass; empty if it passes."""
     known_issues: tuple[KnownIssue, ...]
 
     @property
@@ -168,54 +170,54 @@ class Gate:
         return f"{self.decision}: {'; '.join(self.reasons)}" if self.reasons else self.decision.value
 
 
-def decide(it: Round) -> Gate:
-    row = next(row for row in GATE if row.holds(it))
-    reasons = () if row.decision is Decision.PASS else tuple(_reasons(it))
-    return Gate(row.decision, reasons, tuple(_known(it)))
+def decide(review_round: Round) -> Gate:
+    row = next(row for row in GATE if row.holds(review_round))
+    reasons = () if row.decision is Decision.PASS else tuple(_unmet_conditions(review_round))
+    return Gate(row.decision, reasons, tuple(_list_known_issues(review_round)))
 
 
-def counted(it: Round) -> tuple[Reviewed, ...]:
-    """The words, as they count for the gate and stand on record."""
+def counted(review_round: Round) -> tuple[Reviewed, ...]:
+    """Return the verdicts as they count for the gate and are recorded."""
     return tuple(
         Reviewed(
-            scope=it.scope,
+            scope=review_round.scope,
             focus=word.focus,
-            round=it.number,
+            round=review_round.number,
             verdict=word.output.verdict if word.output else None,
             findings=word.output.findings_count if word.output else {},
             model=word.model,
         )
-        for word in it.words
+        for word in review_round.words
     )
 
 
-def told(found: Sequence[tuple[ReviewFocus, PanelFinding]]) -> tuple[str, ...]:
-    """Findings, as a planner is told what is to be put right."""
+def told(findings: Sequence[tuple[ReviewFocus, PanelFinding]]) -> tuple[str, ...]:
+    """Describe findings to a planner that has to fix them."""
     return tuple(
-        f"{one.severity} ({focus}): {one.title}: {one.description} Seen in {', '.join(one.affected)}. "
-        f"Recommended: {one.recommendation}"
-        for focus, one in found
+        f"{finding.severity} ({focus}): {finding.title}: {finding.description} Seen in {', '.join(finding.affected)}. "
+        f"Recommended: {finding.recommendation}"
+        for focus, finding in findings
     )
 
 
-def _reasons(it: Round) -> Iterator[str]:
-    """Each condition that is not met."""
-    for word in it.words:
+def _unmet_conditions(review_round: Round) -> Iterator[str]:
+    """Yield each condition that is not met."""
+    for word in review_round.words:
         if word.blocks:
             titles = ", ".join(finding.title for finding in word.findings if finding.severity is Severity.BLOCKER)
             yield f"{word.focus} blocks it: {titles}"
         elif word.output is None:
             yield f"{word.focus} has not submitted: {word.why or 'no answer'}"
-    if it.approvals < it.needed:
-        yield f"{it.approvals} of {len(it.words)} approve, and {it.needed} must"
-    if it.criticals:
-        yield f"critical and open: {', '.join(critical.title for critical in it.criticals)}"
+    if review_round.approvals < review_round.needed:
+        yield f"{review_round.approvals} of {len(review_round.words)} approve, and {review_round.needed} must"
+    if review_round.criticals:
+        yield f"critical and open: {', '.join(critical.title for critical in review_round.criticals)}"
 
 
-def _known(it: Round) -> Iterator[KnownIssue]:
-    for focus, one in it.findings:
-        source = f"review {it.scope}/{focus}, round {it.number}"
-        yield KnownIssue(severity=one.severity, title=one.title, where=one.affected, source=source)
+def _list_known_issues(review_round: Round) -> Iterator[KnownIssue]:
+    for focus, finding in review_round.findings:
+        source = f"review {review_round.scope}/{focus}, round {review_round.number}"
+        yield KnownIssue(severity=finding.severity, title=finding.title, where=finding.affected, source=source)
 
 
 @dataclass(frozen=True)
@@ -226,122 +228,123 @@ class ReviewTally:
     approving: int = 0
     blocking: int = 0
     critical: int = 0
-    """Those whose gravest finding is critical."""
+    """The number of reviewers whose most severe finding is critical."""
 
 
-_WORDS: Final = ("have submitted", "approve", "block it", "have found something critical")
+_TALLY_PHRASES: Final = ("have submitted", "approve", "block it", "have found something critical")
 
 
 @dataclass(frozen=True)
 class CheckTally:
-    """What was checked on one tree."""
+    """The checks of one tree."""
 
     about: str
     said: tuple[str, ...]
-    """Checks that are said to have passed."""
+    """The checks that are reported as passed."""
     rows: tuple[str, ...]
-    """Checks of which a row says so."""
+    """The checks that have a passing row."""
 
 
-def tally(it: Round) -> ReviewTally:
-    """As the words of the round have it."""
+def tally(review_round: Round) -> ReviewTally:
+    """Count the answers of the round."""
     return ReviewTally(
-        submitted=sum(word.output is not None for word in it.words),
-        approving=it.approvals,
-        blocking=sum(word.blocks for word in it.words),
-        critical=sum(_gravest(word) is Severity.CRITICAL for word in it.words),
+        submitted=sum(word.output is not None for word in review_round.words),
+        approving=review_round.approvals,
+        blocking=sum(word.blocks for word in review_round.words),
+        critical=sum(_most_severe(word) is Severity.CRITICAL for word in review_round.words),
     )
 
 
-def not_borne_out(said: ReviewTally, rows: ReviewTally) -> tuple[str, ...]:
-    """Where the rows say something else than was heard."""
-    pairs = zip(_WORDS, astuple(said), astuple(rows), strict=True)
+def not_borne_out(answered: ReviewTally, rows: ReviewTally) -> tuple[str, ...]:
+    """Return where the rows contradict the received answers."""
+    pairs = zip(_TALLY_PHRASES, astuple(answered), astuple(rows), strict=True)
     return tuple(
-        f"{heard} of the reviewers {word}, as was heard, and {found} as their rows have it"
-        for word, heard, found in pairs
-        if heard != found
+        f"{by_answers} of the reviewers {word} by their answers, but {by_rows} by their rows"
+        for word, by_answers, by_rows in pairs
+        if by_answers != by_rows
     )
 
 
 def unproven(checked: Iterable[CheckTally]) -> tuple[str, ...]:
-    """What no row says; nothing, if everything that is said to have passed has."""
-    return tuple(problem for item in checked for problem in _unproven(item))
+    """Return what no row proves; empty if everything reported as passed has a row."""
+    return tuple(problem for checks in checked for problem in _find_unproven(checks))
 
 
-def _unproven(one: CheckTally) -> Iterator[str]:
-    if not one.said:
-        yield f"{one.about}: nothing is said to have passed"
-    if missing := sorted(set(one.said) - set(one.rows)):
-        yield f"{one.about}: no row says that {', '.join(missing)} passed"
+def _find_unproven(checked: CheckTally) -> Iterator[str]:
+    if not checked.said:
+        yield f"{checked.about}: no check is reported as passed"
+    if missing := sorted(set(checked.said) - set(checked.rows)):
+        yield f"{checked.about}: no row proves that {', '.join(missing)} passed"
 
 
-def _gravest(word: Word) -> Severity | None:
+def _most_severe(word: Word) -> Severity | None:
     return next(
         (severity for severity in Severity if severity in {finding.severity for finding in word.findings}), None
     )
 
 
-_GRAVE = (Severity.BLOCKER, Severity.CRITICAL)
-_SET_ASIDE = (TaskState.SKIPPED, TaskState.FORCED)
+_SEVERE = (Severity.BLOCKER, Severity.CRITICAL)
+_OVERRIDDEN_STATES = (TaskState.SKIPPED, TaskState.FORCED)
 
 
 @dataclass(frozen=True)
 class Grounds:
-    """What the confidence rests on."""
+    """What the confidence is based on."""
 
     final: FinalChecks | None
     gates: Sequence[GateSummary] = ()
     open: Sequence[KnownIssue] = ()
-    """What the last round of each review has left. A finding about the design was looked at again in the code: it
-    keeps the confidence from being high, and no more."""
+    """The issues that the last round of each review has left open. A finding about the design was reviewed again in the
+    code, so it only prevents high confidence.
+    """
     exhausted: Sequence[str] = ()
-    """Loops that ended because their bound was reached."""
+    """The loops that ended at their limit."""
     unsure: Sequence[str] = ()
-    """What nobody could say of how those who prepared it have understood."""
+    """What could not be determined about the understanding of the agents that prepared the change."""
 
 
 def rate(grounds: Grounds) -> tuple[Confidence, tuple[str, ...]]:
-    """The confidence, and why it is no higher."""
-    if low := tuple(dict.fromkeys(_low(grounds))):
+    """Return the confidence, and why it is not higher."""
+    if low := tuple(dict.fromkeys(_low_reasons(grounds))):
         return Confidence.LOW, low
-    if medium := tuple(dict.fromkeys(_medium(grounds))):
+    if medium := tuple(dict.fromkeys(_medium_reasons(grounds))):
         return Confidence.MEDIUM, medium
     return Confidence.HIGH, ()
 
 
-def _low(grounds: Grounds) -> Iterator[str]:
+def _low_reasons(grounds: Grounds) -> Iterator[str]:
     yield from grounds.exhausted
-    for item in grounds.open:
-        if item.severity in _GRAVE and _is_about_code(item):
-            yield f"{item.severity} and open: {item.title} ({item.source})"
+    for issue in grounds.open:
+        if issue.severity in _SEVERE and _is_about_code(issue):
+            yield f"{issue.severity} and open: {issue.title} ({issue.source})"
     final = grounds.final
     if final is None:
-        yield "the whole cascade was not run on the merged tree"
+        yield "the checks were not run on the merged tree"
     elif not final.passed:
-        yield f"the whole cascade did not pass on the merged tree: {final.reason}"
+        yield f"the checks did not pass on the merged tree: {final.reason}"
     elif final.confidence is Confidence.LOW:
-        yield from final.raises or ("what the checks show of the merged tree is weak",)
-    for task in _tasks(grounds):
-        if task.state in _SET_ASIDE:
-            yield f"{task.name}: a person set the gate aside for it"
+        yield from final.raises or ("the checks of the merged tree prove little",)
+    for task in _all_tasks(grounds):
+        if task.state in _OVERRIDDEN_STATES:
+            yield f"{task.name}: a person overrode the gate for it"
         elif task.state is TaskState.APPROVED and task.confidence is Confidence.LOW:
             yield f"{task.name}: it passed with low confidence"
 
 
-def _medium(grounds: Grounds) -> Iterator[str]:
+def _medium_reasons(grounds: Grounds) -> Iterator[str]:
     final = grounds.final
     if final is not None and final.confidence is Confidence.MEDIUM:
         yield from final.raises or ("a check of the merged tree leaves something unproven",)
-    for task in _tasks(grounds):
+    for task in _all_tasks(grounds):
         if task.state is TaskState.APPROVED and task.confidence is Confidence.MEDIUM:
             yield f"{task.name}: {'; '.join(task.concerns) or 'it passed with medium confidence'}"
     yield from grounds.unsure
-    for item in grounds.open:
-        if item.severity is not Severity.MINOR:
-            yield f"left open by a review: {item.title} ({item.severity}, {item.source})"
+    for issue in grounds.open:
+        if issue.severity is not Severity.MINOR:
+            yield f"left open by a review: {issue.title} ({issue.severity}, {issue.source})"
 
 
-def _tasks(grounds: Grounds) -> Iterator[TaskReport]:
+def _all_tasks(grounds: Grounds) -> Iterator[TaskReport]:
     for gate in grounds.gates:
         yield from gate.tasks
 

@@ -1,4 +1,4 @@
-"""A run while it goes on: what is known of it so far, how its steps ask, and how a step ends the run early. Pure."""
+"""The state of a run, how its steps yield effects, and how a step ends the run early. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Step = Steps[None]
 
 
 class OverError(Exception):
-    """The run ends here. Nobody's fault: it is how a step says so to whoever called it."""
+    """Raised by a step to end the run. It is not an error: its caller handles it."""
 
     def __init__(
         self, outcome: RunOutcome, reason: str, waiting: ApprovalRequest | Waiting | None = None, *, learns: bool = True
@@ -39,43 +39,43 @@ class OverError(Exception):
         super().__init__(reason)
         self.outcome, self.reason, self.waiting = outcome, reason, waiting
         self.learns = learns
-        """Whether there is something in it for the next run to know."""
+        """Whether later runs can learn something from this end."""
 
 
 class DeeperError(Exception):
-    """The run begins again in a deeper lane."""
+    """Raised to start again in a deeper lane."""
 
-    def __init__(self, lane: Lane, why: str, failures: tuple[str, ...] = ()) -> None:
-        super().__init__(why)
-        self.lane, self.why, self.failures = lane, why, failures
+    def __init__(self, lane: Lane, reason: str, failures: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.lane, self.why, self.failures = lane, reason, failures
 
 
 @dataclass
 class Attempt:
-    """What belongs to the lane that the run is in: with a deeper one it begins anew."""
+    """The state that belongs to the current lane; a deeper lane starts with a new one."""
 
     tip: str
-    """The commit that holds what was accepted."""
+    """The commit that holds the accepted tasks."""
     research: tuple[ResearchOutput, ...] = ()
     spec: SpecOutput | None = None
     design: DesignOutput | None = None
     design_reviews: tuple[PanelOutput, ...] = ()
     constraints: tuple[str, ...] = ()
-    """That bind every plan: what the design review left."""
+    """The constraints of every plan, left by the design review."""
     told: tuple[str, ...] = ()
     """What went wrong in the shallower lane."""
     plan_agreed: bool = False
     met: frozenset[str] = frozenset()
-    """Criteria that accepted tasks have met."""
+    """The criteria that accepted tasks have met."""
     plan: PlanOutput | None = None
-    """The last that was implemented."""
+    """The last plan that was implemented."""
     unlike: tuple[PlanOutput, ...] = ()
-    """That the next plan must not be nearly the same as."""
+    """Plans that the next plan must differ from."""
     unsure: tuple[str, ...] = ()
-    """What nobody could say of those who were heard."""
+    """What could not be determined about the understanding of agents."""
     reading: Reading | None = None
     failed: int = 0
-    """Iterations that did not pass."""
+    """The number of iterations that did not pass."""
     final: FinalChecks | None = None
     left_by_design: tuple[KnownIssue, ...] = ()
     left_by_plan: tuple[KnownIssue, ...] = ()
@@ -88,14 +88,14 @@ class Attempt:
 
 
 class Course:
-    """The run. Numbers only ever grow, so that no two of its steps go by the same name."""
+    """A run. Its numbers only grow, so that no two steps have the same name."""
 
     def __init__(self, feature: Feature) -> None:
         self.feature = feature
         self.lane, self.lane_reason = feature.lane, feature.lane_reason
         self.now = Attempt(tip=feature.base_commit)
         self.iteration = 0
-        """Of planning: every plan that is implemented has its own."""
+        """The number of the planning iteration: every implemented plan has its own."""
         self.elapsed_ms = 0
         self.plan_gates: list[PlanGateSummary] = []
         self.gates: list[GateSummary] = []
@@ -111,20 +111,20 @@ class Course:
         self.lane, self.lane_reason = deeper.lane, deeper.why
         self.now = Attempt(tip=self.feature.base_commit, told=deeper.failures)
 
-    def go_deeper(self, lane: Lane, why: str) -> Step:
-        """Without losing anything: what was done is what the deeper lane does as well."""
-        self.lane, self.lane_reason = lane, why
-        yield from note("lane", f"{lane}: {why}")
+    def go_deeper(self, lane: Lane, reason: str) -> Step:
+        """Switch to a deeper lane and keep everything: the deeper lane includes the steps so far."""
+        self.lane, self.lane_reason = lane, reason
+        yield from note("lane", f"{lane}: {reason}")
 
     @property
     def criteria(self) -> tuple[str, ...]:
-        """What must hold in the end, as reviewers are told."""
+        """The criteria of the result, as reviewers see them."""
         if self.now.spec is not None:
-            return tuple(f"{item.id}: {item.text}" for item in self.now.spec.acceptance_criteria)
-        return tuple(item for task in (self.now.plan.tasks if self.now.plan else ()) for item in task.done)
+            return tuple(f"{criterion.id}: {criterion.text}" for criterion in self.now.spec.acceptance_criteria)
+        return tuple(criterion for task in (self.now.plan.tasks if self.now.plan else ()) for criterion in task.done)
 
 
-# Asking.
+# Effects.
 
 
 def one(need: Need) -> Steps[Sent]:
@@ -137,48 +137,48 @@ def note(kind: str, text: str, data: Contract | None = None) -> Step:
 
 
 def heard(sent: Sent, kind: type[_O]) -> _O | Failed:
-    """The answer, or why there is none. An agent that says it cannot has not answered."""
+    """Return the answer, or the failure. An agent that reports an error has not answered."""
     if isinstance(sent, Failed):
         if sent.budget:
             raise OverError(RunOutcome.BUDGET_EXHAUSTED, sent.why, learns=False)
         return sent
     output = expected(sent, Heard).output
     if not isinstance(output, kind):
-        raise TypeError(f"{kind.__name__} is wanted, not {type(output).__name__}")
+        raise TypeError(f"expected {kind.__name__}, got {type(output).__name__}")
     if output.completion.status is CompletionStatus.ERROR:
         return Failed(output.completion.summary, once=True)
     return output
 
 
 def attended(run: Course, sent: Sent, kind: type[_O]) -> _O | Failed:
-    """The same, of somebody whose understanding is looked at."""
+    """Return the answer of an agent whose understanding is checked."""
     if isinstance(sent, Heard):
         run.now.unsure = (*run.now.unsure, *sent.unsure)
     return heard(sent, kind)
 
 
-def needed(run: Course, sent: Sent, kind: type[_O], what: str) -> _O:
-    """The answer, without which nothing goes on."""
+def needed(run: Course, sent: Sent, kind: type[_O], subject: str) -> _O:
+    """Return an answer that the run cannot continue without."""
     output = attended(run, sent, kind)
     if isinstance(output, Failed):
-        raise OverError(RunOutcome.FAILED, f"no {what}: {output.why}")
+        raise OverError(RunOutcome.FAILED, f"no {subject}: {output.why}")
     return output
 
 
 def expected(sent: Sent, kind: type[_S]) -> _S:
-    """What is sent, where a question waits for somebody or not."""
+    """Return the result of an effect; end the run if it waits for a person."""
     if isinstance(sent, Waiting):
         raise OverError(RunOutcome.NEEDS_HUMAN, sent.question, sent, learns=False)
     if not isinstance(sent, kind):
-        raise TypeError(f"{kind.__name__} is wanted, not {sent!r}")
+        raise TypeError(f"expected {kind.__name__}, got {sent!r}")
     return sent
 
 
 def approved(request: ApprovalRequest, *, by_person: bool = False) -> Steps[Decided]:
-    """What was decided; it is one of the options. If nobody can say, the run waits."""
+    """Return the decision, which is one of the options. If nobody can decide now, the run waits."""
     sent = yield from one(Approve(request, by_person))
     if isinstance(sent, Waiting):
         raise OverError(RunOutcome.NEEDS_HUMAN, sent.question, request, learns=False)
-    decided = expected(sent, Decided)
-    answer(request, decided.option)
-    return decided
+    decision = expected(sent, Decided)
+    answer(request, decision.option)
+    return decision

@@ -1,11 +1,10 @@
-"""The control loop's decisions. Pure.
+"""The decisions of the control loop. Pure.
 
-needs.py       what the loops ask for, and what they are sent
-verdicts.py    from what was seen and judged to an outcome; which failures are the environment's
-fast.py        one subtask: execute, verify, correct; a generator
-blocking.py    which tools and targets may not be used again, and for how long
-plan_rules.py  which plans are not taken
-merging.py     from the outcomes of the subtasks to one result, verified or not; a generator
-directing.py   what a round has come to, and what the next plan must do
-loop.py        the task: perceive, plan, pursue, merge, direct; a generator
+effects.py      the effects of the loops, and their results
+subtask.py      one subtask: execute, verify, correct; a generator
+plan_rules.py   which tools and targets are blocked, and which plans are rejected
+gradient.py     the loss, its gradient, and the policies that decide
+directing.py    the outcome of a round, the merge of its results, and the directive for the next plan
+loop.py         the task: perceive, plan, pursue, merge, direct; a generator
+remembering.py  the memory entries of a finished task
 """

@@ -1,14 +1,14 @@
-"""What a round has come to, and what the controller makes of it for the next plan. Pure.
+"""The outcome of a round, and the directive for the next plan. Pure.
 
-From what came of the subtasks to one result: the fan-in gate, the merge, and whether it is verified. Pure.
+The outcomes of the subtasks become one result in three steps: the fan-in gate, the merge, and its verification.
 
-| gate, in code | then |
+| condition, checked by code | consequence |
 |---|---|
-| an outcome is lost, or does not show what it says | the subtask has failed |
+| an outcome is missing, or does not prove its claim | the subtask has failed |
 | a subtask has failed | nothing is merged |
-| the engine looks, and something is not so | rejected: nobody is asked, for nobody could talk it right |
-| the meta-validator cannot be heard, or is in doubt | rejected |
-| the engine looks at the merged output, and something is not so | rejected |
+| the engine finds that a criterion is not met | rejected, and no model is asked, because none could argue it away |
+| the meta-validator gives no answer, or is in doubt | rejected |
+| the engine finds that the merged output does not meet a criterion | rejected |
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from proofstone.solve.rules.subtask import crashed, failed, judged, looked_at, u
 
 @dataclass(frozen=True)
 class Came:
-    """What came of a plan. A round without one has no subtasks, and an outcome that says why."""
+    """The result of a plan. A round without a plan has no subtasks, and one outcome with the reason."""
 
     subtasks: tuple[SubTask, ...] = ()
     outcomes: tuple[SubTaskOutcome, ...] = ()
@@ -53,21 +53,21 @@ class Came:
 
     @property
     def to_blame(self) -> tuple[SubTaskOutcome, ...]:
-        """What failed; all of them, if it was only the merged result that was rejected."""
+        """The failed outcomes; all outcomes, if only the merged result was rejected."""
         return self.failed or self.outcomes
 
     @property
     def tools(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(tool for item in self.to_blame for tool in item.tools))
+        return tuple(dict.fromkeys(tool for outcome in self.to_blame for tool in outcome.tools))
 
     @property
     def obstacles(self) -> tuple[str, ...]:
-        """What was in the way: never all that was worked on, or the very file that is wanted would be out of reach."""
-        return tuple(dict.fromkeys(path for item in self.to_blame for path in item.obstacles))
+        """The targets that were in the way, not all targets: otherwise the wanted file itself would be blocked."""
+        return tuple(dict.fromkeys(path for outcome in self.to_blame for path in outcome.obstacles))
 
     @property
     def first_criterion(self) -> str:
-        """Of those that drive D."""
+        """The first failed criterion that counts towards D."""
         return next((verdict.criterion for verdict in self._verdicts() if verdict.failed), "")
 
     def _verdicts(self) -> Iterator[CriterionVerdict]:
@@ -76,29 +76,33 @@ class Came:
         yield from self.merged
 
 
-def blocked_after(row: Row, came: Came, blocks: Blocks, tools: tuple[str, ...]) -> Blocks:
-    """What is in force for the rest of the task, now that this row holds. No row lifts what another has blocked."""
+def blocked_after(row: Row, result: Came, blocks: Blocks, tools: tuple[str, ...]) -> Blocks:
+    """Return the blocks for the rest of the task after this decision. No decision lifts earlier blocks."""
     if row.blocks:
-        blocks = blocks.and_tools(came.tools, tools)
-    return blocks.and_targets(came.obstacles) if _blocks_targets(row) else blocks
+        blocks = blocks.and_tools(result.tools, tools)
+    return blocks.and_targets(result.obstacles) if _blocks_targets(row) else blocks
 
 
-def directive_of(task_id: str, row: Row, it: Reading, came: Came, blocks: Blocks, weights: Weights) -> PlanDirective:
-    """A directive that blocks says all that is in force; another blocks nothing itself, and lifts nothing."""
-    hint = row.hint and came.obstacles
+def directive_of(
+    task_id: str, row: Row, measured: Reading, result: Came, blocks: Blocks, weights: Weights
+) -> PlanDirective:
+    """Return the directive. If it blocks, it lists all current blocks; otherwise it blocks nothing and lifts
+    nothing.
+    """
+    suggests_alternative = row.hint and result.obstacles
     return PlanDirective(
         task_id=task_id,
-        loss=it.loss,
-        gradient=gradient_of(it, weights),
+        loss=measured.loss,
+        gradient=gradient_of(measured, weights),
         directive=row.directive,
         blocked_tools=blocks.tools if row.blocks else (),
         blocked_targets=blocks.targets if _blocks_targets(row) else (),
-        failed_criterion=came.first_criterion,
-        failure_class=dominant(failure_classes(came.outcomes, came.merged)),
-        budget_pressure=it.loss.Omega,
-        grad_l=it.grad_l,
-        suggested_alternatives=(f"another target than {', '.join(came.obstacles)}",) if hint else (),
-        rationale=rationale(row, it),
+        failed_criterion=result.first_criterion,
+        failure_class=dominant(failure_classes(result.outcomes, result.merged)),
+        budget_pressure=measured.loss.Omega,
+        grad_l=measured.grad_l,
+        suggested_alternatives=(f"another target than {', '.join(result.obstacles)}",) if suggests_alternative else (),
+        rationale=rationale(row, measured),
     )
 
 
@@ -106,28 +110,28 @@ def _blocks_targets(row: Row) -> bool:
     return row.directive is DirectiveName.CHANGE_PATH
 
 
-def next_moves(directive: PlanDirective, came: Came) -> tuple[str, ...]:
-    """Where nobody else says what could be done, after what came of the last round."""
-    in_the_way = directive.failure_class is FailureClass.ENVIRONMENTAL
-    if not came.subtasks and in_the_way:
-        return "there was no plan: see why the planner gave none", "name another planner, or run it again"
-    if not came.subtasks:
-        return "there was no plan that could be taken: see why not", "say the goal in smaller parts, and run it again"
-    blamed = directive.failed_criterion or "what was asked for"
-    first = f"look at what failed first: {blamed}"
-    if in_the_way:
-        return first, "put right what was in the way, and run it again"
-    return first, "say the goal more narrowly, or in parts, and run it again"
+def next_moves(directive: PlanDirective, result: Came) -> tuple[str, ...]:
+    """Return suggestions for the user, for the case that no agent makes any."""
+    is_environmental = directive.failure_class is FailureClass.ENVIRONMENTAL
+    if not result.subtasks and is_environmental:
+        return "there was no plan: see why the planner failed", "choose another planner, or run it again"
+    if not result.subtasks:
+        return "every plan was rejected: see the reasons", "split the goal into smaller parts, and run it again"
+    cause = directive.failed_criterion or "the goal"
+    first = f"look at the first failure: {cause}"
+    if is_environmental:
+        return first, "remove the obstacle, and run it again"
+    return first, "narrow the goal or split it, and run it again"
 
 
-_REQUEST: Final = Criterion(criterion="the result is what the person asked for, in their own words")
-_BEFORE, _AFTER = 1, 2
-"""The merge: which look it is, for the record."""
+_REQUEST_CRITERION: Final = Criterion(criterion="the result is what the user asked for, in their own words")
+_CHECK_BEFORE_MERGE, _CHECK_AFTER_MERGE = 1, 2
+"""The number of the check around the merge, for the journal."""
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What was made of what matched, and what was seen and said of it; nothing, if it never came to that."""
+    """The merged output, with the verdicts on it; empty if nothing was merged."""
 
     output: JsonValue = None
     summary: str = ""
@@ -141,32 +145,37 @@ class Merged:
 # Fan-in.
 
 
-def fanned_in(wanted: Sequence[SubTask], came: Sequence[SubTaskOutcome]) -> tuple[SubTaskOutcome, ...]:
-    """One outcome for each subtask, whatever came: one that is missing has failed, and one that nobody asked for is
-    left out. So nothing that is lost on the way can hang the task, or pass."""
-    found = {item.subtask_id: item for item in reversed(came)}
-    return tuple(_outcome_of(item, found.get(item.subtask_id)) for item in wanted)
+def fanned_in(subtasks: Sequence[SubTask], outcomes: Sequence[SubTaskOutcome]) -> tuple[SubTaskOutcome, ...]:
+    """Return one outcome for each subtask: a missing outcome has failed, and an unexpected outcome is dropped. So a
+    lost outcome can neither block the task nor pass.
+    """
+    by_id = {outcome.subtask_id: outcome for outcome in reversed(outcomes)}
+    return tuple(_validate_outcome(subtask, by_id.get(subtask.subtask_id)) for subtask in subtasks)
 
 
-def _outcome_of(subtask: SubTask, came: SubTaskOutcome | None) -> SubTaskOutcome:
-    """What matched shows it, by each of its criteria: else it has not."""
-    if came is None:
-        why = "its outcome never came"
-    elif came.matched and _passed(came) != [item.criterion for item in subtask.success_criteria]:
-        why = "its outcome says that it matched, and does not show it"
+def _validate_outcome(subtask: SubTask, outcome: SubTaskOutcome | None) -> SubTaskOutcome:
+    """Return the outcome of a subtask. A match must be proven by each of its criteria, otherwise the subtask has
+    failed.
+    """
+    if outcome is None:
+        reason = "its outcome is missing"
+    elif outcome.matched and _passed_criteria(outcome) != [
+        criterion.criterion for criterion in subtask.success_criteria
+    ]:
+        reason = "its outcome claims a match without proof"
     else:
-        return came
+        return outcome
     return SubTaskOutcome(
         subtask_id=subtask.subtask_id,
         parent_task_id=subtask.parent_task_id,
         status=OutcomeStatus.FAILED,
-        failure_reason=why,
-        criteria_verdicts=crashed(subtask.success_criteria, why),
+        failure_reason=reason,
+        criteria_verdicts=crashed(subtask.success_criteria, reason),
     )
 
 
-def _passed(came: SubTaskOutcome) -> list[str]:
-    return [verdict.criterion for verdict in came.criteria_verdicts if not verdict.failed]
+def _passed_criteria(outcome: SubTaskOutcome) -> list[str]:
+    return [verdict.criterion for verdict in outcome.criteria_verdicts if not verdict.failed]
 
 
 # Merge.
@@ -175,43 +184,47 @@ def _passed(came: SubTaskOutcome) -> list[str]:
 def merge(
     round: int, manifest: DispatchManifest, outcomes: tuple[SubTaskOutcome, ...]
 ) -> Generator[Need, Sent, Merged]:
-    """Of outcomes that have all matched. If in doubt, it is rejected."""
+    """Merge outcomes that have all matched. In doubt, the result is rejected."""
     where = f"{manifest.task_id}-r{round}"
-    plausible, of_files, of_output = _sorted(manifest.task_criteria)
-    seen = yield from _look(where, _BEFORE, of_files, "")
-    if any(item.failed for item in seen):
-        # What nobody has looked at or judged has no verdict: D counts what was seen, and that is not 0 here.
-        return Merged(verdicts=seen)
-    answer = yield AskMetaValidator(round, manifest, outcomes, plausible, seen)
+    plausible, of_files, of_output = _sort_criteria(manifest.task_criteria)
+    checked = yield from _check_criteria(where, _CHECK_BEFORE_MERGE, of_files, "")
+    if any(verdict.failed for verdict in checked):
+        # Criteria that nobody has checked or judged have no verdict: D counts the checked ones, and is not 0 here.
+        return Merged(verdicts=checked)
+    answer = yield AskMetaValidator(round, manifest, outcomes, plausible, checked)
     if not isinstance(answer, Heard) or not isinstance(answer.output, MergeOutput):
-        why = f"it could not be verified: {answer.why if isinstance(answer, Failed) else 'there is no answer'}"
-        return Merged(verdicts=(*seen, *unjudged((*plausible, *of_output, _REQUEST), why)))
+        reason = (
+            f"the result could not be verified: {answer.why if isinstance(answer, Failed) else 'there is no answer'}"
+        )
+        return Merged(verdicts=(*checked, *unjudged((*plausible, *of_output, _REQUEST_CRITERION), reason)))
     merged = answer.output
-    said = judged(plausible, merged.verdicts)
-    shown = yield from _look(where, _AFTER, of_output, merged.output)
-    return Merged(merged.output, merged.summary, (*seen, *said, *_doubt(merged), *shown))
+    judgements = judged(plausible, merged.verdicts)
+    output_checks = yield from _check_criteria(where, _CHECK_AFTER_MERGE, of_output, merged.output)
+    return Merged(merged.output, merged.summary, (*checked, *judgements, *_request_verdict(merged), *output_checks))
 
 
-def _sorted(criteria: Sequence[Criterion]) -> tuple[tuple[Criterion, ...], ...]:
-    """What is judged; what the engine can see before there is a merged output; and what it can only see in that."""
-    sorts: tuple[list[Criterion], ...] = ([], [], [])
-    for item in criteria:
-        of_output = item.predicate is not None and item.predicate.kind is PredicateKind.OUTPUT_CONTAINS
-        sorts[0 if item.mode is CriterionMode.PLAUSIBLE else 2 if of_output else 1].append(item)
-    return tuple(map(tuple, sorts))
+def _sort_criteria(criteria: Sequence[Criterion]) -> tuple[tuple[Criterion, ...], ...]:
+    """Split the criteria into those that are judged, those that the engine can check before the merge, and those that
+    need the merged output.
+    """
+    groups: tuple[list[Criterion], ...] = ([], [], [])
+    for criterion in criteria:
+        of_output = criterion.predicate is not None and criterion.predicate.kind is PredicateKind.OUTPUT_CONTAINS
+        groups[0 if criterion.mode is CriterionMode.PLAUSIBLE else 2 if of_output else 1].append(criterion)
+    return tuple(map(tuple, groups))
 
 
-def _look(
+def _check_criteria(
     where: str, attempt: int, criteria: tuple[Criterion, ...], output: str
 ) -> Generator[Need, Sent, tuple[CriterionVerdict, ...]]:
     if not criteria:
         return ()
-    looked = yield Look(where, attempt, criteria, output)
-    return looked_at(criteria, looked.verdicts if isinstance(looked, Looked) else ())
+    result = yield Look(where, attempt, criteria, output)
+    return looked_at(criteria, result.verdicts if isinstance(result, Looked) else ())
 
 
-def _doubt(merged: MergeOutput) -> tuple[CriterionVerdict, ...]:
-    """Against the person's own words."""
+def _request_verdict(merged: MergeOutput) -> tuple[CriterionVerdict, ...]:
+    """Return the verdict on the user's own words, if the meta-validator is in doubt."""
     if merged.meets_the_request == "yes":
         return ()
-    return (failed(_REQUEST, f"{merged.meets_the_request}: {merged.why}", FailureClass.LOGICAL),)
+    return (failed(_REQUEST_CRITERION, f"{merged.meets_the_request}: {merged.why}", FailureClass.LOGICAL),)

@@ -1,4 +1,4 @@
-"""What the loops ask for, what they are sent, and what is left when they have ended."""
+"""The effects that the loops yield, their results, and the final result."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from proofstone.agents.roles.models.solve_messages import (
 from proofstone.common.models import Contract
 from proofstone.solve.rules.gradient import Reading
 
-# What the loops ask for.
+# Effects.
 
 
 @dataclass(frozen=True)
 class Say:
-    """A contract passes from one role to another, over the bus. Sent back: Noted."""
+    """Publish a contract from one role to another on the bus. Result: an acknowledgement."""
 
     sender: str
     recipient: str
@@ -37,7 +37,7 @@ class Say:
 
 @dataclass(frozen=True)
 class AskPerceiver:
-    """Sent back: Heard with a PerceivedOutput, or Failed."""
+    """Dispatch the perceiver. Result: a reply with a PerceivedOutput, or a failure."""
 
     raw_input: str
     clarification: str = ""
@@ -45,25 +45,25 @@ class AskPerceiver:
 
 @dataclass(frozen=True)
 class AskPerson:
-    """Sent back: Answered."""
+    """Ask the user. Result: the reply of the user."""
 
     question: str
 
 
 @dataclass(frozen=True)
 class Recall:
-    """What memory says about it. Sent back: Calibration."""
+    """Read what the memory knows about the task. Result: a Calibration."""
 
     spec: TaskSpec
 
 
 @dataclass(frozen=True)
 class AskPlanner:
-    """Sent back: Heard with a SolvePlanOutput, or Failed."""
+    """Dispatch the planner. Result: a reply with a SolvePlanOutput, or a failure."""
 
     round: int
     attempt: int
-    """Of this round: 2, if the plan before was not taken."""
+    """The attempt within this round: 2, if the first plan was rejected."""
     spec: TaskSpec
     calibration: Calibration
     directive: PlanDirective | None
@@ -71,15 +71,15 @@ class AskPlanner:
     outcomes: tuple[SubTaskOutcome, ...]
     rejected: str
     merged: tuple[CriterionVerdict, ...] = ()
-    """What was said of the merged result of the previous plan."""
+    """The verdicts on the merged result of the previous plan."""
     blocked_tools: tuple[str, ...] = ()
-    """All that are in force, whoever has blocked them and when."""
+    """All current blocks, whoever set them and when."""
     blocked_targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class NotTaken:
-    """A plan breaks the rules: for whoever looks on. Sent back: Noted."""
+    """Tell the observer that a plan breaks the rules. Result: an acknowledgement."""
 
     round: int
     attempt: int
@@ -88,7 +88,7 @@ class NotTaken:
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan was taken: for whoever looks on. Sent back: Noted."""
+    """Tell the observer that a plan was accepted. Result: an acknowledgement."""
 
     round: int
     subtasks: tuple[SubTask, ...]
@@ -96,8 +96,9 @@ class Planned:
 
 @dataclass(frozen=True)
 class Pursue:
-    """Have these subtasks done, beside each other where they may be: each by `fast.pursue`. Sent back: Pursued, in
-    their order."""
+    """Pursue these subtasks with `subtask.pursue`, in parallel where that is allowed. Result: their outcomes, in
+    order.
+    """
 
     round: int
     spec: TaskSpec
@@ -109,7 +110,7 @@ class Pursue:
 
 @dataclass(frozen=True)
 class AskExecutor:
-    """Sent back: Executed."""
+    """Dispatch an executor. Result: the record of the execution."""
 
     spec: TaskSpec
     subtask: SubTask
@@ -122,69 +123,69 @@ class AskExecutor:
 
 @dataclass(frozen=True)
 class Look:
-    """The engine runs the commands and looks at the predicates. Sent back: Looked, in their order."""
+    """Let the engine run the commands and check the predicates. Result: the verdicts, in the order of the criteria."""
 
     where: str
-    """Which subtask, or the task: a name for the record."""
+    """The subtask or the task, as a name for the journal."""
     attempt: int
-    """Of the subtask. Of the task, 1 is the look before the merge and 2 the one at its output."""
+    """The attempt at a subtask. For the task, 1 is the check before the merge and 2 the check of its output."""
     criteria: tuple[Criterion, ...]
     output: str
 
 
 @dataclass(frozen=True)
 class AskValidator:
-    """Sent back: Heard with a JudgementOutput, or Failed."""
+    """Dispatch the validator. Result: a reply with a JudgementOutput, or a failure."""
 
     subtask: SubTask
     attempt: int
     result: ExecutionResult
     criteria: tuple[Criterion, ...]
-    """Those that nobody can look up."""
+    """The criteria that the engine cannot check."""
 
 
 @dataclass(frozen=True)
 class AskMetaValidator:
-    """Sent back: Heard with a MergeOutput, or Failed."""
+    """Dispatch the meta-validator. Result: a reply with a MergeOutput, or a failure."""
 
     round: int
     manifest: DispatchManifest
     outcomes: tuple[SubTaskOutcome, ...]
     criteria: tuple[Criterion, ...]
-    """Those that nobody can look up."""
+    """The criteria that the engine cannot check."""
     seen: tuple[CriterionVerdict, ...] = ()
-    """What the engine has looked at already."""
+    """The verdicts of the engine so far."""
 
 
 @dataclass(frozen=True)
 class AskTime:
-    """How long the task has taken. Sent back: Elapsed."""
+    """Measure how long the task has taken. Result: the elapsed time."""
 
     round: int
 
 
 @dataclass(frozen=True)
 class Round:
-    """A round has ended: for whoever looks on. Sent back: Noted."""
+    """Tell the observer that a round has ended. Result: an acknowledgement."""
 
     number: int
     reading: Reading
     directive: PlanDirective
-    """Of the last round `accept` or `abandon`."""
+    """`accept` or `abandon` in the last round."""
     outcomes: tuple[SubTaskOutcome, ...]
     subtasks: tuple[SubTask, ...] = ()
-    """None: there was no plan."""
+    """Empty if there was no plan."""
     elapsed_ms: int = 0
-    """Since the task began."""
+    """Milliseconds since the start of the task."""
     rejected: tuple[str, ...] = ()
-    """Why plans of this round were not taken."""
+    """Why plans of this round were rejected."""
     merged: tuple[CriterionVerdict, ...] = ()
-    """What was said of the merged result, where it came to that."""
+    """The verdicts on the merged result, if there was one."""
 
 
 @dataclass(frozen=True)
 class AskForFailure:
-    """What was done all the same, and what could be done next. Sent back: Heard with a FailureOutput, or Failed."""
+    """Ask the planner what was achieved, and what to do next. Result: a reply with a FailureOutput, or a failure."""
 
     spec: TaskSpec
     directive: PlanDirective
@@ -212,7 +213,7 @@ Need = (
 FastNeed = Say | AskExecutor | Look | AskValidator
 
 
-# What they are sent.
+# Results.
 
 
 @dataclass(frozen=True)
@@ -237,15 +238,15 @@ class Noted:
 
 @dataclass(frozen=True)
 class Executed:
-    """What the executor claims, and what it did, by the engine's own record."""
+    """The executor's claims, and its actions according to the engine's own record."""
 
     result: ExecutionResult
     tools: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     may_correct: bool = True
-    """Whether trying again could help: not after a crash, an infrastructure error or a safety refusal."""
+    """Whether another attempt could help: not after a crash, an infrastructure error or a safety refusal."""
     obstacles: tuple[str, ...] = ()
-    """Of the targets, those at which a tool failed."""
+    """The targets at which a tool failed."""
 
 
 @dataclass(frozen=True)
@@ -276,14 +277,14 @@ class Solved:
     readings: tuple[Reading, ...] = ()
     directives: tuple[PlanDirective, ...] = ()
     outcomes: tuple[SubTaskOutcome, ...] = ()
-    """Of the last round."""
+    """The outcomes of the last round."""
     subtasks: tuple[SubTask, ...] = ()
     rejected: tuple[str, ...] = ()
-    """Plans that were not taken, and why."""
+    """The rejected plans, with the reasons."""
     rounds: tuple[ReplanRequest | OutcomeSummary, ...] = ()
-    """What the meta-validator told the controller, in order."""
+    """The reports of the meta-validator to the controller, in order."""
     all_subtasks: tuple[SubTask, ...] = ()
-    """Of all rounds."""
+    """The subtasks of all rounds."""
 
 
 Loop = Generator[Need, Sent, Solved]

@@ -1,14 +1,16 @@
-"""The controller of the control loop: how far the result is, which way it goes, and what the next plan must do. Pure.
+"""The controller of the control loop: it measures the result and decides what the next plan must do. Pure.
 
     L = α·D + β·(1 − Ω)·P + λ·Ω
-    D  distance of the result from what was asked for        P  how far the approach is to blame
-    Ω  how much of the budget is spent
+    D  the distance of the result from the goal
+    P  the share of the blame that the approach carries
+    Ω  the share of the budget that is spent
 
-Decisions go by ∇ = Δ(α·D + β·P): Ω grows with the clock alone, and must not make a plateau look like worsening.
-`grad_l`, the difference of L itself, is reported. In the first round both are 0.
+Decisions are based on ∇ = Δ(α·D + β·P): Ω grows with the clock alone, and must not make a plateau look like a decline.
+`grad_l`, the difference of L itself, is only reported. In the first round both are 0.
 
-A policy is a table; the first row that holds decides. There are three: this one, the grid that the loop's author came
-to later, and naive retry, compared by simulation; and the first with patience in its first round, which is the default.
+A policy is a table; the first row that holds decides. There are four: the gradient policy; the same with patience in
+its first round, which is the default; the grid that the loop's author designed later; and naive retry. They are
+compared by simulation.
 """
 
 from __future__ import annotations
@@ -31,12 +33,12 @@ from proofstone.agents.roles.models.solve_messages import (
 )
 
 NEITHER: Final = 0.5
-"""P where nothing that failed has a class."""
+"""P if no failure has a class."""
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The numbers of the loop. A value outside of its range is refused."""
+    """The parameters of the loop. A value out of range is refused."""
 
     alpha: float = 0.6
     beta: float = 0.3
@@ -44,13 +46,13 @@ class Weights:
     replans_weight: float = 0.6
     time_weight: float = 0.4
     epsilon: float = 0.1
-    """Below this, ∇ is flat."""
+    """A smaller change of ∇ is flat."""
     delta: float = 0.3
-    """Up to this, D is near."""
+    """A result is near up to this D."""
     rho: float = 0.5
-    """Above this, P blames the approach."""
+    """A greater P blames the approach."""
     abandon: float = 0.8
-    """From this Ω on, nothing more is tried."""
+    """From this Ω on, the task is abandoned."""
     max_replans: int = 3
     time_budget_ms: int = 300_000
 
@@ -58,39 +60,41 @@ class Weights:
         for field in fields(self):
             value = getattr(self, field.name)
             if not isfinite(value) or value < 0:
-                raise ValueError(f"{field.name} is {value}: it must be a number that is not negative")
+                raise ValueError(f"{field.name} is {value}: it must be a finite number and not negative")
         for name in ("epsilon", "delta", "rho", "abandon", "replans_weight", "time_weight"):
             if getattr(self, name) > 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: it must not be more than 1")
+                raise ValueError(f"{name} is {getattr(self, name)}: it must be at most 1")
 
 
 # Measuring.
 
 
 def distance(outcomes: Sequence[SubTaskOutcome], merged: Sequence[CriterionVerdict] = ()) -> float:
-    """D: of all criteria, of subtasks and of the merged result, the share that failed. A plausible one that failed in k
-    of N attempts counts k/N. What failed without saying why counts as one more failure: nothing failed is ever near."""
-    failed = sum(weight for outcome in outcomes for weight in _failures(outcome))
-    failed += sum(item.failed for item in merged)
-    total = sum(len(item.criteria_verdicts) + _unexplained(item) for item in outcomes) + len(merged)
+    """Return D: the share of failed criteria, of subtasks and of the merged result. A plausible criterion that failed
+    in k of N attempts counts k/N. A failure without a reason counts as one more failed criterion, so that a failed
+    subtask is never near.
+    """
+    failed = sum(weight for outcome in outcomes for weight in _failure_weights(outcome))
+    failed += sum(verdict.failed for verdict in merged)
+    total = sum(len(verdict.criteria_verdicts) + _is_unexplained(verdict) for verdict in outcomes) + len(merged)
     if not total:
-        raise ValueError("there are no criteria, so there is nothing to be near to")
-    return _reckoned(failed / total)
+        raise ValueError("there are no criteria, so there is no distance")
+    return _round_decimal(failed / total)
 
 
 def implausibility(outcomes: Sequence[SubTaskOutcome], merged: Sequence[CriterionVerdict] = ()) -> float:
-    """P: of what failed, the share that was logical."""
+    """Return P: the share of failures that are logical."""
     classes = Counter(failure_classes(outcomes, merged))
     logical, environmental = classes[FailureClass.LOGICAL], classes[FailureClass.ENVIRONMENTAL]
     return logical / (logical + environmental) if logical + environmental else NEITHER
 
 
 def pressure(replans: int, elapsed_ms: float, weights: Weights) -> float:
-    """Ω: replans and time, each as a share of its budget. A budget of nothing is spent."""
+    """Return Ω: the used shares of the replans and of the time, weighted. A budget of 0 is spent."""
     if replans < 0 or not isfinite(elapsed_ms) or elapsed_ms < 0:
-        raise ValueError(f"{replans} replans in {elapsed_ms} ms: neither can be")
-    spent = weights.replans_weight * _share(replans, weights.max_replans)
-    return min(1.0, _reckoned(spent + weights.time_weight * _share(elapsed_ms, weights.time_budget_ms)))
+        raise ValueError(f"{replans} replans in {elapsed_ms} ms: both must be 0 or more")
+    spent = weights.replans_weight * _used_share(replans, weights.max_replans)
+    return min(1.0, _round_decimal(spent + weights.time_weight * _used_share(elapsed_ms, weights.time_budget_ms)))
 
 
 def loss(distance: float, implausibility: float, pressure: float, weights: Weights) -> Loss:
@@ -101,49 +105,49 @@ def loss(distance: float, implausibility: float, pressure: float, weights: Weigh
 def failure_classes(
     outcomes: Iterable[SubTaskOutcome], merged: Iterable[CriterionVerdict] = ()
 ) -> Iterator[FailureClass]:
-    """Of everything that failed."""
+    """Yield the class of every failure."""
     for outcome in outcomes:
         yield from (verdict.failure_class for verdict in outcome.criteria_verdicts if verdict.failure_class)
-        if _unexplained(outcome):
+        if _is_unexplained(outcome):
             yield FailureClass.ENVIRONMENTAL
-    yield from (item.failure_class for item in merged if item.failure_class)
+    yield from (verdict.failure_class for verdict in merged if verdict.failure_class)
 
 
 def dominant(classes: Iterable[FailureClass]) -> FailureClass:
-    """The class of most of them; a tie is mixed."""
-    counted = Counter(classes)
-    logical, environmental = counted[FailureClass.LOGICAL], counted[FailureClass.ENVIRONMENTAL]
+    """Return the most frequent class; a tie is mixed."""
+    counts = Counter(classes)
+    logical, environmental = counts[FailureClass.LOGICAL], counts[FailureClass.ENVIRONMENTAL]
     if logical == environmental:
         return FailureClass.MIXED
     return FailureClass.LOGICAL if logical > environmental else FailureClass.ENVIRONMENTAL
 
 
-def _failures(outcome: SubTaskOutcome) -> Iterator[float]:
+def _failure_weights(outcome: SubTaskOutcome) -> Iterator[float]:
     attempts = len(outcome.gap_trajectory)
     for verdict in outcome.criteria_verdicts:
         if verdict.failed and (verdict.mode is CriterionMode.VERIFIABLE or not attempts):
             yield 1.0
         elif verdict.failed:
-            yield max(1, _times_failed(outcome, verdict.criterion)) / attempts
-    if _unexplained(outcome):
+            yield max(1, _count_failures(outcome, verdict.criterion)) / attempts
+    if _is_unexplained(outcome):
         yield 1.0
 
 
-def _times_failed(outcome: SubTaskOutcome, criterion: str) -> int:
-    return sum(any(item.criterion == criterion for item in gap.failed_criteria) for gap in outcome.gap_trajectory)
+def _count_failures(outcome: SubTaskOutcome, criterion: str) -> int:
+    return sum(any(failure.criterion == criterion for failure in gap.failed_criteria) for gap in outcome.gap_trajectory)
 
 
-def _unexplained(outcome: SubTaskOutcome) -> bool:
-    """It failed, and by its verdicts it did not."""
+def _is_unexplained(outcome: SubTaskOutcome) -> bool:
+    """Return whether the outcome failed although none of its verdicts did."""
     return not outcome.matched and not any(verdict.failed for verdict in outcome.criteria_verdicts)
 
 
-def _share(used: float, budget: float) -> float:
+def _used_share(used: float, budget: float) -> float:
     return min(1.0, used / budget) if budget else 1.0
 
 
-def _reckoned(value: float) -> float:
-    """As a person reckons it: 0.3 − 0.2 is 0.1, and not a hair less. Else chance decided what lies on a threshold."""
+def _round_decimal(value: float) -> float:
+    """Round to decimal arithmetic: 0.3 − 0.2 is 0.1 exactly. Otherwise rounding errors would decide at a threshold."""
     return round(value, 9)
 
 
@@ -152,28 +156,28 @@ def _reckoned(value: float) -> float:
 
 @dataclass(frozen=True)
 class Reading:
-    """Where the loop stands after a round."""
+    """The measurements after a round."""
 
     loss: Loss
     nabla: float
-    """By which it is decided."""
+    """The value that decisions are based on."""
     grad_l: float
-    """By which L itself has changed."""
+    """The change of L itself."""
     replans: int
     verified: bool = False
-    """Everything matched, and the merged result was verified."""
+    """Whether everything matched and the merged result was verified."""
     worsening: int = 0
-    """Rounds in a row in which L rose by at least ε."""
+    """The number of consecutive rounds in which L rose by at least ε."""
 
 
 @dataclass(frozen=True)
 class Row:
     when: str
-    """In words, with the figures to be filled in: the rationale."""
+    """The condition in words, as a template for the rationale."""
     holds: Callable[[Reading, Weights], bool]
     directive: DirectiveName
     blocks: bool = False
-    """Whether the tools of what failed may not be used again."""
+    """Whether the tools of failed subtasks are blocked."""
     hint: bool = False
     """Whether another path is suggested."""
 
@@ -181,26 +185,26 @@ class Row:
 Policy = tuple[Row, ...]
 
 
-def _flat(it: Reading, w: Weights) -> bool:
-    return abs(it.nabla) < w.epsilon
+def _is_flat(measured: Reading, w: Weights) -> bool:
+    return abs(measured.nabla) < w.epsilon
 
 
-def _flat_l(it: Reading, w: Weights) -> bool:
-    return abs(it.grad_l) < w.epsilon
+def _is_l_flat(measured: Reading, w: Weights) -> bool:
+    return abs(measured.grad_l) < w.epsilon
 
 
-def _out_of_budget(it: Reading, w: Weights) -> bool:
-    return it.loss.Omega >= w.abandon or it.replans >= w.max_replans
+def _is_out_of_budget(measured: Reading, w: Weights) -> bool:
+    return measured.loss.Omega >= w.abandon or measured.replans >= w.max_replans
 
 
 _ACCEPT: Final = Row(
     "everything that was asked for is there, and verified",
-    lambda it, _: it.verified and it.loss.D == 0,
+    lambda measured, _: measured.verified and measured.loss.D == 0,
     DirectiveName.ACCEPT,
 )
 _ABANDON: Final = Row(
     "the budget is spent (Ω={Omega:.2f}, {replans} replans): nothing more is tried",
-    _out_of_budget,
+    _is_out_of_budget,
     DirectiveName.ABANDON,
 )
 
@@ -209,85 +213,90 @@ GRADIENT: Final[Policy] = (
     _ABANDON,
     Row(
         "nearly there (D={D:.2f}): same approach, tighter",
-        lambda it, w: it.loss.D <= w.delta,
+        lambda measured, w: measured.loss.D <= w.delta,
         DirectiveName.REFINE,
     ),
     Row(
         "it comes nearer (∇={nabla:+.2f}): on the right track",
-        lambda it, w: it.nabla <= -w.epsilon,
+        lambda measured, w: measured.nabla <= -w.epsilon,
         DirectiveName.REFINE,
     ),
     Row(
         "it does not move (∇={nabla:+.2f}, D={D:.2f}), and something is in the way (P={P:.2f}): same approach, another "
         "target or parameters",
-        lambda it, w: _flat(it, w) and it.loss.P <= w.rho,
+        lambda measured, w: _is_flat(measured, w) and measured.loss.P <= w.rho,
         DirectiveName.CHANGE_PATH,
         hint=True,
     ),
     Row(
         "a local minimum (∇={nabla:+.2f}, D={D:.2f}), and the approach is to blame (P={P:.2f}): none of the tools that "
         "were tried, something new",
-        _flat,
+        _is_flat,
         DirectiveName.BREAK_SYMMETRY,
         blocks=True,
     ),
     Row(
         "it gets worse (∇={nabla:+.2f}), and something is in the way (P={P:.2f}): same approach, adjust the path",
-        lambda it, w: it.loss.P <= w.rho,
+        lambda measured, w: measured.loss.P <= w.rho,
         DirectiveName.REFINE,
         hint=True,
     ),
     Row(
         "it gets worse (∇={nabla:+.2f}), and the approach is to blame (P={P:.2f}): explicitly different tools",
-        lambda it, w: True,
+        lambda measured, w: True,
         DirectiveName.CHANGE_APPROACH,
         blocks=True,
     ),
 )
-"""The first match decides; below the fourth row ∇ is flat or rising."""
+"""The first matching row decides; below the fourth row ∇ is flat or rising."""
 
 PATIENT: Final[Policy] = (
     *GRADIENT[:2],
     Row(
         "the first round: there is no direction yet, so same approach, tighter",
-        lambda it, _: it.replans == 0,
+        lambda measured, _: measured.replans == 0,
         DirectiveName.REFINE,
     ),
     *GRADIENT[2:],
 )
-"""The same, but one round is no plateau: an approach that is right often needs a second one. By simulation it comes
-further than the table above (docs/simulation.md), so it is the default."""
+"""The same, except that one round is not a plateau: a right approach often needs a second round. In the simulation it
+succeeds more often than the table above (docs/simulation.md), so it is the default.
+"""
 
 GRID: Final[Policy] = (
     _ACCEPT,
     _ABANDON,
     Row(
         "near enough (D={D:.2f}): what there is, is handed over as partial",
-        lambda it, w: it.loss.D <= w.delta,
+        lambda measured, w: measured.loss.D <= w.delta,
         DirectiveName.ABANDON,
     ),
-    Row("two rounds in a row got worse: nothing more is tried", lambda it, _: it.worsening >= 2, DirectiveName.ABANDON),
+    Row(
+        "two rounds in a row got worse: nothing more is tried",
+        lambda measured, _: measured.worsening >= 2,
+        DirectiveName.ABANDON,
+    ),
     Row(
         "the approach is to blame (P={P:.2f}), and L does not move (∇L={grad_l:+.2f})",
-        lambda it, w: it.loss.P > w.rho and _flat_l(it, w),
+        lambda measured, w: measured.loss.P > w.rho and _is_l_flat(measured, w),
         DirectiveName.BREAK_SYMMETRY,
         blocks=True,
     ),
     Row(
         "the approach is to blame (P={P:.2f}), and L moves (∇L={grad_l:+.2f})",
-        lambda it, w: it.loss.P > w.rho,
+        lambda measured, w: measured.loss.P > w.rho,
         DirectiveName.CHANGE_APPROACH,
         blocks=True,
     ),
     Row(
         "something is in the way (P={P:.2f}), and L does not move (∇L={grad_l:+.2f})",
-        _flat_l,
+        _is_l_flat,
         DirectiveName.CHANGE_PATH,
         hint=True,
     ),
     Row("something is in the way (P={P:.2f}), and L moves (∇L={grad_l:+.2f})", lambda *_: True, DirectiveName.REFINE),
 )
-"""The author's later grid. What it calls a success with D > 0 is never one here: it ends as partial."""
+"""The author's later grid. Its success with D > 0 is not a success here: it ends as partial."""
 
 NAIVE: Final[Policy] = (_ACCEPT, _ABANDON, Row("it failed: once more", lambda *_: True, DirectiveName.REFINE))
 
@@ -307,7 +316,7 @@ def reading(
     weights: Weights,
     verified: bool = False,
 ) -> Reading:
-    """Where the loop stands, seen from where it stood a round before."""
+    """Measure a round, compared with the previous round."""
     now = loss(
         distance(outcomes, merged),
         implausibility(outcomes, merged),
@@ -318,27 +327,29 @@ def reading(
 
 
 def follow(now: Loss, *, replans: int, before: Reading | None, weights: Weights, verified: bool = False) -> Reading:
-    grad_l = _reckoned(now.L - before.loss.L) if before else 0.0
-    nabla = _reckoned(_potential(now, weights) - _potential(before.loss, weights)) if before else 0.0
+    grad_l = _round_decimal(now.L - before.loss.L) if before else 0.0
+    nabla = _round_decimal(_potential(now, weights) - _potential(before.loss, weights)) if before else 0.0
     worsening = before.worsening + 1 if before and grad_l >= weights.epsilon else 0
     return Reading(now, nabla, grad_l, replans, verified and now.D == 0, worsening)
 
 
-def decide(policy: Policy, it: Reading, weights: Weights) -> Row:
-    return next(row for row in policy if row.holds(it, weights))
+def decide(policy: Policy, measured: Reading, weights: Weights) -> Row:
+    return next(row for row in policy if row.holds(measured, weights))
 
 
-def rationale(row: Row, it: Reading) -> str:
-    return row.when.format(**it.loss.model_dump(), nabla=it.nabla, grad_l=it.grad_l, replans=it.replans)
+def rationale(row: Row, measured: Reading) -> str:
+    return row.when.format(
+        **measured.loss.model_dump(), nabla=measured.nabla, grad_l=measured.grad_l, replans=measured.replans
+    )
 
 
-def gradient_of(it: Reading, weights: Weights) -> Gradient:
-    if it.nabla <= -weights.epsilon:
+def gradient_of(measured: Reading, weights: Weights) -> Gradient:
+    if measured.nabla <= -weights.epsilon:
         return Gradient.IMPROVING
-    if it.nabla >= weights.epsilon:
+    if measured.nabla >= weights.epsilon:
         return Gradient.WORSENING
-    return Gradient.PLATEAU if it.loss.D > weights.delta else Gradient.STABLE
+    return Gradient.PLATEAU if measured.loss.D > weights.delta else Gradient.STABLE
 
 
-def _potential(of: Loss, weights: Weights) -> float:
-    return weights.alpha * of.D + weights.beta * of.P
+def _potential(value: Loss, weights: Weights) -> float:
+    return weights.alpha * value.D + weights.beta * value.P

@@ -4,7 +4,7 @@
                   ▲           (sequence N+1 never starts after N failed)    no ─────────────────▲  │
                   └───────────────── PlanDirective ◄───────────────────────────────────────────────┘──► FinalResult
 
-What a role hands to another it says over the bus. Ids are given here, and nowhere else.
+Roles send each other messages on the bus. All ids are assigned here.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ from proofstone.solve.rules.plan_rules import Blocks, Bounds, why_not
 from proofstone.solve.rules.subtask import text_of
 
 REJECTIONS: Final = 2
-"""Plans of one round that are sent back to the planner."""
+"""How many plans of one round may be rejected and sent back to the planner."""
 QUESTIONS: Final = 1
-"""That a perceiver may ask."""
-_PLANNED: Final = "there is a plan that can be taken"
+"""How many questions a perceiver may ask."""
+_PLAN_CRITERION: Final = "there is an acceptable plan"
 
 Step = Generator[Need, Sent, None]
 Ending = Generator[Need, Sent, Solved]
@@ -71,19 +71,19 @@ Ending = Generator[Need, Sent, Solved]
 
 @dataclass(frozen=True)
 class Goal:
-    """What is wanted, and with what."""
+    """The goal, and the means to pursue it."""
 
     task_id: str
     raw_input: str
     tools: tuple[str, ...]
-    """That an executor has."""
+    """The tools of an executor."""
     dispatched_at: str
     weights: Weights = field(default_factory=Weights)
     policy: Policy = DEFAULT_POLICY
 
 
 def solve(goal: Goal) -> Loop:
-    """The loop, to its result."""
+    """Run the loop to its result."""
     loop = _Loop(goal)
     yield from loop.perceive()
     while True:
@@ -100,27 +100,27 @@ def solve(goal: Goal) -> Loop:
 
 
 class _Loop:
-    """The loop while it goes on."""
+    """The state of the loop."""
 
     def __init__(self, goal: Goal) -> None:
         self._goal = goal
         self._spec = TaskSpec(task_id=goal.task_id, intent=goal.raw_input, raw_input=goal.raw_input)
-        # Of this round.
+        # The state of the current round.
         self._round = 0
         self._calibration = Calibration()
         self._rejected: list[str] = []
         self._criteria: tuple[Criterion, ...] = ()
         self._subtasks: tuple[SubTask, ...] = ()
-        """None, if it has no plan."""
+        """Empty if the round has no plan."""
         self._outcomes: tuple[SubTaskOutcome, ...] = ()
         self._merged = Merged()
         self._elapsed_ms = 0
-        # Of all of them.
-        self._last = Came()
-        """The last plan that there was, and all that has come since."""
+        # The state of all rounds.
+        self._last_result = Came()
+        """The last plan, with all outcomes since."""
         self._plans: list[tuple[SubTask, ...]] = []
         self._all_rejected: list[str] = []
-        self._told: list[ReplanRequest | OutcomeSummary] = []
+        self._reports: list[ReplanRequest | OutcomeSummary] = []
         self._readings: list[Reading] = []
         self._directives: list[PlanDirective] = []
         self._blocks = Blocks()
@@ -134,8 +134,8 @@ class _Loop:
         return self._readings[-1]
 
     @property
-    def _came(self) -> Came:
-        """Of this round."""
+    def _result(self) -> Came:
+        """The result of the current round."""
         return Came(self._subtasks, self._outcomes, self._merged.verdicts)
 
     @property
@@ -146,61 +146,63 @@ class _Loop:
     # Perceive.
 
     def perceive(self) -> Step:
-        """The person's words are carried on as they are. If nobody perceives, they are the intent."""
-        for asked in range(QUESTIONS + 1):
+        """Perceive the intent. The user's words are passed on unchanged; without a perceiver they are the intent."""
+        for count in range(QUESTIONS + 1):
             answer = yield AskPerceiver(self._goal.raw_input, self._spec.clarification)
             if not isinstance(answer, Heard) or not isinstance(answer.output, PerceivedOutput):
                 break
-            heard = answer.output
-            self._spec = self._spec.model_copy(update={"intent": heard.intent, "constraints": heard.constraints})
-            if not heard.question.strip() or asked == QUESTIONS:
+            perceived = answer.output
+            self._spec = self._spec.model_copy(
+                update={"intent": perceived.intent, "constraints": perceived.constraints}
+            )
+            if not perceived.question.strip() or count == QUESTIONS:
                 break
-            said = yield AskPerson(heard.question)
-            if not isinstance(said, Answered) or not said.text.strip():
+            reply = yield AskPerson(perceived.question)
+            if not isinstance(reply, Answered) or not reply.text.strip():
                 break
-            self._spec = self._spec.model_copy(update={"clarification": said.text})
+            self._spec = self._spec.model_copy(update={"clarification": reply.text})
         yield Say("perceiver", "planner", self._spec)
 
     # Plan.
 
     def plan(self) -> Step:
-        """A new round, with a plan if there is one that can be taken."""
+        """Start a new round, with a plan if the planner makes an acceptable one."""
         self._round += 1
         self._subtasks, self._outcomes, self._merged, self._rejected = (), (), Merged(), []
         calibration = yield Recall(self._spec)
         self._calibration = calibration if isinstance(calibration, Calibration) else Calibration()
-        bounds, why, of = self._bounds, "", FailureClass.LOGICAL
+        bounds, reason, failure_class = self._bounds, "", FailureClass.LOGICAL
         for attempt in range(1, REJECTIONS + 2):
-            answer = yield self._question(attempt, bounds, why)
+            answer = yield self._ask_planner(attempt, bounds, reason)
             if not isinstance(answer, Heard) or not isinstance(answer.output, SolvePlanOutput):
-                why = answer.why if isinstance(answer, Failed) else "the planner gave no plan"
-                of = FailureClass.ENVIRONMENTAL
+                reason = answer.why if isinstance(answer, Failed) else "the planner gave no plan"
+                failure_class = FailureClass.ENVIRONMENTAL
                 break
-            wrong = why_not(answer.output, bounds, self._spec.intent, self._spec.raw_input)
-            if not wrong:
-                yield from self._dispatch(answer.output)
+            problems = why_not(answer.output, bounds, self._spec.intent, self._spec.raw_input)
+            if not problems:
+                yield from self._accept_plan(answer.output)
                 return
-            why = "; ".join(wrong)
-            self._rejected.append(why)
-            yield NotTaken(self._round, attempt, why)
-        self._outcomes = (self._no_plan(why, of),)
+            reason = "; ".join(problems)
+            self._rejected.append(reason)
+            yield NotTaken(self._round, attempt, reason)
+        self._outcomes = (self._missing_plan_outcome(reason, failure_class),)
 
-    def _question(self, attempt: int, bounds: Bounds, rejected: str) -> AskPlanner:
+    def _ask_planner(self, attempt: int, bounds: Bounds, rejected: str) -> AskPlanner:
         return AskPlanner(
             self._round,
             attempt,
             self._spec,
             self._calibration,
             bounds.directive,
-            self._last.subtasks,
-            self._last.outcomes,
+            self._last_result.subtasks,
+            self._last_result.outcomes,
             rejected,
-            self._last.merged,
+            self._last_result.merged,
             tuple(sorted(bounds.blocked_tools)),
             tuple(sorted(bounds.blocked_targets)),
         )
 
-    def _dispatch(self, plan: SolvePlanOutput) -> Step:
+    def _accept_plan(self, plan: SolvePlanOutput) -> Step:
         task = self._goal.task_id
         self._criteria = plan.task_criteria
         self._subtasks = tuple(
@@ -232,48 +234,53 @@ class _Loop:
             task_criteria=self._criteria,
         )
 
-    def _no_plan(self, why: str, of: FailureClass) -> SubTaskOutcome:
-        """A round without a plan has failed like any other: nothing is near. Plans that were not taken are the
-        planner's fault; else it would look like progress to insist on one."""
+    def _missing_plan_outcome(self, reason: str, failure_class: FailureClass) -> SubTaskOutcome:
+        """Return the outcome of a round without a plan, which has failed like any other. Rejected plans are the
+        planner's fault; otherwise insisting on one would look like progress.
+        """
         missing = CriterionVerdict(
-            criterion=_PLANNED, mode=CriterionMode.VERIFIABLE, verdict="fail", failure_class=of, evidence=why
+            criterion=_PLAN_CRITERION,
+            mode=CriterionMode.VERIFIABLE,
+            verdict="fail",
+            failure_class=failure_class,
+            evidence=reason,
         )
         return SubTaskOutcome(
             subtask_id=f"{self._goal.task_id}-r{self._round}-plan",
             parent_task_id=self._goal.task_id,
             status=OutcomeStatus.FAILED,
-            failure_reason=f"there is no plan: {why}",
+            failure_reason=f"there is no plan: {reason}",
             criteria_verdicts=(missing,),
         )
 
     # Pursue and merge.
 
     def pursue(self) -> Step:
-        """Number by number; what waits for something that failed is not begun."""
-        tools, targets = (tuple(sorted(item)) for item in (self._bounds.blocked_tools, self._bounds.blocked_targets))
+        """Pursue the subtasks in the order of their sequence; subtasks after a failed number never start."""
+        tools, targets = (tuple(sorted(names)) for names in (self._bounds.blocked_tools, self._bounds.blocked_targets))
         for number in sorted({subtask.sequence for subtask in self._subtasks}):
-            together = tuple(subtask for subtask in self._subtasks if subtask.sequence == number)
-            came = yield Pursue(self._round, self._spec, together, self._outcomes, tools, targets)
-            if not isinstance(came, Pursued):
-                raise TypeError(f"outcomes are wanted, not {came!r}")
-            self._outcomes = (*self._outcomes, *fanned_in(together, came.outcomes))
-            if self._came.failed:
+            group = tuple(subtask for subtask in self._subtasks if subtask.sequence == number)
+            result = yield Pursue(self._round, self._spec, group, self._outcomes, tools, targets)
+            if not isinstance(result, Pursued):
+                raise TypeError(f"expected outcomes, got {result!r}")
+            self._outcomes = (*self._outcomes, *fanned_in(group, result.outcomes))
+            if self._result.failed:
                 return
 
     def merge(self) -> Step:
-        """The fan-in gate: nothing is merged, and no model is asked, while anything has failed."""
-        if self._subtasks and not self._came.failed:
+        """Merge the outcomes, unless anything has failed: then nothing is merged and no model is asked."""
+        if self._subtasks and not self._result.failed:
             self._merged = yield from merge(self._round, self._manifest, self._outcomes)
 
     # Control.
 
     def measure(self) -> Generator[Need, Sent, Row]:
-        """What was seen goes to the controller; the row of its table that holds."""
+        """Report to the controller, and return the row of its policy that decides."""
         elapsed = yield AskTime(self._round)
         self._elapsed_ms = elapsed.ms if isinstance(elapsed, Elapsed) else 0
-        told = self._summary() if self._merged.verified else self._request()
-        yield Say("meta_validator", "controller", told)
-        self._told.append(told)
+        report = self._build_summary() if self._merged.verified else self._build_replan_request()
+        yield Say("meta_validator", "controller", report)
+        self._reports.append(report)
         self._readings.append(
             reading(
                 self._outcomes,
@@ -287,7 +294,7 @@ class _Loop:
         )
         return decide(self._goal.policy, self._reading, self._goal.weights)
 
-    def _summary(self) -> OutcomeSummary:
+    def _build_summary(self) -> OutcomeSummary:
         return OutcomeSummary(
             task_id=self._goal.task_id,
             summary=self._merged.summary,
@@ -297,14 +304,14 @@ class _Loop:
             merged_verdicts=self._merged.verdicts,
         )
 
-    def _request(self) -> ReplanRequest:
-        failed = self._came.failed
-        told = [item.failure_reason or item.subtask_id for item in failed]
-        told += [f"{verdict.criterion}: {verdict.evidence}" for verdict in self._merged.verdicts if verdict.failed]
+    def _build_replan_request(self) -> ReplanRequest:
+        failed = self._result.failed
+        gaps = [outcome.failure_reason or outcome.subtask_id for outcome in failed]
+        gaps += [f"{verdict.criterion}: {verdict.evidence}" for verdict in self._merged.verdicts if verdict.failed]
         return ReplanRequest(
             task_id=self._goal.task_id,
-            gap_summary="; ".join(told),
-            failed_subtasks=tuple(item.subtask_id for item in failed),
+            gap_summary="; ".join(gaps),
+            failed_subtasks=tuple(outcome.subtask_id for outcome in failed),
             correction_count=sum(max(0, len(outcome.gap_trajectory) - 1) for outcome in self._outcomes),
             elapsed_ms=self._elapsed_ms,
             outcomes=self._outcomes,
@@ -313,15 +320,19 @@ class _Loop:
         )
 
     def direct(self, row: Row) -> Generator[Need, Sent, PlanDirective]:
-        """The round ends. What is accepted binds no plan, so it is shown and not kept."""
-        goal, came = self._goal, self._came
-        self._blocks = blocked_after(row, came, self._blocks, goal.tools)
-        directive = directive_of(goal.task_id, row, self._reading, came, self._blocks, goal.weights)
-        # Without a plan nothing has changed since the last one: what came of that still stands.
-        self._last = came if came.subtasks else replace(self._last, outcomes=(*self._last.outcomes, *came.outcomes))
+        """End the round. An accepting directive binds no later plan, so it is shown but not kept."""
+        goal, result = self._goal, self._result
+        self._blocks = blocked_after(row, result, self._blocks, goal.tools)
+        directive = directive_of(goal.task_id, row, self._reading, result, self._blocks, goal.weights)
+        # Without a plan nothing has changed since the last one, so its outcomes still count.
+        self._last_result = (
+            result
+            if result.subtasks
+            else replace(self._last_result, outcomes=(*self._last_result.outcomes, *result.outcomes))
+        )
         if row.directive is not DirectiveName.ACCEPT:
             self._directives.append(directive)
-        self._all_rejected += [f"round {self._round}: {why}" for why in self._rejected]
+        self._all_rejected += [f"round {self._round}: {reason}" for reason in self._rejected]
         yield Round(
             self._round,
             self._reading,
@@ -330,7 +341,7 @@ class _Loop:
             self._subtasks,
             self._elapsed_ms,
             tuple(self._rejected),
-            came.merged,
+            result.merged,
         )
         return directive
 
@@ -347,33 +358,35 @@ class _Loop:
             replans=self._replans,
         )
         yield Say("controller", "person", result)
-        return self._solved(result)
+        return self._build_solved(result)
 
     def abandon(self, directive: PlanDirective) -> Ending:
-        """Not a bare failure: what was done, and what the person could do now. If the planner cannot say, code does."""
-        last = self._last
-        done = [outcome for outcome in last.outcomes if outcome.matched]
+        """End without success: report what was achieved and what the user could do next. If the planner cannot say,
+        code does.
+        """
+        last = self._last_result
+        matched = [outcome for outcome in last.outcomes if outcome.matched]
         answer = yield AskForFailure(self._spec, directive, last.outcomes, last.subtasks, last.merged)
         if isinstance(answer, Heard) and isinstance(answer.output, FailureOutput):
-            said = answer.output
-            partial, moves, summary = said.partial, said.next_moves, said.summary
+            failure = answer.output
+            partial, moves, summary = failure.partial, failure.next_moves, failure.summary
         else:
-            partial, moves, summary = (), next_moves(directive, self._came), directive.rationale
-        known = tuple(f"{item.subtask_id}: {text_of(item.output)}" for item in done)
+            partial, moves, summary = (), next_moves(directive, self._result), directive.rationale
+        achieved = tuple(f"{outcome.subtask_id}: {text_of(outcome.output)}" for outcome in matched)
         result = FinalResult(
             task_id=self._goal.task_id,
-            status=FinalStatus.PARTIAL if done else FinalStatus.ABANDONED,
+            status=FinalStatus.PARTIAL if matched else FinalStatus.ABANDONED,
             summary=summary,
             loss=self._reading.loss,
             grad_l=self._reading.grad_l,
             replans=self._replans,
-            partial=partial if partial and done else known,
+            partial=partial if partial and matched else achieved,
             next_moves=moves,
         )
         yield Say("controller", "person", result)
-        return self._solved(result)
+        return self._build_solved(result)
 
-    def _solved(self, result: FinalResult) -> Solved:
+    def _build_solved(self, result: FinalResult) -> Solved:
         return Solved(
             result=result,
             spec=self._spec,
@@ -382,6 +395,6 @@ class _Loop:
             outcomes=self._outcomes,
             subtasks=self._subtasks,
             rejected=tuple(self._all_rejected),
-            rounds=tuple(self._told),
+            rounds=tuple(self._reports),
             all_subtasks=tuple(subtask for plan in self._plans for subtask in plan),
         )

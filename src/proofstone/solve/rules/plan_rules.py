@@ -1,19 +1,20 @@
-"""What may not be used again in a task, and for how long. Pure.
+"""Which tools and targets are blocked, and which plans are rejected. Pure.
 
-What the controller blocks stays blocked to the end of the task: else a plan could go back and forth between two
-approaches that have both failed. Only where nothing would be left to work with, the oldest are lifted, round by round.
+What the controller blocks stays blocked until the end of the task: otherwise a plan could alternate between two
+approaches that have both failed. Only when nothing would be left to work with are the oldest blocks lifted, round by
+round.
 
-Which plans are not taken: code decides, and the planner is told why. Pure.
+Code rejects plans, and the planner receives the reason.
 
-| a plan that | is not taken, because |
+| a plan is rejected if it | because |
 |---|---|
-| uses a blocked tool, or a tool that there is not | the controller or memory forbids it |
-| touches a blocked target | likewise |
-| is nearly an earlier one, after break_symmetry | it would fail in the same way |
-| has criteria that only echo the intent | nothing would be proven by them |
-| has a command that succeeds anyway | likewise: `true`, `echo ok`, `pytest; true` |
-| looks for words in the result that are in its task | likewise: who repeats the task would pass |
-| skips a number in its sequence | what waits for nothing would never begin |
+| uses a blocked or unknown tool | the controller or memory forbids it |
+| touches a blocked target | the controller or memory forbids it |
+| is almost an earlier plan, after break_symmetry | it would fail in the same way |
+| has criteria that only repeat the intent | they would prove nothing |
+| has a command that always succeeds | it would prove nothing: `true`, `echo ok`, `pytest; true` |
+| searches the result for words of its own task | repeating the task would pass |
+| skips a number in its sequence | a subtask would wait for nothing and never start |
 """
 
 from __future__ import annotations
@@ -38,23 +39,23 @@ from proofstone.agents.tools.models import WRITING
 from proofstone.common.commands import loses_exit_code, proves_nothing
 from proofstone.common.globs import matches
 
-_WORKS: Final = frozenset(item.value for item in WRITING)
-_ALL: Final = "."
-"""Of paths, the one that all others are below."""
+_WRITING_TOOLS: Final = frozenset(item.value for item in WRITING)
+_WHOLE_TREE: Final = "."
+"""The path that contains all others."""
 
 
 def enough_left(tools: Collection[str], blocked: Iterable[str]) -> bool:
-    """Whether the work can still be done: by a tool that can change something, if there is any."""
-    left = set(tools).difference(blocked)
-    return bool(left & _WORKS) if _WORKS.intersection(tools) else bool(left)
+    """Return whether work is still possible: with a tool that can change something, if there are any."""
+    remaining = set(tools).difference(blocked)
+    return bool(remaining & _WRITING_TOOLS) if _WRITING_TOOLS.intersection(tools) else bool(remaining)
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """What is in force."""
+    """The blocks of a task."""
 
     by_round: tuple[tuple[str, ...], ...] = ()
-    """Tools, as they were blocked: the oldest first."""
+    """The blocked tools by round, the oldest first."""
     targets: tuple[str, ...] = ()
 
     @property
@@ -62,27 +63,28 @@ class Blocks:
         return tuple(dict.fromkeys(tool for tools in self.by_round for tool in tools))
 
     def and_tools(self, used: tuple[str, ...], there_are: Collection[str]) -> Blocks:
-        """With the tools of what failed, unless they are all that there is to work with."""
+        """Block the tools of a failure, unless no other tools are left to work with."""
         if not used or not enough_left(there_are, used):
             return self
-        held = replace(self, by_round=(*self.by_round, used))
-        while not enough_left(there_are, held.tools):
-            held = replace(held, by_round=held.by_round[1:])
-        return held
+        blocks = replace(self, by_round=(*self.by_round, used))
+        while not enough_left(there_are, blocks.tools):
+            blocks = replace(blocks, by_round=blocks.by_round[1:])
+        return blocks
 
     def and_targets(self, used: Iterable[str]) -> Blocks:
-        """With what it was tried on. Who blocks the whole tree blocks every plan."""
+        """Block the targets of a failure, except the whole tree, which would block every plan."""
         return replace(
-            self, targets=tuple(dict.fromkeys((*self.targets, *(item for item in used if normpath(item) != _ALL))))
+            self,
+            targets=tuple(dict.fromkeys((*self.targets, *(path for path in used if normpath(path) != _WHOLE_TREE)))),
         )
 
 
 NEARLY_THE_SAME: Final = 0.8
-_ECHO: Final = 0.8
-_BY_CONTROLLER: Final = "the controller has blocked it"
+_ECHO_THRESHOLD: Final = 0.8
+_BY_CONTROLLER: Final = "the controller blocked it"
 _BY_MEMORY: Final = "memory forbids it (`proofstone memory list`, `--no-memory`)"
 _WORD: Final = re.compile(r"\w+")
-_EMPTY_WORDS: Final = frozenset(
+_STOP_WORDS: Final = frozenset(
     {
         "a", "an", "and", "are", "as", "be", "been", "by", "done", "for", "has", "have", "in", "is", "it", "its", "of",
         "on", "or", "so", "task", "that", "the", "this", "to", "was", "were", "will", "with", "works", "correctly",
@@ -93,22 +95,22 @@ _EMPTY_WORDS: Final = frozenset(
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a plan is held against."""
+    """The constraints that a plan is checked against."""
 
     tools: Collection[str]
-    """That an executor has."""
+    """The tools of an executor."""
     directive: PlanDirective | None = None
     calibration: Calibration = field(default_factory=Calibration)
     earlier: Sequence[Sequence[SubTask]] = ()
-    """All plans of the task that were taken."""
+    """All accepted plans of the task."""
     in_force: Blocks = field(default_factory=Blocks)
-    """What earlier directives have blocked, and nothing has lifted."""
+    """The blocks of earlier directives."""
 
     @property
     def blocked_tools(self) -> frozenset[str]:
-        """What memory forbids is left aside where nothing would be left to work with."""
-        both = self.tools_of_controller | frozenset(self.calibration.blocked_tools)
-        return both if enough_left(self.tools, both) else self.tools_of_controller
+        """The blocked tools. What memory forbids is ignored if nothing would be left to work with."""
+        all_blocked = self.tools_of_controller | frozenset(self.calibration.blocked_tools)
+        return all_blocked if enough_left(self.tools, all_blocked) else self.tools_of_controller
 
     @property
     def blocked_targets(self) -> frozenset[str]:
@@ -116,7 +118,7 @@ class Bounds:
 
     @property
     def tools_of_controller(self) -> frozenset[str]:
-        """Those that the controller itself has blocked."""
+        """The tools that the controller has blocked."""
         return frozenset((*(self.directive.blocked_tools if self.directive else ()), *self.in_force.tools))
 
     @property
@@ -125,104 +127,110 @@ class Bounds:
 
 
 def why_not(plan: SolvePlanOutput, bounds: Bounds, intent: str, raw_input: str = "") -> tuple[str, ...]:
-    """Everything that keeps the plan from being taken; nothing if it is. The intent, and the person's own words."""
-    wrong = (
-        *_tools(plan, bounds),
-        *_targets(plan, bounds),
-        *_sequence(plan),
-        *_echoes(plan, intent, raw_input),
-        *_empty_commands(plan),
+    """Return all reasons to reject the plan; empty if there are none. `intent` and `raw_input` are the task."""
+    problems = (
+        *_tool_problems(plan, bounds),
+        *_target_problems(plan, bounds),
+        *_sequence_problems(plan),
+        *_echo_problems(plan, intent, raw_input),
+        *_command_problems(plan),
     )
-    return tuple(dict.fromkeys(wrong)) or tuple(_same_again(plan, bounds))
+    return tuple(dict.fromkeys(problems)) or tuple(_similarity_problems(plan, bounds))
 
 
 def similarity(plan: Sequence[SubTaskDraft | SubTask], other: Sequence[SubTaskDraft | SubTask]) -> float:
-    """Of intents, files and tools: 1 is the same plan. Where neither has files or tools, they say nothing."""
+    """Return the similarity of intents, files and tools; 1 is the same plan. Files or tools that neither names are
+    ignored.
+    """
     parts = [
-        (_words(item.intent for item in plan), _words(item.intent for item in other)),
-        ({path for item in plan for path in item.files}, {path for item in other for path in item.files}),
-        ({tool for item in plan for tool in item.tools}, {tool for item in other for tool in item.tools}),
+        (_collect_words(subtask.intent for subtask in plan), _collect_words(subtask.intent for subtask in other)),
+        ({path for subtask in plan for path in subtask.files}, {path for subtask in other for path in subtask.files}),
+        ({tool for subtask in plan for tool in subtask.tools}, {tool for subtask in other for tool in subtask.tools}),
     ]
-    told = [_overlap(here, there) for here, there in parts if here or there]
-    return round(sum(told) / len(told), 9) if told else 1.0
+    overlaps = [_overlap(left, right) for left, right in parts if left or right]
+    return round(sum(overlaps) / len(overlaps), 9) if overlaps else 1.0
 
 
-def _tools(plan: SolvePlanOutput, bounds: Bounds) -> Iterator[str]:
-    free = [tool for tool in bounds.tools if tool not in bounds.blocked_tools]
+def _tool_problems(plan: SolvePlanOutput, bounds: Bounds) -> Iterator[str]:
+    available = [tool for tool in bounds.tools if tool not in bounds.blocked_tools]
     for number, subtask in enumerate(plan.subtasks, start=1):
         for tool in subtask.tools:
             if tool in bounds.blocked_tools:
-                by = _BY_CONTROLLER if tool in bounds.tools_of_controller else _BY_MEMORY
-                yield f"subtask {number} uses {tool}: {by}; there are {', '.join(free) or 'none left'}"
+                reason = _BY_CONTROLLER if tool in bounds.tools_of_controller else _BY_MEMORY
+                yield f"subtask {number} uses {tool}: {reason}; available: {', '.join(available) or 'none'}"
             elif tool not in bounds.tools:
-                yield f"subtask {number} uses {tool}, which there is not; there are {', '.join(free)}"
-    unsaid = [number for number, subtask in enumerate(plan.subtasks, start=1) if not subtask.tools]
-    if unsaid and bounds.blocked_tools:
-        yield f"subtask {unsaid[0]} does not say which tools it uses, and some are blocked"
+                yield f"subtask {number} uses {tool}, which does not exist; available: {', '.join(available)}"
+    unnamed = [number for number, subtask in enumerate(plan.subtasks, start=1) if not subtask.tools]
+    if unnamed and bounds.blocked_tools:
+        yield f"subtask {unnamed[0]} does not name its tools, and some tools are blocked"
 
 
-def _targets(plan: SolvePlanOutput, bounds: Bounds) -> Iterator[str]:
+def _target_problems(plan: SolvePlanOutput, bounds: Bounds) -> Iterator[str]:
     for number, subtask in enumerate(plan.subtasks, start=1):
         for path in subtask.files:
-            if _is_among(path, bounds.blocked_targets):
-                by = _BY_CONTROLLER if _is_among(path, bounds.targets_of_controller) else _BY_MEMORY
-                yield f"subtask {number} rests on {path}: {by}"
+            if _matches_any(path, bounds.blocked_targets):
+                reason = _BY_CONTROLLER if _matches_any(path, bounds.targets_of_controller) else _BY_MEMORY
+                yield f"subtask {number} uses {path}: {reason}"
 
 
-def _is_among(path: str, blocked: Collection[str]) -> bool:
-    return any(matches(item, normpath(path)) or item == path for item in blocked)
+def _matches_any(path: str, blocked: Collection[str]) -> bool:
+    return any(matches(pattern, normpath(path)) or pattern == path for pattern in blocked)
 
 
-def _sequence(plan: SolvePlanOutput) -> Iterator[str]:
+def _sequence_problems(plan: SolvePlanOutput) -> Iterator[str]:
     numbers = sorted({subtask.sequence for subtask in plan.subtasks})
     if numbers != list(range(1, len(numbers) + 1)):
-        yield f"the sequence is {', '.join(map(str, numbers))}: it begins at 1 and leaves no number out"
+        yield f"the sequence is {', '.join(map(str, numbers))}: it must start at 1 and skip no number"
 
 
-def _echoes(plan: SolvePlanOutput, intent: str, raw_input: str) -> Iterator[str]:
+def _echo_problems(plan: SolvePlanOutput, intent: str, raw_input: str) -> Iterator[str]:
     for criterion in plan.task_criteria:
         if is_echo(criterion, intent, raw_input):
-            yield f"the criterion {criterion.criterion!r} only says the intent again: say what one could see"
+            yield f"the criterion {criterion.criterion!r} only repeats the intent: name something that can be observed"
     for number, subtask in enumerate(plan.subtasks, start=1):
         for criterion in subtask.success_criteria:
             if is_echo(criterion, subtask.intent, subtask.context, intent, raw_input):
-                yield f"subtask {number}: the criterion {criterion.criterion!r} only says its intent again"
+                yield f"subtask {number}: the criterion {criterion.criterion!r} only repeats its intent"
 
 
 def is_echo(criterion: Criterion, intent: str, *told: str) -> bool:
-    """Whether it adds nothing to the intent. What the engine looks at itself is no echo, unless it looks for words in
-    the result that were `told` with the intent: whoever repeats them would pass."""
+    """Return whether the criterion adds nothing to the intent. A criterion that the engine checks is no echo, unless it
+    searches the result for words that were `told` with the intent: repeating them would pass.
+    """
     predicate = criterion.predicate
     if predicate is not None and predicate.kind is PredicateKind.OUTPUT_CONTAINS:
         return any(predicate.text.strip().casefold() in text.casefold() for text in (intent, *told))
     if criterion.mode is CriterionMode.VERIFIABLE:
         return False
-    said, meant = _words([criterion.criterion]), _words([intent])
-    return not said or len(said & meant) / len(said) >= _ECHO
+    words, intent_words = _collect_words([criterion.criterion]), _collect_words([intent])
+    return not words or len(words & intent_words) / len(words) >= _ECHO_THRESHOLD
 
 
-def _empty_commands(plan: SolvePlanOutput) -> Iterator[str]:
-    """Its exit code is all that the engine goes by."""
-    criteria = (*plan.task_criteria, *(item for subtask in plan.subtasks for item in subtask.success_criteria))
-    for command in (item.command for item in criteria if item.command):
+def _command_problems(plan: SolvePlanOutput) -> Iterator[str]:
+    """Yield commands that prove nothing: the engine relies on their exit code alone."""
+    criteria = (
+        *plan.task_criteria,
+        *(criterion for subtask in plan.subtasks for criterion in subtask.success_criteria),
+    )
+    for command in (criterion.command for criterion in criteria if criterion.command):
         if proves_nothing(command):
-            yield f"the command {command!r} succeeds whatever was done: it must fail while the criterion does not hold"
+            yield f"the command {command!r} always succeeds: it must fail while the criterion is not met"
         elif loses_exit_code(command):
-            yield f"the exit code of {command!r} is that of the last program in its pipe, which only shows something"
+            yield f"the exit code of {command!r} is that of the last program in its pipe, which only filters output"
 
 
-def _same_again(plan: SolvePlanOutput, bounds: Bounds) -> Iterator[str]:
+def _similarity_problems(plan: SolvePlanOutput, bounds: Bounds) -> Iterator[str]:
     if bounds.directive is None or bounds.directive.directive is not DirectiveName.BREAK_SYMMETRY:
         return
-    near = max((similarity(plan.subtasks, item) for item in bounds.earlier), default=0.0)
-    if near >= NEARLY_THE_SAME:
-        yield f"it is nearly an earlier plan (similarity {near:.2f}); break_symmetry wants another approach"
+    highest = max((similarity(plan.subtasks, earlier) for earlier in bounds.earlier), default=0.0)
+    if highest >= NEARLY_THE_SAME:
+        yield f"the plan is almost an earlier one (similarity {highest:.2f}); break_symmetry demands another approach"
 
 
-def _words(texts: Iterator[str] | Sequence[str]) -> set[str]:
-    found = {word.casefold() for text in texts for word in _WORD.findall(text)}
-    return found - _EMPTY_WORDS
+def _collect_words(texts: Iterator[str] | Sequence[str]) -> set[str]:
+    words = {word.casefold() for text in texts for word in _WORD.findall(text)}
+    return words - _STOP_WORDS
 
 
-def _overlap(here: set[str], there: set[str]) -> float:
-    return len(here & there) / len(here | there)
+def _overlap(left: set[str], right: set[str]) -> float:
+    return len(left & right) / len(left | right)

@@ -1,10 +1,8 @@
-"""From what the engine saw and a model judged to verdicts and an outcome. The verdict of the whole is the AND of its
-parts, whatever anybody says of the whole.
+"""One subtask: execute, verify each criterion, correct at most twice. Pure: a generator.
 
-One subtask: execute, verify each criterion, correct at most twice. Pure: a generator, driven by a shell.
-
-A verifiable criterion is looked at by the engine and by nobody else. After a crash, an infrastructure error or a safety
-refusal there is no correction: trying again would not help.
+The engine alone verifies a verifiable criterion. The subtask matches only if every criterion passes, whatever a model
+says about the whole. After a crash, an infrastructure error or a safety refusal there is no correction, because another
+attempt would not help.
 """
 
 from __future__ import annotations
@@ -46,11 +44,11 @@ from proofstone.solve.rules.effects import (
     Say,
 )
 
-_IN_THE_WAY: Final = (
+_ENVIRONMENTAL_PATTERNS: Final = (
     # the network
     r"connection (?:refused|reset|aborted|timed out)|could not resolve|name or service not known|no such host",
     r"no route to host|network is unreachable|temporary failure in name resolution|\be(?:connrefused|timedout)\b",
-    # somebody else's service
+    # external services
     r"too many requests|rate limit (?:exceeded|reached)|quota exceeded|\b401 unauthorized|\b403 forbidden",
     r"\bhttp(?:/[\d.]+)?(?: status| error)?:? (?:401|403|429|50[234])\b|bad gateway|service unavailable",
     r"certificate (?:verify failed|has expired|is not trusted)|certificate_verify_failed|unknown authority|\bssl error",
@@ -60,73 +58,84 @@ _IN_THE_WAY: Final = (
     r"permission denied|operation not permitted|read-only file system|no space left|disk quota|out of memory",
     r"cannot allocate memory|resource busy|address already in use|too many open files",
     r"^\W*killed\W*$|process (?:was )?killed|killed by signal",
-    # something that is not there
+    # missing programs and modules
     r"command not found|\bsh: (?:\d+: )?\S+: not found|is not installed|cannot find module|no module named",
 )
-_COMPARES: Final = r"\bassert|\bexpect(?:ed|s)?\b|did not raise| [!=]= "
-ENVIRONMENTAL: Final = re.compile(rf"^(?!.*(?:{_COMPARES})).*(?:{'|'.join(_IN_THE_WAY)})", re.IGNORECASE | re.MULTILINE)
-"""What a line of the evidence says when something was in the way: it goes before what anybody says of the class. A line
-that compares what there is with what there should be is a test's own, and may well be about timeouts and refusals."""
+_COMPARISON_PATTERN: Final = r"\bassert|\bexpect(?:ed|s)?\b|did not raise| [!=]= "
+ENVIRONMENTAL: Final = re.compile(
+    rf"^(?!.*(?:{_COMPARISON_PATTERN})).*(?:{'|'.join(_ENVIRONMENTAL_PATTERNS)})", re.IGNORECASE | re.MULTILINE
+)
+"""Matches evidence of an environmental failure, which takes precedence over any stated class. A line that compares an
+actual with an expected value comes from a test, which may well be about timeouts and refusals, so it does not match.
+"""
 
 
 def passed(criterion: Criterion, evidence: str) -> CriterionVerdict:
     return CriterionVerdict(criterion=criterion.criterion, mode=criterion.mode, verdict="pass", evidence=evidence)
 
 
-def failed(criterion: Criterion, evidence: str, said: FailureClass) -> CriterionVerdict:
-    """A failure; what its evidence shows of the environment counts more than what was said."""
-    of = FailureClass.ENVIRONMENTAL if ENVIRONMENTAL.search(evidence) else said
+def failed(criterion: Criterion, evidence: str, stated_class: FailureClass) -> CriterionVerdict:
+    """Return a failed verdict; environmental evidence takes precedence over the stated class."""
+    failure_class = FailureClass.ENVIRONMENTAL if ENVIRONMENTAL.search(evidence) else stated_class
     return CriterionVerdict(
-        criterion=criterion.criterion, mode=criterion.mode, verdict="fail", failure_class=of, evidence=evidence
+        criterion=criterion.criterion,
+        mode=criterion.mode,
+        verdict="fail",
+        failure_class=failure_class,
+        evidence=evidence,
     )
 
 
 def judged(criteria: Sequence[Criterion], verdicts: Sequence[JudgedCriterion]) -> tuple[CriterionVerdict, ...]:
-    """What a model says about criteria that were numbered from 1. What it leaves out, or passes without any evidence,
-    has not passed. Of several words about one the first counts; if they contradict each other, the failing one."""
-    said: dict[int, JudgedCriterion] = {}
-    for word in sorted(verdicts, key=lambda word: word.verdict == "pass"):
-        said.setdefault(word.number, word)
-    found = []
+    """Turn a model's verdicts on criteria, numbered from 1, into verdicts. A criterion without a verdict, or passed
+    without evidence, has failed. Of several verdicts on one criterion the first counts; if they contradict each other,
+    the failing one.
+    """
+    by_number: dict[int, JudgedCriterion] = {}
+    for stated in sorted(verdicts, key=lambda stated: stated.verdict == "pass"):
+        by_number.setdefault(stated.number, stated)
+    results = []
     for number, criterion in enumerate(criteria, start=1):
-        one = said.get(number)
-        if one is None:
-            found.append(failed(criterion, "nothing was said about it", FailureClass.ENVIRONMENTAL))
-        elif one.verdict == "pass" and not one.evidence.strip():
-            found.append(failed(criterion, "nothing was said to show it", FailureClass.ENVIRONMENTAL))
-        elif one.verdict == "pass":
-            found.append(passed(criterion, one.evidence))
+        judgement = by_number.get(number)
+        if judgement is None:
+            results.append(failed(criterion, "the model gave no verdict", FailureClass.ENVIRONMENTAL))
+        elif judgement.verdict == "pass" and not judgement.evidence.strip():
+            results.append(failed(criterion, "the model gave no evidence", FailureClass.ENVIRONMENTAL))
+        elif judgement.verdict == "pass":
+            results.append(passed(criterion, judgement.evidence))
         else:
-            found.append(failed(criterion, one.evidence, FailureClass(one.failure_class or FailureClass.LOGICAL)))
-    return tuple(found)
+            results.append(
+                failed(criterion, judgement.evidence, FailureClass(judgement.failure_class or FailureClass.LOGICAL))
+            )
+    return tuple(results)
 
 
 def looked_at(criteria: Sequence[Criterion], verdicts: Sequence[CriterionVerdict]) -> tuple[CriterionVerdict, ...]:
-    """What the engine saw of them, in their order. What it did not look at has not passed."""
+    """Return the engine's verdicts in the order of the criteria. A criterion without a verdict has failed."""
     return tuple(
-        one
-        if one and one.criterion == criterion.criterion
-        else failed(criterion, "nobody looked at it", FailureClass.ENVIRONMENTAL)
-        for criterion, one in zip_longest(criteria, verdicts[: len(criteria)])
+        verdict
+        if verdict and verdict.criterion == criterion.criterion
+        else failed(criterion, "it was not checked", FailureClass.ENVIRONMENTAL)
+        for criterion, verdict in zip_longest(criteria, verdicts[: len(criteria)])
     )
 
 
-def unjudged(criteria: Sequence[Criterion], why: str) -> tuple[CriterionVerdict, ...]:
-    """Nobody could say: that is no pass."""
-    return tuple(failed(criterion, why, FailureClass.ENVIRONMENTAL) for criterion in criteria)
+def unjudged(criteria: Sequence[Criterion], reason: str) -> tuple[CriterionVerdict, ...]:
+    """Return failed verdicts for criteria that could not be judged."""
+    return tuple(failed(criterion, reason, FailureClass.ENVIRONMENTAL) for criterion in criteria)
 
 
-def crashed(criteria: Sequence[Criterion], why: str) -> tuple[CriterionVerdict, ...]:
-    """All of them, as verifiable failures of the environment: nothing is known to be there."""
+def crashed(criteria: Sequence[Criterion], reason: str) -> tuple[CriterionVerdict, ...]:
+    """Return a verifiable, environmental failure for every criterion: nothing is known about the result."""
     return tuple(
         CriterionVerdict(
-            criterion=item.criterion,
+            criterion=criterion.criterion,
             mode=CriterionMode.VERIFIABLE,
             verdict="fail",
             failure_class=FailureClass.ENVIRONMENTAL,
-            evidence=why,
+            evidence=reason,
         )
-        for item in criteria
+        for criterion in criteria
     )
 
 
@@ -151,14 +160,14 @@ def outcome(
     targets: Sequence[str] = (),
     obstacles: Sequence[str] = (),
 ) -> SubTaskOutcome:
-    wrong = [verdict for verdict in verdicts if verdict.failed]
-    reason = "; ".join(f"{item.criterion}: {item.evidence}" for item in wrong)
+    failures = [verdict for verdict in verdicts if verdict.failed]
+    reason = "; ".join(f"{verdict.criterion}: {verdict.evidence}" for verdict in failures)
     return SubTaskOutcome(
         subtask_id=subtask.subtask_id,
         parent_task_id=subtask.parent_task_id,
-        status=OutcomeStatus.FAILED if wrong or not verdicts else OutcomeStatus.MATCHED,
+        status=OutcomeStatus.FAILED if failures or not verdicts else OutcomeStatus.MATCHED,
         output=result.output,
-        failure_reason=(result.crashed or reason or None) if wrong or not verdicts else None,
+        failure_reason=(result.crashed or reason or None) if failures or not verdicts else None,
         criteria_verdicts=tuple(verdicts),
         gap_trajectory=tuple(gaps),
         tools=tuple(dict.fromkeys(tools)),
@@ -177,7 +186,7 @@ def pursue(
     blocked_tools: tuple[str, ...] = (),
     blocked_targets: tuple[str, ...] = (),
 ) -> FastLoop:
-    """The subtask, to its outcome."""
+    """Pursue the subtask to its outcome."""
     corrections: list[CorrectionSignal] = []
     gaps: list[Gap] = []
     tools: list[str] = []
@@ -186,78 +195,83 @@ def pursue(
     for attempt in range(1, CORRECTIONS + 2):
         executed = yield AskExecutor(spec, subtask, attempt, before, tuple(corrections), blocked_tools, blocked_targets)
         if not isinstance(executed, Executed):
-            raise TypeError(f"a result is wanted, not {executed!r}")
+            raise TypeError(f"expected a result, got {executed!r}")
         result = executed.result
         yield Say("executor", "agent_validator", result)
         tools += executed.tools
         targets += executed.targets
         obstacles += executed.obstacles
-        verdicts, words = yield from _verified(subtask, attempt, executed)
+        verdicts, comments = yield from _verify(subtask, attempt, executed)
         gaps.append(gap(attempt, verdicts))
-        wrong = [verdict for verdict in verdicts if verdict.failed]
-        if not wrong or attempt > CORRECTIONS or result.crashed or not executed.may_correct:
+        failures = [verdict for verdict in verdicts if verdict.failed]
+        if not failures or attempt > CORRECTIONS or result.crashed or not executed.may_correct:
             break
-        signal = _signal(subtask, attempt, wrong, words)
+        signal = _build_correction(subtask, attempt, failures, comments)
         corrections.append(signal)
         yield Say("agent_validator", "executor", signal)
-    came = outcome(subtask, result, verdicts, gaps, tools=tools, targets=targets, obstacles=obstacles)
-    yield Say("agent_validator", "meta_validator", came)
-    return came
+    result_outcome = outcome(subtask, result, verdicts, gaps, tools=tools, targets=targets, obstacles=obstacles)
+    yield Say("agent_validator", "meta_validator", result_outcome)
+    return result_outcome
 
 
 @dataclass(frozen=True)
-class _Words:
-    """What a validator says of those that failed."""
+class _Comments:
+    """The validator's comments on the failed criteria."""
 
     what_was_wrong: str = ""
     what_to_do: str = ""
 
 
-def _verified(
+def _verify(
     subtask: SubTask, attempt: int, executed: Executed
-) -> Generator[FastNeed, FastSent, tuple[list[CriterionVerdict], _Words]]:
-    """A verdict on each criterion, in their order, and the validator's words about them."""
+) -> Generator[FastNeed, FastSent, tuple[list[CriterionVerdict], _Comments]]:
+    """Return a verdict on each criterion, in order, and the validator's comments."""
     criteria, result = subtask.success_criteria, executed.result
-    words = _Words()
+    comments = _Comments()
     if result.crashed:
-        return list(crashed(criteria, result.crashed)), words
-    verifiable = tuple(item for item in criteria if item.mode is CriterionMode.VERIFIABLE)
-    plausible = tuple(item for item in criteria if item.mode is CriterionMode.PLAUSIBLE)
-    seen: tuple[CriterionVerdict, ...] = ()
-    said: tuple[CriterionVerdict, ...] = ()
+        return list(crashed(criteria, result.crashed)), comments
+    verifiable = tuple(criterion for criterion in criteria if criterion.mode is CriterionMode.VERIFIABLE)
+    plausible = tuple(criterion for criterion in criteria if criterion.mode is CriterionMode.PLAUSIBLE)
+    checked: tuple[CriterionVerdict, ...] = ()
+    judgements: tuple[CriterionVerdict, ...] = ()
     if verifiable:
-        looked = yield Look(subtask.subtask_id, attempt, verifiable, text_of(result.output))
-        if not isinstance(looked, Looked):
-            raise TypeError(f"verdicts are wanted, not {looked!r}")
-        seen = looked_at(verifiable, looked.verdicts)
+        result_of_check = yield Look(subtask.subtask_id, attempt, verifiable, text_of(result.output))
+        if not isinstance(result_of_check, Looked):
+            raise TypeError(f"expected verdicts, got {result_of_check!r}")
+        checked = looked_at(verifiable, result_of_check.verdicts)
     if plausible:
         answer = yield AskValidator(subtask, attempt, result, plausible)
         if isinstance(answer, Heard) and isinstance(answer.output, JudgementOutput):
-            said = judged(plausible, answer.output.verdicts)
-            if any(item.failed for item in said):  # else the words are about what only the engine has seen
-                words = _Words(answer.output.what_was_wrong.strip(), answer.output.what_to_do.strip())
+            judgements = judged(plausible, answer.output.verdicts)
+            # Without a failed judgement the comments concern only the findings of the engine.
+            if any(verdict.failed for verdict in judgements):
+                comments = _Comments(answer.output.what_was_wrong.strip(), answer.output.what_to_do.strip())
         else:
-            said = unjudged(plausible, f"it could not be judged: {getattr(answer, 'why', answer)}")
-    both = iter(seen), iter(said)
-    return [next(both[item.mode is CriterionMode.PLAUSIBLE]) for item in criteria], words
+            judgements = unjudged(plausible, f"the criterion could not be judged: {getattr(answer, 'why', answer)}")
+    sources = iter(checked), iter(judgements)
+    return [next(sources[criterion.mode is CriterionMode.PLAUSIBLE]) for criterion in criteria], comments
 
 
-def _signal(subtask: SubTask, attempt: int, wrong: Sequence[CriterionVerdict], words: _Words) -> CorrectionSignal:
-    """With the evidence of all that failed, for a validator's own words leave out what only the engine has seen."""
+def _build_correction(
+    subtask: SubTask, attempt: int, wrong: Sequence[CriterionVerdict], comments: _Comments
+) -> CorrectionSignal:
+    """Return the correction, with the evidence of all failures, because the validator does not know the engine's
+    findings.
+    """
     first = wrong[0]
-    evidence = [f"{item.criterion}: {item.evidence}" for item in wrong]
+    evidence = [f"{verdict.criterion}: {verdict.evidence}" for verdict in wrong]
     return CorrectionSignal(
         subtask_id=subtask.subtask_id,
         attempt_number=attempt,
         failed_criterion=first.criterion,
         failure_class=first.failure_class or FailureClass.LOGICAL,
-        what_was_wrong="; ".join((*evidence, *filter(None, (words.what_was_wrong,)))),
-        what_to_do=words.what_to_do or "make each of these so, and change nothing that is so already",
+        what_was_wrong="; ".join((*evidence, *filter(None, (comments.what_was_wrong,)))),
+        what_to_do=comments.what_to_do or "fix each of these, and change nothing that already passes",
     )
 
 
 def text_of(output: JsonValue) -> str:
-    """As somebody would look at it: a text as it is, anything else as JSON, and nothing as nothing."""
+    """Return the output as text: text as it is, anything else as JSON, and None as an empty string."""
     if isinstance(output, str):
         return output
     return "" if output is None else json.dumps(output, ensure_ascii=False)

@@ -1,13 +1,9 @@
-"""The policies of the control loop, compared: each drives a model of a planner through the same made-up tasks.
+"""Compare the policies of the control loop: each drives a model of a planner through the same invented tasks.
 
-landscape.py  what tasks are drawn from: the table of mixes, and the kinds of approach
-planner.py    a planner that obeys the directives, mostly
-world.py      what comes of a plan: outcomes, time and cost
-run.py        a policy drives the planner through one landscape, with the controller's own functions
-compare.py    many landscapes, and what can be said of the policies after them
+rules.py  the landscapes that tasks are drawn from, and a planner that mostly follows directives
+run.py    the outcome of a plan, a policy that drives the planner through a landscape, and the comparison
 
-Pure: chance comes in as numbers between 0 and 1. Every policy meets the same landscapes, and in the same round of one
-the same luck, so that they are compared pair by pair. The figures of `landscape.py` were set down before the first
-comparison was run, and are not fitted to anything: they say which policy suits which kind of task, not how often a
-model solves one.
+Pure: chance comes in as numbers between 0 and 1. Every policy meets the same landscapes, and in the same round the same
+luck, so that policies are compared pair by pair. The parameters were fixed before the first comparison and are not
+fitted to anything: they show which policy suits which kind of task, and not how often a model solves one.
 """

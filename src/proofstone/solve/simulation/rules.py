@@ -1,19 +1,20 @@
-"""Tasks to try policies on. A task is what is asked for, and the approaches that there are to it.
+"""Invented tasks to compare policies on, and a model of a planner.
 
-An approach gives results of a quality between 0 and 1, which changes from round to round while it is kept to. A
-criterion passes when the quality is at least its difficulty. Each approach has its tools, its cost and several paths;
-some paths are dead: whatever is tried on them fails, and the environment is to blame.
+A task has criteria, and several approaches to it. An approach gives results of a quality between 0 and 1, which changes
+from round to round while the approach is kept. A criterion passes when the quality is at least its difficulty. Each
+approach has its tools, its cost and several paths. Some paths are dead: everything fails on them, and the environment
+is to blame.
 
-A model of a planner: it does what the directive says, as far as it can and mostly.
+The planner mostly follows the directive, as far as it can:
 
 | directive | next plan |
 |---|---|
-| refine | same approach, same path, a round further |
-| change_path | another path of the approach; half of what was gained is kept |
-| change_approach, break_symmetry | another approach that uses no blocked tool; if there is none, no plan |
+| refine | same approach, same path, one round further |
+| change_path | another path of the approach; half of the progress is kept |
+| change_approach, break_symmetry | another approach without blocked tools; if there is none, no plan |
 
-Where nothing is blocked it may do as it likes instead: stay, take another path, or another approach. What is blocked
-it cannot use, as the plan validator sends such plans back.
+Where nothing is blocked, it may instead stay, take another path, or another approach. It cannot use what is blocked,
+because the plan validator rejects such plans.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from proofstone.agents.roles.models.solve_messages import CriterionMode, Directi
 
 
 class Dice(Protocol):
-    """Chance, from outside. `random.Random` is one."""
+    """A source of random numbers, such as `random.Random`."""
 
     def random(self) -> float: ...
 
 
 Source = Callable[[str], Dice]
-"""Dice by name: the same name, the same numbers."""
+"""Dice by name: the same name gives the same numbers."""
 
 T = TypeVar("T")
 Range = tuple[float, float]
@@ -41,17 +42,17 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class Kind:
-    """How approaches of one kind go."""
+    """How the approaches of one kind develop."""
 
     summary: str
     start: Range
-    """Quality of the first round."""
+    """The quality of the first round."""
     step: Range
     """What another round adds, times `shape`."""
     ceiling: Range
-    """The best that it can come to."""
+    """The best possible quality."""
     shape: tuple[float, ...] = (1,)
-    """For the second round, the third, and so on; the last one goes for all that follow."""
+    """The factors for the second round, the third, and so on; the last one applies to all later rounds."""
 
 
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
@@ -68,31 +69,31 @@ RIGHT: Final = ("climb", "valley")
 
 @dataclass(frozen=True)
 class Mix:
-    """What landscapes are drawn from. Each of them has at least one right approach, with a path that is not dead."""
+    """The distribution of landscapes. Each has at least one right approach, with a path that is not dead."""
 
     summary: str
     climb: float = 0.30
-    """How frequent the kinds of approach are, to each other."""
+    """The relative frequencies of the kinds of approach."""
     valley: float = 0.10
     wrong: float = 0.25
     minimum: float = 0.20
     mirage: float = 0.15
     dead: float = 0.25
-    """Paths on which nothing works."""
+    """The share of paths on which nothing works."""
     noise: float = 0.08
-    """Subtasks that fail in a round because of the environment, and need not in the next."""
+    """The share of subtasks that fail in a round because of the environment, and may pass in the next."""
     misread: float = 0.15
-    """Failures that are given the wrong class."""
+    """The share of failures that get the wrong class."""
     unfinished: float = 0.5
-    """Failures of an approach that would get there, which are called logical."""
+    """The share of failures of a right approach that are classified as logical."""
     rejected: float = 0.05
-    """Merged results that are rejected though every subtask matched."""
+    """The share of merged results that are rejected although every subtask matched."""
     disobedience: float = 0.10
-    """Plans that stay, take another path or another approach by chance, where the directive forbids nothing."""
+    """The share of plans that stay, take another path or another approach by chance, where nothing is blocked."""
     insight: float = 0.30
-    """Approaches that are chosen because they are right; the others are chosen by chance."""
+    """The share of approaches that are chosen because they are right; the others are chosen by chance."""
     tools: int = 8
-    """That there are. An approach uses one to three of them."""
+    """The number of tools. An approach uses one to three of them."""
 
 
 MIXES: Final[Mapping[str, Mix]] = MappingProxyType(
@@ -124,7 +125,7 @@ class Demand:
 class Path:
     dead: bool
     offset: float
-    """By which it is better or worse than the approach in general."""
+    """The difference from the quality of the approach."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class Approach:
     ceiling: float
     tools: frozenset[str]
     cost: float
-    """Of a round; 1 is a minute."""
+    """The cost of a round; 1 is a minute."""
     paths: tuple[Path, ...]
 
     @property
@@ -143,7 +144,7 @@ class Approach:
         return self.kind in RIGHT
 
     def quality(self, path: Path, rounds: int) -> float:
-        """After so many further rounds of keeping to it."""
+        """Return the quality after so many further rounds of the same approach."""
         shape = KINDS[self.kind].shape
         gained = sum(self.step * shape[min(number, len(shape) - 1)] for number in range(rounds))
         return max(0.0, min(self.ceiling, self.start + path.offset + gained))
@@ -161,19 +162,21 @@ class Landscape:
 
 
 def drawn(mix: Mix, dice: Dice) -> Landscape:
-    """One to four subtasks with one to four criteria each; two to five approaches with one to four paths each."""
+    """Draw one to four subtasks with one to four criteria each, and two to five approaches with one to four
+    paths each.
+    """
     subtasks = tuple(
-        tuple(_demand(f"{subtask}.{number}", dice) for number in range(whole(dice, 1, 4)))
+        tuple(_draw_demand(f"{subtask}.{number}", dice) for number in range(whole(dice, 1, 4)))
         for subtask in range(whole(dice, 1, 4))
     )
-    kinds = [_kind(mix, dice) for _ in range(whole(dice, 2, 5))]
+    kinds = [_draw_kind(mix, dice) for _ in range(whole(dice, 2, 5))]
     if not set(kinds) & set(RIGHT):
         kinds[whole(dice, 0, len(kinds) - 1)] = RIGHT[0]
-    return Landscape(mix, subtasks, tuple(_approach(kind, mix, dice) for kind in kinds))
+    return Landscape(mix, subtasks, tuple(_draw_approach(kind, mix, dice) for kind in kinds))
 
 
-def chance(dice: Dice, of: float) -> bool:
-    return dice.random() < of
+def chance(dice: Dice, probability: float) -> bool:
+    return dice.random() < probability
 
 
 def within(dice: Dice, span: Range) -> float:
@@ -182,7 +185,7 @@ def within(dice: Dice, span: Range) -> float:
 
 
 def whole(dice: Dice, low: int, high: int) -> int:
-    """A whole number, both ends included."""
+    """Return a whole number; both ends are included."""
     return low + int(dice.random() * (high - low + 1))
 
 
@@ -190,35 +193,35 @@ def one_of(dice: Dice, several: Sequence[T]) -> T:
     return several[whole(dice, 0, len(several) - 1)]
 
 
-def _demand(name: str, dice: Dice) -> Demand:
+def _draw_demand(name: str, dice: Dice) -> Demand:
     mode = CriterionMode.VERIFIABLE if chance(dice, 0.6) else CriterionMode.PLAUSIBLE
     return Demand(name, mode, within(dice, (0.2, 0.95)))
 
 
-def _kind(mix: Mix, dice: Dice) -> str:
+def _draw_kind(mix: Mix, dice: Dice) -> str:
     frequencies = {name: getattr(mix, name) for name in KINDS}
-    left = dice.random() * sum(frequencies.values())
+    remaining = dice.random() * sum(frequencies.values())
     for name, frequency in frequencies.items():
-        left -= frequency
-        if left < 0:
+        remaining -= frequency
+        if remaining < 0:
             return name
     return name
 
 
-def _approach(kind: str, mix: Mix, dice: Dice) -> Approach:
-    how = KINDS[kind]
+def _draw_approach(kind: str, mix: Mix, dice: Dice) -> Approach:
+    spec = KINDS[kind]
     return Approach(
         kind,
-        within(dice, how.start),
-        within(dice, how.step),
-        within(dice, how.ceiling),
+        within(dice, spec.start),
+        within(dice, spec.step),
+        within(dice, spec.ceiling),
         frozenset(f"tool {whole(dice, 1, mix.tools)}" for _ in range(whole(dice, 1, 3))),
         within(dice, (0.5, 2.0)),
-        _paths(mix, dice),
+        _draw_paths(mix, dice),
     )
 
 
-def _paths(mix: Mix, dice: Dice) -> tuple[Path, ...]:
+def _draw_paths(mix: Mix, dice: Dice) -> tuple[Path, ...]:
     paths = [Path(chance(dice, mix.dead), within(dice, (-0.1, 0.1))) for _ in range(whole(dice, 1, 4))]
     if all(path.dead for path in paths):
         paths[0] = Path(False, paths[0].offset)
@@ -230,7 +233,7 @@ class Plan:
     approach: Approach
     path: Path
     rounds: int = 0
-    """That it has been kept to."""
+    """The number of rounds that the plan has been kept."""
 
 
 Turn = Callable[[Plan], Plan]
@@ -242,46 +245,48 @@ class Planner:
         self._dice = dice
 
     def first(self) -> Plan:
-        return self._by(self._landscape.approaches)
+        return self._choose_plan(self._landscape.approaches)
 
     def follow(self, plan: Plan, directive: DirectiveName, blocked: frozenset[str]) -> Plan | None:
-        """The next plan; nothing where none is allowed."""
+        """Return the next plan; None if none is allowed."""
         if directive in (DirectiveName.CHANGE_APPROACH, DirectiveName.BREAK_SYMMETRY):
-            return self._elsewhere(plan, blocked)
-        obeying = self._another_path if directive is DirectiveName.CHANGE_PATH else _further
-        return self._mostly(obeying, plan)
+            return self._change_approach(plan, blocked)
+        obedient_turn = self._change_path if directive is DirectiveName.CHANGE_PATH else _refine
+        return self._follow_mostly(obedient_turn, plan)
 
     def again(self, plan: Plan) -> Plan:
-        """The same once more, with nothing learnt."""
-        return self._mostly(lambda same: same, plan)
+        """Return the same plan again, with nothing learnt."""
+        return self._follow_mostly(lambda same: same, plan)
 
-    def _mostly(self, obeying: Turn, plan: Plan) -> Plan:
-        likings: tuple[Turn, ...] = (_further, self._another_path, self._anywhere_else)
-        turn = one_of(self._dice, likings) if chance(self._dice, self._landscape.mix.disobedience) else obeying
+    def _follow_mostly(self, obedient_turn: Turn, plan: Plan) -> Plan:
+        alternatives: tuple[Turn, ...] = (_refine, self._change_path, self._change_or_refine)
+        turn = (
+            one_of(self._dice, alternatives) if chance(self._dice, self._landscape.mix.disobedience) else obedient_turn
+        )
         return turn(plan)
 
-    def _another_path(self, plan: Plan) -> Plan:
+    def _change_path(self, plan: Plan) -> Plan:
         others = [path for path in plan.approach.paths if path is not plan.path]
-        return replace(plan, path=one_of(self._dice, others), rounds=plan.rounds // 2) if others else _further(plan)
+        return replace(plan, path=one_of(self._dice, others), rounds=plan.rounds // 2) if others else _refine(plan)
 
-    def _anywhere_else(self, plan: Plan) -> Plan:
-        return self._elsewhere(plan, frozenset()) or _further(plan)
+    def _change_or_refine(self, plan: Plan) -> Plan:
+        return self._change_approach(plan, frozenset()) or _refine(plan)
 
-    def _elsewhere(self, plan: Plan, blocked: frozenset[str]) -> Plan | None:
-        free = [
+    def _change_approach(self, plan: Plan, blocked: frozenset[str]) -> Plan | None:
+        candidates = [
             approach
             for approach in self._landscape.approaches
             if approach is not plan.approach and not approach.tools & blocked
         ]
-        return self._by(free) if free else None
+        return self._choose_plan(candidates) if candidates else None
 
-    def _by(self, approaches: Sequence[Approach]) -> Plan:
-        right = [item for item in approaches if item.right]
+    def _choose_plan(self, approaches: Sequence[Approach]) -> Plan:
+        right = [approach for approach in approaches if approach.right]
         approach = one_of(
             self._dice, right if right and chance(self._dice, self._landscape.mix.insight) else approaches
         )
         return Plan(approach, one_of(self._dice, approach.paths))
 
 
-def _further(plan: Plan) -> Plan:
+def _refine(plan: Plan) -> Plan:
     return replace(plan, rounds=plan.rounds + 1)
