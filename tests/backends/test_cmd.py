@@ -41,9 +41,9 @@ def written(text: str) -> str:
 
 def test_it_is_handed_the_conversation_and_its_file_is_the_answer(bench: Bench) -> None:
     said = talk(task="task-02", attempt=3)
-    command = 'echo chatter; cp "$PROOFSTONE_REQUEST" "$PROOFSTONE_ANSWER"; test '
-    '"$PROOFSTONE_ROLE$PROOFSTONE_TASK_ID$PROOFSTONE_ATTEMPT" = '
-    turn = turn_of(bench, f"{command} researchertask-023", said)
+    identity = '"$PROOFSTONE_ROLE$PROOFSTONE_TASK_ID$PROOFSTONE_ATTEMPT"'
+    command = f'echo chatter; cp "$PROOFSTONE_REQUEST" "$PROOFSTONE_ANSWER"; test {identity} = researchertask-023'
+    turn = turn_of(bench, command, said)
     handed = json.loads(turn.text)
     assert set(handed) == {"role", "occasion", "instructions", "tools", "output_schema", "messages", "prompt"}
     assert (handed["role"], handed["occasion"]["attempt"], handed["instructions"]) == ("researcher", 3, "Be brief.")

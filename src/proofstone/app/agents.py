@@ -283,7 +283,7 @@ def _by_name(said: Words, spec: str) -> tuple[str | None, str, int | None]:
 def _is_priced(found: ModelChoice) -> bool:
     from pydantic_ai.usage import RequestUsage
 
-    from proofstone.agents.backends.api.choice import cost
+    from proofstone.agents.backends.api.prices import cost
 
     usage = RequestUsage(input_tokens=1000, output_tokens=1000)
     return cost(usage, found.provider_name, found.model, found.settings) is not None

@@ -142,8 +142,10 @@ def find_breaks(
             accepted = frozenset()
         reason = _find_reason(accepted or frozenset((link.prev_hash,)), link, entry)
         if reason is None and is_authentic is not None and not is_authentic(entry):
-            reason = "its authentication code is not of this ledger's key: Proofstone did not write it, or the "
-            "key was changed"
+            reason = (
+                "its authentication code is not of this ledger's key: "
+                "Proofstone did not write it, or the key was changed"
+            )
         if reason is not None:
             yield Break(link.seq, reason)
         seq, accepted = link.seq, frozenset((link.hash,))
