@@ -76,8 +76,8 @@ def test_a_grant_holds_in_work_trees_and_not_for_other_settings_or_repositories(
     workshop.configure(root, "[environment]\nnetwork = true\n")
     assert refusal(workshop, root) == "", "it asks for less than was granted"
     workshop.write(root, {"proofstone.toml": '[sandbox]\nlevel = "plain"\n'})
-    said = refusal(workshop, root, "--own-settings")
-    assert "in the work tree" in said and "proofstone trust --own-settings" in said
+    said = refusal(workshop, root, "--use-worktree-config")
+    assert "in the work tree" in said and "proofstone trust --use-worktree-config" in said
 
 
 def test_nothing_inside_the_repository_can_grant_anything(workshop: Workshop, root: Path) -> None:

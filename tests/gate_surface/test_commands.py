@@ -110,7 +110,7 @@ REASON = "the payment sandbox is down"
         (("gate", "PLAN.md", "--mode", "interactive"), "asks on a terminal", "proofstone status"),
         (("gate", "PLAN.md", "--budget-minutes", "-1"), "must be more than 0", "90"),
         (("gate", "PLAN.md", "--hooks", "perhaps"), "perhaps", ""),
-        (("gate", "PLAN.md", "--slots", "0"), "--slots", ""),
+        (("gate", "PLAN.md", "--jobs", "0"), "--jobs", ""),
         (("gate", "NOPLAN.md", "--executor", "human"), "NOPLAN.md", ""),
         (("gate", "PLAN.md"), "nobody is named who does the work", "--executor"),
     ],

@@ -356,15 +356,15 @@ def test_evidence_by_settings_of_the_work_tree_does_not_count_until_they_are_com
     guarded.write(a="too much\n" * 300)
     guarded.git("add", "a.md")
     assert not checks()
-    assert checks("--own-settings")
+    assert checks("--use-worktree-config")
     assert "this tree: failed at " in guarded.refused("commit", "-m", "x")
     guarded.write(a="still too much\n" * 300)
     guarded.git("add", "a.md")
-    assert checks("--own-settings")
+    assert checks("--use-worktree-config")
     said = guarded.refused("commit", "-m", "x")
     assert "this tree: passed at " in said
     assert "by its own settings, and only the base's count\n" in said
-    assert "commit them first; then check without --own-settings\n" in said
+    assert "commit them first; then check without --use-worktree-config\n" in said
     assert said.endswith("run: proofstone check --staged\n")
     guarded.write(b="later\n")
     guarded.git("add", "b.md")

@@ -54,7 +54,7 @@ WRONG: Mapping[str, tuple[tuple[str, ...], str]] = {
     "no path": ((REQUEST, "--files", ""), "--files '': is no path from"),
     "no time": ((REQUEST, "--budget-minutes", "0"), "--budget-minutes 0: must be more than 0"),
     "time that is no number": ((REQUEST, "--budget-minutes", "nan"), "must be more than 0"),
-    "no slots": ((REQUEST, "--slots", "0"), "--slots"),
+    "no slots": ((REQUEST, "--jobs", "0"), "--jobs"),
     "nobody to ask": ((REQUEST,), "nobody is named who"),
     "a role that there is not": ((REQUEST, "--backend", "tester=human"), "tester"),
     "a script that there is not": ((REQUEST, "--backend", "script:none.yaml"), "none.yaml"),

@@ -98,7 +98,7 @@ def choose_settings(repository: Repository, commit: str, request: CheckRequest) 
     own, based = load(repository.root), settings_at(repository, commit)
     if request.own_settings:
         return own, ""
-    note = "the change edits Proofstone's own settings; those of the base decide (--own-settings takes the new ones)"
+    note = "the change edits Proofstone's own settings; the base's decide (--use-worktree-config uses the new ones)"
     return based, note if own != based else ""
 
 
@@ -157,7 +157,7 @@ def _how_to_grant(repository: Repository, person: Person, commit: str, *, own: b
     if grants_from_inside(repository, person):
         return f"your own file, {person.file}, lies inside the repository, so it grants nothing; move it elsewhere"
     default = resolve_base(repository, CheckRequest())[0]
-    revision = " --own-settings" if own else "" if commit == default else f" --base {commit[:12]}"
+    revision = " --use-worktree-config" if own else "" if commit == default else f" --base {commit[:12]}"
     return (
         f"if you trust it: `proofstone trust{revision} {shlex.quote(str(repository.root))}` shows this again "
         f"and grants it; "

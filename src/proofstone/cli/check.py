@@ -47,17 +47,17 @@ def check(
     require_sandbox: Annotated[
         bool, typer.Option("--require-sandbox", help="Refuse to run below the strongest sandbox level.")
     ] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run everything again; use no kept result.")] = False,
+    fresh: Annotated[bool, typer.Option("--no-cache", help="Run everything again; use no kept result.")] = False,
     compare_bare: Annotated[
         bool,
         typer.Option(
-            "--compare-bare",
+            "--rerun-unsandboxed",
             help="Agree to run tests that fail on the base once outside the sandbox, to tell whether it is the cause.",
         ),
     ] = False,
     own_settings: Annotated[
         bool,
-        typer.Option("--own-settings", help="Use the settings of the work tree, although the base has others."),
+        typer.Option("--use-worktree-config", help="Use the settings of the work tree, although the base has others."),
     ] = False,
     accept_test_changes: Annotated[
         str | None,

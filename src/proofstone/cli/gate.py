@@ -54,7 +54,7 @@ def gate(
     slots: Annotated[
         int | None,
         typer.Option(
-            "--slots",
+            "--jobs",
             metavar="N",
             min=1,
             max=64,

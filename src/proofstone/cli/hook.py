@@ -232,7 +232,7 @@ def _refusal(looked: Looked, *, checked: bool) -> list[str]:
                 lines.append("  only a pass against the parent takes the failure back")
         case Standing.OWN_SETTINGS if seen is not None:
             lines.append(f"  this tree: {seen.outcome} {_when(seen)}, by its own settings, and only the base's count")
-            lines.append("  to have new settings decide, commit them first; then check without --own-settings")
+            lines.append("  to have new settings decide, commit them first; then check without --use-worktree-config")
         case Standing.OTHER_BASE if seen is not None:
             lines.append(f"  this tree: {seen.outcome} {_when(seen)}, against {seen.base_commit[:12]}, no ancestor")
         case Standing.UNFINISHED if seen is not None:

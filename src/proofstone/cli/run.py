@@ -118,7 +118,7 @@ def run(
     slots: Annotated[
         int | None,
         typer.Option(
-            "--slots", metavar="N", min=1, max=64, help="Tasks at the same time; else gate.slots.", show_default=False
+            "--jobs", metavar="N", min=1, max=64, help="Tasks at the same time; else gate.slots.", show_default=False
         ),
     ] = None,
     no_sign: Annotated[

@@ -45,7 +45,7 @@ def trust(
         ),
     ] = None,
     own_settings: Annotated[
-        bool, typer.Option("--own-settings", help="Whose settings: those of the work tree, committed or not.")
+        bool, typer.Option("--use-worktree-config", help="Whose settings: those of the work tree, committed or not.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Grant without a question, where there is no terminal.")] = False,
     show_all: Annotated[bool, typer.Option("--list", help="List everything that you have granted.")] = False,

@@ -95,7 +95,7 @@ def verify_plan(
     taking_in: Annotated[
         str | None,
         typer.Option(
-            "--take-in",
+            "--apply-mitigations",
             metavar="RUN",
             help="After REVISE, or PROCEED: write the mitigations into the plan's context. It may be implemented then.",
             show_default=False,
@@ -124,7 +124,7 @@ def verify_plan(
       proofstone verify-plan PLAN.md                                what code can say, and whoever is set up
       proofstone verify-plan PLAN.md --backend cli:claude           asked of a coding agent of yours
       proofstone verify-plan --resume last --answer "C3=keep both"  when a question is waiting
-      proofstone verify-plan --take-in last                         after REVISE: the mitigations into the plan
+      proofstone verify-plan --apply-mitigations last               after REVISE: the mitigations into the plan
       proofstone gate PLAN.md --verified                            refuses a plan that is not through
 
     Exit code: 0 PROCEED; 1 REVISE or RETHINK; 2 bad input; 3 a question is waiting; 4 the budget is spent;
@@ -222,14 +222,15 @@ def _refuse_several(
             ("FILE", plan is not None),
             ("--resume", resume is not None),
             ("--show", show is not None),
-            ("--take-in", taking_in is not None),
+            ("--apply-mitigations", taking_in is not None),
             ("--schema", schema),
         )
         if given
     ]
     if not asked:
         raise InputError(
-            "FILE is missing: which plan", hint="proofstone verify-plan PLAN.md; or --resume, --show, --take-in"
+            "FILE is missing: which plan",
+            hint="proofstone verify-plan PLAN.md; or --resume, --show, --apply-mitigations",
         )
     if len(asked) > 1:
         raise InputError(f"{' and '.join(asked)} are different things to ask for", hint="say one of them")
@@ -251,7 +252,7 @@ def _answers(options: Sequence[str]) -> dict[str, str]:
 
 def _take_in(output: Output, run: str) -> int:
     refuse_executors()
-    path, ids = take_in(RUNS.find(plain("--take-in", run)), speaker())
+    path, ids = take_in(RUNS.find(plain("--apply-mitigations", run)), speaker())
     if output.json:
         output.document({"plan": str(path), "taken_in": list(ids)})
     else:

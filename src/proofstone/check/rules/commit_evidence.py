@@ -16,9 +16,9 @@ A base counts if it is a parent of the new commit or an ancestor of one; for a c
 that has others, every base does. Git does not tell its hooks that a commit is amended. So the commit that it replaces
 is taken for the parent, and the real parent is an ancestor of it: evidence against either counts.
 
-Settings count if they are the base's. Who checks by those of the work tree (`--own-settings`) may have loosened them
-for this very change, so such a verdict says nothing, neither for the commit nor against it. What a person has accepted
-is another matter: it is their word, with a reason, on record. It counts, and is said with the commit.
+Settings count if they are the base's. Who checks by those of the work tree (`--use-worktree-config`) may have loosened
+them for this very change, so such a verdict says nothing, neither for the commit nor against it. What a person has
+accepted is another matter: it is their word, with a reason, on record. It counts, and is said with the commit.
 
 The newest verdict decides, and not the best: who checks again, and fails, knows more than before. But a failure against
 a parent is taken back only by a pass against that parent. An older base is more change and more excuses (what failed

@@ -111,7 +111,7 @@ def _raise_setting(setting: str) -> str:
     """How a limit is raised so that it counts: the settings of the base decide."""
     return (
         f"raise {setting or 'the limit'} in proofstone.toml and commit that before the change, for the settings of the "
-        "base decide; --own-settings tries it out"
+        "base decide; --use-worktree-config tries it out"
     )
 
 
