@@ -106,13 +106,13 @@ REASON = "the payment sandbox is down"
         (("resume", "last", "--retry", "zzz"), "no task", "task-01"),
         (("resume", "last", "--budget-minutes", "0"), "must be more than 0", "90"),
         (("resume", "last", "--budget-minutes", "nan"), "must be more than 0", "90"),
-        (("resume", "last", "--mode", "interactive"), "asks on a terminal", "proofstone status"),
-        (("gate", "PLAN.md", "--mode", "interactive"), "asks on a terminal", "proofstone status"),
+        (("resume", "last", "--mode", "interactive"), "needs a terminal", "proofstone status"),
+        (("gate", "PLAN.md", "--mode", "interactive"), "needs a terminal", "proofstone status"),
         (("gate", "PLAN.md", "--budget-minutes", "-1"), "must be more than 0", "90"),
         (("gate", "PLAN.md", "--hooks", "perhaps"), "perhaps", ""),
         (("gate", "PLAN.md", "--jobs", "0"), "--jobs", ""),
         (("gate", "NOPLAN.md", "--executor", "human"), "NOPLAN.md", ""),
-        (("gate", "PLAN.md"), "nobody is named who does the work", "--executor"),
+        (("gate", "PLAN.md"), "no agent is configured to do the work", "--executor"),
     ],
 )
 def test_what_cannot_be_meant_exits_2_and_says_what_would_be_right(

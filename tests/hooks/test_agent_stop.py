@@ -67,7 +67,7 @@ def test_after_three_rounds_it_may_stop_and_the_person_is_told(place: Place) -> 
         assert "decision" in answered(place, stop_hook_active=True)
     last = answered(place, stop_hook_active=True)
     assert "decision" not in last
-    assert "lets it stop now, unproven" in last["systemMessage"]
+    assert "now lets it stop" in last["systemMessage"]
     assert "a.md" in last["systemMessage"]
     assert "decision" in answered(place, stop_hook_active=False)
 

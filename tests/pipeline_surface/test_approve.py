@@ -31,11 +31,11 @@ WRONG = {
     "another gate": (("last", "gate-post-planning", "approve"), "nobody is asked at gate-post-planning; it asks at"),
     "no option": (("last", GATE, "yes"), "'yes' is no option"),
     "a word about tasks": (("RUN", GATE, "approved"), "'approved' is no option"),
-    "no words": (("last", GATE, "expand"), "expand needs your words"),
-    "empty words": (("last", GATE, "expand", "--note", " "), "expand needs your words"),
+    "no words": (("last", GATE, "expand"), "expand needs a note"),
+    "empty words": (("last", GATE, "expand", "--note", " "), "expand needs a note"),
     "no such run": (("nonsense", GATE, "proceed"), "names no run"),
     "no such task": (("last", "task-01", "approved"), "there is no run of `proofstone gate` yet"),
-    "an option for a task": (("last", "task-01", "proceed"), "'proceed': a task is approved or rejected"),
+    "an option for a task": (("last", "task-01", "proceed"), "'proceed' is not a decision about a task"),
     "half of it": (("last", GATE), "Missing argument"),
 }
 

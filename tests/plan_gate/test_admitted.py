@@ -123,8 +123,8 @@ def test_what_was_said_of_the_same_words_elsewhere_is_about_other_files(stage: S
 
 
 NOT_TAKEN_IN: dict[str, tuple[list[Entry], str, str]] = {
-    "there is nothing to take in": (script(), ONE, "names no mitigation that could be taken in"),
-    "nobody knows a mitigation": (HALF_ANSWERED, ONE, "nobody knows a mitigation for C2"),
+    "there is nothing to take in": (script(), ONE, "there is no mitigation to apply"),
+    "nobody knows a mitigation": (HALF_ANSWERED, ONE, "there is no mitigation for C2"),
     "it is to be thought over": (RETHINK, ONE, "the verdict is RETHINK"),
     "the plan has changed": (REVISE, ONE + "\n", "has changed since"),
 }

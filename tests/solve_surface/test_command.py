@@ -56,7 +56,7 @@ WRONG: Mapping[str, tuple[tuple[str, ...], str]] = {
     "time that is no number": ((GOAL, "--seconds", "nan"), "--seconds nan"),
     "a policy that there is not": ((GOAL, "--policy", "magic"), "magic"),
     "an empty answer": ((GOAL, "--answer", " "), "--answer: says nothing"),
-    "nobody to ask": ((GOAL,), "nobody is named who could pursue it"),
+    "nobody to ask": ((GOAL,), "no agent is configured to pursue the goal"),
     "a role that there is not": ((GOAL, "--backend", "tester=human"), "tester"),
     "a script that there is not": ((GOAL, "--backend", "script:none.yaml"), "none.yaml"),
     "a budget that is none": ((GOAL, "--backend", "script:script.yaml", "--budget", "usd"), "usd"),
