@@ -112,7 +112,7 @@ def test_the_evidence_is_there_to_be_read(shown: Shown) -> None:
     markdown, page = map(Path, shown.document["bundle"])
     assert shown.report.request in markdown.read_text()
     assert page.read_text().startswith("<!doctype html>")
-    assert "verified: " in shown.document["ledger"] and "1 anchor holds" in shown.document["ledger"]
+    assert "verified: " in shown.document["ledger"] and "1 anchor matches" in shown.document["ledger"]
 
 
 def test_whoever_watches_is_told_what_it_means(shown: Shown) -> None:

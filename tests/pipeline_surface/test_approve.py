@@ -53,7 +53,7 @@ def test_what_cannot_be_meant_is_said_and_nothing_is_recorded(
 
 def test_an_approval_is_a_persons_word(waiting: tuple[Stage, str]) -> None:
     done = waiting[0].proofstone("approve", "last", GATE, "proceed", env={"PROOFSTONE_TASK": "in the prompt"})
-    assert done.returncode == 2 and "this is for a person to say" in done.stderr
+    assert done.returncode == 2 and "only a person may do this" in done.stderr
 
 
 def test_every_command_knows_the_run(waiting: tuple[Stage, str]) -> None:
@@ -65,7 +65,7 @@ def test_every_command_knows_the_run(waiting: tuple[Stage, str]) -> None:
         assert json.loads(stage.proofstone("status", named, "--json").stdout)["waiting"]["gate_id"] == GATE
     assert f"proofstone approve {run_id} {GATE} proceed\n" in stage.proofstone("status").stdout
     done = stage.proofstone("resume", "last", "--retry", "1")
-    assert done.returncode == 2 and f"{run_id} is of `proofstone run`, which decides itself" in done.stderr
+    assert done.returncode == 2 and f"{run_id} is a run of `proofstone run`, which decides itself" in done.stderr
 
 
 def test_where_nobody_has_chosen_it_waits_on_and_an_option_lets_it_go_on(tmp_path: Path) -> None:

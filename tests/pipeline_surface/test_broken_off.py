@@ -33,7 +33,7 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(tmp_path: Path, sign: signal
     (told,) = [line for line in stderr.splitlines() if "go on with" in line]
     run_id = told.split()[-1]
     assert told == f"nothing is lost; resume with: proofstone resume {run_id}"
-    assert f"{run_id}  interrupted; `proofstone resume {run_id}` goes on" in stage.proofstone("status").stdout
+    assert f"{run_id}  interrupted; `proofstone resume {run_id}` continues it" in stage.proofstone("status").stdout
     stage.cast([*TEAM])
     assert stage.resume(run_id).exit == 3, "it has come to what it asks"
 

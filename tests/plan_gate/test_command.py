@@ -45,7 +45,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "nothing": ((), "FILE is missing"),
     "no such file": (("none.md",), "none.md: there is no such file"),
     "a folder": (("shop",), "shop is not a file"),
-    "two things at once": (("PLAN.md", "--resume", "last"), "FILE and --resume are different things"),
+    "two things at once": (("PLAN.md", "--resume", "last"), "FILE and --resume cannot be combined"),
     "three things at once": (
         ("--show", "last", "--apply-mitigations", "last", "--schema"),
         "--show and --apply-mitigations and --schema",
@@ -56,7 +56,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "an unknown run": (("--resume", "nosuchrun"), "nosuchrun: names no run"),
     "an unknown run to show": (("--show", "nosuchrun"), "nosuchrun: names no run"),
     "an unknown run to take in": (("--apply-mitigations", "nosuchrun"), "nosuchrun: names no run"),
-    "others than before": (("--resume", "last", "--rules"), "--resume goes on with whoever was asked before"),
+    "others than before": (("--resume", "last", "--rules"), "--resume keeps the agents of the run"),
     "an answer for a run that has ended": (("--resume", "last", "--answer", "C1=yes"), "has ended: PROCEED"),
     "a binary file": (("BINARY.md",), "BINARY.md is not text"),
     "another encoding": (("LATIN.md",), "LATIN.md:1: this is not UTF-8"),
@@ -185,7 +185,7 @@ def test_at_a_terminal_it_is_asked_here_and_now(stage: Stage, tmp_path: Path, ty
     person = Shop(stage.root, stage.workshop.proofstone_home)
     ended, shown = person.at_a_terminal(
         *("verify-plan", "PLAN.md", "--backend", spec, "--report", str(into)),
-        typed={"an empty line leaves it": typed},
+        typed={"an empty line leaves the question": typed},
     )
     assert ended == code, shown
     assert "C1: Are prices whole?" in shown and "2. in cents" in shown

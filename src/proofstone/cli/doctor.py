@@ -219,9 +219,9 @@ def _program_document(found: Found) -> dict[str, object]:
 def _print(
     console: Console, programs: Sequence[Found], facts: Mapping[str, Sequence[Fact]], advice: Sequence[str]
 ) -> None:
-    versions = system()
+    about = system()
     console.print(
-        f"proofstone {versions['proofstone']}, Python {versions['python']}, {versions['system']}, kernel {versions['kernel']}",
+        f"proofstone {about['proofstone']}, Python {about['python']}, {about['system']}, kernel {about['kernel']}",
         soft_wrap=True,
     )
     for group in dict.fromkeys(found.program.group for found in programs):

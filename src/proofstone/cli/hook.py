@@ -246,7 +246,8 @@ def _refusal_lines(evidence: Looked, *, checked: bool) -> list[str]:
             lines.append(f"  this tree: a check was begun {_describe_time(check)}, and has come to no verdict")
     if evidence.other is not None:
         lines.append(
-            f"  another tree passed {_describe_time(evidence.other.seen)}, against {evidence.other.seen.base_commit[:12]}"
+            f"  another tree passed {_describe_time(evidence.other.seen)}, "
+            f"against {evidence.other.seen.base_commit[:12]}"
         )
         for problem, paths in (
             ("differs from what was checked", evidence.other.differing),
