@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from proofstone.cli.render.live_gate import _Working
+from proofstone.cli.render.live_gate import _ActiveTask
 
 
 def test_pieces_of_words_are_put_together_to_the_last_line_that_says_something() -> None:
-    working = _Working(0.0)
+    working = _ActiveTask(0.0)
     for piece in ("I will ", "look at the", " cart", " first.\n", "\n"):
         working.heard(piece.encode())
     assert working.said == "I will look at the cart first."

@@ -55,7 +55,7 @@ def test_what_passed_comes_with_its_grounds_its_commit_and_the_way_back() -> Non
         "    architecture not heard",
         "  code, round 2",
         "    security approve, by gpt",
-        "  all of them are one model, which looked for different things",
+        "  all reviews are by one model, each with a different focus",
         "",
         "checks:",
         "  ✓ all checks pass on the merged tree aaaaaaaaaaaa, confidence high",

@@ -77,7 +77,7 @@ def test_a_discussion_is_told_line_by_line() -> None:
 
 @pytest.mark.parametrize(
     ("note", "said"),
-    [("", "nobody is asked: the rules alone"), ("the plan is trivial", "the plan is trivial")],
+    [("", "no agent is asked: the rules decide alone"), ("the plan is trivial", "the plan is trivial")],
 )
 def test_where_nobody_is_asked_it_is_said_why(note: str, said: str) -> None:
     out, file = console()
